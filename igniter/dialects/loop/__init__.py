@@ -1,0 +1,92 @@
+"""The `loop` dialect: what a fused kernel computes (`structured`) and how (`scheduled`)."""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect
+
+from igniter.dialects.loop.attrs import (
+    COMBINERS,
+    AxesAttr,
+    Axis,
+    AxisKind,
+    Combiner,
+    element_bytes,
+    is_float,
+    is_unsigned,
+    scalar_type,
+)
+from igniter.dialects.loop.scheduled import (
+    AccumulateOp,
+    AllocOp,
+    ForOp,
+    FuncOp,
+    IfOp,
+    LoadOp,
+    MemoryOp,
+    ReduceLanesOp,
+    StoreOp,
+)
+from igniter.dialects.loop.structured import (
+    AccessOp,
+    Clause,
+    IndexOp,
+    KernelOp,
+    NestOp,
+    ReadOp,
+    ReturnOp,
+    ViewOp,
+    YieldOp,
+)
+
+Loop = Dialect(
+    "loop",
+    [
+        KernelOp,
+        ReturnOp,
+        ViewOp,
+        NestOp,
+        ReadOp,
+        IndexOp,
+        YieldOp,
+        FuncOp,
+        AllocOp,
+        ForOp,
+        IfOp,
+        LoadOp,
+        StoreOp,
+        AccumulateOp,
+        ReduceLanesOp,
+    ],
+    [AxesAttr],
+)
+
+__all__ = [
+    "COMBINERS",
+    "AccessOp",
+    "AccumulateOp",
+    "AllocOp",
+    "AxesAttr",
+    "Axis",
+    "AxisKind",
+    "Clause",
+    "Combiner",
+    "ForOp",
+    "FuncOp",
+    "IfOp",
+    "IndexOp",
+    "KernelOp",
+    "LoadOp",
+    "Loop",
+    "MemoryOp",
+    "NestOp",
+    "ReadOp",
+    "ReduceLanesOp",
+    "ReturnOp",
+    "StoreOp",
+    "ViewOp",
+    "YieldOp",
+    "element_bytes",
+    "is_float",
+    "is_unsigned",
+    "scalar_type",
+]

@@ -1,0 +1,116 @@
+"""Attributes and names shared by the two levels of the `loop` dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+    Signedness,
+)
+from xdsl.ir import Attribute, Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from igniter.analysis.expr import Expr, Ranges
+from igniter.dialects.sym import axis_ranges, parse_expr_here
+
+AxisKind = Literal["parallel", "reduction"]
+Combiner = Literal["none", "add", "mul", "max", "min", "and", "or", "xor"]
+
+COMBINERS: frozenset[str] = frozenset(get_args(Combiner))
+"""How values that meet at one element combine. `max` and `min` propagate NaN; `none` allows one value per element."""
+
+INDIRECT_PREFIX = "_"
+"""Subscripts name the k-th indirect operand of an access `_k`."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of an iteration domain: it runs from 0 to `extent`, excluded."""
+
+    name: str
+    extent: Expr
+    kind: AxisKind
+
+
+@irdl_attr_definition
+class AxesAttr(Data[tuple[Axis, ...]]):
+    """The iteration domain of a nest: `#loop.axes<i: parallel batch, k: reduction 768>`."""
+
+    name = "loop.axes"
+
+    def __init__(self, axes: Iterable[Axis]):
+        super().__init__(tuple(axes))
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Axis, ...]:
+        return parse_axes(parser, "<", ">")
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{render_axes(self.data)}>")
+
+    def __iter__(self) -> Iterator[Axis]:
+        return iter(self.data)
+
+    @property
+    def ranges(self) -> Ranges:
+        return axis_ranges((a.name, a.extent) for a in self.data)
+
+
+def render_axes(axes: Iterable[Axis]) -> str:
+    return ", ".join(f"{a.name}: {a.kind} {a.extent}" for a in axes)
+
+
+def parse_axes(parser: AttrParser, opening: str = "[", closing: str = "]") -> tuple[Axis, ...]:
+    """`[i: parallel batch, k: reduction 768]`"""
+    parser.parse_characters(opening)
+    axes: list[Axis] = []
+    if parser.parse_optional_characters(closing) is not None:
+        return ()
+    while True:
+        name = parser.parse_identifier("axis name")
+        parser.parse_characters(":")
+        kind = parser.parse_identifier("'parallel' or 'reduction'")
+        if kind != "parallel" and kind != "reduction":
+            parser.raise_error(f"an axis is 'parallel' or 'reduction', not '{kind}'")
+        axes.append(Axis(name, parse_expr_here(parser), kind))
+        if parser.parse_optional_characters(",") is None:
+            break
+    parser.parse_characters(closing)
+    return tuple(axes)
+
+
+def scalar_type(element: Attribute) -> Attribute:
+    """The type a body sees for an element of a tensor: integers lose their signedness, which the ops carry."""
+    if isinstance(element, IntegerType) and element.signedness.data != Signedness.SIGNLESS:
+        return IntegerType(element.width.data)
+    return element
+
+
+def is_float(element: Attribute) -> bool:
+    return isinstance(element, (Float16Type, BFloat16Type, Float32Type, Float64Type))
+
+
+def is_unsigned(element: Attribute) -> bool:
+    return isinstance(element, IntegerType) and element.signedness.data == Signedness.UNSIGNED
+
+
+def element_bytes(element: Attribute) -> int:
+    """The size of an element in memory; a bool takes a byte."""
+    if isinstance(element, IntegerType):
+        return max(1, element.width.data // 8)
+    if isinstance(element, (Float16Type, BFloat16Type)):
+        return 2
+    if isinstance(element, Float32Type):
+        return 4
+    if isinstance(element, Float64Type):
+        return 8
+    raise ValueError(f"no memory layout for elements of type {element}")

@@ -1,0 +1,636 @@
+"""The scheduled level of the `loop` dialect: how it is computed, over memrefs, in program order.
+
+    func ::= loop.func @name symbols [sym, ...] (%buffer : memref, ...) outputs n { stmt* }
+    stmt ::= %b = loop.alloc "name" : memref<.., "space">                     space: scratch | local | register
+           | loop.for axis = first to end (step n)? (reduction)? (threads(grain))? (hints {...})? { stmt* }
+           | loop.if [guard, ...] { stmt* }
+           | %v = loop.load %b[subs] (lane axis)? (with ..)? (if [guards] (else %v)?)? : scalar or vector
+           | loop.store %v, %b[subs] (lane axis)? (with ..)? (if [guards])?
+           | loop.accumulate combiner %v, %b[subs] (lane axis)? (with ..)? (if [guards])?
+           | %s = loop.reduce_lanes combiner %v : vector to scalar
+           | %v = loop.index expr (lane axis)? : i64 | vector
+           | %b = loop.view %b : memref to memref
+           | ops of arith, math and vector (vector.broadcast) on scalars and vectors
+
+Axes and symbols are names in expressions, as on the structured level; the names of all loops in a func differ.
+The values of a loop body live in that body: what crosses iterations or loops goes through a buffer. An accumulator
+is a buffer too; in space `register` every access must have constant subscripts once loops are unrolled, and the
+emitter refuses it otherwise, so that it always becomes machine registers.
+
+A vector access has a `lane` axis: lane `l` of the vector is the access with `axis + l` in place of `axis`, in its
+subscripts and its guards alike. A guarded-off lane of a load has the value after `else` (zero if absent); of a store
+or an accumulate, it is not touched. Without `lane` an access is scalar.
+
+`threads(grain)`: the iterations go to the thread pool, `grain` of them to a task. Memory spaces: "" the caller's
+buffers, `scratch` one arena per call, shared by all tasks (with an `offset` in bytes once planned), `local` private
+to the enclosing task, or to the call outside one, `register` as said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntAttr,
+    MemRefType,
+    StringAttr,
+    UnitAttr,
+    VectorType,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from igniter.analysis.expr import ONE, Expr, ExprLike
+from igniter.dialects.loop.attrs import COMBINERS, INDIRECT_PREFIX, Combiner, scalar_type
+from igniter.dialects.loop.structured import (
+    AccessOp,
+    IndexOp,
+    ViewOp,
+    as_combiner,
+    parse_access_tail,
+    print_access_tail,
+    symbols_attr,
+)
+from igniter.dialects.sym import DimsAttr, dims_of, element_of, parse_expr_here, parse_exprs, space_of
+
+SPACES = frozenset(("scratch", "local", "register"))
+
+
+@irdl_op_definition
+class FuncOp(IRDLOperation):
+    """A scheduled kernel. The last `outputs` buffers are written, the others only read."""
+
+    name = "loop.func"
+    sym_name = prop_def(StringAttr)
+    symbols = prop_def(ArrayAttr[StringAttr])
+    outputs_attr = prop_def(IntAttr, prop_name="outputs")
+    scratch_attr = opt_prop_def(DimsAttr, prop_name="scratch_bytes")
+    body = region_def("single_block")
+    traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), NoTerminator())
+
+    def __init__(
+        self,
+        sym_name: str,
+        symbols: Iterable[str],
+        outputs: int,
+        body: Region,
+        scratch_bytes: ExprLike | None = None,
+        attributes: dict[str, Attribute] | None = None,
+    ):
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(sym_name),
+                "symbols": symbols_attr(symbols),
+                "outputs": IntAttr(outputs),
+                "scratch_bytes": None if scratch_bytes is None else DimsAttr([scratch_bytes]),
+            },
+            regions=[body],
+            attributes=attributes or {},
+        )
+
+    @property
+    def symbol_names(self) -> tuple[str, ...]:
+        return tuple(s.data for s in self.symbols)
+
+    @property
+    def block(self) -> Block:
+        return self.body.block
+
+    @property
+    def output_count(self) -> int:
+        return self.outputs_attr.data
+
+    @property
+    def scratch_bytes(self) -> Expr | None:
+        """The size of the arena in bytes; None until it is planned."""
+        return None if self.scratch_attr is None else self.scratch_attr.data[0]
+
+    @scratch_bytes.setter
+    def scratch_bytes(self, size: ExprLike) -> None:
+        self.scratch_attr = DimsAttr([size])
+
+    def verify_(self) -> None:
+        for arg in self.block.args:
+            if not isinstance(arg.type, MemRefType) or space_of(arg.type):
+                raise VerifyException(f"a loop.func takes memrefs in the caller's memory, not {arg.type}")
+        if self.output_count > len(self.block.args):
+            raise VerifyException(f"{self.output_count} outputs, but {len(self.block.args)} buffers")
+        axes: set[str] = set()
+        _verify_block(self.block, frozenset(self.symbol_names), axes)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> FuncOp:
+        name = parser.parse_symbol_name().data
+        parser.parse_keyword("symbols")
+        symbols = [str(e.symbol) for e in parse_exprs(parser)]
+        args = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
+        parser.parse_keyword("outputs")
+        outputs = parser.parse_integer()
+        scratch = None
+        if parser.parse_optional_keyword("scratch") is not None:
+            parser.parse_characters("(")
+            scratch = parse_expr_here(parser)
+            parser.parse_characters(")")
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        body = parser.parse_region(args)
+        return cls(name, symbols, outputs, body, scratch, dict(attributes.data) if attributes else None)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        printer.print_string(f" symbols [{', '.join(str(Expr.of(s)) for s in self.symbol_names)}] (")
+        printer.print_list(self.block.args, printer.print_block_argument)
+        printer.print_string(f") outputs {self.output_count}")
+        if self.scratch_bytes is not None:
+            printer.print_string(f" scratch({self.scratch_bytes})")
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+
+
+@irdl_op_definition
+class AllocOp(IRDLOperation):
+    """A buffer that the kernel owns. `offset` is its place in the arena, in bytes, once planned."""
+
+    name = "loop.alloc"
+    label = prop_def(StringAttr)
+    offset_attr = opt_prop_def(DimsAttr, prop_name="offset")
+    result = result_def(MemRefType)
+
+    def __init__(self, label: str, result_type: Attribute, offset: ExprLike | None = None):
+        super().__init__(
+            properties={
+                "label": StringAttr(label),
+                "offset": None if offset is None else DimsAttr([offset]),
+            },
+            result_types=[result_type],
+        )
+
+    @property
+    def offset(self) -> Expr | None:
+        return None if self.offset_attr is None else self.offset_attr.data[0]
+
+    @property
+    def space(self) -> str:
+        return space_of(self.result.type)
+
+    def verify_(self) -> None:
+        if self.space not in SPACES:
+            raise VerifyException(f"memory space '{self.space}'; known: {', '.join(sorted(SPACES))}")
+        if self.space == "register" and any(d.constant is None for d in dims_of(self.result.type)):
+            raise VerifyException("a register buffer has constant dims")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AllocOp:
+        label = parser.parse_str_literal()
+        offset = None
+        if parser.parse_optional_keyword("offset") is not None:
+            offset = parse_expr_here(parser)
+        parser.parse_characters(":")
+        return cls(label, parser.parse_type(), offset)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_string_literal(self.label.data)
+        if self.offset is not None:
+            printer.print_string(f" offset {self.offset}")
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class ForOp(IRDLOperation):
+    """A loop over one axis: `first`, `first + step`, ... below `end`.
+
+    `reduction` marks an axis along which iterations meet in accumulations; any other loop has independent iterations.
+    `threads` hands iterations to the pool. `hints` are directives that a later schedule pass consumes.
+    """
+
+    name = "loop.for"
+    axis_attr = prop_def(StringAttr, prop_name="axis")
+    bounds = prop_def(DimsAttr)
+    step_attr = prop_def(IntAttr, prop_name="step")
+    reduction = opt_prop_def(UnitAttr)
+    grain_attr = opt_prop_def(DimsAttr, prop_name="grain")
+    hints = opt_prop_def(DictionaryAttr)
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator())
+
+    def __init__(
+        self,
+        axis: str,
+        first: ExprLike,
+        end: ExprLike,
+        body: Region | Block,
+        *,
+        step: int = 1,
+        reduction: bool = False,
+        grain: ExprLike | None = None,
+        hints: DictionaryAttr | None = None,
+    ):
+        super().__init__(
+            properties={
+                "axis": StringAttr(axis),
+                "bounds": DimsAttr([first, end]),
+                "step": IntAttr(step),
+                "reduction": UnitAttr() if reduction else None,
+                "grain": None if grain is None else DimsAttr([grain]),
+                "hints": hints,
+            },
+            regions=[body if isinstance(body, Region) else Region(body)],
+        )
+
+    @property
+    def axis(self) -> str:
+        return self.axis_attr.data
+
+    @property
+    def first(self) -> Expr:
+        return self.bounds.data[0]
+
+    @property
+    def end(self) -> Expr:
+        return self.bounds.data[1]
+
+    @property
+    def step(self) -> int:
+        return self.step_attr.data
+
+    @property
+    def is_reduction(self) -> bool:
+        return self.reduction is not None
+
+    @property
+    def grain(self) -> Expr | None:
+        """Iterations per pool task; None for a loop that one thread runs."""
+        return None if self.grain_attr is None else self.grain_attr.data[0]
+
+    @property
+    def block(self) -> Block:
+        return self.body.block
+
+    def hint(self, name: str) -> Attribute | None:
+        return None if self.hints is None else self.hints.data.get(name)
+
+    def verify_(self) -> None:
+        if self.step < 1:
+            raise VerifyException(f"loop '{self.axis}' has step {self.step}; it must be positive")
+        if self.grain is not None and self.is_reduction:
+            raise VerifyException(f"loop '{self.axis}' is a reduction: its iterations meet and cannot go to threads")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ForOp:
+        axis = parser.parse_identifier("axis")
+        parser.parse_characters("=")
+        first = parse_expr_here(parser)
+        parser.parse_keyword("to")
+        end = parse_expr_here(parser)
+        step = parser.parse_integer() if parser.parse_optional_keyword("step") is not None else 1
+        reduction = parser.parse_optional_keyword("reduction") is not None
+        grain = None
+        if parser.parse_optional_keyword("threads") is not None:
+            parser.parse_characters("(")
+            grain = parse_expr_here(parser)
+            parser.parse_characters(")")
+        hints = None
+        if parser.parse_optional_keyword("hints") is not None:
+            hints = DictionaryAttr(parser.parse_optional_dictionary_attr_dict())
+        body = parser.parse_region()
+        return cls(axis, first, end, body, step=step, reduction=reduction, grain=grain, hints=hints)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.axis} = {self.first} to {self.end}")
+        if self.step != 1:
+            printer.print_string(f" step {self.step}")
+        if self.is_reduction:
+            printer.print_string(" reduction")
+        if self.grain is not None:
+            printer.print_string(f" threads({self.grain})")
+        if self.hints is not None:
+            printer.print_string(" hints")
+            printer.print_op_attributes(self.hints.data)
+        printer.print_string(" ")
+        printer.print_region(self.body)
+
+
+@irdl_op_definition
+class IfOp(IRDLOperation):
+    """Runs its body when every guard is >= 0."""
+
+    name = "loop.if"
+    guards_attr = prop_def(DimsAttr, prop_name="guards")
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator())
+
+    def __init__(self, guards: Iterable[ExprLike], body: Region | Block):
+        super().__init__(
+            properties={"guards": DimsAttr(guards)},
+            regions=[body if isinstance(body, Region) else Region(body)],
+        )
+
+    @property
+    def guards(self) -> tuple[Expr, ...]:
+        return self.guards_attr.data
+
+    @property
+    def block(self) -> Block:
+        return self.body.block
+
+    @classmethod
+    def parse(cls, parser: Parser) -> IfOp:
+        return cls(parse_exprs(parser), parser.parse_region())
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" [{', '.join(map(str, self.guards))}] ")
+        printer.print_region(self.body)
+
+
+class MemoryOp(AccessOp):
+    """An access to a memref, scalar or along a lane axis."""
+
+    lane_attr = opt_prop_def(StringAttr, prop_name="lane")
+
+    @property
+    def lane(self) -> str | None:
+        return None if self.lane_attr is None else self.lane_attr.data
+
+    def verify_value(self, value: SSAValue) -> None:
+        self.verify_access()
+        element = scalar_type(element_of(self.accessed.type))
+        if isinstance(value.type, VectorType):
+            if self.lane is None:
+                raise VerifyException("a vector access needs a lane axis")
+            found = value.type.element_type
+        else:
+            if self.lane is not None:
+                raise VerifyException(f"a scalar access has no lane axis, but names '{self.lane}'")
+            found = value.type
+        if found != element:
+            raise VerifyException(f"accesses {value.type} in {self.accessed.type}")
+
+
+def _access_properties(
+    subscripts: Iterable[ExprLike], guards: Iterable[ExprLike], lane: str | None
+) -> dict[str, Attribute | None]:
+    conditions = DimsAttr(guards)
+    return {
+        "subscripts": DimsAttr(subscripts),
+        "guards": conditions if len(conditions) else None,
+        "lane": None if lane is None else StringAttr(lane),
+    }
+
+
+@irdl_op_definition
+class LoadOp(MemoryOp):
+    """One element of a buffer, or a vector of them."""
+
+    name = "loop.load"
+    buffer = operand_def(MemRefType)
+    otherwise = opt_operand_def()
+    result = result_def()
+
+    def __init__(
+        self,
+        buffer: SSAValue,
+        subscripts: Iterable[ExprLike],
+        result_type: Attribute | None = None,
+        *,
+        indices: Sequence[SSAValue] = (),
+        guards: Iterable[ExprLike] = (),
+        otherwise: SSAValue | None = None,
+        lane: str | None = None,
+    ):
+        super().__init__(
+            operands=[buffer, otherwise, list(indices)],
+            properties=_access_properties(subscripts, guards, lane),
+            result_types=[result_type or scalar_type(element_of(buffer.type))],
+        )
+
+    @property
+    def accessed(self) -> SSAValue:
+        return self.buffer
+
+    def verify_(self) -> None:
+        self.verify_value(self.result)
+        if self.otherwise is not None and self.otherwise.type != self.result.type:
+            raise VerifyException(f"the value after 'else' is {self.otherwise.type}, not {self.result.type}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LoadOp:
+        buffer = parser.parse_operand()
+        tail = parse_access_tail(parser)
+        parser.parse_characters(":")
+        return cls(
+            buffer,
+            tail.subscripts,
+            parser.parse_type(),
+            indices=tail.indices,
+            guards=tail.guards,
+            otherwise=tail.otherwise,
+            lane=tail.lane,
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.buffer)
+        print_access_tail(printer, self, self.otherwise, self.lane)
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class StoreOp(MemoryOp):
+    """Writes one element of a buffer, or a vector of them."""
+
+    name = "loop.store"
+    value = operand_def()
+    buffer = operand_def(MemRefType)
+
+    def __init__(
+        self,
+        value: SSAValue,
+        buffer: SSAValue,
+        subscripts: Iterable[ExprLike],
+        *,
+        indices: Sequence[SSAValue] = (),
+        guards: Iterable[ExprLike] = (),
+        lane: str | None = None,
+    ):
+        super().__init__(
+            operands=[value, buffer, list(indices)], properties=_access_properties(subscripts, guards, lane)
+        )
+
+    @property
+    def accessed(self) -> SSAValue:
+        return self.buffer
+
+    def verify_(self) -> None:
+        self.verify_value(self.value)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> StoreOp:
+        value = parser.parse_operand()
+        parser.parse_characters(",")
+        buffer = parser.parse_operand()
+        tail = parse_access_tail(parser)
+        return cls(value, buffer, tail.subscripts, indices=tail.indices, guards=tail.guards, lane=tail.lane)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(", ")
+        printer.print_ssa_value(self.buffer)
+        print_access_tail(printer, self, lane=self.lane)
+
+
+@irdl_op_definition
+class AccumulateOp(MemoryOp):
+    """Combines a value into an element of a buffer; with `lane`, a vector into a vector of elements, lane by lane."""
+
+    name = "loop.accumulate"
+    value = operand_def()
+    buffer = operand_def(MemRefType)
+    combiner_attr = prop_def(StringAttr, prop_name="combiner")
+
+    def __init__(
+        self,
+        combiner: Combiner,
+        value: SSAValue,
+        buffer: SSAValue,
+        subscripts: Iterable[ExprLike],
+        *,
+        indices: Sequence[SSAValue] = (),
+        guards: Iterable[ExprLike] = (),
+        lane: str | None = None,
+    ):
+        super().__init__(
+            operands=[value, buffer, list(indices)],
+            properties={**_access_properties(subscripts, guards, lane), "combiner": StringAttr(combiner)},
+        )
+
+    @property
+    def accessed(self) -> SSAValue:
+        return self.buffer
+
+    @property
+    def combiner(self) -> Combiner:
+        return as_combiner(self.combiner_attr.data)
+
+    def verify_(self) -> None:
+        self.verify_value(self.value)
+        if self.combiner not in COMBINERS or self.combiner == "none":
+            raise VerifyException(f"cannot accumulate with '{self.combiner}'")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AccumulateOp:
+        combiner = as_combiner(parser.parse_identifier("combiner"))
+        value = parser.parse_operand()
+        parser.parse_characters(",")
+        buffer = parser.parse_operand()
+        tail = parse_access_tail(parser)
+        return cls(combiner, value, buffer, tail.subscripts, indices=tail.indices, guards=tail.guards, lane=tail.lane)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.combiner} ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(", ")
+        printer.print_ssa_value(self.buffer)
+        print_access_tail(printer, self, lane=self.lane)
+
+
+@irdl_op_definition
+class ReduceLanesOp(IRDLOperation):
+    """All lanes of a vector combined into one scalar, in any order."""
+
+    name = "loop.reduce_lanes"
+    vector = operand_def(VectorType)
+    combiner_attr = prop_def(StringAttr, prop_name="combiner")
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, combiner: Combiner, vector: SSAValue):
+        assert isinstance(vector.type, VectorType)
+        super().__init__(
+            operands=[vector],
+            properties={"combiner": StringAttr(combiner)},
+            result_types=[vector.type.element_type],
+        )
+
+    @property
+    def combiner(self) -> Combiner:
+        return as_combiner(self.combiner_attr.data)
+
+    def verify_(self) -> None:
+        if self.combiner not in COMBINERS or self.combiner == "none":
+            raise VerifyException(f"cannot reduce with '{self.combiner}'")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ReduceLanesOp:
+        combiner = as_combiner(parser.parse_identifier("combiner"))
+        vector = parser.parse_operand()
+        parser.parse_characters(":")
+        parser.parse_type()
+        parser.parse_keyword("to")
+        parser.parse_type()
+        return cls(combiner, vector)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.combiner} ")
+        printer.print_ssa_value(self.vector)
+        printer.print_string(" : ")
+        printer.print_attribute(self.vector.type)
+        printer.print_string(" to ")
+        printer.print_attribute(self.result.type)
+
+
+STATEMENTS = (AllocOp, ForOp, IfOp, LoadOp, StoreOp, AccumulateOp, ReduceLanesOp, IndexOp, ViewOp)
+
+
+def _verify_block(block: Block, names: frozenset[str], axes: set[str]) -> None:
+    for op in block.ops:
+        if op.name.partition(".")[0] not in ("arith", "math", "vector") and not isinstance(op, STATEMENTS):
+            raise VerifyException(f"'{op.name}' cannot stand in a loop.func")
+        unknown = _used_names(op) - names
+        if unknown:
+            raise VerifyException(f"'{op.name}' names {sorted(unknown)}, no enclosing loop or symbol")
+        if isinstance(op, ForOp):
+            if op.axis in axes or op.axis in names:
+                raise VerifyException(f"two loops or symbols are named '{op.axis}'")
+            axes.add(op.axis)
+            _verify_block(op.block, names | {op.axis}, axes)
+        elif isinstance(op, IfOp):
+            _verify_block(op.block, names, axes)
+
+
+def _used_names(op: Operation) -> frozenset[str]:
+    """The axes and symbols that an op's expressions name, its own indirect operands left out."""
+    if isinstance(op, MemoryOp):
+        local = {f"{INDIRECT_PREFIX}{k}" for k in range(len(op.indices))}
+        lane = {op.lane} if op.lane is not None else set[str]()
+        return (frozenset().union(*(e.symbols for e in (*op.subscripts, *op.guards))) | lane) - local
+    if isinstance(op, IndexOp):
+        return op.value.symbols
+    if isinstance(op, ForOp):
+        grain = op.grain or ONE
+        return op.first.symbols | op.end.symbols | grain.symbols
+    if isinstance(op, IfOp):
+        return frozenset().union(*(g.symbols for g in op.guards))
+    if isinstance(op, AllocOp):
+        return frozenset().union(*(d.symbols for d in dims_of(op.result.type)))
+    return frozenset()

@@ -1,0 +1,562 @@
+"""The structured level of the `loop` dialect: what is computed, over tensors, in no order.
+
+    kernel ::= loop.kernel @name symbols [sym, ...] (%arg : tensor, ...) -> (tensor, ...) { op* loop.return }
+    op     ::= %r... = loop.nest "name" [axis: parallel|reduction extent, ...] -> tensors { body loop.yield }
+             | %r = loop.view %t : tensor to tensor                       reshape; no data moves
+    body   ::= %v = loop.read %t[subscript, ...] (with %i, ...)? (if [guard, ...] (else %v)?)? : scalar
+             | %v = loop.index expr : i64                                 the value of an expression over axes
+             | ops of arith and math on scalars
+    yield  ::= loop.yield (combiner %v at [subscript, ...]), ...          one clause a result of the nest
+
+A nest runs its body once for every point of its iteration domain. Axes and symbols are *names* in expressions
+(`igniter.analysis.expr`), not SSA values: to rename, tile or fix an axis is to substitute in expressions. A subscript
+may also name an indirect operand of its own access: `_0` is the first value after `with`, an i64.
+
+A guarded access happens when every guard is >= 0; otherwise the read has the value after `else` (zero if absent).
+Clause `none %v at [...]` writes each element at most once, and its subscripts use parallel axes only; any other
+combiner folds, from the combiner's identity, all values that meet at an element, in any order.
+Every element of a result is written: by `none`, or by the identity where no point reaches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntegerType,
+    StringAttr,
+    TensorType,
+    VectorType,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsolatedFromAbove, IsTerminator, NoMemoryEffect, Pure, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from igniter.analysis.expr import Expr, ExprLike
+from igniter.dialects.loop.attrs import (
+    COMBINERS,
+    INDIRECT_PREFIX,
+    AxesAttr,
+    Axis,
+    Combiner,
+    parse_axes,
+    render_axes,
+    scalar_type,
+)
+from igniter.dialects.sym import DimsAttr, dims_of, element_of, parse_expr_here, parse_exprs
+
+
+def symbols_attr(names: Iterable[str]) -> ArrayAttr[StringAttr]:
+    return ArrayAttr([StringAttr(n) for n in names])
+
+
+@irdl_op_definition
+class KernelOp(IRDLOperation):
+    """A DAG of nests over tensors: the body of one fusion region."""
+
+    name = "loop.kernel"
+    sym_name = prop_def(StringAttr)
+    symbols = prop_def(ArrayAttr[StringAttr])
+    declared_types = prop_def(ArrayAttr[Attribute], prop_name="declared_types")
+    body = region_def("single_block")
+    traits = traits_def(SymbolOpInterface(), IsolatedFromAbove())
+
+    def __init__(
+        self,
+        sym_name: str,
+        symbols: Iterable[str],
+        result_types: Sequence[Attribute],
+        body: Region,
+        attributes: dict[str, Attribute] | None = None,
+    ):
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(sym_name),
+                "symbols": symbols_attr(symbols),
+                "declared_types": ArrayAttr(result_types),
+            },
+            regions=[body],
+            attributes=attributes or {},
+        )
+
+    @property
+    def symbol_names(self) -> tuple[str, ...]:
+        return tuple(s.data for s in self.symbols)
+
+    @property
+    def block(self) -> Block:
+        return self.body.block
+
+    @property
+    def returned(self) -> tuple[SSAValue, ...]:
+        return tuple(self.block.ops.last.operands) if self.block.ops.last else ()
+
+    @property
+    def nests(self) -> list[NestOp]:
+        return [op for op in self.block.ops if isinstance(op, NestOp)]
+
+    def verify_(self) -> None:
+        terminator = self.block.ops.last
+        if not isinstance(terminator, ReturnOp):
+            raise VerifyException("a loop.kernel ends with loop.return")
+        if tuple(v.type for v in terminator.operands) != tuple(self.declared_types):
+            raise VerifyException("loop.return does not give the types that the kernel declares")
+        names: set[str] = set()
+        for op in self.block.ops:
+            if not isinstance(op, (NestOp, ViewOp, ReturnOp)):
+                raise VerifyException(f"a loop.kernel holds nests and views, not '{op.name}'")
+            if isinstance(op, NestOp):
+                if op.label in names:
+                    raise VerifyException(f"two nests are named '{op.label}'")
+                names.add(op.label)
+                _verify_names(op, frozenset(self.symbol_names))
+        for value in [*self.block.args, *(r for op in self.block.ops for r in op.results)]:
+            if not isinstance(value.type, TensorType):
+                raise VerifyException(f"a loop.kernel passes tensors, not {value.type}")
+            free = frozenset().union(*(d.symbols for d in dims_of(value.type))) - set(self.symbol_names)
+            if free:
+                raise VerifyException(f"{value.type} uses symbols the kernel does not declare: {sorted(free)}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> KernelOp:
+        name = parser.parse_symbol_name().data
+        parser.parse_keyword("symbols")
+        symbols = [str(e.symbol) for e in parse_exprs(parser)]
+        args = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
+        parser.parse_characters("->")
+        types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        body = parser.parse_region(args)
+        return cls(name, symbols, types, body, dict(attributes.data) if attributes else None)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        printer.print_string(f" symbols [{', '.join(str(Expr.of(s)) for s in self.symbol_names)}] (")
+        printer.print_list(self.block.args, printer.print_block_argument)
+        printer.print_string(") -> (")
+        printer.print_list(self.declared_types, printer.print_attribute)
+        printer.print_string(")")
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+
+
+@irdl_op_definition
+class ReturnOp(IRDLOperation):
+    """The results of a kernel."""
+
+    name = "loop.return"
+    values = var_operand_def()
+    assembly_format = "($values^ `:` type($values))? attr-dict"
+    traits = traits_def(IsTerminator())
+
+    def __init__(self, values: Sequence[SSAValue]):
+        super().__init__(operands=[values])
+
+
+@irdl_op_definition
+class ViewOp(IRDLOperation):
+    """The same elements in row-major order under other dims. On the scheduled level, the same memory."""
+
+    name = "loop.view"
+    source = operand_def()
+    result = result_def()
+    assembly_format = "$source `:` type($source) `to` type($result) attr-dict"
+    traits = traits_def(Pure())
+
+    def __init__(self, source: SSAValue, result_type: Attribute):
+        super().__init__(operands=[source], result_types=[result_type])
+
+    def verify_(self) -> None:
+        if element_of(self.source.type) != element_of(self.result.type):
+            raise VerifyException("loop.view keeps the element type")
+
+
+@irdl_op_definition
+class NestOp(IRDLOperation):
+    """A perfect loop nest over a rectangular iteration domain."""
+
+    name = "loop.nest"
+    label_attr = prop_def(StringAttr, prop_name="label")
+    axes_attr = prop_def(AxesAttr, prop_name="axes")
+    schedule = opt_prop_def(DictionaryAttr)
+    outputs = var_result_def(TensorType)
+    body = region_def("single_block")
+    traits = traits_def(NoMemoryEffect())
+
+    def __init__(
+        self,
+        label: str,
+        axes: Iterable[Axis],
+        result_types: Sequence[Attribute],
+        body: Region,
+        schedule: DictionaryAttr | None = None,
+        attributes: dict[str, Attribute] | None = None,
+    ):
+        super().__init__(
+            properties={"label": StringAttr(label), "axes": AxesAttr(axes), "schedule": schedule},
+            result_types=[result_types],
+            regions=[body],
+            attributes=attributes or {},
+        )
+
+    @property
+    def label(self) -> str:
+        """The name that schedules and remarks use; unique in the kernel."""
+        return self.label_attr.data
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        return self.axes_attr.data
+
+    @property
+    def block(self) -> Block:
+        return self.body.block
+
+    @property
+    def yield_op(self) -> YieldOp:
+        last = self.block.ops.last
+        assert isinstance(last, YieldOp)
+        return last
+
+    @property
+    def reads(self) -> list[ReadOp]:
+        return [op for op in self.block.ops if isinstance(op, ReadOp)]
+
+    def verify_(self) -> None:
+        names = [a.name for a in self.axes]
+        if len(set(names)) != len(names):
+            raise VerifyException("the axes of a nest have different names")
+        last = self.block.ops.last
+        if not isinstance(last, YieldOp):
+            raise VerifyException("the body of a loop.nest ends with loop.yield")
+        if self.block.args:
+            raise VerifyException("the body of a loop.nest takes no block arguments; axes are names")
+        if len(last.values) != len(self.outputs):
+            raise VerifyException(f"{len(self.outputs)} results, but {len(last.values)} yield clauses")
+        parallel = {a.name for a in self.axes if a.kind == "parallel"}
+        reduction = {a.name for a in self.axes if a.kind == "reduction"}
+        for clause, result in zip(last.clauses, self.outputs, strict=True):
+            if scalar_type(element_of(result.type)) != clause.value.type:
+                raise VerifyException(f"yields {clause.value.type} for elements of {result.type}")
+            if len(clause.subscripts) != len(dims_of(result.type)):
+                raise VerifyException(f"{len(clause.subscripts)} subscripts for {result.type}")
+            used = frozenset().union(*(s.symbols for s in clause.subscripts))
+            if used & reduction:
+                raise VerifyException(f"writes along the reduction axes {sorted(used & reduction)}")
+            if clause.combiner == "none" and reduction:
+                raise VerifyException("combiner 'none' in a nest with reduction axes: several values meet")
+            missing = {a.name for a in self.axes if a.kind == "parallel" and a.extent.constant != 1} - used
+            if missing:
+                raise VerifyException(f"parallel axes {sorted(missing & parallel)} do not tell elements apart")
+        for op in self.block.ops:
+            dialect = op.name.partition(".")[0]
+            if not (dialect in ("arith", "math") or isinstance(op, (ReadOp, IndexOp, YieldOp))):
+                raise VerifyException(f"'{op.name}' cannot stand in the body of a loop.nest")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> NestOp:
+        label = parser.parse_str_literal("nest label")
+        axes = parse_axes(parser)
+        schedule = None
+        if parser.parse_optional_keyword("schedule") is not None:
+            schedule = DictionaryAttr(parser.parse_optional_dictionary_attr_dict())
+        parser.parse_characters("->")
+        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        body = parser.parse_region()
+        return cls(label, axes, types, body, schedule, dict(attributes.data) if attributes else None)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_string_literal(self.label)
+        printer.print_string(f" [{render_axes(self.axes)}]")
+        if self.schedule is not None:
+            printer.print_string(" schedule")
+            printer.print_op_attributes(self.schedule.data)
+        printer.print_string(" -> ")
+        printer.print_list([r.type for r in self.outputs], printer.print_attribute)
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body)
+
+
+class AccessOp(IRDLOperation):
+    """What reads, loads, stores and accumulations share: subscripts, indirect operands and guards."""
+
+    indices = var_operand_def()
+    subscripts_attr = prop_def(DimsAttr, prop_name="subscripts")
+    guards_attr = opt_prop_def(DimsAttr, prop_name="guards")
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    @property
+    def subscripts(self) -> tuple[Expr, ...]:
+        return self.subscripts_attr.data
+
+    @property
+    def guards(self) -> tuple[Expr, ...]:
+        """The access happens when every one is >= 0."""
+        return () if self.guards_attr is None else self.guards_attr.data
+
+    @property
+    def accessed(self) -> SSAValue:
+        """The tensor or memref."""
+        raise NotImplementedError
+
+    def verify_access(self) -> None:
+        if len(self.subscripts) != len(dims_of(self.accessed.type)):
+            raise VerifyException(f"{len(self.subscripts)} subscripts for {self.accessed.type}")
+        for index in self.indices:
+            index_type = index.type.element_type if isinstance(index.type, VectorType) else index.type
+            if index_type != i64:
+                raise VerifyException(f"an indirect subscript is an i64, not {index.type}")
+
+
+@irdl_op_definition
+class ReadOp(AccessOp):
+    """One element of a tensor."""
+
+    name = "loop.read"
+    source = operand_def(TensorType)
+    otherwise = opt_operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        source: SSAValue,
+        subscripts: Iterable[ExprLike],
+        indices: Sequence[SSAValue] = (),
+        guards: Iterable[ExprLike] = (),
+        otherwise: SSAValue | None = None,
+    ):
+        conditions = DimsAttr(guards)
+        super().__init__(
+            operands=[source, otherwise, list(indices)],
+            properties={
+                "subscripts": DimsAttr(subscripts),
+                "guards": conditions if len(conditions) else None,
+            },
+            result_types=[scalar_type(element_of(source.type))],
+        )
+
+    @property
+    def accessed(self) -> SSAValue:
+        return self.source
+
+    def verify_(self) -> None:
+        self.verify_access()
+        if self.otherwise is not None and self.otherwise.type != self.result.type:
+            raise VerifyException(f"the value after 'else' is {self.otherwise.type}, not {self.result.type}")
+        if self.result.type != scalar_type(element_of(self.source.type)):
+            raise VerifyException(f"reads {self.result.type} from {self.source.type}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ReadOp:
+        source = parser.parse_operand()
+        access = parse_access_tail(parser)
+        parser.parse_characters(":")
+        parser.parse_type()
+        return cls(source, access.subscripts, access.indices, access.guards, access.otherwise)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.source)
+        print_access_tail(printer, self, self.otherwise)
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+
+
+class AccessTail:
+    """What `parse_access_tail` found."""
+
+    def __init__(self) -> None:
+        self.subscripts: tuple[Expr, ...] = ()
+        self.lane: str | None = None
+        self.indices: list[SSAValue] = []
+        self.guards: tuple[Expr, ...] = ()
+        self.otherwise: SSAValue | None = None
+
+
+def parse_access_tail(parser: Parser) -> AccessTail:
+    """`[subscripts] (lane axis)? (with %i, ...)? (if [guards] (else %v)?)?`"""
+    tail = AccessTail()
+    tail.subscripts = parse_exprs(parser)
+    if parser.parse_optional_keyword("lane") is not None:
+        tail.lane = parser.parse_identifier()
+    if parser.parse_optional_keyword("with") is not None:
+        tail.indices = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_operand)
+    if parser.parse_optional_keyword("if") is not None:
+        tail.guards = parse_exprs(parser)
+        if parser.parse_optional_keyword("else") is not None:
+            tail.otherwise = parser.parse_operand()
+    return tail
+
+
+def print_access_tail(
+    printer: Printer, op: AccessOp, otherwise: SSAValue | None = None, lane: str | None = None
+) -> None:
+    printer.print_string(f"[{', '.join(map(str, op.subscripts))}]")
+    if lane is not None:
+        printer.print_string(f" lane {lane}")
+    if op.indices:
+        printer.print_string(" with ")
+        printer.print_list(op.indices, printer.print_ssa_value)
+    if op.guards:
+        printer.print_string(f" if [{', '.join(map(str, op.guards))}]")
+        if otherwise is not None:
+            printer.print_string(" else ")
+            printer.print_ssa_value(otherwise)
+
+
+@irdl_op_definition
+class IndexOp(IRDLOperation):
+    """The value of an integer expression over axes and symbols, as an i64 (a vector of them along `lane`)."""
+
+    name = "loop.index"
+    value_attr = prop_def(DimsAttr, prop_name="value")
+    lane_attr = opt_prop_def(StringAttr, prop_name="lane")
+    result = result_def(IntegerType | VectorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, value: ExprLike, lane: str | None = None, result_type: Attribute = i64):
+        super().__init__(
+            properties={
+                "value": DimsAttr([value]),
+                "lane": None if lane is None else StringAttr(lane),
+            },
+            result_types=[result_type],
+        )
+
+    @property
+    def value(self) -> Expr:
+        return self.value_attr.data[0]
+
+    @property
+    def lane(self) -> str | None:
+        return None if self.lane_attr is None else self.lane_attr.data
+
+    @classmethod
+    def parse(cls, parser: Parser) -> IndexOp:
+        value = parse_expr_here(parser)
+        lane = parser.parse_identifier() if parser.parse_optional_keyword("lane") is not None else None
+        parser.parse_characters(":")
+        return cls(value, lane, parser.parse_type())
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.value}")
+        if self.lane is not None:
+            printer.print_string(f" lane {self.lane}")
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+
+
+class Clause:
+    """One result of a nest: where a value goes and how it combines."""
+
+    __slots__ = ("combiner", "subscripts", "value")
+
+    def __init__(self, combiner: Combiner, value: SSAValue, subscripts: Iterable[ExprLike]):
+        self.combiner: Combiner = combiner
+        self.value = value
+        self.subscripts: tuple[Expr, ...] = tuple(Expr.of(s) for s in subscripts)
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """The values of one point of the domain, and the elements they go to."""
+
+    name = "loop.yield"
+    values = var_operand_def()
+    combiners = prop_def(ArrayAttr[StringAttr])
+    subscripts = prop_def(ArrayAttr[DimsAttr])
+    traits = traits_def(IsTerminator())
+
+    def __init__(self, clauses: Iterable[Clause]):
+        clauses = list(clauses)
+        super().__init__(
+            operands=[[c.value for c in clauses]],
+            properties={
+                "combiners": ArrayAttr([StringAttr(c.combiner) for c in clauses]),
+                "subscripts": ArrayAttr([DimsAttr(c.subscripts) for c in clauses]),
+            },
+        )
+
+    @property
+    def clauses(self) -> list[Clause]:
+        return [
+            Clause(as_combiner(c.data), v, s.data)
+            for c, v, s in zip(self.combiners, self.values, self.subscripts, strict=True)
+        ]
+
+    def verify_(self) -> None:
+        for combiner in self.combiners:
+            if combiner.data not in COMBINERS:
+                raise VerifyException(f"unknown combiner '{combiner.data}'; known: {', '.join(sorted(COMBINERS))}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> YieldOp:
+        def clause() -> Clause:
+            combiner = as_combiner(parser.parse_identifier("combiner"))
+            value = parser.parse_operand()
+            parser.parse_keyword("at")
+            return Clause(combiner, value, parse_exprs(parser))
+
+        return cls(parser.parse_comma_separated_list(parser.Delimiter.NONE, clause))
+
+    def print(self, printer: Printer) -> None:
+        def clause(c: Clause) -> None:
+            printer.print_string(f"{c.combiner} ")
+            printer.print_ssa_value(c.value)
+            printer.print_string(f" at [{', '.join(map(str, c.subscripts))}]")
+
+        printer.print_string(" ")
+        printer.print_list(self.clauses, clause)
+
+
+def as_combiner(name: str) -> Combiner:
+    """`name`, typed; an unknown one is left for the verifier to refuse."""
+    return name  # pyright: ignore[reportReturnType]
+
+
+def _verify_names(nest: NestOp, symbols: frozenset[str]) -> None:
+    known = symbols | {a.name for a in nest.axes}
+    shadowed = symbols & {a.name for a in nest.axes}
+    if shadowed:
+        raise VerifyException(f"nest '{nest.label}': axes {sorted(shadowed)} hide symbols of the kernel")
+    for op in nest.block.ops:
+        if isinstance(op, ReadOp):
+            local = {f"{INDIRECT_PREFIX}{k}" for k in range(len(op.indices))}
+            used = frozenset().union(*(e.symbols for e in (*op.subscripts, *op.guards)))
+        elif isinstance(op, IndexOp):
+            local, used = set[str](), op.value.symbols
+        elif isinstance(op, YieldOp):
+            local, used = set[str](), frozenset().union(*(e.symbols for c in op.clauses for e in c.subscripts))
+        else:
+            continue
+        unknown = used - known - local
+        if unknown:
+            raise VerifyException(f"nest '{nest.label}': '{op.name}' names {sorted(unknown)}, no axis or symbol")
+    for axis in nest.axes:
+        if not axis.extent.symbols <= symbols:
+            raise VerifyException(f"nest '{nest.label}': the extent of '{axis.name}' is not made of symbols")

@@ -1,0 +1,109 @@
+"""How one ONNX op is described: everything Igniter knows of its meaning, in one `OpSpec`.
+
+    ops/elementwise.py, ops/reduction.py, ops/movement.py, ...    one table or function an op, each an OpSpec
+    spec_of(op)                                                    from a node to its spec, in one step
+
+A spec may leave out any part. Without `infer`, the schema's own inference (from the onnx package) is used; without
+`fold`, constant folding runs the reference evaluator; without `lower`, the op stays an ONNX node, which ORT runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.analysis.expr import Expr
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from igniter.dialects.onnx.base import OnnxOp
+
+
+Dims = tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """What is known of a tensor before it is computed.
+
+    `dims` is None while the rank is unknown. `values` are the elements, in row-major order, of a small integer tensor
+    that is a function of the model's symbols (shape arithmetic): rank 0 or 1, int32 or int64.
+    """
+
+    element: Attribute
+    dims: Dims | None
+    values: Dims | None = None
+
+
+class InferContext(Protocol):
+    """What a shape rule sees of its node."""
+
+    op: OnnxOp
+
+    def input(self, index: int) -> TensorInfo | None:
+        """The operand; None when it is omitted or no tensor."""
+        ...
+
+    def values(self, index: int) -> Dims | None:
+        """The elements of an integer operand: constants, or expressions of shape arithmetic."""
+        ...
+
+    def constant(self, index: int) -> np.ndarray | None:
+        """The operand's value, when it is a constant tensor of any type."""
+        ...
+
+    def fresh(self, hint: str) -> Expr:
+        """A dim that nothing is known of: the same symbol each time this node asks with this hint."""
+        ...
+
+    def equate(self, a: Expr, b: Expr) -> None:
+        """Records that two dims are equal in every valid run (as broadcasting or MatMul require)."""
+        ...
+
+
+class LowerContext(Protocol):
+    """What a lowering sees of its node: loop-level tensors in, a builder of nests and views out.
+
+    The full interface, with the builder, is `igniter.transforms.lower_onnx_to_loop.Lowering`.
+    """
+
+    op: OnnxOp
+
+    def input(self, index: int) -> SSAValue | None: ...
+    def dims(self, index: int) -> Dims: ...
+    def values(self, index: int) -> Dims | None: ...
+    def constant(self, index: int) -> np.ndarray | None: ...
+    def output_type(self, index: int) -> Attribute: ...
+
+
+InferRule = Callable[[InferContext], "list[TensorInfo]"]
+FoldRule = Callable[["OnnxOp", "Sequence[np.ndarray | None]"], "list[np.ndarray]"]
+LowerRule = Callable[[Any], "Sequence[SSAValue | None]"]
+LegalRule = Callable[["OnnxOp"], "str | None"]
+FlopsRule = Callable[["OnnxOp"], Expr]
+
+
+@dataclass(frozen=True)
+class OpSpec:
+    """One ONNX op, for every opset version that Igniter supports (rules look at `op.opset` where versions differ)."""
+
+    name: str
+    """`Add`, or with its domain: `com.microsoft.SkipLayerNormalization`."""
+    infer: InferRule | None = None
+    fold: FoldRule | None = None
+    lower: LowerRule | None = None
+    legal: LegalRule | None = None
+    """Why this node cannot be lowered, beyond what `lower` being absent says; None when it can."""
+    flops: FlopsRule | None = None
+    """Scalar operations a run performs; for ops without, one an output element."""
+    kind: str = "other"
+    """elementwise | reduction | normalization | movement | contraction | shape | other: what the cost model asks."""
+
+
+VALUES_ATTRIBUTE = "igniter.values"
+"""`infer-shapes` leaves, on a consumer, the known elements of its integer operands: a dictionary from the operand's
+index to `#sym.dims`. Attributes that begin with `igniter.` are Igniter's own and are not exported."""
