@@ -4,11 +4,11 @@
     stmt ::= %b = loop.alloc "name" : memref<.., "space">                     space: scratch | local | register
            | loop.for axis = first to end (step n)? (reduction)? (threads(grain))? (hints {...})? { stmt* }
            | loop.if [guard, ...] { stmt* }
-           | %v = loop.load %b[subs] (lane axis)? (with ..)? (if [guards] (else %v)?)? : scalar or vector
-           | loop.store %v, %b[subs] (lane axis)? (with ..)? (if [guards])?
-           | loop.accumulate combiner %v, %b[subs] (lane axis)? (with ..)? (if [guards])?
+           | %v = loop.load %b[subs] (lane name)? (with ..)? (if [guards] (else %v)?)? : scalar or vector
+           | loop.store %v, %b[subs] (lane name)? (with ..)? (if [guards])?
+           | loop.accumulate combiner %v, %b[subs] (lane name)? (with ..)? (if [guards])?
            | %s = loop.reduce_lanes combiner %v : vector to scalar
-           | %v = loop.index expr (lane axis)? : i64 | vector
+           | %v = loop.index expr (lane name)? : i64 | vector
            | %b = loop.view %b : memref to memref
            | ops of arith, math and vector (vector.broadcast) on scalars and vectors
 
@@ -17,9 +17,10 @@ The values of a loop body live in that body: what crosses iterations or loops go
 is a buffer too; in space `register` every access must have constant subscripts once loops are unrolled, and the
 emitter refuses it otherwise, so that it always becomes machine registers.
 
-A vector access has a `lane` axis: lane `l` of the vector is the access with `axis + l` in place of `axis`, in its
-subscripts and its guards alike. A guarded-off lane of a load has the value after `else` (zero if absent); of a store
-or an accumulate, it is not touched. Without `lane` an access is scalar.
+A vector access names a `lane` variable, local to the access (it is no axis): lane `l` of the vector is the access with
+`l` in place of that name, in its subscripts and its guards alike: `%x[i, j + v] lane v if [n - 1 - j - v]`.
+A guarded-off lane of a load has the value after `else` (zero if absent); of a store or an accumulate, it is not
+touched. Without `lane` an access is scalar. `loop.index j + v lane v` is likewise the vector of the values.
 
 `threads(grain)`: the iterations go to the thread pool, `grain` of them to a task. Memory spaces: "" the caller's
 buffers, `scratch` one arena per call, shared by all tasks (with an `offset` in bytes once planned), `local` private
@@ -375,11 +376,11 @@ class MemoryOp(AccessOp):
         element = scalar_type(element_of(self.accessed.type))
         if isinstance(value.type, VectorType):
             if self.lane is None:
-                raise VerifyException("a vector access needs a lane axis")
+                raise VerifyException("a vector access names a lane variable")
             found = value.type.element_type
         else:
             if self.lane is not None:
-                raise VerifyException(f"a scalar access has no lane axis, but names '{self.lane}'")
+                raise VerifyException(f"a scalar access has no lanes, but names '{self.lane}'")
             found = value.type
         if found != element:
             raise VerifyException(f"accesses {value.type} in {self.accessed.type}")
@@ -622,10 +623,11 @@ def _used_names(op: Operation) -> frozenset[str]:
     """The axes and symbols that an op's expressions name, its own indirect operands left out."""
     if isinstance(op, MemoryOp):
         local = {f"{INDIRECT_PREFIX}{k}" for k in range(len(op.indices))}
-        lane = {op.lane} if op.lane is not None else set[str]()
-        return (frozenset().union(*(e.symbols for e in (*op.subscripts, *op.guards))) | lane) - local
+        if op.lane is not None:
+            local.add(op.lane)
+        return frozenset().union(*(e.symbols for e in (*op.subscripts, *op.guards))) - local
     if isinstance(op, IndexOp):
-        return op.value.symbols
+        return op.value.symbols - {op.lane}
     if isinstance(op, ForOp):
         grain = op.grain or ONE
         return op.first.symbols | op.end.symbols | grain.symbols

@@ -431,7 +431,7 @@ def print_access_tail(
 
 @irdl_op_definition
 class IndexOp(IRDLOperation):
-    """The value of an integer expression over axes and symbols, as an i64 (a vector of them along `lane`)."""
+    """The value of an integer expression over axes and symbols, as an i64; a vector of them when it names a `lane`."""
 
     name = "loop.index"
     value_attr = prop_def(DimsAttr, prop_name="value")
