@@ -1,0 +1,189 @@
+"""The `fusion` dialect: groups of ONNX nodes that become one kernel-library entry each.
+
+    region ::= %r... = fusion.region @name (%arg = %operand : type, ...) (kernel @kernel)? -> (type, ...)
+               (attributes {...})? { op* fusion.yield %v... : type... }
+
+A region is isolated from above: what its nodes use comes in through its operands, except constants small enough to be
+cloned into it. Its body is ordinary `onnx` IR, so that a region can be run, printed and unfused. The symbols of its
+types mean the same dims inside and outside; `form-fusion-regions` sees to it that the operands' dims bind them all.
+`kernel` names the `loop.kernel` that `lower-onnx-to-loop` makes of the region.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import FlatSymbolRefAttrConstr, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Block, Dialect, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """The results of a region."""
+
+    name = "fusion.yield"
+    values = var_operand_def()
+    assembly_format = "($values^ `:` type($values))? attr-dict"
+    traits = traits_def(IsTerminator())
+
+    def __init__(self, values: Sequence[SSAValue]):
+        super().__init__(operands=[values])
+
+    def verify_(self) -> None:
+        if not isinstance(self.parent_op(), RegionOp):
+            raise VerifyException("fusion.yield stands in a fusion.region")
+
+
+@irdl_op_definition
+class RegionOp(IRDLOperation):
+    """A convex group of nodes that is compiled as one."""
+
+    name = "fusion.region"
+    sym_name = prop_def(StringAttr)
+    kernel = opt_prop_def(FlatSymbolRefAttrConstr)
+    inputs = var_operand_def()
+    outputs = var_result_def()
+    body = region_def("single_block")
+    traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), Pure())
+
+    def __init__(
+        self,
+        sym_name: str,
+        inputs: Sequence[SSAValue],
+        result_types: Sequence[Attribute],
+        body: Region,
+        kernel: str | None = None,
+        attributes: Mapping[str, Attribute] | None = None,
+    ):
+        super().__init__(
+            operands=[inputs],
+            result_types=[result_types],
+            properties={
+                "sym_name": StringAttr(sym_name),
+                "kernel": None if kernel is None else SymbolRefAttr(kernel),
+            },
+            regions=[body],
+            attributes=dict(attributes or {}),
+        )
+
+    @property
+    def label(self) -> str:
+        """The name of the region, which remarks and reports use."""
+        return self.sym_name.data
+
+    @property
+    def kernel_name(self) -> str | None:
+        """The `loop.kernel` that computes the region; `None` before it is lowered."""
+        return None if self.kernel is None else self.kernel.root_reference.data
+
+    @kernel_name.setter
+    def kernel_name(self, name: str) -> None:
+        self.kernel = SymbolRefAttr(name)
+
+    @property
+    def block(self) -> Block:
+        return self.body.block
+
+    @property
+    def yield_op(self) -> YieldOp:
+        last = self.block.last_op
+        assert isinstance(last, YieldOp)
+        return last
+
+    @property
+    def yielded(self) -> tuple[SSAValue, ...]:
+        """The values inside that become the results, in order."""
+        return tuple(self.yield_op.values)
+
+    def verify_(self) -> None:
+        terminator = self.block.last_op
+        if not isinstance(terminator, YieldOp):
+            raise VerifyException(f"region @{self.label} does not end with fusion.yield")
+        _verify_types(self, "operand", self.operand_types, "argument", self.block.arg_types)
+        _verify_types(self, "result", self.result_types, "yielded value", terminator.operand_types)
+        if terminator.prev_op is None:
+            raise VerifyException(f"region @{self.label} holds no node")
+        if not self.results:
+            raise VerifyException(f"region @{self.label} has no result")
+        for op in self.block.ops:
+            if isinstance(op, RegionOp):
+                raise VerifyException(f"region @{self.label} holds region @{op.label}; regions do not nest")
+            if op is not terminator and op.has_trait(IsTerminator):
+                raise VerifyException(f"region @{self.label} holds the terminator '{op.name}'")
+            for inner in op.regions:
+                if inner.blocks:
+                    raise VerifyException(f"region @{self.label} holds '{op.name}', which has a subgraph")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> RegionOp:
+        name = parser.parse_symbol_name().data
+        bindings = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_binding(parser))
+        operands = [parser.resolve_operand(operand, argument.type) for argument, operand in bindings]
+        kernel = parser.parse_symbol_name().data if parser.parse_optional_keyword("kernel") is not None else None
+        parser.parse_characters("->")
+        types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        body = parser.parse_region([argument for argument, _ in bindings])
+        return cls(name, operands, types, body, kernel, attributes.data if attributes else None)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.label)
+        printer.print_string(" (")
+        printer.print_list(zip(self.block.args, self.inputs, strict=True), lambda pair: _print_binding(printer, *pair))
+        printer.print_string(")")
+        if self.kernel is not None:
+            printer.print_string(" kernel ")
+            printer.print_symbol_name(self.kernel.root_reference.data)
+        printer.print_string(" -> (")
+        printer.print_list(self.result_types, printer.print_attribute)
+        printer.print_string(")")
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+
+
+def _parse_binding(parser: Parser) -> tuple[Parser.Argument, UnresolvedOperand]:
+    """`%arg = %operand : type`"""
+    argument = parser.parse_argument(expect_type=False)
+    parser.parse_punctuation("=")
+    operand = parser.parse_unresolved_operand()
+    parser.parse_punctuation(":")
+    return argument.resolve(parser.parse_type()), operand
+
+
+def _print_binding(printer: Printer, argument: SSAValue, operand: SSAValue) -> None:
+    printer.print_ssa_value(argument)
+    printer.print_string(" = ")
+    printer.print_ssa_value(operand)
+    printer.print_string(" : ")
+    printer.print_attribute(argument.type)
+
+
+def _verify_types(
+    region: RegionOp, outside: str, outer: Sequence[Attribute], inside: str, inner: Sequence[Attribute]
+) -> None:
+    if len(outer) != len(inner):
+        raise VerifyException(f"region @{region.label} has {len(outer)} {outside}s, but {len(inner)} {inside}s")
+    for index, (out, inn) in enumerate(zip(outer, inner, strict=True)):
+        if out != inn:
+            raise VerifyException(
+                f"region @{region.label}: {outside} {index} has type {out}, but its {inside} has type {inn}"
+            )
+
+
+Fusion = Dialect("fusion", [RegionOp, YieldOp], [])
