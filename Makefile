@@ -1,0 +1,68 @@
+# `make help` lists the targets. Each one sets up what it needs in .venv, from nothing but Python 3.11+.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+# The first Python on the path that is new enough; PYTHON=/some/python overrides.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
+# A machine without any linker gets the one inside the ziglang wheel.
+LINK := $(shell command -v ld.lld >/dev/null 2>&1 || command -v ld >/dev/null 2>&1 || command -v cc >/dev/null 2>&1 || echo link)
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+MODEL ?= google/mobilebert-uncased
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-full pytest lint lit format bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "igniter needs Python 3.11 or newer on the path (or PYTHON=...)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp for each set of extras, so that a target installs no more than it needs.
+$(VENV)/.installed-run: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.$(LINK:%=[%])'
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[dev]'
+	@touch $@ $(VENV)/.installed-run
+
+$(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[bench$(LINK:%=,%)]'
+	@touch $@ $(VENV)/.installed-run
+
+setup: $(VENV)/.installed-dev ## make .venv with everything that the tests need
+
+demo: $(VENV)/.installed-run ## compile the embedded model, verify it against ONNX Runtime, print the speed-up
+	@$(BIN)/igniter demo
+
+test: lint lit pytest ## lint, lit and the quick tests
+
+test-full: lint lit ## every test, slow ones too
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests
+
+pytest: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not full' tests
+
+lint: $(VENV)/.installed-dev ## ruff and pyright (strict on igniter/)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+lit: $(VENV)/.installed-dev ## the lit tests of dialects and passes
+	$(BIN)/lit -j $(JOBS) -q lit_tests
+
+format: $(VENV)/.installed-dev ## reformat the sources
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.installed-bench ## compile and time one model beside ONNX Runtime (MODEL=google/mobilebert-uncased)
+	$(BIN)/python benchmark/run_benchmark.py --model_name=$(MODEL) --backend=x86_64
+
+clean: ## remove .venv, caches and build products
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis benchmark/results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	find lit_tests -name Output -type d -prune -exec rm -rf {} +

@@ -1,0 +1,57 @@
+"""The context that Igniter's tools parse and run passes in: xDSL's, with every dialect on call and remarks collected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from xdsl.context import Context
+from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
+
+from igniter.registry import DIALECTS, external, load_dialect
+from igniter.remarks import Remarks
+
+
+def _factories() -> dict[str, Callable[[], Dialect]]:
+    return {name: partial(load_dialect, name) for name in DIALECTS}
+
+
+@dataclass
+class IgniterContext(Context):
+    """Knows every dialect by name and imports one when the parser meets its prefix.
+
+    Dialects of installed packages (entry points) are looked up only for a prefix that Igniter does not have.
+    """
+
+    _registered_dialects: dict[str, Callable[[], Dialect]] = field(default_factory=_factories)
+    remarks: Remarks = field(default_factory=lambda: Remarks(enabled=False))
+
+    def clone(self) -> IgniterContext:
+        """A copy that shares the remarks' collector: what a pass says of a clone is said of the compilation."""
+        return IgniterContext(
+            self.allow_unregistered,
+            self._loaded_dialects.copy(),
+            self._loaded_ops.copy(),
+            self._loaded_attrs.copy(),
+            self._loaded_types.copy(),
+            self._registered_dialects.copy(),
+            self.remarks,
+        )
+
+    def _find_external(self, name: str) -> None:
+        dialect, _, rest = name.partition(".")
+        if rest and dialect not in self._registered_dialects and dialect in external("dialects"):
+            self.register_dialect(dialect, partial(load_dialect, dialect))
+
+    def get_optional_op(self, name: str, *, dialect_stack: Sequence[str] = ()) -> type[Operation] | None:
+        self._find_external(name)
+        return super().get_optional_op(name, dialect_stack=dialect_stack)
+
+    def get_optional_type(self, name: str) -> type[TypeAttribute] | None:
+        self._find_external(name)
+        return super().get_optional_type(name)
+
+    def get_optional_attr(self, name: str) -> type[Attribute] | None:
+        self._find_external(name)
+        return super().get_optional_attr(name)

@@ -1,0 +1,114 @@
+"""Pipelines from text: `"infer-shapes,form-fusion-regions{max-nodes=32},cpu-loop"` to passes that can be run.
+
+The grammar is xDSL's; a name may also be that of a pipeline, which stands for its passes. `run_pipeline` is the one
+place where passes are run: tools watch it through a `PassObserver`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
+from xdsl.utils.exceptions import ArgSpecParseError
+
+from igniter.pipelines import PIPELINES, find_pipeline
+from igniter.registry import UnknownName, all_passes, load_pass, where_pass
+
+
+class PipelineError(ValueError):
+    """A pipeline that cannot be understood: an unknown name, or an option that the pass does not have."""
+
+
+class PassError(Exception):
+    """A pass that failed, or left IR that does not verify; the cause is chained."""
+
+    def __init__(self, pass_name: str, message: str):
+        super().__init__(f"pass '{pass_name}': {message}")
+        self.pass_name = pass_name
+
+
+class PassObserver(Protocol):
+    """Told before and after every pass of a run."""
+
+    def before(self, this: ModulePass, module: ModuleOp) -> None: ...
+
+    def after(self, this: ModulePass, module: ModuleOp) -> None: ...
+
+
+def _expand(spec: ArgSpec, seen: tuple[str, ...]) -> list[ArgSpec]:
+    if where_pass(spec.name) is not None:
+        return [spec]
+    elements = find_pipeline(spec.name)
+    if elements is None:
+        raise PipelineError(str(UnknownName("pass or pipeline", spec.name, {**all_passes(), **PIPELINES})))
+    if spec.name in seen:
+        raise PipelineError(f"the pipeline '{spec.name}' contains itself")
+    if spec.parameters:
+        raise PipelineError(f"'{spec.name}' is a pipeline and takes no options; give them to one of its passes")
+    return [inner for element in elements for inner in _specs(element, (*seen, spec.name))]
+
+
+def _specs(text: str, seen: tuple[str, ...] = ()) -> list[ArgSpec]:
+    try:
+        parsed = list(parse_pipeline(text))
+    except ArgSpecParseError as error:
+        raise PipelineError(f"cannot read the pipeline '{text}': {error}") from error
+    return [spec for element in parsed for spec in _expand(element, seen)]
+
+
+def parse_passes(text: str) -> tuple[ModulePass, ...]:
+    """The passes of a pipeline, named pipelines expanded; `PipelineError` says what is wrong with the text."""
+    passes: list[ModulePass] = []
+    for spec in _specs(text):
+        pass_type = load_pass(spec.name)
+        try:
+            passes.append(pass_type.from_spec(spec))
+        except ValueError as error:
+            raise PipelineError(f"pass '{spec.name}': {error}") from error
+    return tuple(passes)
+
+
+def run_passes(
+    ctx: Context,
+    module: ModuleOp,
+    passes: tuple[ModulePass, ...],
+    *,
+    verify_each: bool = True,
+    observers: tuple[PassObserver, ...] = (),
+) -> None:
+    """Run `passes` over `module` in place.
+
+    With `verify_each`, IR that does not verify after a pass is that pass's failure. A failure is a `PassError` that
+    names the pass.
+    """
+    for this in passes:
+        for observer in observers:
+            observer.before(this, module)
+        try:
+            this.apply(ctx, module)
+        except PassError:
+            raise
+        except Exception as error:
+            raise PassError(this.name, str(error) or type(error).__name__) from error
+        if verify_each:
+            try:
+                module.verify()
+            except Exception as error:
+                raise PassError(this.name, f"left IR that does not verify: {error}") from error
+        for observer in observers:
+            observer.after(this, module)
+
+
+def run_pipeline(
+    ctx: Context,
+    module: ModuleOp,
+    pipeline: str,
+    *,
+    verify_each: bool = True,
+    observers: tuple[PassObserver, ...] = (),
+) -> None:
+    """`run_passes` over the passes of a pipeline given as text."""
+    run_passes(ctx, module, parse_passes(pipeline), verify_each=verify_each, observers=observers)

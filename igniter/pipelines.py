@@ -1,0 +1,53 @@
+"""The named pipelines: the passes from ONNX to what the emitter takes, in order, one a line.
+
+A name stands for its passes wherever a pipeline is written (`igniter-opt -p cpu-fusion`, `Module.run_passes`).
+"""
+
+from __future__ import annotations
+
+PIPELINES: dict[str, tuple[str, ...]] = {
+    # onnx -> onnx: shapes known, constants folded, exported patterns recognised.
+    "cpu-onnx": (
+        "infer-shapes",
+        "canonicalize-onnx",
+        "fold-constants",
+        "recompose",
+    ),
+    # onnx -> fusion: which nodes become one kernel.
+    "cpu-fusion": ("form-fusion-regions",),
+    # fusion -> loop, structured: what is computed.
+    "cpu-loop": ("lower-onnx-to-loop",),
+    # loop -> loop: how it is computed, down to what the emitter takes.
+    "cpu-schedule": (
+        "collapse-axes",
+        "inline-nests",
+        "choose-schedule",
+        "lower-to-loops",
+        "fuse-loops",
+        "tile-loops",
+        "reorder-loops",
+        "parallelize-loops",
+        "vectorize-loops",
+        "unroll-loops",
+        "promote-buffers",
+        "plan-buffers",
+    ),
+    "cpu": (
+        "cpu-onnx",
+        "cpu-fusion",
+        "cpu-loop",
+        "cpu-schedule",
+    ),
+}
+
+
+def find_pipeline(name: str) -> tuple[str, ...] | None:
+    """The elements of the pipeline called `name`, Igniter's or an installed package's; `None` if there is none."""
+    if name in PIPELINES:
+        return PIPELINES[name]
+    from igniter.registry import external, load, where_pass
+
+    if where_pass(name) is not None or name not in external("pipelines"):
+        return None
+    found: tuple[str, ...] = tuple(load(external("pipelines")[name]))
+    return found

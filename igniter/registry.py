@@ -1,0 +1,115 @@
+"""Every dialect, pass and op family by name, each as a string that says where it lives.
+
+Nothing is imported until it is asked for, so that a tool can list or look up a name for free. A package outside
+Igniter adds its own through entry points, which are consulted only for names that are not found here:
+
+    [project.entry-points."igniter.passes"]
+    my-pass = "my_package.my_pass:MyPass"
+
+The groups are `igniter.dialects` (an xDSL `Dialect`), `igniter.passes` (a `ModulePass` class), `igniter.pipelines`
+(a string: the pipeline's passes) and `igniter.ops` (a module that registers `OpSpec`s when it is imported).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xdsl.ir import Dialect
+    from xdsl.passes import ModulePass
+
+DIALECTS: dict[str, str] = {
+    "affine": "xdsl.dialects.affine:Affine",
+    "arith": "xdsl.dialects.arith:Arith",
+    "builtin": "xdsl.dialects.builtin:Builtin",
+    "cf": "xdsl.dialects.cf:Cf",
+    "func": "xdsl.dialects.func:Func",
+    "fusion": "igniter.dialects.fusion:Fusion",
+    "loop": "igniter.dialects.loop:Loop",
+    "math": "xdsl.dialects.math:Math",
+    "memref": "xdsl.dialects.memref:MemRef",
+    "onnx": "igniter.dialects.onnx:Onnx",
+    "ort": "igniter.dialects.ort:Ort",
+    "scf": "xdsl.dialects.scf:Scf",
+    "sym": "igniter.dialects.sym:Sym",
+    "tensor": "xdsl.dialects.tensor:Tensor",
+    "test": "xdsl.dialects.test:Test",
+    "vector": "xdsl.dialects.vector:Vector",
+}
+
+PASSES: dict[str, str] = {
+    "canonicalize": "xdsl.transforms.canonicalize:CanonicalizePass",
+    "cse": "xdsl.transforms.common_subexpression_elimination:CommonSubexpressionElimination",
+    "dce": "xdsl.transforms.dead_code_elimination:DeadCodeElimination",
+}
+
+OPS: dict[str, str] = {}
+
+
+class UnknownName(ValueError):
+    """A name that neither Igniter nor an installed package provides."""
+
+    def __init__(self, kind: str, name: str, known: Mapping[str, object]):
+        import difflib
+
+        close = difflib.get_close_matches(name, list(known), n=3)
+        hint = f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
+        super().__init__(f"there is no {kind} called '{name}'{hint}")
+        self.name = name
+
+
+def load(where: str) -> Any:
+    """The object that a `module:attribute` string names, or the module where there is no attribute."""
+    module_name, _, attribute = where.partition(":")
+    found: Any = importlib.import_module(module_name)
+    for part in filter(None, attribute.split(".")):
+        found = getattr(found, part)
+    return found
+
+
+@cache
+def external(group: str) -> dict[str, str]:
+    """What installed packages add under the entry point group `igniter.<group>`."""
+    from importlib.metadata import entry_points
+
+    return {point.name: point.value for point in entry_points(group=f"igniter.{group}")}
+
+
+def where_dialect(name: str) -> str | None:
+    """Where the dialect called `name` lives, or `None`."""
+    return DIALECTS.get(name) or external("dialects").get(name)
+
+
+def where_pass(name: str) -> str | None:
+    """Where the pass called `name` lives, or `None`."""
+    return PASSES.get(name) or external("passes").get(name)
+
+
+def load_dialect(name: str) -> Dialect:
+    """The dialect called `name`; `UnknownName` if there is none."""
+    where = where_dialect(name)
+    if where is None:
+        raise UnknownName("dialect", name, {**external("dialects"), **DIALECTS})
+    return load(where)
+
+
+def load_pass(name: str) -> type[ModulePass]:
+    """The pass class called `name`; `UnknownName` if there is none."""
+    where = where_pass(name)
+    if where is None:
+        raise UnknownName("pass", name, all_passes())
+    return load(where)
+
+
+def all_passes() -> dict[str, str]:
+    """Every pass by name, those of installed packages too."""
+    return dict(sorted({**external("passes"), **PASSES}.items()))
+
+
+def load_ops() -> None:
+    """Import every op family, Igniter's and those of installed packages, so that their `OpSpec`s are registered."""
+    for where in (*OPS.values(), *external("ops").values()):
+        load(where)

@@ -1,0 +1,89 @@
+"""Remarks: what a pass did to a node, what it left undone, and why.
+
+A pass calls `remark(ctx, ...)`. It is recorded when the context is an `IgniterContext` that collects remarks, and
+does nothing otherwise, so that passes need not care who runs them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+if TYPE_CHECKING:
+    from xdsl.context import Context
+
+RemarkKind = Literal["applied", "missed", "note"]
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One thing that a pass has to say about one node."""
+
+    pass_name: str
+    node: str
+    """The name of the ONNX node, nest or region that it is about; "" for the module."""
+    kind: RemarkKind
+    message: str
+    details: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Facts behind the message, in JSON's types."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(RemarkKind):
+            raise ValueError(f"a remark is one of {', '.join(get_args(RemarkKind))}, not '{self.kind}'")
+
+    def __str__(self) -> str:
+        about = f" '{self.node}'" if self.node else ""
+        details = "".join(f" [{key}={value}]" for key, value in self.details.items())
+        return f"remark: {self.pass_name}:{about} {self.kind}: {self.message}{details}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "pass": self.pass_name,
+            "node": self.node,
+            "kind": self.kind,
+            "message": self.message,
+            "details": self.details,
+        }
+
+
+@dataclass
+class Remarks:
+    """The remarks of one compilation, in the order in which they were made."""
+
+    enabled: bool = True
+    items: list[Remark] = field(default_factory=list[Remark])
+
+    def add(self, made: Remark) -> None:
+        if self.enabled:
+            self.items.append(made)
+
+    def of(self, pass_name: str | None = None, kind: RemarkKind | None = None) -> list[Remark]:
+        """Those of one pass, of one kind, or of both."""
+        return [r for r in self.items if pass_name in (None, r.pass_name) and kind in (None, r.kind)]
+
+    def clear(self) -> None:
+        self.items.clear()
+
+    def to_json(self) -> str:
+        return json.dumps([r.to_dict() for r in self.items], indent=2, default=str)
+
+    def __iter__(self) -> Iterator[Remark]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+def remarks_of(ctx: Context) -> Remarks | None:
+    """The collector of a context, or `None` where nothing collects."""
+    found = getattr(ctx, "remarks", None)
+    return found if isinstance(found, Remarks) and found.enabled else None
+
+
+def remark(ctx: Context, pass_name: str, node: str, kind: RemarkKind, message: str, **details: Any) -> None:
+    """Record a remark with the context, if it collects them."""
+    collector = remarks_of(ctx)
+    if collector is not None:
+        collector.add(Remark(pass_name, node, kind, message, details))

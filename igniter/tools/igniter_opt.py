@@ -1,0 +1,174 @@
+"""`igniter-opt`: read IR or an ONNX model, run passes over it, print what comes out.
+
+This file is the command line alone, and imports neither xDSL nor anything heavier: `--help` answers at once. What the
+options do is in `opt_driver.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+from igniter._version import __version__
+from igniter.registry import PASSES
+
+EMITS = ("mlir", "generic", "onnx", "none")
+
+DESCRIPTION = "Run passes over Igniter's IR (.mlir) or over an ONNX model (.onnx), and print the result."
+
+EPILOG = """\
+examples:
+  igniter-opt model.onnx                                  the model as IR
+  igniter-opt model.onnx -p infer-shapes,fold-constants   passes in order
+  igniter-opt a.mlir --tile-loops="sizes=8,64" --cse      the same, a flag for each pass
+  igniter-opt model.onnx -p cpu-fusion --emit=none --remarks
+  igniter-opt --list-passes                               every pass, its options and what it does
+"""
+
+
+@dataclass(frozen=True)
+class OptOptions:
+    """The command line of `igniter-opt`, parsed."""
+
+    input: str
+    output: str
+    pipeline: str
+    frontend: str
+    emit: str
+    verify_each: bool
+    split_input_file: bool
+    verify_diagnostics: bool
+    allow_unregistered: bool
+    print_before: tuple[str, ...]
+    print_after: tuple[str, ...]
+    print_after_all: bool
+    print_after_change: bool
+    timing: bool
+    remarks: str
+    remarks_output: str
+    check_each: bool
+    check_seed: int
+    debug: bool
+
+
+class _AppendPass(argparse.Action):
+    """Collects `-p a,b` and `--a=x=1 --b` into one pipeline, in the order in which they stand."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        if option_string in ("-p", "--passes", "--pass-pipeline"):
+            element = str(values)
+        else:
+            name = str(option_string)[2:]
+            options = str(values).strip("{}") if values else ""
+            element = f"{name}{{{options}}}" if options else name
+        if element.strip():
+            namespace.pipeline = [*(namespace.pipeline or []), element]
+
+
+def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The parser; a flag of its own for each of `pass_names`, not shown in the help."""
+    parser = argparse.ArgumentParser(
+        "igniter-opt",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("input", nargs="?", default="-", help="an .mlir or .onnx file; standard input without one, or with '-'")
+    add("-o", "--output", default="-", metavar="FILE", help="write to FILE rather than to standard output")
+    add(
+        "-p",
+        "--passes",
+        "--pass-pipeline",
+        action=_AppendPass,
+        dest="pipeline",
+        metavar="PIPELINE",
+        help="passes or named pipelines, comma-separated: 'a,b{option=1 other=x,y}'; each pass is a flag too, --a",
+    )
+    add("--frontend", choices=("auto", "mlir", "onnx"), default="auto", help="how to read the input (default: its name)")
+    add("--emit", choices=EMITS, default="mlir", help="what to write (default: mlir); 'onnx' needs -o or a pipe")
+    group = parser.add_argument_group("watching the passes")
+    add = group.add_argument
+    add("--print-ir-before", action="append", default=[], metavar="PASS", help="print the IR before PASS")
+    add("--print-ir-after", action="append", default=[], metavar="PASS", help="print the IR after PASS")
+    add("--print-ir-after-all", action="store_true", help="print the IR after every pass (to standard error)")
+    add("--print-ir-after-change", action="store_true", help="print the IR after every pass that changed it")
+    add("--timing", action="store_true", help="how long each pass took")
+    add(
+        "--remarks",
+        nargs="?",
+        const="text",
+        default="",
+        choices=("text", "json"),
+        help="what the passes did to each node, or why they did not",
+    )
+    add("--remarks-output", default="", metavar="FILE", help="where remarks go (default: standard error; '-': output)")
+    group = parser.add_argument_group("checking")
+    add = group.add_argument
+    add("--verify-each", action=argparse.BooleanOptionalAction, default=True, help="verify the IR after every pass")
+    add("--check-each", action="store_true", help="run the IR before and after every pass, and name the pass that changed a result")
+    add("--check-seed", type=int, default=0, metavar="N", help="seed of the random inputs of --check-each")
+    add("--verify-diagnostics", action="store_true", help="check '// expected-error {{...}}' comments; without any, print the error and exit 0")
+    add("--split-input-file", action="store_true", help="treat the parts between '// -----' lines as files of their own")
+    add("--allow-unregistered-dialect", dest="allow_unregistered", action="store_true", help="accept ops of unknown dialects")
+    add("--debug", action="store_true", help="a traceback with an error")
+    group = parser.add_argument_group("about")
+    group.add_argument("--list-passes", action="store_true", help="every pass: its options and what it does")
+    group.add_argument("--list-pipelines", action="store_true", help="every named pipeline and its passes")
+    group.add_argument("--version", action="version", version=f"igniter-opt {__version__}")
+    for name in pass_names:
+        parser.add_argument(f"--{name}", nargs="?", const="", action=_AppendPass, dest="pipeline", help=argparse.SUPPRESS)
+    return parser
+
+
+def _pass_flags(args: Sequence[str]) -> list[str]:
+    """The passes to make flags of: Igniter's own, and those of installed packages if a flag is none of these."""
+    names = list(PASSES)
+    known = {action for a in build_parser()._actions for action in a.option_strings}
+    flags = [a.partition("=")[0] for a in args if a.startswith("--")]
+    if any(f not in known and f[2:] not in PASSES for f in flags):
+        from igniter.registry import all_passes
+
+        names = list(all_passes())
+    return names
+
+
+def run(args: Sequence[str], stdin: IO[bytes], stdout: IO[str], stderr: IO[str]) -> int:
+    """`igniter-opt` with `args` on the given streams; the exit status."""
+    parsed = build_parser(_pass_flags(args)).parse_args(list(args))
+    if parsed.list_passes or parsed.list_pipelines:
+        from igniter.tools.listing import list_passes, list_pipelines
+
+        (list_passes if parsed.list_passes else list_pipelines)(stdout)
+        return 0
+    values = {name: getattr(parsed, name) for name in OptOptions.__dataclass_fields__ if hasattr(parsed, name)}
+    values["pipeline"] = ",".join(parsed.pipeline or [])
+    values["print_before"] = tuple(parsed.print_ir_before)
+    values["print_after"] = tuple(parsed.print_ir_after)
+    values["print_after_all"] = parsed.print_ir_after_all
+    values["print_after_change"] = parsed.print_ir_after_change
+    from igniter.tools.opt_driver import OptDriver
+
+    return OptDriver(OptOptions(**values), stdin, stdout, stderr).run()
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        status = run(sys.argv[1:], sys.stdin.buffer, sys.stdout, sys.stderr)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output has read enough; Python would complain when it closes the stream.
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

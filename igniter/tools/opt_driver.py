@@ -1,0 +1,266 @@
+"""What `igniter-opt` does once its command line is parsed: read, run passes under observation, write."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass, field
+from io import StringIO
+from typing import IO
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+from xdsl.passes import ModulePass
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import ParseError
+
+from igniter.context import IgniterContext
+from igniter.passes import PassError, PassObserver, parse_passes, run_passes
+from igniter.tools.diagnostics import check_expected, has_expectations
+from igniter.tools.igniter_opt import OptOptions
+
+SEPARATOR = "// -----"
+
+
+def print_module(module: ModuleOp, *, generic: bool = False) -> str:
+    """The module as text, with a final newline."""
+    out = StringIO()
+    printer = Printer(stream=out, print_generic_format=generic)
+    printer.print_op(module)
+    return out.getvalue() + "\n"
+
+
+@dataclass
+class IRPrinter:
+    """Prints the IR before and after passes, as `mlir-opt` does."""
+
+    options: OptOptions
+    stream: IO[str]
+    last: str = ""
+
+    def before(self, this: ModulePass, module: ModuleOp) -> None:
+        if self.options.print_after_change and not self.last:
+            self.last = print_module(module)
+        if this.name in self.options.print_before:
+            self._dump("Before", this, print_module(module))
+
+    def after(self, this: ModulePass, module: ModuleOp) -> None:
+        if self.options.print_after_change:
+            text = print_module(module)
+            if text != self.last:
+                self._dump("After", this, text)
+            else:
+                print(f"// -----// {this.name}: no change //----- //", file=self.stream)
+            self.last = text
+        elif self.options.print_after_all or this.name in self.options.print_after:
+            self._dump("After", this, print_module(module))
+
+    def _dump(self, when: str, this: ModulePass, text: str) -> None:
+        print(f"// -----// IR Dump {when} {this.spec()} //----- //\n{text}", file=self.stream)
+
+
+@dataclass
+class Timer:
+    """Wall time by step, and a table of it."""
+
+    rows: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
+    _start: float = 0.0
+
+    def before(self, this: ModulePass, module: ModuleOp) -> None:
+        self._start = time.perf_counter()
+
+    def after(self, this: ModulePass, module: ModuleOp) -> None:
+        self.rows.append((this.name, time.perf_counter() - self._start))
+
+    def add(self, step: str, since: float) -> None:
+        self.rows.append((step, time.perf_counter() - since))
+
+    def report(self, stream: IO[str]) -> None:
+        total = sum(seconds for _, seconds in self.rows)
+        print(f"{'ms':>10}  {'%':>5}  step", file=stream)
+        for step, seconds in [*self.rows, ("total", total)]:
+            share = 100 * seconds / total if total else 0.0
+            print(f"{1000 * seconds:>10.2f}  {share:>5.1f}  {step}", file=stream)
+
+
+@dataclass
+class OptDriver:
+    """One run of `igniter-opt`."""
+
+    options: OptOptions
+    stdin: IO[bytes]
+    stdout: IO[str]
+    stderr: IO[str]
+
+    def run(self) -> int:
+        """The exit status: 0, or 1 after an error that has been reported."""
+        try:
+            passes = parse_passes(self.options.pipeline)
+            data, name, frontend = self._read()
+        except (ValueError, OSError) as error:
+            return self._report(error)
+        chunks = [(data, 0)]
+        if self.options.split_input_file and frontend == "mlir":
+            chunks = split_chunks(data)
+        status = 0
+        outputs: list[str | bytes] = []
+        for chunk, offset in chunks:
+            text, failed = self._run_chunk(chunk, name, offset, frontend, passes)
+            outputs.append(text)
+            status = max(status, failed)
+        self._write(outputs)
+        return status
+
+    # Reading and writing.
+
+    def _read(self) -> tuple[bytes, str, str]:
+        path = self.options.input
+        frontend = self.options.frontend
+        if frontend == "auto":
+            frontend = "onnx" if path.endswith((".onnx", ".onnxtxt", ".textproto")) else "mlir"
+        if path == "-":
+            return self.stdin.read(), "<stdin>", frontend
+        if frontend == "onnx":
+            # The frontend maps the file; reading it here would hold a second copy.
+            return b"", path, frontend
+        with open(path, "rb") as file:
+            return file.read(), path, frontend
+
+    def _parse(self, ctx: IgniterContext, data: bytes, name: str, frontend: str) -> ModuleOp:
+        if frontend == "mlir":
+            return Parser(ctx, data.decode(), name).parse_module()
+        from igniter.frontend import import_model
+
+        if name == "<stdin>":
+            import onnx  # the frontend takes a ModelProto; only bytes from a pipe must be parsed here
+
+            return import_model(onnx.load_from_string(data))
+        return import_model(name)
+
+    def _emit(self, module: ModuleOp) -> str | bytes:
+        emit = self.options.emit
+        if emit == "none":
+            return ""
+        if emit == "onnx":
+            from igniter.frontend import export_model
+
+            return export_model(module).SerializeToString()
+        return print_module(module, generic=emit == "generic")
+
+    def _write(self, outputs: list[str | bytes]) -> None:
+        binary = [o for o in outputs if isinstance(o, bytes)]
+        if binary:
+            payload = b"".join(binary)
+            if self.options.output == "-":
+                getattr(self.stdout, "buffer", sys.stdout.buffer).write(payload)
+                return
+            with open(self.options.output, "wb") as file:
+                file.write(payload)
+            return
+        text = f"{SEPARATOR}\n".join(str(o) for o in outputs) if any(outputs) else ""
+        if self.options.output == "-":
+            self.stdout.write(text)
+            return
+        with open(self.options.output, "w") as file:
+            file.write(text)
+
+    # One chunk.
+
+    def _run_chunk(
+        self, data: bytes, name: str, offset: int, frontend: str, passes: tuple[ModulePass, ...]
+    ) -> tuple[str | bytes, int]:
+        ctx = IgniterContext(allow_unregistered=self.options.allow_unregistered)
+        ctx.remarks.enabled = bool(self.options.remarks)
+        timer = Timer()
+        output: str | bytes = ""
+        failure: Exception | None = None
+        try:
+            start = time.perf_counter()
+            module = self._parse(ctx, data, name, frontend)
+            timer.add("(read)", start)
+            start = time.perf_counter()
+            if self.options.verify_each:
+                module.verify()
+            timer.add("(verify)", start)
+            observers = self._observers(ctx, timer)
+            run_passes(ctx, module, passes, verify_each=self.options.verify_each, observers=observers)
+            start = time.perf_counter()
+            output = self._emit(module)
+            timer.add("(write)", start)
+        except Exception as error:
+            failure = error
+        self._remarks(ctx)
+        if self.options.timing:
+            timer.report(self.stderr)
+        return self._conclude(output, failure, data, offset)
+
+    def _observers(self, ctx: IgniterContext, timer: Timer) -> tuple[PassObserver, ...]:
+        observers: list[PassObserver] = [IRPrinter(self.options, self.stderr)]
+        if self.options.check_each:
+            from igniter.runtime.check import ResultChecker
+
+            observers.append(ResultChecker(ctx, seed=self.options.check_seed, log=self.stderr))
+        # The timer stands last, closest to the pass: what the other observers take is not the pass's time.
+        return (*observers, timer)
+
+    def _conclude(
+        self, output: str | bytes, failure: Exception | None, data: bytes, offset: int
+    ) -> tuple[str | bytes, int]:
+        if self.options.verify_diagnostics and has_expectations(data):
+            problems = check_expected(data, failure, offset)
+            for problem in problems:
+                print(f"igniter-opt: {problem}", file=self.stderr)
+            return output, 1 if problems else 0
+        if failure is None:
+            return output, 0
+        if self.options.verify_diagnostics:
+            return f"{describe(failure, offset)}\n", 0
+        return output, self._report(failure, offset)
+
+    def _report(self, error: Exception, offset: int = 0) -> int:
+        if self.options.debug:
+            import traceback
+
+            traceback.print_exception(error, file=self.stderr)
+        print(f"igniter-opt: error: {describe(error, offset)}", file=self.stderr)
+        return 1
+
+    def _remarks(self, ctx: IgniterContext) -> None:
+        if not self.options.remarks:
+            return
+        text = ctx.remarks.to_json() if self.options.remarks == "json" else "\n".join(map(str, ctx.remarks))
+        if self.options.remarks_output in ("", "-"):
+            stream = self.stdout if self.options.remarks_output else self.stderr
+            stream.write(text + "\n" if text else "")
+            return
+        with open(self.options.remarks_output, "a" if self.options.split_input_file else "w") as file:
+            file.write(text + "\n")
+
+
+def split_chunks(data: bytes) -> list[tuple[bytes, int]]:
+    """The parts between `// -----` lines, each with the number of lines before it."""
+    chunks: list[tuple[bytes, int]] = []
+    lines: list[bytes] = []
+    offset = 0
+    for number, line in enumerate(data.splitlines(keepends=True)):
+        if line.rstrip() == SEPARATOR.encode():
+            chunks.append((b"".join(lines), offset))
+            lines, offset = [], number + 1
+        else:
+            lines.append(line)
+    return [*chunks, (b"".join(lines), offset)]
+
+
+def describe(error: BaseException, offset: int = 0) -> str:
+    """An error in one paragraph; the line numbers of a parse error are those of the whole file."""
+    if isinstance(error, ParseError):
+        import dataclasses
+
+        error.span = dataclasses.replace(error.span, line_offset=offset)
+        return str(error).rstrip()
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    text = str(error).strip() or type(error).__name__
+    if isinstance(error, (ValueError, PassError)) or ":" in text:
+        return text
+    return f"{type(error).__name__}: {text}"
