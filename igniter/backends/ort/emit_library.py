@@ -1,0 +1,288 @@
+"""`ort.library` as one LLVM module: descriptors, callbacks and `RegisterCustomOps`, around kernels defined elsewhere.
+
+The domain's name carries a hash of the library's IR, of what it is said to be made from and of the kernels' code, so
+that two libraries load into one session, and a model can only meet the library that it was compiled with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from igniter.backends.ort import glue
+from igniter.backends.ort.api import (
+    API_VERSION,
+    API_VERSION_INPLACE,
+    CUSTOM_OP_POINTERS,
+    NOT_IMPLEMENTED,
+    OLDEST_ORT,
+    expand_calls,
+)
+from igniter.backends.ort.expressions import INTRINSICS, int64
+from igniter.backends.ort.infer import emit_infer, emit_infer_helpers
+from igniter.backends.ort.messages import StringPool, c_literal, emit_messages
+from igniter.backends.ort.shapes import dim_offsets, emit_shapes
+from igniter.dialects.onnx.types import element_type
+from igniter.dialects.ort import OPTIONAL, REQUIRED, VARIADIC, LibraryOp, OpOp, Port
+
+ENTRY_POINT = "RegisterCustomOps"
+INFO_SYMBOL = "igniter_library_info"
+INFO_VERSION = 1
+MODES = {REQUIRED: 0, OPTIONAL: 1, VARIADIC: 2}
+
+
+@dataclass(frozen=True)
+class EmittedLibrary:
+    """The LLVM module of a library, the domain of its ops, and the kernels that must be linked to it."""
+
+    text: str
+    domain: str
+    ops: tuple[str, ...]
+    kernels: tuple[str, ...]
+    api_version: int
+
+
+def library_domain(library: LibraryOp, info: Mapping[str, object], code: Iterable[bytes] = ()) -> str:
+    """`igniter.` and 16 hex digits that stand for the library's IR, its `info` and the kernels' code."""
+    digest = hashlib.sha256(str(library).encode())
+    digest.update(_canonical(info).encode())
+    for part in code:
+        digest.update(hashlib.sha256(part).digest())
+    return f"igniter.{digest.hexdigest()[:16]}"
+
+
+def emit_library(
+    library: LibraryOp, triple: str, info: Mapping[str, object], code: Iterable[bytes] = ()
+) -> EmittedLibrary:
+    """The module for `library`.
+
+    `info` says what the library was made from (JSON values) and is readable in the file under `igniter_library_info`;
+    `code` is whatever identifies the kernels' code (their IR), for the hash in the domain.
+    Raises `IgniterError` when a size in the library fits in no 64-bit integer.
+    """
+    library.verify()
+    ops = library.ops
+    domain = library_domain(library, info, code)
+    version = API_VERSION_INPLACE if any(p.reuses is not None for op in ops for p in op.outputs) else API_VERSION
+    strings = StringPool()
+    functions = [_emit_op(op, f"op.{i}", version, strings) for i, op in enumerate(ops)]
+    kernels = tuple(dict.fromkeys(op.kernel_name for op in ops))
+    shared = [
+        glue.TYPES,
+        INTRINSICS,
+        glue.SCHEMA,
+        expand_calls(glue.KERNEL.replace("$STACK_SCRATCH", str(glue.STACK_SCRATCH))),
+        expand_calls(glue.COMPUTE),
+        expand_calls(emit_messages(strings)),
+        expand_calls(emit_infer_helpers(strings)),
+        _emit_register(domain, len(ops), version, strings),
+        _emit_info(library, domain, version, info),
+    ]
+    table = ", ".join(f"ptr @op.{i}" for i in range(len(ops)))
+    parts = [
+        f'target triple = "{triple}"\n',
+        *shared,
+        *functions,
+        f"@igniter_ops = internal constant [{len(ops)} x ptr] [{table}]\n",
+        "".join(f'declare hidden void @"{k}"(ptr, ptr, ptr, ptr, ptr)\n' for k in kernels),
+        strings.emit(),
+    ]
+    return EmittedLibrary("\n".join(parts), domain, tuple(op.sym_name.data for op in ops), kernels, version)
+
+
+def _canonical(info: Mapping[str, object]) -> str:
+    return json.dumps(info, sort_keys=True, separators=(",", ":"))
+
+
+def _emit_info(library: LibraryOp, domain: str, version: int, info: Mapping[str, object]) -> str:
+    described = {
+        INFO_SYMBOL: INFO_VERSION,
+        "name": library.sym_name.data,
+        "domain": domain,
+        "ort_api_version": version,
+        "ops": {
+            op.sym_name.data: {
+                "kernel": op.kernel_name,
+                "inputs": [f"{p.name}: {p}" for p in op.inputs],
+                "outputs": [f"{p.name}: {p}" for p in op.outputs],
+                "scratch": str(op.scratch),
+            }
+            for op in library.ops
+        },
+        **info,
+    }
+    # The first key is what a reader looks for in the file, so its place is fixed; the rest is sorted.
+    head = json.dumps({INFO_SYMBOL: INFO_VERSION}, separators=(",", ":"))[:-1]
+    rest = _canonical({k: v for k, v in described.items() if k != INFO_SYMBOL})[1:]
+    data = f"{head},{rest}".encode()
+    return f"@{INFO_SYMBOL} = constant [{len(data) + 1} x i8] {c_literal(data)}\n"
+
+
+# -- one op -----------------------------------------------------------------------------------------------------------
+
+
+def _emit_op(op: OpOp, name: str, version: int, strings: StringPool) -> str:
+    slots = {symbol: i for i, symbol in enumerate(op.symbol_names)}
+    last_in = op.inputs[-1] if op.inputs else None
+    spread = len(last_in.dims) if last_in is not None and last_in.mode == VARIADIC else -1
+    own_dims = sum(len(p.dims) for p in op.inputs if p.mode != VARIADIC)
+    infer = emit_infer(op, f"infer.{name}", strings)
+    inplace = _emit_inplace(op, name)
+    numbers = (
+        len(op.inputs),
+        len(op.outputs),
+        len(op.symbols),
+        own_dims,
+        sum(len(p.dims) for p in op.outputs),
+        spread,
+        int(op.outputs[-1].mode == VARIADIC),
+    )
+    pointers = {
+        1: "igniter_name",
+        2: "igniter_provider",
+        3: "igniter_input_type",
+        4: "igniter_input_count",
+        5: "igniter_output_type",
+        6: "igniter_output_count",
+        8: "igniter_destroy",
+        9: "igniter_input_mode",
+        10: "igniter_output_mode",
+        11: "igniter_input_memory",
+        12: "igniter_input_least",
+        13: "igniter_homogeneous",
+        14: "igniter_output_least",
+        15: "igniter_homogeneous",
+        16: "igniter_create",
+        17: "igniter_compute",
+        19: "igniter_first_version",
+        20: "igniter_last_version",
+    }
+    if infer is not None:
+        pointers[18] = f"infer.{name}"
+    if inplace:
+        pointers[21] = f"inplace.{name}"
+        pointers[22] = "igniter_release_inplace"
+    table = ", ".join(f"ptr @{pointers[i]}" if i in pointers else "ptr null" for i in range(CUSTOM_OP_POINTERS))
+    return "\n".join(
+        (
+            _emit_ports(op.inputs, f"inputs.{name}", slots, strings),
+            _emit_ports(op.outputs, f"outputs.{name}", slots, strings),
+            emit_shapes(op, f"shapes.{name}"),
+            expand_calls(infer or ""),
+            inplace,
+            f"@desc.{name} = internal constant %Desc {{ ptr {strings(op.sym_name.data)}, ptr @inputs.{name},"
+            f' ptr @outputs.{name}, ptr @shapes.{name}, ptr @"{op.kernel_name}",'
+            f" {', '.join(f'i64 {n}' for n in numbers)} }}",
+            f"@{name} = internal constant {{ i32, i32, [{CUSTOM_OP_POINTERS} x ptr], ptr }}"
+            f" {{ i32 {version}, i32 0, [{CUSTOM_OP_POINTERS} x ptr] [{table}], ptr @desc.{name} }}",
+            "",
+        )
+    )
+
+
+def _emit_ports(ports: tuple[Port, ...], name: str, slots: Mapping[str, int], strings: StringPool) -> str:
+    lines: list[str] = []
+    rows: list[str] = []
+    offsets = dim_offsets(p.dims for p in ports)
+    for i, p in enumerate(ports):
+        rank = len(p.dims)
+        texts = ", ".join(f"ptr {strings(str(d))}" for d in p.dims)
+        constants = ", ".join(f"i64 {-1 if d.constant is None else int64(d.constant)}" for d in p.dims)
+        lines.append(f"@texts.{name}.{i} = internal constant [{rank} x ptr] [{texts}]")
+        lines.append(f"@constants.{name}.{i} = internal constant [{rank} x i64] [{constants}]")
+        # Only a required port is checked ahead of time; the others need not have a value.
+        static = int(p.static and p.mode == REQUIRED)
+        rows.append(
+            f"%Port {{ ptr {strings(p.name)}, ptr {strings(p.shape_text)}, ptr @texts.{name}.{i},"
+            f" ptr @constants.{name}.{i}, i32 {element_type(p.element).code}, i32 {MODES[p.mode]}, i32 {p.least},"
+            f" i32 {static}, i64 {rank}, i64 {offsets[i]}, i64 {slots.get(p.symbol, -1)} }}"
+        )
+    lines.append(f"@{name} = internal constant [{len(rows)} x %Port] [{', '.join(rows)}]")
+    return "\n".join(lines)
+
+
+def _emit_inplace(op: OpOp, name: str) -> str:
+    """`size_t GetMayInplace(int** inputs, int** outputs)`; "" for an op that reuses nothing."""
+    pairs = [(p.reuses, i) for i, p in enumerate(op.outputs) if p.reuses is not None]
+    if not pairs:
+        return ""
+    n = len(pairs)
+    return f"""
+@reused.{name} = internal constant [{n} x i32] [{", ".join(f"i32 {i}" for i, _ in pairs)}]
+@reusing.{name} = internal constant [{n} x i32] [{", ".join(f"i32 {o}" for _, o in pairs)}]
+define internal i64 @inplace.{name}(ptr %inputs, ptr %outputs) {{
+  store ptr @reused.{name}, ptr %inputs
+  store ptr @reusing.{name}, ptr %outputs
+  ret i64 {n}
+}}
+"""
+
+
+# -- the entry point --------------------------------------------------------------------------------------------------
+
+
+def _emit_register(domain: str, count: int, version: int, strings: StringPool) -> str:
+    too_old = f"this library of Igniter needs ONNX Runtime {OLDEST_ORT[version]} or newer"
+    return expand_calls(f"""
+define ptr @{ENTRY_POINT}(ptr %options, ptr %base) {{
+  ; One domain serves all sessions of one ORT: ORT keeps a pointer to it and never frees it.
+entry:
+  %status = alloca ptr
+  %domain.at = alloca ptr
+  %index.at = alloca i64
+  %get = load ptr, ptr %base
+  %api = call ptr %get(i32 {version})
+  %known = icmp ne ptr %api, null
+  br i1 %known, label %find, label %old
+old:
+  %api.1 = call ptr %get(i32 1)
+  %create = load ptr, ptr %api.1
+  %refusal = call ptr %create(i32 {NOT_IMPLEMENTED}, ptr {strings(too_old)})
+  ret ptr %refusal
+find:
+  store atomic ptr %api, ptr @igniter_api release, align 8
+  %made = load atomic ptr, ptr @igniter_domain acquire, align 8
+  %made.api = load atomic ptr, ptr @igniter_domain_api acquire, align 8
+  %is.made = icmp ne ptr %made, null
+  %same = icmp eq ptr %made.api, %api
+  %reuse = and i1 %is.made, %same
+  store ptr %made, ptr %domain.at
+  br i1 %reuse, label %add, label %make
+make:
+  try CreateCustomOpDomain(ptr {strings(domain)}, ptr %domain.at) else failed
+  %domain = load ptr, ptr %domain.at
+  store i64 0, ptr %index.at
+  br label %loop
+loop:
+  %index = load i64, ptr %index.at
+  %more = icmp ult i64 %index, {count}
+  br i1 %more, label %body, label %made.now
+body:
+  %op.at = getelementptr ptr, ptr @igniter_ops, i64 %index
+  %op = load ptr, ptr %op.at
+  try CustomOpDomain_Add(ptr %domain, ptr %op) else broken
+  %next = add i64 %index, 1
+  store i64 %next, ptr %index.at
+  br label %loop
+made.now:
+  ; The first one made is kept; that of a thread that comes second, or of another ORT, serves only its caller.
+  %claim = cmpxchg ptr @igniter_domain_api, ptr null, ptr %api acq_rel acquire
+  %first = extractvalue {{ ptr, i1 }} %claim, 1
+  br i1 %first, label %keep, label %add
+keep:
+  store atomic ptr %domain, ptr @igniter_domain release, align 8
+  br label %add
+add:
+  %chosen = load ptr, ptr %domain.at
+  try AddCustomOpDomain(ptr %options, ptr %chosen) else failed
+  ret ptr null
+broken:
+  api ReleaseCustomOpDomain(ptr %domain)
+  br label %failed
+failed:
+  %result = load ptr, ptr %status
+  ret ptr %result
+}}
+""")

@@ -1,0 +1,172 @@
+"""Symbolic expressions as LLVM IR: 64-bit arithmetic that knows when it has overflowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from igniter.analysis.expr import Atom, Expr, Sym
+from igniter.errors import IgniterError
+
+OVERFLOW = {"add": "sadd", "sub": "ssub", "mul": "smul"}
+
+INTRINSICS = """
+declare { i64, i1 } @llvm.sadd.with.overflow.i64(i64, i64)
+declare { i64, i1 } @llvm.ssub.with.overflow.i64(i64, i64)
+declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
+declare i64 @llvm.umax.i64(i64, i64)
+declare i64 @llvm.umin.i64(i64, i64)
+declare i64 @llvm.smax.i64(i64, i64)
+declare i64 @llvm.smin.i64(i64, i64)
+declare ptr @llvm.stacksave()
+declare void @llvm.stackrestore(ptr)
+"""
+
+
+def fits(value: int) -> bool:
+    """Whether a signed 64-bit integer holds the value."""
+    return -(1 << 63) <= value < (1 << 63)
+
+
+def int64(value: int) -> str:
+    """A constant operand; `IgniterError` when it does not fit."""
+    if not fits(value):
+        raise IgniterError(f"the size {value} does not fit in a signed 64-bit integer")
+    return str(value)
+
+
+class FunctionBuilder:
+    """The text of one LLVM function, line by line."""
+
+    def __init__(self, header: str):
+        self._lines = [header + " {", "entry:"]
+        self._count = 0
+
+    def unique(self) -> int:
+        self._count += 1
+        return self._count
+
+    def fresh(self, hint: str = "v") -> str:
+        return f"%{hint}.n{self.unique()}"
+
+    def fresh_label(self, hint: str) -> str:
+        return f"{hint}.n{self.unique()}"
+
+    def line(self, text: str) -> None:
+        self._lines.append("  " + text)
+
+    def label(self, name: str) -> None:
+        self._lines.append(f"{name}:")
+
+    def text(self) -> str:
+        return "\n".join((*self._lines, "}", ""))
+
+    # -- values ------------------------------------------------------------------------------------------------------
+
+    def load(self, kind: str, pointer: str) -> str:
+        result = self.fresh("load")
+        self.line(f"{result} = load {kind}, ptr {pointer}")
+        return result
+
+    def element(self, kind: str, base: str, index: int | str) -> str:
+        """The address of an element of an array."""
+        result = self.fresh("at")
+        self.line(f"{result} = getelementptr {kind}, ptr {base}, i64 {index}")
+        return result
+
+    def compare(self, predicate: str, a: str, b: str, kind: str = "i64") -> str:
+        result = self.fresh("is")
+        self.line(f"{result} = icmp {predicate} {kind} {a}, {b}")
+        return result
+
+    def negate(self, flag: str) -> str:
+        result = self.fresh("not")
+        self.line(f"{result} = xor i1 {flag}, true")
+        return result
+
+    def all_of(self, conditions: Sequence[str]) -> str:
+        """One i1, true when every condition is."""
+        if not conditions:
+            return "true"
+        result = conditions[0]
+        for condition in conditions[1:]:
+            both = self.fresh("and")
+            self.line(f"{both} = and i1 {result}, {condition}")
+            result = both
+        return result
+
+    # -- expressions -------------------------------------------------------------------------------------------------
+
+    def expression(self, expr: Expr, values: Mapping[str, str]) -> tuple[str, list[str]]:
+        """The value of `expr`, and the flags (i1) of which any, when set, says that it is worthless."""
+        flags: list[str] = []
+        total = ""
+        for monomial, c in expr.terms:
+            product = "" if c == 1 and monomial else int64(c)
+            for atom in monomial:
+                factor = self._atom(atom, values, flags)
+                product = self._checked("mul", product, factor, flags) if product else factor
+            total = self._checked("add", total, product, flags) if total else product
+        return total or "0", flags
+
+    def solve(self, dim: str, rest: str, coefficient: int) -> tuple[str, str]:
+        """`(dim - rest) / coefficient` and whether it is a natural number."""
+        flags: list[str] = []
+        difference = self._checked("sub", dim, rest, flags)
+        quotient, remainder = self.fresh("quotient"), self.fresh("remainder")
+        # Dividing by -1 overflows for one number, which srem must not see.
+        if coefficient == -1:
+            negative = self._checked("sub", "0", difference, flags)
+            self.line(f"{quotient} = add i64 {negative}, 0")
+            self.line(f"{remainder} = add i64 0, 0")
+        else:
+            self.line(f"{quotient} = sdiv i64 {difference}, {int64(coefficient)}")
+            self.line(f"{remainder} = srem i64 {difference}, {int64(coefficient)}")
+        exact = [self.compare("eq", remainder, "0"), self.compare("sge", quotient, "0")]
+        return quotient, self.all_of([*exact, *(self.negate(flag) for flag in flags)])
+
+    def _checked(self, op: str, a: str, b: str, flags: list[str]) -> str:
+        pair, value, flag = self.fresh("pair"), self.fresh(op), self.fresh("over")
+        self.line(f"{pair} = call {{ i64, i1 }} @llvm.{OVERFLOW[op]}.with.overflow.i64(i64 {a}, i64 {b})")
+        self.line(f"{value} = extractvalue {{ i64, i1 }} {pair}, 0")
+        self.line(f"{flag} = extractvalue {{ i64, i1 }} {pair}, 1")
+        flags.append(flag)
+        return value
+
+    def _atom(self, atom: Atom, values: Mapping[str, str], flags: list[str]) -> str:
+        if isinstance(atom, Sym):
+            return values[atom.name]
+        args: list[str] = []
+        for arg in atom.args:
+            value, inner = self.expression(arg, values)
+            args.append(value)
+            flags.extend(inner)
+        if atom.fn in ("min", "max"):
+            result = args[0]
+            for arg in args[1:]:
+                extremum = self.fresh(atom.fn)
+                self.line(f"{extremum} = call i64 @llvm.s{atom.fn}.i64(i64 {result}, i64 {arg})")
+                result = extremum
+            return result
+        if atom.fn in ("floordiv", "mod"):
+            return self._division(atom.fn, args[0], args[1], flags)
+        raise IgniterError(f"no code for '{atom.fn}' in the size {atom}")
+
+    def _division(self, fn: str, a: str, b: str, flags: list[str]) -> str:
+        """Rounding towards minus infinity; a divisor that is not positive sets a flag."""
+        bad = self.compare("sle", b, "0")
+        flags.append(bad)
+        safe, quotient, rest = self.fresh("divisor"), self.fresh("quotient"), self.fresh("rest")
+        self.line(f"{safe} = select i1 {bad}, i64 1, i64 {b}")
+        self.line(f"{quotient} = sdiv i64 {a}, {safe}")
+        self.line(f"{rest} = srem i64 {a}, {safe}")
+        below = self.compare("slt", rest, "0")
+        result = self.fresh(fn)
+        if fn == "mod":
+            lifted = self.fresh("lifted")
+            self.line(f"{lifted} = add i64 {rest}, {safe}")
+            self.line(f"{result} = select i1 {below}, i64 {lifted}, i64 {rest}")
+        else:
+            one = self.fresh("one")
+            self.line(f"{one} = zext i1 {below} to i64")
+            self.line(f"{result} = sub i64 {quotient}, {one}")
+        return result

@@ -1,0 +1,351 @@
+"""The `ort` dialect: what an ONNX Runtime custom-op library holds, one descriptor for each fused op.
+
+    library ::= ort.library @name { op* }
+    op      ::= ort.op @name kernel @symbol symbols [sym, ...] (scratch(expr))? ins [port, ...] outs [port, ...]
+    port    ::= "name" : type [dim, ...] mode? (reuses i)?
+    mode    ::= optional(sym) | variadic(sym, least)
+
+    ort.library @encoder {
+      ort.op @bias_gelu kernel @kernel_0 symbols [batch, seq] scratch(batch*256)
+          ins ["x" : f32 [batch, seq, 768], "bias" : f32 [768]]
+          outs ["y" : f32 [batch, seq, 768] reuses 0]
+    }
+
+`symbols` are the i64 arguments of the kernel function, in order. Their values come from the dims of the inputs
+(`igniter.analysis.bind_symbols`), from an `optional` port, whose symbol is 1 when the value is there and 0 when it is
+not, or from a `variadic` port, whose symbol is the number of values (only the last input and the last output can be
+variadic; every value has the port's element type and dims). The kernel gets one buffer for every value, inputs
+first; that of an absent value is null.
+
+`reuses i`: the kernel allows the output to be in the memory of input `i`, so ORT may place it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Block, Data, Dialect, Operation, Region
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    traits_def,
+)
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.traits import NoTerminator, SymbolOpInterface, SymbolTable
+from xdsl.utils.exceptions import VerifyException
+
+from igniter.analysis.bind_symbols import Binding, bind_symbols
+from igniter.analysis.expr import ZERO, Expr, ExprLike
+from igniter.dialects.onnx.types import STRING, element_type
+from igniter.dialects.sym import DimsAttr, parse_expr_here, parse_exprs
+
+REQUIRED, OPTIONAL, VARIADIC = "required", "optional", "variadic"
+
+
+@dataclass(frozen=True)
+class Port:
+    """One formal input or output of an op; see the module's text for what the fields mean.
+
+    `symbol` names the presence of an optional port or the count of a variadic one; `least` is the fewest values that
+    a variadic port takes; `reuses` is the input whose memory an output may take.
+    """
+
+    name: str
+    element: Attribute
+    dims: tuple[Expr, ...]
+    mode: str = REQUIRED
+    symbol: str = ""
+    least: int = 1
+    reuses: int | None = None
+
+    @property
+    def always(self) -> bool:
+        """Whether the port has a value in every call."""
+        return self.mode == REQUIRED or (self.mode == VARIADIC and self.least > 0)
+
+    @property
+    def static(self) -> bool:
+        """Whether every dim is an integer."""
+        return all(d.constant is not None for d in self.dims)
+
+    @property
+    def shape_text(self) -> str:
+        return f"[{', '.join(map(str, self.dims))}]"
+
+    def __str__(self) -> str:
+        tail = ""
+        if self.mode == OPTIONAL:
+            tail = f" optional({Expr.of(self.symbol)})"
+        elif self.mode == VARIADIC:
+            tail = f" variadic({Expr.of(self.symbol)}, {self.least})"
+        if self.reuses is not None:
+            tail += f" reuses {self.reuses}"
+        return f"{self.element} {self.shape_text}{tail}"
+
+
+def port(
+    name: str,
+    element: Attribute,
+    dims: Iterable[ExprLike],
+    *,
+    mode: str = REQUIRED,
+    symbol: str = "",
+    least: int = 1,
+    reuses: int | None = None,
+) -> Port:
+    """A `Port` with dims given as integers, symbol names or expressions."""
+    return Port(name, element, tuple(Expr.of(d) for d in dims), mode, symbol, least, reuses)
+
+
+@irdl_attr_definition
+class PortAttr(Data[Port]):
+    """`#ort.port<"x" : f32 [batch, 128] optional(has_x)>`"""
+
+    name = "ort.port"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Port:
+        with parser.in_angle_brackets():
+            return _parse_port(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            _print_port(self, printer)
+
+
+def _parse_port(parser: AttrParser) -> Port:
+    name = parser.parse_str_literal()
+    parser.parse_characters(":")
+    element = parser.parse_type()
+    dims = parse_exprs(parser)
+    mode, symbol, least, reuses = REQUIRED, "", 1, None
+    if parser.parse_optional_keyword(OPTIONAL) is not None:
+        mode = OPTIONAL
+        with parser.in_parens():
+            symbol = _parse_symbol(parser)
+    elif parser.parse_optional_keyword(VARIADIC) is not None:
+        mode = VARIADIC
+        with parser.in_parens():
+            symbol = _parse_symbol(parser)
+            parser.parse_characters(",")
+            least = parser.parse_integer()
+    if parser.parse_optional_keyword("reuses") is not None:
+        reuses = parser.parse_integer()
+    return Port(name, element, dims, mode, symbol, least, reuses)
+
+
+def _parse_symbol(parser: AttrParser) -> str:
+    position = parser.pos
+    symbol = parse_expr_here(parser).symbol
+    if symbol is None:
+        parser.raise_error("expected the name of a symbol", position)
+    return symbol
+
+
+def _print_port(attr: PortAttr, printer: Printer) -> None:
+    printer.print_string_literal(attr.data.name)
+    printer.print_string(f" : {attr.data}")
+
+
+@irdl_op_definition
+class OpOp(IRDLOperation):
+    """One custom op: its schema, its kernel function, and how the kernel's symbols and scratch size come about."""
+
+    name = "ort.op"
+    sym_name = prop_def(StringAttr)
+    kernel = prop_def(SymbolRefAttr)
+    symbols = prop_def(ArrayAttr[StringAttr])
+    scratch_attr = opt_prop_def(DimsAttr, prop_name="scratch")
+    inputs_attr = prop_def(ArrayAttr[PortAttr], prop_name="inputs")
+    outputs_attr = prop_def(ArrayAttr[PortAttr], prop_name="outputs")
+    traits = traits_def(SymbolOpInterface())
+
+    def __init__(
+        self,
+        sym_name: str,
+        kernel: str,
+        symbols: Iterable[str],
+        inputs: Iterable[Port],
+        outputs: Iterable[Port],
+        scratch: ExprLike | None = None,
+    ):
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(sym_name),
+                "kernel": SymbolRefAttr(kernel),
+                "symbols": ArrayAttr(StringAttr(s) for s in symbols),
+                "scratch": None if scratch is None else DimsAttr([scratch]),
+                "inputs": ArrayAttr(PortAttr(p) for p in inputs),
+                "outputs": ArrayAttr(PortAttr(p) for p in outputs),
+            }
+        )
+
+    @property
+    def kernel_name(self) -> str:
+        return self.kernel.root_reference.data
+
+    @property
+    def symbol_names(self) -> tuple[str, ...]:
+        return tuple(s.data for s in self.symbols)
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        return tuple(p.data for p in self.inputs_attr)
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        return tuple(p.data for p in self.outputs_attr)
+
+    @property
+    def scratch(self) -> Expr:
+        """The size in bytes of the memory that the kernel works in."""
+        return ZERO if self.scratch_attr is None else self.scratch_attr.data[0]
+
+    @property
+    def binding(self) -> Binding:
+        """How the symbols follow from the dims of the inputs."""
+        known = [p.symbol for p in self.inputs if p.symbol]
+        return bind_symbols([(p.dims, p.always) for p in self.inputs], known)
+
+    def verify_(self) -> None:
+        for what, ports in (("input", self.inputs), ("output", self.outputs)):
+            for i, p in enumerate(ports):
+                _verify_port(f"{what} {i} ('{p.name}')", p, i == len(ports) - 1)
+        if not self.outputs:
+            raise VerifyException("an op has at least one output")
+        self._verify_symbols()
+        for i, p in enumerate(self.outputs):
+            self._verify_reuse(i, p)
+
+    def _verify_symbols(self) -> None:
+        own = [p.symbol for p in (*self.inputs, *self.outputs) if p.symbol]
+        dims = frozenset(s for p in self.inputs for d in p.dims for s in d.symbols)
+        twice = sorted({s for s in own if own.count(s) > 1} | (dims & set(own)))
+        if twice:
+            raise VerifyException(f"symbol '{twice[0]}' counts a port and is something else too")
+        binding = self.binding
+        for i, axis in binding.unsolved:
+            p = self.inputs[i]
+            raise VerifyException(
+                f"input {i} ('{p.name}'): dim {axis}, {p.dims[axis]}, has symbols that no dim of an input gives"
+            )
+        outside = frozenset(p.symbol for p in self.outputs if p.symbol)
+        wanted = [("a symbol of the kernel", s, binding.bound | outside) for s in self.symbol_names]
+        wanted += [("the scratch size", s, binding.bound) for s in sorted(self.scratch.symbols)]
+        for i, p in enumerate(self.outputs):
+            names = sorted(frozenset(s for d in p.dims for s in d.symbols))
+            wanted += [(f"output {i} ('{p.name}')", s, binding.bound) for s in names]
+        for user, symbol, known in wanted:
+            if symbol not in known:
+                raise VerifyException(f"{user} needs '{symbol}', which no dim of an input gives")
+
+    def _verify_reuse(self, i: int, p: Port) -> None:
+        if p.reuses is None:
+            return
+        if p.mode != REQUIRED or not 0 <= p.reuses < len(self.inputs) or self.inputs[p.reuses].mode != REQUIRED:
+            raise VerifyException(f"output {i} ('{p.name}') reuses {p.reuses}, which is no required input")
+        if self.inputs[p.reuses].element != p.element:
+            raise VerifyException(f"output {i} ('{p.name}') reuses an input of another element type")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> OpOp:
+        name = parser.parse_symbol_name().data
+        parser.parse_keyword("kernel")
+        kernel = parser.parse_symbol_name().data
+        parser.parse_keyword("symbols")
+        symbols = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_symbol(parser))
+        scratch = None
+        if parser.parse_optional_keyword("scratch") is not None:
+            with parser.in_parens():
+                scratch = parse_expr_here(parser)
+        parser.parse_keyword("ins")
+        inputs = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_port(parser))
+        parser.parse_keyword("outs")
+        outputs = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_port(parser))
+        op = cls(name, kernel, symbols, inputs, outputs, scratch)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        if attributes is not None:
+            op.attributes = dict(attributes.data)
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        printer.print_string(" kernel ")
+        printer.print_symbol_name(self.kernel_name)
+        printer.print_string(f" symbols [{', '.join(str(Expr.of(s)) for s in self.symbol_names)}]")
+        if self.scratch_attr is not None:
+            printer.print_string(f" scratch({self.scratch})")
+        with printer.indented():
+            for keyword, ports in (("ins", self.inputs_attr), ("outs", self.outputs_attr)):
+                printer._print_new_line()
+                printer.print_string(f"{keyword} [")
+                printer.print_list(ports, lambda p: _print_port(p, printer))
+                printer.print_string("]")
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+
+
+def _verify_port(what: str, p: Port, last: bool) -> None:
+    if p.mode not in (REQUIRED, OPTIONAL, VARIADIC):
+        raise VerifyException(f"{what} is '{p.mode}', which is not required, optional or variadic")
+    if p.mode == VARIADIC and not last:
+        raise VerifyException(f"{what} is variadic, but not the last")
+    if p.mode == VARIADIC and p.least < 0:
+        raise VerifyException(f"{what} takes at least {p.least} values")
+    if (p.mode == REQUIRED) == bool(p.symbol):
+        raise VerifyException(f"{what} is {p.mode} and {'has' if p.symbol else 'has no'} symbol")
+    if any(d.constant is not None and d.constant < 0 for d in p.dims):
+        raise VerifyException(f"{what} has a negative dim in {p.shape_text}")
+    try:
+        element_type(p.element)
+    except ValueError as error:
+        raise VerifyException(f"{what}: {error}") from None
+    if p.element == STRING:
+        raise VerifyException(f"{what} is a tensor of strings, which no kernel takes")
+
+
+@irdl_op_definition
+class LibraryOp(IRDLOperation):
+    """One shared library and the custom ops in it."""
+
+    name = "ort.library"
+    sym_name = prop_def(StringAttr)
+    body = region_def("single_block")
+    traits = traits_def(SymbolOpInterface(), SymbolTable(), NoTerminator())
+
+    def __init__(self, sym_name: str, ops: Sequence[Operation] | Region):
+        region = ops if isinstance(ops, Region) else Region(Block(ops))
+        super().__init__(properties={"sym_name": StringAttr(sym_name)}, regions=[region])
+
+    @property
+    def ops(self) -> tuple[OpOp, ...]:
+        return tuple(op for op in self.body.block.ops if isinstance(op, OpOp))
+
+    def verify_(self) -> None:
+        for op in self.body.block.ops:
+            if not isinstance(op, OpOp):
+                raise VerifyException(f"an ort.library holds ort.op, not {op.name}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LibraryOp:
+        name = parser.parse_symbol_name().data
+        region = parser.parse_region()
+        if not region.blocks:
+            region.add_block(Block())
+        return cls(name, region)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_empty_block=False)
+
+
+Ort = Dialect("ort", [LibraryOp, OpOp], [PortAttr])
