@@ -1,0 +1,28 @@
+"""The `onnx` dialect: one op for one ONNX node, in every opset version.
+
+`base` has `OnnxOp` and the builders, `structure` graphs and functions, `types` and `attributes` what they are called
+after, `verify` the checks against the schemas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.ir import Dialect, Operation
+
+from igniter.dialects.onnx.attributes import ATTRIBUTES
+from igniter.dialects.onnx.structure import FunctionOp, GraphOp, ReturnOp
+from igniter.dialects.onnx.types import TYPES
+
+
+class OnnxDialect(Dialect):
+    """Makes the op classes when they are first asked for, since that needs the schemas."""
+
+    @property
+    def operations(self) -> Iterator[type[Operation]]:
+        from igniter.dialects.onnx.base import op_classes
+
+        return iter([GraphOp, FunctionOp, ReturnOp, *op_classes()])
+
+
+Onnx = OnnxDialect("onnx", [], [*TYPES, *ATTRIBUTES])

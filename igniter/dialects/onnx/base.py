@@ -1,0 +1,420 @@
+"""`OnnxOp`, the base of every op that is an ONNX node, and the helpers to build ops and constants.
+
+    %y = onnx.Softmax(%x) <{node_name = "attn", output_names = ["probs"]}> {axis = -1 : i64} : (tensor<..>) -> tensor<..>
+
+The attributes in `{}` are the node's own, under their ONNX names. The properties in `<{}>` are what the node carries
+besides and what does not change its meaning: two ops that differ only in properties compute the same.
+
+    node_name, doc_string, overload, metadata, device_configurations
+    output_names      names of the values, "" for an omitted output
+    output_info       per output, what the model's value_info says besides the type
+    attribute_info    per attribute, its doc string and the names of its tensors
+    graphs            names of the graph attributes, one a region (`body`, or `bodies[0]` for a list of graphs)
+    domain, op_type   of an `onnx.custom` op; `domain` also where a node spells its domain "ai.onnx"
+
+One class stands for an op in all opset versions; the module's imports pick the schema. Classes are made on demand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, NoneType, StringAttr
+from xdsl.ir import Attribute, Block, Operation, OpResult, OpTraits, Region, SSAValue
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import OpTrait, Pure, RecursiveMemoryEffect
+
+from igniter.dialects.onnx.attributes import (
+    FLOATS_KIND,
+    SparseTensorAttr,
+    TensorAttr,
+    floats_attr,
+    text_attr,
+    text_of,
+    texts_attr,
+    texts_of,
+    to_attr,
+    to_python,
+)
+from igniter.dialects.onnx.types import NONE
+from igniter.dialects.sym import tensor_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from igniter.frontend.schemas import OpSchema
+    from igniter.frontend.weights import Weight
+
+_DEFAULT_GRAPHS = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",), "SequenceMap": ("body",)}
+
+
+class OnnxOp(Operation):
+    """An ONNX node. Subclasses are made by `op_class`, one for each op that has a schema."""
+
+    OP_TYPE: ClassVar[str] = ""
+    DOMAIN: ClassVar[str] = ""
+
+    # -- the node ----------------------------------------------------------------------------------------------------
+
+    @property
+    def op_type(self) -> str:
+        """The ONNX op's name, without its domain."""
+        return self.OP_TYPE
+
+    @property
+    def domain(self) -> str:
+        """The op's domain; "" for ai.onnx."""
+        return self.DOMAIN
+
+    @property
+    def qualified_name(self) -> str:
+        """`Add`, or with its domain where that is not ai.onnx: `com.microsoft.SkipLayerNormalization`."""
+        return f"{self.domain}.{self.op_type}" if self.domain else self.op_type
+
+    @property
+    def node_name(self) -> str:
+        """The node's name in the model, "" when it has none."""
+        return text_of(self.properties.get("node_name"))
+
+    @property
+    def overload(self) -> str:
+        """Which overload of a model-local function the node calls."""
+        return text_of(self.properties.get("overload"))
+
+    @property
+    def opset(self) -> int:
+        """The version of the op's domain that the function or model around it imports; the newest when detached."""
+        version = imported_opset(self, self.domain)
+        if version is None:
+            from igniter.frontend.schemas import latest_opset
+
+            return latest_opset(self.domain)
+        return version
+
+    @property
+    def schema(self) -> OpSchema | None:
+        """The op's schema in its opset; `None` where it has none, as custom ops do."""
+        from igniter.frontend.schemas import find_schema
+
+        return find_schema(self.domain, self.op_type, imported_opset(self, self.domain))
+
+    @property
+    def inputs(self) -> list[SSAValue | None]:
+        """The operands, `None` for an omitted one."""
+        return [None if isinstance(v.type, NoneType) else v for v in self.operands]
+
+    @property
+    def outputs(self) -> list[OpResult | None]:
+        """The results, `None` for an omitted one."""
+        return [None if isinstance(r.type, NoneType) else r for r in self.results]
+
+    @property
+    def output_names(self) -> list[str]:
+        """The results' names in the model; empty when the op did not come from one."""
+        return texts_of(self.properties.get("output_names"))
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """The attribute as a python value; else `default`, or the schema's default where `default` is `None`.
+
+        int, float, str (bytes if not UTF-8), list, numpy array for a tensor, `Region` for a graph, a list of regions
+        for a list of graphs, and an IR type for a type.
+        """
+        found = self.attributes.get(name)
+        if found is not None and found.name != "onnx.graphs":
+            return to_python(found)
+        if self.regions:
+            names = self.graph_names
+            if name in names:
+                return self.regions[names.index(name)]
+            if found is not None:
+                return [r for r, n in zip(self.regions, names, strict=True) if n.startswith(f"{name}[")]
+        if default is not None:
+            return default
+        schema = self.schema
+        spec = schema.attributes.get(name) if schema is not None else None
+        return spec.default if spec is not None else None
+
+    @property
+    def graph_names(self) -> list[str]:
+        """The names of the graph attributes, in the order of the regions."""
+        names = texts_of(self.properties.get("graphs"))
+        return names or list(_DEFAULT_GRAPHS.get(self.op_type, ())[: len(self.regions)])
+
+    # -- text and checks ---------------------------------------------------------------------------------------------
+
+    def print(self, printer: Printer) -> None:
+        printer.print_op_with_default_format(self)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        return cast(Self, parser._parse_generic_operation(cls))
+
+    def verify_(self) -> None:
+        from igniter.dialects.onnx.verify import verify_node
+
+        verify_node(self)
+
+
+class CustomOp(OnnxOp):
+    """A node of a domain without schemas, a call of a model-local function, or an op that its opset lacks."""
+
+    name = "onnx.custom"
+    traits = OpTraits(lambda: (RecursiveMemoryEffect(),))
+
+    @property
+    def op_type(self) -> str:
+        return text_of(self.properties.get("op_type"))
+
+    @property
+    def domain(self) -> str:
+        spelled = text_of(self.properties.get("domain"))
+        return "" if spelled == "ai.onnx" else spelled
+
+
+class NoValueOp(Operation):
+    """Stands for an input that a node omits."""
+
+    name = "onnx.NoValue"
+    traits = OpTraits(lambda: (Pure(),))
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" : none")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> NoValueOp:
+        parser.parse_punctuation(":")
+        parser.parse_keyword("none")
+        return cls.make()
+
+    @classmethod
+    def make(cls) -> NoValueOp:
+        """A new one."""
+        return cls.create(result_types=[NONE])
+
+
+# -- classes ----------------------------------------------------------------------------------------------------------
+
+
+def ir_name(domain: str, op_type: str) -> str:
+    """The IR name of an op that has a schema: `onnx.Add`, `onnx.ml.Scaler`, `onnx.preview.training.Adam`."""
+    return f"onnx.{domain.removeprefix('ai.onnx.')}.{op_type}" if domain else f"onnx.{op_type}"
+
+
+def op_class(domain: str, op_type: str) -> type[OnnxOp]:
+    """The class of an ONNX op; `CustomOp` where no schema of any version exists."""
+    return _classes().get((domain, op_type), CustomOp)
+
+
+def op_classes() -> list[type[Operation]]:
+    """Every op class of the dialect that stands for a node."""
+    return [*_classes().values(), CustomOp, NoValueOp]
+
+
+@cache
+def _classes() -> dict[tuple[str, str], type[OnnxOp]]:
+    from igniter.frontend.schemas import op_names
+
+    return {key: _make_class(*key) for key in op_names()}
+
+
+def _make_class(domain: str, op_type: str) -> type[OnnxOp]:
+    body: dict[str, Any] = {
+        "name": ir_name(domain, op_type),
+        "OP_TYPE": op_type,
+        "DOMAIN": domain,
+        "__module__": __name__,
+        "__doc__": f"{op_type} of {domain or 'ai.onnx'}.",
+        "traits": OpTraits(lambda: _traits(domain, op_type)),
+    }
+    return cast("type[OnnxOp]", type(op_type, (OnnxOp,), body))
+
+
+def _traits(domain: str, op_type: str) -> tuple[OpTrait, ...]:
+    from igniter.frontend.schemas import find_schema
+
+    schema = find_schema(domain, op_type, None)
+    if schema is None or not schema.deterministic:
+        return ()
+    has_graphs = any(a.kind in (5, 10) for a in schema.attributes.values())
+    return (RecursiveMemoryEffect(),) if has_graphs else (Pure(),)
+
+
+def imported_opset(op: Operation, domain: str) -> int | None:
+    """The version of `domain` that the function or module around `op` imports; `None` where nothing says."""
+    parent: Operation | None = op
+    while parent is not None:
+        imports: Attribute | None = None
+        if parent.name == "onnx.function":
+            imports = parent.attributes.get("opset_import")
+        elif isinstance(parent, ModuleOp):
+            model = parent.attributes.get("onnx.model")
+            imports = model.data.get("opset_import") if isinstance(model, DictionaryAttr) else None
+        if isinstance(imports, DictionaryAttr):
+            version = imports.data.get(domain)
+            if version is None and domain == "":
+                version = imports.data.get("ai.onnx")
+            if version is not None:
+                return int(to_python(version))
+        parent = parent.parent_op()
+    return None
+
+
+# -- building ---------------------------------------------------------------------------------------------------------
+
+
+def make_op(
+    name: str,
+    inputs: Sequence[SSAValue | None],
+    result_types: Sequence[Attribute],
+    attrs: Mapping[str, Any] | None = None,
+    *,
+    domain: str = "",
+    node_name: str = "",
+    output_names: Sequence[str] = (),
+) -> OnnxOp:
+    """A new op. `name` may carry the domain (`com.microsoft.Gelu`); an input `None` is omitted. Attribute values are
+    python values, `Region`s for graphs, or IR attributes."""
+    if not domain and "." in name:
+        domain, _, name = name.rpartition(".")
+    operands = _operands(name, inputs)
+    cls = op_class("" if domain == "ai.onnx" else domain, name)
+    properties: dict[str, Attribute] = {}
+    if cls is CustomOp:
+        properties["domain"], properties["op_type"] = StringAttr(domain), StringAttr(name)
+    if node_name:
+        properties["node_name"] = text_attr(node_name)
+    if output_names:
+        properties["output_names"] = texts_attr(output_names)
+    attributes: dict[str, Attribute] = {}
+    graphs: dict[str, Region] = {}
+    for key, value in (attrs or {}).items():
+        if isinstance(value, Region):
+            graphs[key] = value
+        else:
+            attributes[key] = _coerced(domain, name, key, value)
+    if graphs:
+        properties["graphs"] = texts_attr(list(graphs))
+    return cls.create(
+        operands=operands,
+        result_types=result_types,
+        attributes=attributes,
+        properties=properties,
+        regions=list(graphs.values()),
+    )
+
+
+def _operands(name: str, inputs: Sequence[SSAValue | None]) -> list[SSAValue]:
+    count = len(inputs)
+    while count and inputs[count - 1] is None:
+        count -= 1
+    if all(v is not None for v in inputs[:count]):
+        return cast("list[SSAValue]", list(inputs[:count]))
+    omitted = no_value_near(next(v for v in inputs if v is not None))
+    return [omitted if v is None else v for v in inputs[:count]]
+
+
+def no_value_near(value: SSAValue) -> SSAValue:
+    """The result of a `NoValueOp` that is visible wherever `value` is: one at the start of its block."""
+    block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+    if block is None:
+        raise ValueError(f"{value} is not in a block, so no onnx.NoValue can be put beside it")
+    first = block.first_op
+    if isinstance(first, NoValueOp):
+        return first.results[0]
+    made = NoValueOp.make()
+    if first is None:
+        block.add_op(made)
+    else:
+        block.insert_op_before(made, first)
+    return made.results[0]
+
+
+def _coerced(domain: str, op_type: str, key: str, value: Any) -> Attribute:
+    """`value` as an attribute of the kind that the schema has for it: 1 is a float where a float is meant."""
+    from igniter.frontend.schemas import find_schema
+
+    schema = find_schema(domain, op_type, None)
+    spec = schema.attributes.get(key) if schema is not None else None
+    if spec is not None and spec.kind == 1 and isinstance(value, int):
+        return to_attr(float(value))
+    if spec is not None and spec.kind == FLOATS_KIND and isinstance(value, (list, tuple)):
+        return floats_attr([float(v) for v in cast("Sequence[float]", value)])
+    return to_attr(value)
+
+
+# -- constants --------------------------------------------------------------------------------------------------------
+
+
+def make_constant(value: np.ndarray[Any, Any] | Weight, name: str = "") -> OnnxOp:
+    """An `onnx.Constant` that exports as an initializer called `name`; as a Constant node when there is no name."""
+    from igniter.frontend.weights import Weight
+
+    weight = value if isinstance(value, Weight) else Weight.of(value)
+    properties: dict[str, Attribute] = {"initializer_name": text_attr(name)} if name else {}
+    op = op_class("", "Constant").create(
+        result_types=[tensor_of(weight.element_type, weight.shape)],
+        attributes={"value": TensorAttr(weight)},
+        properties=properties,
+    )
+    hint = name_hint(name)
+    if hint:
+        op.results[0].name_hint = hint
+    return op
+
+
+def constant_weight(value: SSAValue | None) -> Weight | None:
+    """The weight of a value that an `onnx.Constant` defines with a dense tensor; else `None`."""
+    attr = _constant_attr(value, "value")
+    return attr.data if isinstance(attr, TensorAttr) else None
+
+
+def constant_value(value: SSAValue | None) -> np.ndarray[Any, Any] | None:
+    """The value as a read-only array where an `onnx.Constant`, of any form, defines it; else `None`."""
+    weight = constant_weight(value)
+    if weight is not None:
+        return weight.array()
+    owner = value.owner if isinstance(value, OpResult) else None
+    if owner is None or owner.name != "onnx.Constant":
+        return None
+    import numpy as np
+
+    for key, dtype in _CONSTANT_FORMS.items():
+        attr = owner.attributes.get(key)
+        if attr is not None:
+            return np.array(to_python(attr), dtype=dtype)
+    sparse = owner.attributes.get("sparse_value")
+    return cast("np.ndarray[Any, Any]", to_python(sparse)) if isinstance(sparse, SparseTensorAttr) else None
+
+
+_CONSTANT_FORMS = {
+    "value_float": "float32",
+    "value_floats": "float32",
+    "value_int": "int64",
+    "value_ints": "int64",
+    "value_string": "object",
+    "value_strings": "object",
+}
+
+
+def _constant_attr(value: SSAValue | None, key: str) -> Attribute | None:
+    owner = value.owner if isinstance(value, OpResult) else None
+    return owner.attributes.get(key) if owner is not None and owner.name == "onnx.Constant" else None
+
+
+def name_hint(name: str) -> str | None:
+    """A legal SSA name that resembles an ONNX value's name; `None` when nothing of it is left."""
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "_.$-") else "_" for c in name)
+    kept = kept.strip("_.$-") if kept.strip("_.$-") else ""
+    if not kept:
+        return None
+    return f"v{kept}" if kept[0].isdigit() else kept
+
+
+def info_list(values: Sequence[Attribute | None]) -> ArrayAttr[Attribute] | None:
+    """`output_info` and its like: one dictionary an entry, empty where there is nothing; `None` if all are empty."""
+    if all(v is None for v in values):
+        return None
+    return ArrayAttr([v if v is not None else DictionaryAttr({}) for v in values])

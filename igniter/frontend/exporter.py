@@ -1,0 +1,387 @@
+"""IR to `ModelProto`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import onnx
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+
+from igniter.dialects.onnx.attributes import (
+    GraphsAttr,
+    ProtoAttr,
+    SparseTensorAttr,
+    TensorAttr,
+    pairs_of,
+    text_of,
+    texts_of,
+    to_python,
+)
+from igniter.dialects.onnx.base import NoValueOp, OnnxOp
+from igniter.dialects.onnx.structure import FunctionOp, ReturnOp, main_graph
+from igniter.dialects.onnx.types import UNKNOWN
+from igniter.errors import IgniterError
+from igniter.frontend.attributes import export_attribute
+from igniter.frontend.tensors import InlineSink, TensorSink, export_sparse, export_tensor
+from igniter.frontend.value_types import (
+    DimNames,
+    Symbols,
+    apply_value_info,
+    export_type,
+    is_omitted,
+    worth_writing,
+)
+
+
+def export_module(module: ModuleOp, sink: TensorSink | None = None) -> onnx.ModelProto:
+    """The `ModelProto` of a module; `sink` takes the bytes of the weights (by default into the message)."""
+    return _ModelExporter(module, sink if sink is not None else InlineSink()).run()
+
+
+@dataclass
+class _Names:
+    """The names of the values of one graph; `taken` are those that a value of the graph or one around it has."""
+
+    outer: _Names | None
+    by_value: dict[SSAValue, str] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=lambda: set())
+
+    def find(self, value: SSAValue) -> str | None:
+        scope: _Names | None = self
+        while scope is not None:
+            name = scope.by_value.get(value)
+            if name is not None:
+                return name
+            scope = scope.outer
+        return None
+
+    def is_taken(self, name: str) -> bool:
+        scope: _Names | None = self
+        while scope is not None:
+            if name in scope.taken:
+                return True
+            scope = scope.outer
+        return False
+
+    def give(self, value: SSAValue, name: str) -> None:
+        self.by_value[value] = name
+        self.taken.add(name)
+
+
+class _ModelExporter:
+    def __init__(self, module: ModuleOp, sink: TensorSink):
+        self.module = module
+        self.sink = sink
+        header = module.attributes.get("onnx.model")
+        self.header: Mapping[str, Attribute] = header.data if isinstance(header, DictionaryAttr) else {}
+        aliases = dict(pairs_of(self.header.get("dim_names")))
+        self.dims = DimNames(text_of(self.header.get("unknown_dims"), Symbols().prefix), aliases)
+        # A made-up name must not be one that some value, anywhere, was given by the model.
+        self.reserved: set[str] = set()
+        for op in module.walk():
+            for key in ("output_names", "input_names"):
+                self.reserved.update(texts_of(op.properties.get(key)))
+                self.reserved.update(texts_of(op.attributes.get(key)))
+            self.reserved.add(text_of(op.properties.get("initializer_name")))
+        self.counters: dict[str, int] = {}
+
+    def run(self) -> onnx.ModelProto:
+        model = onnx.ModelProto()
+        header = self.header
+        model.ir_version = to_python(header["ir_version"]) if "ir_version" in header else 10
+        self._imports(header.get("opset_import"), model.opset_import)
+        for name in ("producer_name", "producer_version", "domain", "doc_string"):
+            if name in header:
+                setattr(model, name, text_of(header[name]))
+        if "model_version" in header:
+            model.model_version = to_python(header["model_version"])
+        _metadata(header.get("metadata"), model.metadata_props)
+        _parse_protos(header.get("training_info"), model.training_info)
+        _parse_protos(header.get("configuration"), model.configuration)
+        for op in self.module.ops:
+            if isinstance(op, FunctionOp):
+                self._function(op, model.functions.add())
+        try:
+            graph = main_graph(self.module)
+        except ValueError as error:
+            raise IgniterError(f"{error}, so there is nothing to write as an ONNX model") from error
+        self.graph(graph.body, graph.attributes, model.graph, None)
+        if model.ir_version < 4:
+            _list_initializers_as_inputs(model.graph)
+        return model
+
+    def _imports(self, imports: Attribute | None, protos: Any) -> None:
+        entries = imports.data if isinstance(imports, DictionaryAttr) else {}
+        if not entries:
+            from igniter.frontend.schemas import latest_opset
+
+            protos.add(domain="", version=latest_opset(""))
+        for domain, version in entries.items():
+            protos.add(domain=domain, version=to_python(version))
+
+    # -- graphs ------------------------------------------------------------------------------------------------------
+
+    def graph(self, block: Block, info: Mapping[str, Attribute], proto: onnx.GraphProto, outer: _Names | None) -> None:
+        """Fill `proto` from a graph's block and from what is said of the graph."""
+        names = _Names(outer)
+        proto.name = text_of(info.get("graph_name"), "main")
+        if "doc_string" in info:
+            proto.doc_string = text_of(info["doc_string"])
+        _metadata(info.get("metadata"), proto.metadata_props)
+        self._inputs(block, info, proto, names)
+        copies = self._outputs(block, info, proto, names)
+        self._nodes(block, proto, names)
+        for value, name in copies:
+            proto.node.add(op_type="Identity", input=[self._name_of(value, names)], output=[name])
+        self._annotations(info.get("quantization_annotations"), proto)
+
+    def _inputs(self, block: Block, info: Mapping[str, Attribute], proto: onnx.GraphProto, names: _Names) -> None:
+        given = texts_of(info.get("input_names"))
+        infos = _entries(info.get("input_info"))
+        for index, argument in enumerate(block.args):
+            name = given[index] if index < len(given) else self._fresh(argument, names)
+            names.give(argument, name)
+            self._value(proto.input.add(), name, argument.type, infos[index] if index < len(infos) else None)
+        defaults = info.get("input_defaults")
+        for name, attr in (defaults.data if isinstance(defaults, DictionaryAttr) else {}).items():
+            self._initializer(proto, name, attr)
+
+    def _outputs(
+        self, block: Block, info: Mapping[str, Attribute], proto: onnx.GraphProto, names: _Names
+    ) -> list[tuple[SSAValue, str]]:
+        """Name the values that the graph returns after its outputs; those that cannot take the name are returned with
+        it, to be copied."""
+        last = block.last_op
+        if not isinstance(last, ReturnOp):
+            raise IgniterError("a graph does not end in onnx.return")
+        given = texts_of(info.get("output_names"))
+        infos = _entries(info.get("output_info"))
+        copies: list[tuple[SSAValue, str]] = []
+        for index, value in enumerate(last.operands):
+            name = given[index] if index < len(given) else ""
+            if names.by_value.get(value) != (name or None):
+                owned = isinstance(value, OpResult) and value.owner.parent is block and value not in names.by_value
+                name = name or (self._preferred(value, names) if owned else self._fresh(value, names))
+                if owned:
+                    names.give(value, name)
+                else:
+                    names.taken.add(name)
+                    copies.append((value, name))
+            said = infos[index] if index < len(infos) else None
+            type_ = said.data.get("type", value.type) if said is not None else value.type
+            self._value(proto.output.add(), name, type_, said)
+        return copies
+
+    def _nodes(self, block: Block, proto: Any, names: _Names) -> None:
+        """Write the ops of `block`; `proto` is a graph or a function."""
+        outputs = {v.name for v in proto.output} if isinstance(proto, onnx.GraphProto) else set[str]()
+        for op in block.ops:
+            if isinstance(op, (ReturnOp, NoValueOp)):
+                continue
+            if not isinstance(op, OnnxOp):
+                raise IgniterError(f"{op.name} is not an ONNX node; export works on the onnx level only")
+            for index, result in enumerate(op.results):
+                if not is_omitted(result.type) and result not in names.by_value:
+                    names.give(result, self._preferred(result, names, index))
+            if "initializer_name" in op.properties and isinstance(proto, onnx.GraphProto):
+                attr = op.attributes.get("value", op.attributes.get("sparse_value"))
+                if attr is None:
+                    raise IgniterError(f"the initializer {names.by_value[op.results[0]]!r} has no value")
+                self._initializer(proto, names.by_value[op.results[0]], attr, op)
+                continue
+            self._node(op, proto.node.add(), names)
+            self._value_infos(op, proto, names, outputs)
+
+    def _value_infos(self, op: OnnxOp, proto: Any, names: _Names, outputs: set[str]) -> None:
+        infos = _entries(op.properties.get("output_info"))
+        for index, result in enumerate(op.results):
+            info = infos[index] if index < len(infos) and infos[index].data else None
+            name = names.by_value.get(result)
+            if name is None or name in outputs or (op.name == "onnx.Constant" and info is None):
+                continue
+            if info is not None or worth_writing(result.type):
+                self._value(proto.value_info.add(), name, result.type, info)
+
+    def _initializer(self, proto: onnx.GraphProto, name: str, attr: Attribute, op: Operation | None = None) -> None:
+        if isinstance(attr, TensorAttr):
+            tensor = proto.initializer.add()
+            if op is not None and "attribute_info" in op.properties:
+                info = cast(DictionaryAttr, op.properties["attribute_info"]).data.get("value")
+                _tensor_extra(info, tensor)
+            export_tensor(attr.data, name, self.sink, tensor)
+        elif isinstance(attr, SparseTensorAttr):
+            export_sparse(attr, name, self.sink, proto.sparse_initializer.add())
+        else:
+            raise IgniterError(f"the initializer {name!r} has the value {attr}, which is no tensor")
+
+    def _value(self, proto: onnx.ValueInfoProto, name: str, type_: Attribute, info: DictionaryAttr | None) -> None:
+        proto.name = name
+        if type_ != UNKNOWN:
+            try:
+                export_type(type_, self.dims, proto.type)
+            except IgniterError as error:
+                raise IgniterError(f"value {name!r}: {error.message}") from error
+        apply_value_info(info, proto)
+
+    def _annotations(self, attr: Attribute | None, proto: onnx.GraphProto) -> None:
+        for entry in cast("ArrayAttr[Any]", attr).data if isinstance(attr, ArrayAttr) else ():
+            name, parameters = cast("ArrayAttr[Attribute]", entry).data
+            annotation = proto.quantization_annotation.add(tensor_name=text_of(name))
+            for pair in cast("ArrayAttr[Attribute]", parameters).data:
+                key, value = texts_of(pair)
+                annotation.quant_parameter_tensor_names.add(key=key, value=value)
+
+    # -- nodes -------------------------------------------------------------------------------------------------------
+
+    def _node(self, op: OnnxOp, proto: onnx.NodeProto, names: _Names) -> None:
+        proto.op_type = op.op_type
+        spelled = text_of(op.properties.get("domain"), op.domain)
+        if spelled:
+            proto.domain = spelled
+        for key, fill in (("node_name", "name"), ("overload", "overload"), ("doc_string", "doc_string")):
+            if key in op.properties:
+                setattr(proto, fill, text_of(op.properties[key]))
+        _metadata(op.properties.get("metadata"), proto.metadata_props)
+        _parse_protos(op.properties.get("device_configurations"), proto.device_configurations)
+        proto.input.extend("" if is_omitted(v.type) else self._name_of(v, names) for v in op.operands)
+        proto.output.extend("" if is_omitted(r.type) else names.by_value[r] for r in op.results)
+        try:
+            self._attributes(op, proto, names)
+        except IgniterError as error:
+            raise IgniterError(f"{op.qualified_name} {op.node_name!r}: {error.message}") from error
+
+    def _attributes(self, op: OnnxOp, proto: onnx.NodeProto, names: _Names) -> None:
+        info = op.properties.get("attribute_info")
+        infos = info.data if isinstance(info, DictionaryAttr) else {}
+        lists: dict[str, onnx.AttributeProto] = {}
+        for name, attr in op.attributes.items():
+            attribute = proto.attribute.add()
+            if isinstance(attr, GraphsAttr):
+                attribute.name, attribute.type = name, onnx.AttributeProto.GRAPHS
+                lists[name] = attribute
+            else:
+                export_attribute(name, attr, attribute, self.sink, self.dims)
+        for name, region in zip(op.graph_names, op.regions, strict=True):
+            base = name.partition("[")[0]
+            if base in lists and base != name:
+                graph = lists[base].graphs.add()
+            else:
+                graph = proto.attribute.add(name=name, type=onnx.AttributeProto.GRAPH).g
+            last = region.block.last_op
+            self.graph(region.block, last.attributes if last is not None else {}, graph, names)
+        for attribute in proto.attribute:
+            _attribute_extra(infos.get(attribute.name), attribute)
+
+    def _function(self, op: FunctionOp, proto: onnx.FunctionProto) -> None:
+        attributes = op.attributes
+        proto.domain, proto.name, proto.overload = op.key
+        if not proto.overload:
+            proto.ClearField("overload")
+        names = _Names(None)
+        infos = _entries(attributes.get("input_info"))
+        for index, (argument, name) in enumerate(zip(op.body.args, op.input_names, strict=True)):
+            names.give(argument, name)
+            info = infos[index] if index < len(infos) and infos[index].data else None
+            if info is not None or argument.type != UNKNOWN:
+                self._value(proto.value_info.add(), name, argument.type, info)
+        proto.input.extend(op.input_names)
+        proto.output.extend(op.output_names)
+        copies: list[tuple[SSAValue, str]] = []
+        for value, name in zip(op.terminator.operands, op.output_names, strict=True):
+            if value not in names.by_value:
+                names.give(value, name)
+            elif names.by_value[value] != name:
+                copies.append((value, name))
+        self._nodes(op.body, proto, names)
+        for value, name in copies:
+            proto.node.add(op_type="Identity", input=[names.by_value[value]], output=[name])
+        proto.attribute.extend(texts_of(attributes.get("attribute_names")))
+        _parse_protos(attributes.get("attribute_defaults"), proto.attribute_proto)
+        imports = attributes.get("opset_import")
+        if isinstance(imports, DictionaryAttr) and imports.data:
+            self._imports(imports, proto.opset_import)
+        if "doc_string" in attributes:
+            proto.doc_string = text_of(attributes["doc_string"])
+        _metadata(attributes.get("metadata"), proto.metadata_props)
+
+    # -- names -------------------------------------------------------------------------------------------------------
+
+    def _name_of(self, value: SSAValue, names: _Names) -> str:
+        name = names.find(value)
+        if name is None:
+            raise IgniterError(f"a node reads {value}, which is not defined before it")
+        return name
+
+    def _preferred(self, value: SSAValue, names: _Names, index: int | None = None) -> str:
+        """The name that the model gave the value, where it is still free; else a new one."""
+        owner = value.owner
+        if isinstance(owner, Operation):
+            position = index if index is not None else cast(OpResult, value).index
+            given = texts_of(owner.properties.get("output_names"))
+            name = given[position] if position < len(given) else text_of(owner.properties.get("initializer_name"))
+            if name and not names.is_taken(name):
+                return name
+        return self._fresh(value, names)
+
+    def _fresh(self, value: SSAValue, names: _Names) -> str:
+        base = value.name_hint or "value"
+        while True:
+            count = self.counters.get(base, 0)
+            self.counters[base] = count + 1
+            name = base if count == 0 else f"{base}_{count}"
+            if name not in self.reserved and not names.is_taken(name):
+                return name
+
+
+# -- pieces -----------------------------------------------------------------------------------------------------------
+
+
+def _entries(attr: Attribute | None) -> Sequence[DictionaryAttr]:
+    return cast("ArrayAttr[DictionaryAttr]", attr).data if isinstance(attr, ArrayAttr) else ()
+
+
+def _metadata(attr: Attribute | None, protos: Any) -> None:
+    for key, value in pairs_of(attr):
+        protos.add(key=key, value=value)
+
+
+def _parse_protos(attr: Attribute | None, protos: Any) -> None:
+    for item in cast("ArrayAttr[Attribute]", attr).data if isinstance(attr, ArrayAttr) else ():
+        protos.add().ParseFromString(cast(ProtoAttr, item).bytes)
+
+
+def _tensor_extra(info: Attribute | None, proto: onnx.TensorProto) -> None:
+    if not isinstance(info, DictionaryAttr):
+        return
+    if "name" in info.data:
+        proto.name = text_of(info.data["name"])
+    if "doc_string" in info.data:
+        proto.doc_string = text_of(info.data["doc_string"])
+    _metadata(info.data.get("metadata"), proto.metadata_props)
+
+
+def _attribute_extra(info: Attribute | None, proto: onnx.AttributeProto) -> None:
+    if not isinstance(info, DictionaryAttr):
+        return
+    if "doc_string" in info.data:
+        proto.doc_string = text_of(info.data["doc_string"])
+    tensor = proto.sparse_tensor.values if proto.type == onnx.AttributeProto.SPARSE_TENSOR else proto.t
+    if "tensor" in info.data:
+        _tensor_extra(info.data["tensor"], tensor)
+    for entry, item in zip(_entries(info.data.get("tensors")), proto.tensors, strict=False):
+        _tensor_extra(entry, item)
+
+
+def _list_initializers_as_inputs(graph: onnx.GraphProto) -> None:
+    """Before IR version 4 an initializer must be an input too."""
+    known = {v.name for v in graph.input}
+    for tensor in graph.initializer:
+        if tensor.name not in known:
+            value = graph.input.add(name=tensor.name)
+            value.type.tensor_type.elem_type = tensor.data_type
+            value.type.tensor_type.shape.SetInParent()
+            for dim in tensor.dims:
+                value.type.tensor_type.shape.dim.add(dim_value=dim)

@@ -1,0 +1,456 @@
+"""`ModelProto` to IR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    UnitAttr,
+    UnrankedTensorType,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from igniter.dialects.onnx.attributes import (
+    GraphsAttr,
+    ProtoAttr,
+    SparseTensorAttr,
+    TensorAttr,
+    dictionary,
+    pairs_attr,
+    text_attr,
+    texts_attr,
+    to_attr,
+    to_python,
+)
+from igniter.dialects.onnx.base import CustomOp, NoValueOp, OnnxOp, info_list, make_constant, name_hint, op_class
+from igniter.dialects.onnx.structure import FunctionOp, GraphOp, ReturnOp
+from igniter.dialects.onnx.types import NONE, UNKNOWN
+from igniter.dialects.sym import tensor_of
+from igniter.errors import IgniterError
+from igniter.frontend.attributes import Kind, attribute_type, import_attribute
+from igniter.frontend.result_types import ResultTypes
+from igniter.frontend.schemas import find_schema
+from igniter.frontend.tensors import Source, import_sparse, import_tensor
+from igniter.frontend.value_types import Symbols, dim_params, import_type, value_info
+
+
+def import_proto(model: onnx.ModelProto, source: Source) -> ModuleOp:
+    """The module of a model whose external data is found by `source`."""
+    return _ModelImporter(model, source).run()
+
+
+@dataclass
+class _Scope:
+    """The values that are visible by name, those of the graphs around included."""
+
+    parent: _Scope | None = None
+    values: dict[str, SSAValue] = field(default_factory=dict)
+
+    def find(self, name: str) -> SSAValue | None:
+        scope: _Scope | None = self
+        while scope is not None:
+            found = scope.values.get(name)
+            if found is not None:
+                return found
+            scope = scope.parent
+        return None
+
+
+@dataclass
+class _Declared:
+    """What the model says of values by name: their types, and what else their ValueInfo holds."""
+
+    types: dict[str, Attribute] = field(default_factory=dict)
+    infos: dict[str, DictionaryAttr] = field(default_factory=dict)
+
+
+class _ModelImporter:
+    def __init__(self, model: onnx.ModelProto, source: Source):
+        self.model = model
+        self.source = source
+        self.symbols = Symbols.for_names(dim_params(model))
+        self.opsets = {entry.domain: entry.version for entry in model.opset_import}
+        self.functions = {(f.domain, f.name, f.overload) for f in model.functions}
+        self.function_names = {(f.domain, f.name) for f in model.functions}
+
+    def run(self) -> ModuleOp:
+        if not self.model.HasField("graph"):
+            raise IgniterError(f"{self.source.path or 'the model'} has no graph")
+        functions = [self._function(f, i) for i, f in enumerate(self.model.functions)]
+        graph = _GraphImporter(self, self.opsets).main(self.model.graph)
+        return ModuleOp([*functions, graph], {"onnx.model": self._header()})
+
+    def _header(self) -> DictionaryAttr:
+        model = self.model
+        entries: dict[str, Attribute | None] = {
+            "ir_version": to_attr(model.ir_version),
+            "opset_import": opset_attr(model.opset_import),
+        }
+        for name in ("producer_name", "producer_version", "domain", "doc_string"):
+            text = getattr(model, name)
+            entries[name] = text_attr(text) if text else None
+        if model.model_version:
+            entries["model_version"] = to_attr(model.model_version)
+        entries["metadata"] = metadata_attr(model.metadata_props)
+        entries["training_info"] = _protos("TrainingInfoProto", model.training_info)
+        entries["configuration"] = _protos("DeviceConfigurationProto", model.configuration)
+        if self.symbols.prefix != Symbols().prefix:
+            entries["unknown_dims"] = StringAttr(self.symbols.prefix)
+        if self.symbols.aliases:
+            entries["dim_names"] = DictionaryAttr({k: text_attr(v) for k, v in self.symbols.aliases.items()})
+        return dictionary(entries)
+
+    def _function(self, proto: onnx.FunctionProto, index: int) -> FunctionOp:
+        opsets = {entry.domain: entry.version for entry in proto.opset_import} or self.opsets
+        importer = _GraphImporter(self, opsets)
+        declared = importer.declare(proto.value_info)
+        block = Block(arg_types=[declared.types.get(name, UNKNOWN) for name in proto.input])
+        scope = _Scope(values={n: a for n, a in zip(proto.input, block.args, strict=True) if n})
+        importer.hints(proto.input, block.args)
+        where = f"function {proto.domain}.{proto.name}"
+        importer.nodes(proto.node, block, scope, declared, where)
+        block.add_op(ReturnOp.make([importer.output(scope, name, where) for name in proto.output]))
+        attributes: dict[str, Attribute | None] = {
+            "domain": text_attr(proto.domain),
+            "function_name": text_attr(proto.name),
+            "overload": text_attr(proto.overload) if proto.overload else None,
+            "input_names": texts_attr(proto.input),
+            "output_names": texts_attr(proto.output),
+            "attribute_names": texts_attr(proto.attribute) if len(proto.attribute) else None,
+            "attribute_defaults": self._defaults(proto),
+            "opset_import": opset_attr(proto.opset_import),
+            "doc_string": text_attr(proto.doc_string) if proto.doc_string else None,
+            "metadata": metadata_attr(proto.metadata_props),
+            "input_info": info_list([declared.infos.get(n) for n in proto.input]),
+        }
+        return FunctionOp.make(f"function_{index}_{_identifier(proto.name)}", Region(block), dictionary(attributes).data)
+
+    def _defaults(self, proto: onnx.FunctionProto) -> Attribute | None:
+        """A function's attributes with defaults; as messages, since a graph among them has no place in the IR."""
+        return _protos("AttributeProto", proto.attribute_proto)
+
+
+class _GraphImporter:
+    """Imports the nodes of one graph or function, and of the graphs inside its nodes."""
+
+    def __init__(self, model: _ModelImporter, opsets: dict[str, int]):
+        self.model = model
+        self.source = model.source
+        self.symbols = model.symbols
+        self.opsets = opsets
+        self.result_types = ResultTypes(opsets)
+
+    # -- graphs ------------------------------------------------------------------------------------------------------
+
+    def main(self, graph: onnx.GraphProto) -> GraphOp:
+        region, info = self.graph(graph, None, "the main graph")
+        info.setdefault("graph_name", text_attr(graph.name))
+        return GraphOp.make("main", region, info)
+
+    def graph(self, graph: onnx.GraphProto, outer: _Scope | None, where: str) -> tuple[Region, dict[str, Attribute]]:
+        """The region of a graph, ended by its return, and what is to be said of it."""
+        declared = self.declare(graph.value_info)
+        inputs = self.declare(graph.input)
+        outputs = self.declare(graph.output)
+        declared.types.update({k: v for k, v in outputs.types.items() if v != UNKNOWN})
+        initialized = {t.name for t in graph.initializer} | {s.values.name for s in graph.sparse_initializer}
+        # Before IR version 4 every initializer had to be listed as an input too, and none could be overridden.
+        constant = initialized if self.model.model.ir_version < 4 else set[str]()
+        arguments = [v for v in graph.input if v.name not in constant]
+        block = Block(arg_types=[inputs.types[v.name] for v in arguments])
+        scope = _Scope(outer, {v.name: a for v, a in zip(arguments, block.args, strict=True)})
+        self.hints([v.name for v in arguments], block.args)
+        defaults = self._initializers(graph, block, scope, {v.name for v in arguments}, where)
+        self.nodes(graph.node, block, scope, declared, where)
+        values = [self.output(scope, v.name, where) for v in graph.output]
+        info: dict[str, Attribute | None] = {
+            "graph_name": text_attr(graph.name) if graph.name else None,
+            "input_names": texts_attr([v.name for v in arguments]),
+            "output_names": texts_attr([v.name for v in graph.output]),
+            "input_info": info_list([inputs.infos.get(v.name) for v in arguments]),
+            "output_info": info_list(
+                [_output_info(v.name, outputs, x) for v, x in zip(graph.output, values, strict=True)]
+            ),
+            "input_defaults": DictionaryAttr(defaults) if defaults else None,
+            "quantization_annotations": _annotations(graph),
+            "doc_string": text_attr(graph.doc_string) if graph.doc_string else None,
+            "metadata": metadata_attr(graph.metadata_props),
+        }
+        kept = {k: v for k, v in info.items() if v is not None}
+        block.add_op(ReturnOp.make(values, kept if outer is not None else {}))
+        return Region(block), kept
+
+    def declare(self, values: Iterable[onnx.ValueInfoProto]) -> _Declared:
+        declared = _Declared()
+        for value in values:
+            declared.types[value.name] = import_type(value.type, self.symbols)
+            info = value_info(value)
+            if info is not None:
+                declared.infos[value.name] = info
+        return declared
+
+    def hints(self, names: Sequence[str], values: Sequence[SSAValue]) -> None:
+        for name, value in zip(names, values, strict=True):
+            hint = name_hint(name)
+            if hint is not None:
+                value.name_hint = hint
+
+    def output(self, scope: _Scope, name: str, where: str) -> SSAValue:
+        value = scope.find(name)
+        if value is None:
+            raise IgniterError(f"{where} has the output {name!r}, which nothing in it defines")
+        return value
+
+    def _initializers(
+        self, graph: onnx.GraphProto, block: Block, scope: _Scope, arguments: set[str], where: str
+    ) -> dict[str, Attribute]:
+        """Add the constants to `block`; those that the caller may override are returned instead, by name."""
+        defaults: dict[str, Attribute] = {}
+        for tensor in graph.initializer:
+            weight = import_tensor(tensor, self.source)
+            if tensor.name in arguments:
+                defaults[tensor.name] = TensorAttr(weight)
+                continue
+            op = make_constant(weight, tensor.name)
+            extra = _tensor_extra(tensor)
+            if extra is not None:
+                op.properties["attribute_info"] = DictionaryAttr({"value": extra})
+            self._define_initializer(op, tensor.name, block, scope, where)
+        for sparse in graph.sparse_initializer:
+            attr = import_sparse(sparse, self.source)
+            if sparse.values.name in arguments:
+                defaults[sparse.values.name] = attr
+                continue
+            op = op_class("", "Constant").create(
+                result_types=[_sparse_type(attr)],
+                attributes={"sparse_value": attr},
+                properties={"initializer_name": text_attr(sparse.values.name)},
+            )
+            self._define_initializer(op, sparse.values.name, block, scope, where)
+        return defaults
+
+    def _define_initializer(self, op: Operation, name: str, block: Block, scope: _Scope, where: str) -> None:
+        if not name or name in scope.values:
+            raise IgniterError(f"{where} has {'two initializers' if name else 'an initializer'} called {name!r}")
+        block.add_op(op)
+        scope.values[name] = op.results[0]
+
+    # -- nodes -------------------------------------------------------------------------------------------------------
+
+    def nodes(
+        self, nodes: Iterable[onnx.NodeProto], block: Block, scope: _Scope, declared: _Declared, where: str
+    ) -> None:
+        omitted: SSAValue | None = None
+        for node in nodes:
+            operands: list[SSAValue] = []
+            for name in node.input:
+                if name:
+                    value = scope.find(name)
+                    if value is None:
+                        raise IgniterError(f"{_of(node, where)} reads {name!r}, which nothing before it defines")
+                    operands.append(value)
+                else:
+                    if omitted is None:
+                        omitted = _first_no_value(block)
+                    operands.append(omitted)
+            try:
+                op = self.node(node, operands, scope, declared)
+            except IgniterError as error:
+                raise IgniterError(f"{_of(node, where)}: {error.message}") from error
+            block.add_op(op)
+            for name, result in zip(node.output, op.results, strict=True):
+                if not name:
+                    continue
+                if name in scope.values:
+                    raise IgniterError(f"{_of(node, where)} defines {name!r}, which is defined already")
+                scope.values[name] = result
+                hint = name_hint(name)
+                if hint is not None:
+                    result.name_hint = hint
+
+    def node(
+        self, node: onnx.NodeProto, operands: list[SSAValue], scope: _Scope, declared: _Declared
+    ) -> OnnxOp:
+        cls, properties = self._class(node)
+        attributes: dict[str, Attribute] = {}
+        infos: dict[str, Attribute] = {}
+        graphs: list[str] = []
+        regions: list[Region] = []
+        for proto in node.attribute:
+            name = proto.name
+            kind = attribute_type(proto)
+            if name in attributes or name in graphs:
+                raise IgniterError(f"attribute {name!r} is given twice")
+            if kind == Kind.GRAPH and not proto.ref_attr_name:
+                graphs.append(name)
+                regions.append(self.graph(proto.g, scope, f"the graph {name!r}")[0])
+            elif kind == Kind.GRAPHS and not proto.ref_attr_name:
+                attributes[name] = GraphsAttr(IntegerAttr(len(proto.graphs), i64))
+                for index, graph in enumerate(proto.graphs):
+                    graphs.append(f"{name}[{index}]")
+                    regions.append(self.graph(graph, scope, f"the graph {graphs[-1]!r}")[0])
+            else:
+                attributes[name] = import_attribute(proto, self.source, self.symbols)
+            extra = _attribute_extra(proto, kind)
+            if extra is not None:
+                infos[name] = extra
+        if graphs:
+            properties["graphs"] = texts_attr(graphs)
+        if infos:
+            properties["attribute_info"] = DictionaryAttr(infos)
+        types, outputs_info = self._results(node, operands, attributes, regions, declared)
+        if outputs_info is not None:
+            properties["output_info"] = outputs_info
+        return cls.create(
+            operands=operands, result_types=types, attributes=attributes, properties=properties, regions=regions
+        )
+
+    def _class(self, node: onnx.NodeProto) -> tuple[type[OnnxOp], dict[str, Attribute]]:
+        properties: dict[str, Attribute] = {}
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        cls = op_class(domain, node.op_type)
+        calls_function = (node.domain, node.op_type) in self.model.function_names
+        if cls is not CustomOp and (
+            calls_function or find_schema(domain, node.op_type, self._opset(domain)) is None
+        ):
+            cls = CustomOp
+        if cls is CustomOp:
+            properties["domain"] = text_attr(node.domain)
+            properties["op_type"] = text_attr(node.op_type)
+        elif node.domain == "ai.onnx":
+            properties["domain"] = text_attr(node.domain)
+        if node.name:
+            properties["node_name"] = text_attr(node.name)
+        if len(node.output):
+            properties["output_names"] = texts_attr(node.output)
+        if node.overload:
+            properties["overload"] = text_attr(node.overload)
+        if node.doc_string:
+            properties["doc_string"] = text_attr(node.doc_string)
+        metadata = metadata_attr(node.metadata_props)
+        if metadata is not None:
+            properties["metadata"] = metadata
+        devices = _protos("NodeDeviceConfigurationProto", node.device_configurations)
+        if devices is not None:
+            properties["device_configurations"] = devices
+        return cls, properties
+
+    def _opset(self, domain: str) -> int | None:
+        version = self.opsets.get(domain)
+        return self.opsets.get("ai.onnx") if version is None and domain == "" else version
+
+    def _results(
+        self,
+        node: onnx.NodeProto,
+        operands: list[SSAValue],
+        attributes: dict[str, Attribute],
+        regions: list[Region],
+        declared: _Declared,
+    ) -> tuple[list[Attribute], Attribute | None]:
+        types: list[Attribute] = []
+        infos: list[Attribute | None] = []
+        for index, name in enumerate(node.output):
+            said = declared.types.get(name) if name else NONE
+            info = declared.infos.get(name) if name else None
+            if said is None or said == UNKNOWN:
+                said = self.result_types.infer(node, index, operands, attributes, regions)
+            elif isinstance(said, UnrankedTensorType):
+                # An inferred type would look the same, and is not written back.
+                info = DictionaryAttr({**(info.data if info is not None else {}), "declared": UnitAttr()})
+            types.append(said)
+            infos.append(info)
+        return types, info_list(infos)
+
+
+# -- pieces -----------------------------------------------------------------------------------------------------------
+
+
+def opset_attr(imports: Iterable[onnx.OperatorSetIdProto]) -> DictionaryAttr:
+    """Versions by domain."""
+    return DictionaryAttr({entry.domain: to_attr(entry.version) for entry in imports})
+
+
+def metadata_attr(properties: Sequence[onnx.StringStringEntryProto]) -> Attribute | None:
+    """Metadata, or `None` when there is none."""
+    return pairs_attr([(p.key, p.value) for p in properties]) if len(properties) else None
+
+
+def _protos(message: str, protos: Sequence[Any]) -> Attribute | None:
+    if not len(protos):
+        return None
+    return ArrayAttr([ProtoAttr.of(message, p.SerializeToString()) for p in protos])
+
+
+def _annotations(graph: onnx.GraphProto) -> Attribute | None:
+    if not len(graph.quantization_annotation):
+        return None
+    return ArrayAttr(
+        ArrayAttr(
+            [
+                text_attr(a.tensor_name),
+                ArrayAttr([texts_attr([p.key, p.value]) for p in a.quant_parameter_tensor_names]),
+            ]
+        )
+        for a in graph.quantization_annotation
+    )
+
+
+def _attribute_extra(proto: onnx.AttributeProto, kind: int) -> DictionaryAttr | None:
+    entries: dict[str, Attribute | None] = {
+        "doc_string": text_attr(proto.doc_string) if proto.doc_string else None,
+        "tensor": _tensor_extra(proto.t, with_name=True) if kind == Kind.TENSOR else None,
+        "tensors": info_list([_tensor_extra(t, with_name=True) for t in proto.tensors])
+        if kind == Kind.TENSORS
+        else None,
+    }
+    if kind == Kind.SPARSE_TENSOR:
+        entries["tensor"] = _tensor_extra(proto.sparse_tensor.values, with_name=True)
+    found = dictionary(entries)
+    return found if found.data else None
+
+
+def _tensor_extra(tensor: onnx.TensorProto, with_name: bool = False) -> DictionaryAttr | None:
+    entries: dict[str, Attribute | None] = {
+        "name": text_attr(tensor.name) if with_name and tensor.name else None,
+        "doc_string": text_attr(tensor.doc_string) if tensor.doc_string else None,
+        "metadata": metadata_attr(tensor.metadata_props),
+    }
+    found = dictionary(entries)
+    return found if found.data else None
+
+
+def _output_info(name: str, outputs: _Declared, value: SSAValue) -> DictionaryAttr | None:
+    """What to remember of an output besides the type of the value it returns."""
+    info = outputs.infos.get(name)
+    said = outputs.types[name]
+    if said != value.type and said != UNKNOWN:
+        return DictionaryAttr({**(info.data if info is not None else {}), "type": said})
+    return info
+
+
+def _sparse_type(attr: SparseTensorAttr) -> Attribute:
+    return tensor_of(attr.values.data.element_type, to_python(attr.dims))
+
+
+def _first_no_value(block: Block) -> SSAValue:
+    op = NoValueOp.make()
+    block.add_op(op)
+    return op.results[0]
+
+
+def _of(node: onnx.NodeProto, where: str) -> str:
+    op = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+    return f"node {node.name!r} ({op}) of {where}" if node.name else f"a node {op} of {where}"
+
+
+def _identifier(name: str) -> str:
+    return "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)

@@ -1,0 +1,130 @@
+"""Op schemas of the installed `onnx` package, as plain python data, by domain, op and opset version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from igniter.dialects.onnx.attributes import to_python
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An input or output of an op. `types` are spelled as ONNX does, `tensor(float)`; `type_var` names the type
+    variable, or the one type, that it has."""
+
+    name: str
+    optional: bool
+    variadic: bool
+    min_arity: int
+    homogeneous: bool
+    type_var: str
+    types: frozenset[str]
+
+
+@dataclass(frozen=True)
+class AttributeSpec:
+    """An attribute of an op: its kind (`AttributeProto.AttributeType`) and its default as a python value."""
+
+    name: str
+    kind: int
+    required: bool
+    default: Any
+
+
+@dataclass(frozen=True)
+class OpSchema:
+    """One version of one op."""
+
+    domain: str
+    name: str
+    since_version: int
+    inputs: tuple[Parameter, ...]
+    outputs: tuple[Parameter, ...]
+    attributes: dict[str, AttributeSpec]
+    min_inputs: int
+    max_inputs: int
+    min_outputs: int
+    max_outputs: int
+    deprecated: bool
+    deterministic: bool
+
+    def input(self, index: int) -> Parameter:
+        """The parameter of the input at `index`, the last one standing for all that a variadic input takes."""
+        return self.inputs[min(index, len(self.inputs) - 1)]
+
+    def output(self, index: int) -> Parameter:
+        """The parameter of the output at `index`."""
+        return self.outputs[min(index, len(self.outputs) - 1)]
+
+
+@cache
+def op_names() -> tuple[tuple[str, str], ...]:
+    """`(domain, op)` of every op that has a schema, sorted."""
+    import onnx.defs
+
+    return tuple(sorted({(s.domain, s.name) for s in onnx.defs.get_all_schemas_with_history()}))
+
+
+@cache
+def latest_opset(domain: str) -> int:
+    """The newest version of a domain that the installed `onnx` knows; 1 for a domain that it does not know."""
+    import onnx.defs
+
+    if domain == "":
+        return onnx.defs.onnx_opset_version()
+    return max((s.since_version for s in onnx.defs.get_all_schemas_with_history() if s.domain == domain), default=1)
+
+
+@cache
+def find_schema(domain: str, op_type: str, opset: int | None) -> OpSchema | None:
+    """The schema that `opset` (the newest when `None`) of `domain` has for the op; `None` where it has none."""
+    import onnx.defs
+
+    version = latest_opset(domain) if opset is None else opset
+    if not onnx.defs.has(op_type, version, domain):
+        return None
+    return _convert(onnx.defs.get_schema(op_type, version, domain))
+
+
+def _convert(schema: Any) -> OpSchema:
+    import onnx
+
+    unlimited = 2**31 - 1
+    return OpSchema(
+        domain=schema.domain,
+        name=schema.name,
+        since_version=schema.since_version,
+        inputs=tuple(_parameter(p) for p in schema.inputs),
+        outputs=tuple(_parameter(p) for p in schema.outputs),
+        attributes={
+            name: AttributeSpec(name, int(a.type.value), a.required, _default(a.default_value))
+            for name, a in schema.attributes.items()
+        },
+        min_inputs=schema.min_input,
+        max_inputs=min(schema.max_input, unlimited),
+        min_outputs=schema.min_output,
+        max_outputs=min(schema.max_output, unlimited),
+        deprecated=schema.deprecated,
+        deterministic=schema.node_determinism != onnx.defs.OpSchema.NodeDeterminism.NonDeterministic,
+    )
+
+
+def _parameter(parameter: Any) -> Parameter:
+    option = parameter.option.name
+    return Parameter(
+        name=parameter.name,
+        optional=option == "Optional",
+        variadic=option == "Variadic",
+        min_arity=parameter.min_arity,
+        homogeneous=parameter.is_homogeneous,
+        type_var=parameter.type_str,
+        types=frozenset(parameter.types),
+    )
+
+
+def _default(attribute: Any) -> Any:
+    from igniter.frontend.attributes import import_attribute
+
+    return to_python(import_attribute(attribute)) if attribute.type else None

@@ -1,0 +1,147 @@
+"""`TensorProto` to `Weight` and back."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import onnx
+from xdsl.dialects.builtin import ArrayAttr
+
+from igniter.dialects.onnx.attributes import SparseTensorAttr, TensorAttr, ints_attr, to_python
+from igniter.dialects.onnx.types import BY_CODE, STRING, ElementType
+from igniter.errors import IgniterError
+from igniter.frontend.weights import FileRange, Weight
+
+SELF = "igniter:self"
+"""As the `location` of external data: the bytes are in the model file itself (see `frontend.wire`)."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a model comes from: the file, if any, and the folder that its external data is relative to."""
+
+    path: str = ""
+    folder: str = ""
+
+
+def import_tensor(tensor: onnx.TensorProto, source: Source) -> Weight:
+    """The weight of a tensor; its bytes stay in their file or in the message."""
+    row = BY_CODE.get(tensor.data_type)
+    if row is None:
+        raise IgniterError(f"tensor {tensor.name!r} has the element type {tensor.data_type}, which is none of ONNX's")
+    if tensor.HasField("segment"):
+        raise IgniterError(f"tensor {tensor.name!r} is stored in segments, which ONNX never specified")
+    shape = tuple(tensor.dims)
+    if any(d < 0 for d in shape):
+        raise IgniterError(f"tensor {tensor.name!r} has the impossible shape {list(shape)}")
+    try:
+        if row.attr == STRING:
+            return Weight(shape, STRING, strings=list(tensor.string_data))
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            return Weight(shape, row.attr, file=_external(tensor, source, row))
+        if tensor.HasField("raw_data"):
+            return Weight(shape, row.attr, raw=tensor.raw_data)
+        return Weight(shape, row.attr, raw=_typed_bytes(tensor, row))
+    except IgniterError as error:
+        raise IgniterError(f"tensor {tensor.name!r}: {error.message}") from error
+
+
+def _external(tensor: onnx.TensorProto, source: Source, row: ElementType) -> FileRange:
+    entries = {e.key: e.value for e in tensor.external_data}
+    location = entries.get("location", "")
+    if location == SELF:
+        path = source.path
+    else:
+        # A model must not make us read (and write into its output) files from elsewhere.
+        normal = os.path.normpath(location)
+        if not location or os.path.isabs(normal) or normal.split(os.sep)[0] == os.pardir:
+            raise IgniterError(f"external data at {location!r} is not a file beside the model")
+        path = os.path.join(source.folder, normal)
+    try:
+        offset = int(entries.get("offset", "0"))
+        size = os.path.getsize(path)
+        length = int(entries["length"]) if "length" in entries else _bytes_of(tensor, row)
+    except OSError as error:
+        raise IgniterError(f"its external data {path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise IgniterError(f"its external data has a bad offset or length: {error}") from error
+    if offset < 0 or length < 0 or offset + length > size:
+        raise IgniterError(f"its external data is bytes {offset} to {offset + length} of {path}, which has {size}")
+    return FileRange(os.path.abspath(path), offset, length)
+
+
+def _bytes_of(tensor: onnx.TensorProto, row: ElementType) -> int:
+    size = 1
+    for d in tensor.dims:
+        size *= d
+    return (size * row.bits + 7) // 8
+
+
+def _typed_bytes(tensor: onnx.TensorProto, row: ElementType) -> bytes:
+    """The raw layout of a tensor whose values are in the field for their type."""
+    import numpy as np
+
+    name = row.onnx_name
+    if name in ("float", "complex64"):
+        return np.array(tensor.float_data, np.float32).tobytes()
+    if name in ("double", "complex128"):
+        return np.array(tensor.double_data, np.float64).tobytes()
+    if name == "int64":
+        return np.array(tensor.int64_data, np.int64).tobytes()
+    if name in ("uint64", "uint32"):
+        return np.array(tensor.uint64_data, np.uint64).astype(name).tobytes()
+    values = np.array(tensor.int32_data, np.int32)
+    if row.bits == 6:
+        bits = np.unpackbits(values.astype(np.uint8)[:, None], axis=1, count=6, bitorder="little")
+        return np.packbits(bits.reshape(-1), bitorder="little").tobytes()
+    # Narrow types are the low bits of an int32; elements under a byte come already packed into bytes.
+    return values.astype({32: np.int32, 16: np.uint16}.get(row.bits, np.uint8)).tobytes()
+
+
+class TensorSink(Protocol):
+    """Decides where an exported tensor's bytes go."""
+
+    def put(self, proto: onnx.TensorProto, weight: Weight) -> None: ...
+
+
+@dataclass
+class InlineSink:
+    """Puts the bytes into the message."""
+
+    total: int = field(default=0)
+
+    def put(self, proto: onnx.TensorProto, weight: Weight) -> None:
+        self.total += weight.nbytes
+        proto.raw_data = bytes(weight.raw())
+
+
+def export_tensor(weight: Weight, name: str, sink: TensorSink, proto: onnx.TensorProto | None = None) -> Any:
+    """A `TensorProto` (`proto`, if one is given to fill) of the weight."""
+    proto = onnx.TensorProto() if proto is None else proto
+    proto.data_type = weight.element.code
+    proto.dims.extend(weight.shape)
+    if name:
+        proto.name = name
+    if weight.strings is not None:
+        proto.string_data.extend(weight.strings)
+    else:
+        sink.put(proto, weight)
+    return proto
+
+
+def import_sparse(sparse: onnx.SparseTensorProto, source: Source) -> SparseTensorAttr:
+    """A sparse tensor."""
+    return SparseTensorAttr(
+        TensorAttr(import_tensor(sparse.values, source)),
+        TensorAttr(import_tensor(sparse.indices, source)),
+        ints_attr(list(sparse.dims)) if sparse.dims else ArrayAttr([]),
+    )
+
+
+def export_sparse(attr: SparseTensorAttr, name: str, sink: TensorSink, proto: onnx.SparseTensorProto) -> None:
+    """Fill `proto`; the name of a sparse initializer is that of its values."""
+    export_tensor(attr.values.data, name, sink, proto.values)
+    export_tensor(attr.indices.data, "", sink, proto.indices)
+    proto.dims.extend(to_python(attr.dims))

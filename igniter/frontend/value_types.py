@@ -1,0 +1,259 @@
+"""`TypeProto` to IR types and back, and the names of symbolic dims.
+
+A `dim_param` becomes a symbol of the same name. A dim of which the model says nothing becomes a fresh symbol,
+`unk__0` and so on, with a prefix that no name in the model begins with; exporting turns those back to unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import onnx
+from xdsl.dialects.builtin import DictionaryAttr, NoneType, StringAttr, TensorType, UnrankedTensorType
+from xdsl.ir import Attribute
+
+from igniter.analysis.expr import Expr
+from igniter.dialects.onnx.attributes import dictionary, pairs_attr, pairs_of, text_attr, text_of, texts_attr, texts_of
+from igniter.dialects.onnx.types import (
+    BY_ATTR,
+    BY_CODE,
+    NONE,
+    UNKNOWN,
+    MapType,
+    OpaqueType,
+    OptionalType,
+    SequenceType,
+    SparseTensorType,
+)
+from igniter.dialects.sym import DYNAMIC, DimsAttr, tensor_of
+from igniter.errors import IgniterError
+
+_SAFE = re.compile(r"[ !#-\[\]-~]+")
+"""What the text form of a symbol can hold: printable ASCII without quotes and backslashes."""
+
+
+@dataclass
+class Symbols:
+    """The dims' names of one model. `aliases` maps a symbol to the `dim_param` that no symbol could spell."""
+
+    prefix: str = "unk__"
+    aliases: dict[str, str] = field(default_factory=dict)
+    _count: int = 0
+    _by_param: dict[str, str] = field(default_factory=dict)
+
+    @staticmethod
+    def for_names(names: Iterable[str]) -> Symbols:
+        """With a prefix for fresh symbols that none of the `dim_param`s begins with."""
+        taken = tuple(names)
+        prefix, count = "unk__", 0
+        while any(n.startswith(prefix) for n in taken):
+            count += 1
+            prefix = f"unk{count}__"
+        return Symbols(prefix)
+
+    def fresh(self) -> str:
+        """A new symbol for an unknown dim."""
+        self._count += 1
+        return f"{self.prefix}{self._count - 1}"
+
+    def of_param(self, param: str) -> str:
+        """The symbol of a `dim_param`."""
+        if _SAFE.fullmatch(param):
+            return param
+        if param not in self._by_param:
+            symbol = f"{self.prefix}name_{len(self._by_param)}"
+            self._by_param[param] = symbol
+            self.aliases[symbol] = param
+        return self._by_param[param]
+
+
+@dataclass(frozen=True)
+class DimNames:
+    """How symbols are written as `dim_param`: the other direction of `Symbols`."""
+
+    prefix: str
+    aliases: Mapping[str, str]
+
+    def param(self, dim: Expr) -> str | None:
+        """The `dim_param` of a symbolic dim; `None` for an unknown one."""
+        text = dim.symbol if dim.symbol is not None else str(dim)
+        if text in self.aliases:
+            return self.aliases[text]
+        return None if text.startswith(self.prefix) and text[len(self.prefix) :].isdigit() else text
+
+
+# -- import -----------------------------------------------------------------------------------------------------------
+
+
+def import_type(proto: onnx.TypeProto, symbols: Symbols) -> Attribute:
+    """The IR type."""
+    kind = proto.WhichOneof("value")
+    if kind == "tensor_type":
+        return _tensor(proto.tensor_type, symbols)
+    if kind == "sequence_type":
+        return SequenceType(import_type(proto.sequence_type.elem_type, symbols))
+    if kind == "optional_type":
+        return OptionalType(import_type(proto.optional_type.elem_type, symbols))
+    if kind == "map_type":
+        return MapType(_element(proto.map_type.key_type), import_type(proto.map_type.value_type, symbols))
+    if kind == "sparse_tensor_type":
+        return SparseTensorType(_tensor(proto.sparse_tensor_type, symbols))
+    if kind == "opaque_type":
+        return OpaqueType(StringAttr(proto.opaque_type.domain), StringAttr(proto.opaque_type.name))
+    return UNKNOWN
+
+
+def _element(code: int) -> Attribute:
+    if code == 0:
+        return UNKNOWN
+    row = BY_CODE.get(code)
+    if row is None:
+        raise IgniterError(f"a value has the element type {code}, which is none of ONNX's")
+    return row.attr
+
+
+def _tensor(proto: onnx.TypeProto.Tensor | onnx.TypeProto.SparseTensor, symbols: Symbols) -> Attribute:
+    element = _element(proto.elem_type)
+    if not proto.HasField("shape"):
+        return UnrankedTensorType(element)
+    dims: list[int | str] = []
+    for dim in proto.shape.dim:
+        if dim.HasField("dim_value") and dim.dim_value >= 0:
+            dims.append(dim.dim_value)
+        else:
+            dims.append(symbols.of_param(dim.dim_param) if dim.dim_param else symbols.fresh())
+    return tensor_of(element, dims)
+
+
+def dim_params(model: onnx.ModelProto) -> set[str]:
+    """Every `dim_param` of the model's graph and its subgraphs' inputs and values."""
+    found: set[str] = set()
+
+    def of_type(proto: onnx.TypeProto) -> None:
+        kind = proto.WhichOneof("value")
+        if kind in ("tensor_type", "sparse_tensor_type"):
+            found.update(d.dim_param for d in getattr(proto, kind).shape.dim if d.dim_param)
+        elif kind in ("sequence_type", "optional_type"):
+            of_type(getattr(proto, kind).elem_type)
+        elif kind == "map_type":
+            of_type(proto.map_type.value_type)
+
+    def of_nodes(nodes: Iterable[onnx.NodeProto]) -> None:
+        for node in nodes:
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    of_graph(attribute.g)
+                for graph in attribute.graphs:
+                    of_graph(graph)
+                if attribute.HasField("tp"):
+                    of_type(attribute.tp)
+                for type_proto in attribute.type_protos:
+                    of_type(type_proto)
+
+    def of_graph(graph: onnx.GraphProto) -> None:
+        for values in (graph.input, graph.output, graph.value_info):
+            for value in values:
+                of_type(value.type)
+        of_nodes(graph.node)
+
+    of_graph(model.graph)
+    for function in model.functions:
+        for value in function.value_info:
+            of_type(value.type)
+        of_nodes(function.node)
+    return found
+
+
+def value_info(proto: onnx.ValueInfoProto) -> DictionaryAttr | None:
+    """What a ValueInfo says besides the type; `None` when that is nothing."""
+    entries: dict[str, Attribute | None] = {}
+    if proto.doc_string:
+        entries["doc_string"] = text_attr(proto.doc_string)
+    if len(proto.metadata_props):
+        entries["metadata"] = pairs_attr([(p.key, p.value) for p in proto.metadata_props])
+    entries["denotations"] = _denotations(proto.type)
+    found = dictionary(entries)
+    return found if found.data else None
+
+
+def _denotations(proto: onnx.TypeProto) -> Attribute | None:
+    dims = [d.denotation for d in proto.tensor_type.shape.dim] if proto.HasField("tensor_type") else []
+    return texts_attr([proto.denotation, *dims]) if proto.denotation or any(dims) else None
+
+
+# -- export -----------------------------------------------------------------------------------------------------------
+
+
+def export_type(type_: Attribute, names: DimNames, proto: onnx.TypeProto) -> None:
+    """Fill `proto`; an unknown type leaves it empty."""
+    if isinstance(type_, (TensorType, UnrankedTensorType)):
+        _export_tensor(type_, names, proto.tensor_type)
+    elif isinstance(type_, SequenceType):
+        proto.sequence_type.SetInParent()
+        export_type(type_.element, names, proto.sequence_type.elem_type)
+    elif isinstance(type_, OptionalType):
+        proto.optional_type.SetInParent()
+        export_type(type_.element, names, proto.optional_type.elem_type)
+    elif isinstance(type_, MapType):
+        proto.map_type.key_type = BY_ATTR[type_.key].code
+        export_type(type_.value, names, proto.map_type.value_type)
+    elif isinstance(type_, SparseTensorType):
+        _export_tensor(type_.dense, names, proto.sparse_tensor_type)
+    elif isinstance(type_, OpaqueType):
+        proto.opaque_type.domain = type_.domain.data
+        proto.opaque_type.name = type_.type_name.data
+    elif type_ not in (UNKNOWN, NONE):
+        raise IgniterError(f"a value of the type {type_} cannot be written to an ONNX model")
+
+
+def _export_tensor(
+    type_: Attribute, names: DimNames, proto: onnx.TypeProto.Tensor | onnx.TypeProto.SparseTensor
+) -> None:
+    if not isinstance(type_, (TensorType, UnrankedTensorType)):
+        raise IgniterError(f"{type_} is no tensor type")
+    row = BY_ATTR.get(type_.element_type)
+    proto.elem_type = row.code if row is not None else 0
+    if isinstance(type_, UnrankedTensorType):
+        return
+    proto.shape.SetInParent()
+    encoding = type_.encoding
+    for index, size in enumerate(type_.get_shape()):
+        dim = proto.shape.dim.add()
+        if size != DYNAMIC:
+            dim.dim_value = size
+        elif isinstance(encoding, DimsAttr):
+            param = names.param(encoding.data[index])
+            if param is not None:
+                dim.dim_param = param
+
+
+def worth_writing(type_: Attribute) -> bool:
+    """Whether a ValueInfo for an inner value says something that the ops around it do not."""
+    return isinstance(type_, (TensorType, SequenceType, OptionalType, MapType, SparseTensorType, OpaqueType))
+
+
+def apply_value_info(info: Attribute | None, proto: onnx.ValueInfoProto) -> None:
+    """Add what `value_info` took out."""
+    if not isinstance(info, DictionaryAttr):
+        return
+    if "doc_string" in info.data:
+        proto.doc_string = text_of(info.data["doc_string"])
+    metadata = info.data.get("metadata")
+    if metadata is not None:
+        for key, value in pairs_of(metadata):
+            proto.metadata_props.add(key=key, value=value)
+    denotations = texts_of(info.data.get("denotations"))
+    if denotations:
+        if denotations[0]:
+            proto.type.denotation = denotations[0]
+        for dim, text in zip(proto.type.tensor_type.shape.dim, denotations[1:], strict=False):
+            if text:
+                dim.denotation = text
+
+
+def is_omitted(type_: Attribute) -> bool:
+    """Whether a value of this type stands for an omitted one."""
+    return isinstance(type_, NoneType)
+

@@ -1,0 +1,238 @@
+"""Weights: handles of tensors whose bytes stay where they are, in a mapped file or in the array that they came in.
+
+The IR holds a `Weight`, never the bytes. A weight's bytes are ONNX's `raw_data` layout: row-major, little-endian, and
+elements of less than a byte packed from the low bits on. A file is mapped once for all the weights that it holds.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from xdsl.ir import Attribute
+
+from igniter.dialects.onnx.types import STRING, ElementType, element_of_dtype, element_type
+from igniter.errors import IgniterError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True)
+class FileRange:
+    """`length` bytes at `offset` of the file at `path`."""
+
+    path: str
+    offset: int
+    length: int
+
+
+class Weight:
+    """A constant tensor: shape, element type and where the bytes are.
+
+    Equal weights have the same shape, element type and bytes. `array()` and `raw()` are views where that is possible
+    and must not be written to.
+    """
+
+    __slots__ = ("_array", "_digest", "_raw", "element_type", "file", "shape", "strings")
+
+    shape: tuple[int, ...]
+    element_type: Attribute
+    file: FileRange | None
+    strings: tuple[bytes, ...] | None
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        element: Attribute,
+        *,
+        raw: bytes | memoryview | None = None,
+        file: FileRange | None = None,
+        strings: Sequence[bytes] | None = None,
+        array: np.ndarray[Any, Any] | None = None,
+    ):
+        self.shape = tuple(shape)
+        self.element_type = element
+        self.file = file
+        self.strings = None if strings is None else tuple(strings)
+        self._raw = raw
+        self._array = array
+        self._digest: str | None = None
+        given = len(self.strings) if self.strings is not None else None
+        if given is None and element != STRING and not self.elided:
+            given_bytes = file.length if file is not None else len(raw) if raw is not None else self.nbytes
+            if given_bytes != self.nbytes:
+                raise IgniterError(f"{self.describe()} needs {self.nbytes} bytes, but {given_bytes} are there")
+        elif given is not None and given != self.size:
+            raise IgniterError(f"{self.describe()} needs {self.size} strings, but {given} are there")
+
+    # -- construction ------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def of(array: np.ndarray[Any, Any]) -> Weight:
+        """The weight that holds `array`, which must not be changed afterwards. Strings are `str` or `bytes` objects."""
+        import numpy as np
+
+        row = element_of_dtype(array.dtype)
+        if row.attr == STRING:
+            return Weight(array.shape, STRING, strings=[_encode(s) for s in array.reshape(-1).tolist()])
+        if array.dtype.byteorder == ">":
+            array = array.astype(array.dtype.newbyteorder("<"))
+        if not array.flags.c_contiguous:
+            array = np.ascontiguousarray(array)
+        return Weight(array.shape, row.attr, array=array)
+
+    # -- inspection --------------------------------------------------------------------------------------------------
+
+    @property
+    def element(self) -> ElementType:
+        return element_type(self.element_type)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes in `raw()`; for strings, of all the strings together."""
+        if self.strings is not None:
+            return sum(map(len, self.strings))
+        return (self.size * self.element.bits + 7) // 8
+
+    @property
+    def elided(self) -> bool:
+        """Whether the bytes were left out of the text that this weight was read from."""
+        return self._raw is None and self._array is None and self.file is None and self.strings is None
+
+    def array(self) -> np.ndarray[Any, Any]:
+        """The values, read-only; strings are `str` objects (bytes that are not UTF-8 escaped as surrogates)."""
+        import numpy as np
+
+        if self.strings is not None:
+            values = np.empty(len(self.strings), dtype=object)
+            values[:] = [s.decode("utf-8", "surrogateescape") for s in self.strings]
+            return values.reshape(self.shape)
+        if self._array is None:
+            row = self.element
+            if row.bits < 8:
+                self._array = _unpack(self.raw(), self.size, row).reshape(self.shape)
+            else:
+                self._array = np.frombuffer(self.raw(), dtype=row.dtype, count=self.size).reshape(self.shape)
+        view = self._array.view()
+        view.flags.writeable = False
+        return view
+
+    def raw(self) -> memoryview:
+        """The bytes in ONNX's `raw_data` layout."""
+        import numpy as np
+
+        if self.strings is not None or self.element_type == STRING:
+            raise IgniterError(f"{self.describe()} has no raw bytes")
+        if self.file is not None:
+            return _file_bytes(self.file)
+        if self._raw is not None:
+            return memoryview(self._raw)
+        if self._array is None:
+            raise IgniterError(f"the values of {self.describe()} were elided when it was printed")
+        if self.element.bits < 8:
+            self._raw = _pack(self._array, self.element)
+            return memoryview(self._raw)
+        return memoryview(self._array.reshape(-1).view(np.uint8))
+
+    def digest(self) -> str:
+        """A hash of the shape, element type and bytes, in hexadecimal."""
+        if self._digest is None:
+            import hashlib
+
+            state = hashlib.blake2b(f"{self.element.onnx_name}{self.shape}".encode(), digest_size=16)
+            if self.strings is not None:
+                for s in self.strings:
+                    state.update(len(s).to_bytes(8, "little") + s)
+            else:
+                state.update(self.raw())
+            self._digest = state.hexdigest()
+        return self._digest
+
+    def describe(self) -> str:
+        """A short name for messages."""
+        shape = "x".join(map(str, (*self.shape, self.element_type)))
+        return f"tensor<{shape}>" + (f" in {self.file.path}" if self.file is not None else "")
+
+    # -- identity ----------------------------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Weight) or self.shape != other.shape or self.element_type != other.element_type:
+            return False
+        if self.elided or other.elided:
+            return self.elided and other.elided
+        if self.strings is not None or (self.file is not None and self.file == other.file):
+            return self.strings == other.strings
+        return self.raw() == other.raw()
+
+    def __hash__(self) -> int:
+        # The bytes of a big weight are not read for a hash; equality settles it.
+        sample = b"" if self.elided or self.strings is not None else bytes(self.raw()[:64])
+        return hash((self.shape, self.element_type, self.strings, sample))
+
+    def __repr__(self) -> str:
+        return f"Weight({self.describe()})"
+
+
+def _encode(value: str | bytes) -> bytes:
+    return value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")
+
+
+def _unpack(raw: memoryview, count: int, row: ElementType) -> np.ndarray[Any, Any]:
+    import numpy as np
+
+    bits = np.unpackbits(np.frombuffer(raw, np.uint8), bitorder="little")[: count * row.bits].reshape(count, row.bits)
+    values = np.packbits(bits, axis=1, bitorder="little").reshape(count)
+    if row.onnx_name.startswith("int"):
+        values = (values ^ (1 << (row.bits - 1))) - np.uint8(1 << (row.bits - 1))
+    return values.view(row.dtype)
+
+
+def _pack(array: np.ndarray[Any, Any], row: ElementType) -> bytes:
+    import numpy as np
+
+    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    bits = np.unpackbits(flat[:, None], axis=1, count=row.bits, bitorder="little")
+    return np.packbits(bits.reshape(-1), bitorder="little").tobytes()
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def map_file(path: str) -> memoryview:
+    """The whole file, mapped; one mapping is shared while the file stays the same."""
+    try:
+        status = os.stat(path)
+        return _mapping(path, status.st_ino, status.st_size, status.st_mtime_ns)
+    except OSError as error:
+        raise IgniterError(f"cannot read the weights in {path}: {error.strerror}") from error
+
+
+@lru_cache(maxsize=64)
+def _mapping(path: str, inode: int, size: int, changed: int) -> memoryview:
+    if size == 0:
+        return memoryview(b"")
+    with open(path, "rb") as file:
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _file_bytes(where: FileRange) -> memoryview:
+    whole = map_file(where.path)
+    if where.offset + where.length > len(whole):
+        raise IgniterError(
+            f"{where.path} is truncated: a weight takes bytes {where.offset} to {where.offset + where.length}, "
+            f"and the file has {len(whole)}"
+        )
+    return whole[where.offset : where.offset + where.length]
