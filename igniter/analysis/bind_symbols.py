@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, Union
+from typing import TypeAlias
 
 from igniter.analysis.expr import Expr
 
@@ -46,7 +46,7 @@ class Solve:
     rest: Expr
 
 
-Step: TypeAlias = Union[Bind, Check, Solve]
+Step: TypeAlias = Bind | Check | Solve
 
 
 @dataclass(frozen=True)

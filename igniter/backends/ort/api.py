@@ -64,9 +64,9 @@ _CALL = re.compile(
 def expand_calls(text: str) -> str:
     """LLVM IR from text in which three shorthands stand for calls through the table that `%api` points to.
 
-        %s = api F(args)              the call; without a result, of a function that returns nothing
-        try F(args) else label        stores the OrtStatus in `%status` and goes to the label when it is an error
-        drop F(args) else label       releases the OrtStatus and goes to the label when it is an error
+    * `%s = api F(args)`: the call; without a result, of a function that returns nothing
+    * `try F(args) else label`: stores the OrtStatus in `%status` and goes to the label when it is an error
+    * `drop F(args) else label`: releases the OrtStatus and goes to the label when it is an error
     """
     lines: list[str] = []
     for number, line in enumerate(text.splitlines()):

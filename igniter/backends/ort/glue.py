@@ -189,11 +189,13 @@ next:
 bad.type:
   %type.wide = zext i32 %type to i64
   %got.wide = zext i32 %got to i64
-  %fail.type = call ptr @igniter_fail(ptr %api, ptr %desc, i32 3, ptr %port, i64 %index, i64 0, i64 %type.wide, i64 %got.wide)
+  %fail.type = call ptr @igniter_fail(ptr %api, ptr %desc, i32 3, ptr %port, i64 %index, i64 0,
+    i64 %type.wide, i64 %got.wide)
   store ptr %fail.type, ptr %status
   br label %release
 bad.rank:
-  %fail.rank = call ptr @igniter_fail(ptr %api, ptr %desc, i32 4, ptr %port, i64 %index, i64 0, i64 %rank.want, i64 %rank.got)
+  %fail.rank = call ptr @igniter_fail(ptr %api, ptr %desc, i32 4, ptr %port, i64 %index, i64 0,
+    i64 %rank.want, i64 %rank.got)
   store ptr %fail.rank, ptr %status
   br label %release
 bad.dim:
@@ -521,7 +523,8 @@ shapes:
   %shapes.at = getelementptr %Desc, ptr %desc, i64 0, i32 3
   %shapes.f = load ptr, ptr %shapes.at
   store i64 0, ptr %size.at
-  %kind = call i32 %shapes.f(ptr %dims, ptr %there, i64 %members, ptr %symbols, ptr %out.dims, ptr %size.at, ptr %failure)
+  %kind = call i32 %shapes.f(ptr %dims, ptr %there, i64 %members, ptr %symbols, ptr %out.dims,
+    ptr %size.at, ptr %failure)
   %fits = icmp eq i32 %kind, 0
   br i1 %fits, label %outputs, label %bad.shapes
 bad.shapes:
@@ -538,7 +541,8 @@ bad.shapes:
   %of.output = icmp eq i32 %kind, 7
   %bad.list = select i1 %of.output, i64 2, i64 1
   %bad.port = call ptr @igniter_port(ptr %op, i64 %bad.list, i64 %bad.port.n)
-  %fail.shapes = call ptr @igniter_fail(ptr %api, ptr %desc, i32 %kind, ptr %bad.port, i64 %bad.index, i64 %bad.axis, i64 %bad.want, i64 %bad.got)
+  %fail.shapes = call ptr @igniter_fail(ptr %api, ptr %desc, i32 %kind, ptr %bad.port,
+    i64 %bad.index, i64 %bad.axis, i64 %bad.want, i64 %bad.got)
   ret ptr %fail.shapes
 
 outputs:

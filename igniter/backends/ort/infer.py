@@ -95,7 +95,8 @@ define internal i1 @igniter_text_fits(ptr %text) {
   ret i1 %fits
 }
 
-define internal void @igniter_infer_output(ptr %api, ptr %ctx, i64 %index, i32 %type, i64 %rank, ptr %dims, ptr %names) noinline {
+define internal void @igniter_infer_output(ptr %api, ptr %ctx, i64 %index, i32 %type, i64 %rank,
+    ptr %dims, ptr %names) noinline {
 entry:
   %info.at = alloca ptr
   drop CreateTensorTypeAndShapeInfo(ptr %info.at) else done
@@ -193,11 +194,9 @@ class _Infer:
                 dim = f.load("i64", f.element("i64", "%dims", step.axis))
                 if isinstance(step, Solve):
                     self._solve(step, dim)
-                elif isinstance(step, Bind):
+                else:
                     slot, name = self.slot[step.symbol], f.load("ptr", f.element("ptr", "%names", step.axis))
-                    f.line(
-                        f"call void @igniter_infer_bind(ptr %value.{slot}, ptr %name.{slot}, i64 {dim}, ptr {name})"
-                    )
+                    f.line(f"call void @igniter_infer_bind(ptr %value.{slot}, ptr %name.{slot}, i64 {dim}, ptr {name})")
             f.line(f"br label %{after}")
             f.label(after)
 
