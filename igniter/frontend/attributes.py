@@ -94,9 +94,7 @@ def import_attribute(
     return ArrayAttr(items) if items else EmptyListAttr(IntegerAttr(kind, i64))
 
 
-def export_attribute(
-    name: str, attr: Attribute, proto: onnx.AttributeProto, sink: TensorSink, names: DimNames
-) -> None:
+def export_attribute(name: str, attr: Attribute, proto: onnx.AttributeProto, sink: TensorSink, names: DimNames) -> None:
     """Fill `proto`."""
     kind = attribute_kind(attr)
     if kind is None:

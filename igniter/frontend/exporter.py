@@ -172,6 +172,8 @@ class _ModelExporter:
                     copies.append((value, name))
             said = infos[index] if index < len(infos) else None
             type_ = said.data.get("type", value.type) if said is not None else value.type
+            if said is not None and "untyped" in said.data and not worth_writing(type_):
+                type_ = UNKNOWN
             self._value(proto.output.add(), name, type_, said)
         return copies
 
@@ -258,6 +260,8 @@ class _ModelExporter:
         infos = info.data if isinstance(info, DictionaryAttr) else {}
         lists: dict[str, onnx.AttributeProto] = {}
         for name, attr in op.attributes.items():
+            if name.startswith("igniter."):
+                continue
             attribute = proto.attribute.add()
             if isinstance(attr, GraphsAttr):
                 attribute.name, attribute.type = name, onnx.AttributeProto.GRAPHS

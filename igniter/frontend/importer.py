@@ -132,7 +132,9 @@ class _ModelImporter:
             "metadata": metadata_attr(proto.metadata_props),
             "input_info": info_list([declared.infos.get(n) for n in proto.input]),
         }
-        return FunctionOp.make(f"function_{index}_{_identifier(proto.name)}", Region(block), dictionary(attributes).data)
+        return FunctionOp.make(
+            f"function_{index}_{_identifier(proto.name)}", Region(block), dictionary(attributes).data
+        )
 
     def _defaults(self, proto: onnx.FunctionProto) -> Attribute | None:
         """A function's attributes with defaults; as messages, since a graph among them has no place in the IR."""
@@ -277,9 +279,7 @@ class _GraphImporter:
                 if hint is not None:
                     result.name_hint = hint
 
-    def node(
-        self, node: onnx.NodeProto, operands: list[SSAValue], scope: _Scope, declared: _Declared
-    ) -> OnnxOp:
+    def node(self, node: onnx.NodeProto, operands: list[SSAValue], scope: _Scope, declared: _Declared) -> OnnxOp:
         cls, properties = self._class(node)
         attributes: dict[str, Attribute] = {}
         infos: dict[str, Attribute] = {}
@@ -319,9 +319,7 @@ class _GraphImporter:
         domain = "" if node.domain == "ai.onnx" else node.domain
         cls = op_class(domain, node.op_type)
         calls_function = (node.domain, node.op_type) in self.model.function_names
-        if cls is not CustomOp and (
-            calls_function or find_schema(domain, node.op_type, self._opset(domain)) is None
-        ):
+        if cls is not CustomOp and (calls_function or find_schema(domain, node.op_type, self._opset(domain)) is None):
             cls = CustomOp
         if cls is CustomOp:
             properties["domain"] = text_attr(node.domain)
@@ -432,8 +430,10 @@ def _output_info(name: str, outputs: _Declared, value: SSAValue) -> DictionaryAt
     """What to remember of an output besides the type of the value it returns."""
     info = outputs.infos.get(name)
     said = outputs.types[name]
-    if said != value.type and said != UNKNOWN:
-        return DictionaryAttr({**(info.data if info is not None else {}), "type": said})
+    if said != value.type:
+        # A branch's output may be declared without a type; one that was inferred is not written in its place.
+        extra = {"untyped": UnitAttr()} if said == UNKNOWN else {"type": said}
+        return DictionaryAttr({**(info.data if info is not None else {}), **extra})
     return info
 
 

@@ -47,6 +47,8 @@ class ResultTypes:
         schema = find_schema(domain, node.op_type, version) if version is not None else None
         if schema is None or not schema.outputs:
             return UNKNOWN
+        if node.op_type in _SEQUENCE_OPS and operands:
+            return _of_sequence(node.op_type, operands[0].type)
         if regions:
             return _of_region(node.op_type, index, operands, regions)
         if index == 0:
@@ -55,7 +57,7 @@ class ResultTypes:
                     code = attributes.get(name)
                     if isinstance(code, IntegerAttr) and code.value.data:
                         row = BY_CODE.get(code.value.data)
-                        return UnrankedTensorType(row.attr) if row is not None else UNKNOWN
+                        return _in_sequence(schema, UnrankedTensorType(row.attr)) if row is not None else UNKNOWN
         return _by_schema(schema, index, operands)
 
 
@@ -74,7 +76,26 @@ def _by_schema(schema: OpSchema, index: int, operands: Sequence[SSAValue]) -> At
     default = schema.attributes.get("dtype")
     if default is not None and default.default in BY_CODE:
         return UnrankedTensorType(BY_CODE[default.default].attr)
+    if schema.name == "SequenceEmpty":
+        return SequenceType(UnrankedTensorType(f32))
     return UNKNOWN
+
+
+def _in_sequence(schema: OpSchema, element: Attribute) -> Attribute:
+    return SequenceType(element) if all(t.startswith("seq(") for t in schema.outputs[0].types) else element
+
+
+_SEQUENCE_OPS = ("SequenceAt", "SequenceConstruct", "SplitToSequence", "ConcatFromSequence", "OptionalGetElement")
+
+
+def _of_sequence(op_type: str, first: Attribute) -> Attribute:
+    """The result of an op between sequences (or optionals) and what they hold."""
+    if op_type in ("SequenceConstruct", "SplitToSequence"):
+        inner = _same_kind(first)
+        return SequenceType(inner) if inner is not None else UNKNOWN
+    if isinstance(first, (SequenceType, OptionalType)):
+        return _same_kind(first.element) or UNKNOWN
+    return _same_kind(first) or UNKNOWN if op_type == "OptionalGetElement" else UNKNOWN
 
 
 def _same_kind(type_: Attribute) -> Attribute | None:
@@ -88,7 +109,7 @@ def _same_kind(type_: Attribute) -> Attribute | None:
 
 
 def _of_name(name: str) -> Attribute:
-    if name.startswith("seq(") or name.startswith("optional("):
+    if name.startswith(("seq(", "optional(")):
         word, _, inner = name[:-1].partition("(")
         found = _of_name(inner)
         return UNKNOWN if found == UNKNOWN else (SequenceType if word == "seq" else OptionalType)(found)

@@ -25,7 +25,7 @@ _DEFAULT_THRESHOLD = 1024
 
 @dataclass
 class FileSink:
-    """Appends the bytes of big weights to a file, one copy of equal weights, and leaves the small ones in the message."""
+    """Appends the bytes of big weights to a file, once for equal weights, and leaves the small ones in the message."""
 
     file: IO[bytes]
     location: str

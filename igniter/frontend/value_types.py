@@ -256,4 +256,3 @@ def apply_value_info(info: Attribute | None, proto: onnx.ValueInfoProto) -> None
 def is_omitted(type_: Attribute) -> bool:
     """Whether a value of this type stands for an omitted one."""
     return isinstance(type_, NoneType)
-

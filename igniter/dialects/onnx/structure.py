@@ -181,7 +181,11 @@ def graph_module(
     graph = GraphOp.make(
         "main",
         region,
-        {"graph_name": text_attr("main"), "input_names": texts_attr(input_names), "output_names": texts_attr(output_names)},
+        {
+            "graph_name": text_attr("main"),
+            "input_names": texts_attr(input_names),
+            "output_names": texts_attr(output_names),
+        },
     )
     imports = DictionaryAttr({domain: to_attr(version) for domain, version in opsets.items()})
     model = DictionaryAttr({"ir_version": to_attr(ir_version), "opset_import": imports})
