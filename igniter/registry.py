@@ -42,8 +42,12 @@ DIALECTS: dict[str, str] = {
 
 PASSES: dict[str, str] = {
     "canonicalize": "xdsl.transforms.canonicalize:CanonicalizePass",
+    "canonicalize-loop": "igniter.transforms.canonicalize_loop:CanonicalizeLoop",
     "cse": "xdsl.transforms.common_subexpression_elimination:CommonSubexpressionElimination",
     "dce": "xdsl.transforms.dead_code_elimination:DeadCodeElimination",
+    "lower-onnx-to-loop": "igniter.transforms.lower_onnx_to_loop:LowerOnnxToLoopPass",
+    "infer-shapes": "igniter.transforms.infer_shapes:InferShapes",
+    "inline-nests": "igniter.transforms.inline_nests:InlineNests",
 }
 
 OPS: dict[str, str] = {}

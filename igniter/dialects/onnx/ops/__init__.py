@@ -1,0 +1,55 @@
+"""The specs of the ONNX ops, one `OpSpec` an op, in the module of its family.
+
+A family is a module with `SPECS`, a list of `OpSpec`s; `FAMILIES` says which module has which op, so that a spec is
+found in one step and nothing is imported before it is needed. Packages outside Igniter `register` theirs.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+
+from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.registry import OpSpec
+
+FAMILIES: tuple[str, ...] = (
+    "elementwise",
+    "normalization",
+    "reduction",
+)
+"""The modules of this package that have specs."""
+
+_registered: dict[str, OpSpec] = {}
+
+
+def register(spec: OpSpec) -> OpSpec:
+    """Makes an op known, or replaces what is known of it: for packages outside Igniter."""
+    _registered[spec.name] = spec
+    return spec
+
+
+def spec_named(name: str) -> OpSpec | None:
+    """The spec of an op by its qualified name (`Add`, `com.microsoft.Gelu`); None where there is none."""
+    return _registered.get(name) or _builtin().get(name)
+
+
+def spec_of(op: OnnxOp) -> OpSpec | None:
+    """The spec of a node; None where Igniter knows no more of the op than its schema."""
+    return spec_named(op.qualified_name)
+
+
+def all_specs() -> dict[str, OpSpec]:
+    """Every spec, by name."""
+    return {**_builtin(), **_registered}
+
+
+@cache
+def _builtin() -> dict[str, OpSpec]:
+    found: dict[str, OpSpec] = {}
+    for family in FAMILIES:
+        specs: list[OpSpec] = importlib.import_module(f"{__name__}.{family}").SPECS
+        for spec in specs:
+            if spec.name in found:
+                raise ValueError(f"two specs for {spec.name}")
+            found[spec.name] = spec
+    return found

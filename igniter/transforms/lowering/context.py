@@ -1,0 +1,241 @@
+"""`Lowering`: what the lowering rule of one ONNX op sees, and the builders that make most rules a line or two.
+
+    Relu       ctx.map(lambda x: x.maximum(0))
+    Add        ctx.map(lambda x, y: x + y)
+    Transpose  ctx.generate(ctx.out_dims(), lambda n, i: n.read(x, [i[p] for p in inverse]))
+    ReduceSum  ctx.reduce("add", x, axes)
+    MatMul     ctx.generate([m, n], lambda nest, i, r: nest.read(a, [i[0], r[0]]) * nest.read(b, [r[0], i[1]]),
+                            over=[k], combiner="add")
+
+A rule returns one loop-level tensor for each output, `None` for an output that nobody asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from xdsl.dialects.builtin import DictionaryAttr, TensorType
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.analysis.expr import ZERO, Expr, ExprLike
+from igniter.dialects.loop import Combiner
+from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
+from igniter.dialects.sym import DimsAttr, dims_of, element_of, tensor_of
+from igniter.errors import IgniterError
+from igniter.transforms.lowering.broadcast import aligned, broadcast_dims
+from igniter.transforms.lowering.builder import KernelBuilder, Nest
+from igniter.transforms.lowering.scalar import Scalar, compute_type
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from igniter.dialects.onnx.base import OnnxOp
+
+PointRule = Callable[..., Scalar]
+"""`(nest, subscripts)`, or `(nest, subscripts, reduction_subscripts)` where there are reduction axes."""
+
+
+class LoweringError(IgniterError):
+    """A node that cannot be lowered though it was put into a region."""
+
+
+class Lowering:
+    """The lowering of one op into `kernel`. `values` maps the region's values to the kernel's."""
+
+    def __init__(self, op: OnnxOp, kernel: KernelBuilder, values: dict[SSAValue, SSAValue]):
+        self.op = op
+        self.kernel = kernel
+        self._values = values
+        self._inputs = op.inputs
+
+    # -- the node ------------------------------------------------------------------------------------------------------
+
+    @property
+    def opset(self) -> int:
+        return self.op.opset
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """The attribute's python value, the schema's default where it is absent."""
+        return self.op.attr(name, default)
+
+    def fail(self, reason: str) -> LoweringError:
+        """The error for a node that should not have come here; the rule raises it."""
+        where = f" '{self.op.node_name}'" if self.op.node_name else ""
+        return LoweringError(f"{self.op.qualified_name}{where} cannot be lowered: {reason}")
+
+    # -- operands ------------------------------------------------------------------------------------------------------
+
+    def input(self, index: int) -> SSAValue | None:
+        """The operand as a tensor of the kernel; None when it is omitted."""
+        value = self._inputs[index] if index < len(self._inputs) else None
+        return None if value is None else self._values[value]
+
+    def required(self, index: int) -> SSAValue:
+        """The operand, which must be there."""
+        value = self.input(index)
+        if value is None:
+            raise self.fail(f"it has no input {index}")
+        return value
+
+    @property
+    def inputs(self) -> list[SSAValue]:
+        """The operands that are there, as tensors of the kernel."""
+        return [self._values[v] for v in self._inputs if v is not None]
+
+    def dims(self, index: int) -> Dims:
+        """The dims of an operand."""
+        return dims_of(self.required(index).type)
+
+    def element(self, index: int) -> Attribute:
+        """The element type of an operand."""
+        return element_of(self.required(index).type)
+
+    def values(self, index: int) -> Dims | None:
+        """The elements of an integer operand, in row-major order, where the compiler knows them."""
+        return operand_values(self.op, index)
+
+    def constant(self, index: int) -> np.ndarray[Any, Any] | None:
+        """The operand as an array, when it is a constant."""
+        from igniter.dialects.onnx.base import constant_value
+
+        return constant_value(self._inputs[index]) if index < len(self._inputs) else None
+
+    # -- results -------------------------------------------------------------------------------------------------------
+
+    def output_type(self, index: int = 0) -> TensorType[Attribute]:
+        """The type of a result."""
+        found = self.op.results[index].type
+        if not isinstance(found, TensorType):
+            raise self.fail(f"output {index} is {found}, not a ranked tensor")
+        return cast("TensorType[Attribute]", found)
+
+    def out_dims(self, index: int = 0) -> Dims:
+        return dims_of(self.output_type(index))
+
+    def out_element(self, index: int = 0) -> Attribute:
+        return element_of(self.output_type(index))
+
+    def wants(self, index: int) -> bool:
+        """Whether the node has this output and something may use it."""
+        outputs = self.op.outputs
+        return index < len(outputs) and outputs[index] is not None
+
+    # -- builders ------------------------------------------------------------------------------------------------------
+
+    def nest(self, part: str = "") -> Nest:
+        """A nest named after the op: `softmax`, or `softmax.max` for part `max`. For what the helpers do not say."""
+        name = self.op.op_type.lower()
+        return self.kernel.nest(f"{name}.{part}" if part else name)
+
+    def view(self, tensor: SSAValue, dims: Sequence[ExprLike]) -> SSAValue:
+        """`tensor` with other dims, no data moved."""
+        return self.kernel.view(tensor, dims)
+
+    def splat(self, number: float, dims: Sequence[ExprLike], element: Attribute) -> SSAValue:
+        """A tensor of one number, which costs nothing where it is read."""
+        return self.kernel.splat(number, tensor_of(element, dims))
+
+    def generate(
+        self,
+        dims: Sequence[ExprLike],
+        point: PointRule,
+        *,
+        over: Sequence[ExprLike] = (),
+        combiner: Combiner = "none",
+        element: Attribute | None = None,
+        part: str = "",
+    ) -> SSAValue:
+        """The tensor of `dims` whose element at `i` is `point(nest, i)`.
+
+        With reduction axes of the extents `over`, it is `point(nest, i, r)` folded over `r` with `combiner`. `element`
+        defaults to the type of the first output.
+        """
+        nest = self.nest(part)
+        at = nest.axes(dims)
+        value = point(nest, at, [nest.reduction(e) for e in over]) if combiner != "none" else point(nest, at)
+        target = tensor_of(self.out_element() if element is None else element, dims)
+        return nest.finish((combiner, value, at, target))[0]
+
+    def map(
+        self,
+        function: Callable[..., Scalar],
+        *tensors: SSAValue,
+        element: Attribute | None = None,
+        dims: Sequence[ExprLike] | None = None,
+        part: str = "",
+    ) -> SSAValue:
+        """`function` of the elements of `tensors` (the operands by default), broadcast against each other.
+
+        `dims` and `element` default to those of the first output.
+        """
+        operands = tensors or tuple(self.inputs)
+        shape = self.out_dims() if dims is None else tuple(Expr.of(d) for d in dims)
+        return self.generate(
+            shape,
+            lambda nest, at: function(*(self.read_broadcast(nest, t, at, shape) for t in operands)),
+            element=element,
+            part=part,
+        )
+
+    def reduce(
+        self,
+        combiner: Combiner,
+        tensors: SSAValue | Sequence[SSAValue],
+        axes: Sequence[int],
+        function: Callable[..., Scalar] = lambda x: x,
+        *,
+        keepdims: bool = True,
+        element: Attribute | None = None,
+        part: str = "",
+    ) -> SSAValue:
+        """Folds `function` of the elements of `tensors`, broadcast to the dims of the first, over `axes` of it.
+
+        The result is accumulated in, and has, the type `element`: by default that which arithmetic on the first
+        tensor's elements is done in. Parallel axes come before reduction axes.
+        """
+        operands = [tensors] if isinstance(tensors, SSAValue) else list(tensors)
+        dims = dims_of(operands[0].type)
+        nest = self.nest(part)
+        at: dict[int, Expr] = {d: nest.parallel(e) for d, e in enumerate(dims) if d not in axes}
+        kept = dict(at)
+        at.update((d, nest.reduction(dims[d])) for d in sorted(axes))
+        where = [at[d] for d in range(len(dims))]
+        value = function(*(self.read_broadcast(nest, t, where, dims) for t in operands)).widened()
+        rank = range(len(dims))
+        target_dims = [dims[d] if d in kept else Expr.of(1) for d in rank if keepdims or d in kept]
+        target = [kept.get(d, ZERO) for d in rank if keepdims or d in kept]
+        accumulated = compute_type(value.element) if element is None else element
+        return nest.finish((combiner, value, target, tensor_of(accumulated, target_dims)))[0]
+
+    def read_broadcast(self, nest: Nest, tensor: SSAValue, at: Sequence[Expr], dims: Dims) -> Scalar:
+        """The element of `tensor` at the subscripts `at` of a domain of `dims` that it is broadcast to."""
+        subscripts = aligned(dims_of(tensor.type), at, dims)
+        if isinstance(subscripts, str):
+            raise self.fail(subscripts)
+        return nest.read(tensor, subscripts)
+
+    def broadcast(self, *tensors: SSAValue) -> Dims:
+        """The dims that `tensors` have when broadcast against each other."""
+        found = broadcast_dims([dims_of(t.type) for t in tensors])
+        if isinstance(found, str):
+            raise self.fail(found)
+        return found
+
+
+def operand_values(op: OnnxOp, index: int) -> Dims | None:
+    """The elements of an integer operand of `op`: what `infer-shapes` noted on it, or a constant's."""
+    noted = op.attributes.get(VALUES_ATTRIBUTE)
+    if isinstance(noted, DictionaryAttr):
+        dims = noted.data.get(str(index))
+        if isinstance(dims, DimsAttr):
+            return dims.data
+    inputs = op.inputs
+    if index >= len(inputs) or inputs[index] is None:
+        return None
+    from igniter.dialects.onnx.base import constant_value
+
+    array = constant_value(inputs[index])
+    if array is None or array.dtype.kind not in "iu":
+        return None
+    return tuple(Expr.of(int(v)) for v in array.reshape(-1))
