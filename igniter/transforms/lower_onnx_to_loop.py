@@ -66,7 +66,7 @@ class LowerOnnxToLoopPass(ModulePass):
 def lower_region(region: RegionOp) -> KernelOp:
     """The kernel of one region; `LoweringError` names the node that has no lowering."""
     kernel = KernelBuilder([a.type for a in region.block.args], _symbols(region))
-    values = dict(zip(region.block.args, kernel.args, strict=True))
+    values: dict[SSAValue, SSAValue] = dict(zip(region.block.args, kernel.args, strict=True))
     for op in region.block.ops:
         if op is not region.yield_op:
             lower_node(op, kernel, values)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from igniter.analysis.expr import ZERO, Expr, ExprLike, product
@@ -30,10 +30,9 @@ from igniter.dialects.loop import (
     ViewOp,
     YieldOp,
     is_float,
-    scalar_type,
 )
 from igniter.dialects.sym import dims_of, element_of, tensor_of
-from igniter.transforms.lowering.scalar import Number, Scalar, compute_type, float_bits, int_bits
+from igniter.transforms.lowering.scalar import Number, Scalar, compute_type, float_bits, int_bits, signless
 
 Subscript: TypeAlias = Expr | int | Scalar
 """A subscript of a read: an expression over axes and symbols, or an integer computed in the body."""
@@ -214,9 +213,7 @@ def constant_op(value: Number, element: Attribute) -> arith.ConstantOp:
     """An `arith.constant` of the scalar type of `element`, rounded to it."""
     if is_float(element):
         return arith.ConstantOp(FloatAttr(round_float(float(value), element), element))  # pyright: ignore
-    target = scalar_type(element)
-    assert isinstance(target, IntegerType)
-    return arith.ConstantOp(IntegerAttr(int(value), target, truncate_bits=True))
+    return arith.ConstantOp(IntegerAttr(int(value), signless(element), truncate_bits=True))
 
 
 def round_float(value: float, element: Attribute) -> float:
@@ -233,12 +230,10 @@ def round_float(value: float, element: Attribute) -> float:
 
 def symbols_of_types(types: Iterable[Attribute]) -> frozenset[str]:
     """The symbols in the dims of the tensors among `types`."""
-    from xdsl.dialects.builtin import TensorType
-
     found: set[str] = set()
     for each in types:
         if isinstance(each, TensorType):
-            for dim in dims_of(each):
+            for dim in dims_of(cast("Attribute", each)):
                 found |= dim.symbols
     return frozenset(found)
 

@@ -13,7 +13,7 @@ A rule returns one loop-level tensor for each output, `None` for an output that 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import DictionaryAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
@@ -32,8 +32,24 @@ if TYPE_CHECKING:
 
     from igniter.dialects.onnx.base import OnnxOp
 
-PointRule = Callable[..., Scalar]
-"""`(nest, subscripts)`, or `(nest, subscripts, reduction_subscripts)` where there are reduction axes."""
+Subscripts: TypeAlias = Sequence[Expr]
+PointRule: TypeAlias = Callable[[Nest, Subscripts], Scalar] | Callable[[Nest, Subscripts, Subscripts], Scalar]
+"""`(nest, subscripts)`, or `(nest, subscripts, reduction_subscripts)` where values are combined."""
+
+ScalarFunction: TypeAlias = (
+    Callable[[], Scalar]
+    | Callable[[Scalar], Scalar]
+    | Callable[[Scalar, Scalar], Scalar]
+    | Callable[[Scalar, Scalar, Scalar], Scalar]
+    | Callable[[Scalar, Scalar, Scalar, Scalar], Scalar]
+    | Callable[[Scalar, Scalar, Scalar, Scalar, Scalar], Scalar]
+)
+"""One scalar for each tensor; spelled out so that the parameters of a lambda have types."""
+
+
+def call_scalars(function: ScalarFunction, scalars: Sequence[Scalar]) -> Scalar:
+    """`function` of the scalars."""
+    return cast("Callable[..., Scalar]", function)(*scalars)
 
 
 class LoweringError(IgniterError):
@@ -153,13 +169,14 @@ class Lowering:
         """
         nest = self.nest(part)
         at = nest.axes(dims)
-        value = point(nest, at, [nest.reduction(e) for e in over]) if combiner != "none" else point(nest, at)
+        rule = cast("Callable[..., Scalar]", point)
+        value = rule(nest, at, [nest.reduction(e) for e in over]) if combiner != "none" else rule(nest, at)
         target = tensor_of(self.out_element() if element is None else element, dims)
         return nest.finish((combiner, value, at, target))[0]
 
     def map(
         self,
-        function: Callable[..., Scalar],
+        function: ScalarFunction,
         *tensors: SSAValue,
         element: Attribute | None = None,
         dims: Sequence[ExprLike] | None = None,
@@ -173,7 +190,7 @@ class Lowering:
         shape = self.out_dims() if dims is None else tuple(Expr.of(d) for d in dims)
         return self.generate(
             shape,
-            lambda nest, at: function(*(self.read_broadcast(nest, t, at, shape) for t in operands)),
+            lambda nest, at: call_scalars(function, [self.read_broadcast(nest, t, at, shape) for t in operands]),
             element=element,
             part=part,
         )
@@ -183,7 +200,7 @@ class Lowering:
         combiner: Combiner,
         tensors: SSAValue | Sequence[SSAValue],
         axes: Sequence[int],
-        function: Callable[..., Scalar] = lambda x: x,
+        function: ScalarFunction = lambda x: x,
         *,
         keepdims: bool = True,
         element: Attribute | None = None,
@@ -201,7 +218,7 @@ class Lowering:
         kept = dict(at)
         at.update((d, nest.reduction(dims[d])) for d in sorted(axes))
         where = [at[d] for d in range(len(dims))]
-        value = function(*(self.read_broadcast(nest, t, where, dims) for t in operands)).widened()
+        value = call_scalars(function, [self.read_broadcast(nest, t, where, dims) for t in operands]).widened()
         rank = range(len(dims))
         target_dims = [dims[d] if d in kept else Expr.of(1) for d in rank if keepdims or d in kept]
         target = [kept.get(d, ZERO) for d in rank if keepdims or d in kept]

@@ -8,7 +8,7 @@ widened where they first meet an operator, and narrowed where the nest yields th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from igniter.dialects.loop import is_float, is_unsigned, scalar_type
+from igniter.dialects.loop import is_float, is_unsigned
 
 if TYPE_CHECKING:
     from igniter.transforms.lowering.builder import Nest
@@ -51,7 +51,12 @@ def float_bits(element: Attribute) -> int:
 
 def int_bits(element: Attribute) -> int:
     """The width of an integer type in bits; 0 for any other type."""
-    return element.width.data if isinstance(element, IntegerType) else 0
+    return cast("IntegerType", element).width.data if isinstance(element, IntegerType) else 0
+
+
+def signless(element: Attribute) -> IntegerType:
+    """The type that a body has for an integer element."""
+    return IntegerType(int_bits(element))
 
 
 def int_limits(element: Attribute) -> tuple[int, int]:
@@ -285,8 +290,7 @@ class Scalar:
 
     def _int_to_int(self, element: Attribute) -> Scalar:
         have, want = int_bits(self.element), int_bits(element)
-        target = scalar_type(element)
-        assert isinstance(target, IntegerType)
+        target = signless(element)
         if have == want:
             return Scalar(self.nest, self.value, element)
         if want < have:
@@ -400,4 +404,4 @@ _UNARY: dict[str, Callable[[SSAValue], Operation]] = {
     "trunc": math.TruncOp,
 }
 
-__all__ = ["Number", "Operand", "Scalar", "compute_type", "float_bits", "int_bits", "int_limits"]
+__all__ = ["Number", "Operand", "Scalar", "compute_type", "float_bits", "int_bits", "int_limits", "signless"]
