@@ -43,6 +43,7 @@ DIALECTS: dict[str, str] = {
 PASSES: dict[str, str] = {
     "canonicalize": "xdsl.transforms.canonicalize:CanonicalizePass",
     "canonicalize-loop": "igniter.transforms.canonicalize_loop:CanonicalizeLoop",
+    "collapse-axes": "igniter.transforms.collapse_axes:CollapseAxes",
     "cse": "xdsl.transforms.common_subexpression_elimination:CommonSubexpressionElimination",
     "dce": "xdsl.transforms.dead_code_elimination:DeadCodeElimination",
     "lower-onnx-to-loop": "igniter.transforms.lower_onnx_to_loop:LowerOnnxToLoopPass",

@@ -1,0 +1,123 @@
+"""Folding one op of a body: integer arithmetic by xDSL's own folders, floats, comparisons, selects and casts here.
+
+A float is folded in double precision and rounded to its type: for +, -, * and / of f32 that is the correctly rounded
+result. Identities that would change a value (`x + 0.0` for x = -0.0, `x * 0.0` for NaN) are left alone.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type, FloatAttr, IntegerAttr, IntegerType
+from xdsl.interfaces import HasFolderInterface
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.hints import isa
+
+FLOAT_OPS: dict[str, Callable[[float, float], float]] = {
+    "arith.addf": lambda a, b: a + b,
+    "arith.subf": lambda a, b: a - b,
+    "arith.mulf": lambda a, b: a * b,
+}
+
+UNITS: dict[str, tuple[float, bool]] = {
+    # The right operand that leaves the left one as it is, and whether the sign of a zero matters.
+    "arith.mulf": (1.0, False),
+    "arith.divf": (1.0, False),
+    "arith.subf": (0.0, True),
+    "arith.addf": (-0.0, True),
+}
+
+COMPARISONS: list[Callable[[int, int], bool]] = [
+    # In the order of arith.cmpi's predicates: eq ne slt sle sgt sge.
+    lambda a, b: a == b,
+    lambda a, b: a != b,
+    lambda a, b: a < b,
+    lambda a, b: a <= b,
+    lambda a, b: a > b,
+    lambda a, b: a >= b,
+]
+
+
+def constant_of(value: SSAValue) -> Attribute | None:
+    """The attribute of a constant."""
+    return value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
+
+
+def float_constant(value: float, element: Attribute) -> arith.ConstantOp | None:
+    """`value` rounded to `element`; None for a type whose rounding is not ours, or where it would overflow."""
+    if isinstance(element, Float64Type):
+        return arith.ConstantOp(FloatAttr(value, element))
+    if not isinstance(element, Float32Type):
+        return None
+    if math.isfinite(value):
+        try:
+            value = struct.unpack("<f", struct.pack("<f", value))[0]
+        except OverflowError:
+            return None
+    return arith.ConstantOp(FloatAttr(value, element))
+
+
+def fold_scalar(op: Operation) -> SSAValue | arith.ConstantOp | None:
+    """What an op of a body comes to: an operand, a new constant, or None when it must stay."""
+    if isinstance(op, arith.ConstantOp) or len(op.results) != 1:
+        return None
+    if isinstance(op, HasFolderInterface):
+        folded = op.fold()
+        if folded is None:
+            return None
+        (result,) = folded
+        if isinstance(result, SSAValue):
+            return result
+        return arith.ConstantOp(result) if isa(result, IntegerAttr) else None
+    if isinstance(op, arith.SelectOp):
+        return _fold_select(op)
+    if isinstance(op, arith.CmpiOp):
+        return _fold_comparison(op)
+    if op.name in UNITS:
+        return _fold_float(op)
+    if op.name in ("arith.extf", "arith.sitofp"):
+        return _fold_cast(op)
+    return None
+
+
+def _fold_select(op: arith.SelectOp) -> SSAValue | None:
+    if op.lhs is op.rhs:
+        return op.lhs
+    condition = constant_of(op.cond)
+    if not isa(condition, IntegerAttr):
+        return None
+    return op.lhs if condition.value.data else op.rhs
+
+
+def _fold_comparison(op: arith.CmpiOp) -> arith.ConstantOp | None:
+    left, right = constant_of(op.lhs), constant_of(op.rhs)
+    predicate = op.predicate.value.data
+    if not isa(left, IntegerAttr) or not isa(right, IntegerAttr) or predicate >= len(COMPARISONS):
+        return None
+    holds = COMPARISONS[predicate](left.value.data, right.value.data)
+    return arith.ConstantOp(IntegerAttr(int(holds), IntegerType(1)))
+
+
+def _fold_float(op: Operation) -> SSAValue | arith.ConstantOp | None:
+    left, right = (constant_of(o) for o in op.operands)
+    if isa(right, FloatAttr[AnyFloat]):
+        unit, signed = UNITS[op.name]
+        value = right.value.data
+        if value == unit and (not signed or math.copysign(1.0, value) == math.copysign(1.0, unit)):
+            return op.operands[0]
+        if isa(left, FloatAttr[AnyFloat]) and op.name in FLOAT_OPS:
+            return float_constant(FLOAT_OPS[op.name](left.value.data, value), op.results[0].type)
+    return None
+
+
+def _fold_cast(op: Operation) -> arith.ConstantOp | None:
+    value = constant_of(op.operands[0])
+    if isa(value, FloatAttr[AnyFloat]):
+        return float_constant(value.value.data, op.results[0].type)
+    # One bit is a bool, whose constant may be kept as -1; beyond 53 bits a double is not exact.
+    if isa(value, IntegerAttr) and op.operands[0].type != IntegerType(1) and abs(value.value.data) <= 1 << 53:
+        return float_constant(float(value.value.data), op.results[0].type)
+    return None

@@ -1,0 +1,330 @@
+"""`inline-nests`: folds nests into their readers, so that what they compute is never written to memory.
+
+Before, in a kernel:
+
+    %t = loop.nest "transpose" [i: parallel 4, j: parallel 8] -> tensor<4x8xf32> {
+      %v = loop.read %x[j, i] : f32
+      loop.yield none %v at [i, j]
+    }
+    %y = loop.nest "exp" [p: parallel 4, q: parallel 8] -> tensor<4x8xf32> {
+      %a = loop.read %t[p, q] : f32
+      %e = math.exp %a : f32
+      loop.yield none %e at [p, q]
+    }
+
+After:
+
+    %y = loop.nest "exp" [p: parallel 4, q: parallel 8] -> tensor<4x8xf32> {
+      %a = loop.read %x[q, p] : f32
+      %e = math.exp %a : f32
+      loop.yield none %e at [p, q]
+    }
+
+A nest whose clauses are all `none` is a function of its subscripts. Reading it is evaluating that function: its axes
+are replaced by what the reader's subscripts make of them (through any `loop.view` in between) and its body is cloned
+into the reader. Guards of the reader become guards of the reads in the clone; where more than a read was guarded, a
+select gives the value after `else`. Indirect operands of the reader become those of the clone.
+
+A nest is folded into all its readers or into none, and the reason why not is a remark:
+
+* its result leaves the kernel (mere movement is folded into the other readers even so);
+* it has several readers, or a reader has an axis that the nest lacks, and its body costs more than the options allow
+  to do again;
+* a contraction reads it: contractions take plain reads, which packing and tiling rely on;
+* the reader's subscripts would be left with divisions (`divisions=never|single|always`).
+
+It stands before `collapse-axes`, whose joined axes would turn subscripts into divisions here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import VerifyException
+
+from igniter.analysis.body_cost import axes_behind, backward_slice, body_cost, is_contraction
+from igniter.analysis.expr import ONE, Expr, Ranges, simplify
+from igniter.analysis.reindexing import count_divisions, invert, reindex
+from igniter.dialects.loop import Clause, IndexOp, KernelOp, NestOp, ReadOp, ViewOp
+from igniter.dialects.sym import dims_of
+from igniter.remarks import remark
+from igniter.transforms.nest_rewriting import (
+    TRAPPING,
+    condition,
+    constant_int,
+    erase_dead_nests,
+    erase_dead_ops,
+    indirect,
+    materialize,
+    merge_equal_ops,
+    nest_of,
+    prune_indices,
+    readers_of,
+    zero,
+)
+
+DIVISIONS = ("never", "single", "always")
+
+
+@dataclass(frozen=True)
+class Site:
+    """One read of a producer, and the point of the producer that it asks for."""
+
+    read: ReadOp
+    reader: NestOp
+    values: Mapping[str, Expr]
+    """What each axis of the producer is, over the reader's axes and the read's own indirect operands."""
+
+
+def locate(clause: Clause, producer: NestOp, read: ReadOp, views: Sequence[ViewOp]) -> Site | str:
+    """Where `read` looks into `producer`, or why that cannot be told."""
+    reader = nest_of(read)
+    ranges = reader.axes_attr.ranges
+    subscripts: Sequence[Expr] = read.subscripts
+    for view in reversed(views):
+        subscripts = reindex(subscripts, dims_of(view.result.type), dims_of(view.source.type), ranges)
+    source = views[0].source if views else read.source
+    extents = {a.name: a.extent for a in producer.axes}
+    values = invert(clause.subscripts, subscripts, dims_of(source.type), extents)
+    return values if isinstance(values, str) else Site(read, reader, values)
+
+
+def substituted(e: Expr, values: Mapping[str, Expr], ranges: Ranges) -> Expr:
+    return simplify(e.substitute(values), ranges)
+
+
+def shifted(e: Expr, count: int, by: int) -> Expr:
+    """`e` with the indirect operands `_0`..`_count-1` renamed to come `by` later."""
+    return e.substitute({indirect(k): Expr.of(indirect(k + by)) for k in range(count)}) if by and count else e
+
+
+class Cloner:
+    """Evaluates one value of a producer's body at a site."""
+
+    def __init__(self, site: Site):
+        self.site = site
+        self.ranges = site.reader.axes_attr.ranges
+        self.values: dict[SSAValue, SSAValue] = {}
+
+    def insert(self, op: Operation) -> None:
+        block = self.site.read.parent
+        assert block is not None
+        block.insert_op_before(op, self.site.read)
+
+    def run(self, value: SSAValue) -> SSAValue:
+        """Clones what `value` depends on, in front of the read; the value in the reader."""
+        for op in backward_slice(value):
+            if isinstance(op, ReadOp):
+                self.values[op.result] = self._read(op)
+            elif isinstance(op, IndexOp):
+                e = substituted(op.value, self.site.values, self.ranges)
+                self.values[op.result] = materialize(e, self.site.read.indices, self.insert)
+            else:
+                clone = op.clone(dict(self.values))
+                self.insert(clone)
+                self.values.update(zip(op.results, clone.results, strict=True))
+        return self.values[value]
+
+    def _read(self, op: ReadOp) -> SSAValue:
+        read, own = self.site.read, len(op.indices)
+        values = {axis: shifted(e, len(read.indices), own) for axis, e in self.site.values.items()}
+        outer = [shifted(g, len(read.indices), own) for g in read.guards]
+        clone = ReadOp(
+            op.source,
+            [substituted(e, values, self.ranges) for e in op.subscripts],
+            [*(self.values[i] for i in op.indices), *read.indices],
+            [*outer, *(substituted(g, values, self.ranges) for g in op.guards)],
+            None if op.otherwise is None else self.values[op.otherwise],
+        )
+        self.insert(clone)
+        return clone.result
+
+    def guarded(self, value: SSAValue, inner: SSAValue) -> SSAValue:
+        """`value`, cloned from `inner`, where the site's guards hold; elsewhere what the site's read has instead."""
+        read = self.site.read
+        if not read.guards:
+            return value
+        origin, clone = inner.owner, value.owner
+        if isinstance(origin, ReadOp) and isinstance(clone, ReadOp):
+            return self._guarded_read(origin, clone)
+        otherwise = self._otherwise(value)
+        other = otherwise.owner
+        if isinstance(clone, arith.ConstantOp) and isinstance(other, arith.ConstantOp) and clone.value == other.value:
+            return value
+        choice = arith.SelectOp(condition(read.guards, read.indices, self.insert), value, otherwise)
+        self.insert(choice)
+        return choice.result
+
+    def _otherwise(self, value: SSAValue) -> SSAValue:
+        if self.site.read.otherwise is not None:
+            return self.site.read.otherwise
+        constant = zero(value.type)
+        self.insert(constant)
+        return constant.result
+
+    def _guarded_read(self, origin: ReadOp, clone: ReadOp) -> SSAValue:
+        """The clone carries the site's guards already: what is left is the value where they fail."""
+        if not origin.guards:
+            otherwise = self.site.read.otherwise
+        elif origin.otherwise is not None:
+            otherwise = self.guarded(self.values[origin.otherwise], origin.otherwise)
+        elif self.site.read.otherwise is None:
+            otherwise = None
+        else:
+            constant = zero(clone.result.type)
+            self.insert(constant)
+            otherwise = self.guarded(constant.result, constant.result)
+        again = ReadOp(clone.source, clone.subscripts, clone.indices, clone.guards, otherwise)
+        self.insert(again)
+        return again.result
+
+
+def divisions_of(ops: Sequence[Operation]) -> int:
+    """The divisions in the expressions of a body's ops."""
+    total = 0
+    for op in ops:
+        if isinstance(op, ReadOp):
+            total += sum(count_divisions(e) for e in (*op.subscripts, *op.guards))
+        elif isinstance(op, IndexOp):
+            total += count_divisions(op.value)
+    return total
+
+
+def divisions_after(ops: Sequence[Operation], site: Site) -> int:
+    """The divisions that evaluating `ops` at `site` takes."""
+    ranges = site.reader.axes_attr.ranges
+    total = 0
+    for op in ops:
+        exprs = (*op.subscripts, *op.guards) if isinstance(op, ReadOp) else ()
+        if isinstance(op, IndexOp):
+            exprs = (op.value,)
+        total += sum(count_divisions(substituted(e, site.values, ranges)) for e in exprs)
+    return total
+
+
+def lacking_axes(site: Site, producer: NestOp) -> list[str]:
+    """The axes of the reader along which the same element of the producer is read again and again."""
+    used = frozenset[str]().union(*(e.symbols for e in site.values.values())) | axes_behind(site.read.indices)
+    return [a.name for a in site.reader.axes if a.extent != ONE and a.name not in used]
+
+
+def may_trap(ops: Sequence[Operation]) -> bool:
+    """Whether an op stops the program on some operands, a divisor that is no constant among them."""
+    return any(isinstance(op, TRAPPING) and not constant_int(op.operands[1]) for op in ops)
+
+
+@dataclass(frozen=True)
+class InlineNests(ModulePass):
+    """Folds nests into their readers by substituting subscripts."""
+
+    name = "inline-nests"
+
+    max_duplicate: int = 4
+    """The dearest body that several readers may each run (1 is an addition, 5 a division, 20 a transcendental)."""
+    max_recompute: int = 1
+    """The dearest body that a reader may run again along an axis that the nest lacks."""
+    max_body: int = 512
+    """The most ops that a reader's body may grow to."""
+    divisions: str = "never"
+    """Whether subscripts may be left with divisions that they had not: never, single (reader), always."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.divisions not in DIVISIONS:
+            raise VerifyException(f"divisions is one of {', '.join(DIVISIONS)}, not '{self.divisions}'")
+        for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
+            self.run_on(ctx, kernel)
+
+    def run_on(self, ctx: Context, kernel: KernelOp) -> None:
+        """Folds the nests of one kernel, producers first."""
+        for nest in kernel.nests:
+            found = self.sites(nest)
+            if isinstance(found, str):
+                if found:
+                    remark(ctx, self.name, nest.label, "missed", found)
+                continue
+            readers: dict[NestOp, None] = {}
+            for clause, site in found:
+                readers[site.reader] = None
+                self.fold(clause, site)
+            for reader in readers:
+                for op in list(reader.block.ops):
+                    if isinstance(op, ReadOp) and op.indices:
+                        prune_indices(op)
+                merge_equal_ops(reader.block)
+                erase_dead_ops(reader.block)
+            into = ", ".join(f"'{r.label}'" for r in readers)
+            remark(ctx, self.name, nest.label, "applied", f"folded into {into}")
+        erase_dead_nests(kernel)
+
+    def fold(self, clause: Clause, site: Site) -> None:
+        """Replaces one read by the body that it reads."""
+        cloner = Cloner(site)
+        value = cloner.guarded(cloner.run(clause.value), clause.value)
+        site.read.result.replace_all_uses_with(value)
+        site.read.detach()
+        site.read.erase()
+
+    def sites(self, nest: NestOp) -> list[tuple[Clause, Site]] | str:
+        """Every read of a nest, located, when folding it is possible and pays; else why not ("": nobody reads it)."""
+        if nest.schedule is not None:
+            return "it has a schedule of its own"
+        clauses = nest.yield_op.clauses
+        combined = [c.combiner for c in clauses if c.combiner != "none"]
+        if combined:
+            return f"its values combine with '{combined[0]}'"
+        found: list[tuple[Clause, Site]] = []
+        escapes = False
+        for clause, result in zip(clauses, nest.outputs, strict=True):
+            reads, leaves = readers_of(result)
+            escapes |= leaves
+            for read, views in reads:
+                site = locate(clause, nest, read, views)
+                if isinstance(site, str):
+                    return site
+                found.append((clause, site))
+        if not found:
+            return "its result leaves the kernel" if escapes else ""
+        return self.refusal(nest, found, escapes) or found
+
+    def refusal(self, nest: NestOp, found: Sequence[tuple[Clause, Site]], escapes: bool) -> str | None:
+        """Why folding a nest into these sites does not pay, or would be wrong."""
+        distinct = {(s.reader, s.read.subscripts, s.read.guards, tuple(s.read.indices)) for _, s in found}
+        for clause, site in found:
+            ops = backward_slice(clause.value)
+            cost = body_cost(ops)
+            name = site.reader.label
+            if site.read.guards and may_trap(ops):
+                return f"'{name}' reads it under a guard, and its body divides integers"
+            if escapes and not cost.is_movement:
+                return "its result leaves the kernel"
+            if len(distinct) > 1 and cost.total > self.max_duplicate:
+                return f"{len(distinct)} readers would each run its body (cost {cost.total} > {self.max_duplicate})"
+            if len(ops) + len(site.reader.block.ops) > self.max_body:
+                return f"the body of '{name}' would pass {self.max_body} ops"
+            if is_contraction(site.reader) and not cost.is_movement:
+                return f"'{name}' is a contraction and takes plain reads"
+            lacking = lacking_axes(site, nest)
+            if lacking and cost.total > self.max_recompute:
+                along = ", ".join(lacking)
+                return f"'{name}' would run its body again along {along} (cost {cost.total} > {self.max_recompute})"
+            reason = self.division_refusal(ops, site, len(distinct))
+            if reason is not None:
+                return reason
+        return None
+
+    def division_refusal(self, ops: Sequence[Operation], site: Site, readers: int) -> str | None:
+        """Why the divisions that folding leaves are not wanted."""
+        before, after = divisions_of([*ops, site.read]), divisions_after(ops, site)
+        if after <= before or self.divisions == "always":
+            return None
+        if self.divisions == "never" or is_contraction(site.reader):
+            return f"the subscripts of '{site.reader.label}' would need {after - before} divisions"
+        if readers > 1:
+            return f"the subscripts of {readers} readers would need divisions"
+        return None
