@@ -19,17 +19,19 @@ PIPELINES: dict[str, tuple[str, ...]] = {
     "cpu-loop": ("lower-onnx-to-loop",),
     # loop -> loop: how it is computed, down to what the emitter takes.
     "cpu-schedule": (
-        "collapse-axes",
+        "canonicalize-loop",
         "inline-nests",
+        "collapse-axes",
+        "canonicalize-loop",
         "choose-schedule",
         "lower-to-loops",
         "fuse-loops",
+        "promote-buffers",
         "tile-loops",
-        "reorder-loops",
+        "sink-loops",
         "parallelize-loops",
         "vectorize-loops",
         "unroll-loops",
-        "promote-buffers",
         "plan-buffers",
     ),
     "cpu": (

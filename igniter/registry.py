@@ -43,12 +43,22 @@ DIALECTS: dict[str, str] = {
 PASSES: dict[str, str] = {
     "canonicalize": "xdsl.transforms.canonicalize:CanonicalizePass",
     "canonicalize-loop": "igniter.transforms.canonicalize_loop:CanonicalizeLoop",
+    "choose-schedule": "igniter.transforms.choose_schedule:ChooseSchedule",
     "collapse-axes": "igniter.transforms.collapse_axes:CollapseAxes",
     "cse": "xdsl.transforms.common_subexpression_elimination:CommonSubexpressionElimination",
     "dce": "xdsl.transforms.dead_code_elimination:DeadCodeElimination",
-    "lower-onnx-to-loop": "igniter.transforms.lower_onnx_to_loop:LowerOnnxToLoopPass",
+    "fuse-loops": "igniter.transforms.fuse_loops:FuseLoops",
     "infer-shapes": "igniter.transforms.infer_shapes:InferShapes",
     "inline-nests": "igniter.transforms.inline_nests:InlineNests",
+    "lower-onnx-to-loop": "igniter.transforms.lower_onnx_to_loop:LowerOnnxToLoopPass",
+    "lower-to-loops": "igniter.transforms.lower_to_loops:LowerToLoops",
+    "parallelize-loops": "igniter.transforms.parallelize_loops:ParallelizeLoops",
+    "plan-buffers": "igniter.transforms.plan_buffers:PlanBuffers",
+    "promote-buffers": "igniter.transforms.promote_buffers:PromoteBuffers",
+    "sink-loops": "igniter.transforms.sink_loops:SinkLoops",
+    "tile-loops": "igniter.transforms.tile_loops:TileLoops",
+    "unroll-loops": "igniter.transforms.unroll_loops:UnrollLoops",
+    "vectorize-loops": "igniter.transforms.vectorize_loops:VectorizeLoops",
 }
 
 OPS: dict[str, str] = {}

@@ -1,0 +1,171 @@
+"""What the statements of a scheduled kernel touch, and when two loops may be merged.
+
+Every access is seen as an offset into the buffer behind its views. Two accesses meet *in the same iteration only* when
+their offsets can be equal only if the loop's axis has the same value in both: that is what makes fusion legal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from igniter.analysis.expr import ONE, ZERO, Expr, Ranges, is_nonneg, linearize, simplify
+from igniter.dialects.loop import AccumulateOp, AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, StoreOp, ViewOp
+from igniter.dialects.sym import dims_of
+
+
+@dataclass(frozen=True)
+class Access:
+    """One access: `offset` counts elements of `base` and may name axes, indirect operands and the lane."""
+
+    op: MemoryOp
+    base: SSAValue
+    offset: Expr
+    dims: tuple[Expr, ...]
+    subscripts: tuple[Expr, ...]
+    ranges: Ranges
+
+    @property
+    def writes(self) -> bool:
+        return not isinstance(self.op, LoadOp)
+
+    @property
+    def reads(self) -> bool:
+        return not isinstance(self.op, StoreOp)
+
+    @property
+    def is_indirect(self) -> bool:
+        return bool(self.op.indices)
+
+
+def base_of(buffer: SSAValue) -> SSAValue:
+    """The buffer behind the views."""
+    while isinstance(buffer.owner, ViewOp):
+        buffer = buffer.owner.source
+    return buffer
+
+
+def enclosing_loops(op: Operation) -> list[ForOp]:
+    """The loops around `op`, outermost first."""
+    loops: list[ForOp] = []
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, ForOp):
+            loops.append(parent)
+        parent = parent.parent_op()
+    return loops[::-1]
+
+
+def loop_range(loop: ForOp) -> tuple[Expr, Expr]:
+    """First value and excluded end of an axis. With a step the last value is below `end`, which is what counts."""
+    return loop.first, loop.end
+
+
+def ranges_at(op: Operation) -> Ranges:
+    """The ranges of all axes around `op`."""
+    return Ranges({loop.axis: loop_range(loop) for loop in enclosing_loops(op)})
+
+
+def access_of(op: MemoryOp) -> Access:
+    """The access that `op` makes."""
+    dims = dims_of(op.accessed.type)
+    ranges = ranges_at(op)
+    if op.lane is not None:
+        ranges = Ranges({**ranges.axes, op.lane: (ZERO, Expr.of(vector_width(op)))})
+    offset = linearize(op.subscripts, dims)
+    return Access(op, base_of(op.accessed), offset, dims, op.subscripts, ranges)
+
+
+def vector_width(op: MemoryOp) -> int:
+    """The number of lanes; 1 for a scalar access."""
+    value = op.result if isinstance(op, LoadOp) else op.value if isinstance(op, (StoreOp, AccumulateOp)) else None
+    shape = getattr(value.type, "get_shape", None) if value is not None else None
+    return shape()[0] if shape is not None else 1
+
+
+def accesses_in(ops: Iterable[Operation]) -> Iterator[Access]:
+    """Every access in `ops` and the regions below them."""
+    for op in ops:
+        for inner in op.walk():
+            if isinstance(inner, MemoryOp):
+                yield access_of(inner)
+
+
+def is_private(base: SSAValue) -> bool:
+    """Whether the kernel owns the buffer, so that nothing outside sees its contents."""
+    return isinstance(base.owner, AllocOp)
+
+
+def may_alias(a: SSAValue, b: SSAValue) -> bool:
+    """Buffers are distinct: the caller never passes one buffer for two arguments that it does not say alias."""
+    return a is b
+
+
+def conflicts(first: Iterable[Access], second: Iterable[Access]) -> Iterator[tuple[Access, Access]]:
+    """Pairs that touch one buffer, at least one of them writing."""
+    by_base: dict[SSAValue, list[Access]] = {}
+    for access in first:
+        by_base.setdefault(access.base, []).append(access)
+    for y in second:
+        for x in by_base.get(y.base, ()):
+            if x.writes or y.writes:
+                yield x, y
+
+
+def same_iteration_only(x: Access, axis_x: str, y: Access, axis_y: str, step: int = 1) -> bool:
+    """Whether `x` in iteration `a` and `y` in iteration `b` touch one element only if `a == b`.
+
+    Proven from one subscript, `c*axis + r`: distinct iterations are `c*step` apart, so it is enough that both rests
+    stay within `[0, c*step)`, or are one and the same. Where the dims differ (views), the offset is treated alike.
+    """
+    if x.is_indirect or y.is_indirect:
+        return False
+    pairs: list[tuple[Expr, Expr]] = []
+    if x.dims == y.dims:
+        pairs.extend(zip(x.subscripts, y.subscripts, strict=True))
+    pairs.append((x.offset, y.offset))
+    return any(_apart(ex, axis_x, x.ranges, ey, axis_y, y.ranges, step) for ex, ey in pairs)
+
+
+def _apart(ex: Expr, axis_x: str, rx: Ranges, ey: Expr, axis_y: str, ry: Ranges, step: int) -> bool:
+    cx, cy = ex.coefficient(axis_x), ey.coefficient(axis_y)
+    if cx is None or cy is None or cx != cy or cx == ZERO:
+        return False
+    rest_x, rest_y = ex.without(axis_x), ey.without(axis_y)
+    outer = (rx.axes.keys() & ry.axes.keys()) - {axis_x, axis_y}
+    if rest_x == rest_y and not (rest_x.symbols & (rx.axes.keys() | ry.axes.keys())) - outer:
+        return cx.constant is not None or is_nonneg(cx - 1, rx)
+    # Terms that both share and that neither loop changes only shift both by the same amount.
+    shared = {
+        m: c
+        for m, c in rest_x.terms
+        if (m, c) in rest_y.terms and not (Expr({m: c}).symbols & (rx.axes.keys() | ry.axes.keys())) - outer
+    }
+    rest_x, rest_y = rest_x - Expr(shared), rest_y - Expr(shared)
+    span = cx * step
+    return all(
+        is_nonneg(r, ranges) and is_nonneg(span - 1 - r, ranges)
+        for r, ranges in ((simplify(rest_x, rx), rx), (simplify(rest_y, ry), ry))
+    )
+
+
+def trip_count(loop: ForOp) -> Expr:
+    """How many iterations a loop makes."""
+    extent = loop.end - loop.first
+    return extent if loop.step == 1 else extent.ceildiv(loop.step)
+
+
+def buffer_elements(memref: MemRefType) -> Expr:
+    """The number of elements of a buffer."""
+    total = ONE
+    for dim in dims_of(memref):
+        total = total * dim
+    return total
+
+
+def is_argument(base: SSAValue) -> bool:
+    """Whether the caller owns the buffer."""
+    return isinstance(base, BlockArgument) and isinstance(base.owner.parent_op(), FuncOp)

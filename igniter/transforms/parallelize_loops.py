@@ -1,0 +1,107 @@
+"""`parallelize-loops`: outer loops hand their iterations to the thread pool.
+
+    loop.for b = 0 to batch hints {threads} { loop.for i = 0 to seq { .. } }
+becomes
+    loop.for bi = 0 to batch*seq threads(64) { ..b := bi floordiv seq, i := bi mod seq.. }
+
+A loop with the hint `threads` (any outermost loop with independent iterations, with option `auto`) absorbs the loop
+that is all of its body, so that a batch of one still has rows to share out. The grain, in iterations a task, is the
+hint's value, or as many as make a task worth the hand-over (`task_cycles`), and never so few that there are more than
+`max_tasks` tasks. It stands after `sink-loops` and before `vectorize-loops`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.passes import ModulePass
+
+from igniter.analysis.expr import ONE, Expr, floordiv, maximum, mod
+from igniter.analysis.loop_accesses import enclosing_loops, trip_count
+from igniter.analysis.loop_cost import iteration_cycles
+from igniter.dialects.loop import ForOp, FuncOp
+from igniter.dialects.sym import DimsAttr
+from igniter.errors import IgniterError
+from igniter.transforms.loop_rewrites import AxisNames, move_ops, set_hints, substitute_axes, take_hint
+
+
+@dataclass(frozen=True)
+class ParallelizeLoops(ModulePass):
+    """Chooses which loops run on the thread pool and how many iterations make a task."""
+
+    name = "parallelize-loops"
+
+    auto: bool = False
+    """Every outermost loop with independent iterations, hint or not."""
+    task_cycles: int = 16384
+    """The least work worth a task."""
+    max_tasks: int = 64
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
+            names = AxisNames(func)
+            for loop in [x for x in func.walk() if isinstance(x, ForOp)]:
+                if loop.parent is None:
+                    continue
+                hint = take_hint(loop, "threads")
+                if hint is None and not self.auto:
+                    continue
+                if any(outer.grain is not None for outer in enclosing_loops(loop)):
+                    continue
+                if loop.is_reduction:
+                    if hint is not None:
+                        raise IgniterError(
+                            f"parallelize-loops: @{func.sym_name.data}: loop '{loop.axis}' is a reduction; its "
+                            "iterations meet in one element and cannot go to threads"
+                        )
+                    continue
+                if hint is None and enclosing_loops(loop):
+                    continue
+                while _coalesce(loop, names):
+                    pass
+                grain = hint.value.data if isinstance(hint, IntegerAttr) else None
+                loop.grain_attr = DimsAttr([self._grain(loop) if grain is None else grain])
+
+    def _grain(self, loop: ForOp) -> Expr:
+        cycles = iteration_cycles(loop)
+        enough = Expr.of(self.task_cycles).ceildiv(cycles)
+        fewest = trip_count(loop).ceildiv(self.max_tasks)
+        if enough.constant is not None and fewest.constant is not None:
+            return Expr.of(max(1, enough.constant, fewest.constant))
+        return maximum(ONE, enough, fewest)
+
+
+def _coalesce(loop: ForOp, names: AxisNames) -> bool:
+    """Makes one loop of `loop` and the loop that is its whole body; False when it is not so."""
+    only = loop.block.first_op
+    if not isinstance(only, ForOp) or only is not loop.block.last_op:
+        return False
+    if only.is_reduction or only.step != 1 or loop.step != 1 or only.hint("vector") is not None:
+        return False
+    if loop.axis in only.first.symbols | only.end.symbols or loop.hint("vector") is not None:
+        return False
+    extent = only.end - only.first
+    outer = loop.end - loop.first
+    if extent == ONE or outer == ONE:
+        values = {loop.axis: loop.first, only.axis: only.first}
+        axis = names.fresh(loop.axis if extent == ONE else only.axis)
+        kept = loop if extent == ONE else only
+        values[kept.axis] = Expr.of(axis) + kept.first
+    else:
+        axis = names.fresh(f"{loop.axis}{only.axis}")
+        values = {
+            loop.axis: floordiv(Expr.of(axis), extent) + loop.first,
+            only.axis: mod(Expr.of(axis), extent) + only.first,
+        }
+    ops = list(only.block.ops)
+    hints = only.hints.data if only.hints else {}
+    only.detach()
+    move_ops(ops, loop.block)
+    only.erase()
+    substitute_axes(ops, values)
+    loop.properties["axis"] = type(loop.axis_attr)(axis)
+    loop.bounds = DimsAttr([0, outer * extent])
+    set_hints(loop, hints)
+    return True

@@ -1,0 +1,228 @@
+"""`plan-buffers`: every buffer of a kernel gets its place.
+
+    %e = loop.alloc "exp" : memref<?x128xf32, #sym.dims<n, 128>, "scratch">
+becomes
+    %e = loop.alloc "exp" offset 64*((512*n + 63) floordiv 64) : memref<..., "scratch">
+    loop.func @.. scratch(..)
+
+Buffers of a func live from the first statement of its body that touches them to the last. Two that are never live
+together may share memory: each in turn, largest first where sizes are known, gets the lowest offset that is free
+(constant sizes), or the slot of a dead buffer that is known to be large enough (symbolic sizes). Buffers inside a loop
+stay on the task's stack while they are small and of known size; others get one slot a task in the arena.
+
+The plan can be printed (`print = true`, or as remarks): total, peak (what is live at once, at most) and the lower bound.
+It is the last pass before code is emitted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, is_nonneg, maximum, product
+from igniter.analysis.loop_accesses import enclosing_loops, trip_count
+from igniter.dialects.loop import AllocOp, ForOp, FuncOp, ViewOp, element_bytes
+from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of, space_of
+from igniter.remarks import remark
+
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class LiveBuffer:
+    """One buffer of the arena: `size` in bytes, live in statements `first` to `last` of the func."""
+
+    alloc: AllocOp
+    size: Expr
+    first: int
+    last: int
+
+    def overlaps(self, other: LiveBuffer) -> bool:
+        return self.first <= other.last and other.first <= self.last
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Offsets in bytes, in the order of `buffers`; `total` is the arena, `lower_bound` what no plan can go below."""
+
+    buffers: tuple[LiveBuffer, ...]
+    offsets: tuple[Expr, ...]
+    total: Expr
+    lower_bound: Expr
+    unshared: Expr
+    """The sum of all sizes: what it would take without sharing."""
+
+
+@dataclass(frozen=True)
+class PlanBuffers(ModulePass):
+    """Places buffers: liveness, offsets in the arena, slots of tasks."""
+
+    name = "plan-buffers"
+
+    stack_bytes: int = 32768
+    """The most that the buffers of one task may take of its stack."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
+            plan = plan_func(func, self.stack_bytes)
+            remark(
+                ctx,
+                self.name,
+                func.sym_name.data,
+                "note",
+                f"scratch {plan.total} bytes for {len(plan.buffers)} buffers",
+                total=str(plan.total),
+                unshared=str(plan.unshared),
+                lower_bound=str(plan.lower_bound),
+            )
+
+
+def plan_func(func: FuncOp, stack_bytes: int = 32768) -> Plan:
+    """Plans one func and writes the plan into it."""
+    slots = {alloc: ONE for alloc in func.walk() if isinstance(alloc, AllocOp) and alloc.space == "scratch"}
+    stack = 0
+    for alloc in [a for a in func.walk() if isinstance(a, AllocOp) and a.space == "local"]:
+        size = buffer_bytes(alloc)
+        if size.constant is not None and stack + size.constant <= stack_bytes:
+            stack += size.constant
+            continue
+        moved = _to_scratch(alloc)
+        slots[moved] = _task_count(moved)
+    buffers = [
+        LiveBuffer(alloc, _aligned(buffer_bytes(alloc)) * count, *_live_range(func, alloc))
+        for alloc, count in slots.items()
+    ]
+    plan = plan_offsets(buffers)
+    for buffer, offset in zip(plan.buffers, plan.offsets, strict=True):
+        slot = _task_index(buffer.alloc)
+        buffer.alloc.offset_attr = DimsAttr([offset + slot * _aligned(buffer_bytes(buffer.alloc))])
+    func.scratch_bytes = plan.total
+    return plan
+
+
+def buffer_bytes(alloc: AllocOp) -> Expr:
+    """The size of a buffer in bytes."""
+    return product(dims_of(alloc.result.type)) * element_bytes(element_of(alloc.result.type))
+
+
+def plan_offsets(buffers: list[LiveBuffer]) -> Plan:
+    """Offsets such that buffers live together do not overlap."""
+    if all(b.size.constant is not None for b in buffers):
+        offsets = _first_fit(buffers)
+    else:
+        offsets = _reuse_slots(buffers)
+    total = ZERO
+    for buffer, offset in zip(buffers, offsets, strict=True):
+        total = _larger(total, offset + buffer.size)
+    unshared = sum((b.size for b in buffers), ZERO)
+    return Plan(tuple(buffers), tuple(offsets), total, _lower_bound(buffers), unshared)
+
+
+def _first_fit(buffers: list[LiveBuffer]) -> list[Expr]:
+    """Greedy by size (Pisarchyk and Lee, 2020): the lowest offset that no overlapping placed buffer takes."""
+    offsets: dict[int, int] = {}
+    sizes = [b.size.constant or 0 for b in buffers]
+    for k in sorted(range(len(buffers)), key=lambda k: (-sizes[k], k)):
+        taken = sorted((offsets[j], offsets[j] + sizes[j]) for j in offsets if buffers[j].overlaps(buffers[k]))
+        place = 0
+        for first, end in taken:
+            if place + sizes[k] <= first:
+                break
+            place = max(place, end)
+        offsets[k] = place
+    return [Expr.of(offsets[k]) for k in range(len(buffers))]
+
+
+def _reuse_slots(buffers: list[LiveBuffer]) -> list[Expr]:
+    """Symbolic sizes: a dead buffer's slot when it is known to be large enough, else a new one at the end."""
+    offsets: list[Expr] = [ZERO] * len(buffers)
+    slots: list[tuple[Expr, Expr, list[LiveBuffer]]] = []
+    end = ZERO
+    for k in sorted(range(len(buffers)), key=lambda k: (buffers[k].first, k)):
+        buffer = buffers[k]
+        fits = [s for s in slots if is_nonneg(s[1] - buffer.size) and not any(b.overlaps(buffer) for b in s[2])]
+        if fits:
+            tight = [s for s in fits if all(is_nonneg(o[1] - s[1]) for o in fits)]
+            chosen = tight[0] if tight else fits[0]
+        else:
+            chosen = (end, buffer.size, [])
+            slots.append(chosen)
+            end = end + buffer.size
+        chosen[2].append(buffer)
+        offsets[k] = chosen[0]
+    return offsets
+
+
+def _lower_bound(buffers: list[LiveBuffer]) -> Expr:
+    """The most bytes live at once."""
+    bound = ZERO
+    for moment in sorted({b.first for b in buffers}):
+        live = sum((b.size for b in buffers if b.first <= moment <= b.last), ZERO)
+        bound = _larger(bound, live)
+    return bound
+
+
+def _larger(a: Expr, b: Expr) -> Expr:
+    if is_nonneg(b - a):
+        return b
+    return a if is_nonneg(a - b) else maximum(a, b)
+
+
+def _aligned(size: Expr) -> Expr:
+    return floordiv(size + (ALIGNMENT - 1), Expr.of(ALIGNMENT)) * ALIGNMENT
+
+
+def _live_range(func: FuncOp, alloc: AllocOp) -> tuple[int, int]:
+    order = {op: k for k, op in enumerate(func.block.ops)}
+    touched = [order[_statement(func, user)] for user in _users(alloc.result)]
+    return (min(touched), max(touched)) if touched else (0, 0)
+
+
+def _users(value: SSAValue) -> list[Operation]:
+    found: list[Operation] = []
+    for use in value.uses:
+        found.append(use.operation)
+        if isinstance(use.operation, ViewOp):
+            found.extend(_users(use.operation.result))
+    return found
+
+
+def _statement(func: FuncOp, op: Operation) -> Operation:
+    while op.parent_block() is not func.block:
+        parent = op.parent_op()
+        assert parent is not None
+        op = parent
+    return op
+
+
+def _to_scratch(alloc: AllocOp) -> AllocOp:
+    memref = memref_of(element_of(alloc.result.type), dims_of(alloc.result.type), "scratch")
+    fresh = AllocOp(alloc.label.data, memref)
+    fresh.result.name_hint = alloc.result.name_hint
+    block = alloc.parent_block()
+    assert block is not None
+    block.insert_op_before(fresh, alloc)
+    alloc.result.replace_all_uses_with(fresh.result)
+    alloc.detach()
+    alloc.erase()
+    return fresh
+
+
+def _pool_loop(alloc: AllocOp) -> ForOp | None:
+    return next((loop for loop in enclosing_loops(alloc) if loop.grain is not None), None)
+
+
+def _task_count(alloc: AllocOp) -> Expr:
+    loop = _pool_loop(alloc)
+    return ONE if loop is None or loop.grain is None else trip_count(loop).ceildiv(loop.grain)
+
+
+def _task_index(alloc: AllocOp) -> Expr:
+    loop = _pool_loop(alloc)
+    if loop is None or loop.grain is None or space_of(alloc.result.type) != "scratch":
+        return ZERO
+    return floordiv(Expr.of(loop.axis) - loop.first, loop.grain * loop.step)

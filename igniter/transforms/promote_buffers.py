@@ -1,0 +1,260 @@
+"""`promote-buffers`: a buffer shrinks to the part that one iteration of a loop needs.
+
+    %e = loop.alloc "exp" : memref<?x128xf32, #sym.dims<n, 128>, "scratch">
+    loop.for i = 0 to n {
+      loop.for j .. { loop.store %d, %e[i, j] }
+      loop.for j1 .. { loop.load %e[i, j1] }
+    }
+becomes
+    loop.for i = 0 to n {
+      %e = loop.alloc "exp" : memref<128xf32, "local">
+      ...%e[j]... %e[j1]
+    }
+
+When all accesses stand inside one loop body, and every subscript is the same expression of the axes around that body
+plus a rest that is >= 0, the buffer moves into the body and each dim becomes as long as its rest. A dim whose rest is
+0 goes away; a buffer left without dims becomes a register, and a value stored and then loaded in one body is passed on
+directly. It stands after `fuse-loops`, and again after tiling, which makes new bodies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.analysis.expr import ONE, ZERO, Expr, Ranges, delinearize, is_nonneg, linearize, maximum, simplify
+from igniter.analysis.loop_accesses import ranges_at
+from igniter.dialects.loop import AccumulateOp, AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, StoreOp, ViewOp
+from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of
+from igniter.transforms.loop_rewrites import erase_dead_values
+
+
+@dataclass(frozen=True)
+class PromoteBuffers(ModulePass):
+    """Moves buffers into the loops that use them, shrinks them, and forwards stores to loads."""
+
+    name = "promote-buffers"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in op.walk():
+            if isinstance(func, FuncOp):
+                promote_in(func)
+
+
+def promote_in(func: FuncOp) -> None:
+    """Promotes every buffer of `func` as far as it goes."""
+    resolve_views(func)
+    for alloc in [op for op in func.walk() if isinstance(op, AllocOp)]:
+        promote(alloc)
+    for block in _blocks(func.block):
+        forward_stores(block)
+    for alloc in [op for op in func.walk() if isinstance(op, AllocOp)]:
+        _drop_if_unread(alloc)
+    erase_dead_values(func.block)
+
+
+def resolve_views(func: FuncOp) -> None:
+    """Accesses through a view become accesses to the buffer behind it, where that leaves no division."""
+    for view in reversed([op for op in func.walk() if isinstance(op, ViewOp)]):
+        source_dims, dims = dims_of(view.source.type), dims_of(view.result.type)
+        users = [use.operation for use in view.result.uses]
+        if not all(isinstance(u, MemoryOp) for u in users):
+            continue
+        rewritten: list[tuple[MemoryOp, list[Expr]]] = []
+        for user in users:
+            assert isinstance(user, MemoryOp)
+            ranges = _ranges_with_lane(user)
+            offset = linearize(user.subscripts, dims)
+            subscripts = [simplify(e, ranges) for e in delinearize(offset, source_dims)]
+            if sum(str(e).count("floordiv") + str(e).count("mod") for e in subscripts) > sum(
+                str(e).count("floordiv") + str(e).count("mod") for e in user.subscripts
+            ):
+                break
+            rewritten.append((user, subscripts))
+        else:
+            for user, subscripts in rewritten:
+                user.subscripts_attr = DimsAttr(subscripts)
+            view.result.replace_all_uses_with(view.source)
+            view.detach()
+            view.erase()
+
+
+def promote(alloc: AllocOp) -> bool:
+    """Moves and shrinks one buffer; False when nothing can be gained."""
+    users = [use.operation for use in alloc.result.uses]
+    if not users or not all(isinstance(u, MemoryOp) for u in users):
+        return False
+    accesses = [u for u in users if isinstance(u, MemoryOp)]
+    block = _common_block(accesses)
+    home = alloc.parent_block()
+    if block is None or home is None or block is home:
+        return False
+    owner = block.parent_op()
+    outer = ranges_at(next(iter(block.ops))).axes if isinstance(owner, ForOp) else {}
+    layout = _split(accesses, frozenset(outer))
+    if layout is None:
+        return False
+    rests, dims = layout
+    kept = [k for k, d in enumerate(dims) if d != ONE]
+    if isinstance(owner, ForOp) and len(kept) == len(dims) and alloc.space == "scratch" and not kept:
+        return False
+    new_dims = [dims[k] for k in kept]
+    space = "register" if not kept or alloc.space == "register" else "local"
+    fresh = AllocOp(alloc.label.data, memref_of(element_of(alloc.result.type), new_dims, space))
+    fresh.result.name_hint = alloc.result.name_hint
+    first = block.first_op
+    assert first is not None
+    block.insert_op_before(fresh, first)
+    for op, rest in zip(accesses, rests, strict=True):
+        op.subscripts_attr = DimsAttr(rest[k] for k in kept)
+    alloc.result.replace_all_uses_with(fresh.result)
+    alloc.detach()
+    alloc.erase()
+    return True
+
+
+def _split(accesses: list[MemoryOp], outer: frozenset[str]) -> tuple[list[list[Expr]], list[Expr]] | None:
+    """Every subscript as a common base, of `outer` axes, plus a rest; and the dims that hold all the rests."""
+    rank = len(accesses[0].subscripts)
+    full = dims_of(accesses[0].accessed.type)
+    rests: list[list[Expr]] = [[] for _ in accesses]
+    dims: list[Expr] = []
+    for k in range(rank):
+        bases = {_terms_in(op.subscripts[k], outer) for op in accesses}
+        if len(bases) != 1 or any(op.indices for op in accesses):
+            return None
+        (base,) = bases
+        extent = ZERO
+        for op, rest in zip(accesses, rests, strict=True):
+            inner = op.subscripts[k] - base
+            rest.append(inner)
+            upper = _upper(inner, _ranges_with_lane(op), outer)
+            if upper is None:
+                extent = full[k]
+                if base != ZERO:
+                    return None
+                break
+            extent = upper if extent == ZERO else maximum(extent, upper)
+        else:
+            dims.append(extent)
+            continue
+        rests = [[*r[:k], op.subscripts[k]] for r, op in zip(rests, accesses, strict=True)]
+        dims.append(extent)
+    return rests, dims
+
+
+def _terms_in(e: Expr, names: frozenset[str]) -> Expr:
+    """The terms of `e` in which some of `names` occur, and no other axis does."""
+    return Expr({m: c for m, c in e.terms if Expr({m: c}).symbols & names})
+
+
+def _upper(rest: Expr, ranges: Ranges, outer: frozenset[str]) -> Expr | None:
+    """One more than the largest value of `rest`, free of axes; None when it is not known to be >= 0."""
+    if not is_nonneg(rest, ranges):
+        return None
+    bound = rest
+    for _ in range(8):
+        axes = sorted(bound.symbols & ranges.axes.keys() - outer)
+        if not axes:
+            return bound + 1 if not bound.symbols & outer else None
+        coefficient = bound.coefficient(axes[0])
+        if coefficient is None or not is_nonneg(coefficient, ranges):
+            return None
+        end = _free_of(ranges.axes[axes[0]][1], outer, ranges)
+        if end is None:
+            return None
+        bound = bound.without(axes[0]) + coefficient * (end - 1)
+    return None
+
+
+def _free_of(end: Expr, outer: frozenset[str], ranges: Ranges) -> Expr | None:
+    """An upper bound of a loop's end without outer axes: of `min(8, n - i)`, the 8."""
+    if not end.symbols & outer:
+        return end
+    if len(end.terms) == 1 and len(end.terms[0][0]) == 1 and end.terms[0][1] == 1:
+        atom = end.terms[0][0][0]
+        if getattr(atom, "fn", None) == "min":
+            free = [a for a in getattr(atom, "args") if not a.symbols & outer]  # noqa: B009
+            return free[0] if free else None
+    return None
+
+
+def _ranges_with_lane(op: MemoryOp) -> Ranges:
+    from igniter.analysis.loop_accesses import vector_width
+
+    ranges = ranges_at(op)
+    if op.lane is None:
+        return ranges
+    return Ranges({**ranges.axes, op.lane: (ZERO, Expr.of(vector_width(op)))})
+
+
+def _common_block(ops: list[MemoryOp]) -> Block | None:
+    """The innermost block that holds all of `ops`, themselves or in its regions."""
+    chains = [_chain(op) for op in ops]
+    common: Block | None = None
+    for blocks in zip(*chains, strict=False):
+        if any(b is not blocks[0] for b in blocks):
+            break
+        common = blocks[0]
+    return common
+
+
+def _chain(op: Operation) -> list[Block]:
+    blocks: list[Block] = []
+    parent = op.parent_block()
+    while parent is not None:
+        blocks.append(parent)
+        owner = parent.parent_op()
+        parent = owner.parent_block() if owner is not None and not isinstance(owner, FuncOp) else None
+    return blocks[::-1]
+
+
+def _blocks(block: Block) -> list[Block]:
+    found = [block]
+    for op in block.ops:
+        for region in op.regions:
+            for inner in region.blocks:
+                found.extend(_blocks(inner))
+    return found
+
+
+def forward_stores(block: Block) -> None:
+    """A load that follows a store to the same element in the same block gets the stored value."""
+    known: dict[tuple[SSAValue, tuple[Expr, ...], str | None], SSAValue] = {}
+    for op in list(block.ops):
+        if isinstance(op, LoadOp):
+            value = known.get((op.buffer, *_key(op)))
+            if value is not None and not op.indices and not op.guards and value.type == op.result.type:
+                op.result.replace_all_uses_with(value)
+                op.detach()
+                op.erase()
+            continue
+        if isinstance(op, StoreOp):
+            known = {k: v for k, v in known.items() if k[0] is not op.buffer}
+            if not op.indices and not op.guards and isinstance(op.buffer.owner, AllocOp):
+                known[(op.buffer, *_key(op))] = op.value
+            continue
+        written = {inner.accessed for inner in op.walk() if isinstance(inner, (StoreOp, AccumulateOp))}
+        known = {k: v for k, v in known.items() if k[0] not in written}
+
+
+def _key(op: MemoryOp) -> tuple[tuple[Expr, ...], str | None]:
+    """Subscripts with the lane's name made irrelevant."""
+    if op.lane is None:
+        return op.subscripts, None
+    return tuple(s.substitute({op.lane: Expr.of("$lane")}) for s in op.subscripts), "$lane"
+
+
+def _drop_if_unread(alloc: AllocOp) -> None:
+    users = [use.operation for use in alloc.result.uses]
+    if any(not isinstance(u, (StoreOp, AccumulateOp)) for u in users):
+        return
+    for user in users:
+        user.detach()
+        user.erase()
+    alloc.detach()
+    alloc.erase()

@@ -1,0 +1,172 @@
+"""`sink-loops`: a loop inside a tile moves below the reduction loops that it surrounds.
+
+    loop.for i_in = 0 to 8 hints {sink} {
+      %acc = loop.alloc "c" : memref<f32, "register">
+      loop.store %zero, %acc[]
+      loop.for k = 0 to 768 reduction { .. loop.accumulate add %p, %acc[] }
+      %v = loop.load %acc[] : f32      loop.store %v, %c[i + i_in]
+    }
+becomes
+    %acc = loop.alloc "c" : memref<8xf32, "register">
+    loop.for i_in = 0 to 8 { loop.store %zero, %acc[i_in] }
+    loop.for k = 0 to 768 reduction { loop.for i_in1 = 0 to 8 { .. loop.accumulate add %p, %acc[i_in1] } }
+    loop.for i_in2 = 0 to 8 { %v = loop.load %acc[i_in2] : f32      loop.store %v, %c[i + i_in2] }
+
+The loop is distributed over the statements of its body and interchanged with the loops that hold a reduction. That is
+legal because its iterations are independent; what one iteration kept in a buffer of its own gets a place for each.
+This is what makes a register tile out of a tiled contraction: outer product instead of dot products. It stands after
+`tile-loops` and before `vectorize-loops`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.analysis.expr import Expr
+from igniter.dialects.loop import AllocOp, ForOp, FuncOp, MemoryOp, ViewOp
+from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of
+from igniter.errors import IgniterError
+from igniter.transforms.loop_rewrites import AxisNames, set_hints, substitute_axes, take_hint
+
+
+@dataclass(frozen=True)
+class SinkLoops(ModulePass):
+    """Moves loops with the hint `sink` (or the loop named by `axis`) inside the reductions they surround."""
+
+    name = "sink-loops"
+
+    axis: str | None = None
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
+            names = AxisNames(func)
+            while True:
+                # Innermost first, so that an outer loop finds the inner ones already below the reduction.
+                loops = [x for x in func.walk() if isinstance(x, ForOp) and self._wants(x)]
+                if not loops:
+                    break
+                sink(loops[-1], names)
+
+    def _wants(self, loop: ForOp) -> bool:
+        if self.axis is not None:
+            return loop.axis == self.axis and any(_holds_reduction(op) for op in loop.block.ops)
+        return loop.hint("sink") is not None
+
+
+def sink(loop: ForOp, names: AxisNames) -> None:
+    """Distributes `loop` over its body and moves it below every reduction in it."""
+    take_hint(loop, "sink")
+    if loop.is_reduction:
+        raise IgniterError(f"sink-loops: loop '{loop.axis}' is a reduction; only independent iterations can be sunk")
+    if not any(_holds_reduction(op) for op in loop.block.ops):
+        return
+    home = loop.parent_block()
+    assert home is not None
+    for op in _distribute(loop, list(loop.block.ops), names):
+        home.insert_op_before(op, loop)
+    loop.detach()
+    loop.erase()
+
+
+def _holds_reduction(op: Operation) -> bool:
+    return any(isinstance(inner, ForOp) and inner.is_reduction for inner in op.walk())
+
+
+def _extent_bound(loop: ForOp) -> Expr:
+    """The largest extent that the loop can have, as a constant."""
+    extent = loop.end - loop.first
+    if extent.constant is not None:
+        return extent
+    for _, c in extent.terms[:1]:
+        atom = extent.terms[0][0][0] if extent.terms[0][0] else None
+        if c == 1 and len(extent.terms) == 1 and getattr(atom, "fn", None) == "min":
+            constants = [a for a in getattr(atom, "args") if a.constant is not None]  # noqa: B009
+            if constants:
+                return constants[0]
+    raise IgniterError(
+        f"sink-loops: loop '{loop.axis}' has no constant bound on its {extent} iterations; tile it first"
+    )
+
+
+def _expand_buffer(alloc: AllocOp, loop: ForOp) -> AllocOp:
+    """The buffer of an iteration with a leading dim for all iterations."""
+    users = [use.operation for use in alloc.result.uses]
+    if any(isinstance(u, ViewOp) for u in users):
+        raise IgniterError(f"sink-loops: buffer '{alloc.label.data}' of loop '{loop.axis}' has views")
+    dims = (_extent_bound(loop), *dims_of(alloc.result.type))
+    fresh = AllocOp(alloc.label.data, memref_of(element_of(alloc.result.type), dims, alloc.space))
+    fresh.result.name_hint = alloc.result.name_hint
+    for user in users:
+        assert isinstance(user, MemoryOp)
+        user.subscripts_attr = DimsAttr((Expr.of(loop.axis) - loop.first, *user.subscripts))
+    alloc.result.replace_all_uses_with(fresh.result)
+    if alloc.parent is not None:
+        alloc.detach()
+    alloc.erase()
+    return fresh
+
+
+def _distribute(loop: ForOp, ops: list[Operation], names: AxisNames) -> list[Operation]:
+    """The statements `ops` of a body, each run for all iterations of `loop` before the next one starts."""
+    result: list[Operation] = []
+    group: list[Operation] = []
+
+    def close() -> None:
+        if group:
+            result.append(_wrap(loop, group, names))
+            group.clear()
+
+    for op in ops:
+        if isinstance(op, AllocOp):
+            result.append(_expand_buffer(op, loop))
+            continue
+        if op.name == "arith.constant":
+            if op.parent is not None:
+                op.detach()
+            result.append(op)
+            continue
+        if not _holds_reduction(op):
+            group.append(op)
+            continue
+        _check_values(op, group, loop)
+        close()
+        assert isinstance(op, ForOp)
+        op.detach()
+        inner = list(op.block.ops)
+        deeper = any(_holds_reduction(child) for child in inner)
+        new = _distribute(loop, inner, names) if deeper else [_wrap(loop, inner, names)]
+        for child in new:
+            op.block.add_op(child)
+        result.append(op)
+    close()
+    return result
+
+
+def _check_values(op: Operation, before: list[Operation], loop: ForOp) -> None:
+    produced: set[SSAValue] = {r for b in before for r in b.results}
+    for inner in op.walk():
+        for operand in inner.operands:
+            if operand in produced:
+                raise IgniterError(
+                    f"sink-loops: loop '{loop.axis}': a value computed before the reduction is used inside it; "
+                    "it must go through a buffer"
+                )
+
+
+def _wrap(loop: ForOp, ops: list[Operation], names: AxisNames) -> ForOp:
+    """`ops` inside a copy of `loop`."""
+    axis = names.fresh(loop.axis)
+    body = Block()
+    for op in ops:
+        if op.parent is not None:
+            op.detach()
+        body.add_op(op)
+    substitute_axes(ops, {loop.axis: Expr.of(axis)})
+    copy = ForOp(axis, loop.first, loop.end, body)
+    set_hints(copy, loop.hints.data if loop.hints else {})
+    return copy

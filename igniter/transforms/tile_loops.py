@@ -1,0 +1,123 @@
+"""`tile-loops`: a loop becomes a loop over tiles and a loop inside the tile.
+
+    loop.for i = 0 to n hints {tile = 8 : i64, inner = {unroll}} { ..[i].. }
+becomes, with `tail = "mask"` (the default)
+    loop.for i = 0 to (n + 7) floordiv 8 {
+      loop.for i_in = 0 to min(8, n - 8*i) hints {unroll} { ..[8*i + i_in].. }
+    }
+and with `tail = "peel"`
+    loop.for i = 0 to n floordiv 8 { loop.for i_in = 0 to 8 hints {unroll} { ..[8*i + i_in].. } }
+    loop.for i1 = ...                            what remains, in tiles of 4, then 2, then 1
+
+The loop over tiles counts tiles, so that `(8*i + i_in) floordiv 8` is `i` again where a layout was tiled alike. The hints after `inner` go to the loop inside the tile, all others stay on the loop over tiles. Where the extent is
+known to be a multiple of the tile there is no tail. Used alone: `tile-loops{axis=i size=8}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.ir import Attribute, Block
+from xdsl.passes import ModulePass
+
+from igniter.analysis.expr import ZERO, Expr, minimum, mod
+from igniter.analysis.loop_accesses import ranges_at
+from igniter.dialects.loop import ForOp, FuncOp
+from igniter.dialects.sym import DimsAttr
+from igniter.errors import IgniterError
+from igniter.transforms.loop_rewrites import AxisNames, clone_ops, move_ops, set_hints, substitute_axes
+
+
+@dataclass(frozen=True)
+class TileLoops(ModulePass):
+    """Splits loops into tiles, as their `tile` hints or the options say."""
+
+    name = "tile-loops"
+
+    axis: str | None = None
+    """The loop to tile; without it, every loop with a `tile` hint."""
+    size: int = 0
+    tail: str = "mask"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
+            names = AxisNames(func)
+            if self.axis is not None:
+                for loop in [x for x in func.walk() if isinstance(x, ForOp) and x.axis == self.axis]:
+                    tile(loop, self.size, self.tail, {}, names)
+                continue
+            for loop in [x for x in func.walk() if isinstance(x, ForOp)]:
+                apply_hint(loop, names)
+
+
+def apply_hint(loop: ForOp, names: AxisNames) -> None:
+    """Tiles one loop as its hints say, if they do."""
+    size = loop.hint("tile")
+    if not isinstance(size, IntegerAttr):
+        return
+    tail = loop.hint("tail")
+    inner = loop.hint("inner")
+    rest = {k: v for k, v in (loop.hints.data if loop.hints else {}).items() if k not in ("tile", "tail", "inner")}
+    set_hints(loop, rest)
+    mode = tail.data if isinstance(tail, StringAttr) else "mask"
+    tile(loop, size.value.data, mode, inner.data if isinstance(inner, DictionaryAttr) else {}, names)
+
+
+def tile(loop: ForOp, size: int, tail: str, inner: Mapping[str, Attribute], names: AxisNames) -> None:
+    """Tiles `loop` in place; `inner` are the hints of the loop inside the tile."""
+    if loop.step != 1:
+        raise IgniterError(f"tile-loops: loop '{loop.axis}' already has step {loop.step}")
+    if size < 1 or tail not in ("mask", "peel"):
+        raise IgniterError(f"tile-loops: loop '{loop.axis}': cannot tile by {size} with tail '{tail}'")
+    extent = loop.end - loop.first
+    rest = mod(extent, Expr.of(size))
+    if tail == "peel" and rest != ZERO:
+        _peel(loop, size, rest, inner, names)
+        extent = extent - rest
+        if extent == ZERO:
+            loop.detach()
+            loop.erase()
+            return
+        rest = ZERO
+    _split(loop, size, extent, rest, inner, names)
+
+
+def _split(loop: ForOp, size: int, extent: Expr, rest: Expr, inner: Mapping[str, Attribute], names: AxisNames) -> None:
+    """Makes `loop` run over tiles of `extent`, with a loop inside; `rest` is 0 when they are all full."""
+    axis = names.fresh(f"{loop.axis}_in")
+    tiles = extent.ceildiv(size)
+    done = Expr.of(loop.axis) * size
+    inside = Expr.of(size) if rest == ZERO else minimum(Expr.of(size), extent - done)
+    ops = list(loop.block.ops)
+    body = Block()
+    move_ops(ops, body)
+    child = ForOp(axis, 0, inside, body, reduction=loop.is_reduction)
+    set_hints(child, inner)
+    first = loop.first
+    loop.bounds = DimsAttr([ZERO, tiles])
+    loop.block.add_op(child)
+    substitute_axes(ops, {loop.axis: first + done + axis}, ranges_at(child.block.first_op or child))
+
+
+def _peel(loop: ForOp, size: int, rest: Expr, inner: Mapping[str, Attribute], names: AxisNames) -> None:
+    """Puts a copy after `loop` that does the last `rest` iterations, in tiles of half the size and so on."""
+    axis = names.fresh(loop.axis)
+    body = Block(clone_ops(loop.block.ops, names, {loop.axis: Expr.of(axis)}))
+    remainder = ForOp(axis, loop.end - rest, loop.end, body, reduction=loop.is_reduction, hints=loop.hints)
+    block = loop.parent_block()
+    assert block is not None
+    block.insert_op_after(remainder, loop)
+    smaller = rest.constant if rest.constant is not None else size // 2
+    tile(remainder, max(1, smaller), "peel", inner, names)
+
+
+def tile_hint(size: int, tail: str = "mask", inner: Mapping[str, Attribute] | None = None) -> dict[str, Attribute]:
+    """The hints that ask for a tile."""
+    return {
+        "tile": IntegerAttr(size, i64),
+        "tail": StringAttr(tail),
+        "inner": DictionaryAttr(dict(inner or {})),
+    }
