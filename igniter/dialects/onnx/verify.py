@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects.builtin import NoneType, TensorType, UnrankedTensorType
 from xdsl.ir import Attribute
@@ -43,7 +43,7 @@ _KIND_NAMES = {
 def type_name(type_: Attribute) -> str | None:
     """A type as schemas spell it, `seq(tensor(float))`; `None` where it is not known in full."""
     if isinstance(type_, (TensorType, UnrankedTensorType)):
-        row = BY_ATTR.get(type_.element_type)
+        row = BY_ATTR.get(cast("TensorType[Attribute]", type_).element_type)
         return f"tensor({row.onnx_name})" if row is not None else None
     if isinstance(type_, SparseTensorType):
         inner = type_name(type_.dense)
@@ -129,6 +129,8 @@ def _verify_attributes(op: OnnxOp, schema: OpSchema) -> None:
     if len(graphs) != len(op.regions):
         raise VerifyException(f"{_what(op)}: {len(op.regions)} regions, but {len(graphs)} names in the property graphs")
     for name, attr in op.attributes.items():
+        if name.startswith("igniter."):
+            continue
         spec = schema.attributes.get(name)
         if spec is None:
             known = ", ".join(sorted(schema.attributes)) or "none"

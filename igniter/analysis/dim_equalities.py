@@ -1,0 +1,98 @@
+"""Which dims of a model are equal: a union-find over symbols, with integers and expressions as representatives.
+
+`resolve` gives the canonical form of a dim. Of two equal symbols the one that a graph input has stays, then the older
+one; an integer beats every symbol. What cannot be solved for a symbol (`a*b == c*d`) is forgotten, not an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from igniter.analysis.expr import Expr, Sym
+
+
+class DimEqualities:
+    """Equal dims, as they are found out. `version` grows with every new fact."""
+
+    def __init__(self, inputs: Iterable[str] = ()):
+        self._inputs = {name: i for i, name in enumerate(dict.fromkeys(inputs))}
+        self._bound: dict[str, Expr] = {}
+        self._age: dict[str, int] = {}
+        self._local: list[set[str]] = []
+        self.version = 0
+
+    def declare(self, name: str) -> None:
+        """Makes a symbol known; one of a nested graph that is open belongs to it."""
+        self._age.setdefault(name, len(self._age))
+        if self._local:
+            self._local[-1].add(name)
+
+    def enter(self) -> None:
+        """Opens a nested graph. It may not run at all, so what it requires binds only symbols declared inside it."""
+        self._local.append(set())
+
+    def leave(self) -> frozenset[str]:
+        """Closes the nested graph; its own symbols, which mean nothing outside."""
+        return frozenset(self._local.pop())
+
+    def resolve(self, e: Expr) -> Expr:
+        """The canonical form of `e`."""
+        while True:
+            bound = {name: self._bound[name] for name in e.symbols if name in self._bound}
+            if not bound:
+                return e
+            e = e.substitute(bound)
+
+    def equate(self, a: Expr, b: Expr) -> None:
+        """Records `a == b`, where that says something of one symbol."""
+        a, b = self.resolve(a), self.resolve(b)
+        if a == b:
+            return
+        if a.symbol is not None and b.symbol is not None:
+            first, second = sorted((a.symbol, b.symbol), key=self._rank)
+            if not self._bind(second, Expr.of(first)):
+                self._bind(first, Expr.of(second))
+            return
+        for one, other in ((a, b), (b, a)):
+            if one.symbol is not None and self._fits(one.symbol, other) and self._bind(one.symbol, other):
+                return
+        self._solve(a - b)
+
+    def _solve(self, zero: Expr) -> None:
+        """Binds the one symbol of `scale*symbol + offset == 0`, where the solution is a dim."""
+        if len(zero.symbols) != 1:
+            return
+        (name,) = zero.symbols
+        scale, offset = zero.coefficient(name), zero.without(name).constant
+        if scale is None or offset is None or not scale.constant:
+            return
+        value, rest = divmod(-offset, scale.constant)
+        if rest == 0 and value >= 0:
+            self._bind(name, Expr.of(value))
+
+    def _fits(self, name: str, value: Expr) -> bool:
+        # An input's symbol stays a symbol: kernels read it off a dim that is exactly it.
+        if value.constant is not None:
+            return value.constant >= 0
+        return name not in self._inputs and name not in value.symbols
+
+    def _bind(self, name: str, value: Expr) -> bool:
+        if self._local and name not in self._local[-1]:
+            return False
+        self._bound[name] = value
+        self.version += 1
+        return True
+
+    def _rank(self, name: str) -> tuple[int, int]:
+        if name in self._inputs:
+            return (0, self._inputs[name])
+        return (1, self._age.get(name, len(self._age)))
+
+
+def symbol_names(dims: Iterable[Expr]) -> list[str]:
+    """The symbols of some dims in the order of their appearance, plain ones before those inside expressions."""
+    dims = list(dims)
+    plain = [d.symbol for d in dims if d.symbol is not None]
+    inner = [a.name for d in dims for m, _ in d.terms for a in m if isinstance(a, Sym)]
+    rest = [name for d in dims for name in sorted(d.symbols)]
+    return list(dict.fromkeys([*plain, *inner, *rest]))

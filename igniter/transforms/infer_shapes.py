@@ -1,0 +1,65 @@
+"""`infer-shapes`: types every value with symbolic dims, and tells consumers the shape arithmetic they depend on.
+
+    func: %s = onnx.Shape(%x) : (tensor<?x8xf32, #sym.dims<batch, 8>>) -> tensor<*xi64>
+          %y = onnx.Reshape(%x, %t) : (...) -> tensor<*xf32>              // %t = Concat(batch, 2, 4), by Gather of %s
+
+    ->    %y = onnx.Reshape(%x, %t) {igniter.values = {"1" = #sym.dims<batch, 2, 4>}}
+                 : (...) -> tensor<?x2x4xf32, #sym.dims<batch, 2, 4>>
+
+A node whose integer operand is a function of the model's symbols carries its elements in `igniter.values`, so that no
+later level has to look at the shape arithmetic, which may then disappear. The engine, and what it guarantees, is
+`igniter.analysis.shape_inference`. The pass may be run again at any time: it replaces what an earlier run left.
+
+It stands first, since everything after it asks for ranks and dims.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.analysis.shape_inference import ShapeFacts, infer_shapes, operand_values
+from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
+from igniter.dialects.sym import DimsAttr
+from igniter.remarks import remark
+
+
+@dataclass(frozen=True)
+class InferShapes(ModulePass):
+    """Type every value with symbolic dims."""
+
+    name = "infer-shapes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        facts = infer_shapes(op)
+        for node, reason in facts.failures:
+            remark(ctx, self.name, node.node_name, "missed", f"the shape rule of {node.qualified_name} broke off: {reason}")
+        apply_facts(op, facts)
+
+
+def apply_facts(module: ModuleOp, facts: ShapeFacts) -> None:
+    """Writes what was inferred into the types and the `igniter.values` attributes."""
+    for value, type_ in facts.types.items():
+        set_type(value, type_)
+    for op in module.walk():
+        if isinstance(op, OnnxOp):
+            set_operand_values(op, operand_values(op, facts))
+
+
+def set_operand_values(op: Operation, values: dict[int, Dims]) -> None:
+    """Replaces the node's `igniter.values`."""
+    if values:
+        op.attributes[VALUES_ATTRIBUTE] = DictionaryAttr({str(i): DimsAttr(v) for i, v in sorted(values.items())})
+    else:
+        op.attributes.pop(VALUES_ATTRIBUTE, None)
+
+
+def set_type(value: SSAValue, type_: Attribute) -> None:
+    """Gives a value another type, in place: replacing the value would cost a walk over its uses."""
+    if type_ is not value.type and not isinstance(value.type, NoneType):
+        value._type = type_
