@@ -15,6 +15,7 @@ from igniter.dialects.onnx.attributes import (
     ProtoAttr,
     SparseTensorAttr,
     TensorAttr,
+    entries_of,
     pairs_of,
     text_of,
     texts_of,
@@ -46,8 +47,8 @@ class _Names:
     """The names of the values of one graph; `taken` are those that a value of the graph or one around it has."""
 
     outer: _Names | None
-    by_value: dict[SSAValue, str] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=lambda: set())
+    by_value: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    taken: set[str] = field(default_factory=set[str])
 
     def find(self, value: SSAValue) -> str | None:
         scope: _Names | None = self
@@ -75,8 +76,7 @@ class _ModelExporter:
     def __init__(self, module: ModuleOp, sink: TensorSink):
         self.module = module
         self.sink = sink
-        header = module.attributes.get("onnx.model")
-        self.header: Mapping[str, Attribute] = header.data if isinstance(header, DictionaryAttr) else {}
+        self.header = entries_of(module.attributes.get("onnx.model"))
         aliases = dict(pairs_of(self.header.get("dim_names")))
         self.dims = DimNames(text_of(self.header.get("unknown_dims"), Symbols().prefix), aliases)
         # A made-up name must not be one that some value, anywhere, was given by the model.
@@ -114,7 +114,7 @@ class _ModelExporter:
         return model
 
     def _imports(self, imports: Attribute | None, protos: Any) -> None:
-        entries = imports.data if isinstance(imports, DictionaryAttr) else {}
+        entries = entries_of(imports)
         if not entries:
             from igniter.frontend.schemas import latest_opset
 
@@ -145,8 +145,7 @@ class _ModelExporter:
             name = given[index] if index < len(given) else self._fresh(argument, names)
             names.give(argument, name)
             self._value(proto.input.add(), name, argument.type, infos[index] if index < len(infos) else None)
-        defaults = info.get("input_defaults")
-        for name, attr in (defaults.data if isinstance(defaults, DictionaryAttr) else {}).items():
+        for name, attr in entries_of(info.get("input_defaults")).items():
             self._initializer(proto, name, attr)
 
     def _outputs(
@@ -210,9 +209,8 @@ class _ModelExporter:
     def _initializer(self, proto: onnx.GraphProto, name: str, attr: Attribute, op: Operation | None = None) -> None:
         if isinstance(attr, TensorAttr):
             tensor = proto.initializer.add()
-            if op is not None and "attribute_info" in op.properties:
-                info = cast(DictionaryAttr, op.properties["attribute_info"]).data.get("value")
-                _tensor_extra(info, tensor)
+            if op is not None:
+                _tensor_extra(entries_of(op.properties.get("attribute_info")).get("value"), tensor)
             export_tensor(attr.data, name, self.sink, tensor)
         elif isinstance(attr, SparseTensorAttr):
             export_sparse(attr, name, self.sink, proto.sparse_initializer.add())
@@ -256,8 +254,7 @@ class _ModelExporter:
             raise IgniterError(f"{op.qualified_name} {op.node_name!r}: {error.message}") from error
 
     def _attributes(self, op: OnnxOp, proto: onnx.NodeProto, names: _Names) -> None:
-        info = op.properties.get("attribute_info")
-        infos = info.data if isinstance(info, DictionaryAttr) else {}
+        infos = entries_of(op.properties.get("attribute_info"))
         lists: dict[str, onnx.AttributeProto] = {}
         for name, attr in op.attributes.items():
             if name.startswith("igniter."):
@@ -304,9 +301,8 @@ class _ModelExporter:
             proto.node.add(op_type="Identity", input=[names.by_value[value]], output=[name])
         proto.attribute.extend(texts_of(attributes.get("attribute_names")))
         _parse_protos(attributes.get("attribute_defaults"), proto.attribute_proto)
-        imports = attributes.get("opset_import")
-        if isinstance(imports, DictionaryAttr) and imports.data:
-            self._imports(imports, proto.opset_import)
+        if entries_of(attributes.get("opset_import")):
+            self._imports(attributes["opset_import"], proto.opset_import)
         if "doc_string" in attributes:
             proto.doc_string = text_of(attributes["doc_string"])
         _metadata(attributes.get("metadata"), proto.metadata_props)
@@ -358,24 +354,22 @@ def _parse_protos(attr: Attribute | None, protos: Any) -> None:
 
 
 def _tensor_extra(info: Attribute | None, proto: onnx.TensorProto) -> None:
-    if not isinstance(info, DictionaryAttr):
-        return
-    if "name" in info.data:
-        proto.name = text_of(info.data["name"])
-    if "doc_string" in info.data:
-        proto.doc_string = text_of(info.data["doc_string"])
-    _metadata(info.data.get("metadata"), proto.metadata_props)
+    entries = entries_of(info)
+    if "name" in entries:
+        proto.name = text_of(entries["name"])
+    if "doc_string" in entries:
+        proto.doc_string = text_of(entries["doc_string"])
+    _metadata(entries.get("metadata"), proto.metadata_props)
 
 
 def _attribute_extra(info: Attribute | None, proto: onnx.AttributeProto) -> None:
-    if not isinstance(info, DictionaryAttr):
-        return
-    if "doc_string" in info.data:
-        proto.doc_string = text_of(info.data["doc_string"])
+    entries = entries_of(info)
+    if "doc_string" in entries:
+        proto.doc_string = text_of(entries["doc_string"])
     tensor = proto.sparse_tensor.values if proto.type == onnx.AttributeProto.SPARSE_TENSOR else proto.t
-    if "tensor" in info.data:
-        _tensor_extra(info.data["tensor"], tensor)
-    for entry, item in zip(_entries(info.data.get("tensors")), proto.tensors, strict=False):
+    if "tensor" in entries:
+        _tensor_extra(entries["tensor"], tensor)
+    for entry, item in zip(_entries(entries.get("tensors")), proto.tensors, strict=False):
         _tensor_extra(entry, item)
 
 

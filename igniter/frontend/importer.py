@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import onnx
 from xdsl.dialects.builtin import (
@@ -53,7 +53,7 @@ class _Scope:
     """The values that are visible by name, those of the graphs around included."""
 
     parent: _Scope | None = None
-    values: dict[str, SSAValue] = field(default_factory=dict)
+    values: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
 
     def find(self, name: str) -> SSAValue | None:
         scope: _Scope | None = self
@@ -69,8 +69,8 @@ class _Scope:
 class _Declared:
     """What the model says of values by name: their types, and what else their ValueInfo holds."""
 
-    types: dict[str, Attribute] = field(default_factory=dict)
-    infos: dict[str, DictionaryAttr] = field(default_factory=dict)
+    types: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
+    infos: dict[str, DictionaryAttr] = field(default_factory=dict[str, DictionaryAttr])
 
 
 class _ModelImporter:
@@ -364,7 +364,7 @@ class _GraphImporter:
             elif isinstance(said, UnrankedTensorType):
                 # An inferred type would look the same, and is not written back.
                 info = DictionaryAttr({**(info.data if info is not None else {}), "declared": UnitAttr()})
-            types.append(said)
+            types.append(cast(Attribute, said))
             infos.append(info)
         return types, info_list(infos)
 

@@ -10,6 +10,8 @@ from google.protobuf.message import DecodeError
 
 from igniter.errors import IgniterError
 from igniter.frontend.tensors import Source
+from igniter.frontend.weights import map_file
+from igniter.frontend.wire import WireError, without_weights
 
 
 def read_model(model: str | PathLike[str] | bytes | onnx.ModelProto, base_dir: str) -> tuple[onnx.ModelProto, Source]:
@@ -18,20 +20,22 @@ def read_model(model: str | PathLike[str] | bytes | onnx.ModelProto, base_dir: s
         return model, Source(folder=base_dir)
     if isinstance(model, bytes):
         return _decode(model, "the given bytes"), Source(folder=base_dir)
-    path = os.path.abspath(os.fspath(model))
+    path: str = os.path.abspath(os.fspath(model))
+    if os.path.isdir(path):
+        raise IgniterError(f"cannot read the model {path}: it is a folder")
+    data = map_file(path)
     try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError as error:
-        raise IgniterError(f"cannot read the model {path}: {error.strerror}") from error
-    return _decode(data, path), Source(path, os.path.dirname(path))
+        small = without_weights(data)
+    except WireError as error:
+        raise IgniterError(f"{path} is not an ONNX model, or is damaged: {error}") from error
+    return _decode(small, path), Source(path, os.path.dirname(path))
 
 
 def _decode(data: bytes, what: str) -> onnx.ModelProto:
     try:
         model = onnx.ModelProto.FromString(data)
     except DecodeError as error:
-        raise IgniterError(f"{what} is not an ONNX model: it cannot be decoded ({error})") from error
+        raise IgniterError(f"{what} is not an ONNX model, or is damaged: {error}") from error
     if not model.HasField("graph"):
         raise IgniterError(f"{what} is not an ONNX model: it has no graph")
     return model

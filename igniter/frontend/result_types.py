@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import onnx
 from xdsl.dialects.builtin import IntegerAttr, TensorType, UnrankedTensorType, f32, i64
@@ -101,7 +102,7 @@ def _of_sequence(op_type: str, first: Attribute) -> Attribute:
 def _same_kind(type_: Attribute) -> Attribute | None:
     """A type with the same elements and unknown dims."""
     if isinstance(type_, (TensorType, UnrankedTensorType)):
-        return UnrankedTensorType(type_.element_type)
+        return UnrankedTensorType(cast("TensorType[Attribute]", type_).element_type)
     if isinstance(type_, (SequenceType, OptionalType)):
         inner = _same_kind(type_.element)
         return type(type_)(inner) if inner is not None else None

@@ -31,7 +31,7 @@ class FileSink:
     location: str
     threshold: int
     alignment: int
-    _written: dict[Weight, int] = field(default_factory=dict)
+    _written: dict[Weight, int] = field(default_factory=dict[Weight, int])
 
     def put(self, proto: onnx.TensorProto, weight: Weight) -> None:
         if weight.nbytes < self.threshold:
@@ -51,7 +51,7 @@ class FileSink:
 
 def save_module(module: ModuleOp, path: str | PathLike[str], threshold: int | None, alignment: int) -> None:
     """See `frontend.save_model`."""
-    target = os.path.abspath(os.fspath(path))
+    target: str = os.path.abspath(os.fspath(path))
     if threshold is None and weight_bytes(module) + _MARGIN > _PROTOBUF_LIMIT:
         threshold = _DEFAULT_THRESHOLD
     folder, name = os.path.split(target)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 import onnx
 from xdsl.dialects.builtin import DictionaryAttr, NoneType, StringAttr, TensorType, UnrankedTensorType
@@ -39,9 +40,9 @@ class Symbols:
     """The dims' names of one model. `aliases` maps a symbol to the `dim_param` that no symbol could spell."""
 
     prefix: str = "unk__"
-    aliases: dict[str, str] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict[str, str])
     _count: int = 0
-    _by_param: dict[str, str] = field(default_factory=dict)
+    _by_param: dict[str, str] = field(default_factory=dict[str, str])
 
     @staticmethod
     def for_names(names: Iterable[str]) -> Symbols:
@@ -189,7 +190,7 @@ def _denotations(proto: onnx.TypeProto) -> Attribute | None:
 def export_type(type_: Attribute, names: DimNames, proto: onnx.TypeProto) -> None:
     """Fill `proto`; an unknown type leaves it empty."""
     if isinstance(type_, (TensorType, UnrankedTensorType)):
-        _export_tensor(type_, names, proto.tensor_type)
+        _export_tensor(cast(Attribute, type_), names, proto.tensor_type)
     elif isinstance(type_, SequenceType):
         proto.sequence_type.SetInParent()
         export_type(type_.element, names, proto.sequence_type.elem_type)
@@ -213,7 +214,7 @@ def _export_tensor(
 ) -> None:
     if not isinstance(type_, (TensorType, UnrankedTensorType)):
         raise IgniterError(f"{type_} is no tensor type")
-    row = BY_ATTR.get(type_.element_type)
+    row = BY_ATTR.get(cast("TensorType[Attribute]", type_).element_type)
     proto.elem_type = row.code if row is not None else 0
     if isinstance(type_, UnrankedTensorType):
         return

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.ir import Attribute
 
@@ -143,7 +143,7 @@ class Weight:
         if self.element.bits < 8:
             self._raw = _pack(self._array, self.element)
             return memoryview(self._raw)
-        return memoryview(self._array.reshape(-1).view(np.uint8))
+        return memoryview(cast(Any, self._array.reshape(-1).view(np.uint8)))
 
     def digest(self) -> str:
         """A hash of the shape, element type and bytes, in hexadecimal."""
@@ -217,7 +217,7 @@ def map_file(path: str) -> memoryview:
         status = os.stat(path)
         return _mapping(path, status.st_ino, status.st_size, status.st_mtime_ns)
     except OSError as error:
-        raise IgniterError(f"cannot read the weights in {path}: {error.strerror}") from error
+        raise IgniterError(f"cannot read {path}: {error.strerror}") from error
 
 
 @lru_cache(maxsize=64)

@@ -291,6 +291,11 @@ _KINDS: tuple[tuple[type[Attribute], int], ...] = (
 )
 
 
+def entries_of(attr: Attribute | None) -> Mapping[str, Attribute]:
+    """The entries of a dictionary attribute; none when it is absent."""
+    return attr.data if isinstance(attr, DictionaryAttr) else {}
+
+
 def dictionary(entries: Mapping[str, Attribute | None]) -> DictionaryAttr:
     """A dictionary of the entries that are not `None`."""
     return DictionaryAttr({k: v for k, v in entries.items() if v is not None})

@@ -1,6 +1,6 @@
 """`OnnxOp`, the base of every op that is an ONNX node, and the helpers to build ops and constants.
 
-    %y = onnx.Softmax(%x) <{node_name = "attn", output_names = ["probs"]}> {axis = -1 : i64} : (tensor<..>) -> tensor<..>
+    %y = onnx.Softmax(%x) <{node_name = "attn", output_names = ["y"]}> {axis = -1 : i64} : (tensor<..>) -> tensor<..>
 
 The attributes in `{}` are the node's own, under their ONNX names. The properties in `<{}>` are what the node carries
 besides and what does not change its meaning: two ops that differ only in properties compute the same.

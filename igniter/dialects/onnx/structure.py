@@ -1,9 +1,9 @@
 """The ops that hold nodes: the main graph, model-local functions, and what ends a graph.
 
     builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {"" = 21 : i64}}} {
-      onnx.graph @main(%x: tensor<?x4xf32, #sym.dims<batch, 4>>) attributes {input_names = ["x"], output_names = ["y"]} {
+      onnx.graph @main(%x: tensor<?x4xf32, #sym.dims<N, 4>>) attributes {input_names = ["x"], output_names = ["y"]} {
         %y = onnx.Relu(%x) : ...
-        onnx.return %y : tensor<?x4xf32, #sym.dims<batch, 4>>
+        onnx.return %y : tensor<?x4xf32, #sym.dims<N, 4>>
       }
     }
 
