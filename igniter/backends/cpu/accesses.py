@@ -1,0 +1,495 @@
+"""Loads, stores and accumulations of `loop.func`, scalar and along lanes, guarded and not.
+
+What an access becomes, by the coefficient of the lane variable in its linear offset:
+
+    1           a vector load or store; masked where guards depend on the lane
+    0           a scalar load and a splat; an accumulation reduces the lanes first
+    otherwise   llvm.masked.gather / scatter, which LLVM turns into scalar accesses where the CPU has no better
+
+Guards that do not name the lane are one condition for the whole access: a mask of equal lanes where the CPU has
+masked accesses, else a branch. An address is only ever dereferenced where every guard holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Literal
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import SSAValue
+
+from igniter.analysis.expr import ZERO, Call, Expr, Sym, is_nonneg, linearize, product
+from igniter.backends.cpu import arithmetic
+from igniter.backends.cpu.builder import Value
+from igniter.backends.cpu.errors import EmitError
+from igniter.backends.cpu.function import Function
+from igniter.backends.cpu.llvm_types import I64, Type, llvm_type, memory_type
+from igniter.backends.cpu.registers import RegisterFile
+from igniter.dialects.loop import AccumulateOp, Combiner, LoadOp, MemoryOp, StoreOp, element_bytes, is_unsigned
+from igniter.dialects.loop.attrs import INDIRECT_PREFIX
+from igniter.dialects.sym import dims_of, element_of
+
+Condition = Value | Literal[True, False]
+
+ANYTHING = (Expr.of(-(1 << 62)), Expr.of(1 << 62))
+"""The range of an indirect operand: without it an `Expr` takes every name for a dim, never negative."""
+
+
+class Access:
+    """One memory op, analysed."""
+
+    def __init__(self, f: Function, op: MemoryOp, registers: RegisterFile, func: str):
+        self.f = f
+        self.op = op
+        self.func = func
+        self.registers = registers
+        self.buffer: SSAValue = op.accessed
+        self.element = element_of(self.buffer.type)
+        value = op.result if isinstance(op, LoadOp) else op.value  # pyright: ignore
+        self.type: Type = llvm_type(value.type)  # pyright: ignore
+        self.memory = memory_type(self.type)
+        self.align = element_bytes(self.element)
+        self.here: dict[str, Value] = {}
+        self.vectors: dict[str, Value] = {}
+        for k, index in enumerate(op.indices):
+            where = self.vectors if isinstance(index.type, VectorType) else self.here
+            where[f"_{k}"] = f.find_value(index)
+        self.lane = op.lane
+        with local_ranges(f, self.lane, self.lanes, len(op.indices)):
+            self.offset = f.prepare(linearize(op.subscripts, dims_of(self.buffer.type)))
+            self.guards, self.never = self._relevant_guards()
+        self.stride = self._stride()
+        varying = set(self.vectors) | ({self.lane} if self.lane else set())
+        self.lane_guards = [g for g in self.guards if g.symbols & varying]
+        self.uniform_guards = [g for g in self.guards if not g.symbols & varying]
+
+    @property
+    def lanes(self) -> int:
+        return self.type.lanes
+
+    def _relevant_guards(self) -> tuple[list[Expr], bool]:
+        kept: list[Expr] = []
+        for guard in self.op.guards:
+            g = self.f.prepare(guard)
+            if is_nonneg(-g - 1, self.f.ranges):
+                return [], True
+            if not is_nonneg(g, self.f.ranges):
+                kept.append(g)
+        return kept, False
+
+    def _stride(self) -> int | None:
+        """The distance in elements between lanes, where it is one constant."""
+        if self.lane is None:
+            return 0
+        if self.offset.symbols & self.vectors.keys():
+            return None
+        coefficient = self.offset.coefficient(self.lane)
+        return None if coefficient is None else coefficient.constant
+
+    # -- conditions, addresses ----------------------------------------------------------------------------------------
+
+    def _condition(self) -> Condition:
+        return False if self.never else scalar_guard(self.f, self.uniform_guards, self.here)
+
+    def _mask(self) -> Value | None:
+        """One bit a lane for the guards that depend on the lane; None when there are none."""
+        mask: Value | None = None
+        for guard in self.lane_guards:
+            bits = self._guard_mask(guard)
+            mask = bits if mask is None else self.f.binary("and", mask, bits)
+        return mask
+
+    def _full_mask(self, condition: Condition) -> Value:
+        """The mask of all guards together."""
+        f, t = self.f, Type("i1", self.lanes)
+        mask = self._mask()
+        if isinstance(condition, Value):
+            whole = f.splat(condition, self.lanes)
+            mask = whole if mask is None else f.binary("and", mask, whole)
+        return mask if mask is not None else f.const(t, 1)
+
+    def _guard_mask(self, guard: Expr) -> Value:
+        f = self.f
+        coefficient = None if guard.symbols & self.vectors.keys() or self.lane is None else guard.coefficient(self.lane)
+        step = None if coefficient is None else coefficient.constant
+        if step not in (1, -1) or self.lane is None:
+            values = lane_values(f, guard, self.lane, self.lanes, self.vectors, self.here)
+            return f.icmp("sge", values, f.zero(values.type))
+        # l <= rest, or l >= -rest: a small number, compared in elements as wide as the data.
+        rest = guard.without(self.lane)
+        count = f.prepare(rest + 1 if step == -1 else -rest)
+        bound = f.expr(count, self.here)
+        if not is_nonneg(count, f.ranges):
+            bound = f.binary_intrinsic("smax", bound, f.const(I64, 0))
+        bound = f.binary_intrinsic("smin", bound, f.const(I64, self.lanes))
+        narrow = Type(f"i{max(8, min(64, self.memory.bits))}")
+        bound = f.cast("trunc", bound, narrow)
+        lanes = narrow.with_lanes(self.lanes)
+        return f.icmp("ult" if step == -1 else "uge", f.iota(lanes), f.splat(bound, self.lanes))
+
+    def _address(self, offset: Expr) -> Value:
+        inbounds = not self.op.guards
+        return self.f.address(self.f.find_pointer(self.buffer), self.memory.scalar, offset, self.here, inbounds)
+
+    def _base(self) -> Value:
+        """The address of lane 0."""
+        return self._address(self.offset if self.lane is None else self.offset.without(self.lane))
+
+    def _pointers(self) -> Value:
+        """The address of every lane."""
+        f = self.f
+        varying = self.vectors.keys() | ({self.lane} if self.lane else set())
+        fixed = Expr({m: c for m, c in self.offset.terms if not Expr({m: c}).symbols & varying})
+        lanes = lane_values(f, self.offset - fixed, self.lane, self.lanes, self.vectors, self.here)
+        return f.gep(self.memory.scalar, self._address(fixed), lanes)
+
+    # -- the three ops ------------------------------------------------------------------------------------------------
+
+    def load(self, op: LoadOp) -> Value:
+        f = self.f
+        otherwise = f.find_value(op.otherwise) if op.otherwise is not None else f.zero(self.type)
+        if self.never:
+            return otherwise
+        if self.registers.holds(self.buffer):
+            return self._load_register(otherwise)
+        condition = self._condition()
+        if condition is False:
+            return otherwise
+        if self.lanes == 0:
+            return self._branch_load(condition, lambda: self._read_scalar(), otherwise)
+        if self.stride == 0:
+            return self._load_uniform(condition, otherwise)
+        if isinstance(condition, Value) and not f.target.has_masks:
+            return self._branch_load(condition, lambda: self._read_vector(True, otherwise), otherwise)
+        return self._read_vector(condition, otherwise)
+
+    def store(self, value: Value) -> None:
+        f = self.f
+        if self.never:
+            return
+        if self.registers.holds(self.buffer):
+            self._store_register(value)
+            return
+        condition = self._condition()
+        if condition is False:
+            return
+        if self.lanes == 0:
+            self._branch(condition, lambda: self._write_scalar(value))
+            return
+        if self.stride == 0:
+            raise EmitError(self.func, self.op, "every lane writes the same element")
+        if isinstance(condition, Value) and not f.target.has_masks:
+            self._branch(condition, lambda: self._write_vector(True, value))
+        else:
+            self._write_vector(condition, value)
+
+    def accumulate(self, combiner: Combiner, value: Value) -> None:
+        f = self.f
+        if self.never:
+            return
+        if self.lanes and self.stride == 0:
+            self._accumulate_reduced(combiner, value)
+            return
+        if self.registers.holds(self.buffer):
+            slot = self._slot()
+            old = f.emit(self.type, f"load {self.type}, ptr {slot.text}")
+            self._store_register(self._combine(combiner, old, value), old)
+            return
+        condition = self._condition()
+        if condition is False:
+            return
+        if self.lanes == 0:
+            self._branch(condition, lambda: self._write_scalar(self._combine(combiner, self._read_scalar(), value)))
+        elif self.stride == 1:
+
+            def update() -> None:
+                old = self._read_vector(inner, value)
+                self._write_vector(inner, self._combine(combiner, old, value))
+
+            inner: Condition = condition
+            if isinstance(condition, Value) and not f.target.has_masks:
+                inner = True
+                self._branch(condition, update)
+            else:
+                update()
+        else:
+            self._accumulate_lanes(combiner, value, condition)
+
+    def _combine(self, combiner: Combiner, old: Value, new: Value) -> Value:
+        return arithmetic.combine(self.f, combiner, old, new, is_unsigned(self.element))
+
+    # -- branches -----------------------------------------------------------------------------------------------------
+
+    def _branch(self, condition: Condition, then: Callable[[], None]) -> None:
+        if condition is True:
+            then()
+            return
+        assert isinstance(condition, Value)
+        yes, done = self.f.label("if"), self.f.label("fi")
+        self.f.branch(condition, yes, done)
+        self.f.start(yes)
+        then()
+        self.f.jump(done)
+        self.f.start(done)
+
+    def _branch_load(self, condition: Condition, then: Callable[[], Value], otherwise: Value) -> Value:
+        if condition is True:
+            return then()
+        assert isinstance(condition, Value)
+        yes, done = self.f.label("if"), self.f.label("fi")
+        before = self.f.block
+        self.f.branch(condition, yes, done)
+        self.f.start(yes)
+        value = then()
+        inside = self.f.block
+        self.f.jump(done)
+        self.f.start(done)
+        return self.f.phi(value.type, [(value, inside), (otherwise, before)])
+
+    # -- memory -------------------------------------------------------------------------------------------------------
+
+    def _from_memory(self, value: Value) -> Value:
+        if self.type.element != "i1":
+            return value
+        return self.f.icmp("ne", value, self.f.zero(value.type))
+
+    def _to_memory(self, value: Value) -> Value:
+        return self.f.cast("zext", value, memory_type(value.type))
+
+    def _read_scalar(self) -> Value:
+        t = self.memory.scalar
+        value = self.f.emit(t, f"load {t}, ptr {self._base().text}, align {self.align}")
+        return self._from_memory(value)
+
+    def _write_scalar(self, value: Value) -> None:
+        self.f.raw(f"store {self._to_memory(value).typed}, ptr {self._base().text}, align {self.align}")
+
+    def _load_uniform(self, condition: Condition, otherwise: Value) -> Value:
+        """All lanes read one element."""
+        f = self.f
+        mask = self._mask()
+        if mask is not None:
+            some = f.call(f"llvm.vector.reduce.or.{mask.type.mangled}", Type("i1"), [mask])
+            condition = some if condition is True else f.binary("and", some, condition)
+        if condition is True:
+            return f.splat(self._read_scalar(), self.lanes)
+        value = self._branch_load(condition, lambda: f.splat(self._read_scalar(), self.lanes), otherwise)
+        return value if mask is None else f.select(mask, value, otherwise)
+
+    def _read_vector(self, condition: Condition, otherwise: Value) -> Value:
+        f = self.f
+        masked = isinstance(condition, Value) or bool(self.lane_guards)
+        t, suffix = self.memory, self.memory.mangled
+        if self.stride == 1 and not masked:
+            return self._from_memory(f.emit(t, f"load {t}, ptr {self._base().text}, align {self.align}"))
+        passthru = self._to_memory(otherwise)
+        if self.stride == 1:
+            name, address = f"llvm.masked.load.{suffix}.p0", self._base()
+        else:
+            name, address = f"llvm.masked.gather.{suffix}.v{self.lanes}p0", self._pointers()
+        mask = self._full_mask(condition)
+        f.module.declare(name, t, [address.type, mask.type, t])
+        where = f"{address.type} align {self.align} {address.text}"
+        value = f.emit(t, f"call {t} @{name}({where}, {mask.typed}, {passthru.typed})")
+        return self._from_memory(value)
+
+    def _write_vector(self, condition: Condition, value: Value) -> None:
+        f = self.f
+        masked = isinstance(condition, Value) or bool(self.lane_guards)
+        stored = self._to_memory(value)
+        t, suffix = self.memory, self.memory.mangled
+        if self.stride == 1 and not masked:
+            f.raw(f"store {stored.typed}, ptr {self._base().text}, align {self.align}")
+            return
+        if self.stride == 1:
+            name, address = f"llvm.masked.store.{suffix}.p0", self._base()
+        else:
+            name, address = f"llvm.masked.scatter.{suffix}.v{self.lanes}p0", self._pointers()
+        mask = self._full_mask(condition)
+        f.module.declare(name, "void", [t, address.type, mask.type])
+        where = f"{address.type} align {self.align} {address.text}"
+        f.raw(f"call void @{name}({stored.typed}, {where}, {mask.typed})")
+
+    def _accumulate_reduced(self, combiner: Combiner, value: Value) -> None:
+        """All lanes meet at one element: reduce them, then combine the scalar."""
+        f = self.f
+        mask = self._mask()
+        if mask is not None:
+            identity = arithmetic.identity(f, combiner, self.type, is_unsigned(self.element))
+            value = f.select(mask, value, identity)
+        total = arithmetic.reduce_lanes(f, combiner, value, is_unsigned(self.element))
+        scalar = ScalarAccess(self)
+        scalar.accumulate(combiner, total)
+
+    def _accumulate_lanes(self, combiner: Combiner, value: Value, condition: Condition) -> None:
+        """Lanes that may meet: one after the other."""
+        f = self.f
+        pointers = self._pointers()
+        mask = self._full_mask(condition) if self.lane_guards or condition is not True else None
+        scalar = self.memory.scalar
+        for lane in range(self.lanes):
+
+            def update(lane: int = lane) -> None:
+                where = f.extract(pointers, lane).text
+                old = self._from_memory(f.emit(scalar, f"load {scalar}, ptr {where}, align {self.align}"))
+                new = self._to_memory(self._combine(combiner, old, f.extract(value, lane)))
+                f.raw(f"store {new.typed}, ptr {where}, align {self.align}")
+
+            self._branch(True if mask is None else f.extract(mask, lane), update)
+
+    # -- registers ----------------------------------------------------------------------------------------------------
+
+    def _slot(self) -> Value:
+        lane = self.lane
+        offset = self.offset if lane is None else self.offset.without(lane)
+        if offset.constant is None or self.stride not in (0, 1):
+            raise EmitError(
+                self.func,
+                self.op,
+                f"subscripts [{', '.join(map(str, self.op.subscripts))}] of a register buffer are not constant; "
+                "unroll the loops around it, or keep it in space 'local'",
+            )
+        t = self.type if self.stride == 1 else self.type.scalar
+        return self.registers.slot(self.f, self.op, self.buffer, offset.constant, t)
+
+    def _register_mask(self) -> Value | None:
+        """All guards, as a bit a lane or as one bit."""
+        condition = self._condition()
+        if not self.lanes:
+            return None if condition is True else arithmetic.as_bit(self.f, condition)
+        if condition is True and not self.lane_guards:
+            return None
+        if condition is False:
+            return self.f.const(Type("i1", self.lanes), 0)
+        return self._full_mask(condition)
+
+    def _load_register(self, otherwise: Value) -> Value:
+        f = self.f
+        slot = self._slot()
+        t = self.type if self.stride == 1 else self.type.scalar
+        value = f.emit(t, f"load {t}, ptr {slot.text}")
+        if self.lanes and self.stride == 0:
+            value = f.splat(value, self.lanes)
+        mask = self._register_mask()
+        return value if mask is None else f.select(mask, value, otherwise)
+
+    def _store_register(self, value: Value, old: Value | None = None) -> None:
+        f = self.f
+        if self.lanes and self.stride == 0:
+            raise EmitError(self.func, self.op, "every lane writes the same element")
+        slot = self._slot()
+        mask = self._register_mask()
+        if mask is not None:
+            old = old or f.emit(self.type, f"load {self.type}, ptr {slot.text}")
+            value = f.select(mask, value, old)
+        f.raw(f"store {value.typed}, ptr {slot.text}")
+
+
+class ScalarAccess(Access):
+    """The one element that all lanes of a vector access share."""
+
+    def __init__(self, whole: Access):
+        self.__dict__.update(whole.__dict__)
+        self.type = whole.type.scalar
+        self.memory = whole.memory.scalar
+        self.lane = None
+        self.stride = 0
+        self.lane_guards = []
+
+
+@contextmanager
+def local_ranges(f: Function, lane: str | None, lanes: int, indices: int) -> Iterator[None]:
+    """Within, expressions may name the lane variable and the indirect operands, of which nothing is known."""
+    names = [f"{INDIRECT_PREFIX}{k}" for k in range(indices)]
+    f.axes.update(dict.fromkeys(names, ANYTHING))
+    if lane is not None:
+        names.append(lane)
+        f.axes[lane] = (ZERO, Expr.of(lanes))
+    try:
+        yield
+    finally:
+        for name in names:
+            del f.axes[name]
+
+
+def scalar_guard(f: Function, guards: Sequence[Expr], here: Mapping[str, Value]) -> Condition:
+    """Whether every guard, prepared, is >= 0."""
+    condition: Condition = True
+    for guard in guards:
+        if is_nonneg(guard, f.ranges):
+            continue
+        if is_nonneg(-guard - 1, f.ranges):
+            return False
+        bit = f.icmp("sge", f.expr(guard, here), f.const(I64, 0))
+        condition = bit if condition is True else f.binary("and", condition, bit)  # pyright: ignore
+    return condition
+
+
+def lane_values(
+    f: Function,
+    e: Expr,
+    lane: str | None,
+    lanes: int,
+    vectors: Mapping[str, Value],
+    here: Mapping[str, Value] | None = None,
+) -> Value:
+    """The value of `e` for every lane, as a vector of i64."""
+    here = here or {}
+    t = I64.with_lanes(lanes)
+    varying = vectors.keys() | ({lane} if lane else set())
+    total: Value | None = None
+    fixed = ZERO
+    for monomial, c in e.terms:
+        if not Expr({monomial: c}).symbols & varying:
+            fixed = fixed + Expr({monomial: c})
+            continue
+        term: Value | None = None
+        scale = Expr.of(c)
+        for atom in monomial:
+            whole = Expr({(atom,): 1})
+            if not whole.symbols & varying:
+                scale = scale * whole
+                continue
+            if isinstance(atom, Sym):
+                factor = f.iota(t) if atom.name == lane else vectors[atom.name]
+            else:
+                factor = _lane_call(f, atom, lane, lanes, vectors, here)
+            term = factor if term is None else f.binary("mul nsw", term, factor)
+        assert term is not None
+        if scale != 1:
+            if scale.constant is not None and term.text == f.iota(t).text:
+                term = f.iota(t, scale.constant)
+            else:
+                term = f.binary("mul nsw", term, f.splat(f.expr(scale, here), lanes))
+        total = term if total is None else f.binary("add nsw", total, term)
+    if total is None:
+        return f.splat(f.expr(fixed, here), lanes)
+    return total if fixed == ZERO else f.binary("add nsw", total, f.splat(f.expr(fixed, here), lanes))
+
+
+def _lane_call(
+    f: Function, atom: Call, lane: str | None, lanes: int, vectors: Mapping[str, Value], here: Mapping[str, Value]
+) -> Value:
+    args = [lane_values(f, a, lane, lanes, vectors, here) for a in atom.args]
+    if atom.fn in ("min", "max"):
+        result = args[0]
+        for other in args[1:]:
+            result = f.binary_intrinsic(f"s{atom.fn}", result, other)
+        return result
+    dividend, divisor = args
+    t = dividend.type
+    if atom.args[1].constant is None:
+        divisor = f.binary_intrinsic("smax", divisor, f.const(t, 1))
+    with local_ranges(f, lane, lanes, len(vectors) + len(here)):
+        nonneg = is_nonneg(atom.args[0], f.ranges)
+    if nonneg:
+        return f.binary("udiv" if atom.fn == "floordiv" else "urem", dividend, divisor)
+    remainder = f.binary("srem", dividend, divisor)
+    negative = f.binary("ashr", remainder, f.const(t, 63))
+    if atom.fn == "mod":
+        return f.binary("add", remainder, f.binary("and", negative, divisor))
+    return f.binary("add nsw", f.binary("sdiv", dividend, divisor), negative)
+
+
+__all__ = ["Access", "AccumulateOp", "StoreOp", "lane_values", "product", "scalar_guard"]

@@ -1,0 +1,350 @@
+"""The ops of `arith`, `math` and `vector` as LLVM instructions, scalar or vector alike.
+
+Semantics where LLVM and the dialects leave room:
+
+* add, sub and mul of floats carry `contract`: they may fuse into FMA. Nothing else is relaxed.
+* `divsi`, `remsi` and their kin never trap: a zero divisor gives 0 (of `rem`: the dividend), and the minimum divided
+  by -1 wraps to itself with remainder 0.
+* `fptosi`, `fptoui` saturate, and NaN becomes 0.
+* A shift by the width or more gives 0 (`shrsi`: the sign).
+* `maximumf`, `minimumf` propagate NaN; `maxnumf`, `minnumf` prefer the number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects import arith, math, vector
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+)
+from xdsl.ir import Operation, SSAValue
+
+from igniter.backends.cpu import vmath
+from igniter.backends.cpu.builder import Builder, Value
+from igniter.backends.cpu.errors import EmitError
+from igniter.backends.cpu.function import Function
+from igniter.backends.cpu.llvm_types import I1, Type, UnsupportedType, float_literal, int_literal, literal, llvm_type
+from igniter.dialects.loop import Combiner
+
+Binary = Callable[[Builder, Value, Value], Value]
+Unary = Callable[[Builder, Value], Value]
+
+
+def emit(f: Function, op: Operation, func: str) -> None:
+    """Emit one op of arith, math or vector; refuses one that is not known."""
+    try:
+        f.values[op.results[0]] = _value_of(f, op, func)
+    except UnsupportedType as error:
+        raise EmitError(func, op, str(error))
+
+
+def _value_of(f: Function, op: Operation, func: str) -> Value:
+    name = op.name
+    if name == "arith.constant":
+        return _constant(op, func)
+    args = [f.find_value(v) for v in op.operands]
+    if name in _BINARY:
+        return _BINARY[name](f, args[0], args[1])
+    if name in _UNARY:
+        return _UNARY[name](f, args[0])
+    if name in vmath.FUNCTIONS:
+        return vmath.call(f, vmath.FUNCTIONS[name], args)
+    special = _SPECIAL.get(name)
+    if special is None:
+        raise EmitError(func, op, "the CPU backend has no code for this op")
+    return special(f, op, args)
+
+
+# -- constants --------------------------------------------------------------------------------------------------------
+
+
+def _constant(op: Operation, func: str) -> Value:
+    assert isinstance(op, arith.ConstantOp)
+    t = llvm_type(op.result.type)
+    value = op.value
+    if isinstance(value, (IntegerAttr, FloatAttr)):
+        return Value(t, literal(t, value.value.data))
+    if isinstance(value, DenseIntOrFPElementsAttr):
+        values = list(value.get_values())
+        if value.is_splat() or len(set(values)) == 1:
+            return Value(t, literal(t, values[0]))
+        write = float_literal if t.is_float else int_literal
+        return Value(t, "<" + ", ".join(f"{t.element} {write(t.element, v)}" for v in values) + ">")  # pyright: ignore
+    raise EmitError(func, op, "a constant whose value is not in the IR")
+
+
+# -- arithmetic -------------------------------------------------------------------------------------------------------
+
+
+def _instruction(op: str) -> Binary:
+    return lambda b, x, y: b.binary(op, x, y)
+
+
+def _intrinsic(name: str) -> Binary:
+    return lambda b, x, y: b.binary_intrinsic(name, x, y)
+
+
+def _safe_divisor(b: Builder, x: Value, y: Value, signed: bool) -> tuple[Value, Value]:
+    """`y` made safe to divide `x` by, and whether it was changed."""
+    bad = b.icmp("eq", y, b.zero(y.type))
+    if signed:
+        overflow = b.binary(
+            "and",
+            b.icmp("eq", y, b.const(y.type, -1)),
+            b.icmp("eq", x, b.const(x.type, 1 << (x.type.bits - 1))),
+        )
+        bad = b.binary("or", bad, overflow)
+    return b.select(bad, b.const(y.type, 1), y), bad
+
+
+def _known_divisor(y: Value) -> bool:
+    """A constant that is neither 0 nor -1."""
+    number = y.text.removeprefix("splat (").removesuffix(")").split(" ")[-1]
+    return number.lstrip("-").isdigit() and number not in ("0", "-1")
+
+
+def _divide(op: str) -> Binary:
+    signed = op.startswith("s")
+
+    def emit_divide(b: Builder, x: Value, y: Value) -> Value:
+        if _known_divisor(y):
+            return b.binary(op, x, y)
+        safe, _ = _safe_divisor(b, x, y, signed)
+        result = b.binary(op, x, safe)
+        zero = b.icmp("eq", y, b.zero(y.type))
+        # x / 1 is the right answer for the minimum divided by -1, and x % 1 = 0 is too.
+        return b.select(zero, b.zero(x.type) if op.endswith("div") else x, result)
+
+    return emit_divide
+
+
+def _round_divide(up: bool) -> Binary:
+    """Signed division rounded towards minus (`up`: plus) infinity."""
+
+    def emit_divide(b: Builder, x: Value, y: Value) -> Value:
+        quotient, remainder = _divide("sdiv")(b, x, y), _divide("srem")(b, x, y)
+        inexact = b.icmp("ne", remainder, b.zero(x.type))
+        signs = b.icmp("sge" if up else "slt", b.binary("xor", x, y), b.zero(x.type))
+        # With a zero divisor the remainder is x; the quotient stays 0.
+        nonzero = b.icmp("ne", y, b.zero(y.type))
+        adjust = b.binary("and", nonzero, b.binary("and", inexact, signs))
+        return b.binary("add", quotient, b.cast("zext" if up else "sext", adjust, x.type))
+
+    return emit_divide
+
+
+def _ceil_divide_unsigned(b: Builder, x: Value, y: Value) -> Value:
+    quotient, remainder = _divide("udiv")(b, x, y), _divide("urem")(b, x, y)
+    inexact = b.icmp("ne", remainder, b.zero(x.type))
+    adjust = b.binary("and", inexact, b.icmp("ne", y, b.zero(y.type)))
+    return b.binary("add", quotient, b.cast("zext", adjust, x.type))
+
+
+def _shift(op: str) -> Binary:
+    def emit_shift(b: Builder, x: Value, y: Value) -> Value:
+        limit = b.const(y.type, x.type.bits - 1)
+        if op == "ashr":
+            return b.binary(op, x, b.binary_intrinsic("umin", y, limit))
+        shifted = b.binary(op, x, b.binary_intrinsic("umin", y, limit))
+        return b.select(b.icmp("ugt", y, limit), b.zero(x.type), shifted)
+
+    return emit_shift
+
+
+def _copysign(b: Builder, x: Value, y: Value) -> Value:
+    return b.binary_intrinsic("copysign", x, y)
+
+
+def _abs_int(b: Builder, x: Value) -> Value:
+    return b.call(f"llvm.abs.{x.type.mangled}", x.type, [x, Value(I1, "false")])
+
+
+def _count_zeros(name: str) -> Unary:
+    return lambda b, x: b.call(f"llvm.{name}.{x.type.mangled}", x.type, [x, Value(I1, "false")])
+
+
+_BINARY: dict[str, Binary] = {
+    "arith.addf": _instruction("fadd contract"),
+    "arith.subf": _instruction("fsub contract"),
+    "arith.mulf": _instruction("fmul contract"),
+    "arith.divf": _instruction("fdiv"),
+    "arith.maximumf": _intrinsic("maximum"),
+    "arith.minimumf": _intrinsic("minimum"),
+    "arith.maxnumf": vmath.max_number,
+    "arith.minnumf": vmath.min_number,
+    "arith.addi": _instruction("add"),
+    "arith.subi": _instruction("sub"),
+    "arith.muli": _instruction("mul"),
+    "arith.divsi": _divide("sdiv"),
+    "arith.divui": _divide("udiv"),
+    "arith.remsi": _divide("srem"),
+    "arith.remui": _divide("urem"),
+    "arith.floordivsi": _round_divide(up=False),
+    "arith.ceildivsi": _round_divide(up=True),
+    "arith.ceildivui": _ceil_divide_unsigned,
+    "arith.minsi": _intrinsic("smin"),
+    "arith.maxsi": _intrinsic("smax"),
+    "arith.minui": _intrinsic("umin"),
+    "arith.maxui": _intrinsic("umax"),
+    "arith.andi": _instruction("and"),
+    "arith.ori": _instruction("or"),
+    "arith.xori": _instruction("xor"),
+    "arith.shli": _shift("shl"),
+    "arith.shrui": _shift("lshr"),
+    "arith.shrsi": _shift("ashr"),
+    "math.copysign": _copysign,
+}
+
+_UNARY: dict[str, Unary] = {
+    "arith.negf": lambda b, x: b.fneg(x),
+    "math.absf": lambda b, x: b.unary_intrinsic("fabs", x),
+    "math.absi": _abs_int,
+    "math.ctlz": _count_zeros("ctlz"),
+    "math.cttz": _count_zeros("cttz"),
+    "math.ctpop": lambda b, x: b.unary_intrinsic("ctpop", x),
+}
+
+
+# -- ops with more to them than operands ------------------------------------------------------------------------------
+
+
+def _result(op: Operation) -> Type:
+    return llvm_type(op.results[0].type)
+
+
+def _compare_int(f: Function, op: Operation, args: list[Value]) -> Value:
+    assert isinstance(op, arith.CmpiOp)
+    return f.icmp(arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data], args[0], args[1])
+
+
+def _compare_float(f: Function, op: Operation, args: list[Value]) -> Value:
+    assert isinstance(op, arith.CmpfOp)
+    return f.fcmp(arith.CMPF_COMPARISON_OPERATIONS[op.predicate.value.data], args[0], args[1])
+
+
+def _select(f: Function, op: Operation, args: list[Value]) -> Value:
+    return f.select(args[0], args[1], args[2])
+
+
+def _cast(name: str) -> Callable[[Function, Operation, list[Value]], Value]:
+    return lambda f, op, args: f.cast(name, args[0], _result(op))
+
+
+def _extend_float(f: Function, op: Operation, args: list[Value]) -> Value:
+    return vmath.extend(f, args[0], _result(op))
+
+
+def _truncate_float(f: Function, op: Operation, args: list[Value]) -> Value:
+    return vmath.truncate(f, args[0], _result(op))
+
+
+def _float_to_int(name: str) -> Callable[[Function, Operation, list[Value]], Value]:
+    def convert(f: Function, op: Operation, args: list[Value]) -> Value:
+        t, x = _result(op), vmath.widen_half(f, args[0])
+        return f.call(f"llvm.{name}.sat.{t.mangled}.{x.type.mangled}", t, [x])
+
+    return convert
+
+
+def _int_to_float(name: str) -> Callable[[Function, Operation, list[Value]], Value]:
+    def convert(f: Function, op: Operation, args: list[Value]) -> Value:
+        t = _result(op)
+        if t.bits == 16:
+            return vmath.truncate(f, f.cast(name, args[0], t.with_element("float")), t)
+        return f.cast(name, args[0], t)
+
+    return convert
+
+
+def _index_cast(f: Function, op: Operation, args: list[Value]) -> Value:
+    t = _result(op)
+    return f.cast("trunc" if t.bits < args[0].type.bits else "sext", args[0], t)
+
+
+def _broadcast(f: Function, op: Operation, args: list[Value]) -> Value:
+    t = _result(op)
+    return args[0] if args[0].type == t else f.splat(args[0], t.lanes)
+
+
+def _fma(f: Function, op: Operation, args: list[Value]) -> Value:
+    return vmath.fma(f, args[0], args[1], args[2])
+
+
+_SPECIAL: dict[str, Callable[[Function, Operation, list[Value]], Value]] = {
+    "arith.cmpi": _compare_int,
+    "arith.cmpf": _compare_float,
+    "arith.select": _select,
+    "arith.bitcast": _cast("bitcast"),
+    "arith.index_cast": _index_cast,
+    "arith.extf": _extend_float,
+    "arith.truncf": _truncate_float,
+    "arith.extsi": _cast("sext"),
+    "arith.extui": _cast("zext"),
+    "arith.trunci": _cast("trunc"),
+    "arith.fptosi": _float_to_int("fptosi"),
+    "arith.fptoui": _float_to_int("fptoui"),
+    "arith.sitofp": _int_to_float("sitofp"),
+    "arith.uitofp": _int_to_float("uitofp"),
+    "math.fma": _fma,
+    "vector.fma": _fma,
+    "vector.bitcast": _cast("bitcast"),
+    "vector.broadcast": _broadcast,
+}
+
+
+# -- combiners --------------------------------------------------------------------------------------------------------
+
+
+def combine(b: Builder, combiner: Combiner, x: Value, y: Value, unsigned: bool = False) -> Value:
+    """Two values that meet at one element."""
+    if x.type.is_float:
+        if combiner in ("add", "mul"):
+            return b.binary(f"f{combiner} contract", x, y)
+        name = {"max": "maximum", "min": "minimum"}[combiner]
+        return b.call(f"llvm.{name}.{x.type.mangled}", x.type, [x, y], flags="nsz")
+    if combiner in ("max", "min"):
+        return b.binary_intrinsic(("u" if unsigned or x.type.bits == 1 else "s") + combiner, x, y)
+    return b.binary(combiner, x, y)
+
+
+def identity(b: Builder, combiner: Combiner, t: Type, unsigned: bool = False) -> Value:
+    """The value that changes nothing."""
+    if t.is_float:
+        numbers = {"add": -0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf")}
+        return b.const(t, numbers[combiner])
+    unsigned = unsigned or t.bits == 1
+    top = (1 << t.bits) - 1 if unsigned else (1 << (t.bits - 1)) - 1
+    bottom = 0 if unsigned else -(1 << (t.bits - 1))
+    integers = {"add": 0, "mul": 1, "max": bottom, "min": top, "and": -1, "or": 0, "xor": 0}
+    return b.const(t, integers[combiner])
+
+
+def reduce_lanes(b: Builder, combiner: Combiner, value: Value, unsigned: bool = False) -> Value:
+    """All lanes combined: halves are folded onto each other, so that log2(lanes) steps are left."""
+    lanes = value.type.lanes
+    while lanes > 1:
+        if lanes % 2:
+            # An odd lane out is folded alone.
+            last = b.extract(value, lanes - 1)
+            rest = reduce_lanes(b, combiner, _lanes(b, value, 0, lanes - 1), unsigned)
+            return combine(b, combiner, rest, last, unsigned)
+        half = lanes // 2
+        value = combine(b, combiner, _lanes(b, value, 0, half), _lanes(b, value, half, lanes), unsigned)
+        lanes = half
+    return b.extract(value, 0)
+
+
+def _lanes(b: Builder, value: Value, first: int, last: int) -> Value:
+    t = value.type.with_lanes(last - first)
+    mask = ", ".join(f"i32 {k}" for k in range(first, last))
+    return b.emit(t, f"shufflevector {value.typed}, {value.type} poison, <{last - first} x i32> <{mask}>")
+
+
+def as_bit(b: Builder, condition: Value | bool) -> Value:
+    return b.const(I1, int(condition)) if isinstance(condition, bool) else condition
+
+
+__all__ = ["SSAValue", "combine", "emit", "identity", "math", "reduce_lanes", "vector"]

@@ -1,0 +1,81 @@
+"""LLVM IR text to machine code: a short pass pipeline, then LLVM's code generator.
+
+The emitter leaves little to do (loops are explicit, invariants hoisted), so the pipeline is short: promote register
+slots, fold, hoist what is left, remove what is dead. Vectorising and unrolling are the schedule's.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from igniter.backends.cpu.target import Target
+from igniter.errors import IgniterError
+
+
+class CodegenError(IgniterError):
+    """LLVM refused the IR."""
+
+
+@lru_cache(maxsize=1)
+def _llvm() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm
+
+
+@lru_cache(maxsize=16)
+def _machine(target: Target, jit: bool = False) -> Any:
+    llvm = _llvm()
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="default", jit=jit
+    )
+
+
+def parse(ir: str) -> Any:
+    """The LLVM module that `ir` writes."""
+    llvm = _llvm()
+    try:
+        # Each module has its own context, so that modules can be made by several threads.
+        return llvm.parse_assembly(ir, llvm.create_context())
+    except RuntimeError as error:
+        raise CodegenError(f"the emitted LLVM IR is invalid: {error}")
+
+
+def optimize(ir: str, target: Target) -> Any:
+    """The module after the mid-level passes."""
+    llvm = _llvm()
+    module = parse(ir)
+    machine = _machine(target)
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_unrolling = options.loop_vectorization = options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    passes = llvm.create_new_function_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_new_gvn_pass()
+    passes.add_loop_simplify_pass()
+    passes.add_aggressive_dce_pass()
+    passes.add_simplify_cfg_pass()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
+    return module
+
+
+def compile_object(ir: str, target: Target) -> bytes:
+    """A relocatable object: position-independent, small code model, no undefined symbols."""
+    return bytes(_machine(target).emit_object(optimize(ir, target)))
+
+
+def compile_assembly(ir: str, target: Target) -> str:
+    """The same as assembly text."""
+    return str(_machine(target).emit_assembly(optimize(ir, target)))
+
+
+def optimized_ir(ir: str, target: Target) -> str:
+    """The IR as LLVM's code generator gets it."""
+    return str(optimize(ir, target))

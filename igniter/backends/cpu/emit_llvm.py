@@ -1,0 +1,362 @@
+"""`loop.func` to LLVM IR.
+
+    void @name(ptr buffers, ptr symbols, ptr scratch, ptr parallel_for, ptr context)
+
+`buffers` is an array of data pointers, inputs then outputs; `symbols` an array of i64 in the order of the func's
+symbols; `scratch` the arena (64-byte aligned); `parallel_for(context, task, count, data)` runs `task(data, index)`
+for every index below `count`, in any order and on any thread; null asks for the calling thread.
+
+The entry loads the arguments and calls `@name.body(ptr noalias ..., i64 ...)`: parameters are where LLVM can be told
+that buffers do not overlap. The body of a `threads` loop becomes `@name.taskN.body` with what it needs as parameters
+and two more, the first and the last iteration; `@name.taskN` is the pool's view of it, which reads the parameters
+from a record on the stack of the caller. A nested `threads` loop is sequential.
+
+What the emitter does not know it refuses with `EmitError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from igniter.analysis.expr import Expr, is_nonneg, product, simplify
+from igniter.backends.cpu import accesses, arithmetic
+from igniter.backends.cpu.builder import Module, Value, flatten
+from igniter.backends.cpu.errors import EmitError
+from igniter.backends.cpu.function import Arena, Function, Pointer, Scope
+from igniter.backends.cpu.llvm_types import I8, I64, PTR, llvm_type
+from igniter.backends.cpu.registers import RegisterFile
+from igniter.backends.cpu.target import Target
+from igniter.dialects.loop import (
+    AccumulateOp,
+    AllocOp,
+    ForOp,
+    FuncOp,
+    IfOp,
+    IndexOp,
+    LoadOp,
+    ReduceLanesOp,
+    StoreOp,
+    ViewOp,
+    element_bytes,
+)
+from igniter.dialects.sym import dims_of, element_of
+
+MAX_STACK_BYTES = 64 << 10
+"""The largest `local` buffer that goes on the stack of a task."""
+
+
+def emit_llvm(func: FuncOp, target: Target) -> str:
+    """The LLVM module, as text, of one scheduled kernel; `EmitError` names what it cannot say."""
+    module = Module(target)
+    emit_into(module, func)
+    return module.text()
+
+
+def emit_module(ops: ModuleOp, target: Target) -> str:
+    """The LLVM module of every `loop.func` of a module."""
+    module = Module(target)
+    for op in ops.walk():
+        if isinstance(op, FuncOp):
+            emit_into(module, op)
+    return module.text()
+
+
+def emit_into(module: Module, func: FuncOp) -> None:
+    """Add one scheduled kernel to an LLVM module."""
+    FuncEmitter(module, func).run()
+
+
+@dataclass(frozen=True)
+class Task:
+    """The two functions of an outlined loop."""
+
+    body: Function
+    name: str
+
+
+class FuncEmitter:
+    """Emits one `loop.func`; one instance per func."""
+
+    def __init__(self, module: Module, func: FuncOp):
+        self.module = module
+        self.func = func
+        self.name = func.sym_name.data
+        self.tasks = 0
+        self.registers = RegisterFile(self.name)
+        self.in_task = False
+        self.outputs = frozenset(func.block.args[len(func.block.args) - func.output_count :])
+        self.handlers: dict[type[Operation], Callable[[Function, Operation], None]] = {
+            AllocOp: self._alloc,  # pyright: ignore[reportAssignmentType]
+            ForOp: self._for,  # pyright: ignore[reportAssignmentType]
+            IfOp: self._if,  # pyright: ignore[reportAssignmentType]
+            ViewOp: self._view,  # pyright: ignore[reportAssignmentType]
+            LoadOp: self._load,  # pyright: ignore[reportAssignmentType]
+            StoreOp: self._store,  # pyright: ignore[reportAssignmentType]
+            AccumulateOp: self._accumulate,  # pyright: ignore[reportAssignmentType]
+            ReduceLanesOp: self._reduce_lanes,  # pyright: ignore[reportAssignmentType]
+            IndexOp: self._index,  # pyright: ignore[reportAssignmentType]
+        }
+
+    # -- functions ----------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        body = Function(self.module, f"{self.name}.body")
+        parameters: list[str] = []
+        for arg in self.func.block.args:
+            value = Value(PTR, body.name("b"))
+            body.pointers[arg] = Pointer(value, 0)
+            parameters.append(self._buffer_parameter(arg, value))
+        for symbol in self.func.symbol_names:
+            value = Value(I64, body.name("s"))
+            body.scopes[0].names[symbol] = value
+            parameters.append(value.typed)
+        body.arena = Value(PTR, "%scratch")
+        parameters.append("ptr noalias align 64 %scratch")
+        parameters += ["ptr %parallel_for", "ptr %context"]
+        self._block(body, self.func.block)
+        body.raw("ret void")
+        self._define(body, parameters)
+        self._entry(body)
+
+    def _buffer_parameter(self, arg: SSAValue, value: Value) -> str:
+        """Inputs are never written during the call, and an output is never another buffer (unless told so)."""
+        align = element_bytes(element_of(arg.type))
+        access = "" if arg in self.outputs else " readonly"
+        sharing = "" if "igniter.in_place" in self.func.attributes else " noalias"
+        return f"ptr{sharing}{access} align {align} {value.text}"
+
+    def _define(self, f: Function, parameters: list[str]) -> None:
+        text = [f"define internal void @{quote(f.function_name)}({', '.join(parameters)}) noinline #0 {{", "entry:"]
+        self.module.functions.append("\n".join(text + flatten(f.lines) + ["}", ""]))
+
+    def _entry(self, body: Function) -> None:
+        args: list[str] = []
+        lines: list[str] = []
+        for i in range(len(self.func.block.args)):
+            lines.append(f"  %a{i} = getelementptr ptr, ptr %buffers, i64 {i}")
+            lines.append(f"  %b{i} = load ptr, ptr %a{i}, align 8")
+            args.append(f"ptr %b{i}")
+        for i in range(len(self.func.symbol_names)):
+            lines.append(f"  %q{i} = getelementptr i64, ptr %symbols, i64 {i}")
+            lines.append(f"  %s{i} = load i64, ptr %q{i}, align 8")
+            args.append(f"i64 %s{i}")
+        args += ["ptr %scratch", "ptr %parallel_for", "ptr %context"]
+        header = "ptr %buffers, ptr %symbols, ptr %scratch, ptr %parallel_for, ptr %context"
+        lines.append(f"  call void @{quote(body.function_name)}({', '.join(args)})")
+        text = [f"define void @{quote(self.name)}({header}) #0 {{", "entry:", *lines, "  ret void", "}", ""]
+        self.module.functions.append("\n".join(text))
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    def _block(self, f: Function, block: Block) -> None:
+        for op in block.ops:
+            handler = self.handlers.get(type(op))
+            if handler is not None:
+                handler(f, op)
+            else:
+                arithmetic.emit(f, op, self.name)
+
+    def _view(self, f: Function, op: ViewOp) -> None:
+        if self.registers.holds(op.source):
+            raise EmitError(self.name, op, "a register buffer has no address, so it has no view")
+        f.pointers[op.result] = f.find_pointer(op.source)
+
+    def _alloc(self, f: Function, op: AllocOp) -> None:
+        label = op.label.data
+        if op.space == "register":
+            self.registers.add(op, f)
+            return
+        if op.space == "scratch":
+            if op.offset is None:
+                raise EmitError(self.name, op, f"buffer '{label}' has no offset in the arena yet; run plan-buffers")
+            f.pointers[op.result] = self._scratch_pointer(f, f.prepare(op.offset))
+            return
+        size = product(dims_of(op.result.type)).constant
+        size = None if size is None else size * element_bytes(element_of(op.result.type))
+        if size is None or size > MAX_STACK_BYTES:
+            what = "of symbolic size" if size is None else f"of {size} bytes"
+            raise EmitError(
+                self.name, op, f"local buffer '{label}' {what} does not fit a stack; plan-buffers puts it in scratch"
+            )
+        f.pointers[op.result] = Pointer(f.alloca(f"[{max(size, 1)} x i8]", 64, "local"), 0)
+
+    def _scratch_pointer(self, f: Function, offset: Expr) -> Pointer:
+        return Pointer(f.address(f.find_arena(), I8, offset), f.level_of(offset))
+
+    # -- control ------------------------------------------------------------------------------------------------------
+
+    def _for(self, f: Function, op: ForOp) -> None:
+        first, end = f.prepare(op.first), f.prepare(op.end)
+        if (end - first).constant is not None and (end - first).constant <= op.step:  # pyright: ignore
+            if (end - first).constant > 0:  # pyright: ignore
+                f.fixed[op.axis] = first
+                self._block(f, op.block)
+            return
+        if op.grain is not None and not self.in_task:
+            self._threads(f, op, first, end)
+            return
+        self._loop(f, op, f.expr(first), f.expr(end), (first, end))
+
+    def _loop(self, f: Function, op: ForOp, first: Value, end: Value, bounds: tuple[Expr, Expr]) -> None:
+        """`bounds` are what the axis is known to lie in; `first` and `end` may be a part of it."""
+        nonempty = first.is_constant and is_nonneg(bounds[1] - bounds[0] - 1, f.ranges) and end_is(f, end, bounds[1])
+        body, done = f.label("body"), f.label("done")
+        before = f.block
+        if nonempty:
+            f.jump(body)
+        else:
+            f.branch(f.icmp("slt", first, end), body, done)
+        f.start(body)
+        axis = f.name("i")
+        phi_at = len(f.lines)
+        f.lines.append("")
+        scope = Scope()
+        scope.names[op.axis] = Value(I64, axis)
+        f.lines.append(scope.head)
+        f.scopes.append(scope)
+        f.axes[op.axis] = (bounds[0], last_of(bounds, op.step) + 1)
+        self._block(f, op.block)
+        f.scopes.pop()
+        del f.axes[op.axis]
+        following = f.emit(I64, f"add nsw i64 {axis}, {op.step}", "n")
+        f.lines[phi_at] = f"  {axis} = phi i64 [ {first.text}, %{before} ], [ {following.text}, %{f.block} ]"
+        f.branch(f.icmp("slt", following, end), body, done, f.module.loop_metadata())
+        f.start(done)
+
+    def _if(self, f: Function, op: IfOp) -> None:
+        condition = accesses.scalar_guard(f, [f.prepare(g) for g in op.guards], {})
+        if condition is False:
+            return
+        if condition is True:
+            self._block(f, op.block)
+            return
+        then, done = f.label("then"), f.label("endif")
+        f.branch(condition, then, done)
+        f.start(then)
+        self._block(f, op.block)
+        f.jump(done)
+        f.start(done)
+
+    def _threads(self, f: Function, op: ForOp, first: Expr, end: Expr) -> None:
+        self.tasks += 1
+        name = f"{self.name}.task{self.tasks}"
+        iterations = simplify((end - first).ceildiv(op.step), f.ranges)
+        count = f.expr(iterations)
+        if not is_nonneg(iterations, f.ranges):
+            count = f.binary_intrinsic("smax", count, f.const(I64, 0))
+        grain_expr = f.prepare(op.grain or Expr.of(1))
+        grain = f.expr(grain_expr)
+        if not is_nonneg(grain_expr - 1):
+            grain = f.binary_intrinsic("smax", grain, f.const(I64, 1))
+        child = self._outline(f, op, name, (first, end))
+        self._dispatch(f, name, child, count, grain)
+
+    def _outline(self, f: Function, op: ForOp, name: str, bounds: tuple[Expr, Expr]) -> Function:
+        child = Function(self.module, f"{name}.body", f)
+        start, stop = Value(I64, "%first"), Value(I64, "%last")
+        self.in_task = True
+        origin = child.expr(bounds[0])
+        step = child.const(I64, op.step)
+        low = child.binary("add nsw", child.binary("mul nsw", start, step), origin)
+        high = child.binary("add nsw", child.binary("mul nsw", stop, step), origin)
+        self._loop(child, op, low, high, bounds)
+        self.in_task = False
+        child.raw("ret void")
+        parameters = ["i64 %first", "i64 %last"]
+        for key, value in child.captures:
+            parameters.append(self._captured_parameter(key, value))
+        self._define(child, parameters)
+        return child
+
+    def _captured_parameter(self, key: object, value: Value) -> str:
+        if key in self.outputs or key in self.func.block.args:
+            return self._buffer_parameter(key, value)  # pyright: ignore[reportArgumentType]
+        if key is Arena.SCRATCH:
+            return f"ptr noalias align 64 {value.text}"
+        return value.typed
+
+    def _dispatch(self, f: Function, name: str, child: Function, count: Value, grain: Value) -> None:
+        """Run the tasks: inline when there is one or no pool, else through `parallel_for`."""
+        captured = [f.resolve(key) for key, _ in child.captures]
+        tasks = f.binary("udiv", f.binary("add nsw", count, f.binary("sub nsw", grain, f.const(I64, 1))), grain)
+        single = f.icmp("sle", tasks, f.const(I64, 1))
+        serial_pool = f.icmp("eq", Value(PTR, "%parallel_for"), Value(PTR, "null"))
+        inline, pool, done = f.label("inline"), f.label("pool"), f.label("joined")
+        fields = [count, grain, *captured]
+        record_type = "{ " + ", ".join(str(v.type) for v in fields) + " }"
+        record = f.alloca(record_type, 64, "record")
+        f.branch(f.binary("or", single, serial_pool), inline, pool)
+        f.start(inline)
+        arguments = ", ".join(["i64 0", count.typed, *(v.typed for v in captured)])
+        f.raw(f"call void @{quote(child.function_name)}({arguments})")
+        f.jump(done)
+        f.start(pool)
+        for i, value in enumerate(fields):
+            slot = f.emit(PTR, f"getelementptr {record_type}, ptr {record.text}, i32 0, i32 {i}", "f")
+            f.raw(f"store {value.typed}, ptr {slot.text}, align 8")
+        f.raw(f"call void %parallel_for(ptr %context, ptr @{quote(name)}, {tasks.typed}, ptr {record.text})")
+        f.jump(done)
+        f.start(done)
+        self._task_entry(name, child, record_type)
+
+    def _task_entry(self, name: str, child: Function, record_type: str) -> None:
+        """`void task(ptr data, i64 index)`: iterations [index*grain, min((index+1)*grain, count))."""
+        b = Function(self.module, name)
+        fields: list[Value] = []
+        for i, t in enumerate([I64, I64, *(v.type for _, v in child.captures)]):
+            slot = b.emit(PTR, f"getelementptr {record_type}, ptr %data, i32 0, i32 {i}", "f")
+            fields.append(b.emit(t, f"load {t}, ptr {slot.text}, align 8"))
+        count, grain, *captured = fields
+        first = b.binary("mul nsw", Value(I64, "%index"), grain)
+        last = b.binary_intrinsic("smin", b.binary("add nsw", first, grain), count)
+        arguments = ", ".join(v.typed for v in (first, last, *captured))
+        b.raw(f"call void @{quote(child.function_name)}({arguments})")
+        b.raw("ret void")
+        text = [
+            f"define internal void @{quote(name)}(ptr %data, i64 %index) #0 {{",
+            "entry:",
+            *flatten(b.lines),
+            "}",
+            "",
+        ]
+        self.module.functions.append("\n".join(text))
+
+    # -- accesses -----------------------------------------------------------------------------------------------------
+
+    def _load(self, f: Function, op: LoadOp) -> None:
+        f.values[op.result] = accesses.Access(f, op, self.registers, self.name).load(op)
+
+    def _store(self, f: Function, op: StoreOp) -> None:
+        accesses.Access(f, op, self.registers, self.name).store(f.find_value(op.value))
+
+    def _accumulate(self, f: Function, op: AccumulateOp) -> None:
+        accesses.Access(f, op, self.registers, self.name).accumulate(op.combiner, f.find_value(op.value))
+
+    def _reduce_lanes(self, f: Function, op: ReduceLanesOp) -> None:
+        f.values[op.result] = arithmetic.reduce_lanes(f, op.combiner, f.find_value(op.vector))
+
+    def _index(self, f: Function, op: IndexOp) -> None:
+        t = llvm_type(op.result.type)
+        value = f.prepare(op.value)
+        f.values[op.result] = accesses.lane_values(f, value, op.lane, t.lanes, {}) if t.lanes else f.expr(value)
+
+
+def last_of(bounds: tuple[Expr, Expr], step: int) -> Expr:
+    """The last value of the axis, where the bounds are constants; else a bound of it."""
+    first, end = bounds
+    if first.constant is None or end.constant is None or end.constant <= first.constant:
+        return end - 1
+    return first + (end.constant - 1 - first.constant) // step * step
+
+
+def end_is(f: Function, end: Value, expr: Expr) -> bool:
+    return expr.constant is not None and end.text == str(expr.constant)
+
+
+def quote(name: str) -> str:
+    """A global's name as LLVM writes it."""
+    return name if name.replace("_", "a").replace(".", "a").isalnum() else f'"{name}"'

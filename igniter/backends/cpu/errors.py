@@ -1,0 +1,19 @@
+"""What the emitter refuses."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from igniter.errors import IgniterError
+
+
+class EmitError(IgniterError):
+    """A `loop.func` that the CPU backend cannot say; names the func and the op."""
+
+    def __init__(self, func: str, op: Operation, reason: str):
+        super().__init__(f"cannot emit '{func}' for the CPU: {op.name}: {reason}\n  in: {_one_line(op)}")
+        self.op = op
+
+
+def _one_line(op: Operation) -> str:
+    return str(op).strip().splitlines()[0]

@@ -1,0 +1,306 @@
+"""One LLVM function while it is written: scopes, symbolic expressions, addresses, and what it needs from outside.
+
+Every loop opens a scope. An expression over axes and symbols is computed once, in the outermost scope where all of
+its names exist: its terms are summed scope by scope, outermost first, so that what a loop does not change is added
+up before the loop. Addresses are built the same way, with the constant last, where it becomes a displacement.
+
+A function needs values of the function around it (buffers, symbols, axes): they become parameters, in the order in
+which they are first asked for (`captures`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from xdsl.ir import SSAValue
+
+from igniter.analysis.expr import Atom, Expr, Ranges, Sym, is_nonneg, simplify
+from igniter.backends.cpu.builder import Builder, Lines, Module, Value
+from igniter.backends.cpu.llvm_types import I64, PTR, Type
+
+NOTHING: Mapping[str, Value] = {}
+
+
+@dataclass
+class Scope:
+    """The body of a function or of a loop in it. `head` receives the code hoisted to its start."""
+
+    head: Lines = field(default_factory=lambda: list[object]())  # pyright: ignore[reportAssignmentType]
+    names: dict[str, Value] = field(default_factory=dict[str, Value])
+    exprs: dict[Expr, Value] = field(default_factory=dict[Expr, Value])
+    addresses: dict[tuple[str, str, Expr], Value] = field(default_factory=dict[tuple[str, str, Expr], Value])
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """Where a buffer starts."""
+
+    value: Value
+    depth: int
+    """The scope in which the address is known."""
+    constant_size: int | None = None
+
+
+class Arena(Enum):
+    """The scratch memory of the call, as something that a nested function can capture."""
+
+    SCRATCH = "scratch"
+
+
+CaptureKey = str | SSAValue | Arena
+"""A name in expressions, a value of the IR, or the arena."""
+
+
+class Function(Builder):
+    """A `Builder` that knows the loops around it."""
+
+    def __init__(self, module: Module, name: str, parent: Function | None = None):
+        super().__init__(module)
+        self.function_name = name
+        self.parent = parent
+        self.allocas: Lines = []
+        self.scopes: list[Scope] = [Scope()]
+        self.fixed: dict[str, Expr] = dict(parent.fixed) if parent else {}
+        self.axes: dict[str, tuple[Expr, Expr]] = dict(parent.axes) if parent else {}
+        self.values: dict[SSAValue, Value] = {}
+        self.pointers: dict[SSAValue, Pointer] = {}
+        self.captures: list[tuple[CaptureKey, Value]] = []
+        self.arena: Value | None = None
+        self.lines = [self.allocas, self.scopes[0].head]
+
+    @property
+    def depth(self) -> int:
+        return len(self.scopes) - 1
+
+    @property
+    def ranges(self) -> Ranges:
+        return Ranges(self.axes)
+
+    def alloca(self, t: str, align: int, hint: str) -> Value:
+        name = self.name(hint)
+        self.allocas.append(f"  {name} = alloca {t}, align {align}")
+        return Value(PTR, name)
+
+    # -- names and values ---------------------------------------------------------------------------------------------
+
+    def find_name(self, name: str) -> tuple[Value, int]:
+        """The value of an axis or a symbol, and the scope that has it."""
+        for depth in range(self.depth, -1, -1):
+            found = self.scopes[depth].names.get(name)
+            if found is not None:
+                return found, depth
+        if self.parent is None:
+            raise KeyError(name)
+        self.parent.find_name(name)
+        value = self._capture(name, I64, "s")
+        self.scopes[0].names[name] = value
+        return value, 0
+
+    def find_value(self, value: SSAValue) -> Value:
+        """The register of a scalar or vector value."""
+        found = self.values.get(value)
+        if found is None:
+            if self.parent is None:
+                raise KeyError(value)
+            outer = self.parent.find_value(value)
+            found = outer if outer.is_constant else self._capture(value, outer.type, "c")
+            self.values[value] = found
+        return found
+
+    def find_pointer(self, buffer: SSAValue) -> Pointer:
+        """The start of a buffer."""
+        found = self.pointers.get(buffer)
+        if found is None:
+            if self.parent is None:
+                raise KeyError(buffer)
+            self.parent.find_pointer(buffer)
+            found = Pointer(self._capture(buffer, PTR, "b"), 0)
+            self.pointers[buffer] = found
+        return found
+
+    def find_arena(self) -> Pointer:
+        """The start of the scratch memory."""
+        if self.arena is None:
+            if self.parent is None:
+                raise KeyError(Arena.SCRATCH)
+            self.arena = self._capture(Arena.SCRATCH, PTR, "scratch")
+        return Pointer(self.arena, 0)
+
+    def _capture(self, key: CaptureKey, t: Type, hint: str) -> Value:
+        value = Value(t, self.name(hint))
+        self.captures.append((key, value))
+        return value
+
+    def resolve(self, key: CaptureKey) -> Value:
+        """The value in this function of what a nested function captured."""
+        if isinstance(key, str):
+            return self.find_name(key)[0]
+        if isinstance(key, Arena):
+            return self.find_arena().value
+        try:
+            return self.find_pointer(key).value
+        except KeyError:
+            return self.find_value(key)
+
+    # -- expressions --------------------------------------------------------------------------------------------------
+
+    def prepare(self, e: Expr) -> Expr:
+        """`e` with axes of one iteration replaced by their value, and what the ranges decide removed."""
+        return simplify(e.substitute(self.fixed), self.ranges)
+
+    def expr(self, e: Expr, here: Mapping[str, Value] = NOTHING) -> Value:
+        """The value of a prepared expression. `here` binds names that exist at this point only."""
+        return self._expr(e, here)[0]
+
+    def level_of(self, e: Expr) -> int:
+        """The scope that can compute a prepared expression."""
+        return self._depth_of(e, NOTHING)
+
+    def _depth_of(self, e: Expr, here: Mapping[str, Value]) -> int:
+        """The scope that can compute `e`; one more than there are when it names something of `here`."""
+        depth = 0
+        for name in e.symbols:
+            depth = max(depth, self.depth + 1 if name in here else self.find_name(name)[1])
+        return depth
+
+    def _expr(self, e: Expr, here: Mapping[str, Value]) -> tuple[Value, int]:
+        if e.constant is not None:
+            return self.const(I64, e.constant), 0
+        depth = self._depth_of(e, here)
+        cache = self.scopes[depth].exprs if depth <= self.depth else None
+        if cache is not None and e in cache:
+            return cache[e], depth
+        total: Value | None = None
+        for level, group in self._by_depth(e, here):
+            for monomial, c in group.terms:
+                term = self._product(monomial, c, level, here)
+                total = term if total is None else self._at(level, "add nsw", total, term)
+        assert total is not None
+        if cache is not None:
+            cache[e] = total
+        return total, depth
+
+    def _by_depth(self, e: Expr, here: Mapping[str, Value]) -> list[tuple[int, Expr]]:
+        """The terms of `e` by the scope that can compute them, outermost first; the constant goes with the last."""
+        groups: dict[int, Expr] = {}
+        constant = 0
+        for monomial, c in e.terms:
+            if not monomial:
+                constant = c
+                continue
+            term = Expr({monomial: c})
+            depth = self._depth_of(term, here)
+            groups[depth] = groups[depth] + term if depth in groups else term
+        ordered = sorted(groups.items())
+        if constant:
+            depth, last = ordered.pop()
+            ordered.append((depth, last + constant))
+        return ordered
+
+    def _product(self, monomial: tuple[Atom, ...], c: int, level: int, here: Mapping[str, Value]) -> Value:
+        if not monomial:
+            return self.const(I64, c)
+        product: Value | None = None
+        for atom in monomial:
+            factor = self._atom(atom, here)
+            product = factor if product is None else self._at(level, "mul nsw", product, factor)
+        assert product is not None
+        return product if c == 1 else self._at(level, "mul nsw", product, self.const(I64, c))
+
+    def _atom(self, atom: Atom, here: Mapping[str, Value]) -> Value:
+        if isinstance(atom, Sym):
+            return here[atom.name] if atom.name in here else self.find_name(atom.name)[0]
+        level = max(self._depth_of(a, here) for a in atom.args)
+        whole = Expr({(atom,): 1})
+        if level <= self.depth and whole in self.scopes[level].exprs:
+            return self.scopes[level].exprs[whole]
+        args = [self.expr(a, here) for a in atom.args]
+        if atom.fn in ("min", "max"):
+            result = args[0]
+            for other in args[1:]:
+                result = self._call_at(level, f"llvm.s{atom.fn}.i64", [result, other])
+        else:
+            result = self._divide(atom.fn, atom.args, args, level)
+        if level <= self.depth:
+            self.scopes[level].exprs[whole] = result
+        return result
+
+    def _divide(self, fn: str, exprs: tuple[Expr, ...], args: list[Value], level: int) -> Value:
+        dividend, divisor = args
+        if not divisor.is_constant:
+            # Hoisted out of the loop that proves it positive, a division could still meet an empty dim.
+            divisor = self._call_at(level, "llvm.smax.i64", [divisor, self.const(I64, 1)])
+        if is_nonneg(exprs[0], self.ranges):
+            return self._at(level, "udiv" if fn == "floordiv" else "urem", dividend, divisor)
+        remainder = self._at(level, "srem", dividend, divisor)
+        negative = self._line(level, I64, f"ashr i64 {remainder.text}, 63")
+        if fn == "mod":
+            return self._at(level, "add", remainder, self._at(level, "and", negative, divisor))
+        quotient = self._at(level, "sdiv", dividend, divisor)
+        return self._at(level, "add nsw", quotient, negative)
+
+    def _at(self, level: int, op: str, a: Value, b: Value) -> Value:
+        return self._line(level, I64, f"{op} i64 {a.text}, {b.text}")
+
+    def _call_at(self, level: int, intrinsic: str, args: list[Value]) -> Value:
+        self.module.declare(intrinsic, I64, [a.type for a in args])
+        return self._line(level, I64, f"call i64 @{intrinsic}({', '.join(a.typed for a in args)})")
+
+    def _line(self, level: int, t: Type, instruction: str, hint: str = "x") -> Value:
+        name = self.name(hint)
+        where = self.scopes[level].head if level <= self.depth else self.lines
+        where.append(f"  {name} = {instruction}")
+        return Value(t, name)
+
+    # -- addresses ----------------------------------------------------------------------------------------------------
+
+    def address(
+        self, pointer: Pointer, element: Type, offset: Expr, here: Mapping[str, Value] = NOTHING, inbounds: bool = False
+    ) -> Value:
+        """The address of element `offset` (prepared) of a buffer.
+
+        `inbounds` says that the access surely happens; it is claimed only where every partial sum stays inside too.
+        """
+        flags = "inbounds " if inbounds and self._monotone(offset) else ""
+        constant = 0
+        base, level = pointer.value, pointer.depth
+        variable: list[tuple[int, Expr]] = []
+        for depth, group in self._by_depth(offset, here) if offset.constant is None else [(0, offset)]:
+            c = dict(group.terms).get((), 0)
+            constant += c
+            if group.terms and group.constant is None:
+                variable.append((depth, group - c))
+        for depth, group in variable:
+            level = max(level, depth)
+            base = self._gep(level, element, base, group, here, flags)
+        if constant:
+            base = self._gep(level, element, base, Expr.of(constant), here, flags)
+        return base
+
+    def _gep(
+        self, level: int, element: Type, base: Value, offset: Expr, here: Mapping[str, Value], flags: str
+    ) -> Value:
+        key = (base.text, flags + element.element, offset)
+        cache = self.scopes[level].addresses if level <= self.depth else None
+        if cache is not None and key in cache:
+            return cache[key]
+        index = self.expr(offset, here)
+        result = self._line(level, PTR, f"getelementptr {flags}{element}, ptr {base.text}, i64 {index.text}", "p")
+        if cache is not None:
+            cache[key] = result
+        return result
+
+    def _monotone(self, offset: Expr) -> bool:
+        """Whether every term is surely >= 0, so that no partial sum lies outside the buffer."""
+        for monomial, c in offset.terms:
+            if c < 0:
+                return False
+            for atom in monomial:
+                if not isinstance(atom, Sym):
+                    return False
+                bounds = self.axes.get(atom.name)
+                if bounds is not None and (bounds[0].constant is None or bounds[0].constant < 0):
+                    return False
+        return True

@@ -1,0 +1,93 @@
+"""Compiled kernels called from Python on numpy arrays: for tests and benchmarks."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from igniter.backends.cpu.codegen import _llvm, optimize
+from igniter.backends.cpu.emit_llvm import emit_llvm
+from igniter.backends.cpu.target import Target, target_of
+from igniter.dialects.loop import FuncOp
+
+if TYPE_CHECKING:
+    import numpy as np
+
+TASK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+PARALLEL_FOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+
+
+class CompiledFunc:
+    """A kernel in memory. Call it with its buffers, inputs then outputs, and its symbols by name."""
+
+    def __init__(self, name: str, ir: str, target: Target, symbols: Sequence[str], scratch: Any):
+        llvm = _llvm()
+        self.name = name
+        self.ir = ir
+        self.target = target
+        self.symbols = tuple(symbols)
+        self._scratch = scratch
+        module = optimize(ir, target)
+        machine = llvm.Target.from_triple(target.triple).create_target_machine(
+            cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="jitdefault", jit=True
+        )
+        self._engine = llvm.create_mcjit_compiler(module, machine)
+        self._engine.finalize_object()
+        address = self._engine.get_function_address(name)
+        self._call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(address)
+
+    def __call__(self, *buffers: np.ndarray, threads: int = 1, **symbols: int) -> None:
+        """Run on C-contiguous arrays, in place. `threads` > 1 runs the tasks on that many threads."""
+        self.prepared(buffers, symbols, threads)()
+
+    def prepared(self, buffers: Sequence[np.ndarray], symbols: Mapping[str, int], threads: int = 1) -> Any:
+        """The call as a function without arguments, for timing it."""
+        import numpy as np
+
+        for buffer in buffers:
+            if not buffer.flags.c_contiguous:
+                raise ValueError("buffers are C-contiguous arrays")
+        pointers = (ctypes.c_void_p * max(1, len(buffers)))(*[b.ctypes.data for b in buffers])
+        values = (ctypes.c_int64 * max(1, len(self.symbols)))(*[symbols[s] for s in self.symbols])
+        size = self._scratch.evaluate(dict(symbols)) if self._scratch is not None else 0
+        memory = np.empty(size + 64, np.uint8)
+        scratch = memory.ctypes.data + (-memory.ctypes.data) % 64
+        pool = PARALLEL_FOR(lambda context, task, count, data: _run_tasks(threads, task, count, data))
+        parallel_for = ctypes.cast(pool, ctypes.c_void_p) if threads > 1 else None
+        call = self._call
+
+        def run(_keep: object = (buffers, memory, pool)) -> None:
+            call(pointers, values, scratch, parallel_for, None)
+
+        return run
+
+
+def _run_tasks(threads: int, task: int, count: int, data: int) -> None:
+    """Indices dealt out in turn; ctypes releases the interpreter's lock while a task runs."""
+    function = TASK(task)
+
+    def work(worker: int) -> None:
+        for index in range(worker, count, threads):
+            function(data, index)
+
+    workers = [threading.Thread(target=work, args=(k,)) for k in range(1, threads)]
+    for worker in workers:
+        worker.start()
+    work(0)
+    for worker in workers:
+        worker.join()
+
+
+def compile_func(func: FuncOp, target: Target | str = "native") -> CompiledFunc:
+    """A scheduled kernel, compiled for this machine."""
+    target = target_of(target) if isinstance(target, str) else target
+    ir = emit_llvm(func, target)
+    return CompiledFunc(func.sym_name.data, ir, target, func.symbol_names, func.scratch_bytes)
+
+
+def compile_ir(name: str, ir: str, target: Target | str = "native", symbols: Sequence[str] = ()) -> CompiledFunc:
+    """LLVM IR that defines `@name` with the kernel's signature, compiled for this machine."""
+    target = target_of(target) if isinstance(target, str) else target
+    return CompiledFunc(name, ir, target, symbols, None)

@@ -1,0 +1,232 @@
+"""The CPUs that Igniter compiles for, by name, and what a schedule must know of each.
+
+native                       the machine that compiles, with exactly its features
+x86-64, x86-64-v2, -v3, -v4  the psABI levels
+znver4, icelake-server, ...  any 64-bit x86 or Arm CPU that LLVM knows, by LLVM's name
+aarch64                      Armv8.0 with NEON
+NAME+FEATURE+...             any of these with features added: aarch64+dotprod+i8mm, x86-64-v4+avx512bf16
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from igniter.errors import IgniterError
+
+Arch = Literal["x86_64", "aarch64"]
+
+
+class UnknownTarget(IgniterError):
+    """A target's name that means nothing."""
+
+
+@dataclass(frozen=True)
+class Caches:
+    """Sizes in bytes, per core for L1 data and L2, shared for L3 (0: none)."""
+
+    l1d: int
+    l2: int
+    l3: int
+
+
+@dataclass(frozen=True)
+class Target:
+    """A CPU, complete: two equal targets get the same code."""
+
+    name: str
+    triple: str
+    cpu: str
+    features: str
+    vector_bytes: int
+    vector_registers: int
+    has_fma: bool
+    has_masks: bool
+    """Masked loads and stores of vectors are instructions (AVX and later)."""
+    has_rounding: bool
+    """floor, ceil, trunc and roundeven are instructions (SSE4.1 and later)."""
+    has_half: bool
+    """Conversions between f16 and f32 are instructions (F16C and later)."""
+    caches: Caches
+
+    @property
+    def arch(self) -> Arch:
+        return "aarch64" if self.triple.startswith("aarch64") else "x86_64"
+
+    @property
+    def function_attributes(self) -> str:
+        """The attributes of every function of a module for this target, as LLVM IR."""
+        parts = ["nounwind", f'"target-cpu"="{self.cpu}"']
+        if self.features:
+            parts.append(f'"target-features"="{self.features}"')
+        if self.vector_bytes == 64:
+            # Several AVX-512 CPUs are tuned for 256 bits; here the schedule, not LLVM, chooses the width.
+            parts.append('"min-legal-vector-width"="512" "prefer-vector-width"="512"')
+        if self.arch == "x86_64":
+            parts.append('"frame-pointer"="none"')
+        return " ".join(parts)
+
+    def lanes(self, element_bytes: int) -> int:
+        """The elements of one vector register."""
+        return self.vector_bytes // element_bytes
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+X86_LEVELS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4")
+
+# LLVM's 64-bit x86 CPUs by the psABI level that they reach. Xeon Phi (AVX-512 without VL, BW, DQ) is left out.
+_X86_CPUS: dict[str, int] = {
+    name: level
+    for level, names in {
+        1: "core2 penryn k8 k8-sse3 opteron opteron-sse3 athlon64 athlon64-sse3 athlon-fx amdfam10 barcelona btver1 "
+        "atom bonnell nocona x86-64",
+        2: "nehalem corei7 westmere sandybridge corei7-avx ivybridge core-avx-i bdver1 bdver2 bdver3 btver2 silvermont "
+        "slm goldmont goldmont-plus tremont x86-64-v2",
+        3: "haswell core-avx2 broadwell skylake bdver4 znver1 znver2 znver3 alderlake raptorlake meteorlake arrowlake "
+        "arrowlake-s lunarlake gracemont sierraforest grandridge clearwaterforest pantherlake wildcatlake x86-64-v3",
+        4: "skylake-avx512 skx cascadelake cooperlake cannonlake icelake-client icelake-server rocketlake tigerlake "
+        "sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids novalake znver4 znver5 x86-64-v4",
+    }.items()
+    for name in names.split()
+}
+
+_ARM_CPUS = _names(
+    """
+    a64fx ampere1 ampere1a ampere1b ampere1c apple-a10 apple-a11 apple-a12 apple-a13 apple-a14 apple-a15
+    apple-a16 apple-a17 apple-a18 apple-a19 apple-a7 apple-a8 apple-a9 apple-m1 apple-m2 apple-m3 apple-m4
+    apple-m5 c1-nano c1-premium c1-pro c1-ultra carmel cobalt-100 cortex-a320 cortex-a34 cortex-a35 cortex-a510
+    cortex-a520 cortex-a520ae cortex-a53 cortex-a55 cortex-a57 cortex-a65 cortex-a65ae cortex-a710 cortex-a715
+    cortex-a72 cortex-a720 cortex-a720ae cortex-a725 cortex-a73 cortex-a75 cortex-a76 cortex-a76ae cortex-a77
+    cortex-a78 cortex-a78ae cortex-a78c cortex-r82 cortex-r82ae cortex-x1 cortex-x1c cortex-x2 cortex-x3
+    cortex-x4 cortex-x925 exynos-m3 exynos-m4 exynos-m5 falkor fujitsu-monaka gb10 generic grace kryo
+    neoverse-512tvb neoverse-e1 neoverse-n1 neoverse-n2 neoverse-n3 neoverse-v1 neoverse-v2 neoverse-v3
+    neoverse-v3ae olympus oryon-1 saphira thunderx thunderx2t99 thunderx3t110 tsv110
+    """
+)
+
+_ARM_FEATURES = _names(
+    """
+    aes bf16 complxnum crc crypto dotprod f32mm f64mm fp16fml fullfp16 i8mm jsconv lse rcpc rdm sha2 sha3 sm4
+    sme sve sve2 v8.1a v8.2a v8.3a v8.4a v8.5a v8.6a v9a v9.1a v9.2a
+    """
+)
+_X86_FEATURES = _names(
+    """
+    amx-bf16 amx-int8 amx-tile avx avx2 avx512bf16 avx512bitalg avx512bw avx512cd avx512dq avx512f avx512fp16
+    avx512ifma avx512vbmi avx512vbmi2 avx512vl avx512vnni avx512vpopcntdq avxifma avxneconvert avxvnni
+    avxvnniint8 bmi bmi2 f16c fma gfni lzcnt movbe popcnt sse3 sse4.1 sse4.2 ssse3 vaes vpclmulqdq
+    prefer-256-bit
+    """
+)
+
+_TYPICAL_CACHES = {"x86_64": Caches(32 << 10, 1 << 20, 32 << 20), "aarch64": Caches(64 << 10, 512 << 10, 4 << 20)}
+
+
+@lru_cache(maxsize=64)
+def target_of(name: str) -> Target:
+    """The target called `name`; `UnknownTarget` lists what there is."""
+    base, *extra = name.split("+")
+    if base == "native":
+        if extra:
+            raise UnknownTarget("target 'native' has the features of this machine; name a CPU to add features to it")
+        return _native()
+    if base in _X86_CPUS:
+        features = _features(name, extra, _X86_FEATURES)
+        return _x86(name, base, features, _X86_CPUS[base], _TYPICAL_CACHES["x86_64"])
+    if base == "aarch64" or base in _ARM_CPUS:
+        # "fp16" is what the Arm manuals and compilers' -march call it; LLVM's name is fullfp16.
+        features = _features(name, ["fullfp16" if e == "fp16" else e for e in extra], _ARM_FEATURES)
+        return _aarch64(name, "generic" if base == "aarch64" else base, features, _TYPICAL_CACHES["aarch64"])
+    known = ["native", *X86_LEVELS, "aarch64", *sorted(_X86_CPUS), *sorted(_ARM_CPUS)]
+    close = difflib.get_close_matches(base, known, n=3)
+    hint = f" Did you mean {' or '.join(close)}?" if close else ""
+    raise UnknownTarget(
+        f"unknown target '{name}'.{hint} Known: native, {', '.join(X86_LEVELS)}, aarch64, aarch64+FEATURE..., "
+        f"and LLVM's CPU names: {', '.join(sorted(set(_X86_CPUS) - set(X86_LEVELS)))}, {', '.join(sorted(_ARM_CPUS))}"
+    )
+
+
+def _features(name: str, extra: list[str], known: frozenset[str]) -> str:
+    for feature in extra:
+        if feature not in known:
+            raise UnknownTarget(f"target '{name}': unknown feature '{feature}'; known: {', '.join(sorted(known))}")
+    return ",".join(f"+{f}" for f in extra)
+
+
+def _x86(name: str, cpu: str, features: str, level: int, caches: Caches) -> Target:
+    on = {f[1:] for f in features.split(",") if f.startswith("+")}
+    wide = level >= 4 or {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= on
+    avx = level >= 3 or "avx2" in on or wide
+    return Target(
+        name=name,
+        triple="x86_64-unknown-linux-gnu",
+        cpu=cpu,
+        features=features,
+        vector_bytes=64 if wide else 32 if avx else 16,
+        vector_registers=32 if wide else 16,
+        has_fma=level >= 3 or "fma" in on,
+        has_masks=avx,
+        has_rounding=level >= 2 or "sse4.1" in on or avx,
+        has_half=level >= 3 or "f16c" in on,
+        caches=caches,
+    )
+
+
+def _aarch64(name: str, cpu: str, features: str, caches: Caches) -> Target:
+    return Target(
+        name=name,
+        triple="aarch64-unknown-linux-gnu",
+        cpu=cpu,
+        features=features,
+        vector_bytes=16,
+        vector_registers=32,
+        has_fma=True,
+        has_masks=False,
+        has_rounding=True,
+        has_half=True,
+        caches=caches,
+    )
+
+
+@lru_cache(maxsize=1)
+def _native() -> Target:
+    import llvmlite.binding as llvm
+
+    cpu = llvm.get_host_cpu_name()
+    found = dict(llvm.get_host_cpu_features())
+    triple = llvm.get_process_triple()
+    if triple.startswith(("aarch64", "arm64")):
+        features = ",".join(f"+{f}" for f in sorted(found) if found[f])
+        return _aarch64("native", cpu, features, _host_caches(_TYPICAL_CACHES["aarch64"]))
+    if not triple.startswith("x86_64"):
+        raise UnknownTarget(f"this machine is {triple}; Igniter makes code for x86-64 and aarch64: name a target")
+    level = 1
+    if found.get("sse4.2") and found.get("popcnt"):
+        level = 2
+    if level == 2 and all(found.get(f) for f in ("avx2", "fma", "f16c", "bmi2")):
+        level = 3
+    if level == 3 and all(found.get(f) for f in ("avx512f", "avx512vl", "avx512bw", "avx512dq")):
+        level = 4
+    features = ",".join(f"{'+' if found[f] else '-'}{f}" for f in sorted(found))
+    return _x86("native", cpu, features, level, _host_caches(_TYPICAL_CACHES["x86_64"]))
+
+
+def _host_caches(default: Caches) -> Caches:
+    """What Linux says of the caches of the first CPU; `default` where it says nothing."""
+    sizes: dict[str, int] = {}
+    for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        try:
+            level, kind, size = ((index / f).read_text().strip() for f in ("level", "type", "size"))
+        except OSError:
+            continue
+        match = re.fullmatch(r"(\d+)([KM]?)", size)
+        if match is not None and kind != "Instruction":
+            sizes[level] = int(match.group(1)) << {"K": 10, "M": 20, "": 0}[match.group(2)]
+    return Caches(sizes.get("1", default.l1d), sizes.get("2", default.l2), sizes.get("3", default.l3))
