@@ -130,7 +130,7 @@ class _Lowering:
                 self._view(op)
         for value, output in copies:
             self._copy(self.buffers[value], output)
-        attributes = {k: v for k, v in kernel.attributes.items()}
+        attributes = dict(kernel.attributes.items())
         return FuncOp(kernel.sym_name.data, kernel.symbol_names, len(outputs), Region(self.block), None, attributes)
 
     def _memref(self, value: SSAValue, space: str | None = None) -> Attribute:

@@ -10,7 +10,7 @@ together may share memory: each in turn, largest first where sizes are known, ge
 (constant sizes), or the slot of a dead buffer that is known to be large enough (symbolic sizes). Buffers inside a loop
 stay on the task's stack while they are small and of known size; others get one slot a task in the arena.
 
-The plan can be printed (`print = true`, or as remarks): total, peak (what is live at once, at most) and the lower bound.
+The plan can be read as a remark (`--remarks`): the total, what it would take without sharing, and the lower bound.
 It is the last pass before code is emitted.
 """
 

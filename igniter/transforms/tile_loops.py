@@ -8,9 +8,11 @@ becomes, with `tail = "mask"` (the default)
 and with `tail = "peel"`
     loop.for i = 0 to n floordiv 8 { loop.for i_in = 0 to 8 hints {unroll} { ..[8*i + i_in].. } }
     loop.for i1 = ...                            what remains, in tiles of 4, then 2, then 1
+(`tail = "rest"`: what remains in a plain loop, which keeps only the vector hints of the inner loop).
 
-The loop over tiles counts tiles, so that `(8*i + i_in) floordiv 8` is `i` again where a layout was tiled alike. The hints after `inner` go to the loop inside the tile, all others stay on the loop over tiles. Where the extent is
-known to be a multiple of the tile there is no tail. Used alone: `tile-loops{axis=i size=8}`.
+The loop over tiles counts tiles, so that `(8*i + i_in) floordiv 8` is `i` again where a layout was tiled alike. The
+hints after `inner` go to the loop inside the tile, all others stay on the loop over tiles. Where the extent is known to
+be a multiple of the tile there is no tail. Used alone: `tile-loops{axis=i size=8}`.
 """
 
 from __future__ import annotations
@@ -70,12 +72,17 @@ def tile(loop: ForOp, size: int, tail: str, inner: Mapping[str, Attribute], name
     """Tiles `loop` in place; `inner` are the hints of the loop inside the tile."""
     if loop.step != 1:
         raise IgniterError(f"tile-loops: loop '{loop.axis}' already has step {loop.step}")
-    if size < 1 or tail not in ("mask", "peel"):
+    if size < 1 or tail not in ("mask", "peel", "rest"):
         raise IgniterError(f"tile-loops: loop '{loop.axis}': cannot tile by {size} with tail '{tail}'")
     extent = loop.end - loop.first
     rest = mod(extent, Expr.of(size))
-    if tail == "peel" and rest != ZERO:
-        _peel(loop, size, rest, inner, names)
+    if tail != "mask" and rest != ZERO:
+        remainder = _peel(loop, rest, names)
+        if tail == "peel":
+            smaller = rest.constant if rest.constant is not None else size // 2
+            tile(remainder, max(1, smaller), "peel", inner, names)
+        else:
+            set_hints(remainder, {k: v for k, v in inner.items() if k in ("vector", "accumulators")})
         extent = extent - rest
         if extent == ZERO:
             loop.detach()
@@ -102,16 +109,15 @@ def _split(loop: ForOp, size: int, extent: Expr, rest: Expr, inner: Mapping[str,
     substitute_axes(ops, {loop.axis: first + done + axis}, ranges_at(child.block.first_op or child))
 
 
-def _peel(loop: ForOp, size: int, rest: Expr, inner: Mapping[str, Attribute], names: AxisNames) -> None:
-    """Puts a copy after `loop` that does the last `rest` iterations, in tiles of half the size and so on."""
+def _peel(loop: ForOp, rest: Expr, names: AxisNames) -> ForOp:
+    """Puts a copy after `loop` that does its last `rest` iterations, and returns it."""
     axis = names.fresh(loop.axis)
     body = Block(clone_ops(loop.block.ops, names, {loop.axis: Expr.of(axis)}))
     remainder = ForOp(axis, loop.end - rest, loop.end, body, reduction=loop.is_reduction, hints=loop.hints)
     block = loop.parent_block()
     assert block is not None
     block.insert_op_after(remainder, loop)
-    smaller = rest.constant if rest.constant is not None else size // 2
-    tile(remainder, max(1, smaller), "peel", inner, names)
+    return remainder
 
 
 def tile_hint(size: int, tail: str = "mask", inner: Mapping[str, Attribute] | None = None) -> dict[str, Attribute]:

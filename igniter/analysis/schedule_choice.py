@@ -1,0 +1,293 @@
+"""The default author of schedules: which nests share their outer loops, which axis is the vector, what is tiled.
+
+Nests are taken in order. A nest joins the group of its latest producer when the axes that the group has in common can
+be found again in it: an axis of the consumer stands for a group axis when every read of the group's results has it,
+bare, where the producer wrote it. What the group loses by that (the axes that are no longer common) must be a row that
+fits the cache, or a single axis. Everything else is decided nest by nest from the strides of its accesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.analysis.expr import ONE, ZERO, Expr, delinearize, linearize, product, simplify
+from igniter.dialects.loop import Axis, KernelOp, NestOp, ReadOp, ViewOp, element_bytes
+from igniter.dialects.sym import dims_of, element_of
+
+ROW_ELEMENTS = 16384
+"""A row of this many elements is worth keeping in cache between the nests of a group."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a schedule depends on."""
+
+    vector_bytes: int = 64
+    registers: int = 32
+
+
+@dataclass
+class Group:
+    """Nests that share outer loops; `levels` maps, for each common axis, a nest's label to its own name for it."""
+
+    levels: list[tuple[Expr, dict[str, str]]]
+    members: list[NestOp] = field(default_factory=list[NestOp])
+
+
+@dataclass(frozen=True)
+class Read:
+    """A read seen at the value behind the views, with subscripts of that value."""
+
+    op: ReadOp
+    base: SSAValue
+    subscripts: tuple[Expr, ...]
+
+
+def choose(kernel: KernelOp, machine: Machine) -> dict[str, DictionaryAttr]:
+    """A schedule for every nest of `kernel`, by label."""
+    groups = form_groups(kernel)
+    schedules: dict[str, DictionaryAttr] = {}
+    for k, group in enumerate(groups):
+        for nest in group.members:
+            schedules[nest.label] = _schedule(nest, group, f"g{k}", machine)
+    return schedules
+
+
+# -- groups -----------------------------------------------------------------------------------------------------------
+
+
+def form_groups(kernel: KernelOp) -> list[Group]:
+    """The nests of a kernel, gathered around common outer axes."""
+    groups: list[Group] = []
+    home: dict[NestOp, int] = {}
+    for nest in kernel.nests:
+        reads = list(reads_of(nest))
+        producers = {r.base.owner for r in reads if isinstance(r.base.owner, NestOp)}
+        latest = max((home[p] for p in producers if isinstance(p, NestOp)), default=-1)
+        joined = next((g for g in _candidates(groups, latest, producers) if _join(groups[g], nest, reads)), None)
+        if joined is None:
+            parallel = [a for a in nest.axes if a.kind == "parallel" and a.extent != ONE]
+            groups.append(Group([(a.extent, {nest.label: a.name}) for a in parallel], [nest]))
+            joined = len(groups) - 1
+        home[nest] = joined
+    return groups
+
+
+def _candidates(groups: list[Group], latest: int, producers: set[object]) -> Iterator[int]:
+    if latest >= 0:
+        yield latest
+    elif groups and not producers:
+        yield len(groups) - 1
+
+
+def _join(group: Group, nest: NestOp, reads: list[Read]) -> bool:
+    """Adds `nest` to `group` if enough of its axes are the group's; False and no change otherwise."""
+    matched = [_match(extent, names, group, nest, reads) for extent, names in group.levels]
+    kept = [k for k, axis in enumerate(matched) if axis is not None]
+    chosen = [matched[k] for k in kept]
+    if not kept or len(set(chosen)) != len(chosen):
+        return False
+    dropped = [group.levels[k][0] for k in range(len(group.levels)) if k not in kept]
+    extra = [a.extent for a in nest.axes if a.kind == "parallel" and a.name not in chosen and a.extent != ONE]
+    if not (_is_row(dropped) and _is_row(extra)):
+        return False
+    if not _is_parallel([group.levels[k][0] for k in kept]) and _is_parallel([extent for extent, _ in group.levels]):
+        return False
+    group.levels = [group.levels[k] for k in kept]
+    for (_, names), axis in zip(group.levels, chosen, strict=True):
+        assert axis is not None
+        names[nest.label] = axis
+    group.members.append(nest)
+    return True
+
+
+def _is_row(extents: list[Expr]) -> bool:
+    if len(extents) <= 1:
+        return True
+    total = product(extents).constant
+    return total is not None and total <= ROW_ELEMENTS
+
+
+def _is_parallel(extents: list[Expr]) -> bool:
+    """Whether there is enough to share out among threads."""
+    total = product(extents).constant
+    return total is None or total >= 8
+
+
+def _match(extent: Expr, names: Mapping[str, str], group: Group, nest: NestOp, reads: list[Read]) -> str | None:
+    """The parallel axis of `nest` that runs with one axis of the group."""
+    found: set[str] = set()
+    parallel = {a.name: a.extent for a in nest.axes if a.kind == "parallel"}
+    for read in reads:
+        producer = read.base.owner
+        if isinstance(producer, NestOp) and producer in group.members:
+            axis = names[producer.label]
+            clause = producer.yield_op.clauses[producer.outputs.index(read.base)]  # pyright: ignore[reportArgumentType]
+            place = [k for k, s in enumerate(clause.subscripts) if s.symbol == axis]
+            if len(place) != 1:
+                return None
+            name = read.subscripts[place[0]].symbol
+            if name is None or parallel.get(name) != extent or read.op.indices:
+                return None
+            found.add(name)
+    if not found:
+        found = _shared_input(extent, names, group, parallel, reads)
+    return found.pop() if len(found) == 1 else None
+
+
+def _shared_input(
+    extent: Expr, names: Mapping[str, str], group: Group, parallel: Mapping[str, Expr], reads: list[Read]
+) -> set[str]:
+    """For a nest that reads no result of the group: the axis that walks an input as the group's axis does."""
+    for member in group.members:
+        for theirs in reads_of(member):
+            for ours in reads:
+                if ours.base is not theirs.base:
+                    continue
+                for mine, other in zip(ours.subscripts, theirs.subscripts, strict=True):
+                    if other.symbol == names.get(member.label) and mine.symbol and parallel.get(mine.symbol) == extent:
+                        return {mine.symbol}
+    return set()
+
+
+def reads_of(nest: NestOp) -> Iterator[Read]:
+    """The reads of a nest, seen behind the views."""
+    for op in nest.reads:
+        base, subscripts = op.source, op.subscripts
+        ranges = nest.axes_attr.ranges
+        while isinstance(base.owner, ViewOp):
+            source = base.owner.source
+            offset = linearize(subscripts, dims_of(base.type))
+            subscripts = tuple(simplify(e, ranges) for e in delinearize(offset, dims_of(source.type)))
+            base = source
+        yield Read(op, base, subscripts)
+
+
+# -- one nest ---------------------------------------------------------------------------------------------------------
+
+
+def _schedule(nest: NestOp, group: Group, label: str, machine: Machine) -> DictionaryAttr:
+    common = [names[nest.label] for _, names in group.levels]
+    axes = {a.name: a for a in nest.axes}
+    width = vector_width(nest, machine)
+    strides = {name: _strides(nest, name) for name in axes}
+    vector = _vector_axis(nest, common, strides)
+    outer = [n for n in common if n != vector or len(group.members) > 1]
+    rest = [a.name for a in nest.axes if a.kind == "parallel" and a.name not in outer and a.name != vector]
+    reductions = [a.name for a in nest.axes if a.kind == "reduction"]
+    loops: dict[str, dict[str, Attribute]] = {name: {} for name in axes}
+    inside: list[str] = []
+    if vector is not None and vector not in outer:
+        inside = [vector]
+    if vector is not None and axes[vector].kind == "reduction":
+        reductions = [n for n in reductions if n != vector] + [vector]
+        inside = []
+    order = [*outer, *rest, *inside, *reductions]
+    if len(group.members) > 1:
+        for name in common:
+            loops[name]["fuse"] = StringAttr(label)
+    if order and axes[order[0]].kind == "parallel":
+        loops[order[0]]["threads"] = UnitAttr()
+    if vector is not None:
+        _place_vector(nest, axes, vector, rest, reductions, loops, width, machine)
+    return DictionaryAttr(
+        {
+            "order": ArrayAttr([StringAttr(n) for n in order]),
+            "loops": DictionaryAttr({n: DictionaryAttr(h) for n, h in loops.items() if h}),
+        }
+    )
+
+
+def _place_vector(
+    nest: NestOp,
+    axes: Mapping[str, Axis],
+    vector: str,
+    rest: list[str],
+    reductions: list[str],
+    loops: dict[str, dict[str, Attribute]],
+    width: int,
+    machine: Machine,
+) -> None:
+    extent = axes[vector].extent.constant
+    lanes: dict[str, Attribute] = {"vector": IntegerAttr(width, i64)}
+    if axes[vector].kind == "reduction":
+        copies = 4 if extent is None else max(1, min(4, extent // width))
+        loops[vector].update(lanes, accumulators=IntegerAttr(copies, i64))
+        return
+    if not reductions:
+        loops[vector].update(lanes)
+        return
+    # Sums of columns, or a contraction: keep a tile of sums in registers while the reduction runs.
+    columns = 4 if extent is None else max(1, min(4, -(-extent // width)))
+    row = next((n for n in reversed(rest) if _is_reused(nest, n, vector)), None)
+    if row is not None:
+        columns = min(columns, 3 if machine.registers >= 32 else 2)
+        rows = axes[row].extent.constant
+        height = (machine.registers - 4) // (columns + 1)
+        height = min(height, 8, rows if rows else 8)
+        loops[row].update(
+            tile=IntegerAttr(height, i64),
+            tail=StringAttr("peel"),
+            inner=DictionaryAttr({"sink": UnitAttr(), "unroll": UnitAttr()}),
+        )
+    loops[vector].update(
+        tile=IntegerAttr(width * columns, i64),
+        tail=StringAttr("rest"),
+        inner=DictionaryAttr({"sink": UnitAttr(), "unroll": UnitAttr(), **lanes}),
+    )
+
+
+def _is_reused(nest: NestOp, row: str, vector: str) -> bool:
+    """Whether some vector operand does not depend on `row`: then rows share it from registers."""
+    touched = [frozenset().union(*(s.symbols for s in op.subscripts)) for op in nest.reads]
+    return any(vector in t and row not in t for t in touched) and any(row in t for t in touched)
+
+
+def vector_width(nest: NestOp, machine: Machine) -> int:
+    """Lanes of a vector: as many of the widest element that the nest touches as fill a register."""
+    elements = [element_of(op.source.type) for op in nest.reads] + [element_of(r.type) for r in nest.outputs]
+    widest = max((element_bytes(e) for e in elements), default=4)
+    return max(2, min(machine.vector_bytes // widest, 64))
+
+
+def _strides(nest: NestOp, axis: str) -> list[tuple[Expr | None, bool]]:
+    """The step in memory of each access along `axis` (None: irregular), and whether it is a write."""
+    found: list[tuple[Expr | None, bool]] = []
+    for op in nest.reads:
+        found.append((_stride(op.subscripts, dims_of(op.source.type), axis, nest), False))
+    for clause, result in zip(nest.yield_op.clauses, nest.outputs, strict=True):
+        found.append((_stride(clause.subscripts, dims_of(result.type), axis, nest), True))
+    return found
+
+
+def _stride(subscripts: tuple[Expr, ...], dims: tuple[Expr, ...], axis: str, nest: NestOp) -> Expr | None:
+    offset = simplify(linearize(subscripts, dims), nest.axes_attr.ranges)
+    return offset.coefficient(axis)
+
+
+def _vector_axis(nest: NestOp, common: list[str], strides: Mapping[str, list[tuple[Expr | None, bool]]]) -> str | None:
+    """The axis with the most accesses side by side; None when a scalar loop is as good."""
+    candidates = [a for a in nest.axes if a.name not in common and a.extent != ONE]
+    if not candidates:
+        last = [a for a in nest.axes if common and a.name == common[-1]]
+        candidates = last
+    best: tuple[int, str] | None = None
+    for axis in candidates:
+        if axis.extent.constant is not None and axis.extent.constant < 2:
+            continue
+        score = 0
+        for stride, write in strides[axis.name]:
+            weight = 3 if write else 2
+            if stride == ONE:
+                score += 2 * weight
+            elif stride is not None and stride == ZERO:
+                score += 1
+            else:
+                score -= weight
+        if best is None or score >= best[0]:
+            best = (score, axis.name)
+    return best[1] if best is not None and best[0] > 0 else None
