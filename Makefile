@@ -50,7 +50,7 @@ pytest: $(VENV)/.installed-dev
 lint: $(VENV)/.installed-dev ## ruff and pyright (strict on igniter/)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 lit: $(VENV)/.installed-dev ## the lit tests of dialects and passes
 	$(BIN)/lit -j $(JOBS) -q lit_tests

@@ -1,4 +1,4 @@
-"""The context that Igniter's tools parse and run passes in: xDSL's, with every dialect on call and remarks collected."""
+"""The context that Igniter's tools work in: xDSL's, with every dialect on call and remarks collected."""
 
 from __future__ import annotations
 

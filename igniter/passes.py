@@ -14,15 +14,16 @@ from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
+from igniter.errors import IgniterError
 from igniter.pipelines import PIPELINES, find_pipeline
 from igniter.registry import UnknownName, all_passes, load_pass, where_pass
 
 
-class PipelineError(ValueError):
+class PipelineError(IgniterError):
     """A pipeline that cannot be understood: an unknown name, or an option that the pass does not have."""
 
 
-class PassError(Exception):
+class PassError(IgniterError):
     """A pass that failed, or left IR that does not verify; the cause is chained."""
 
     def __init__(self, pass_name: str, message: str):

@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from igniter.errors import IgniterError
+
 if TYPE_CHECKING:
     from xdsl.ir import Dialect
     from xdsl.passes import ModulePass
@@ -64,7 +66,7 @@ PASSES: dict[str, str] = {
 OPS: dict[str, str] = {}
 
 
-class UnknownName(ValueError):
+class UnknownName(IgniterError):
     """A name that neither Igniter nor an installed package provides."""
 
     def __init__(self, kind: str, name: str, known: Mapping[str, object]):

@@ -34,7 +34,7 @@ def _line_of(error: BaseException | None) -> int | None:
     if not isinstance(error, ParseError):
         return None
     span = error.span
-    return span.input.content.count("\n", 0, span.start) + 1
+    return span.input.content.count(b"\n", 0, span.start) + 1
 
 
 def check_expected(data: bytes, failure: BaseException | None, offset: int) -> list[str]:

@@ -89,7 +89,9 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
         metavar="PIPELINE",
         help="passes or named pipelines, comma-separated: 'a,b{option=1 other=x,y}'; each pass is a flag too, --a",
     )
-    add("--frontend", choices=("auto", "mlir", "onnx"), default="auto", help="how to read the input (default: its name)")
+    add(
+        "--frontend", choices=("auto", "mlir", "onnx"), default="auto", help="how to read the input (default: its name)"
+    )
     add("--emit", choices=EMITS, default="mlir", help="what to write (default: mlir); 'onnx' needs -o or a pipe")
     group = parser.add_argument_group("watching the passes")
     add = group.add_argument
@@ -110,18 +112,35 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
     group = parser.add_argument_group("checking")
     add = group.add_argument
     add("--verify-each", action=argparse.BooleanOptionalAction, default=True, help="verify the IR after every pass")
-    add("--check-each", action="store_true", help="run the IR before and after every pass, and name the pass that changed a result")
+    add(
+        "--check-each",
+        action="store_true",
+        help="run the IR before and after every pass, and name the pass that changed a result",
+    )
     add("--check-seed", type=int, default=0, metavar="N", help="seed of the random inputs of --check-each")
-    add("--verify-diagnostics", action="store_true", help="check '// expected-error {{...}}' comments; without any, print the error and exit 0")
-    add("--split-input-file", action="store_true", help="treat the parts between '// -----' lines as files of their own")
-    add("--allow-unregistered-dialect", dest="allow_unregistered", action="store_true", help="accept ops of unknown dialects")
+    add(
+        "--verify-diagnostics",
+        action="store_true",
+        help="check '// expected-error {{...}}' comments; without any, print the error and exit 0",
+    )
+    add(
+        "--split-input-file", action="store_true", help="treat the parts between '// -----' lines as files of their own"
+    )
+    add(
+        "--allow-unregistered-dialect",
+        dest="allow_unregistered",
+        action="store_true",
+        help="accept ops of unknown dialects",
+    )
     add("--debug", action="store_true", help="a traceback with an error")
     group = parser.add_argument_group("about")
     group.add_argument("--list-passes", action="store_true", help="every pass: its options and what it does")
     group.add_argument("--list-pipelines", action="store_true", help="every named pipeline and its passes")
     group.add_argument("--version", action="version", version=f"igniter-opt {__version__}")
     for name in pass_names:
-        parser.add_argument(f"--{name}", nargs="?", const="", action=_AppendPass, dest="pipeline", help=argparse.SUPPRESS)
+        parser.add_argument(
+            f"--{name}", nargs="?", const="", action=_AppendPass, dest="pipeline", help=argparse.SUPPRESS
+        )
     return parser
 
 

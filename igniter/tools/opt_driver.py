@@ -12,10 +12,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import ParseError
+from xdsl.utils.exceptions import ParseError, VerifyException
 
 from igniter.context import IgniterContext
-from igniter.passes import PassError, PassObserver, parse_passes, run_passes
+from igniter.errors import IgniterError
+from igniter.passes import PassObserver, parse_passes, run_passes
 from igniter.tools.diagnostics import check_expected, has_expectations
 from igniter.tools.igniter_opt import OptOptions
 
@@ -97,7 +98,7 @@ class OptDriver:
         try:
             passes = parse_passes(self.options.pipeline)
             data, name, frontend = self._read()
-        except (ValueError, OSError) as error:
+        except (IgniterError, OSError) as error:
             return self._report(error)
         chunks = [(data, 0)]
         if self.options.split_input_file and frontend == "mlir":
@@ -131,11 +132,7 @@ class OptDriver:
             return Parser(ctx, data.decode(), name).parse_module()
         from igniter.frontend import import_model
 
-        if name == "<stdin>":
-            import onnx  # the frontend takes a ModelProto; only bytes from a pipe must be parsed here
-
-            return import_model(onnx.load_from_string(data))
-        return import_model(name)
+        return import_model(data if name == "<stdin>" else name)
 
     def _emit(self, module: ModuleOp) -> str | bytes:
         emit = self.options.emit
@@ -261,6 +258,6 @@ def describe(error: BaseException, offset: int = 0) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     text = str(error).strip() or type(error).__name__
-    if isinstance(error, (ValueError, PassError)) or ":" in text:
+    if isinstance(error, (IgniterError, ValueError, VerifyException)):
         return text
     return f"{type(error).__name__}: {text}"
