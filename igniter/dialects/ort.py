@@ -22,6 +22,7 @@ first; that of an absent value is null.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -45,6 +46,9 @@ from igniter.analysis.bind_symbols import Binding, bind_symbols
 from igniter.analysis.expr import ZERO, Expr, ExprLike
 from igniter.dialects.onnx.types import STRING, element_type
 from igniter.dialects.sym import DimsAttr, parse_expr_here, parse_exprs
+
+_OP_NAME = re.compile(r"(?=.*_)[A-Za-z_][A-Za-z0-9_]*")
+_KERNEL_NAME = re.compile(r"[A-Za-z_.$][A-Za-z0-9_.$]*")
 
 REQUIRED, OPTIONAL, VARIADIC = "required", "optional", "variadic"
 
@@ -215,6 +219,13 @@ class OpOp(IRDLOperation):
         return bind_symbols([(p.dims, p.always) for p in self.inputs], known)
 
     def verify_(self) -> None:
+        # Some of ORT's graph optimisations know ONNX's ops by name alone, and crash on one that is not theirs.
+        if _OP_NAME.fullmatch(self.sym_name.data) is None:
+            raise VerifyException(
+                f"an op is named by an identifier with an underscore, which no op of ONNX has, not '{self.sym_name.data}'"
+            )
+        if _KERNEL_NAME.fullmatch(self.kernel_name) is None:
+            raise VerifyException(f"'{self.kernel_name}' is not the name of a function in an object file")
         for what, ports in (("input", self.inputs), ("output", self.outputs)):
             for i, p in enumerate(ports):
                 _verify_port(f"{what} {i} ('{p.name}')", p, i == len(ports) - 1)

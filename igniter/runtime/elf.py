@@ -45,7 +45,7 @@ def read_elf(data: bytes) -> SharedLibrary:
 
 
 def _read(data: bytes) -> SharedLibrary:
-    fields = _HEADER.unpack_from(data)
+    fields: tuple[int, ...] = _HEADER.unpack_from(data)
     machine, start, size, count, names_index = fields[2], fields[6], fields[11], fields[12], fields[13]
     sections: list[tuple[int, ...]] = [_SECTION.unpack_from(data, start + i * size) for i in range(count)]
     exported: list[str] = []

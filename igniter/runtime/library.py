@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,11 +52,19 @@ class Library:
         return f"lib{self.domain.replace('.', '_')}.so"
 
     def write(self, path: str | Path) -> Path:
-        """Write the library to a file, or into a folder under its own name."""
+        """Write the library to a file, or into a folder under its own name.
+
+        A file that is there is replaced, never written into: a process that has loaded it keeps what it loaded.
+        """
         target = Path(path)
         if target.is_dir():
             target /= self.file_name
-        target.write_bytes(self.data)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+        try:
+            temporary.write_bytes(self.data)
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
         return target
 
 

@@ -1,0 +1,311 @@
+"""What the ops of `arith` and `math` compute, on numpy scalars and arrays: `evaluate(op, operands)`.
+
+Integers are signless here as in the IR: arrays of `int8`...`int64`, which unsigned ops view as unsigned; i1 is `bool`.
+What the IR leaves undefined is an error or has the value that x86 gives: a division by zero raises, a float that fits
+no integer becomes the least one.
+"""
+
+from __future__ import annotations
+
+import math as libm
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, VectorType
+from xdsl.ir import Attribute, Operation
+
+from igniter.dialects.onnx.types import element_type
+from igniter.errors import IgniterError
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Values: TypeAlias = Any
+"""A numpy scalar or array; arrays of one nest broadcast against each other."""
+
+
+class InterpreterError(IgniterError):
+    """IR that cannot be run: an op the interpreter does not know, or behaviour that the IR leaves undefined."""
+
+
+def scalar_dtype(scalar: Attribute) -> np.dtype[Any]:
+    """The dtype of a body's values of this type; of the elements, for a vector."""
+    return element_type(scalar.element_type if isinstance(scalar, VectorType) else scalar).dtype
+
+
+def evaluate(op: Operation, operands: Sequence[Values]) -> Values:
+    """The value of an `arith` or `math` op with one result."""
+    if isinstance(op, arith.ConstantOp):
+        return constant(op)
+    rule = _RULES.get(op.name)
+    if rule is None:
+        raise InterpreterError(f"the interpreter does not know '{op.name}'")
+    with np.errstate(all="ignore"):
+        return rule(op, *operands)
+
+
+def constant(op: arith.ConstantOp) -> Values:
+    """The value of an `arith.constant` of a scalar type."""
+    value = op.value
+    dtype = scalar_dtype(op.result.type)
+    if isinstance(value, FloatAttr):
+        return dtype.type(value.value.data)
+    if not isinstance(value, IntegerAttr):
+        raise InterpreterError(f"the interpreter does not know constants like {value}")
+    number = value.value.data
+    if dtype == np.bool_:
+        return np.bool_(number != 0)
+    bits = dtype.itemsize * 8
+    return np.array(number & ((1 << bits) - 1), dtype=f"u{dtype.itemsize}").view(dtype)[()]
+
+
+Rule: TypeAlias = Callable[..., Values]
+
+
+def unsigned(x: Values) -> Values:
+    """The same bits, as an unsigned integer."""
+    array = np.asarray(x)
+    return array if array.dtype == np.bool_ else array.view(f"u{array.dtype.itemsize}")
+
+
+def signed(x: Values) -> Values:
+    """The same bits, as a signed integer."""
+    array = np.asarray(x)
+    return array if array.dtype.kind != "u" else array.view(f"i{array.dtype.itemsize}")
+
+
+def _plain(function: Callable[..., Values]) -> Rule:
+    return lambda op, *xs: function(*xs)
+
+
+def _on_unsigned(function: Callable[..., Values]) -> Rule:
+    return lambda op, *xs: signed(function(*map(unsigned, xs)))
+
+
+def _float(function: Callable[..., Values]) -> Rule:
+    """A function of floats that keeps their dtype, computed in f32 for narrower ones."""
+
+    def rule(op: Operation, *xs: Values) -> Values:
+        dtype = np.asarray(xs[0]).dtype
+        if dtype.itemsize >= 4:
+            return function(*xs)
+        return function(*(np.asarray(x, np.float32) for x in xs)).astype(dtype)
+
+    return rule
+
+
+def _nonzero(divisor: Values) -> None:
+    if (np.asarray(divisor) == 0).any():
+        raise InterpreterError("integer division by zero")
+
+
+def _truncated_quotient(a: Values, b: Values) -> Values:
+    _nonzero(b)
+    quotient = np.floor_divide(a, b)
+    return quotient + ((np.remainder(a, b) != 0) & ((np.asarray(a) < 0) != (np.asarray(b) < 0))).astype(quotient.dtype)
+
+
+def _divsi(op: Operation, a: Values, b: Values) -> Values:
+    return np.asarray(_truncated_quotient(a, b)).astype(np.asarray(a).dtype)
+
+
+def _remsi(op: Operation, a: Values, b: Values) -> Values:
+    _nonzero(b)
+    return np.fmod(a, b)
+
+
+def _divui(op: Operation, a: Values, b: Values) -> Values:
+    _nonzero(b)
+    return signed(np.floor_divide(unsigned(a), unsigned(b)))
+
+
+def _remui(op: Operation, a: Values, b: Values) -> Values:
+    _nonzero(b)
+    return signed(np.remainder(unsigned(a), unsigned(b)))
+
+
+def _shift(function: Callable[[Values, Values], Values], view: Callable[[Values], Values]) -> Rule:
+    def rule(op: Operation, a: Values, b: Values) -> Values:
+        bits = np.asarray(a).dtype.itemsize * 8
+        if (unsigned(b) >= bits).any():
+            raise InterpreterError(f"'{op.name}' by {bits} or more")
+        return signed(function(view(a), view(b)))
+
+    return rule
+
+
+_CMPI: dict[int, Callable[[Values, Values], Values]] = {
+    0: np.equal,
+    1: np.not_equal,
+    2: np.less,
+    3: np.less_equal,
+    4: np.greater,
+    5: np.greater_equal,
+    6: lambda a, b: np.less(unsigned(a), unsigned(b)),
+    7: lambda a, b: np.less_equal(unsigned(a), unsigned(b)),
+    8: lambda a, b: np.greater(unsigned(a), unsigned(b)),
+    9: lambda a, b: np.greater_equal(unsigned(a), unsigned(b)),
+}
+
+_ORDERED: tuple[Callable[[Values, Values], Values], ...] = (
+    lambda a, b: np.zeros(np.broadcast(a, b).shape, bool),
+    np.equal,
+    np.greater,
+    np.greater_equal,
+    np.less,
+    np.less_equal,
+    lambda a, b: (a < b) | (a > b),
+    lambda a, b: np.ones(np.broadcast(a, b).shape, bool),
+)
+
+
+def _cmpi(op: Operation, a: Values, b: Values) -> Values:
+    assert isinstance(op, arith.CmpiOp)
+    return _CMPI[op.predicate.value.data](a, b)
+
+
+def _cmpf(op: Operation, a: Values, b: Values) -> Values:
+    assert isinstance(op, arith.CmpfOp)
+    predicate = op.predicate.value.data
+    unordered = np.isnan(a) | np.isnan(b)
+    # 0-7 are false where an operand is NaN, 8-15 are true there: ueq (8) goes with oeq (1), ult (11) with olt (4) ...
+    if predicate < 8:
+        return _ORDERED[predicate](a, b) & ~unordered
+    with_ordered = {8: 1, 9: 2, 10: 3, 11: 4, 12: 5, 13: 6, 14: 0, 15: 7}[predicate]
+    return _ORDERED[with_ordered](a, b) | unordered
+
+
+def _select(op: Operation, condition: Values, a: Values, b: Values) -> Values:
+    return np.where(condition, a, b)
+
+
+def _result_dtype(op: Operation) -> np.dtype[Any]:
+    return scalar_dtype(op.results[0].type)
+
+
+def _convert(view: Callable[[Values], Values]) -> Rule:
+    return lambda op, x: signed(view(x).astype(_result_dtype(op)))
+
+
+def _extend_signed(op: Operation, x: Values) -> Values:
+    made = np.asarray(x).astype(_result_dtype(op))
+    return -made if np.asarray(x).dtype == np.bool_ else made
+
+
+def _truncate(op: Operation, x: Values) -> Values:
+    dtype = _result_dtype(op)
+    return (np.asarray(x) & 1).astype(bool) if dtype == np.bool_ else np.asarray(x).astype(dtype)
+
+
+def _to_integer(least: Callable[[np.dtype[Any]], int], is_unsigned: bool) -> Rule:
+    def rule(op: Operation, x: Values) -> Values:
+        dtype = _result_dtype(op)
+        bits = dtype.itemsize * 8
+        first, end = (0.0, 2.0**bits) if is_unsigned else (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1))
+        whole = np.trunc(np.asarray(x, np.float64))
+        fits = (whole >= first) & (whole < end)
+        safe = np.where(fits, whole, 0.0).astype(f"u{dtype.itemsize}" if is_unsigned else dtype)
+        return np.where(fits, signed(safe), np.array(least(dtype), dtype))
+
+    return rule
+
+
+_erf_elements = np.frompyfunc(libm.erf, 1, 1)
+
+
+def _erf(x: Values) -> Values:
+    array = np.asarray(x)
+    return _erf_elements(array.astype(np.float64)).astype(array.dtype) if array.ndim else array.dtype.type(libm.erf(x))
+
+
+def _powi(op: Operation, a: Values, b: Values) -> Values:
+    return np.power(a, np.maximum(b, 0)) if (np.asarray(b) >= 0).all() else _power_of_negative(a, b)
+
+
+def _power_of_negative(a: Values, b: Values) -> Values:
+    base = np.asarray(a)
+    inverse = np.where(base == 1, 1, np.where(base == -1, np.where(np.asarray(b) % 2 == 0, 1, -1), 0))
+    return np.where(np.asarray(b) >= 0, np.power(base, np.maximum(b, 0)), inverse).astype(base.dtype)
+
+
+def _bit_count(op: Operation, x: Values) -> Values:
+    return np.bitwise_count(unsigned(x)).astype(np.asarray(x).dtype)
+
+
+_RULES: dict[str, Rule] = {
+    "arith.addf": _plain(np.add),
+    "arith.subf": _plain(np.subtract),
+    "arith.mulf": _plain(np.multiply),
+    "arith.divf": _plain(np.divide),
+    "arith.negf": _plain(np.negative),
+    "arith.maximumf": _plain(np.maximum),
+    "arith.minimumf": _plain(np.minimum),
+    "arith.maxnumf": _plain(np.fmax),
+    "arith.minnumf": _plain(np.fmin),
+    "arith.addi": _plain(lambda a, b: np.logical_xor(a, b) if np.asarray(a).dtype == np.bool_ else np.add(a, b)),
+    "arith.subi": _plain(lambda a, b: np.logical_xor(a, b) if np.asarray(a).dtype == np.bool_ else np.subtract(a, b)),
+    "arith.muli": _plain(np.multiply),
+    "arith.divsi": _divsi,
+    "arith.remsi": _remsi,
+    "arith.divui": _divui,
+    "arith.remui": _remui,
+    "arith.floordivsi": lambda op, a, b: (_nonzero(b), np.floor_divide(a, b))[1],
+    "arith.maxsi": _plain(np.maximum),
+    "arith.minsi": _plain(np.minimum),
+    "arith.maxui": _on_unsigned(np.maximum),
+    "arith.minui": _on_unsigned(np.minimum),
+    "arith.andi": _plain(np.bitwise_and),
+    "arith.ori": _plain(np.bitwise_or),
+    "arith.xori": _plain(np.bitwise_xor),
+    "arith.shli": _shift(np.left_shift, signed),
+    "arith.shrui": _shift(np.right_shift, unsigned),
+    "arith.shrsi": _shift(np.right_shift, signed),
+    "arith.cmpi": _cmpi,
+    "arith.cmpf": _cmpf,
+    "arith.select": _select,
+    "arith.bitcast": lambda op, x: np.asarray(x).view(_result_dtype(op)),
+    "arith.extf": _convert(np.asarray),
+    "arith.truncf": _convert(np.asarray),
+    "arith.sitofp": _convert(np.asarray),
+    "arith.uitofp": _convert(unsigned),
+    "arith.fptosi": _to_integer(lambda dtype: int(np.iinfo(dtype).min), is_unsigned=False),
+    "arith.fptoui": _to_integer(lambda dtype: -1, is_unsigned=True),
+    "arith.extsi": _extend_signed,
+    "arith.extui": _convert(unsigned),
+    "arith.trunci": _truncate,
+    "math.absf": _plain(np.abs),
+    "math.absi": _plain(np.abs),
+    "math.acos": _float(np.arccos),
+    "math.acosh": _float(np.arccosh),
+    "math.asin": _float(np.arcsin),
+    "math.asinh": _float(np.arcsinh),
+    "math.atan": _float(np.arctan),
+    "math.atan2": _float(np.arctan2),
+    "math.atanh": _float(np.arctanh),
+    "math.cbrt": _float(np.cbrt),
+    "math.ceil": _float(np.ceil),
+    "math.copysign": _float(np.copysign),
+    "math.cos": _float(np.cos),
+    "math.cosh": _float(np.cosh),
+    "math.ctpop": _bit_count,
+    "math.erf": _float(_erf),
+    "math.exp": _float(np.exp),
+    "math.exp2": _float(np.exp2),
+    "math.expm1": _float(np.expm1),
+    "math.floor": _float(np.floor),
+    "math.fma": _float(lambda a, b, c: a * b + c),
+    "math.ipowi": _powi,
+    "math.log": _float(np.log),
+    "math.log10": _float(np.log10),
+    "math.log1p": _float(np.log1p),
+    "math.log2": _float(np.log2),
+    "math.powf": _float(np.power),
+    "math.roundeven": _float(np.rint),
+    "math.rsqrt": _float(lambda x: 1 / np.sqrt(x)),
+    "math.sin": _float(np.sin),
+    "math.sinh": _float(np.sinh),
+    "math.sqrt": _float(np.sqrt),
+    "math.tan": _float(np.tan),
+    "math.tanh": _float(np.tanh),
+    "math.trunc": _float(np.trunc),
+}
