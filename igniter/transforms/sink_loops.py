@@ -46,11 +46,12 @@ class SinkLoops(ModulePass):
         for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
             names = AxisNames(func)
             while True:
-                # Innermost first, so that an outer loop finds the inner ones already below the reduction.
+                # What is sunk last ends up outermost. The vector loop goes first: its loads are then shared by all
+                # rows of the tile, and only one broadcast of the other operand is alive at a time.
                 loops = [x for x in func.walk() if isinstance(x, ForOp) and self._wants(x)]
                 if not loops:
                     break
-                sink(loops[-1], names)
+                sink(next((x for x in loops if x.hint("vector") is not None), loops[-1]), names)
 
     def _wants(self, loop: ForOp) -> bool:
         if self.axis is not None:
