@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 DIALECTS: dict[str, str] = {
     "affine": "xdsl.dialects.affine:Affine",
-    "arith": "xdsl.dialects.arith:Arith",
+    "arith": "igniter.dialects.arith:Arith",
     "builtin": "xdsl.dialects.builtin:Builtin",
     "cf": "xdsl.dialects.cf:Cf",
     "func": "xdsl.dialects.func:Func",

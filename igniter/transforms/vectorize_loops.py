@@ -29,6 +29,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.expr import ZERO, Expr, mod
+from igniter.dialects.arith import vector_class
 from igniter.dialects.loop import (
     AccumulateOp,
     AllocOp,
@@ -271,7 +272,7 @@ class _Vectorizer:
             return
         wide = [self._widen(v, target) for v in operands]
         results = [self._vector(r.type) for r in op.results]
-        copy = type(op).create(
+        copy = vector_class(op).create(
             operands=wide, result_types=results, properties=op.properties.copy(), attributes=op.attributes.copy()
         )
         target.add_op(copy)
