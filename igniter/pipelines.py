@@ -16,7 +16,10 @@ PIPELINES: dict[str, tuple[str, ...]] = {
     # onnx -> fusion: which nodes become one kernel.
     "cpu-fusion": ("form-fusion-regions",),
     # fusion -> loop, structured: what is computed.
-    "cpu-loop": ("lower-onnx-to-loop",),
+    "cpu-loop": (
+        "lower-onnx-to-loop",
+        "deduplicate-kernels",
+    ),
     # loop -> loop: how it is computed, down to what the emitter takes.
     "cpu-schedule": (
         "canonicalize-loop",
@@ -33,6 +36,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "vectorize-loops",
         "unroll-loops",
         "plan-buffers",
+        "form-ort-library",
     ),
     "cpu": (
         "cpu-onnx",

@@ -49,6 +49,8 @@ PASSES: dict[str, str] = {
     "collapse-axes": "igniter.transforms.collapse_axes:CollapseAxes",
     "cse": "xdsl.transforms.common_subexpression_elimination:CommonSubexpressionElimination",
     "dce": "xdsl.transforms.dead_code_elimination:DeadCodeElimination",
+    "deduplicate-kernels": "igniter.transforms.deduplicate_kernels:DeduplicateKernels",
+    "form-ort-library": "igniter.transforms.form_ort_library:FormOrtLibrary",
     "fuse-loops": "igniter.transforms.fuse_loops:FuseLoops",
     "infer-shapes": "igniter.transforms.infer_shapes:InferShapes",
     "inline-nests": "igniter.transforms.inline_nests:InlineNests",
