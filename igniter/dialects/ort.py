@@ -222,7 +222,7 @@ class OpOp(IRDLOperation):
         # Some of ORT's graph optimisations know ONNX's ops by name alone, and crash on one that is not theirs.
         if _OP_NAME.fullmatch(self.sym_name.data) is None:
             raise VerifyException(
-                f"an op is named by an identifier with an underscore, which no op of ONNX has, not '{self.sym_name.data}'"
+                f"'{self.sym_name.data}' is not an identifier with an underscore, which no name of an ONNX op has"
             )
         if _KERNEL_NAME.fullmatch(self.kernel_name) is None:
             raise VerifyException(f"'{self.kernel_name}' is not the name of a function in an object file")

@@ -40,7 +40,7 @@ def read_elf(data: bytes) -> SharedLibrary:
         raise ValueError("not a 64-bit little-endian ELF file")
     try:
         return _read(data)
-    except (struct.error, IndexError) as error:
+    except (struct.error, IndexError, OverflowError, ValueError) as error:
         raise ValueError(f"a damaged ELF file: {error}") from None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math as libm
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.dialects import arith
@@ -30,7 +30,8 @@ class InterpreterError(IgniterError):
 
 def scalar_dtype(scalar: Attribute) -> np.dtype[Any]:
     """The dtype of a body's values of this type; of the elements, for a vector."""
-    return element_type(scalar.element_type if isinstance(scalar, VectorType) else scalar).dtype
+    element = cast("VectorType[Attribute]", scalar).element_type if isinstance(scalar, VectorType) else scalar
+    return element_type(element).dtype
 
 
 def evaluate(op: Operation, operands: Sequence[Values]) -> Values:
@@ -41,7 +42,7 @@ def evaluate(op: Operation, operands: Sequence[Values]) -> Values:
     if rule is None:
         raise InterpreterError(f"the interpreter does not know '{op.name}'")
     with np.errstate(all="ignore"):
-        return rule(op, *operands)
+        return cast("Callable[..., Values]", rule)(op, *operands)
 
 
 def constant(op: arith.ConstantOp) -> Values:
@@ -59,7 +60,14 @@ def constant(op: arith.ConstantOp) -> Values:
     return np.array(number & ((1 << bits) - 1), dtype=f"u{dtype.itemsize}").view(dtype)[()]
 
 
-Rule: TypeAlias = Callable[..., Values]
+Unary: TypeAlias = Callable[[Values], Values]
+Binary: TypeAlias = Callable[[Values, Values], Values]
+Function: TypeAlias = np.ufunc | Unary | Binary | Callable[[Values, Values, Values], Values]
+Rule: TypeAlias = (
+    Callable[[Operation, Values], Values]
+    | Callable[[Operation, Values, Values], Values]
+    | Callable[[Operation, Values, Values, Values], Values]
+)
 
 
 def unsigned(x: Values) -> Values:
@@ -74,22 +82,31 @@ def signed(x: Values) -> Values:
     return array if array.dtype.kind != "u" else array.view(f"i{array.dtype.itemsize}")
 
 
-def _plain(function: Callable[..., Values]) -> Rule:
-    return lambda op, *xs: function(*xs)
+def _plain(function: Function) -> Rule:
+    call = cast("Callable[..., Values]", function)
+
+    def rule(op: Operation, *xs: Values) -> Values:
+        return call(*xs)
+
+    return rule
 
 
-def _on_unsigned(function: Callable[..., Values]) -> Rule:
-    return lambda op, *xs: signed(function(*map(unsigned, xs)))
+def _on_unsigned(function: np.ufunc) -> Rule:
+    def rule(op: Operation, *xs: Values) -> Values:
+        return signed(function(*map(unsigned, xs)))
+
+    return rule
 
 
-def _float(function: Callable[..., Values]) -> Rule:
+def _float(function: Function) -> Rule:
     """A function of floats that keeps their dtype, computed in f32 for narrower ones."""
+    call = cast("Callable[..., Values]", function)
 
     def rule(op: Operation, *xs: Values) -> Values:
         dtype = np.asarray(xs[0]).dtype
         if dtype.itemsize >= 4:
-            return function(*xs)
-        return function(*(np.asarray(x, np.float32) for x in xs)).astype(dtype)
+            return call(*xs)
+        return call(*(np.asarray(x, np.float32) for x in xs)).astype(dtype)
 
     return rule
 
@@ -114,6 +131,11 @@ def _remsi(op: Operation, a: Values, b: Values) -> Values:
     return np.fmod(a, b)
 
 
+def _floordivsi(op: Operation, a: Values, b: Values) -> Values:
+    _nonzero(b)
+    return np.floor_divide(a, b)
+
+
 def _divui(op: Operation, a: Values, b: Values) -> Values:
     _nonzero(b)
     return signed(np.floor_divide(unsigned(a), unsigned(b)))
@@ -124,7 +146,7 @@ def _remui(op: Operation, a: Values, b: Values) -> Values:
     return signed(np.remainder(unsigned(a), unsigned(b)))
 
 
-def _shift(function: Callable[[Values, Values], Values], view: Callable[[Values], Values]) -> Rule:
+def _shift(function: np.ufunc, view: Unary) -> Rule:
     def rule(op: Operation, a: Values, b: Values) -> Values:
         bits = np.asarray(a).dtype.itemsize * 8
         if (unsigned(b) >= bits).any():
@@ -134,7 +156,7 @@ def _shift(function: Callable[[Values, Values], Values], view: Callable[[Values]
     return rule
 
 
-_CMPI: dict[int, Callable[[Values, Values], Values]] = {
+_CMPI: dict[int, Binary] = {
     0: np.equal,
     1: np.not_equal,
     2: np.less,
@@ -147,7 +169,7 @@ _CMPI: dict[int, Callable[[Values, Values], Values]] = {
     9: lambda a, b: np.greater_equal(unsigned(a), unsigned(b)),
 }
 
-_ORDERED: tuple[Callable[[Values, Values], Values], ...] = (
+_ORDERED: tuple[Binary, ...] = (
     lambda a, b: np.zeros(np.broadcast(a, b).shape, bool),
     np.equal,
     np.greater,
@@ -159,14 +181,18 @@ _ORDERED: tuple[Callable[[Values, Values], Values], ...] = (
 )
 
 
+def _predicate(op: Operation) -> int:
+    predicate = op.properties["predicate"]
+    assert isinstance(predicate, IntegerAttr)
+    return predicate.value.data
+
+
 def _cmpi(op: Operation, a: Values, b: Values) -> Values:
-    assert isinstance(op, arith.CmpiOp)
-    return _CMPI[op.predicate.value.data](a, b)
+    return _CMPI[_predicate(op)](a, b)
 
 
 def _cmpf(op: Operation, a: Values, b: Values) -> Values:
-    assert isinstance(op, arith.CmpfOp)
-    predicate = op.predicate.value.data
+    predicate = _predicate(op)
     unordered = np.isnan(a) | np.isnan(b)
     # 0-7 are false where an operand is NaN, 8-15 are true there: ueq (8) goes with oeq (1), ult (11) with olt (4) ...
     if predicate < 8:
@@ -183,8 +209,15 @@ def _result_dtype(op: Operation) -> np.dtype[Any]:
     return scalar_dtype(op.results[0].type)
 
 
-def _convert(view: Callable[[Values], Values]) -> Rule:
-    return lambda op, x: signed(view(x).astype(_result_dtype(op)))
+def _convert(view: Unary) -> Rule:
+    def rule(op: Operation, x: Values) -> Values:
+        return signed(view(x).astype(_result_dtype(op)))
+
+    return rule
+
+
+def _bitcast(op: Operation, x: Values) -> Values:
+    return np.asarray(x).view(_result_dtype(op))
 
 
 def _extend_signed(op: Operation, x: Values) -> Values:
@@ -215,7 +248,7 @@ _erf_elements = np.frompyfunc(libm.erf, 1, 1)
 
 def _erf(x: Values) -> Values:
     array = np.asarray(x)
-    return _erf_elements(array.astype(np.float64)).astype(array.dtype) if array.ndim else array.dtype.type(libm.erf(x))
+    return np.asarray(_erf_elements(array.astype(np.float64))).astype(array.dtype)
 
 
 def _powi(op: Operation, a: Values, b: Values) -> Values:
@@ -226,6 +259,22 @@ def _power_of_negative(a: Values, b: Values) -> Values:
     base = np.asarray(a)
     inverse = np.where(base == 1, 1, np.where(base == -1, np.where(np.asarray(b) % 2 == 0, 1, -1), 0))
     return np.where(np.asarray(b) >= 0, np.power(base, np.maximum(b, 0)), inverse).astype(base.dtype)
+
+
+def _addi(a: Values, b: Values) -> Values:
+    return np.logical_xor(a, b) if np.asarray(a).dtype == np.bool_ else np.add(a, b)
+
+
+def _subi(a: Values, b: Values) -> Values:
+    return np.logical_xor(a, b) if np.asarray(a).dtype == np.bool_ else np.subtract(a, b)
+
+
+def _rsqrt(x: Values) -> Values:
+    return 1 / np.sqrt(x)
+
+
+def _fma(a: Values, b: Values, c: Values) -> Values:
+    return a * b + c
 
 
 def _bit_count(op: Operation, x: Values) -> Values:
@@ -242,14 +291,14 @@ _RULES: dict[str, Rule] = {
     "arith.minimumf": _plain(np.minimum),
     "arith.maxnumf": _plain(np.fmax),
     "arith.minnumf": _plain(np.fmin),
-    "arith.addi": _plain(lambda a, b: np.logical_xor(a, b) if np.asarray(a).dtype == np.bool_ else np.add(a, b)),
-    "arith.subi": _plain(lambda a, b: np.logical_xor(a, b) if np.asarray(a).dtype == np.bool_ else np.subtract(a, b)),
+    "arith.addi": _plain(_addi),
+    "arith.subi": _plain(_subi),
     "arith.muli": _plain(np.multiply),
     "arith.divsi": _divsi,
     "arith.remsi": _remsi,
     "arith.divui": _divui,
     "arith.remui": _remui,
-    "arith.floordivsi": lambda op, a, b: (_nonzero(b), np.floor_divide(a, b))[1],
+    "arith.floordivsi": _floordivsi,
     "arith.maxsi": _plain(np.maximum),
     "arith.minsi": _plain(np.minimum),
     "arith.maxui": _on_unsigned(np.maximum),
@@ -263,7 +312,7 @@ _RULES: dict[str, Rule] = {
     "arith.cmpi": _cmpi,
     "arith.cmpf": _cmpf,
     "arith.select": _select,
-    "arith.bitcast": lambda op, x: np.asarray(x).view(_result_dtype(op)),
+    "arith.bitcast": _bitcast,
     "arith.extf": _convert(np.asarray),
     "arith.truncf": _convert(np.asarray),
     "arith.sitofp": _convert(np.asarray),
@@ -293,7 +342,7 @@ _RULES: dict[str, Rule] = {
     "math.exp2": _float(np.exp2),
     "math.expm1": _float(np.expm1),
     "math.floor": _float(np.floor),
-    "math.fma": _float(lambda a, b, c: a * b + c),
+    "math.fma": _float(_fma),
     "math.ipowi": _powi,
     "math.log": _float(np.log),
     "math.log10": _float(np.log10),
@@ -301,7 +350,7 @@ _RULES: dict[str, Rule] = {
     "math.log2": _float(np.log2),
     "math.powf": _float(np.power),
     "math.roundeven": _float(np.rint),
-    "math.rsqrt": _float(lambda x: 1 / np.sqrt(x)),
+    "math.rsqrt": _float(_rsqrt),
     "math.sin": _float(np.sin),
     "math.sinh": _float(np.sinh),
     "math.sqrt": _float(np.sqrt),

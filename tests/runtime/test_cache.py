@@ -1,0 +1,178 @@
+"""The compile cache: hits, eviction by use, damage, and several processes at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+from library_kit import build, scale_kernel, scale_op
+
+from igniter.errors import IgniterError
+from igniter.runtime.cache import Cache, cache_key, default_cache, default_folder, parse_size
+
+
+def key(i: int) -> str:
+    return cache_key("test", str(i))
+
+
+def payload(i: int, size: int = 1000) -> bytes:
+    return bytes([i % 256]) * size
+
+
+def files(cache: Cache) -> list[Path]:
+    return sorted(p for p in cache.folder.rglob("*") if p.is_file() and p.name != "lock")
+
+
+def test_what_is_put_can_be_got(tmp_path: Path) -> None:
+    cache = Cache(tmp_path)
+    assert cache.get(key(1)) is None
+    cache.put(key(1), b"one")
+    cache.put(key(2), b"")
+    assert cache.get(key(1)) == b"one"
+    assert Cache(tmp_path).get(key(2)) == b""
+    assert (cache.statistics.hits, cache.statistics.misses) == (1, 1)
+    assert cache.clear() == 2 and cache.get(key(1)) is None
+
+
+def test_keys_do_not_run_together() -> None:
+    assert cache_key("ab", "c") != cache_key("a", "bc") != cache_key("abc")
+    with pytest.raises(ValueError, match="not a key"):
+        Cache(Path("x")).get("../../etc/passwd")
+
+
+def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, limit=10 * 1032)
+    for i in range(10):
+        cache.put(key(i), payload(i))
+    assert cache.statistics.evicted == 0
+    cache.get(key(0))
+    Cache(tmp_path).get(key(3))  # use by another object, as by another process, counts
+    cache.put(key(10), payload(10))
+    left = [i for i in range(11) if cache.get(key(i)) is not None]
+    assert left == [0, 3, 4, 5, 6, 7, 8, 9, 10]
+    assert cache.size() <= cache.limit
+
+
+def test_the_limit_holds_over_time(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, limit=20_000)
+    for i in range(200):
+        cache.put(key(i), payload(i))
+        assert cache.size() <= 20_000
+    assert cache.get(key(199)) is not None
+
+
+def test_what_is_larger_than_the_limit_is_not_kept(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, limit=5000)
+    cache.put(key(1), payload(1))
+    cache.put(key(2), payload(2, 10_000))
+    assert cache.get(key(2)) is None and cache.get(key(1)) is not None
+    off = Cache(tmp_path / "off", limit=0)
+    off.put(key(1), b"")
+    assert off.get(key(1)) is None and not (tmp_path / "off").exists()
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "grow"])
+def test_damaged_entries_are_dropped(tmp_path: Path, damage: str) -> None:
+    cache = Cache(tmp_path)
+    cache.put(key(1), payload(1))
+    (path,) = files(cache)
+    data = bytearray(path.read_bytes())
+    if damage == "flip":
+        data[100] ^= 1
+    path.write_bytes({"cut": data[:500], "empty": b"", "grow": data + b"x"}.get(damage, data))
+    assert cache.get(key(1)) is None
+    assert cache.statistics.corrupt == 1
+    assert files(cache) == []
+    cache.put(key(1), payload(1))
+    assert cache.get(key(1)) == payload(1)
+
+
+def test_abandoned_files_are_cleared_away(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, limit=3000)
+    cache.put(key(1), payload(1))
+    old, new = (files(cache)[0].with_name(f".{n}.tmp") for n in ("old", "new"))
+    old.write_bytes(b"x")
+    new.write_bytes(b"x")
+    os.utime(old, (1, 1))
+    for i in range(2, 5):
+        cache.put(key(i), payload(i))
+    assert not old.exists() and new.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    cache = Cache(blocked / "cache")
+    cache.put(key(1), b"one")
+    assert cache.get(key(1)) is None
+
+
+def test_where_and_how_large(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("IGNITER_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert default_folder() == tmp_path / "igniter"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert default_folder() == Path.home() / ".cache" / "igniter"
+    monkeypatch.setenv("IGNITER_CACHE_DIR", str(tmp_path / "own"))
+    monkeypatch.setenv("IGNITER_CACHE_SIZE", "1.5M")
+    assert default_cache().folder == tmp_path / "own" and default_cache().limit == 3 << 19
+    monkeypatch.setenv("IGNITER_CACHE_SIZE", "plenty")
+    with pytest.raises(IgniterError, match="'plenty' is not a size"):
+        default_cache()
+    assert [parse_size(t) for t in ("0", "7", "2k", "2 KiB", "1G")] == [0, 7, 2048, 2048, 1 << 30]
+
+
+def hammer(folder: str, seed: int, failures) -> None:
+    """Puts and gets of few keys under a limit that keeps eviction busy; every hit must be whole and the right one."""
+    import random
+
+    rng = random.Random(seed)
+    cache = Cache(Path(folder), limit=30_000)
+    for _ in range(400):
+        i = rng.randrange(40)
+        if rng.random() < 0.5:
+            cache.put(key(i), payload(i))
+        else:
+            found = cache.get(key(i))
+            if found is not None and found != payload(i):
+                failures.put(f"process {seed}: key {i} has {found[:8]!r}")
+    if cache.statistics.corrupt:
+        failures.put(f"process {seed}: {cache.statistics.corrupt} damaged entries")
+
+
+def test_several_processes_share_it(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    failures = context.Queue()
+    workers = [context.Process(target=hammer, args=(str(tmp_path), seed, failures)) for seed in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+    assert [w.exitcode for w in workers] == [0, 0, 0]
+    assert failures.empty(), failures.get()
+    cache = Cache(tmp_path, limit=30_000)
+    cache.put(key(99), payload(99))
+    assert cache.size() <= 30_000 + 3 * 32 * 1032
+    assert not [p for p in files(cache) if p.suffix == ".tmp"]
+
+
+def test_a_second_build_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = Cache(tmp_path)
+    first = build([scale_op()], [scale_kernel()], cache=cache)
+    monkeypatch.setattr("igniter.runtime.library._compile", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr("igniter.runtime.linker.link_shared", lambda *_: pytest.fail("linked again"))
+    assert build([scale_op()], [scale_kernel()], cache=cache).data == first.data
+
+
+def test_a_kernel_is_shared_by_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = Cache(tmp_path)
+    build([scale_op()], [scale_kernel()], cache=cache)
+    compiled: list[str] = []
+    from igniter.runtime import library
+
+    original = library._compile
+    monkeypatch.setattr(library, "_compile", lambda text, target: compiled.append(text) or original(text, target))
+    build([scale_op("Other_k")], [scale_kernel()], cache=cache)
+    assert len(compiled) == 1 and "RegisterCustomOps" in compiled[0]
