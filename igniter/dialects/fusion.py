@@ -3,17 +3,22 @@
     region ::= %r... = fusion.region @name (%arg = %operand : type, ...) (kernel @kernel)? -> (type, ...)
                (attributes {...})? { op* fusion.yield %v... : type... }
 
+    dims   ::= %s = fusion.dims [expr, ...] : tensor<nxi64>
+
 A region is isolated from above: what its nodes use comes in through its operands, except constants small enough to be
 cloned into it. Its body is ordinary `onnx` IR, so that a region can be run, printed and unfused. The symbols of its
 types mean the same dims inside and outside; `form-fusion-regions` sees to it that the operands' dims bind them all.
 `kernel` names the `loop.kernel` that `lower-onnx-to-loop` makes of the region.
+
+`fusion.dims` stands in a region for an integer operand that is a function of the symbols, such as the shape of a
+Reshape, so that the nodes that computed it are not needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from xdsl.dialects.builtin import FlatSymbolRefAttrConstr, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import FlatSymbolRefAttrConstr, StringAttr, SymbolRefAttr, TensorType, i32, i64
 from xdsl.ir import Attribute, Block, Dialect, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -21,6 +26,7 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     region_def,
+    result_def,
     traits_def,
     var_operand_def,
     var_result_def,
@@ -29,6 +35,9 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
+
+from igniter.analysis.expr import Expr, ExprLike
+from igniter.dialects.sym import DimsAttr, dims_of, element_of, parse_exprs
 
 
 @irdl_op_definition
@@ -46,6 +55,41 @@ class YieldOp(IRDLOperation):
     def verify_(self) -> None:
         if not isinstance(self.parent_op(), RegionOp):
             raise VerifyException("fusion.yield stands in a fusion.region")
+
+
+@irdl_op_definition
+class DimsOp(IRDLOperation):
+    """An integer tensor of rank 0 or 1 whose elements are expressions over the symbols of the region."""
+
+    name = "fusion.dims"
+    dims_attr = prop_def(DimsAttr, prop_name="dims")
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, dims: Iterable[ExprLike], result_type: Attribute):
+        super().__init__(properties={"dims": DimsAttr(dims)}, result_types=[result_type])
+
+    @property
+    def dims(self) -> tuple[Expr, ...]:
+        """The elements."""
+        return self.dims_attr.data
+
+    def verify_(self) -> None:
+        shape = dims_of(self.result.type)
+        if element_of(self.result.type) not in (i32, i64) or len(shape) > 1:
+            raise VerifyException(f"fusion.dims makes an i32 or i64 tensor of rank 0 or 1, not {self.result.type}")
+        if (shape[0] if shape else 1) != len(self.dims):
+            raise VerifyException(f"{len(self.dims)} expressions for {self.result.type}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> DimsOp:
+        dims = parse_exprs(parser)
+        parser.parse_characters(":")
+        return cls(dims, parser.parse_type())
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" [{', '.join(map(str, self.dims))}] : ")
+        printer.print_attribute(self.result.type)
 
 
 @irdl_op_definition
@@ -186,4 +230,4 @@ def _verify_types(
             )
 
 
-Fusion = Dialect("fusion", [RegionOp, YieldOp], [])
+Fusion = Dialect("fusion", [RegionOp, DimsOp, YieldOp], [])

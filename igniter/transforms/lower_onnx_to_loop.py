@@ -36,13 +36,13 @@ from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.dialects.fusion import RegionOp
+from igniter.dialects.fusion import DimsOp, RegionOp
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
 from igniter.dialects.sym import DimsAttr
 from igniter.transforms.lowering import KernelBuilder, Lowering, LoweringError
 from igniter.transforms.lowering.builder import symbols_of_types
-from igniter.transforms.lowering.constants import constant_tensor
+from igniter.transforms.lowering.constants import constant_tensor, dims_tensor
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
@@ -79,6 +79,9 @@ def lower_node(op: Operation, kernel: KernelBuilder, values: dict[SSAValue, SSAV
     from igniter.dialects.onnx.ops import spec_of
 
     if all(isinstance(r.type, NoneType) for r in op.results):
+        return
+    if isinstance(op, DimsOp):
+        values[op.result] = dims_tensor(kernel, op.dims, op.result.type)
         return
     if not isinstance(op, OnnxOp):
         raise LoweringError(f"'{op.name}' in a fusion region is no ONNX op")
@@ -123,6 +126,9 @@ def _symbols(region: RegionOp) -> frozenset[str]:
 
 def _noted(ops: Iterable[Operation]) -> Iterator[str]:
     for op in ops:
+        if isinstance(op, DimsOp):
+            for dim in op.dims:
+                yield from dim.symbols
         noted = op.attributes.get(VALUES_ATTRIBUTE)
         if isinstance(noted, DictionaryAttr):
             for dims in noted.data.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,18 @@ def constant_tensor(kernel: KernelBuilder, array: np.ndarray[Any, Any], tensor_t
     axes = nest.axes(dims)
     value = _table(nest, [_number(v) for v in array.reshape(-1)], linearize(axes, dims), element_of(tensor_type))
     return nest.finish(("none", value, axes, tensor_type))[0]
+
+
+def dims_tensor(kernel: KernelBuilder, elements: Sequence[Expr], tensor_type: Attribute) -> SSAValue:
+    """The integer tensor of rank 0 or 1 whose elements are expressions over the symbols."""
+    nest = kernel.nest("dims")
+    axes = nest.axes(dims_of(tensor_type))
+    at = nest.index(axes[0] if axes else 0)
+    value = nest.index(elements[0] if elements else 0)
+    for place, element in enumerate(elements):
+        if place and element != elements[place - 1]:
+            value = (at >= place).select(nest.index(element), value)
+    return nest.finish(("none", value.to(element_of(tensor_type)), axes, tensor_type))[0]
 
 
 def _table(nest: Nest, numbers: list[Number], position: Expr, element: Attribute) -> Scalar:
