@@ -43,6 +43,9 @@ class Symbols:
     aliases: dict[str, str] = field(default_factory=dict[str, str])
     _count: int = 0
     _by_param: dict[str, str] = field(default_factory=dict[str, str])
+    _tensors: dict[tuple[int, tuple[int | str, ...]], Attribute] = field(
+        default_factory=dict[tuple[int, tuple[int | str, ...]], Attribute]
+    )
 
     @staticmethod
     def for_names(names: Iterable[str]) -> Symbols:
@@ -68,6 +71,13 @@ class Symbols:
             self._by_param[param] = symbol
             self.aliases[symbol] = param
         return self._by_param[param]
+
+    def tensor(self, code: int, element: Attribute, dims: tuple[int | str, ...]) -> Attribute:
+        """A tensor type; a model has few different ones, and making one is slow."""
+        found = self._tensors.get((code, dims))
+        if found is None:
+            found = self._tensors[code, dims] = tensor_of(element, dims)
+        return found
 
 
 @dataclass(frozen=True)
@@ -125,7 +135,7 @@ def _tensor(proto: onnx.TypeProto.Tensor | onnx.TypeProto.SparseTensor, symbols:
             dims.append(dim.dim_value)
         else:
             dims.append(symbols.of_param(dim.dim_param) if dim.dim_param else symbols.fresh())
-    return tensor_of(element, dims)
+    return symbols.tensor(proto.elem_type, element, tuple(dims))
 
 
 def dim_params(model: onnx.ModelProto) -> set[str]:
