@@ -228,10 +228,10 @@ def _place_vector(
         columns = min(columns, 3 if machine.registers >= 32 else 2)
         rows = axes[row].extent.constant
         height = (machine.registers - 4) // (columns + 1)
-        height = min(height, 8, rows if rows else 8)
+        height = min(height, rows or 4, 8)
         loops[row].update(
             tile=IntegerAttr(height, i64),
-            tail=StringAttr("peel"),
+            tail=StringAttr("peel" if rows else "rest"),
             inner=DictionaryAttr({"sink": UnitAttr(), "unroll": UnitAttr()}),
         )
     loops[vector].update(

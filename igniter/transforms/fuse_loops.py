@@ -170,6 +170,8 @@ def _merge(first: ForOp, second: ForOp) -> None:
     if second.is_reduction:
         first.reduction = second.reduction
     hints = {**(second.hints.data if second.hints else {}), **(first.hints.data if first.hints else {})}
+    if "tile" in hints:  # A tiled loop is vectorised inside its tile.
+        hints = {k: v for k, v in hints.items() if k not in ("vector", "accumulators")}
     set_hints(first, hints)
     first.attributes["fused"] = StringAttr("")
     second.detach()

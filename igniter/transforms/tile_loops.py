@@ -19,10 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, i64
-from xdsl.ir import Attribute, Block
+from xdsl.ir import Attribute, Block, Operation
 from xdsl.passes import ModulePass
 
 from igniter.analysis.expr import ZERO, Expr, minimum, mod
@@ -51,15 +52,19 @@ class TileLoops(ModulePass):
                 for loop in [x for x in func.walk() if isinstance(x, ForOp) and x.axis == self.axis]:
                     tile(loop, self.size, self.tail, {}, names)
                 continue
-            for loop in [x for x in func.walk() if isinstance(x, ForOp)]:
-                apply_hint(loop, names)
+            # Peeling copies loops with their hints, so look again until none is left.
+            while (tiled := next((x for x in func.walk() if _asks(x)), None)) is not None:
+                apply_hint(tiled, names)
+
+
+def _asks(op: Operation) -> TypeGuard[ForOp]:
+    return isinstance(op, ForOp) and isinstance(op.hint("tile"), IntegerAttr)
 
 
 def apply_hint(loop: ForOp, names: AxisNames) -> None:
-    """Tiles one loop as its hints say, if they do."""
+    """Tiles one loop as its hints say."""
     size = loop.hint("tile")
-    if not isinstance(size, IntegerAttr):
-        return
+    assert isinstance(size, IntegerAttr)
     tail = loop.hint("tail")
     inner = loop.hint("inner")
     rest = {k: v for k, v in (loop.hints.data if loop.hints else {}).items() if k not in ("tile", "tail", "inner")}

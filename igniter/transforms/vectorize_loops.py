@@ -62,6 +62,8 @@ class VectorizeLoops(ModulePass):
         for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
             names = AxisNames(func)
             for loop in [x for x in func.walk() if isinstance(x, ForOp)]:
+                if loop.parent is None:  # It stood in a loop that was vectorised.
+                    continue
                 if self.axis is not None:
                     if loop.axis == self.axis:
                         vectorize(loop, self.width, self.accumulators, names)

@@ -65,6 +65,7 @@ from igniter.dialects.loop.structured import (
     ViewOp,
     as_combiner,
     parse_access_tail,
+    parse_value,
     print_access_tail,
     symbols_attr,
 )
@@ -434,7 +435,7 @@ class LoadOp(MemoryOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> LoadOp:
-        buffer = parser.parse_operand()
+        buffer = parse_value(parser)
         tail = parse_access_tail(parser)
         parser.parse_characters(":")
         return cls(
@@ -486,9 +487,9 @@ class StoreOp(MemoryOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> StoreOp:
-        value = parser.parse_operand()
+        value = parse_value(parser)
         parser.parse_characters(",")
-        buffer = parser.parse_operand()
+        buffer = parse_value(parser)
         tail = parse_access_tail(parser)
         return cls(value, buffer, tail.subscripts, indices=tail.indices, guards=tail.guards, lane=tail.lane)
 
@@ -541,9 +542,9 @@ class AccumulateOp(MemoryOp):
     @classmethod
     def parse(cls, parser: Parser) -> AccumulateOp:
         combiner = as_combiner(parser.parse_identifier("combiner"))
-        value = parser.parse_operand()
+        value = parse_value(parser)
         parser.parse_characters(",")
-        buffer = parser.parse_operand()
+        buffer = parse_value(parser)
         tail = parse_access_tail(parser)
         return cls(combiner, value, buffer, tail.subscripts, indices=tail.indices, guards=tail.guards, lane=tail.lane)
 
@@ -584,7 +585,7 @@ class ReduceLanesOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> ReduceLanesOp:
         combiner = as_combiner(parser.parse_identifier("combiner"))
-        vector = parser.parse_operand()
+        vector = parse_value(parser)
         parser.parse_characters(":")
         parser.parse_type()
         parser.parse_keyword("to")

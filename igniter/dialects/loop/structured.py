@@ -373,7 +373,7 @@ class ReadOp(AccessOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> ReadOp:
-        source = parser.parse_operand()
+        source = parse_value(parser)
         access = parse_access_tail(parser)
         parser.parse_characters(":")
         parser.parse_type()
@@ -385,6 +385,16 @@ class ReadOp(AccessOp):
         print_access_tail(printer, self, self.otherwise)
         printer.print_string(" : ")
         printer.print_attribute(self.result.type)
+
+
+def parse_value(parser: Parser) -> SSAValue:
+    """A value that is already defined: no type is written where it is used."""
+    position = parser.pos
+    operand = parser.parse_unresolved_operand()
+    found = parser.ssa_values.get(operand.operand_name)
+    if found is None:
+        parser.raise_error(f"%{operand.operand_name} is not defined before this use", position)
+    return found[operand.index]
 
 
 class AccessTail:
@@ -405,11 +415,11 @@ def parse_access_tail(parser: Parser) -> AccessTail:
     if parser.parse_optional_keyword("lane") is not None:
         tail.lane = parser.parse_identifier()
     if parser.parse_optional_keyword("with") is not None:
-        tail.indices = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_operand)
+        tail.indices = parser.parse_comma_separated_list(parser.Delimiter.NONE, lambda: parse_value(parser))
     if parser.parse_optional_keyword("if") is not None:
         tail.guards = parse_exprs(parser)
         if parser.parse_optional_keyword("else") is not None:
-            tail.otherwise = parser.parse_operand()
+            tail.otherwise = parse_value(parser)
     return tail
 
 
@@ -518,7 +528,7 @@ class YieldOp(IRDLOperation):
     def parse(cls, parser: Parser) -> YieldOp:
         def clause() -> Clause:
             combiner = as_combiner(parser.parse_identifier("combiner"))
-            value = parser.parse_operand()
+            value = parse_value(parser)
             parser.parse_keyword("at")
             return Clause(combiner, value, parse_exprs(parser))
 

@@ -1,0 +1,170 @@
+"""Scheduled kernels compute what the structured level says, at every width and for odd, tiny and empty extents."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.transforms.scheduling import check
+
+ROWS = [{"n": n, "m": m} for n, m in ((0, 3), (1, 1), (3, 0), (2, 5), (3, 16), (5, 17), (2, 33), (3, 64), (7, 131))]
+
+
+def dims(*names: str | int) -> str:
+    return f"#sym.dims<{', '.join(map(str, names))}>"
+
+
+def tensor(*names: str | int, element: str = "f32") -> str:
+    if all(isinstance(n, int) for n in names):
+        return f"tensor<{''.join(f'{n}x' for n in names)}{element}>"
+    shape = "".join("?x" if isinstance(n, str) else f"{n}x" for n in names)
+    return f"tensor<{shape}{element}, {dims(*names)}>"
+
+
+NM, N, M = tensor("n", "m"), tensor("n"), tensor("m")
+
+KERNELS = {
+    "softmax": f"""
+  loop.kernel @k symbols [n, m] (%x : {NM}) -> ({NM}) {{
+    %m = loop.nest "max" [i: parallel n, j: reduction m] -> {N} {{
+      %a = loop.read %x[i, j] : f32
+      loop.yield max %a at [i]
+    }}
+    %e = loop.nest "exp" [i: parallel n, j: parallel m] -> {NM} {{
+      %a = loop.read %x[i, j] : f32
+      %b = loop.read %m[i] : f32
+      %c = arith.subf %a, %b : f32
+      %d = math.exp %c : f32
+      loop.yield none %d at [i, j]
+    }}
+    %s = loop.nest "sum" [i: parallel n, j: reduction m] -> {N} {{
+      %a = loop.read %e[i, j] : f32
+      loop.yield add %a at [i]
+    }}
+    %o = loop.nest "div" [i: parallel n, j: parallel m] -> {NM} {{
+      %a = loop.read %e[i, j] : f32
+      %b = loop.read %s[i] : f32
+      %c = arith.divf %a, %b : f32
+      loop.yield none %c at [i, j]
+    }}
+    loop.return %o : {NM}
+  }}""",
+    "column sums": f"""
+  loop.kernel @k symbols [n, m] (%x : {NM}) -> ({M}, {M}) {{
+    %s, %p = loop.nest "sum" [j: parallel m, i: reduction n] -> {M}, {M} {{
+      %a = loop.read %x[i, j] : f32
+      loop.yield add %a at [j], max %a at [j]
+    }}
+    loop.return %s, %p : {M}, {M}
+  }}""",
+    "transpose and add": f"""
+  loop.kernel @k symbols [n, m] (%x : {NM}, %y : {tensor("m", "n")}) -> ({tensor("m", "n")}) {{
+    %o = loop.nest "add" [j: parallel m, i: parallel n] -> {tensor("m", "n")} {{
+      %a = loop.read %x[i, j] : f32
+      %b = loop.read %y[j, i] : f32
+      %c = arith.addf %a, %b : f32
+      loop.yield none %c at [j, i]
+    }}
+    loop.return %o : {tensor("m", "n")}
+  }}""",
+    "matmul with an epilogue": f"""
+  loop.kernel @k symbols [n, m] (%x : {tensor("n", 19)}, %y : {tensor(19, "m")}, %b : {M}) -> ({NM}) {{
+    %c = loop.nest "matmul" [i: parallel n, j: parallel m, k: reduction 19] -> {NM} {{
+      %a = loop.read %x[i, k] : f32
+      %b1 = loop.read %y[k, j] : f32
+      %p = arith.mulf %a, %b1 : f32
+      loop.yield add %p at [i, j]
+    }}
+    %o = loop.nest "bias" [i: parallel n, j: parallel m] -> {NM} {{
+      %a = loop.read %c[i, j] : f32
+      %b1 = loop.read %b[j] : f32
+      %p = arith.addf %a, %b1 : f32
+      loop.yield none %p at [i, j]
+    }}
+    loop.return %o : {NM}
+  }}""",
+    "static matmul": f"""
+  loop.kernel @k symbols [] (%x : {tensor(13, 19)}, %y : {tensor(19, 70)}) -> ({tensor(13, 70)}) {{
+    %c = loop.nest "matmul" [i: parallel 13, j: parallel 70, k: reduction 19] -> {tensor(13, 70)} {{
+      %a = loop.read %x[i, k] : f32
+      %b1 = loop.read %y[k, j] : f32
+      %p = arith.mulf %a, %b1 : f32
+      loop.yield add %p at [i, j]
+    }}
+    loop.return %c : {tensor(13, 70)}
+  }}""",
+    "full sum": f"""
+  loop.kernel @k symbols [n, m] (%x : {NM}) -> (tensor<f32>, tensor<f32>) {{
+    %s = loop.nest "sum" [i: reduction n, j: reduction m] -> tensor<f32> {{
+      %a = loop.read %x[i, j] : f32
+      loop.yield add %a at []
+    }}
+    %t = loop.nest "half" [] -> tensor<f32> {{
+      %a = loop.read %s[] : f32
+      %h = arith.constant 0.5 : f32
+      %b = arith.mulf %a, %h : f32
+      loop.yield none %b at []
+    }}
+    loop.return %s, %t : tensor<f32>, tensor<f32>
+  }}""",
+    "guarded reads": f"""
+  loop.kernel @k symbols [n, m] (%x : {NM}, %y : {NM}) -> ({tensor("n", "2*m")}) {{
+    %o = loop.nest "concat" [i: parallel n, j: parallel 2*m] -> {tensor("n", "2*m")} {{
+      %b = loop.read %y[i, j - m] if [j - m] : f32
+      %a = loop.read %x[i, j] if [m - 1 - j] else %b : f32
+      loop.yield none %a at [i, j]
+    }}
+    loop.return %o : {tensor("n", "2*m")}
+  }}""",
+    "gather": f"""
+  loop.kernel @k symbols [n, m] (%x : {tensor(5, "m")}, %i : {tensor("n", element="i64")}) -> ({NM}) {{
+    %o = loop.nest "gather" [i: parallel n, j: parallel m] -> {NM} {{
+      %k = loop.read %i[i] : i64
+      %a = loop.read %x[_0, j] with %k if [_0, 4 - _0] : f32
+      loop.yield none %a at [i, j]
+    }}
+    loop.return %o : {NM}
+  }}""",
+    "index values": f"""
+  loop.kernel @k symbols [n, m] (%x : {NM}) -> ({NM}) {{
+    %o = loop.nest "tril" [i: parallel n, j: parallel m] -> {NM} {{
+      %a = loop.read %x[i, j] : f32
+      %d = loop.index i - j : i64
+      %z = arith.constant 0 : i64
+      %f = arith.constant 0.0 : f32
+      %c = arith.cmpi sge, %d, %z : i64
+      %r = arith.select %c, %a, %f : f32
+      loop.yield none %r at [i, j]
+    }}
+    loop.return %o : {NM}
+  }}""",
+    "views and heads": f"""
+  loop.kernel @k symbols [n, m] (%x : {tensor("n", "m", 24)}) -> ({tensor("n", 4, "m", 6)}) {{
+    %v = loop.view %x : {tensor("n", "m", 24)} to {tensor("n", "m", 4, 6)}
+    %o = loop.nest "transpose" [b: parallel n, h: parallel 4, s: parallel m, d: parallel 6] -> {tensor("n", 4, "m", 6)} {{
+      %a = loop.read %v[b, s, h, d] : f32
+      %c = arith.addf %a, %a : f32
+      loop.yield none %c at [b, h, s, d]
+    }}
+    loop.return %o : {tensor("n", 4, "m", 6)}
+  }}""",
+    "bool and bytes": f"""
+  loop.kernel @k symbols [n, m] (%x : {tensor("n", "m", element="i1")}, %y : {tensor("n", "m", element="ui8")}) -> ({tensor("n", "m", element="ui8")}, {tensor("n", element="i1")}) {{
+    %o = loop.nest "select" [i: parallel n, j: parallel m] -> {tensor("n", "m", element="ui8")} {{
+      %a = loop.read %x[i, j] : i1
+      %b = loop.read %y[i, j] : i8
+      %z = arith.constant 200 : i8
+      %c = arith.select %a, %b, %z : i8
+      loop.yield none %c at [i, j]
+    }}
+    %r = loop.nest "any" [i: parallel n, j: reduction m] -> {tensor("n", element="i1")} {{
+      %a = loop.read %x[i, j] : i1
+      loop.yield or %a at [i]
+    }}
+    loop.return %o, %r : {tensor("n", "m", element="ui8")}, {tensor("n", element="i1")}
+  }}""",
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_compiled_kernel_agrees_with_the_interpreter(name: str) -> None:
+    check(f"builtin.module {{{KERNELS[name]}\n}}", ROWS)
