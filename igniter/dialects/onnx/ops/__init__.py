@@ -13,9 +13,13 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.registry import OpSpec
 
 FAMILIES: tuple[str, ...] = (
+    "contraction",
     "elementwise",
+    "indexing",
+    "movement",
     "normalization",
     "reduction",
+    "shape",
 )
 """The modules of this package that have specs."""
 

@@ -1,0 +1,324 @@
+"""Contractions: sums of products over shared axes. MatMul, Gemm, their integer and fused forms, Einsum.
+
+Each is one nest whose body is the product of two reads and whose combiner is `add`: what the later levels recognise,
+tile and pack. Scales, biases and the narrowing to a 16-bit result are nests of their own, which fuse as epilogues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.analysis.expr import ONE, ZERO, Expr, product
+from igniter.dialects.onnx.ops.rules import broadcast, element_type, infos, input_dims, legal, operand, operand_dims
+from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.sym import dims_of, element_of
+from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.transforms.lowering.broadcast import aligned, broadcast_dims, broadcast_reason
+from igniter.transforms.lowering.scalar import compute_type
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+
+
+# -- MatMul -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MatMulSide:
+    """One operand of a MatMul as a stack of matrices; `order` names its dims: batch numbers, then m, k or n."""
+
+    dims: Dims
+    order: tuple[str, ...]
+
+    def dim(self, name: str) -> Expr:
+        return self.dims[self.order.index(name)] if name in self.order else ONE
+
+    @property
+    def batch(self) -> Dims:
+        return tuple(d for d, name in zip(self.dims, self.order, strict=True) if name == "batch")
+
+    def subscripts(self, batch: Sequence[Expr], at: dict[str, Expr]) -> list[Expr]:
+        """The subscripts at a point of the domain; `batch` are this operand's own."""
+        rest = iter(batch)
+        return [next(rest) if name == "batch" else at[name] for name in self.order]
+
+
+def sides(op: OnnxOp, left: Dims, right: Dims) -> tuple[MatMulSide, MatMulSide]:
+    """The operands of MatMul and FusedMatMul, whose attributes transpose."""
+
+    def order(rank: int, matrix: tuple[str, str], suffix: str) -> tuple[str, ...]:
+        swap, early = bool(op.attr(f"trans{suffix}", 0)), bool(op.attr(f"transBatch{suffix}", 0))
+        rows, columns = matrix[::-1] if swap and rank > 1 else matrix
+        if rank == 1:
+            return ("k",)
+        # transBatch: the rows come first and the batch dims in between.
+        names = ["batch"] * (rank - 2)
+        return (rows, *names, columns) if early else (*names, rows, columns)
+
+    return MatMulSide(left, order(len(left), ("m", "k"), "A")), MatMulSide(right, order(len(right), ("k", "n"), "B"))
+
+
+def matmul_dims(a: MatMulSide, b: MatMulSide, batch: Dims) -> Dims:
+    """The dims of the product; an operand of rank 1 leaves none behind."""
+    rows = (a.dim("m"),) if "m" in a.order else ()
+    columns = (b.dim("n"),) if "n" in b.order else ()
+    return (*batch, *rows, *columns)
+
+
+def infer_matmul(ctx: InferContext) -> list[TensorInfo]:
+    left, right = input_dims(ctx, 0), input_dims(ctx, 1)
+    element = i32 if ctx.op.op_type == "MatMulInteger" else element_type(ctx)
+    if left is None or right is None:
+        return infos(element, None)
+    a, b = sides(ctx.op, left, right)
+    ctx.equate(a.dim("k"), b.dim("k"))
+    return infos(element, matmul_dims(a, b, broadcast(ctx, [a.batch, b.batch], "batch")))
+
+
+def matmul_reason(op: OnnxOp) -> str | None:
+    a, b = sides(op, operand_dims(op, 0), operand_dims(op, 1))
+    if a.dim("k") != b.dim("k"):
+        return f"that its inner dims ({a.dim('k')} and {b.dim('k')}) are equal is not known"
+    batch = broadcast_dims([a.batch, b.batch])
+    if isinstance(batch, str):
+        return batch
+    return broadcast_reason([a.batch, b.batch], batch)
+
+
+def contract(ctx: Lowering, element: Attribute) -> SSAValue:
+    """The product of the first two operands, accumulated in `element`."""
+    left, right = ctx.required(0), ctx.required(1)
+    a, b = sides(ctx.op, ctx.dims(0), ctx.dims(1))
+    batch = broadcast_dims([a.batch, b.batch])
+    if isinstance(batch, str):
+        raise ctx.fail(batch)
+    points = (ctx.input(2), ctx.input(3)) if ctx.op.op_type == "MatMulInteger" else (None, None)
+
+    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        at = {"k": r[0]}
+        rest = iter(i[len(batch) :])
+        for name in [n for n, side in (("m", a), ("n", b)) if n in side.order]:
+            at[name] = next(rest)
+        factors: list[Scalar] = []
+        for tensor, side, zero in zip((left, right), (a, b), points, strict=True):
+            own = aligned(side.batch, i[: len(batch)], batch)
+            if isinstance(own, str):
+                raise ctx.fail(own)
+            value = nest.read(tensor, side.subscripts(own, at)).to(element)
+            if zero is not None:
+                value = value - read_zero_point(nest, zero, at["m"] if side is a and "m" in at else at.get("n", ZERO))
+            factors.append(value)
+        return factors[0] * factors[1]
+
+    return ctx.generate(matmul_dims(a, b, batch), point, over=[a.dim("k")], combiner="add", element=element)
+
+
+def read_zero_point(nest: Nest, zero: SSAValue, at: Expr) -> Scalar:
+    """A zero point as i32: one number, or one for each row or column."""
+    dims = dims_of(zero.type)
+    return nest.read(zero, [ZERO if d == ONE else at for d in dims]).to(i32)
+
+
+def lower_matmul(ctx: Lowering) -> list[SSAValue]:
+    element = compute_type(ctx.out_element())
+    made = contract(ctx, element)
+    alpha = ctx.attr("alpha", 1.0) if ctx.op.domain else 1.0
+    if alpha != 1.0 or element != ctx.out_element():
+        made = ctx.map(lambda x: x * alpha if alpha != 1.0 else x, made, part="scale")
+    return [made]
+
+
+def lower_matmul_integer(ctx: Lowering) -> list[SSAValue]:
+    return [contract(ctx, i32)]
+
+
+def matmul_integer_reason(op: OnnxOp) -> str | None:
+    for index, side in ((2, 0), (3, 1)):
+        if operand(op, index) is None:
+            continue
+        dims, of = operand_dims(op, index), operand_dims(op, side)
+        lines = of[-2 if side == 0 else -1] if len(of) > 1 else ONE
+        if len(dims) > 1 or any(d not in (ONE, lines) for d in dims):
+            return "zero points are known for a tensor, a row or a column"
+    return matmul_reason(op)
+
+
+def matmul_flops(op: OnnxOp) -> Expr:
+    a, _ = sides(op, operand_dims(op, 0), operand_dims(op, 1))
+    return 2 * product(dims_of(op.results[0].type)) * a.dim("k")
+
+
+# -- Gemm -------------------------------------------------------------------------------------------------------------
+
+
+def infer_gemm(ctx: InferContext) -> list[TensorInfo]:
+    left, right = input_dims(ctx, 0), input_dims(ctx, 1)
+    if left is None or right is None:
+        m = ctx.fresh("m") if left is None else left[1 if ctx.op.attr("transA", 0) else 0]
+        n = ctx.fresh("n") if right is None else right[0 if ctx.op.attr("transB", 0) else 1]
+        return infos(element_type(ctx), [m, n])
+    a, b = sides(ctx.op, left, right)
+    ctx.equate(a.dim("k"), b.dim("k"))
+    return infos(element_type(ctx), [a.dim("m"), b.dim("n")])
+
+
+def gemm_reason(op: OnnxOp) -> str | None:
+    reason = matmul_reason(op)
+    if reason is None and operand(op, 2) is not None:
+        reason = broadcast_reason([operand_dims(op, 2)], dims_of(op.results[0].type))
+    return reason
+
+
+def lower_gemm(ctx: Lowering) -> list[SSAValue]:
+    alpha, beta, bias = ctx.attr("alpha", 1.0), ctx.attr("beta", 1.0), ctx.input(2)
+    element = compute_type(ctx.out_element())
+    made = contract(ctx, element)
+
+    def scaled(x: Scalar, by: float) -> Scalar:
+        return x if by == 1.0 else x * (by if x.is_float else int(by))
+
+    if bias is not None and beta != 0.0:
+        return [ctx.map(lambda x, c: scaled(x, alpha) + scaled(c, beta), made, bias, part="bias")]
+    if alpha != 1.0 or element != ctx.out_element():
+        return [ctx.map(lambda x: scaled(x, alpha), made, part="scale")]
+    return [made]
+
+
+# -- Einsum -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Equation:
+    """An Einsum equation: the names of the dims of each operand and of the result; `...0`, `...1` for an ellipsis."""
+
+    inputs: tuple[tuple[str, ...], ...]
+    output: tuple[str, ...]
+
+    @property
+    def summed(self) -> list[str]:
+        return [n for n in dict.fromkeys(n for names in self.inputs for n in names) if n not in self.output]
+
+    def extents(self, shapes: Sequence[Dims]) -> dict[str, Expr]:
+        """The extent of each name: dims of one name agree, and those of an ellipsis broadcast."""
+        found: dict[str, Expr] = {}
+        for names, dims in zip(self.inputs, shapes, strict=True):
+            for name, dim in zip(names, dims, strict=True):
+                if found.setdefault(name, dim) == ONE:
+                    found[name] = dim
+        return found
+
+
+def parse_equation(text: str, ranks: Sequence[int]) -> Equation:
+    """The equation; dims of ellipses are numbered so that they align at the right. `ValueError` if it does not fit."""
+    left, arrow, right = text.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise ValueError(f"equation '{text}' has {len(terms)} terms for {len(ranks)} operands")
+    dotted = [rank - len(t.replace("...", "")) for t, rank in zip(terms, ranks, strict=True) if "..." in t]
+    widest = max(dotted, default=0)
+
+    def names(term: str, rank: int) -> tuple[str, ...]:
+        head, dots, tail = term.partition("...")
+        inside = rank - len(head) - len(tail)
+        if inside < 0 or (inside and not dots):
+            raise ValueError(f"term '{term}' of equation '{text}' for an operand of rank {rank}")
+        return (*head, *(f"...{k}" for k in range(widest - inside, widest)), *tail)
+
+    inputs = tuple(names(t, r) for t, r in zip(terms, ranks, strict=True))
+    if arrow:
+        return Equation(inputs, names(right, len(right.replace("...", "")) + (widest if "..." in right else 0)))
+    letters = [n for t in inputs for n in t if not n.startswith("...")]
+    once = sorted(n for n in set(letters) if letters.count(n) == 1)
+    return Equation(inputs, (*(f"...{k}" for k in range(widest)), *once))
+
+
+def equation_of(op: OnnxOp, shapes: Sequence[Dims]) -> Equation:
+    return parse_equation(op.attr("equation"), [len(s) for s in shapes])
+
+
+def infer_einsum(ctx: InferContext) -> list[TensorInfo]:
+    shapes = [input_dims(ctx, k) for k in range(len(ctx.op.inputs))]
+    ranked = [s for s in shapes if s is not None]
+    if len(ranked) < len(shapes):
+        return infos(element_type(ctx), None)
+    equation = equation_of(ctx.op, ranked)
+    extents = equation.extents(ranked)
+    for names, dims in zip(equation.inputs, ranked, strict=True):
+        for name, dim in zip(names, dims, strict=True):
+            if not name.startswith("..."):
+                ctx.equate(extents[name], dim)
+    return infos(element_type(ctx), [extents[n] for n in equation.output])
+
+
+def einsum_reason(op: OnnxOp) -> str | None:
+    shapes = [operand_dims(op, k) for k in range(len(op.inputs))]
+    try:
+        equation = equation_of(op, shapes)
+    except ValueError as error:
+        return str(error)
+    extents = equation.extents(shapes)
+    for names, dims in zip(equation.inputs, shapes, strict=True):
+        for name, dim in zip(names, dims, strict=True):
+            if dim not in (ONE, extents[name]):
+                return f"that dims {dim} and {extents[name]} of '{name}' agree is not known"
+    return None if len(set(equation.output)) == len(equation.output) else "a name occurs twice in the result"
+
+
+def lower_einsum(ctx: Lowering) -> list[SSAValue]:
+    tensors = ctx.inputs
+    shapes = [dims_of(t.type) for t in tensors]
+    equation = equation_of(ctx.op, shapes)
+    extents = equation.extents(shapes)
+    element = compute_type(ctx.out_element())
+    over = [extents[n] for n in equation.summed]
+
+    def value_at(nest: Nest, at: dict[str, Expr]) -> Scalar:
+        value: Scalar | None = None
+        for tensor, names, dims in zip(tensors, equation.inputs, shapes, strict=True):
+            read = nest.read(tensor, [ZERO if d == ONE else at[n] for n, d in zip(names, dims, strict=True)])
+            value = read if value is None else value * read
+        assert value is not None
+        return value.to(element)
+
+    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        return value_at(nest, dict(zip((*equation.output, *equation.summed), (*i, *r), strict=True)))
+
+    made = ctx.generate(ctx.out_dims(), point, over=over, combiner="add", element=element)
+    return [made if element_of(made.type) == ctx.out_element() else ctx.map(lambda x: x, made, part="narrow")]
+
+
+def einsum_flops(op: OnnxOp) -> Expr:
+    shapes = [operand_dims(op, k) for k in range(len(op.inputs))]
+    return max(2, len(shapes)) * product(equation_of(op, shapes).extents(shapes).values())
+
+
+SPECS: list[OpSpec] = [
+    OpSpec(
+        "Einsum", infer_einsum, lower=lower_einsum, legal=legal(einsum_reason), flops=einsum_flops, kind="contraction"
+    ),
+    OpSpec("Gemm", infer_gemm, lower=lower_gemm, legal=legal(gemm_reason), flops=matmul_flops, kind="contraction"),
+    OpSpec(
+        "MatMul", infer_matmul, lower=lower_matmul, legal=legal(matmul_reason), flops=matmul_flops, kind="contraction"
+    ),
+    OpSpec(
+        "MatMulInteger",
+        infer_matmul,
+        lower=lower_matmul_integer,
+        legal=legal(matmul_integer_reason),
+        flops=matmul_flops,
+        kind="contraction",
+    ),
+    OpSpec(
+        "com.microsoft.FusedMatMul",
+        infer_matmul,
+        lower=lower_matmul,
+        legal=legal(matmul_reason),
+        flops=matmul_flops,
+        kind="contraction",
+    ),
+]

@@ -1,0 +1,209 @@
+"""Ops that read where another tensor says: Gather and its kin, Trilu, OneHot.
+
+Negative indices count from the end, as ONNX says. Indices out of range, which ONNX forbids, read 0: a kernel never
+reads outside of a tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
+
+from igniter.analysis.expr import ONE, ZERO, Expr, is_nonneg
+from igniter.dialects.onnx.ops.movement import unknown_rank
+from igniter.dialects.onnx.ops.rules import (
+    constants,
+    element_type,
+    infos,
+    input_dims,
+    legal,
+    needs_values,
+    normal_axis,
+    operand_dims,
+)
+from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.transforms.lowering import Lowering, Nest, Scalar
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+
+
+def from_front(nest: Nest, index: Scalar, dim: Expr) -> Scalar:
+    """`index` as an i64 that counts from the front."""
+    wide = index.to(i64)
+    if index.is_unsigned:
+        return wide
+    return (wide < 0).select(wide + nest.index(dim), wide)
+
+
+def read_at(nest: Nest, x: SSAValue, dims: Dims, subscripts: Sequence[Expr | Scalar]) -> Scalar:
+    """The element of `x`, some of whose subscripts were read from a tensor; 0 where one is out of range."""
+    indices: list[Scalar] = []
+    exprs: list[Expr] = []
+    guards: list[Expr] = []
+    for subscript, dim in zip(subscripts, dims, strict=True):
+        if isinstance(subscript, Scalar):
+            name = Expr.of(f"_{len(indices)}")
+            indices.append(from_front(nest, subscript, dim))
+            guards += [name, dim - 1 - name]
+            exprs.append(name)
+        else:
+            exprs.append(subscript)
+    return nest.read(x, exprs, guards=guards, indices=indices)
+
+
+# -- Gather -----------------------------------------------------------------------------------------------------------
+
+
+def infer_gather(ctx: InferContext) -> list[TensorInfo]:
+    dims, indices = input_dims(ctx, 0), input_dims(ctx, 1)
+    if dims is None or indices is None:
+        return unknown_rank(ctx)
+    axis = normal_axis(ctx.op.attr("axis", 0), len(dims))
+    return infos(element_type(ctx), [*dims[:axis], *indices, *dims[axis + 1 :]])
+
+
+def lower_gather(ctx: Lowering) -> list[SSAValue]:
+    x, dims, index = ctx.required(0), ctx.dims(0), ctx.required(1)
+    axis, rank = normal_axis(ctx.attr("axis", 0), len(dims)), len(ctx.dims(1))
+    fixed = constant_index(ctx.values(1), dims[axis])
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        at = fixed if fixed is not None else nest.read(index, i[axis : axis + rank])
+        return read_at(nest, x, dims, [*i[:axis], at, *i[axis + rank :]])
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+def constant_index(values: Dims | None, dim: Expr) -> Expr | None:
+    """The one index of a Gather, where it is known and in range."""
+    numbers = constants(values)
+    if numbers is None or len(numbers) != 1:
+        return None
+    at = Expr.of(numbers[0]) if numbers[0] >= 0 else dim + numbers[0]
+    return at if is_nonneg(at) and is_nonneg(dim - 1 - at) else None
+
+
+# -- GatherElements, GatherND -----------------------------------------------------------------------------------------
+
+
+def infer_gather_elements(ctx: InferContext) -> list[TensorInfo]:
+    return infos(element_type(ctx), input_dims(ctx, 1))
+
+
+def lower_gather_elements(ctx: Lowering) -> list[SSAValue]:
+    x, dims, index = ctx.required(0), ctx.dims(0), ctx.required(1)
+    axis = normal_axis(ctx.attr("axis", 0), len(dims))
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        return read_at(nest, x, dims, [*i[:axis], nest.read(index, i), *i[axis + 1 :]])
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+def gather_elements_reason(op: OnnxOp) -> str | None:
+    dims, shape = operand_dims(op, 0), operand_dims(op, 1)
+    axis = normal_axis(op.attr("axis", 0), len(dims))
+    for k, (have, used) in enumerate(zip(dims, shape, strict=True)):
+        if k != axis and not is_nonneg(have - used):
+            return f"that its indices stay inside of the data along axis {k} ({used} of {have}) is not known"
+    return None
+
+
+def infer_gather_nd(ctx: InferContext) -> list[TensorInfo]:
+    dims, indices = input_dims(ctx, 0), input_dims(ctx, 1)
+    depth = indices[-1].constant if indices else None
+    if dims is None or indices is None or depth is None:
+        return unknown_rank(ctx)
+    batch = ctx.op.attr("batch_dims", 0)
+    return infos(element_type(ctx), [*indices[:-1], *dims[batch + depth :]])
+
+
+def gather_nd_reason(op: OnnxOp) -> str | None:
+    dims, shape = operand_dims(op, 0), operand_dims(op, 1)
+    if shape[-1].constant is None:
+        return f"how many indices ({shape[-1]}) make one position is not known"
+    for k in range(op.attr("batch_dims", 0)):
+        if dims[k] != shape[k]:
+            return f"that data and indices agree along batch axis {k} ({dims[k]} and {shape[k]}) is not known"
+    return None
+
+
+def lower_gather_nd(ctx: Lowering) -> list[SSAValue]:
+    x, dims, index = ctx.required(0), ctx.dims(0), ctx.required(1)
+    batch, rank = ctx.attr("batch_dims", 0), len(ctx.dims(1))
+    depth = ctx.dims(1)[-1].constant or 0
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        at = [nest.read(index, [*i[: rank - 1], Expr.of(k)]) for k in range(depth)]
+        return read_at(nest, x, dims, [*i[:batch], *at, *i[rank - 1 :]])
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+# -- Trilu ------------------------------------------------------------------------------------------------------------
+
+
+def infer_trilu(ctx: InferContext) -> list[TensorInfo]:
+    return infos(element_type(ctx), input_dims(ctx, 0))
+
+
+def lower_trilu(ctx: Lowering) -> list[SSAValue]:
+    x, diagonal = ctx.required(0), ctx.input(1)
+    values = ctx.values(1)
+    sign = 1 if ctx.attr("upper", 1) else -1
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        indices: list[Scalar] = []
+        k = ZERO
+        if values is not None:
+            k = values[0]
+        elif diagonal is not None:
+            k = Expr.of("_0")
+            indices.append(nest.read(diagonal, [ZERO] * len(ctx.dims(1))))
+        return nest.read(x, i, guards=[(i[-1] - i[-2] - k) * sign], indices=indices)
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+# -- OneHot -----------------------------------------------------------------------------------------------------------
+
+
+def infer_one_hot(ctx: InferContext) -> list[TensorInfo]:
+    dims, depth = input_dims(ctx, 0), ctx.values(1)
+    if dims is None:
+        return [TensorInfo(element_type(ctx, 2), None)]
+    axis = normal_axis(ctx.op.attr("axis", -1), len(dims) + 1)
+    size = ctx.fresh("depth") if depth is None else depth[0]
+    return infos(element_type(ctx, 2), [*dims[:axis], size, *dims[axis:]])
+
+
+def lower_one_hot(ctx: Lowering) -> list[SSAValue]:
+    index, values = ctx.required(0), ctx.required(2)
+    axis = normal_axis(ctx.attr("axis", -1), len(ctx.dims(0)) + 1)
+    depth = ctx.out_dims()[axis]
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        at = nest.read(index, [*i[:axis], *i[axis + 1 :]])
+        hot = from_front(nest, at.to(i64), depth).eq(nest.index(i[axis]))
+        return hot.select(nest.read(values, [ONE]), nest.read(values, [ZERO]))
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+SPECS: list[OpSpec] = [
+    OpSpec("Gather", infer_gather, lower=lower_gather, legal=legal(), kind="movement"),
+    OpSpec(
+        "GatherElements",
+        infer_gather_elements,
+        lower=lower_gather_elements,
+        legal=legal(gather_elements_reason),
+        kind="movement",
+    ),
+    OpSpec("GatherND", infer_gather_nd, lower=lower_gather_nd, legal=legal(gather_nd_reason), kind="movement"),
+    OpSpec("OneHot", infer_one_hot, lower=lower_one_hot, legal=legal(needs_values(1, "depth")), kind="movement"),
+    OpSpec("Trilu", infer_trilu, lower=lower_trilu, legal=legal(), kind="movement"),
+]

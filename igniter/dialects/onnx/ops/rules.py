@@ -1,0 +1,186 @@
+"""What the op families share: looking at a node's dims and known values, axes, broadcasting and legality."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.analysis.expr import NO_RANGES, ONE, ZERO, Expr, floordiv, is_nonneg, maximum, minimum, product, simplify
+from igniter.dialects.loop import is_float
+from igniter.dialects.onnx.registry import Dims, InferContext, LegalRule, TensorInfo
+from igniter.dialects.sym import dims_of, element_of
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+
+INFINITE = 1 << 30
+"""Starts and ends at least this large stand for "to the end": no dim is."""
+
+
+# -- the node ---------------------------------------------------------------------------------------------------------
+
+
+def operand(op: OnnxOp, index: int) -> SSAValue | None:
+    """The operand; None when it is omitted."""
+    inputs = op.inputs
+    return inputs[index] if index < len(inputs) else None
+
+
+def operand_dims(op: OnnxOp, index: int) -> Dims:
+    """The dims of a tensor operand."""
+    value = operand(op, index)
+    if value is None:
+        raise ValueError(f"{op.qualified_name} has no input {index}")
+    return dims_of(value.type)
+
+
+def known(op: OnnxOp, index: int) -> Dims | None:
+    """The elements of an integer operand, where the compiler knows them."""
+    from igniter.transforms.lowering.context import operand_values
+
+    return operand_values(op, index)
+
+
+def input_dims(ctx: InferContext, index: int) -> Dims | None:
+    """The dims of an operand in a shape rule; None when it is omitted or its rank is unknown."""
+    info = ctx.input(index)
+    return None if info is None else info.dims
+
+
+def element_type(ctx: InferContext, index: int = 0) -> Attribute:
+    """The element type of an operand in a shape rule."""
+    info = ctx.input(index)
+    if info is None:
+        raise ValueError(f"input {index} is missing")
+    return info.element
+
+
+def constants(values: Dims | None) -> list[int] | None:
+    """The values as integers, where all of them are."""
+    if values is None:
+        return None
+    found = [v.constant for v in values]
+    ints = [v for v in found if v is not None]
+    return ints if len(ints) == len(found) else None
+
+
+def normal_axis(axis: int, rank: int) -> int:
+    """`axis` counted from the front."""
+    if not -rank <= axis < max(rank, 1):
+        raise ValueError(f"axis {axis} of a tensor of rank {rank}")
+    return axis + rank if axis < 0 else axis
+
+
+def attr_or_input(op: OnnxOp, name: str, values: Dims | None) -> Dims | None:
+    """What old opsets give as an attribute and new ones as an operand, of which `values` is what is known."""
+    given = op.attributes.get(name)
+    return values if given is None else tuple(Expr.of(int(v)) for v in op.attr(name))
+
+
+# -- dims -------------------------------------------------------------------------------------------------------------
+
+
+def tidy(e: Expr) -> Expr:
+    """`e` simplified by what holds of all dims."""
+    return simplify(e, NO_RANGES)
+
+
+def counted(distance: Expr, step: int) -> Expr:
+    """How many steps of `step` begin before `distance`; 0 if it is negative."""
+    return tidy(maximum(ZERO, floordiv(distance + (step - 1), Expr.of(step))))
+
+
+def broadcast(ctx: InferContext, shapes: Sequence[Dims], hint: str) -> Dims:
+    """The dims of a broadcast result. Two different symbols leave a dim open: either may be 1."""
+    rank = max((len(s) for s in shapes), default=0)
+    found: list[Expr] = []
+    for position in range(-rank, 0):
+        others = list(dict.fromkeys(s[position] for s in shapes if len(s) >= -position and s[position] != ONE))
+        sizes = [d for d in others if d.constant is not None]
+        if len(sizes) > 1:
+            raise ValueError(f"dims {sizes[0]} and {sizes[1]} do not broadcast")
+        if len(others) > 1 and not sizes:
+            found.append(ctx.fresh(f"{hint}_{position + rank}"))
+        else:
+            # A symbol beside an integer above 1 is that integer or 1: the result is the integer.
+            found.append((sizes or others or [ONE])[0])
+    return tuple(found)
+
+
+def clamped(value: Expr, low: Expr, high: Expr) -> Expr:
+    return tidy(minimum(maximum(value, low), high))
+
+
+def is_sure(e: Expr) -> bool:
+    """Whether the sign of `e` is known."""
+    return is_nonneg(e) or is_nonneg(-1 - e)
+
+
+def same_count(a: Dims, b: Dims) -> bool:
+    """Whether two lists of dims hold equally many elements: as polynomials, or because a dim of `b` is the quotient
+    that makes it so."""
+    total, other = product(a), product(b)
+    if total == other:
+        return True
+    return any(d == tidy(floordiv(total, product((*b[:k], *b[k + 1 :])))) for k, d in enumerate(b))
+
+
+# -- legality ---------------------------------------------------------------------------------------------------------
+
+
+def element_reason(element: Attribute) -> str | None:
+    """Why tensors of an element type cannot be in a kernel; None when they can."""
+    if is_float(element):
+        return None
+    if isinstance(element, IntegerType) and element.width.data in (1, 8, 16, 32, 64):
+        return None
+    return f"elements of type {element} have no place in a kernel yet"
+
+
+def tensors_reason(op: OnnxOp) -> str | None:
+    """Why the operands and results of a node cannot be tensors of a kernel; None when they can."""
+    for value in (*op.inputs, *op.outputs):
+        if value is None:
+            continue
+        if not isinstance(value.type, TensorType):
+            return f"{value.type} is no tensor of known rank"
+        try:
+            dims_of(cast("Attribute", value.type))
+        except ValueError as error:
+            return str(error)
+        reason = element_reason(element_of(cast("Attribute", value.type)))
+        if reason is not None:
+            return reason
+    return None
+
+
+def legal(*checks: Callable[[OnnxOp], str | None]) -> LegalRule:
+    """Tensors that a kernel can have, and every one of `checks`."""
+
+    def rule(op: OnnxOp) -> str | None:
+        reason = tensors_reason(op)
+        for check in checks:
+            if reason is None:
+                reason = check(op)
+        return reason
+
+    return rule
+
+
+def needs_values(index: int, what: str) -> Callable[[OnnxOp], str | None]:
+    """The check that an integer operand, when it is given, is known at compile time."""
+
+    def check(op: OnnxOp) -> str | None:
+        if operand(op, index) is None or known(op, index) is not None:
+            return None
+        return f"its {what} is only known when it runs"
+
+    return check
+
+
+def infos(element: Attribute, *shapes: Sequence[Any] | None) -> list[TensorInfo]:
+    """The results of a shape rule, one for each list of dims."""
+    return [TensorInfo(element, None if s is None else tuple(Expr.of(d) for d in s)) for s in shapes]
