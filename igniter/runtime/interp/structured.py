@@ -233,6 +233,8 @@ class _Nest:
         for subscript, where, size in zip(clause.subscripts, at, output.array.shape, strict=True):
             if ((where < 0) | (where >= size)).any():
                 raise self._error(f"writes out of bounds at {subscript}")
+        if not at:  # A scalar: every axis has been folded, or has one point.
+            value = value.reshape(())
         if output.written is not None:
             self._write_once(output, output.written, at, value)
             return
