@@ -1,0 +1,119 @@
+"""Runs nodes on constants, with ORT where it can, so that a folded value has the bits that ORT would have computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from xdsl.dialects.builtin import DictionaryAttr, TensorType, UnrankedTensorType
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+
+from igniter.dialects.onnx.base import NoValueOp, OnnxOp, make_constant
+from igniter.dialects.onnx.structure import ReturnOp, graph_module
+from igniter.errors import IgniterError
+from igniter.frontend.exporter import export_module
+from igniter.frontend.weights import Weight
+
+Array = np.ndarray[Any, Any]
+
+_NUMPY_ONLY = ("f", "i", "u", "b")
+"""The kinds of dtypes that ORT's python interface takes and gives."""
+
+
+class CannotEvaluate(Exception):
+    """Neither ORT nor the reference evaluator runs these nodes; the message says why."""
+
+
+def evaluate_nodes(
+    ops: Sequence[OnnxOp], constants: Mapping[SSAValue, Weight], wanted: Sequence[SSAValue], opsets: Mapping[str, int]
+) -> list[Array]:
+    """The values of `wanted`, computed by `ops`, which stand in order and read only each other and `constants`."""
+    model = _model(ops, constants, wanted, opsets)
+    try:
+        return _by_ort(model)
+    except CannotEvaluate as first:
+        try:
+            return _by_reference(model)
+        except CannotEvaluate as second:
+            raise CannotEvaluate(f"{first}; {second}") from second
+
+
+def _model(
+    ops: Sequence[OnnxOp], constants: Mapping[SSAValue, Weight], wanted: Sequence[SSAValue], opsets: Mapping[str, int]
+) -> onnx.ModelProto:
+    block = Block()
+    mapping: dict[SSAValue, SSAValue] = {}
+    for value, weight in constants.items():
+        made = make_constant(weight, f"c{len(mapping)}")
+        block.add_op(made)
+        mapping[value] = made.results[0]
+    for op in ops:
+        for value in op.operands:
+            owner = value.owner
+            if isinstance(owner, NoValueOp) and value not in mapping:
+                block.add_op(clone := owner.clone())
+                mapping[value] = clone.results[0]
+        copy: Operation = op.clone(mapping)
+        for key in ("output_names", "node_name", "output_info"):
+            copy.properties.pop(key, None)
+        block.add_op(copy)
+        mapping.update(zip(op.results, copy.results, strict=True))
+    results = [mapping[v] for v in wanted]
+    for value in results:
+        # ORT finds the dims itself; a symbol would be one that no input has.
+        if isinstance(value, OpResult) and isinstance(value.type, TensorType):
+            value._type = UnrankedTensorType(value.type.element_type)
+    block.add_op(ReturnOp.make(results))
+    module = graph_module(Region(block), [], [f"r{i}" for i in range(len(results))], opsets)
+    header = module.attributes["onnx.model"]
+    assert isinstance(header, DictionaryAttr)
+    try:
+        model = export_module(module)
+    except IgniterError as error:
+        raise CannotEvaluate(error.message) from error
+    del model.graph.value_info[:]
+    return model
+
+
+def _by_ort(model: onnx.ModelProto) -> list[Array]:
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    failures: tuple[type[Exception], ...] = (
+        ort.capi.onnxruntime_pybind11_state.Fail,
+        ort.capi.onnxruntime_pybind11_state.InvalidArgument,
+        ort.capi.onnxruntime_pybind11_state.InvalidGraph,
+        ort.capi.onnxruntime_pybind11_state.NotImplemented,
+        ort.capi.onnxruntime_pybind11_state.RuntimeException,
+        RuntimeError,
+        TypeError,
+    )
+    try:
+        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        found: list[Any] = session.run(None, {})
+    except failures as error:
+        raise CannotEvaluate(f"ORT: {str(error).splitlines()[0] if str(error) else type(error).__name__}") from error
+    return _arrays(found, "ORT")
+
+
+def _by_reference(model: onnx.ModelProto) -> list[Array]:
+    from onnx.reference import ReferenceEvaluator
+
+    try:
+        found: Any = ReferenceEvaluator(model).run(None, {})
+    except Exception as error:
+        # The evaluator has no error of its own: what a node raises comes out as it is.
+        raise CannotEvaluate(f"reference evaluator: {type(error).__name__}: {error}") from error
+    return _arrays(list(found), "reference evaluator")
+
+
+def _arrays(found: Sequence[Any], who: str) -> list[Array]:
+    for value in found:
+        if not isinstance(value, (np.ndarray, np.generic)):
+            raise CannotEvaluate(f"{who}: a result is a {type(value).__name__}, not a tensor")
+    return [np.asarray(v) for v in found]
