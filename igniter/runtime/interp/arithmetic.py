@@ -198,7 +198,8 @@ def _cmpf(op: Operation, a: Values, b: Values) -> Values:
     if predicate < 8:
         return _ORDERED[predicate](a, b) & ~unordered
     with_ordered = {8: 1, 9: 2, 10: 3, 11: 4, 12: 5, 13: 6, 14: 0, 15: 7}[predicate]
-    return np.logical_or(_ORDERED[with_ordered](a, b), unordered)
+    ordered: Values = _ORDERED[with_ordered](a, b)
+    return ordered | unordered
 
 
 def _select(op: Operation, condition: Values, a: Values, b: Values) -> Values:

@@ -203,6 +203,7 @@ class Nest:
                 value = value.to(element)
             made.append(Clause(combiner, value.value, subscripts))
         self.block.add_op(YieldOp(made))
+        drop_unused(self.block)
         label = self.kernel.unique(self.label)
         op = NestOp(label, self._axes, [c[3] for c in clauses], Region(self.block))
         self.kernel.block.add_op(op)
@@ -247,6 +248,14 @@ def _root(value: SSAValue) -> SSAValue:
     while isinstance(value.owner, ViewOp):
         value = value.owner.source
     return value
+
+
+def drop_unused(body: Block) -> None:
+    """Removes what nothing in the body of a nest uses: constants that were only looked at, above all."""
+    for op in reversed(list(body.ops)):
+        if not isinstance(op, YieldOp) and op.results[0].first_use is None:
+            op.detach()
+            op.erase()
 
 
 def _drop_dead(block: Block) -> None:

@@ -13,6 +13,7 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.registry import OpSpec
 
 FAMILIES: tuple[str, ...] = (
+    "activation",
     "contraction",
     "elementwise",
     "indexing",

@@ -1,7 +1,300 @@
-"""Elementwise ops."""
+"""Elementwise ops: arithmetic, functions, comparisons, logic, bits, conversions. Activations are in `activation.py`.
+
+Where ONNX leaves a case open, the kernels do what ONNX Runtime does on x86-64; tests compare them. Two exceptions make
+a defined value of what stops a run in ONNX Runtime: an integer divided by zero is 0, and so is its remainder.
+"""
 
 from __future__ import annotations
 
-from igniter.dialects.onnx.registry import OpSpec
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING
 
-SPECS: list[OpSpec] = []
+from xdsl.dialects.builtin import f64, i1
+from xdsl.ir import SSAValue
+
+from igniter.dialects.onnx.ops.pointwise import (
+    EXP,
+    broadcast_infer,
+    computed_reason,
+    elementwise_flops,
+    float_attr,
+    pointwise,
+    pointwise_with,
+    same_as_input,
+    scalar_reason,
+    variadic,
+)
+from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal
+from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
+from igniter.dialects.onnx.types import BY_CODE
+from igniter.dialects.sym import dims_of, element_of
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.transforms.lowering import Lowering, Nest, Scalar
+    from igniter.transforms.lowering.context import ScalarFunction, Subscripts
+
+
+# -- arithmetic -------------------------------------------------------------------------------------------------------
+
+
+def _sign(x: Scalar) -> Scalar:
+    if x.is_unsigned:
+        return x.ne(0).select(1, x)
+    # A zero keeps its sign and NaN stays NaN.
+    return (x > 0).select(1, (x < 0).select(-1, x))
+
+
+def _mod(ctx: Lowering) -> ScalarFunction:
+    if ctx.attr("fmod", 0):
+        return lambda x, y: x.rem(y)
+
+    def floored(x: Scalar, y: Scalar) -> Scalar:
+        rest = x.rem(y)
+        if x.is_unsigned:
+            return rest
+        return (rest.ne(0) & ((rest ^ y) < 0)).select(rest + y, rest)
+
+    return floored
+
+
+def _mod_reason(op: OnnxOp) -> str | None:
+    if element_of(op.operands[0].type) not in _FLOATS:
+        return None
+    return "the remainder of floats is exact in ONNX, and no kernel has it exactly"
+
+
+_FLOATS = frozenset(row.attr for row in BY_CODE.values() if row.onnx_name in ("float", "double", "float16", "bfloat16"))
+
+
+def _pow(x: Scalar, y: Scalar) -> Scalar:
+    """As ONNX Runtime: `x*x` and `x*x*x` for those exponents; powers of integers, and of mixed types, in f64."""
+    exponent = y.number
+    if exponent == 2:
+        return x * x
+    if exponent == 3:
+        return x * x * x
+    if x.is_float:
+        if exponent is not None:
+            return _pow_constant(x, float(exponent))
+        if y.element == x.element:
+            return x.pow(y)
+    return x.to(f64).pow(y.to(f64)).to(x.element)
+
+
+def _pow_constant(x: Scalar, exponent: float) -> Scalar:
+    wide = x.widened()
+    if exponent == 1:
+        return x
+    if exponent == -1:
+        return 1 / wide
+    if exponent in (0.5, -0.5):
+        # Unlike a square root, pow(-0, 0.5) is +0 and pow(-inf, 0.5) is +inf.
+        root = wide.eq(float("-inf")).select(float("inf"), (wide + 0.0).sqrt())
+        return root if exponent > 0 else 1 / root
+    return wide.pow(exponent)
+
+
+def _bit_shift(ctx: Lowering) -> ScalarFunction:
+    if str(ctx.attr("direction")) == "LEFT":
+        return lambda x, y: x.shift_left(y)
+    return lambda x, y: x.shift_right(y)
+
+
+def _mean(*xs: Scalar) -> Scalar:
+    return reduce(lambda a, b: a + b, xs) / len(xs)
+
+
+def _function(name: str, cost: int) -> OpSpec:
+    """An op that is the function of the same name in the `math` dialect."""
+    return pointwise(name, lambda x: x.math(name.lower()), cost=cost)
+
+
+# -- tests ------------------------------------------------------------------------------------------------------------
+
+
+def _is_inf(ctx: Lowering) -> ScalarFunction:
+    negative, positive = ctx.attr("detect_negative", 1), ctx.attr("detect_positive", 1)
+    infinity = float("inf")
+    if negative and positive:
+        return lambda x: x.abs().eq(infinity)
+    if negative or positive:
+        return lambda x: x.eq(infinity if positive else -infinity)
+    return lambda x: x.ne(x) & x.eq(x)
+
+
+# -- conversions ------------------------------------------------------------------------------------------------------
+
+
+def _cast_infer(ctx: InferContext) -> list[TensorInfo]:
+    target = BY_CODE.get(int(ctx.op.attr("to", 0)))
+    if target is None:
+        raise ValueError(f"no element type has the code {ctx.op.attr('to')}")
+    source = ctx.input(0)
+    return [TensorInfo(target.attr, None if source is None else source.dims)]
+
+
+def _cast_like_infer(ctx: InferContext) -> list[TensorInfo]:
+    return [TensorInfo(element_type(ctx, 1), input_dims(ctx, 0))]
+
+
+def _cast(ctx: Lowering) -> list[SSAValue]:
+    target = ctx.out_element()
+    if target == ctx.element(0):
+        return [ctx.view(ctx.required(0), ctx.out_dims())]
+    return [ctx.map(lambda x: x.to(target), ctx.required(0))]
+
+
+def _same_dims(op: OnnxOp) -> str | None:
+    if dims_of(op.operands[0].type) == dims_of(op.results[0].type):
+        return None
+    return "its result is not known to have the dims of its input"
+
+
+def _where_infer(ctx: InferContext) -> list[TensorInfo]:
+    return broadcast_infer("where", element_type(ctx, 1))(ctx)
+
+
+# -- clip, dropout ----------------------------------------------------------------------------------------------------
+
+
+def _clip(ctx: Lowering) -> list[SSAValue]:
+    x = ctx.required(0)
+
+    def point(nest: Nest, at: Subscripts) -> Scalar:
+        value = nest.read(x, at)
+        for bound, is_low in ((_bound(ctx, nest, 1, "min"), True), (_bound(ctx, nest, 2, "max"), False)):
+            if bound is not None:
+                # Not minimum and maximum: a NaN that is a bound does not bound.
+                value = ((value < bound) if is_low else (value > bound)).select(bound, value)
+        return value
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+def _bound(ctx: Lowering, nest: Nest, index: int, name: str) -> Scalar | None:
+    if ctx.opset < 11:
+        given = ctx.attr(name)
+        return None if given is None else nest.const(float_attr(ctx, name), ctx.element(0))
+    tensor = ctx.input(index)
+    return None if tensor is None else nest.read(tensor, [0] * len(dims_of(tensor.type)))
+
+
+def _clip_reason(op: OnnxOp) -> str | None:
+    return scalar_reason(op, 1, "minimum") or scalar_reason(op, 2, "maximum")
+
+
+def _dropout(ctx: Lowering) -> list[SSAValue | None]:
+    mask = ctx.splat(1, ctx.out_dims(1), ctx.out_element(1)) if ctx.wants(1) else None
+    return [ctx.view(ctx.required(0), ctx.out_dims()), mask]
+
+
+def _dropout_infer(ctx: InferContext) -> list[TensorInfo]:
+    own = element_type(ctx)
+    mask = i1 if ctx.op.opset >= 10 else own
+    return [TensorInfo(own, input_dims(ctx, 0)), TensorInfo(mask, input_dims(ctx, 0))]
+
+
+def _dropout_reason(op: OnnxOp) -> str | None:
+    from igniter.dialects.onnx.base import constant_value
+
+    if op.opset < 7:
+        return None if int(op.attr("is_test", 0)) == 1 else "it drops values at random, in training"
+    inputs = op.inputs
+    if len(inputs) < 3 or inputs[2] is None:
+        return None
+    training = constant_value(inputs[2])
+    if training is None:
+        return "whether it is in training is only known when it runs"
+    return "it drops values at random, in training" if training.any() else None
+
+
+def _identity(ctx: Lowering) -> list[SSAValue]:
+    return [ctx.view(ctx.required(0), ctx.out_dims())]
+
+
+SPECS: list[OpSpec] = [
+    # arithmetic
+    pointwise("Abs", lambda x: x.abs()),
+    pointwise("Add", lambda x, y: x + y),
+    pointwise("Ceil", lambda x: x.math("ceil")),
+    pointwise("Div", lambda x, y: x / y, cost=4),
+    pointwise("Floor", lambda x: x.floor()),
+    variadic("Max", lambda ctx: lambda *xs: reduce(lambda a, b: a.maximum(b), xs)),
+    variadic("Mean", lambda ctx: _mean, cost=4),
+    variadic("Min", lambda ctx: lambda *xs: reduce(lambda a, b: a.minimum(b), xs)),
+    pointwise_with("Mod", _mod, cost=8, check=_mod_reason),
+    pointwise("Mul", lambda x, y: x * y),
+    pointwise("Neg", lambda x: -x),
+    pointwise("Pow", _pow, cost=2 * EXP),
+    pointwise("Reciprocal", lambda x: 1 / x, cost=4),
+    pointwise("Round", lambda x: x.math("roundeven")),
+    pointwise("Sign", _sign, cost=2),
+    pointwise("Sqrt", lambda x: x.sqrt(), cost=4),
+    pointwise("Sub", lambda x, y: x - y),
+    variadic("Sum", lambda ctx: lambda *xs: reduce(lambda a, b: a + b, xs)),
+    # functions
+    *(_function(name, EXP) for name in ("Cos", "Cosh", "Erf", "Exp", "Log", "Sin", "Sinh", "Tan", "Tanh")),
+    *(_function(name, 2 * EXP) for name in ("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh")),
+    # comparisons and logic
+    pointwise("And", lambda x, y: x & y),
+    pointwise("Equal", lambda x, y: x.eq(y), element=i1),
+    pointwise("Greater", lambda x, y: x > y, element=i1),
+    pointwise("GreaterOrEqual", lambda x, y: x >= y, element=i1),
+    pointwise_with("IsInf", _is_inf, element=i1),
+    pointwise("IsNaN", lambda x: x.is_nan(), element=i1),
+    pointwise("Less", lambda x, y: x < y, element=i1),
+    pointwise("LessOrEqual", lambda x, y: x <= y, element=i1),
+    pointwise("Not", lambda x: ~x),
+    pointwise("Or", lambda x, y: x | y),
+    pointwise("Xor", lambda x, y: x ^ y),
+    # bits
+    pointwise_with("BitShift", _bit_shift, cost=2),
+    pointwise("BitwiseAnd", lambda x, y: x & y),
+    pointwise("BitwiseNot", lambda x: ~x),
+    pointwise("BitwiseOr", lambda x, y: x | y),
+    pointwise("BitwiseXor", lambda x, y: x ^ y),
+    # the rest
+    OpSpec(
+        "Cast",
+        infer=_cast_infer,
+        lower=_cast,
+        legal=legal(computed_reason, _same_dims),
+        flops=elementwise_flops(1),
+        kind="elementwise",
+    ),
+    OpSpec(
+        "CastLike",
+        infer=_cast_like_infer,
+        lower=_cast,
+        legal=legal(computed_reason, _same_dims),
+        flops=elementwise_flops(1),
+        kind="elementwise",
+    ),
+    OpSpec(
+        "Clip",
+        infer=same_as_input(None),
+        lower=_clip,
+        legal=legal(computed_reason, _same_dims, _clip_reason),
+        flops=elementwise_flops(2),
+        kind="elementwise",
+    ),
+    OpSpec(
+        "Dropout",
+        infer=_dropout_infer,
+        lower=_dropout,
+        legal=legal(_same_dims, _dropout_reason),
+        flops=elementwise_flops(0),
+        kind="elementwise",
+    ),
+    OpSpec(
+        "Identity",
+        infer=same_as_input(None),
+        lower=_identity,
+        legal=legal(_same_dims),
+        flops=elementwise_flops(0),
+        kind="elementwise",
+    ),
+    replace(pointwise("Where", lambda c, x, y: c.select(x, y)), infer=_where_infer),
+]

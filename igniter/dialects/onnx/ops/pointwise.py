@@ -1,0 +1,180 @@
+"""How an op that computes each element by itself is described: `pointwise("Add", lambda x, y: x + y)`."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, f32, f64, i1, i8, i32, i64
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.analysis.expr import Expr, product
+from igniter.dialects.onnx.ops.rules import broadcast, element_type, input_dims, legal
+from igniter.dialects.onnx.registry import FlopsRule, InferContext, InferRule, LegalRule, OpSpec, TensorInfo
+from igniter.dialects.sym import dims_of, element_of
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.transforms.lowering import Lowering
+    from igniter.transforms.lowering.context import ScalarFunction
+
+ui8 = IntegerType(8, Signedness.UNSIGNED)
+
+COMPUTED: frozenset[Attribute] = frozenset((f32, f64, i1, i8, i32, i64, ui8))
+"""The element types that arithmetic is done on. The builder, the body ops and the interpreter know the other widths of
+integers and the 16-bit floats as well; a type is added here when the backends compute with it."""
+
+EXP = 10
+"""What an exponential, or another function of that kind, costs beside an addition."""
+
+
+def pointwise(
+    name: str,
+    function: ScalarFunction,
+    *,
+    element: Attribute | None = None,
+    cost: int = 1,
+    check: Callable[[OnnxOp], str | None] | None = None,
+) -> OpSpec:
+    """An op of broadcast operands; its result has the element type of the first one, or `element`."""
+    return pointwise_with(name, lambda ctx: function, element=element, cost=cost, check=check)
+
+
+def pointwise_with(
+    name: str,
+    make: Callable[[Lowering], ScalarFunction],
+    *,
+    element: Attribute | None = None,
+    cost: int = 1,
+    check: Callable[[OnnxOp], str | None] | None = None,
+) -> OpSpec:
+    """`pointwise`, with a function that depends on the node's attributes."""
+    checks = (
+        (legacy_reason, computed_reason, broadcast_legal)
+        if check is None
+        else (
+            legacy_reason,
+            computed_reason,
+            broadcast_legal,
+            check,
+        )
+    )
+    return OpSpec(
+        name,
+        infer=broadcast_infer(name, element),
+        lower=lambda ctx: [ctx.map(make(ctx))],
+        legal=legal(*checks),
+        flops=elementwise_flops(cost),
+        kind="elementwise",
+    )
+
+
+def variadic(name: str, make: Callable[[Lowering], Callable[..., Any]], cost: int = 1) -> OpSpec:
+    """An op of any number of broadcast operands."""
+    return pointwise_with(name, lambda ctx: cast("ScalarFunction", make(ctx)), cost=cost)
+
+
+def broadcast_infer(name: str, element: Attribute | None = None) -> InferRule:
+    """The shape rule: all operands broadcast against each other."""
+
+    def rule(ctx: InferContext) -> list[TensorInfo]:
+        shapes = [input_dims(ctx, i) for i, v in enumerate(ctx.op.inputs) if v is not None]
+        made = element_type(ctx) if element is None else element
+        known = [s for s in shapes if s is not None]
+        if len(known) < len(shapes):
+            return [TensorInfo(made, None)]
+        return [TensorInfo(made, broadcast(ctx, known, name.rpartition(".")[2].lower()))]
+
+    return rule
+
+
+def same_as_input(*elements: Attribute | None) -> InferRule:
+    """The shape rule of an op whose results all have the dims of its first operand; `None` for its element type."""
+
+    def rule(ctx: InferContext) -> list[TensorInfo]:
+        own = element_type(ctx)
+        return [TensorInfo(own if e is None else e, input_dims(ctx, 0)) for e in elements]
+
+    return rule
+
+
+def elementwise_flops(cost: int) -> FlopsRule:
+    """`cost` for each element of the first result."""
+    return lambda op: result_count(op) * cost
+
+
+def result_count(op: OnnxOp) -> Expr:
+    """The number of elements of the first result."""
+    return product(dims_of(op.results[0].type))
+
+
+def operand_count(op: OnnxOp) -> Expr:
+    """The number of elements of the first operand."""
+    return product(dims_of(op.operands[0].type))
+
+
+# -- legality ---------------------------------------------------------------------------------------------------------
+
+
+def computed_reason(op: OnnxOp) -> str | None:
+    """Why kernels cannot compute with the node's element types; None when they can."""
+    for value in (*op.inputs, *op.outputs):
+        if value is not None and isinstance(value.type, TensorType):
+            element = element_of(cast("Attribute", value.type))
+            if element not in COMPUTED:
+                return f"kernels do not compute with elements of type {element} yet"
+    return None
+
+
+def broadcast_legal(op: OnnxOp) -> str | None:
+    """Why the operands do not broadcast to the result, or are not known to."""
+    from igniter.transforms.lowering.broadcast import broadcast_reason
+
+    return broadcast_reason([dims_of(v.type) for v in op.inputs if v is not None], dims_of(op.results[0].type))
+
+
+def legacy_reason(op: OnnxOp) -> str | None:
+    """Why an op of before opset 7 cannot be lowered: it aligned dims by the attributes `broadcast` and `axis`."""
+    if op.domain == "" and op.opset < 7 and int(op.attr("broadcast", 0)) == 1:
+        return "it broadcasts by the attributes of opset 6 and before; convert the model to opset 7 or later"
+    return None
+
+
+# -- attributes -------------------------------------------------------------------------------------------------------
+
+
+def float_attr(ctx: Lowering, name: str, default: float = 0.0) -> float:
+    """A float attribute, rounded to f32 as ONNX stores it."""
+    value = ctx.attr(name)
+    return struct.unpack("<f", struct.pack("<f", default if value is None else float(value)))[0]
+
+
+def scalar_reason(op: OnnxOp, index: int, what: str) -> str | None:
+    """Why an operand is not one element; None when it is, or is omitted."""
+    inputs = op.inputs
+    value: SSAValue | None = inputs[index] if index < len(inputs) else None
+    if value is None or product(dims_of(value.type)) == 1:
+        return None
+    return f"its {what} is not one element"
+
+
+__all__: Sequence[str] = (
+    "COMPUTED",
+    "EXP",
+    "LegalRule",
+    "broadcast_infer",
+    "broadcast_legal",
+    "computed_reason",
+    "elementwise_flops",
+    "float_attr",
+    "legacy_reason",
+    "operand_count",
+    "pointwise",
+    "pointwise_with",
+    "result_count",
+    "same_as_input",
+    "scalar_reason",
+    "ui8",
+    "variadic",
+)
