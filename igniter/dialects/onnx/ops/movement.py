@@ -117,10 +117,6 @@ def infer_unsqueeze(ctx: InferContext) -> list[TensorInfo]:
     return infos(element_type(ctx), [ONE if k in places else next(rest) for k in range(rank)])
 
 
-def infer_same(ctx: InferContext) -> list[TensorInfo]:
-    return infos(element_type(ctx), input_dims(ctx, 0))
-
-
 def lower_view(ctx: Lowering) -> list[SSAValue]:
     return [ctx.view(ctx.required(0), ctx.out_dims())]
 
@@ -552,7 +548,6 @@ SPECS: list[OpSpec] = [
         kind="movement",
     ),
     OpSpec("Flatten", infer_flatten, lower=lower_view, legal=legal(view_reason), kind="movement"),
-    OpSpec("Identity", infer_same, lower=lambda ctx: [ctx.required(0)], legal=legal(), kind="movement"),
     OpSpec("Pad", infer_pad, lower=lower_pad, legal=legal(pad_reason), kind="movement"),
     OpSpec("Reshape", infer_reshape, lower=lower_view, legal=legal(view_reason), kind="movement"),
     OpSpec("Slice", infer_slice, lower=lower_slice, legal=legal(slice_reason), kind="movement"),
