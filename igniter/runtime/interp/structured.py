@@ -208,7 +208,7 @@ class _Nest:
         dtype = tensor.dtype
         fallback = values[op.otherwise] if op.otherwise is not None else _signless(dtype).type(0)
         if inside is not None and tensor.size == 0:
-            return np.broadcast_to(fallback, np.shape(inside))
+            return np.broadcast_to(fallback, np.broadcast_shapes(np.shape(inside), np.shape(fallback)))
         found = tensor[tuple(where)]
         found = signed(found) if dtype.kind == "u" else found
         return found if inside is None else np.where(inside, found, fallback)
@@ -233,7 +233,7 @@ class _Nest:
         for subscript, where, size in zip(clause.subscripts, at, output.array.shape, strict=True):
             if ((where < 0) | (where >= size)).any():
                 raise self._error(f"writes out of bounds at {subscript}")
-        if not at:  # A scalar: every axis has been folded, or has one point.
+        if all(w.ndim == 0 for w in at):  # One element: every axis has been folded, or has one point.
             value = value.reshape(())
         if output.written is not None:
             self._write_once(output, output.written, at, value)
