@@ -9,6 +9,7 @@ checked for errors that have one: those of the parser.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 from xdsl.utils.exceptions import ParseError
@@ -33,8 +34,7 @@ def _messages(error: BaseException | None) -> list[str]:
 def _line_of(error: BaseException | None) -> int | None:
     if not isinstance(error, ParseError):
         return None
-    span = error.span
-    return span.input.content.count(b"\n", 0, span.start) + 1
+    return dataclasses.replace(error.span, line_offset=0).get_location().line
 
 
 def check_expected(data: bytes, failure: BaseException | None, offset: int) -> list[str]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def summary_of(documented: Any) -> str:
     """The first sentence of a class's docstring, or of its module's where the class has none of its own."""
-    text = str(vars(documented).get("__doc__") or "")
+    text = str(getattr(documented, "__doc__", None) or "")
     if not text or text.startswith(f"{documented.__name__}("):  # what @dataclass puts where there is none
         text = sys.modules[documented.__module__].__doc__ or ""
     paragraph = " ".join(inspect.cleandoc(text).split("\n\n")[0].split())

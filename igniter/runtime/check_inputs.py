@@ -1,0 +1,111 @@
+"""Random inputs for graphs, regions and kernels from their IR types, for checking passes against each other.
+
+Symbols get small sizes that differ from each other, so that a mix-up of two dims shows. Integers that index a constant
+(the table of a `Gather`) stay within it; other integers are 0 or 1, which every mask, type id and index accepts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.dialects.sym import dims_of, element_of
+from igniter.errors import IgniterError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from igniter.dialects.onnx.base import OnnxOp
+
+SIZES = (2, 3, 5, 7, 4, 6)
+
+
+@dataclass(frozen=True)
+class TypedInput:
+    """What is known of one input: its name, its tensor type, and for integers the smallest value that is too big."""
+
+    name: str
+    type: Attribute
+    bound: int = 2
+
+
+def default_sizes(types: Iterable[Attribute]) -> dict[str, int]:
+    """A size for every symbol of the types, by the order in which they first occur."""
+    names: dict[str, None] = {}
+    for tensor in types:
+        for dim in dims_of(tensor):
+            names.update(dict.fromkeys(sorted(dim.symbols)))
+    return {name: SIZES[i % len(SIZES)] for i, name in enumerate(names)}
+
+
+def random_arrays(inputs: Sequence[TypedInput], sizes: Mapping[str, int], seed: int) -> list[np.ndarray[Any, Any]]:
+    """One array for each input, with `sizes` for the symbols; `IgniterError` names an input that cannot be made."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    return [_random(each, sizes, rng) for each in inputs]
+
+
+def _random(each: TypedInput, sizes: Mapping[str, int], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    import numpy as np
+
+    from igniter.dialects.onnx.types import BY_ATTR
+
+    try:
+        shape = tuple(dim.evaluate(dict(sizes)) for dim in dims_of(each.type))
+        dtype = BY_ATTR[element_of(each.type)].dtype
+    except (KeyError, ValueError) as error:
+        raise IgniterError(f"no random value can be made for input '{each.name}' of type {each.type}: {error}")
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.8
+    if dtype.kind in "iu":
+        # Mostly ones where there are only two values: a mask that hides most of its row tests little.
+        drawn = rng.random(shape) < 0.8 if each.bound <= 2 else rng.integers(0, each.bound, shape)
+        return np.asarray(drawn).astype(dtype)
+    if dtype.kind == "O":
+        return np.asarray(rng.integers(0, 100, shape)).astype(str).astype(object)
+    if dtype.kind == "c":
+        return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+    return np.asarray(rng.standard_normal(shape)).astype(dtype)
+
+
+def inputs_of(names: Sequence[str], values: Sequence[SSAValue]) -> list[TypedInput]:
+    """The inputs that a graph's or a region's arguments are, integers bounded by what they index."""
+    return [TypedInput(name, value.type, index_bound(value)) for name, value in zip(names, values, strict=True)]
+
+
+_PASSING = {"Cast", "Unsqueeze", "Squeeze", "Reshape", "Identity", "Flatten", "Slice", "Expand"}
+
+
+def index_bound(value: SSAValue, depth: int = 4) -> int:
+    """The smallest size of a constant's axis that `value` indexes; 2 where it indexes none."""
+    from igniter.dialects.fusion import RegionOp
+    from igniter.dialects.onnx.base import OnnxOp
+
+    bounds: list[int] = []
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, RegionOp):
+            bounds.append(index_bound(op.block.args[use.index], depth))
+        if not isinstance(op, OnnxOp):
+            continue
+        if op.op_type.startswith("Gather") and use.index == 1:
+            bounds.append(_indexed_size(op))
+        elif op.op_type in _PASSING and use.index == 0 and depth:
+            bounds.append(index_bound(op.results[0], depth - 1))
+    known = [b for b in bounds if b > 2]
+    return min(known) if known else 2
+
+
+def _indexed_size(op: OnnxOp) -> int:
+    if op.op_type != "Gather":
+        return 2
+    try:
+        axis: int = op.attr("axis", 0)
+        size = dims_of(op.operands[0].type)[axis].constant
+    except (ValueError, IndexError):
+        return 2
+    return 2 if size is None else size

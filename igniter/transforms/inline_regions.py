@@ -1,0 +1,54 @@
+"""`inline-regions`: takes fusion regions apart again.
+
+    %y = fusion.region @r0 (%a = %x : tensor<8xf32>) -> (tensor<8xf32>) {
+      %0 = onnx.Relu(%a) : ...
+      fusion.yield %0 : tensor<8xf32>
+    }
+
+becomes
+
+    %y = onnx.Relu(%x) : ...
+
+The inverse of `form-fusion-regions`. It makes a module with regions one that ORT can run, which is how the fusion
+level is checked, and `igniter-opt model.mlir -p inline-regions --emit=onnx` shows what a region holds in any viewer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from igniter.dialects.fusion import RegionOp
+
+
+@dataclass(frozen=True)
+class InlineRegions(ModulePass):
+    """Replaces every `fusion.region` by the nodes that it holds."""
+
+    name = "inline-regions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for region in [r for r in op.walk() if isinstance(r, RegionOp)]:
+            inline_region(region)
+
+
+def inline_region(region: RegionOp) -> None:
+    """Move the nodes of `region` to where it stands, and erase it."""
+    outer = region.parent
+    assert outer is not None
+    for argument, operand in zip(region.block.args, region.inputs, strict=True):
+        argument.replace_all_uses_with(operand)
+    terminator = region.yield_op
+    yielded = tuple(terminator.values)
+    terminator.detach()
+    terminator.erase()
+    for node in list(region.block.ops):
+        node.detach()
+        outer.insert_op_before(node, region)
+    for result, value in zip(region.results, yielded, strict=True):
+        result.replace_all_uses_with(value)
+    region.detach()
+    region.erase()
