@@ -122,6 +122,8 @@ def why_not_fuse(first: ForOp, second: ForOp, accesses: Callable[[Operation], li
     vector_a, vector_b = first.hint("vector"), second.hint("vector")
     if vector_a is not None and vector_b is not None and vector_a != vector_b:
         return "they are vectorised differently"
+    if first.hint("tile") != second.hint("tile") and not _asks(first, second):
+        return "only one of them is tiled, and neither asks for the other"
     crossing = _crossing(first, second, accesses)
     if crossing is not None:
         return crossing

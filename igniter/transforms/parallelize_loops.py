@@ -26,6 +26,9 @@ from igniter.dialects.sym import DimsAttr
 from igniter.errors import IgniterError
 from igniter.transforms.loop_rewrites import AxisNames, move_ops, set_hints, substitute_axes, take_hint
 
+TYPICAL_EXTENT = 64
+"""What a symbolic extent is taken for when the work of an iteration is estimated."""
+
 
 @dataclass(frozen=True)
 class ParallelizeLoops(ModulePass):
@@ -66,11 +69,10 @@ class ParallelizeLoops(ModulePass):
 
     def _grain(self, loop: ForOp) -> Expr:
         cycles = iteration_cycles(loop)
-        enough = Expr.of(self.task_cycles).ceildiv(cycles)
-        fewest = trip_count(loop).ceildiv(self.max_tasks)
-        if enough.constant is not None and fewest.constant is not None:
-            return Expr.of(max(1, enough.constant, fewest.constant))
-        return maximum(ONE, enough, fewest)
+        # What the symbols will be is not known, and a grain need not be exact.
+        typical = max(1, cycles.evaluate(dict.fromkeys(cycles.symbols, TYPICAL_EXTENT)))
+        enough = max(1, -(-self.task_cycles // typical))
+        return maximum(Expr.of(enough), trip_count(loop).ceildiv(self.max_tasks))
 
 
 def _coalesce(loop: ForOp, names: AxisNames) -> bool:

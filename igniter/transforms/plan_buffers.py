@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, is_nonneg, maximum, product
+from igniter.analysis.expr import ONE, ZERO, Call, Expr, floordiv, is_nonneg, maximum, product
 from igniter.analysis.loop_accesses import enclosing_loops, trip_count
 from igniter.dialects.loop import AllocOp, ForOp, FuncOp, ViewOp, element_bytes
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of, space_of
@@ -218,7 +218,16 @@ def _pool_loop(alloc: AllocOp) -> ForOp | None:
 
 def _task_count(alloc: AllocOp) -> Expr:
     loop = _pool_loop(alloc)
-    return ONE if loop is None or loop.grain is None else trip_count(loop).ceildiv(loop.grain)
+    if loop is None or loop.grain is None:
+        return ONE
+    trips = trip_count(loop)
+    # A grain of `max(g, ceil(trips / 64))`, as parallelize-loops makes it, leaves at most 64 tasks.
+    atom = loop.grain.terms[0][0][0] if loop.grain.constant is None and loop.grain.terms[0][0] else None
+    if isinstance(atom, Call) and atom.fn == "max" and len(loop.grain.terms) == 1 and trips.constant is None:
+        for tasks in (16, 32, 64, 128, 256):
+            if trips.ceildiv(tasks) in atom.args:
+                return Expr.of(tasks)
+    return trips.ceildiv(loop.grain)
 
 
 def _task_index(alloc: AllocOp) -> Expr:

@@ -75,7 +75,8 @@ def sink(loop: ForOp, names: AxisNames) -> None:
 
 
 def _holds_reduction(op: Operation) -> bool:
-    return any(isinstance(inner, ForOp) and inner.is_reduction for inner in op.walk())
+    """Whether a loop should go below a reduction in `op`; not below a vectorised one, which runs along one row."""
+    return any(isinstance(inner, ForOp) and inner.is_reduction and inner.hint("vector") is None for inner in op.walk())
 
 
 def _extent_bound(loop: ForOp) -> Expr:

@@ -80,6 +80,7 @@ def tile(loop: ForOp, size: int, tail: str, inner: Mapping[str, Attribute], name
     if size < 1 or tail not in ("mask", "peel", "rest"):
         raise IgniterError(f"tile-loops: loop '{loop.axis}': cannot tile by {size} with tail '{tail}'")
     extent = loop.end - loop.first
+    tiles = extent.ceildiv(size)
     rest = mod(extent, Expr.of(size))
     if tail != "mask" and rest != ZERO:
         remainder = _peel(loop, rest, names)
@@ -88,30 +89,29 @@ def tile(loop: ForOp, size: int, tail: str, inner: Mapping[str, Attribute], name
             tile(remainder, max(1, smaller), "peel", inner, names)
         else:
             set_hints(remainder, {k: v for k, v in inner.items() if k in ("vector", "accumulators")})
-        extent = extent - rest
-        if extent == ZERO:
+        tiles = extent // size
+        if tiles == ZERO:
             loop.detach()
             loop.erase()
             return
         rest = ZERO
-    _split(loop, size, extent, rest, inner, names)
+    full = Expr.of(size)
+    inside = full if rest == ZERO else minimum(full, extent - Expr.of(loop.axis) * size)
+    _split(loop, size, tiles, inside, inner, names)
 
 
-def _split(loop: ForOp, size: int, extent: Expr, rest: Expr, inner: Mapping[str, Attribute], names: AxisNames) -> None:
-    """Makes `loop` run over tiles of `extent`, with a loop inside; `rest` is 0 when they are all full."""
+def _split(loop: ForOp, size: int, tiles: Expr, inside: Expr, inner: Mapping[str, Attribute], names: AxisNames) -> None:
+    """Makes `loop` run over `tiles`, with a loop of `inside` iterations in each."""
     axis = names.fresh(f"{loop.axis}_in")
-    tiles = extent.ceildiv(size)
-    done = Expr.of(loop.axis) * size
-    inside = Expr.of(size) if rest == ZERO else minimum(Expr.of(size), extent - done)
     ops = list(loop.block.ops)
     body = Block()
     move_ops(ops, body)
     child = ForOp(axis, 0, inside, body, reduction=loop.is_reduction)
     set_hints(child, inner)
-    first = loop.first
+    element = loop.first + Expr.of(loop.axis) * size + axis
     loop.bounds = DimsAttr([ZERO, tiles])
     loop.block.add_op(child)
-    substitute_axes(ops, {loop.axis: first + done + axis}, ranges_at(child.block.first_op or child))
+    substitute_axes(ops, {loop.axis: element}, ranges_at(child.block.first_op or child))
 
 
 def _peel(loop: ForOp, rest: Expr, names: AxisNames) -> ForOp:
