@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from igniter.analysis.expr import Expr, Sym
+from igniter.analysis.expr import Atom, Call, Expr, Sym, call
 
 
 class DimEqualities:
@@ -17,6 +17,7 @@ class DimEqualities:
     def __init__(self, inputs: Iterable[str] = ()):
         self._inputs = {name: i for i, name in enumerate(dict.fromkeys(inputs))}
         self._bound: dict[str, Expr] = {}
+        self._calls: dict[Call, Expr] = {}
         self._age: dict[str, int] = {}
         self._local: list[set[str]] = []
         self.version = 0
@@ -39,9 +40,24 @@ class DimEqualities:
         """The canonical form of `e`."""
         while True:
             bound = {name: self._bound[name] for name in e.symbols if name in self._bound}
-            if not bound:
+            replaced = e.substitute(bound) if bound else e
+            if self._calls:
+                replaced = self._without_calls(replaced)
+            if replaced is e or replaced == e:
                 return e
-            e = e.substitute(bound)
+            e = replaced
+
+    def _without_calls(self, e: Expr) -> Expr:
+        if not any(isinstance(a, Call) for m, _ in e.terms for a in m):
+            return e
+
+        def rewrite(atom: Atom) -> Expr:
+            if isinstance(atom, Sym):
+                return Expr.of(atom.name)
+            known = self._calls.get(atom)
+            return known if known is not None else call(atom.fn, [self._without_calls(x) for x in atom.args])
+
+        return e.map_atoms(rewrite)
 
     def equate(self, a: Expr, b: Expr) -> None:
         """Records `a == b`, where that says something of one symbol."""
@@ -56,7 +72,20 @@ class DimEqualities:
         for one, other in ((a, b), (b, a)):
             if one.symbol is not None and self._fits(one.symbol, other) and self._bind(one.symbol, other):
                 return
-        self._solve(a - b)
+        if not self._replace_call(a, b) and not self._replace_call(b, a):
+            self._solve(a - b)
+
+    def _replace_call(self, a: Expr, b: Expr) -> bool:
+        """Remembers that the call that `a` is equals `b`, which is simpler: `min(s, 512)` is `s` where `s` fits."""
+        atom = a.terms[0][0][0] if len(a.terms) == 1 and a.terms[0][1] == 1 and len(a.terms[0][0]) == 1 else None
+        if not isinstance(atom, Call) or len(str(b)) >= len(str(a)) or (self._local and not self._is_local(a)):
+            return False
+        self._calls[atom] = b
+        self.version += 1
+        return True
+
+    def _is_local(self, e: Expr) -> bool:
+        return e.symbols <= self._local[-1]
 
     def _solve(self, zero: Expr) -> None:
         """Binds the one symbol of `scale*symbol + offset == 0`, where the solution is a dim."""

@@ -14,7 +14,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from igniter.analysis.expr import NO_RANGES, ONE, ZERO, Expr, floordiv, is_nonneg, maximum, minimum, mod, product, simplify
+from igniter.analysis.expr import (
+    NO_RANGES,
+    ONE,
+    ZERO,
+    Expr,
+    floordiv,
+    is_nonneg,
+    maximum,
+    minimum,
+    mod,
+    product,
+    simplify,
+)
 
 if TYPE_CHECKING:
     import numpy as np

@@ -32,7 +32,7 @@ from igniter.dialects.onnx.base import (
     make_constant,
 )
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
-from igniter.dialects.onnx.structure import FunctionOp, GraphOp
+from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.onnx.types import BY_ATTR, STRING
 from igniter.dialects.sym import DimsAttr
 from igniter.remarks import remark
@@ -73,13 +73,13 @@ class FoldConstants(ModulePass):
 class _Folder:
     options: FoldConstants
     ctx: Context
-    constants: dict[SSAValue, Weight] = field(default_factory=lambda: {})
+    constants: dict[SSAValue, Weight] = field(default_factory=dict)
     """Constants of the model that folded nodes read."""
-    values: dict[SSAValue, Array] = field(default_factory=lambda: {})
+    values: dict[SSAValue, Array] = field(default_factory=dict)
     """Results computed already, by specs."""
-    pending: dict[OnnxOp, None] = field(default_factory=lambda: {})
+    pending: dict[OnnxOp, None] = field(default_factory=dict)
     """Nodes to run, in order."""
-    sizes: dict[SSAValue, int] = field(default_factory=lambda: {})
+    sizes: dict[SSAValue, int] = field(default_factory=dict)
 
     # -- integers that inference knows -------------------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ class _Folder:
                 self._consider(op)
 
     def _consider(self, op: OnnxOp) -> None:
-        if op.regions or not op.operands and op.op_type in _RANDOM:
+        if op.regions or (not op.operands and op.op_type in _RANDOM):
             return
         weights: dict[SSAValue, Weight] = {}
         for value in op.operands:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp, NoneType, TensorType, UnrankedTensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
+from igniter.analysis.broadcasting import broadcast_dims
 from igniter.analysis.expr import Expr
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp, constant_value, constant_weight, make_constant, make_op
 from igniter.dialects.onnx.registry import Dims
@@ -238,11 +239,10 @@ def broadcast(shapes: Sequence[Dims]) -> Dims | None:
     rank = max(map(len, shapes), default=0)
     result: list[Expr] = []
     for i in range(rank):
-        dims = {s[i - rank + len(s)] for s in shapes if i - rank + len(s) >= 0}
-        wide = {d for d in dims if d.constant != 1}
-        if len(wide) > 1:
+        dim = broadcast_dims([s[i - rank + len(s)] for s in shapes if i - rank + len(s) >= 0])
+        if dim is None:
             return None
-        result.append(next(iter(wide)) if wide else Expr.of(1))
+        result.append(dim)
     return tuple(result)
 
 

@@ -10,6 +10,7 @@ import math
 from xdsl.dialects.builtin import AnyFloat, IntegerType, i1
 from xdsl.ir import SSAValue
 
+from igniter.dialects.onnx.base import OnnxOp
 from igniter.transforms.onnx_rewriting import (
     Replacement,
     Rewriter,
@@ -22,7 +23,6 @@ from igniter.transforms.onnx_rewriting import (
     same_dims,
     splat,
 )
-from igniter.dialects.onnx.base import OnnxOp
 
 
 def _kept(op: OnnxOp, value: SSAValue | None) -> Replacement | None:
@@ -167,10 +167,7 @@ def read_through_expand(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     return list(op.results) if changed else None
 
 
-_BROADCASTING = (
-    "Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean Min "
-    "Mod Mul Or Pow Sub Sum Where Xor"
-).split()
+_BROADCASTING = ["Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor"]
 
 RULES: Rules = {
     "Add": [drop_add_zero],

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import DictionaryAttr
+
+from igniter.analysis.expr import Expr
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
 from igniter.dialects.sym import DimsAttr
-from xdsl.dialects.builtin import DictionaryAttr
-from igniter.analysis.expr import Expr
 from igniter.transforms.onnx_rewriting import (
     Replacement,
     Rewriter,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
+from igniter.analysis.broadcasting import broadcast_dims, must_agree
 from igniter.analysis.expr import NO_RANGES, ONE, ZERO, Expr, floordiv, is_nonneg, maximum, minimum, product, simplify
 from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.registry import Dims, InferContext, LegalRule, TensorInfo
@@ -103,7 +104,10 @@ def broadcast(ctx: InferContext, shapes: Sequence[Dims], hint: str) -> Dims:
         if len(sizes) > 1:
             raise ValueError(f"dims {sizes[0]} and {sizes[1]} do not broadcast")
         if len(others) > 1 and not sizes:
-            found.append(ctx.fresh(f"{hint}_{position + rank}"))
+            for dim in others[1:]:
+                if must_agree(others[0], dim):
+                    ctx.equate(others[0], dim)
+            found.append(broadcast_dims(others) or ctx.fresh(f"{hint}_{position + rank}"))
         else:
             # A symbol beside an integer above 1 is that integer or 1: the result is the integer.
             found.append((sizes or others or [ONE])[0])
