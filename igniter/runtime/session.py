@@ -1,0 +1,52 @@
+"""ONNX Runtime sessions with Igniter's libraries in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from igniter.errors import IgniterError
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+
+def make_session(model: str | Path | bytes, libraries: Sequence[str | Path] = (), **options: Any) -> InferenceSession:
+    """A session of `model`, a path or the bytes of one, with custom-op libraries registered.
+
+    Options are `providers` and `provider_options` (CPU when not given), `sess_options` to start from (used as it is,
+    so each one serves for one session), `config`, a mapping of `session.*` entries, and any attribute of
+    `onnxruntime.SessionOptions` by name: `intra_op_num_threads=1`. `IgniterError` names an option that there is not
+    and carries what ORT says of a model or library that it does not take.
+    """
+    import onnxruntime
+
+    ort: Any = onnxruntime
+    given = dict(options)
+    settings: Any = given.pop("sess_options", None)
+    if settings is None:
+        settings = ort.SessionOptions()
+    providers = given.pop("providers", None) or ["CPUExecutionProvider"]
+    provider_options = given.pop("provider_options", None)
+    for key, value in cast("Mapping[str, Any]", given.pop("config", None) or {}).items():
+        settings.add_session_config_entry(key, str(value))
+    for name, value in given.items():
+        if not hasattr(settings, name) or callable(getattr(settings, name)):
+            known = sorted(n for n in dir(settings) if not n.startswith("_") and not callable(getattr(settings, n)))
+            raise IgniterError(
+                f"ONNX Runtime's sessions have no option '{name}'; there are providers, provider_options, sess_options,"
+                f" config, {', '.join(known)}"
+            )
+        setattr(settings, name, value)
+    for library in libraries:
+        try:
+            settings.register_custom_ops_library(str(library))
+        except Exception as error:  # onnxruntime's errors have no base of their own
+            raise IgniterError(f"ONNX Runtime does not load {library}: {error}") from error
+    source = model if isinstance(model, bytes) else str(model)
+    try:
+        return ort.InferenceSession(source, settings, providers=providers, provider_options=provider_options)
+    except Exception as error:
+        what = "the model" if isinstance(model, bytes) else str(model)
+        raise IgniterError(f"ONNX Runtime does not load {what}: {error}") from error

@@ -1,0 +1,173 @@
+"""Compiled models on disk: written at once, replaced safely, loaded, run and verified."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from library_kit import TARGET, build, model, node, scale_kernel, scale_op, value
+from onnx import helper
+
+from igniter.errors import IgniterError
+from igniter.runtime import artifact as module
+from igniter.runtime.artifact import Artifact, write_artifact
+from igniter.runtime.session import make_session
+
+
+def original(factor: float = 2.0) -> onnx.ModelProto:
+    nodes = [helper.make_node("Mul", ["x", "w"], ["y"])]
+    ins, outs = [value("x", 1, ["n", "m"])], [value("y", 1, ["n", "m"])]
+    return model(nodes, ins, outs, [], {"w": np.array(factor, np.float32)})
+
+
+def compiled(folder: Path, source: Path | bytes | None = None, factor: float = 2.0, **report: object) -> Artifact:
+    library = build([scale_op()], [scale_kernel(factor=factor)])
+    ins, outs = [value("x", 1, ["n", "m"])], [value("y", 1, ["n", "m"])]
+    proto = model([node(library, "Scale_k", ["x"], ["y"])], ins, outs, [library.domain])
+    return write_artifact(
+        folder, save_model=lambda path: onnx.save(proto, path), libraries=[library], report=report, source=source
+    )
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "original.onnx"
+    onnx.save(original(), path)
+    return path
+
+
+def leftovers(folder: Path) -> list[str]:
+    return [p.name for p in folder.iterdir() if p.name.startswith(".")]
+
+
+def test_written_loaded_run_and_verified(tmp_path: Path, source: Path) -> None:
+    written = compiled(tmp_path / "out", source, options={"target": TARGET.name})
+    assert leftovers(tmp_path) == []
+    loaded = Artifact.load(tmp_path / "out")
+    assert loaded.report == written.report
+    assert loaded.report["options"] == {"target": "native"}
+    assert loaded.source == str(source)
+    assert [info["domain"] for info in loaded.library_infos()] == [f"igniter.{loaded.libraries[0].stem.split('_')[1]}"]
+    x = np.ones((2, 3), np.float32)
+    session = loaded.session(intra_op_num_threads=1, log_severity_level=3)
+    np.testing.assert_array_equal(session.run(None, {"x": x})[0], x * 2)
+    assert loaded.verify() and written.verify(shapes=[{"n": 2, "m": 9}], rtol=0.0)
+    assert loaded.verify(inputs={"x": x}, intra_op_num_threads=1)
+
+
+def test_a_wrong_library_is_found_out(tmp_path: Path, source: Path) -> None:
+    result = compiled(tmp_path / "out", source, factor=2.5).verify()
+    assert not result
+    assert "output 'y'" in result.failures[0]
+
+
+def test_the_original_must_be_known(tmp_path: Path, source: Path) -> None:
+    compiled(tmp_path / "out", source)
+    onnx.save(original(3.0), source)
+    changed = Artifact.load(tmp_path / "out")
+    with pytest.raises(IgniterError, match="is not known or has changed since"):
+        changed.verify()
+    assert not changed.verify(reference=source)
+    assert changed.verify(reference=original().SerializeToString())
+    in_memory = compiled(tmp_path / "other", original().SerializeToString())
+    assert in_memory.verify()
+    with pytest.raises(IgniterError, match="is not known"):
+        Artifact.load(tmp_path / "other").verify()
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_compiled_model_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool) -> None:
+    if not exchange:
+        monkeypatch.setattr(module, "_exchange", lambda *_: False)
+    first = compiled(tmp_path / "out")
+    session = first.session()
+    (tmp_path / "out" / "extra.txt").write_text("left by hand")
+    second = compiled(tmp_path / "out", factor=3.0)
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(
+        ["model.onnx", "report.json", second.libraries[0].name]
+    )
+    x = np.ones((1, 1), np.float32)
+    assert second.session().run(None, {"x": x})[0] == 3
+    # What a process has loaded stays what it was.
+    assert session.run(None, {"x": x})[0] == 2
+    assert leftovers(tmp_path) == []
+
+
+def test_other_folders_are_left_alone(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "report.json").write_text("{}")
+    with pytest.raises(IgniterError, match="something else in it than a compiled model; not replaced"):
+        compiled(mine)
+    assert (mine / "report.json").read_text() == "{}"
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(IgniterError, match="is a file"):
+        compiled(tmp_path / "file")
+    (tmp_path / "empty").mkdir()
+    assert compiled(tmp_path / "empty").model_path.exists()
+
+
+def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
+    compiled(tmp_path / "out")
+    before = (tmp_path / "out" / "report.json").read_bytes()
+
+    def fail(path: Path) -> None:
+        path.write_bytes(b"half a model")
+        raise IgniterError("the disk is on fire")
+
+    with pytest.raises(IgniterError, match="on fire"):
+        write_artifact(tmp_path / "out", save_model=fail)
+    assert (tmp_path / "out" / "report.json").read_bytes() == before
+    assert leftovers(tmp_path) == []
+
+
+def test_what_is_not_whole_does_not_load(tmp_path: Path) -> None:
+    with pytest.raises(IgniterError, match="is not a model compiled by Igniter"):
+        Artifact.load(tmp_path)
+    made = compiled(tmp_path / "out")
+    made.libraries[0].unlink()
+    with pytest.raises(IgniterError, match=r"is incomplete: libigniter_\w+\.so is missing"):
+        Artifact.load(tmp_path / "out")
+    report = tmp_path / "out" / "report.json"
+    report.write_text(json.dumps({**json.loads(report.read_text()), "igniter_artifact": 99}))
+    with pytest.raises(IgniterError, match="another version of Igniter"):
+        Artifact.load(tmp_path / "out")
+
+
+def test_libraries_are_only_looked_for_in_the_folder(tmp_path: Path) -> None:
+    compiled(tmp_path / "out")
+    report = tmp_path / "out" / "report.json"
+    report.write_text(json.dumps({**json.loads(report.read_text()), "libraries": ["../../evil.so"]}))
+    with pytest.raises(IgniterError, match=r"incomplete: evil\.so is missing"):
+        Artifact.load(tmp_path / "out")
+
+
+def test_nothing_compiled_is_still_a_model(tmp_path: Path, source: Path) -> None:
+    plain = write_artifact(tmp_path / "out", save_model=lambda p: onnx.save(original(), p), source=source)
+    assert plain.libraries == [] and plain.verify()
+
+
+def test_the_folder_is_as_readable_as_any(tmp_path: Path) -> None:
+    old = os.umask(0o022)
+    try:
+        compiled(tmp_path / "deep" / "out")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "deep" / "out").stat().st_mode & 0o777 == 0o755
+
+
+def test_session_options_are_checked(tmp_path: Path) -> None:
+    made = compiled(tmp_path / "out")
+    with pytest.raises(IgniterError, match=r"no option 'intra_threads'; there are providers, .*intra_op_num_threads"):
+        made.session(intra_threads=1)
+    with pytest.raises(IgniterError, match="does not load the model"):
+        make_session(b"not a model")
+    (tmp_path / "bad.so").write_bytes(b"not a library")
+    with pytest.raises(IgniterError, match=r"does not load .*bad\.so"):
+        make_session(original().SerializeToString(), [tmp_path / "bad.so"])
+    session = made.session(config={"session.intra_op.allow_spinning": "0"}, providers=["CPUExecutionProvider"])
+    assert session.run(None, {"x": np.zeros((0, 1), np.float32)})[0].shape == (0, 1)
