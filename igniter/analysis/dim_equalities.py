@@ -22,6 +22,12 @@ class DimEqualities:
         self._local: list[set[str]] = []
         self.version = 0
 
+    @property
+    def assumptions(self) -> list[tuple[Expr, Expr]]:
+        """Equalities that hold in every valid run and that no dim of an input shows: a run that breaks one has to be
+        refused, where ORT would have refused it at the node that asks for it."""
+        return [(Expr({(atom,): 1}), self.resolve(value)) for atom, value in self._calls.items()]
+
     def declare(self, name: str) -> None:
         """Makes a symbol known; one of a nested graph that is open belongs to it."""
         self._age.setdefault(name, len(self._age))
@@ -72,20 +78,21 @@ class DimEqualities:
         for one, other in ((a, b), (b, a)):
             if one.symbol is not None and self._fits(one.symbol, other) and self._bind(one.symbol, other):
                 return
-        if not self._replace_call(a, b) and not self._replace_call(b, a):
-            self._solve(a - b)
+        self._solve(a - b)
+        self._solve_for_call(a - b)
 
-    def _replace_call(self, a: Expr, b: Expr) -> bool:
-        """Remembers that the call that `a` is equals `b`, which is simpler: `min(s, 512)` is `s` where `s` fits."""
-        atom = a.terms[0][0][0] if len(a.terms) == 1 and a.terms[0][1] == 1 and len(a.terms[0][0]) == 1 else None
-        if not isinstance(atom, Call) or len(str(b)) >= len(str(a)) or (self._local and not self._is_local(a)):
-            return False
-        self._calls[atom] = b
-        self.version += 1
-        return True
-
-    def _is_local(self, e: Expr) -> bool:
-        return e.symbols <= self._local[-1]
+    def _solve_for_call(self, zero: Expr) -> None:
+        """Remembers that a call in `zero == 0` equals something simpler: in `max(0, s - 1) + 1 == s`, `s - 1`."""
+        if self._local and not zero.symbols <= self._local[-1]:
+            return
+        candidates = [(m[0], c) for m, c in zero.terms if len(m) == 1 and isinstance(m[0], Call) and abs(c) == 1]
+        for atom, factor in sorted(candidates, key=lambda item: -len(str(item[0]))):
+            assert isinstance(atom, Call)
+            value = (Expr({(atom,): factor}) - zero) * factor
+            if len(str(value)) < len(str(atom)) and str(atom) not in str(value):
+                self._calls[atom] = value
+                self.version += 1
+                return
 
     def _solve(self, zero: Expr) -> None:
         """Binds the one symbol of `scale*symbol + offset == 0`, where the solution is a dim."""

@@ -46,6 +46,8 @@ class ShapeFacts:
     """The type of each value, in terms of canonical symbols."""
     values: dict[SSAValue, Dims]
     """The elements of small integer tensors, row-major, where they are functions of the symbols."""
+    assumptions: dict[GraphOp, list[tuple[Expr, Expr]]] = field(default_factory=dict[GraphOp, list[tuple[Expr, Expr]]])
+    """Per graph, equalities of expressions that the types take for granted beyond what the dims of its inputs show."""
     failures: list[tuple[OnnxOp, str]] = field(default_factory=list[tuple[OnnxOp, str]])
     """Nodes whose own rule broke off, with the reason; the type that the model gives was kept."""
 
@@ -54,6 +56,7 @@ def infer_shapes(module: ModuleOp) -> ShapeFacts:
     """What is known of every value in the module's graphs. Functions are left out: a call is typed by its model."""
     types: dict[SSAValue, Attribute] = {}
     values: dict[SSAValue, Dims] = {}
+    assumptions: dict[GraphOp, list[tuple[Expr, Expr]]] = {}
     failures: list[tuple[OnnxOp, str]] = []
     for op in module.ops:
         if isinstance(op, GraphOp):
@@ -61,8 +64,9 @@ def infer_shapes(module: ModuleOp) -> ShapeFacts:
             engine.run()
             types.update(engine.final_types())
             values.update(engine.final_values())
+            assumptions[op] = engine.equalities.assumptions
             failures.extend(engine.failures.items())
-    return ShapeFacts(types, values, failures)
+    return ShapeFacts(types, values, assumptions, failures)
 
 
 class ShapeEngine:

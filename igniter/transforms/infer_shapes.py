@@ -7,7 +7,9 @@
                  : (...) -> tensor<?x2x4xf32, #sym.dims<batch, 2, 4>>
 
 A node whose integer operand is a function of the model's symbols carries its elements in `igniter.values`, so that no
-later level has to look at the shape arithmetic, which may then disappear. The engine, and what it guarantees, is
+later level has to look at the shape arithmetic, which may then disappear. What the types take for granted beyond the
+dims of the inputs (adding a position table of 512 rows says that `min(512, seq)` is `seq`) is noted on the graph, as
+pairs in `igniter.assumptions`: a kernel that relies on it has to refuse what breaks it. The engine, and what it guarantees, is
 `igniter.analysis.shape_inference`. The pass may be run again at any time: it replaces what an earlier run left.
 
 It stands first, since everything after it asks for ranks and dims.
@@ -16,9 +18,10 @@ It stands first, since everything after it asks for ranks and dims.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, NoneType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -27,6 +30,8 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
 from igniter.dialects.sym import DimsAttr
 from igniter.remarks import remark
+
+ASSUMPTIONS_ATTRIBUTE = "igniter.assumptions"
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,12 @@ def apply_facts(module: ModuleOp, facts: ShapeFacts) -> None:
     """Writes what was inferred into the types and the `igniter.values` attributes."""
     for value, type_ in facts.types.items():
         set_type(value, type_)
+    for graph, pairs in facts.assumptions.items():
+        noted = graph.attributes.get(ASSUMPTIONS_ATTRIBUTE)
+        earlier = cast("ArrayAttr[Attribute]", noted).data if isinstance(noted, ArrayAttr) else ()
+        found = dict.fromkeys([*earlier, *(DimsAttr(pair) for pair in pairs)])
+        if found:
+            graph.attributes[ASSUMPTIONS_ATTRIBUTE] = ArrayAttr(list(found))
     for op in module.walk():
         if isinstance(op, OnnxOp):
             set_operand_values(op, operand_values(op, facts))
