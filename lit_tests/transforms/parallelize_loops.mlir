@@ -1,0 +1,49 @@
+// RUN: igniter-opt %s -p "parallelize-loops" --split-input-file | filecheck %s
+
+// A loop takes in the loop that is all of its body: a batch of one still has rows to share out.
+
+// CHECK:        loop.func @rows symbols [b, s] (%x: memref<?x?x64xf32, #sym.dims<b, s, 64>>, %y: memref<?x?x64xf32, #sym.dims<b, s, 64>>) outputs 1 {
+// CHECK-NEXT:     loop.for ij = 0 to b*s threads(max(((b*s + 63) floordiv 64), 228)) {
+// CHECK-NEXT:       loop.for k = 0 to 64 hints {vector = 16 : i64} {
+// CHECK-NEXT:         %a = loop.load %x[(ij floordiv s), (ij mod s), k] : f32
+// CHECK-NEXT:         loop.store %a, %y[(ij floordiv s), (ij mod s), k]
+// CHECK-NEXT:       }
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.func @rows symbols [b, s] (%x: memref<?x?x64xf32, #sym.dims<b, s, 64>>, %y: memref<?x?x64xf32, #sym.dims<b, s, 64>>) outputs 1 {
+    loop.for i = 0 to b hints {threads} {
+      loop.for j = 0 to s {
+        loop.for k = 0 to 64 hints {vector = 16 : i64} {
+          %a = loop.load %x[i, j, k] : f32
+          loop.store %a, %y[i, j, k]
+        }
+      }
+    }
+  }
+}
+
+// -----
+
+// A grain given by hand is kept; loops inside a task stay with their thread.
+
+// CHECK:        loop.func @grain symbols [] (%x: memref<64x64xf32>, %y: memref<64x64xf32>) outputs 1 {
+// CHECK-NEXT:     loop.for i = 0 to 64 threads(4) {
+// CHECK-NEXT:       %z = arith.constant 0.000000e+00 : f32
+// CHECK-NEXT:       loop.for j = 0 to 64 {
+// CHECK-NEXT:         loop.store %z, %y[i, j]
+// CHECK-NEXT:       }
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.func @grain symbols [] (%x: memref<64x64xf32>, %y: memref<64x64xf32>) outputs 1 {
+    loop.for i = 0 to 64 hints {threads = 4 : i64} {
+      %z = arith.constant 0.0 : f32
+      loop.for j = 0 to 64 hints {threads} {
+        loop.store %z, %y[i, j]
+      }
+    }
+  }
+}

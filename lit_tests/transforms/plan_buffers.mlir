@@ -1,0 +1,141 @@
+// RUN: igniter-opt %s -p "plan-buffers" --split-input-file | filecheck %s
+
+// Buffers that are never live together share memory; sizes are rounded up to cache lines.
+
+// CHECK:        loop.func @chain symbols [] (%x: memref<100xf32>, %y: memref<100xf32>) outputs 1 scratch(704) {
+// CHECK-NEXT:     %a = loop.alloc "a" offset 0 : memref<100xf32, "scratch">
+// CHECK-NEXT:     %b = loop.alloc "b" offset 448 : memref<50xf32, "scratch">
+// CHECK-NEXT:     %c = loop.alloc "c" offset 0 : memref<100xf32, "scratch">
+// CHECK-NEXT:     loop.for i = 0 to 100 {
+// CHECK-NEXT:       %v = loop.load %x[i] : f32
+// CHECK-NEXT:       loop.store %v, %a[i]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.for i1 = 0 to 50 {
+// CHECK-NEXT:       %v_1 = loop.load %a[-i1 + 99] : f32
+// CHECK-NEXT:       loop.store %v_1, %b[i1]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.for i2 = 0 to 100 {
+// CHECK-NEXT:       %v_2 = loop.load %b[(i2 floordiv 2)] : f32
+// CHECK-NEXT:       loop.store %v_2, %c[i2]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.for i3 = 0 to 100 {
+// CHECK-NEXT:       %v_3 = loop.load %c[-i3 + 99] : f32
+// CHECK-NEXT:       loop.store %v_3, %y[i3]
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.func @chain symbols [] (%x: memref<100xf32>, %y: memref<100xf32>) outputs 1 {
+    %a = loop.alloc "a" : memref<100xf32, "scratch">
+    %b = loop.alloc "b" : memref<50xf32, "scratch">
+    %c = loop.alloc "c" : memref<100xf32, "scratch">
+    loop.for i = 0 to 100 {
+      %v = loop.load %x[i] : f32
+      loop.store %v, %a[i]
+    }
+    loop.for i1 = 0 to 50 {
+      %v = loop.load %a[-i1 + 99] : f32
+      loop.store %v, %b[i1]
+    }
+    loop.for i2 = 0 to 100 {
+      %v = loop.load %b[i2 floordiv 2] : f32
+      loop.store %v, %c[i2]
+    }
+    loop.for i3 = 0 to 100 {
+      %v = loop.load %c[-i3 + 99] : f32
+      loop.store %v, %y[i3]
+    }
+  }
+}
+
+// -----
+
+// Symbolic sizes: a dead buffer's slot is taken again when it is known to be large enough.
+
+// CHECK:        loop.func @symbolic symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %y: memref<?xf32, #sym.dims<n>>) outputs 1 scratch(128*((4*n + 63) floordiv 64)) {
+// CHECK-NEXT:     %a = loop.alloc "a" offset 0 : memref<?xf32, #sym.dims<n>, "scratch">
+// CHECK-NEXT:     %b = loop.alloc "b" offset 64*((4*n + 63) floordiv 64) : memref<?xf32, #sym.dims<n>, "scratch">
+// CHECK-NEXT:     %c = loop.alloc "c" offset 0 : memref<?xf32, #sym.dims<n>, "scratch">
+// CHECK-NEXT:     loop.for i = 0 to n {
+// CHECK-NEXT:       %v = loop.load %x[i] : f32
+// CHECK-NEXT:       loop.store %v, %a[i]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.for i1 = 0 to n {
+// CHECK-NEXT:       %v_1 = loop.load %a[-i1 + n - 1] : f32
+// CHECK-NEXT:       loop.store %v_1, %b[i1]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.for i2 = 0 to n {
+// CHECK-NEXT:       %v_2 = loop.load %b[-i2 + n - 1] : f32
+// CHECK-NEXT:       loop.store %v_2, %c[i2]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.for i3 = 0 to n {
+// CHECK-NEXT:       %v_3 = loop.load %c[-i3 + n - 1] : f32
+// CHECK-NEXT:       loop.store %v_3, %y[i3]
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.func @symbolic symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %y: memref<?xf32, #sym.dims<n>>) outputs 1 {
+    %a = loop.alloc "a" : memref<?xf32, #sym.dims<n>, "scratch">
+    %b = loop.alloc "b" : memref<?xf32, #sym.dims<n>, "scratch">
+    %c = loop.alloc "c" : memref<?xf32, #sym.dims<n>, "scratch">
+    loop.for i = 0 to n {
+      %v = loop.load %x[i] : f32
+      loop.store %v, %a[i]
+    }
+    loop.for i1 = 0 to n {
+      %v = loop.load %a[-i1 + n - 1] : f32
+      loop.store %v, %b[i1]
+    }
+    loop.for i2 = 0 to n {
+      %v = loop.load %b[-i2 + n - 1] : f32
+      loop.store %v, %c[i2]
+    }
+    loop.for i3 = 0 to n {
+      %v = loop.load %c[-i3 + n - 1] : f32
+      loop.store %v, %y[i3]
+    }
+  }
+}
+
+// -----
+
+// A task's small buffer stays on its stack; one of unknown size gets a slot a task in the arena.
+
+// CHECK:        loop.func @tasks symbols [n, m] (%x: memref<?x?xf32, #sym.dims<n, m>>, %y: memref<?x?xf32, #sym.dims<n, m>>) outputs 1 scratch(64*((4*m + 63) floordiv 64)*((n + 3) floordiv 4)) {
+// CHECK-NEXT:     loop.for i = 0 to n threads(4) {
+// CHECK-NEXT:       %small = loop.alloc "small" : memref<64xf32, "local">
+// CHECK-NEXT:       %row = loop.alloc "row" offset 64*((4*m + 63) floordiv 64)*(i floordiv 4) : memref<?xf32, #sym.dims<m>, "scratch">
+// CHECK-NEXT:       loop.for j = 0 to m {
+// CHECK-NEXT:         %v = loop.load %x[i, j] : f32
+// CHECK-NEXT:         loop.store %v, %row[j]
+// CHECK-NEXT:         loop.store %v, %small[0]
+// CHECK-NEXT:       }
+// CHECK-NEXT:       loop.for j1 = 0 to m {
+// CHECK-NEXT:         %v_1 = loop.load %row[-j1 + m - 1] : f32
+// CHECK-NEXT:         %w = loop.load %small[0] : f32
+// CHECK-NEXT:         %u = arith.addf %v_1, %w : f32
+// CHECK-NEXT:         loop.store %u, %y[i, j1]
+// CHECK-NEXT:       }
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.func @tasks symbols [n, m] (%x: memref<?x?xf32, #sym.dims<n, m>>, %y: memref<?x?xf32, #sym.dims<n, m>>) outputs 1 {
+    loop.for i = 0 to n threads(4) {
+      %small = loop.alloc "small" : memref<64xf32, "local">
+      %row = loop.alloc "row" : memref<?xf32, #sym.dims<m>, "local">
+      loop.for j = 0 to m {
+        %v = loop.load %x[i, j] : f32
+        loop.store %v, %row[j]
+        loop.store %v, %small[0]
+      }
+      loop.for j1 = 0 to m {
+        %v = loop.load %row[-j1 + m - 1] : f32
+        %w = loop.load %small[0] : f32
+        %u = arith.addf %v, %w : f32
+        loop.store %u, %y[i, j1]
+      }
+    }
+  }
+}

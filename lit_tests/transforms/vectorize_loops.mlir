@@ -1,0 +1,128 @@
+// RUN: igniter-opt %s -p "vectorize-loops" --split-input-file | filecheck %s
+
+// What depends on the axis becomes a vector, the rest is broadcast; the tail is masked.
+
+// CHECK:        loop.func @rows symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %m: memref<f32>, %y: memref<?xf32, #sym.dims<n>>) outputs 1 {
+// CHECK-NEXT:     loop.for j = 0 to n - (n mod 8) step 8 {
+// CHECK-NEXT:       %a = loop.load %x[j + v] lane v : vector<8xf32>
+// CHECK-NEXT:       %b = loop.load %m[] : f32
+// CHECK-NEXT:       %0 = vector.broadcast %b : f32 to vector<8xf32>
+// CHECK-NEXT:       %c = arith.subf %a, %0 : vector<8xf32>
+// CHECK-NEXT:       loop.store %c, %y[j + v] lane v
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.for j1 = n - (n mod 8) to n step 8 {
+// CHECK-NEXT:       %a_1 = loop.load %x[j1 + v] lane v if [-j1 + n - v - 1] : vector<8xf32>
+// CHECK-NEXT:       %b_1 = loop.load %m[] : f32
+// CHECK-NEXT:       %1 = vector.broadcast %b_1 : f32 to vector<8xf32>
+// CHECK-NEXT:       %c_1 = arith.subf %a_1, %1 : vector<8xf32>
+// CHECK-NEXT:       loop.store %c_1, %y[j1 + v] lane v if [-j1 + n - v - 1]
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.func @rows symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %m: memref<f32>, %y: memref<?xf32, #sym.dims<n>>) outputs 1 {
+    loop.for j = 0 to n hints {vector = 8 : i64} {
+      %a = loop.load %x[j] : f32
+      %b = loop.load %m[] : f32
+      %c = arith.subf %a, %b : f32
+      loop.store %c, %y[j]
+    }
+  }
+}
+
+// -----
+
+// Sums meet in a vector accumulator, two in turn here, whose lanes meet after the loop.
+
+// CHECK:        loop.func @sum symbols [] (%x: memref<40xf32>, %y: memref<f32>) outputs 1 {
+// CHECK-NEXT:     %0 = loop.alloc "lanes" : memref<2x8xf32, "register">
+// CHECK-NEXT:     %1 = arith.constant 0.000000e+00 : f32
+// CHECK-NEXT:     %2 = vector.broadcast %1 : f32 to vector<8xf32>
+// CHECK-NEXT:     loop.store %2, %0[0, v] lane v
+// CHECK-NEXT:     loop.store %2, %0[1, v] lane v
+// CHECK-NEXT:     loop.for j = 0 to 32 step 16 reduction {
+// CHECK-NEXT:       loop.for u = 0 to 2 hints {unroll} {
+// CHECK-NEXT:         %a = loop.load %x[j + 8*u + v] lane v : vector<8xf32>
+// CHECK-NEXT:         loop.accumulate add %a, %0[u, v] lane v
+// CHECK-NEXT:       }
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.for j1 = 32 to 40 step 8 reduction {
+// CHECK-NEXT:       %a_1 = loop.load %x[j1 + v] lane v : vector<8xf32>
+// CHECK-NEXT:       loop.accumulate add %a_1, %0[0, v] lane v
+// CHECK-NEXT:     }
+// CHECK-NEXT:     %3 = loop.load %0[1, v] lane v : vector<8xf32>
+// CHECK-NEXT:     loop.accumulate add %3, %0[0, v] lane v
+// CHECK-NEXT:     %4 = loop.load %0[0, v] lane v : vector<8xf32>
+// CHECK-NEXT:     %5 = loop.reduce_lanes add %4 : vector<8xf32> to f32
+// CHECK-NEXT:     loop.accumulate add %5, %y[]
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.func @sum symbols [] (%x: memref<40xf32>, %y: memref<f32>) outputs 1 {
+    loop.for j = 0 to 40 reduction hints {vector = 8 : i64, accumulators = 2 : i64} {
+      %a = loop.load %x[j] : f32
+      loop.accumulate add %a, %y[]
+    }
+  }
+}
+
+// -----
+
+// A buffer of an iteration gets lanes; a loop inside stays a loop. Fewer elements than lanes: one masked vector.
+
+// CHECK:        loop.func @columns symbols [n] (%x: memref<?x5xf32, #sym.dims<n, 5>>, %y: memref<5xf32>) outputs 1 {
+// CHECK-NEXT:     loop.for j1 = 0 to 5 step 8 {
+// CHECK-NEXT:       %acc = loop.alloc "acc" : memref<8xf32, "register">
+// CHECK-NEXT:       %zero = arith.constant 0.000000e+00 : f32
+// CHECK-NEXT:       %0 = vector.broadcast %zero : f32 to vector<8xf32>
+// CHECK-NEXT:       loop.store %0, %acc[v] lane v
+// CHECK-NEXT:       loop.for k1 = 0 to n reduction {
+// CHECK-NEXT:         %a = loop.load %x[k1, j1 + v] lane v if [-j1 - v + 4] : vector<8xf32>
+// CHECK-NEXT:         loop.accumulate max %a, %acc[v] lane v
+// CHECK-NEXT:       }
+// CHECK-NEXT:       %s = loop.load %acc[v] lane v : vector<8xf32>
+// CHECK-NEXT:       loop.store %s, %y[j1 + v] lane v if [-j1 - v + 4]
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.func @columns symbols [n] (%x: memref<?x5xf32, #sym.dims<n, 5>>, %y: memref<5xf32>) outputs 1 {
+    loop.for j = 0 to 5 hints {vector = 8 : i64} {
+      %acc = loop.alloc "acc" : memref<f32, "register">
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %acc[]
+      loop.for k = 0 to n reduction {
+        %a = loop.load %x[k, j] : f32
+        loop.accumulate max %a, %acc[]
+      }
+      %s = loop.load %acc[] : f32
+      loop.store %s, %y[j]
+    }
+  }
+}
+
+// -----
+
+// Indices and indirect subscripts become vectors too; guards hold lane by lane.
+
+// CHECK:        loop.func @gather symbols [] (%x: memref<9xf32>, %i: memref<16xi64>, %y: memref<16xi64>, %z: memref<16xf32>) outputs 2 {
+// CHECK-NEXT:     loop.for j = 0 to 16 step 16 {
+// CHECK-NEXT:       %k = loop.load %i[j + v] lane v : vector<16xi64>
+// CHECK-NEXT:       %a = loop.load %x[_0] lane v with %k if [_0, -_0 + 8, j + v - 3] : vector<16xf32>
+// CHECK-NEXT:       %0 = loop.index 2*j + 2*v lane v : vector<16xi64>
+// CHECK-NEXT:       loop.store %0, %y[j + v] lane v
+// CHECK-NEXT:       loop.store %a, %z[j + v] lane v
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.func @gather symbols [] (%x: memref<9xf32>, %i: memref<16xi64>, %y: memref<16xi64>, %z: memref<16xf32>) outputs 2 {
+    loop.for j = 0 to 16 hints {vector = 16 : i64} {
+      %k = loop.load %i[j] : i64
+      %a = loop.load %x[_0] with %k if [_0, -_0 + 8, j - 3] : f32
+      %d = loop.index 2*j : i64
+      loop.store %d, %y[j]
+      loop.store %a, %z[j]
+    }
+  }
+}
