@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import onnx
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from igniter.dialects.onnx.attributes import (
     GraphsAttr,
-    ProtoAttr,
     SparseTensorAttr,
     TensorAttr,
     entries_of,
@@ -26,6 +25,15 @@ from igniter.dialects.onnx.structure import FunctionOp, ReturnOp, main_graph
 from igniter.dialects.onnx.types import UNKNOWN
 from igniter.errors import IgniterError
 from igniter.frontend.attributes import export_attribute
+from igniter.frontend.extras import (
+    dictionaries,
+    fill_annotations,
+    fill_attribute_extra,
+    fill_messages,
+    fill_metadata,
+    fill_sparse_extra,
+    fill_tensor_extra,
+)
 from igniter.frontend.tensors import InlineSink, TensorSink, export_sparse, export_tensor
 from igniter.frontend.value_types import (
     DimNames,
@@ -98,9 +106,9 @@ class _ModelExporter:
                 setattr(model, name, text_of(header[name]))
         if "model_version" in header:
             model.model_version = to_python(header["model_version"])
-        _metadata(header.get("metadata"), model.metadata_props)
-        _parse_protos(header.get("training_info"), model.training_info)
-        _parse_protos(header.get("configuration"), model.configuration)
+        fill_metadata(header.get("metadata"), model.metadata_props)
+        fill_messages(header.get("training_info"), model.training_info)
+        fill_messages(header.get("configuration"), model.configuration)
         for op in self.module.ops:
             if isinstance(op, FunctionOp):
                 self._function(op, model.functions.add())
@@ -130,17 +138,17 @@ class _ModelExporter:
         proto.name = text_of(info.get("graph_name"), "main")
         if "doc_string" in info:
             proto.doc_string = text_of(info["doc_string"])
-        _metadata(info.get("metadata"), proto.metadata_props)
+        fill_metadata(info.get("metadata"), proto.metadata_props)
         self._inputs(block, info, proto, names)
         copies = self._outputs(block, info, proto, names)
         self._nodes(block, proto, names)
         for value, name in copies:
             proto.node.add(op_type="Identity", input=[self._name_of(value, names)], output=[name])
-        self._annotations(info.get("quantization_annotations"), proto)
+        fill_annotations(info.get("quantization_annotations"), proto)
 
     def _inputs(self, block: Block, info: Mapping[str, Attribute], proto: onnx.GraphProto, names: _Names) -> None:
         given = texts_of(info.get("input_names"))
-        infos = _entries(info.get("input_info"))
+        infos = dictionaries(info.get("input_info"))
         for index, argument in enumerate(block.args):
             name = given[index] if index < len(given) else self._fresh(argument, names)
             names.give(argument, name)
@@ -157,7 +165,7 @@ class _ModelExporter:
         if not isinstance(last, ReturnOp):
             raise IgniterError("a graph does not end in onnx.return")
         given = texts_of(info.get("output_names"))
-        infos = _entries(info.get("output_info"))
+        infos = dictionaries(info.get("output_info"))
         copies: list[tuple[SSAValue, str]] = []
         for index, value in enumerate(last.operands):
             name = given[index] if index < len(given) else ""
@@ -197,7 +205,7 @@ class _ModelExporter:
             self._value_infos(op, proto, names, outputs)
 
     def _value_infos(self, op: OnnxOp, proto: Any, names: _Names, outputs: set[str]) -> None:
-        infos = _entries(op.properties.get("output_info"))
+        infos = dictionaries(op.properties.get("output_info"))
         for index, result in enumerate(op.results):
             info = infos[index] if index < len(infos) and infos[index].data else None
             name = names.by_value.get(result)
@@ -207,13 +215,15 @@ class _ModelExporter:
                 self._value(proto.value_info.add(), name, result.type, info)
 
     def _initializer(self, proto: onnx.GraphProto, name: str, attr: Attribute, op: Operation | None = None) -> None:
+        extra = entries_of(op.properties.get("attribute_info")).get("value") if op is not None else None
         if isinstance(attr, TensorAttr):
             tensor = proto.initializer.add()
-            if op is not None:
-                _tensor_extra(entries_of(op.properties.get("attribute_info")).get("value"), tensor)
+            fill_tensor_extra(extra, tensor)
             export_tensor(attr.data, name, self.sink, tensor)
         elif isinstance(attr, SparseTensorAttr):
-            export_sparse(attr, name, self.sink, proto.sparse_initializer.add())
+            sparse = proto.sparse_initializer.add()
+            fill_sparse_extra(extra, sparse)
+            export_sparse(attr, name, self.sink, sparse)
         else:
             raise IgniterError(f"the initializer {name!r} has the value {attr}, which is no tensor")
 
@@ -226,14 +236,6 @@ class _ModelExporter:
                 raise IgniterError(f"value {name!r}: {error.message}") from error
         apply_value_info(info, proto)
 
-    def _annotations(self, attr: Attribute | None, proto: onnx.GraphProto) -> None:
-        for entry in cast("ArrayAttr[Any]", attr).data if isinstance(attr, ArrayAttr) else ():
-            name, parameters = cast("ArrayAttr[Attribute]", entry).data
-            annotation = proto.quantization_annotation.add(tensor_name=text_of(name))
-            for pair in cast("ArrayAttr[Attribute]", parameters).data:
-                key, value = texts_of(pair)
-                annotation.quant_parameter_tensor_names.add(key=key, value=value)
-
     # -- nodes -------------------------------------------------------------------------------------------------------
 
     def _node(self, op: OnnxOp, proto: onnx.NodeProto, names: _Names) -> None:
@@ -244,8 +246,8 @@ class _ModelExporter:
         for key, fill in (("node_name", "name"), ("overload", "overload"), ("doc_string", "doc_string")):
             if key in op.properties:
                 setattr(proto, fill, text_of(op.properties[key]))
-        _metadata(op.properties.get("metadata"), proto.metadata_props)
-        _parse_protos(op.properties.get("device_configurations"), proto.device_configurations)
+        fill_metadata(op.properties.get("metadata"), proto.metadata_props)
+        fill_messages(op.properties.get("device_configurations"), proto.device_configurations)
         proto.input.extend("" if is_omitted(v.type) else self._name_of(v, names) for v in op.operands)
         proto.output.extend("" if is_omitted(r.type) else names.by_value[r] for r in op.results)
         try:
@@ -274,7 +276,7 @@ class _ModelExporter:
             last = region.block.last_op
             self.graph(region.block, last.attributes if last is not None else {}, graph, names)
         for attribute in proto.attribute:
-            _attribute_extra(infos.get(attribute.name), attribute)
+            fill_attribute_extra(infos.get(attribute.name), attribute)
 
     def _function(self, op: FunctionOp, proto: onnx.FunctionProto) -> None:
         attributes = op.attributes
@@ -282,7 +284,7 @@ class _ModelExporter:
         if not proto.overload:
             proto.ClearField("overload")
         names = _Names(None)
-        infos = _entries(attributes.get("input_info"))
+        infos = dictionaries(attributes.get("input_info"))
         for index, (argument, name) in enumerate(zip(op.body.args, op.input_names, strict=True)):
             names.give(argument, name)
             info = infos[index] if index < len(infos) and infos[index].data else None
@@ -300,12 +302,12 @@ class _ModelExporter:
         for value, name in copies:
             proto.node.add(op_type="Identity", input=[names.by_value[value]], output=[name])
         proto.attribute.extend(texts_of(attributes.get("attribute_names")))
-        _parse_protos(attributes.get("attribute_defaults"), proto.attribute_proto)
+        fill_messages(attributes.get("attribute_defaults"), proto.attribute_proto)
         if entries_of(attributes.get("opset_import")):
             self._imports(attributes["opset_import"], proto.opset_import)
         if "doc_string" in attributes:
             proto.doc_string = text_of(attributes["doc_string"])
-        _metadata(attributes.get("metadata"), proto.metadata_props)
+        fill_metadata(attributes.get("metadata"), proto.metadata_props)
 
     # -- names -------------------------------------------------------------------------------------------------------
 
@@ -337,40 +339,6 @@ class _ModelExporter:
 
 
 # -- pieces -----------------------------------------------------------------------------------------------------------
-
-
-def _entries(attr: Attribute | None) -> Sequence[DictionaryAttr]:
-    return cast("ArrayAttr[DictionaryAttr]", attr).data if isinstance(attr, ArrayAttr) else ()
-
-
-def _metadata(attr: Attribute | None, protos: Any) -> None:
-    for key, value in pairs_of(attr):
-        protos.add(key=key, value=value)
-
-
-def _parse_protos(attr: Attribute | None, protos: Any) -> None:
-    for item in cast("ArrayAttr[Attribute]", attr).data if isinstance(attr, ArrayAttr) else ():
-        protos.add().ParseFromString(cast(ProtoAttr, item).bytes)
-
-
-def _tensor_extra(info: Attribute | None, proto: onnx.TensorProto) -> None:
-    entries = entries_of(info)
-    if "name" in entries:
-        proto.name = text_of(entries["name"])
-    if "doc_string" in entries:
-        proto.doc_string = text_of(entries["doc_string"])
-    _metadata(entries.get("metadata"), proto.metadata_props)
-
-
-def _attribute_extra(info: Attribute | None, proto: onnx.AttributeProto) -> None:
-    entries = entries_of(info)
-    if "doc_string" in entries:
-        proto.doc_string = text_of(entries["doc_string"])
-    tensor = proto.sparse_tensor.values if proto.type == onnx.AttributeProto.SPARSE_TENSOR else proto.t
-    if "tensor" in entries:
-        _tensor_extra(entries["tensor"], tensor)
-    for entry, item in zip(_entries(entries.get("tensors")), proto.tensors, strict=False):
-        _tensor_extra(entry, item)
 
 
 def _list_initializers_as_inputs(graph: onnx.GraphProto) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 import onnx
 from xdsl.dialects.builtin import (
-    ArrayAttr,
     DictionaryAttr,
     IntegerAttr,
     ModuleOp,
@@ -21,11 +20,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from igniter.dialects.onnx.attributes import (
     GraphsAttr,
-    ProtoAttr,
     SparseTensorAttr,
     TensorAttr,
     dictionary,
-    pairs_attr,
     text_attr,
     texts_attr,
     to_attr,
@@ -37,6 +34,14 @@ from igniter.dialects.onnx.types import NONE, UNKNOWN
 from igniter.dialects.sym import tensor_of
 from igniter.errors import IgniterError
 from igniter.frontend.attributes import Kind, attribute_type, import_attribute
+from igniter.frontend.extras import (
+    annotations_attr,
+    attribute_extra,
+    messages_attr,
+    metadata_attr,
+    sparse_extra,
+    tensor_extra,
+)
 from igniter.frontend.result_types import ResultTypes
 from igniter.frontend.schemas import find_schema
 from igniter.frontend.tensors import Source, import_sparse, import_tensor
@@ -101,8 +106,8 @@ class _ModelImporter:
         if model.model_version:
             entries["model_version"] = to_attr(model.model_version)
         entries["metadata"] = metadata_attr(model.metadata_props)
-        entries["training_info"] = _protos("TrainingInfoProto", model.training_info)
-        entries["configuration"] = _protos("DeviceConfigurationProto", model.configuration)
+        entries["training_info"] = messages_attr("TrainingInfoProto", model.training_info)
+        entries["configuration"] = messages_attr("DeviceConfigurationProto", model.configuration)
         if self.symbols.prefix != Symbols().prefix:
             entries["unknown_dims"] = StringAttr(self.symbols.prefix)
         if self.symbols.aliases:
@@ -138,7 +143,7 @@ class _ModelImporter:
 
     def _defaults(self, proto: onnx.FunctionProto) -> Attribute | None:
         """A function's attributes with defaults; as messages, since a graph among them has no place in the IR."""
-        return _protos("AttributeProto", proto.attribute_proto)
+        return messages_attr("AttributeProto", proto.attribute_proto)
 
 
 class _GraphImporter:
@@ -183,7 +188,7 @@ class _GraphImporter:
                 [_output_info(v.name, outputs, x) for v, x in zip(graph.output, values, strict=True)]
             ),
             "input_defaults": DictionaryAttr(defaults) if defaults else None,
-            "quantization_annotations": _annotations(graph),
+            "quantization_annotations": annotations_attr(graph),
             "doc_string": text_attr(graph.doc_string) if graph.doc_string else None,
             "metadata": metadata_attr(graph.metadata_props),
         }
@@ -223,7 +228,7 @@ class _GraphImporter:
                 defaults[tensor.name] = TensorAttr(weight)
                 continue
             op = make_constant(weight, tensor.name)
-            extra = _tensor_extra(tensor)
+            extra = tensor_extra(tensor, with_name=False)
             if extra is not None:
                 op.properties["attribute_info"] = DictionaryAttr({"value": extra})
             self._define_initializer(op, tensor.name, block, scope, where)
@@ -237,6 +242,9 @@ class _GraphImporter:
                 attributes={"sparse_value": attr},
                 properties={"initializer_name": text_attr(sparse.values.name)},
             )
+            extra = sparse_extra(sparse, with_name=False)
+            if extra is not None:
+                op.properties["attribute_info"] = DictionaryAttr({"value": extra})
             self._define_initializer(op, sparse.values.name, block, scope, where)
         return defaults
 
@@ -300,7 +308,7 @@ class _GraphImporter:
                     regions.append(self.graph(graph, scope, f"the graph {graphs[-1]!r}")[0])
             else:
                 attributes[name] = import_attribute(proto, self.source, self.symbols)
-            extra = _attribute_extra(proto, kind)
+            extra = attribute_extra(proto, kind)
             if extra is not None:
                 infos[name] = extra
         if graphs:
@@ -337,7 +345,7 @@ class _GraphImporter:
         metadata = metadata_attr(node.metadata_props)
         if metadata is not None:
             properties["metadata"] = metadata
-        devices = _protos("NodeDeviceConfigurationProto", node.device_configurations)
+        devices = messages_attr("NodeDeviceConfigurationProto", node.device_configurations)
         if devices is not None:
             properties["device_configurations"] = devices
         return cls, properties
@@ -375,55 +383,6 @@ class _GraphImporter:
 def opset_attr(imports: Iterable[onnx.OperatorSetIdProto]) -> DictionaryAttr:
     """Versions by domain."""
     return DictionaryAttr({entry.domain: to_attr(entry.version) for entry in imports})
-
-
-def metadata_attr(properties: Sequence[onnx.StringStringEntryProto]) -> Attribute | None:
-    """Metadata, or `None` when there is none."""
-    return pairs_attr([(p.key, p.value) for p in properties]) if len(properties) else None
-
-
-def _protos(message: str, protos: Sequence[Any]) -> Attribute | None:
-    if not len(protos):
-        return None
-    return ArrayAttr([ProtoAttr.of(message, p.SerializeToString()) for p in protos])
-
-
-def _annotations(graph: onnx.GraphProto) -> Attribute | None:
-    if not len(graph.quantization_annotation):
-        return None
-    return ArrayAttr(
-        ArrayAttr(
-            [
-                text_attr(a.tensor_name),
-                ArrayAttr([texts_attr([p.key, p.value]) for p in a.quant_parameter_tensor_names]),
-            ]
-        )
-        for a in graph.quantization_annotation
-    )
-
-
-def _attribute_extra(proto: onnx.AttributeProto, kind: int) -> DictionaryAttr | None:
-    entries: dict[str, Attribute | None] = {
-        "doc_string": text_attr(proto.doc_string) if proto.doc_string else None,
-        "tensor": _tensor_extra(proto.t, with_name=True) if kind == Kind.TENSOR else None,
-        "tensors": info_list([_tensor_extra(t, with_name=True) for t in proto.tensors])
-        if kind == Kind.TENSORS
-        else None,
-    }
-    if kind == Kind.SPARSE_TENSOR:
-        entries["tensor"] = _tensor_extra(proto.sparse_tensor.values, with_name=True)
-    found = dictionary(entries)
-    return found if found.data else None
-
-
-def _tensor_extra(tensor: onnx.TensorProto, with_name: bool = False) -> DictionaryAttr | None:
-    entries: dict[str, Attribute | None] = {
-        "name": text_attr(tensor.name) if with_name and tensor.name else None,
-        "doc_string": text_attr(tensor.doc_string) if tensor.doc_string else None,
-        "metadata": metadata_attr(tensor.metadata_props),
-    }
-    found = dictionary(entries)
-    return found if found.data else None
 
 
 def _output_info(name: str, outputs: _Declared, value: SSAValue) -> DictionaryAttr | None:

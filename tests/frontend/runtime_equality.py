@@ -10,7 +10,6 @@ import numpy as np
 import onnx
 import onnx.numpy_helper
 
-
 NEWEST_IR = 13
 
 

@@ -19,6 +19,7 @@ A string that is not ASCII is a builtin bytes attribute, because xDSL reads an e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import (
@@ -219,7 +220,12 @@ def ints_attr(values: Sequence[int]) -> Attribute:
 
 def floats_attr(values: Sequence[float]) -> Attribute:
     """A list of f32."""
-    return DenseArrayBase.from_list(f32, values) if values else EmptyListAttr(IntegerAttr(FLOATS_KIND, i64))
+    if not values:
+        return EmptyListAttr(IntegerAttr(FLOATS_KIND, i64))
+    if not all(map(isfinite, values)):
+        # xDSL prints the infinities of a dense array in a form that it does not parse.
+        return ArrayAttr([FloatAttr(v, f32) for v in values])
+    return DenseArrayBase.from_list(f32, values)
 
 
 def to_python(attr: Attribute) -> Any:
@@ -387,8 +393,9 @@ def _weight_of_values(shape: Sequence[int], element: Attribute, values: Sequence
     from igniter.frontend.weights import Weight
 
     dtype = element_type(element).dtype
-    array = np.array(values, dtype=None if values else dtype)
-    return Weight(shape, element, array=array.astype(dtype).reshape(tuple(shape)))
+    # Floats narrower than numpy's are rounded from f64; wide integers must not pass through it.
+    first = np.float64 if any(isinstance(v, float) for v in values) else np.int64 if dtype.kind == "V" else dtype
+    return Weight(shape, element, array=np.array(values, first).astype(dtype).reshape(tuple(shape)))
 
 
 def _checked(parser: AttrParser, position: int, build: Any) -> Weight:

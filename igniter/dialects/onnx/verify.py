@@ -115,13 +115,18 @@ def _verify_types(op: OnnxOp, schema: OpSchema) -> None:
             if found is None:
                 continue
             if found not in parameter.types:
-                allowed = ", ".join(sorted(parameter.types))
-                raise VerifyException(f"{_what(op)}: {parameter.name!r} is {found}, allowed are {allowed}")
+                raise VerifyException(f"{_what(op)}: {parameter.name!r} is {found}, {_allowed(parameter)}")
             if parameter.variadic and not parameter.homogeneous:
                 continue
             first, where = bound.setdefault(parameter.type_var, (found, parameter.name))
             if first != found:
                 raise VerifyException(f"{_what(op)}: {parameter.name!r} is {found}, but {where!r} is {first}")
+
+
+def _allowed(parameter: Parameter) -> str:
+    if len(parameter.types) > 8:
+        return f"which is none of the {len(parameter.types)} types allowed"
+    return f"allowed are {', '.join(sorted(parameter.types))}"
 
 
 def _verify_attributes(op: OnnxOp, schema: OpSchema) -> None:
