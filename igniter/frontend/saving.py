@@ -13,10 +13,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from igniter.dialects.onnx.attributes import TensorAttr
 from igniter.errors import IgniterError
+from igniter.frontend import tensors
 from igniter.frontend.exporter import export_module
 from igniter.frontend.weights import Weight
 
-_PROTOBUF_LIMIT = 2**31 - 1
 _MARGIN = 64 << 20
 """Room for all that is in a message besides the weights."""
 
@@ -52,7 +52,7 @@ class FileSink:
 def save_module(module: ModuleOp, path: str | PathLike[str], threshold: int | None, alignment: int) -> None:
     """See `frontend.save_model`."""
     target: str = os.path.abspath(os.fspath(path))
-    if threshold is None and weight_bytes(module) + _MARGIN > _PROTOBUF_LIMIT:
+    if threshold is None and weight_bytes(module) + _MARGIN > tensors.MESSAGE_LIMIT:
         threshold = _DEFAULT_THRESHOLD
     folder, name = os.path.split(target)
     try:

@@ -14,6 +14,9 @@ from igniter.dialects.onnx.types import BY_CODE, STRING, ElementType
 from igniter.errors import IgniterError
 from igniter.frontend.weights import FileRange, Weight
 
+MESSAGE_LIMIT = 2**31 - 1
+"""The most bytes that a protobuf message can have."""
+
 SELF = "igniter:self"
 """As the `location` of external data: the bytes are in the model file itself (see `frontend.wire`)."""
 
@@ -114,6 +117,8 @@ class InlineSink:
 
     def put(self, proto: onnx.TensorProto, weight: Weight) -> None:
         self.total += weight.nbytes
+        if self.total > MESSAGE_LIMIT:
+            raise IgniterError("the model's weights are over 2 GB, the limit of a message; use save_model")
         proto.raw_data = bytes(weight.raw())
 
 
