@@ -54,6 +54,7 @@ PASSES: dict[str, str] = {
     "eliminate-common-nodes": "igniter.transforms.eliminate_common_nodes:EliminateCommonNodes",
     "eliminate-dead-nodes": "igniter.transforms.eliminate_dead_nodes:EliminateDeadNodes",
     "fold-constants": "igniter.transforms.fold_constants:FoldConstants",
+    "form-fusion-regions": "igniter.transforms.form_fusion_regions:FormFusionRegions",
     "form-ort-library": "igniter.transforms.form_ort_library:FormOrtLibrary",
     "fuse-loops": "igniter.transforms.fuse_loops:FuseLoops",
     "infer-shapes": "igniter.transforms.infer_shapes:InferShapes",

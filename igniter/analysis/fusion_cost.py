@@ -1,0 +1,151 @@
+"""What fusion gains: an estimate in microseconds of the launches and the memory traffic that a region saves.
+
+Dims that are not known are given a typical size. The estimate decides only what legality leaves open: whether a
+contraction is left to ORT, and whether a region of one node or of views is worth a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from igniter.analysis.expr import Expr
+from igniter.analysis.fusion_legality import Reason, as_tensor, has_dims, is_kernel_type
+from igniter.dialects.sym import dims_of
+
+VIEWS = frozenset(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"))
+"""Ops that only rename elements: ORT runs them without moving data, and so does a region."""
+
+LAUNCH = 1.0
+"""Microseconds that ORT spends on a node besides its kernel: dispatch, allocation, output shapes."""
+
+BANDWIDTH = 8_000.0
+"""Bytes a microsecond that one thread moves between memory and kernels."""
+
+Contractions = Literal["none", "small", "all"]
+Singletons = Literal["none", "winning", "all"]
+
+WINNING_KINDS = frozenset(("reduction", "normalization"))
+WINNING_OPS = frozenset(
+    (
+        "ArgMax",
+        "ArgMin",
+        "Celu",
+        "CumSum",
+        "Elu",
+        "Erf",
+        "Exp",
+        "Gelu",
+        "HardSwish",
+        "Log",
+        "Mish",
+        "Pow",
+        "Selu",
+        "Softplus",
+        "Swish",
+        "Transpose",
+        "Where",
+        "com.microsoft.BiasGelu",
+        "com.microsoft.FastGelu",
+        "com.microsoft.Gelu",
+        "com.microsoft.QuickGelu",
+    )
+)
+"""Single ops whose kernels here beat ORT's, besides whole kinds: those that ORT computes in several passes over
+memory, without vectors, or with an accurate but slow function."""
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """What to assume, and what to leave to ORT."""
+
+    contractions: Contractions = "small"
+    """Which MatMuls and their like are fused: none, those up to `small_flops`, or all."""
+    small_flops: int = 65_536
+    singletons: Singletons = "winning"
+    """Which single nodes become a region: none, those whose kernels beat ORT's, or all."""
+    typical_dim: int = 128
+    """The size assumed of a dim that is not in `typical`."""
+    typical: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def estimate(self, e: Expr) -> int:
+        """The value of an expression at typical sizes."""
+        return e.evaluate({s: self.typical.get(s, self.typical_dim) for s in e.symbols})
+
+    def elements(self, shaped: Attribute) -> int:
+        """The typical number of elements of a tensor; 0 where its rank is not known."""
+        tensor = as_tensor(shaped)
+        if tensor is None or not has_dims(tensor):
+            return 0
+        count = 1
+        for dim in dims_of(tensor):
+            count *= max(0, self.estimate(dim))
+        return count
+
+    def bytes(self, value: SSAValue) -> int:
+        """The typical size of a tensor in memory."""
+        return self.elements(value.type) * _width(value.type)
+
+    def flops(self, op: Operation) -> int:
+        """The typical number of scalar operations of a node."""
+        from igniter.dialects.onnx.base import OnnxOp
+        from igniter.dialects.onnx.ops import spec_of
+
+        spec = spec_of(op) if isinstance(op, OnnxOp) else None
+        if isinstance(op, OnnxOp) and spec is not None and spec.flops is not None:
+            return self.estimate(spec.flops(op))
+        return max((self.elements(r.type) for r in op.results), default=0)
+
+    def left_to_ort(self, op: Operation) -> Reason | None:
+        """Why a node that can be fused is not: ORT's kernel is at least as fast, whatever is fused with it."""
+        if op_kind(op) != "contraction" or self.contractions == "all":
+            return None
+        if self.contractions == "none":
+            return Reason("cost", f"{op_name(op)} is left to ONNX Runtime (contractions=none)")
+        flops = self.flops(op)
+        if flops <= self.small_flops:
+            return None
+        return Reason("cost", f"{op_name(op)} of {flops:,} operations is left to ONNX Runtime (contractions=small)")
+
+    def region_reason(self, ops: Iterable[Operation]) -> Reason | None:
+        """Why nodes that could be a region are none: a kernel of their own would not be faster."""
+        working = [op for op in ops if op_name(op) not in VIEWS]
+        if not working:
+            return Reason("view", "views move no data, so a kernel of nothing else gains nothing")
+        if len(working) > 1 or self.singletons == "all":
+            return None
+        (op,) = working
+        name = op_name(op)
+        if self.singletons == "winning" and (name in WINNING_OPS or op_kind(op) in WINNING_KINDS):
+            return None
+        return Reason("cost", f"{name} alone is left to ONNX Runtime (singletons={self.singletons})")
+
+    def saved(self, launches: int, moved: int) -> float:
+        """Microseconds saved by that many launches less and that many bytes not moved."""
+        return launches * LAUNCH + moved / BANDWIDTH
+
+
+def op_name(op: Operation) -> str:
+    """The qualified ONNX name of a node."""
+    from igniter.dialects.onnx.base import OnnxOp
+
+    return op.qualified_name if isinstance(op, OnnxOp) else op.name
+
+
+def op_kind(op: Operation) -> str:
+    """The kind that the op's spec gives; `other` where it has none."""
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.dialects.onnx.ops import spec_of
+
+    spec = spec_of(op) if isinstance(op, OnnxOp) else None
+    return "other" if spec is None else spec.kind
+
+
+def _width(shaped: Attribute) -> int:
+    from igniter.dialects.loop import element_bytes
+
+    tensor = as_tensor(shaped)
+    return element_bytes(tensor.element_type) if tensor is not None and is_kernel_type(tensor.element_type) else 1

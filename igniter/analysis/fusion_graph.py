@@ -1,0 +1,205 @@
+"""The nodes of one graph as integers, with what region growing asks of them: edges, siblings, and a policy.
+
+Constants are no nodes: a region clones the small ones and takes the others as operands. An operand that a region
+gets from its symbols (`operand_kind` says `values`) makes no edge to a node that can be fused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from xdsl.dialects.builtin import NoneType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import IsTerminator
+
+from igniter.analysis.fusion_cost import CostModel
+from igniter.analysis.fusion_legality import Reason, node_reason, operand_kind, type_symbols
+from igniter.analysis.region_growing import Refusal
+
+SIBLING_DISTANCE = 64
+"""Two regions that only share an input merge when at most this many nodes lie between them in the graph: merging
+what is far apart keeps their other inputs and outputs in memory for longer."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large a region may grow; ORT itself sets no limit on a custom op."""
+
+    nodes: int = 512
+    inputs: int = 256
+    outputs: int = 128
+
+
+@dataclass(frozen=True)
+class FusionGraph:
+    """One graph's nodes, in the order of the block."""
+
+    nodes: tuple[Operation, ...]
+    labels: tuple[str, ...]
+    """What each node is called in remarks."""
+    reasons: tuple[Reason | None, ...]
+    """Why a node can be in no region."""
+    edges: tuple[tuple[int, int], ...]
+    """From the node that computes a tensor to one that must have it at run time."""
+    dropped: tuple[tuple[int, int], ...]
+    """From a node to one that would need its result, were that one in no region."""
+    siblings: tuple[tuple[int, int], ...]
+    """Neighbours among the nodes that read the same tensor."""
+
+    @property
+    def eligible(self) -> list[bool]:
+        return [reason is None for reason in self.reasons]
+
+
+def node_label(op: Operation) -> str:
+    """What a node is called in remarks: its name, or its first output's, or its op's."""
+    from igniter.dialects.onnx.base import OnnxOp
+
+    if not isinstance(op, OnnxOp):
+        return op.name
+    outputs = [name for name in op.output_names if name]
+    return op.node_name or (outputs[0] if outputs else op.qualified_name)
+
+
+def is_node(op: Operation) -> bool:
+    """Whether an op of a graph's block computes something at run time."""
+    return op.name not in ("onnx.Constant", "onnx.NoValue") and not op.has_trait(IsTerminator)
+
+
+def build_graph(block: Block, cost: CostModel, siblings: bool) -> FusionGraph:
+    """The graph of a block's nodes."""
+    nodes = tuple(op for op in block.ops if is_node(op))
+    number = {op: index for index, op in enumerate(nodes)}
+    symbols: set[str] = set()
+    for argument in block.args:
+        symbols |= type_symbols(argument.type)
+    outer = frozenset(symbols)
+    reasons = tuple(node_reason(op, outer) or cost.left_to_ort(op) for op in nodes)
+    edges: dict[tuple[int, int], None] = {}
+    dropped: dict[tuple[int, int], None] = {}
+    for target, op in enumerate(nodes):
+        for inner in op.walk():
+            for index, operand in enumerate(inner.operands):
+                source = number.get(operand.owner) if isinstance(operand.owner, Operation) else None
+                if source is None or source == target:
+                    continue
+                free = reasons[target] is None and operand_kind(inner, index) == "values"
+                (dropped if free else edges)[source, target] = None
+    pairs = _siblings(block, nodes, number, reasons) if siblings else ()
+    labels = tuple(map(node_label, nodes))
+    return FusionGraph(nodes, labels, reasons, tuple(edges), tuple(dropped), tuple(pairs))
+
+
+def _siblings(
+    block: Block, nodes: Sequence[Operation], number: dict[Operation, int], reasons: Sequence[Reason | None]
+) -> list[tuple[int, int]]:
+    values: list[SSAValue] = [*block.args, *(r for op in nodes for r in op.results)]
+    pairs: dict[tuple[int, int], None] = {}
+    for value in values:
+        readers = sorted(
+            {
+                number[use.operation]
+                for use in value.uses
+                if use.operation in number and operand_kind(use.operation, use.index) == "tensor"
+            }
+        )
+        readers = [reader for reader in readers if reasons[reader] is None]
+        for first, second in pairwise(readers):
+            pairs[first, second] = None
+    return list(pairs)
+
+
+class RegionPolicy:
+    """The limits on regions, kept up to date as they grow: the policy of `grow_regions`."""
+
+    def __init__(self, graph: FusionGraph, limits: Limits):
+        self.limits = limits
+        count = len(graph.nodes)
+        self.nodes = [1] * count
+        self.span = [(index, index) for index in range(count)]
+        """The first and the last node of each region, in the order of the block."""
+        self.inputs: list[dict[SSAValue, int]] = [{} for _ in range(count)]
+        """Tensors that come from outside of a region, and how many of its operands they are."""
+        self.outputs: list[dict[SSAValue, int]] = [{} for _ in range(count)]
+        """Tensors of a region that are needed outside of it, and by how many operands."""
+        for index, op in enumerate(graph.nodes):
+            if graph.reasons[index] is not None:
+                continue
+            for position, operand in enumerate(op.operands):
+                if operand_kind(op, position) == "tensor":
+                    self.inputs[index][operand] = self.inputs[index].get(operand, 0) + 1
+            for result in op.results:
+                if not isinstance(result.type, NoneType):
+                    uses = sum(not _is_free(use.operation, use.index) for use in result.uses)
+                    if uses:
+                        self.outputs[index][result] = uses
+
+    def refuse(self, a: int, b: int) -> Refusal | None:
+        limits = self.limits
+        if self.nodes[a] + self.nodes[b] > limits.nodes:
+            return Refusal("nodes", f"the region would have more than {limits.nodes} nodes (max-nodes)")
+        crossing = self._crossing(a, b) or self._crossing(b, a)
+        if not crossing:
+            gap = max(self.span[a][0], self.span[b][0]) - min(self.span[a][1], self.span[b][1]) - 1
+            if gap > SIBLING_DISTANCE:
+                return Refusal("far", f"they share an input only, and {gap} nodes lie between them", final=False)
+        inputs, outputs = self._merged(a, b)
+        if inputs > limits.inputs:
+            return Refusal("inputs", f"the region would have {inputs} inputs (max-inputs={limits.inputs})", final=False)
+        if outputs > limits.outputs:
+            message = f"the region would have {outputs} outputs (max-outputs={limits.outputs})"
+            return Refusal("outputs", message, final=False)
+        return None
+
+    def _crossing(self, a: int, b: int) -> bool:
+        """Whether `b` reads a tensor of `a`."""
+        outputs, inputs = self.outputs[a], self.inputs[b]
+        if len(outputs) > len(inputs):
+            return any(value in outputs for value in inputs)
+        return any(value in inputs for value in outputs)
+
+    def _merged(self, a: int, b: int) -> tuple[int, int]:
+        """How many inputs and outputs the merged region would have; an upper bound where that is within limits."""
+        limits = self.limits
+        inputs = len(self.inputs[a]) + len(self.inputs[b])
+        outputs = len(self.outputs[a]) + len(self.outputs[b])
+        if inputs <= limits.inputs and outputs <= limits.outputs:
+            return inputs, outputs
+        inputs -= sum(value in self.inputs[b] for value in self.inputs[a])
+        for x, y in ((a, b), (b, a)):
+            for value, uses in self.outputs[x].items():
+                inside = self.inputs[y].get(value, 0)
+                inputs -= inside > 0
+                outputs -= inside == uses
+        return inputs, outputs
+
+    def merged(self, kept: int, gone: int) -> None:
+        self.nodes[kept] += self.nodes[gone]
+        (first, last), (start, end) = self.span[kept], self.span[gone]
+        self.span[kept] = min(first, start), max(last, end)
+        for x, y in ((kept, gone), (gone, kept)):
+            outputs, inputs = self.outputs[x], self.inputs[y]
+            fewer, more = (inputs, outputs) if len(inputs) < len(outputs) else (outputs, inputs)
+            for value in [v for v in fewer if v in more]:
+                outputs[value] -= inputs.pop(value)
+                if not outputs[value]:
+                    del outputs[value]
+        self.inputs[kept] = _added(self.inputs[kept], self.inputs[gone])
+        self.outputs[kept] = _added(self.outputs[kept], self.outputs[gone])
+        self.inputs[gone], self.outputs[gone] = {}, {}
+
+
+def _added(a: dict[SSAValue, int], b: dict[SSAValue, int]) -> dict[SSAValue, int]:
+    """The sum of two counts; the larger one is reused."""
+    if len(a) < len(b):
+        a, b = b, a
+    for value, count in b.items():
+        a[value] = a.get(value, 0) + count
+    return a
+
+
+def _is_free(op: Operation, index: int) -> bool:
+    """Whether an operand needs no tensor wherever its node ends up in a region."""
+    return operand_kind(op, index) == "values"

@@ -1,0 +1,90 @@
+"""How a region learns the symbols of its dims: from its operands, or from tensors that it reads for nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from igniter.analysis.bind_symbols import bind_symbols
+from igniter.analysis.fusion_legality import Reason, as_tensor, has_dims, is_kernel_type, node_symbols, operand_kind
+from igniter.dialects.sym import dims_of
+
+
+class SymbolSources:
+    """Where a region of a graph can read off a symbol that its operands do not tell."""
+
+    def __init__(self, block: Block):
+        self._inputs: dict[str, SSAValue] = {}
+        for argument in block.args:
+            for name in _dim_names(argument):
+                self._inputs.setdefault(name, argument)
+
+    def bindings(self, members: Sequence[Operation]) -> tuple[SSAValue, ...] | Reason:
+        """The tensors that a region of `members` needs besides its operands, only to learn its symbols.
+
+        They are graph inputs, or results that a member depends on already, so no cycle can come of them.
+        """
+        operands = region_operands(members)
+        needed: set[str] = set()
+        for op in members:
+            needed |= node_symbols(op)
+        added: list[SSAValue] = []
+        above: Mapping[str, SSAValue] | None = None
+        bound = _bound(operands)
+        for name in sorted(needed):
+            if name in bound:
+                continue
+            source = self._inputs.get(name)
+            if source is None:
+                above = _dims_above(members) if above is None else above
+                source = above.get(name)
+            if source is None:
+                return Reason("symbols", f"no tensor that the region could read has the dim {name}")
+            added.append(source)
+            bound = _bound([*operands, *added])
+        return tuple(added)
+
+
+def region_operands(members: Sequence[Operation]) -> list[SSAValue]:
+    """The tensors that come from outside, in the order in which they are needed."""
+    inside = set(members)
+    found: dict[SSAValue, None] = {}
+    for op in members:
+        for index, operand in enumerate(op.operands):
+            if operand_kind(op, index) == "tensor" and operand.owner not in inside:
+                found[operand] = None
+    return list(found)
+
+
+def _dim_names(value: SSAValue) -> Iterable[str]:
+    """The symbols that are a dim of a tensor as they stand."""
+    type_ = as_tensor(value.type)
+    if type_ is None or not has_dims(type_) or not is_kernel_type(type_.element_type):
+        return ()
+    return [d.symbol for d in dims_of(type_) if d.symbol is not None]
+
+
+def _bound(operands: Iterable[SSAValue]) -> frozenset[str]:
+    types = [as_tensor(v.type) for v in operands]
+    return bind_symbols([(dims_of(t), True) for t in types if t is not None]).bound
+
+
+def _dims_above(members: Iterable[Operation]) -> dict[str, SSAValue]:
+    """For each symbol a result that is computed before any member, on the way to one, and has it as a dim."""
+    own = set(members)
+    seen: set[Operation] = set()
+    found: dict[str, SSAValue] = {}
+    stack: list[Operation] = list(own)
+    while stack:
+        op = stack.pop()
+        for index, operand in enumerate(op.operands):
+            owner = operand.owner
+            if not isinstance(owner, Operation) or owner in own or operand_kind(op, index) != "tensor":
+                continue
+            for name in _dim_names(operand):
+                found.setdefault(name, operand)
+            if owner not in seen:
+                seen.add(owner)
+                stack.append(owner)
+    return found

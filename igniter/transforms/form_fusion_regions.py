@@ -1,0 +1,144 @@
+"""`form-fusion-regions`: groups the nodes of a graph into `fusion.region`s, each of which becomes one kernel.
+
+    %0 = onnx.Add(%x, %b) : ...                    %r = fusion.region @r0 (%a = %x : ..., %c = %b : ...) -> (...) {
+    %1 = onnx.Gelu(%0) : ...                         %0 = onnx.Add(%a, %c) : ...
+    %2 = onnx.MatMul(%1, %w) : ...           ->      %1 = onnx.Gelu(%0) : ...
+                                                     fusion.yield %1 : ...
+                                                   }
+                                                   %2 = onnx.MatMul(%r, %w) : ...
+
+Regions grow along edges, and between nodes that share an input, as long as the graph of regions stays acyclic
+(`igniter.analysis.region_growing`). What can be in a region is `fusion_legality`, what is worth it `fusion_cost`. A
+region gets constants that are small as clones, and shape operands whose elements `infer-shapes` knows as
+`fusion.dims`, so that what computed them is dropped. Every node gets a remark: its region, or the reason why it has
+none; one more remark, with the module's name, holds the `FusionSummary`.
+
+Requires `infer-shapes`; canonical graphs fuse better. It stands after all passes that work on the ONNX level, which
+does not look into regions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.analysis.fusion_cost import Contractions, CostModel, Singletons
+from igniter.analysis.fusion_graph import FusionGraph, Limits, build_graph, is_node
+from igniter.analysis.fusion_selection import Selection, select_regions
+from igniter.analysis.fusion_summary import FusionSummary, count_kinds, missed_fusions, summarize_regions
+from igniter.analysis.fusion_symbols import SymbolSources, region_operands
+from igniter.dialects.fusion import RegionOp
+from igniter.remarks import Remarks, remark, remarks_of
+from igniter.transforms.extract_regions import form_region, localize_operands, region_results
+from igniter.transforms.onnx_rewriting import is_unused
+
+
+@dataclass(frozen=True)
+class FormFusionRegions(ModulePass):
+    """Group nodes into regions that become one kernel each."""
+
+    name = "form-fusion-regions"
+
+    contractions: Contractions = "small"
+    """Which MatMuls and their like are fused: none, those of up to `small-flops` operations, or all."""
+    singletons: Singletons = "winning"
+    """Which nodes become a region alone: none, those whose kernels beat ONNX Runtime's, or all."""
+    siblings: bool = True
+    """Whether nodes that share an input, and nothing else, are fused."""
+    max_nodes: int = 512
+    max_inputs: int = 256
+    max_outputs: int = 128
+    small_flops: int = 65_536
+    typical_dim: int = 128
+    """The size that the cost model assumes of a symbolic dim."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        taken = {region.label for region in op.walk() if isinstance(region, RegionOp)}
+        names = (name for number in range(1 << 30) if (name := f"r{number}") not in taken)
+        for name, block in _graphs(op):
+            self._form(ctx, name, block, names)
+
+    def _form(self, ctx: Context, name: str, block: Block, names: Iterator[str]) -> None:
+        cost = CostModel(self.contractions, self.small_flops, self.singletons, self.typical_dim)
+        graph = build_graph(block, cost, self.siblings)
+        limits = Limits(self.max_nodes, self.max_inputs, self.max_outputs)
+        selection = select_regions(graph, cost, limits, SymbolSources(block))
+        labels = [next(names) for _ in selection.groups]
+        explain = remarks_of(ctx) is not None
+        regions = summarize_regions(graph, selection, labels, cost) if explain else ()
+        missed = missed_fusions(graph, selection, cost) if explain else ()
+        if labels:
+            _extract(block, graph, selection, labels)
+        if explain:
+            _remark_nodes(ctx, graph, selection, labels)
+            after = sum(is_node(op) for op in block.ops)
+            kinds = count_kinds(selection.left.values())
+            summary = FusionSummary(name, len(graph.nodes), after, regions, missed, kinds)
+            remark(ctx, self.name, "", "note", str(summary).partition("\n")[0], summary=summary.to_dict())
+
+
+def summaries(remarks: Remarks) -> list[FusionSummary]:
+    """The summaries that runs of the pass left among remarks, one a graph."""
+    notes = remarks.of(FormFusionRegions.name, "note")
+    return [FusionSummary.from_dict(r.details["summary"]) for r in notes if "summary" in r.details]
+
+
+def _graphs(module: ModuleOp) -> Iterator[tuple[str, Block]]:
+    """The main graph and, innermost first, the subgraphs of its nodes. Functions have no types until inlined."""
+    from igniter.dialects.onnx.structure import GraphOp
+
+    for graph in module.ops:
+        if isinstance(graph, GraphOp):
+            yield graph.sym_name, graph.body
+
+
+def _extract(block: Block, graph: FusionGraph, selection: Selection, labels: list[str]) -> None:
+    """Moves the groups into regions, and everything into an order that runs."""
+    end = block.last_op
+    assert end is not None
+    groups = [[graph.nodes[n] for n in group] for group in selection.groups]
+    clones = [localize_operands(group) for group in groups]
+    wanted = {value for values in selection.bindings for value in values}
+    moved: dict[SSAValue, SSAValue] = {}
+    for unit in selection.order:
+        if unit >= 0:
+            node = graph.nodes[unit]
+            node.detach()
+            block.insert_op_before(node, end)
+            continue
+        group = -1 - unit
+        members = groups[group]
+        bindings = [moved.get(v, v) for v in selection.bindings[group]]
+        operands = list(dict.fromkeys([*region_operands(members), *bindings]))
+        results = region_results(members, wanted)
+        region = form_region(labels[group], members, clones[group], operands, results, end)
+        moved.update(zip(results, region.results, strict=True))
+    _drop_unused(block)
+
+
+def _drop_unused(block: Block) -> None:
+    """Drops what only regions used that now do without: shape arithmetic, and constants that they hold."""
+    op = block.last_op
+    while op is not None:
+        before = op.prev_op
+        if is_unused(op):
+            block.erase_op(op)
+        op = before
+
+
+def _remark_nodes(ctx: Context, graph: FusionGraph, selection: Selection, labels: list[str]) -> None:
+    where: dict[int, str] = {}
+    for group, label in zip(selection.groups, labels, strict=True):
+        where.update((n, label) for n in group)
+    name = FormFusionRegions.name
+    for number, node in enumerate(graph.labels):
+        if number in where:
+            remark(ctx, name, node, "applied", f"in region @{where[number]}", region=where[number])
+        else:
+            reason = selection.left[number]
+            remark(ctx, name, node, "missed", str(reason), reason=reason.kind)
