@@ -58,7 +58,7 @@ class CompiledFunc:
         parallel_for = ctypes.cast(pool, ctypes.c_void_p) if threads > 1 else None
         call = self._call
 
-        def run(_keep: object = (buffers, memory, pool)) -> None:
+        def run(_keep: object = (self, buffers, memory, pool)) -> None:
             call(pointers, values, scratch, parallel_for, None)
 
         return run
