@@ -1,0 +1,52 @@
+"""Igniter: a multi-level IR compiler for ONNX.
+
+`load`, `parse`, `compile`, `Module`, `CompileOptions`, `Artifact`, `VerificationFailed` and `IgniterError` are the
+public API. Importing the package imports none of what they need: each name is found when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from igniter._version import __version__
+
+if TYPE_CHECKING:
+    from igniter.api import Module, VerificationFailed, compile, load, parse
+    from igniter.driver import CompileOptions
+    from igniter.errors import IgniterError
+    from igniter.runtime.artifact import Artifact
+
+__all__ = [
+    "Artifact",
+    "CompileOptions",
+    "IgniterError",
+    "Module",
+    "VerificationFailed",
+    "__version__",
+    "compile",
+    "load",
+    "parse",
+]
+
+_WHERE = {
+    "Artifact": "igniter.runtime.artifact",
+    "CompileOptions": "igniter.driver",
+    "IgniterError": "igniter.errors",
+    "Module": "igniter.api",
+    "VerificationFailed": "igniter.api",
+    "compile": "igniter.api",
+    "load": "igniter.api",
+    "parse": "igniter.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'igniter' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(_WHERE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -124,22 +124,16 @@ def run_onnx(module: ModuleOp, specs: Sequence[TypedInput], seed: int) -> list[A
 def _unoptimised() -> Any:
     import onnxruntime
 
-    return onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    ort: Any = onnxruntime
+    return ort.GraphOptimizationLevel.ORT_DISABLE_ALL
 
 
 def run_graph(module: ModuleOp, graph: GraphOp, seed: int) -> list[Array]:
     """The main graph on random inputs, its regions taken apart."""
-    from igniter.transforms.inline_regions import inline_region
+    from igniter.transforms.inline_regions import onnx_level
 
     specs = inputs_of(graph.input_names, graph.body.args)
-    clone = module.clone()
-    for op in [o for o in clone.walk() if isinstance(o, (RegionOp, KernelOp, FuncOp))]:
-        if isinstance(op, RegionOp):
-            inline_region(op)
-        else:
-            op.detach()
-            op.erase()
-    return run_onnx(clone, specs, seed)
+    return run_onnx(onnx_level(module), specs, seed)
 
 
 def run_region(module: ModuleOp, region: RegionOp, seed: int) -> list[Array]:

@@ -81,7 +81,7 @@ def _retype(value: SSAValue, names: dict[str, Expr]) -> None:
     except ValueError:
         return
     if any(d.constant is None for d in dims):
-        value.type = tensor_of(element_of(value.type), [d.substitute(names) for d in dims])  # pyright: ignore
+        value._type = tensor_of(element_of(value.type), [d.substitute(names) for d in dims])
 
 
 def _renamed(attr: Attribute, names: dict[str, Expr]) -> Attribute:

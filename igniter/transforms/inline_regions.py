@@ -35,6 +35,18 @@ class InlineRegions(ModulePass):
             inline_region(region)
 
 
+def onnx_level(module: ModuleOp) -> ModuleOp:
+    """A copy of the module with nothing but its ONNX graph and functions: what can be exported and run."""
+    clone = module.clone()
+    for region in [op for op in clone.walk() if isinstance(op, RegionOp)]:
+        inline_region(region)
+    for op in list(clone.ops):
+        if not op.name.startswith("onnx."):
+            op.detach()
+            op.erase()
+    return clone
+
+
 def inline_region(region: RegionOp) -> None:
     """Move the nodes of `region` to where it stands, and erase it."""
     outer = region.parent

@@ -1,0 +1,326 @@
+"""The compile driver: an ONNX model through every level to a library that ONNX Runtime loads.
+
+    make_onnx -> make_fusion -> make_loop -> make_scheduled -> make_llvm -> make_object / make_assembly
+                                                                       \\-> make_library
+
+Each function takes a `Compilation` to one level and says so in its name; what each level's passes are is in
+`pipelines.py`. From `make_loop` on every kernel goes its own way: one that cannot be lowered, scheduled or emitted
+gives its nodes back to ONNX Runtime, with a remark that says why, and costs nothing but speed. What a kernel became is
+cached under its text, the passes, the target and the versions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from igniter._version import __version__
+from igniter.errors import IgniterError
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.passes import ModulePass
+
+    from igniter.backends.cpu.target import Target
+    from igniter.context import IgniterContext
+    from igniter.dialects.fusion import RegionOp
+    from igniter.dialects.loop import FuncOp, KernelOp
+    from igniter.dialects.ort import OpOp
+    from igniter.runtime.cache import Cache
+    from igniter.runtime.library import Library
+
+STAGES = ("onnx", "fusion", "loop", "scheduled", "llvm", "asm", "obj", "library")
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """Everything that decides what code comes out of a model, except the model."""
+
+    target: str = "native"
+    """A CPU by name: see `igniter.backends.cpu.target`."""
+    onnx_passes: str = "cpu-onnx"
+    fusion_passes: str = "cpu-fusion"
+    loop_passes: str = "cpu-loop"
+    schedule_passes: str = "cpu-schedule"
+
+    def key(self) -> str:
+        """A hash of the options and of Igniter's version: part of every cache key."""
+        text = json.dumps([__version__, dataclasses.asdict(self)], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, str]:
+        """For reports."""
+        return dataclasses.asdict(self)
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """One kernel as LLVM IR, and the custom op around it in the text of the `ort` dialect."""
+
+    name: str
+    llvm: str
+    op: str
+
+
+@dataclass
+class Compilation:
+    """One model on its way down. `module` is rewritten in place; `kernels` is filled by `make_llvm`."""
+
+    module: ModuleOp
+    options: CompileOptions
+    ctx: IgniterContext
+    cache: Cache | None = None
+    verify_each: bool = False
+    strict: bool = False
+    """A kernel that cannot be compiled is an error rather than left to ONNX Runtime: for tests."""
+    progress: Callable[[str], None] = lambda _: None
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    kernels: list[CompiledKernel] = field(default_factory=list[CompiledKernel])
+    nodes_before: int = 0
+    dropped: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Regions that went back to ONNX Runtime, each with the reason."""
+
+    @property
+    def target(self) -> Target:
+        from igniter.backends.cpu.target import target_of
+
+        return target_of(self.options.target)
+
+    @contextmanager
+    def stage(self, name: str) -> Generator[None]:
+        """Times one stage and announces it."""
+        self.progress(name)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+
+# -- whole-model stages -----------------------------------------------------------------------------------------------
+
+
+def make_onnx(c: Compilation) -> ModuleOp:
+    """Shapes inferred, constants folded, patterns recomposed: what fusion works on."""
+    c.nodes_before = count_nodes(c.module)
+    with c.stage("onnx"):
+        _run(c, c.module, c.options.onnx_passes)
+    return c.module
+
+
+def make_fusion(c: Compilation) -> ModuleOp:
+    """Nodes grouped into regions."""
+    with c.stage("fusion"):
+        _run(c, c.module, c.options.fusion_passes)
+    return c.module
+
+
+def make_loop(c: Compilation) -> ModuleOp:
+    """A structured kernel for every region that has a lowering; the others taken apart again."""
+    from igniter.dialects.fusion import RegionOp
+    from igniter.transforms.lower_onnx_to_loop import lower_region
+
+    with c.stage("loop"):
+        # Region by region, so that one without a lowering costs itself alone; the pass then finds nothing left to do.
+        for region in [r for r in c.module.walk() if isinstance(r, RegionOp) and r.kernel_name is None]:
+            kernel = _attempt(c, [region], lambda r=region: lower_region(r))
+            if kernel is not None:
+                c.module.body.block.add_op(kernel)
+                region.kernel_name = region.label
+        _run(c, c.module, c.options.loop_passes)
+    return c.module
+
+
+def make_scheduled(c: Compilation) -> ModuleOp:
+    """Every kernel scheduled; for looking at, since `make_llvm` does it kernel by kernel."""
+    with c.stage("scheduled"):
+        for kernel in _kernels(c.module):
+            scheduled = _attempt(c, _users(c.module, kernel), lambda k=kernel: schedule_kernel(c, k))
+            if scheduled is not None:
+                func, _ = scheduled
+                func.detach()
+                c.module.body.block.add_op(func)
+            _erase(kernel)
+    return c.module
+
+
+# -- kernel by kernel -------------------------------------------------------------------------------------------------
+
+
+def schedule_kernel(c: Compilation, kernel: KernelOp) -> tuple[FuncOp, OpOp]:
+    """One kernel scheduled, and the custom op around it."""
+    from xdsl.dialects.builtin import ModuleOp
+
+    from igniter.dialects.loop import FuncOp
+    from igniter.transforms.form_ort_library import describe
+
+    alone = ModuleOp([kernel.clone()])
+    _run(c, alone, c.options.schedule_passes)
+    func = next((op for op in alone.ops if isinstance(op, FuncOp)), None)
+    if func is None:
+        raise IgniterError(f"the passes '{c.options.schedule_passes}' leave kernel @{kernel.sym_name.data} unscheduled")
+    return func, describe(func)
+
+
+def compile_kernel(c: Compilation, kernel: KernelOp) -> CompiledKernel:
+    """One kernel as LLVM IR, from the cache if it has been compiled before."""
+    from igniter.backends.cpu.emit_llvm import emit_llvm
+    from igniter.runtime.cache import cache_key
+
+    key = cache_key("kernel", c.options.key(), repr(c.target), str(kernel))
+    if c.cache is not None:
+        found = c.cache.get(key)
+        if found is not None:
+            return CompiledKernel(**json.loads(found))
+    func, op = schedule_kernel(c, kernel)
+    compiled = CompiledKernel(kernel.sym_name.data, emit_llvm(func, c.target), str(op))
+    if c.cache is not None:
+        c.cache.put(key, json.dumps(dataclasses.asdict(compiled)).encode())
+    return compiled
+
+
+def make_llvm(c: Compilation) -> list[CompiledKernel]:
+    """LLVM IR for every kernel; those that cannot be emitted give their nodes back."""
+    with c.stage("llvm"):
+        for kernel in _kernels(c.module):
+            compiled = _attempt(c, _users(c.module, kernel), lambda k=kernel: compile_kernel(c, k))
+            if compiled is not None:
+                c.kernels.append(compiled)
+            _erase(kernel)
+    return c.kernels
+
+
+def make_assembly(c: Compilation) -> str:
+    """Assembly for the target, kernel after kernel."""
+    from igniter.backends.cpu.codegen import compile_assembly
+
+    with c.stage("asm"):
+        return "\n".join(compile_assembly(k.llvm, c.target) for k in c.kernels)
+
+
+def make_object(c: Compilation) -> bytes:
+    """One relocatable object with every kernel in it."""
+    from igniter.backends.cpu.codegen import compile_object
+
+    if len(c.kernels) != 1:
+        raise IgniterError(
+            f"an object holds one kernel, and the model has {len(c.kernels)}: emit 'library', or extract one region"
+        )
+    with c.stage("obj"):
+        return compile_object(c.kernels[0].llvm, c.target)
+
+
+def make_library(c: Compilation) -> Library | None:
+    """The shared library, and `module` with a custom op for each region; `None` where no region compiled."""
+    from igniter.dialects.ort import LibraryOp
+    from igniter.runtime.library import build_library
+    from igniter.transforms.form_ort_library import replace_regions
+
+    with c.stage("library"):
+        if not c.kernels:
+            return None
+        ops = [_parse_op(c, k.op) for k in c.kernels]
+        info = {"options": c.options.to_dict(), "target_name": c.target.name}
+        library = build_library(
+            LibraryOp("igniter", ops), [k.llvm for k in c.kernels], c.target, info=info, cache=c.cache
+        )
+        replace_regions(c.module, library.domain)
+    return library
+
+
+def _parse_op(c: Compilation, text: str) -> OpOp:
+    from xdsl.parser import Parser
+
+    from igniter.dialects.ort import LibraryOp
+
+    library = Parser(c.ctx, f"ort.library @parsed {{\n{text}\n}}").parse_op()
+    assert isinstance(library, LibraryOp)
+    (op,) = library.ops
+    op.detach()
+    return op
+
+
+# -- running passes ---------------------------------------------------------------------------------------------------
+
+
+def _run(c: Compilation, module: ModuleOp, pipeline: str) -> None:
+    from igniter.passes import parse_passes, run_passes
+
+    passes = tuple(_for_target(p, c.target) for p in parse_passes(pipeline))
+    run_passes(c.ctx, module, passes, verify_each=c.verify_each)
+
+
+def _for_target(this: ModulePass, target: Target) -> ModulePass:
+    """The pass with the target's figures in the options that ask for them and were not set."""
+    figures = {"vector_bytes": target.vector_bytes, "registers": target.vector_registers}
+    given = {
+        f.name: figures[f.name]
+        for f in dataclasses.fields(this)
+        if f.name in figures and getattr(this, f.name) == f.default
+    }
+    return dataclasses.replace(this, **given) if given else this
+
+
+T = TypeVar("T")
+
+
+def _attempt(c: Compilation, regions: Sequence[RegionOp], step: Callable[[], T]) -> T | None:
+    """What `step` makes of `regions`; where it cannot, they go back to ONNX Runtime, and the reason is a remark."""
+    try:
+        return step()
+    except Exception as error:
+        if c.strict:
+            raise
+        # Whatever went wrong with one kernel, the model still compiles: that is what the original nodes are kept for.
+        reason = error.message if isinstance(error, IgniterError) else f"{type(error).__name__}: {error}"
+        _drop(c, regions, reason)
+        return None
+
+
+def _drop(c: Compilation, regions: Sequence[RegionOp], reason: str) -> None:
+    from igniter.remarks import remark
+    from igniter.transforms.inline_regions import inline_region
+
+    for region in regions:
+        c.dropped.append((region.label, reason))
+        remark(c.ctx, "driver", region.label, "missed", f"left to ONNX Runtime: {reason}")
+        inline_region(region)
+
+
+def _users(module: ModuleOp, kernel: KernelOp) -> list[RegionOp]:
+    """The regions that a kernel computes."""
+    from igniter.dialects.fusion import RegionOp
+
+    name = kernel.sym_name.data
+    return [op for op in module.walk() if isinstance(op, RegionOp) and op.kernel_name == name]
+
+
+def _kernels(module: ModuleOp) -> list[KernelOp]:
+    from igniter.dialects.loop import KernelOp
+
+    return [op for op in module.ops if isinstance(op, KernelOp)]
+
+
+def _erase(kernel: KernelOp) -> None:
+    kernel.detach()
+    kernel.erase()
+
+
+def count_nodes(module: ModuleOp) -> int:
+    """The ONNX nodes of the main graph as ORT will see them: a region counts as one, constants as none."""
+    from igniter.dialects.fusion import RegionOp
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.dialects.onnx.structure import GraphOp
+
+    total = 0
+    for graph in (op for op in module.ops if isinstance(op, GraphOp)):
+        total += sum(
+            isinstance(op, RegionOp) or (isinstance(op, OnnxOp) and op.op_type != "Constant") for op in graph.body.ops
+        )
+    return total
