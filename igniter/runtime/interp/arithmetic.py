@@ -198,12 +198,11 @@ def _cmpf(op: Operation, a: Values, b: Values) -> Values:
     if predicate < 8:
         return _ORDERED[predicate](a, b) & ~unordered
     with_ordered = {8: 1, 9: 2, 10: 3, 11: 4, 12: 5, 13: 6, 14: 0, 15: 7}[predicate]
-    ordered: Values = _ORDERED[with_ordered](a, b)
-    return ordered | unordered
+    return cast("Array", _ORDERED[with_ordered](a, b)) | unordered
 
 
 def _select(op: Operation, condition: Values, a: Values, b: Values) -> Values:
-    return np.where(condition, a, b)
+    return cast("Values", np.where(condition, a, b))
 
 
 def _result_dtype(op: Operation) -> np.dtype[Any]:
@@ -268,6 +267,12 @@ def _addi(a: Values, b: Values) -> Values:
 
 def _subi(a: Values, b: Values) -> Values:
     return np.logical_xor(a, b) if np.asarray(a).dtype == np.bool_ else np.subtract(a, b)
+
+
+def _pow(a: Values, b: Values) -> Values:
+    # Where one exponent serves all, numpy takes a square root for 0.5, which is not the power for -0 and -inf.
+    base, exponent = np.broadcast_arrays(np.atleast_1d(a), b)
+    return np.power(base, exponent.copy()).reshape(np.broadcast_shapes(np.shape(a), np.shape(b)))
 
 
 def _rsqrt(x: Values) -> Values:
@@ -349,7 +354,7 @@ _RULES: dict[str, Rule] = {
     "math.log10": _float(np.log10),
     "math.log1p": _float(np.log1p),
     "math.log2": _float(np.log2),
-    "math.powf": _float(np.power),
+    "math.powf": _float(_pow),
     "math.roundeven": _float(np.rint),
     "math.rsqrt": _float(_rsqrt),
     "math.sin": _float(np.sin),

@@ -6,13 +6,15 @@ a defined value of what stops a run in ONNX Runtime: an integer divided by zero 
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import f64, i1
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import bf16, f16, f32, f64, i1
+from xdsl.ir import Attribute, SSAValue
 
+from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.ops.pointwise import (
     EXP,
     broadcast_infer,
@@ -60,12 +62,9 @@ def _mod(ctx: Lowering) -> ScalarFunction:
 
 
 def _mod_reason(op: OnnxOp) -> str | None:
-    if element_of(op.operands[0].type) not in _FLOATS:
+    if not is_float(element_of(op.operands[0].type)):
         return None
     return "the remainder of floats is exact in ONNX, and no kernel has it exactly"
-
-
-_FLOATS = frozenset(row.attr for row in BY_CODE.values() if row.onnx_name in ("float", "double", "float16", "bfloat16"))
 
 
 def _pow(x: Scalar, y: Scalar) -> Scalar:
@@ -164,21 +163,33 @@ def _clip(ctx: Lowering) -> list[SSAValue]:
 
     def point(nest: Nest, at: Subscripts) -> Scalar:
         value = nest.read(x, at)
-        for bound, is_low in ((_bound(ctx, nest, 1, "min"), True), (_bound(ctx, nest, 2, "max"), False)):
-            if bound is not None:
-                # Not minimum and maximum: a NaN that is a bound does not bound.
-                value = ((value < bound) if is_low else (value > bound)).select(bound, value)
-        return value
+        # Not minimum and maximum: a NaN that is a bound does not bound.
+        low, high = _bound(ctx, nest, 1, "min"), _bound(ctx, nest, 2, "max")
+        value = value if low is None else (value < low).select(low, value)
+        return value if high is None else (value > high).select(high, value)
 
     return [ctx.generate(ctx.out_dims(), point)]
 
 
 def _bound(ctx: Lowering, nest: Nest, index: int, name: str) -> Scalar | None:
-    if ctx.opset < 11:
-        given = ctx.attr(name)
-        return None if given is None else nest.const(float_attr(ctx, name), ctx.element(0))
-    tensor = ctx.input(index)
-    return None if tensor is None else nest.read(tensor, [0] * len(dims_of(tensor.type)))
+    """A bound, by default the type's least or greatest finite value; None where that bounds nothing."""
+    element = ctx.element(0)
+    if ctx.opset < 11 and ctx.attr(name) is not None:
+        return nest.const(float_attr(ctx, name), element)
+    tensor = ctx.input(index) if ctx.opset >= 11 else None
+    if tensor is not None:
+        return nest.read(tensor, [0] * len(dims_of(tensor.type)))
+    if element not in _GREATEST:
+        return None
+    return nest.const(_GREATEST[element] if name == "max" else -_GREATEST[element], element)
+
+
+_GREATEST: dict[Attribute, float] = {
+    f16: 65504.0,
+    bf16: (2 - 2.0**-7) * 2.0**127,
+    f32: (2 - 2.0**-23) * 2.0**127,
+    f64: sys.float_info.max,
+}
 
 
 def _clip_reason(op: OnnxOp) -> str | None:
