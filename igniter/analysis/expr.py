@@ -7,7 +7,7 @@
 An `Expr` is an immutable polynomial over *atoms*, kept in a canonical order, so that two expressions that are equal
 as polynomials compare equal. An atom is a symbol or a call (`floordiv`, `mod`, `min`, `max`) on canonical arguments.
 
-Symbols that stand for dims are never negative. Loop axes have a range, given to `simplify` and `is_nonneg` as
+Symbols that stand for dims are never negative; of `_0`, `_1`, ... (indirect operands) nothing is known. Loop axes have a range, given to `simplify` and `is_nonneg` as
 `Ranges`. Divisors are positive wherever an expression is evaluated.
 """
 
@@ -453,7 +453,10 @@ def _is_nonneg_with(e: Expr, ranges: Ranges, known: Ranges, depth: int) -> bool:
 
 def _atom_nonneg(atom: Atom, ranges: Ranges, depth: int) -> bool:
     if isinstance(atom, Sym):
-        return atom.name not in ranges.axes or _is_nonneg(ranges.axes[atom.name][0], ranges, depth - 1)
+        if atom.name in ranges.axes:
+            return _is_nonneg(ranges.axes[atom.name][0], ranges, depth - 1)
+        # An indirect operand of an access (`_0`) is data: it may be anything.
+        return _INDIRECT.fullmatch(atom.name) is None
     if atom.fn == "mod":
         return True
     if atom.fn == "floordiv":
@@ -492,6 +495,7 @@ def _simplify_atom(atom: Atom, ranges: Ranges) -> Expr:
 # -- text -------------------------------------------------------------------------------------------------------------
 
 _BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
+_INDIRECT = re.compile(r"_\d+")
 _KEYWORDS = frozenset(("floordiv", "mod", "min", "max"))
 _TOKEN = re.compile(r'\s*(?:([A-Za-z_][A-Za-z0-9_$.]*)|(\d+)|("[^"]*")|([-+*(),]))')
 

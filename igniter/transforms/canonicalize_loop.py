@@ -219,8 +219,9 @@ def nest_key(nest: NestOp) -> tuple[object, ...]:
     return tuple(text)
 
 
-def merge_equal_nests(kernel: KernelOp) -> None:
-    """Merges nests that compute the same, and views that are the same."""
+def merge_equal_nests(kernel: KernelOp) -> bool:
+    """Merges nests that compute the same, and views that are the same; whether there were any."""
+    merged = False
     known: dict[tuple[object, ...], Operation] = {}
     for op in list(kernel.block.ops):
         if isinstance(op, NestOp):
@@ -232,10 +233,12 @@ def merge_equal_nests(kernel: KernelOp) -> None:
         same = known.setdefault(key, op)
         if same is op or any(leaves_kernel(r) for r in op.results):
             continue
+        merged = True
         for old, new in zip(op.results, same.results, strict=True):
             old.replace_all_uses_with(new)
         op.detach()
         op.erase()
+    return merged
 
 
 @dataclass(frozen=True)
@@ -260,5 +263,8 @@ class CanonicalizeLoop(ModulePass):
                 canonicalize_body(nest)
                 if forward_copy(nest):
                     remark(ctx, self.name, nest.label, "applied", "it copies its operand")
-        merge_equal_nests(kernel)
+        # Readers of two nests that became one may have become equal themselves.
+        while merge_equal_nests(kernel):
+            for nest in kernel.nests:
+                merge_equal_ops(nest.block)
         erase_dead_nests(kernel)

@@ -1,0 +1,115 @@
+"""Contractions: ranks, broadcasting, transposes, scales, element types and empty sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.ops.single_node import check, refusal
+
+Array = np.ndarray[Any, Any]
+
+
+def normal(*dims: int, dtype: str = "float32", seed: int = 0) -> Array:
+    return (np.random.default_rng(seed).standard_normal(dims) * 3).astype(dtype)
+
+
+PRODUCTS = [
+    ((3, 4), (4, 5)), ((4,), (4,)), ((4,), (4, 5)), ((3, 4), (4,)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (6, 4, 5)),
+    ((4,), (2, 4, 5)), ((2, 3, 4), (4,)), ((0, 4), (4, 5)), ((3, 0), (0, 5)), ((1, 4), (4, 1)), ((2, 3, 4), (1, 4, 5)),
+    ((1, 1), (1, 1)), ((5, 2, 3, 4), (5, 2, 4, 6)), ((2, 0, 3, 4), (4, 5)), ((1, 2, 1, 2, 3), (3, 1, 2, 3, 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("left", "right"), PRODUCTS)
+def test_matmul(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    check("MatMul", [normal(*left), normal(*right, seed=1)], tolerance=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "int64", "uint32", "uint64"])
+def test_matmul_types(dtype: str) -> None:
+    a, b = abs(normal(3, 4)), abs(normal(4, 5, seed=1))
+    check("MatMul", [a.astype(dtype), b.astype(dtype)], tolerance=1e-12)
+
+
+def test_integer_products_wrap() -> None:
+    a = np.full((2, 3), 2**31 - 1, np.int32)
+    with np.errstate(over="ignore"):
+        check("MatMul", [a, a.T.copy()], expected=[a @ a.T])
+
+
+def test_half_precision_accumulates_in_single() -> None:
+    a = np.full((1, 4096), 1.0, np.float16)
+    check("MatMul", [a, a.T.copy()], expected=[np.array([[4096.0]], np.float16)])
+
+
+def test_matmul_needs_equal_inner_dims() -> None:
+    # Inference makes the symbols of one dim equal; two sizes that differ are for ORT to complain of.
+    assert "inner dims (4 and 5)" in refusal("MatMul", [normal(3, 4), normal(5, 6)])
+
+
+BIASES: list[Array | None] = [None, normal(5), normal(3, 1), normal(3, 5), normal(), normal(1, 5), normal(1, 1)]
+
+
+@pytest.mark.parametrize("trans_a", [0, 1])
+@pytest.mark.parametrize("trans_b", [0, 1])
+@pytest.mark.parametrize("bias", range(len(BIASES)))
+def test_gemm(trans_a: int, trans_b: int, bias: int) -> None:
+    a = normal(4, 3) if trans_a else normal(3, 4)
+    b = normal(5, 4, seed=1) if trans_b else normal(4, 5, seed=1)
+    attrs = {"transA": trans_a, "transB": trans_b, "alpha": 0.5, "beta": 2.0}
+    check("Gemm", [a, b, BIASES[bias]], attrs, tolerance=1e-5)
+
+
+def test_gemm_scales() -> None:
+    a, b = normal(3, 4), normal(4, 5, seed=1)
+    check("Gemm", [a, b], tolerance=1e-5)
+    check("Gemm", [a, b, normal(5)], tolerance=1e-5)
+    check("Gemm", [a, b, normal(5)], {"beta": 0.0}, tolerance=1e-5)
+    check("Gemm", [a, b], {"alpha": 0.25}, tolerance=1e-5)
+    check("Gemm", [normal(3, 0), normal(0, 5), normal(5)], tolerance=1e-5)
+    check("Gemm", [a.astype(np.int64), b.astype(np.int64), normal(5).astype(np.int64)], tolerance=1e-5)
+
+
+FUSED = [
+    ((2, 4, 3), (2, 4, 5), {"transA": 1, "alpha": 0.25}),
+    ((2, 7, 3, 4), (2, 7, 5, 4), {"transB": 1}),
+    ((3, 2, 7, 4), (5, 2, 7, 4), {"transB": 1, "transBatchA": 1, "transBatchB": 1}),
+    ((4, 2, 7, 3), (2, 7, 5, 4), {"transA": 1, "transB": 1, "transBatchA": 1}),
+    ((3, 4), (4, 5), {}),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "attrs"), FUSED)
+def test_fused_matmul(left: tuple[int, ...], right: tuple[int, ...], attrs: dict[str, Any]) -> None:
+    check("FusedMatMul", [normal(*left), normal(*right, seed=1)], attrs, domain="com.microsoft", tolerance=1e-5)
+
+
+def test_matmul_integer() -> None:
+    random = np.random.default_rng(0)
+    a = random.integers(0, 255, (3, 4)).astype(np.uint8)
+    b = random.integers(-128, 127, (4, 5)).astype(np.int8)
+    check("MatMulInteger", [a, b])
+    check("MatMulInteger", [a, b, np.uint8(12), np.int8(-3)])
+    check("MatMulInteger", [a, b, np.uint8(12), np.arange(5).astype(np.int8)])
+    check("MatMulInteger", [a, b, None, np.int8(-3)])
+
+
+EQUATIONS = [
+    ("ij,jk->ik", [(2, 3), (3, 4)]),
+    ("bij,bjk", [(2, 3, 4), (2, 4, 5)]),
+    ("...ij,...jk->...ik", [(2, 3, 4), (4, 5)]),
+    ("ij->ji", [(2, 3)]),
+    ("ii->i", [(3, 3)]),
+    ("ij->", [(2, 3)]),
+    ("bhid,bhjd->bhij", [(2, 3, 4, 5), (2, 3, 6, 5)]),
+    ("i,j->ij", [(3,), (4,)]),
+    ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]),
+]
+
+
+@pytest.mark.parametrize(("equation", "shapes"), EQUATIONS)
+def test_einsum(equation: str, shapes: list[tuple[int, ...]]) -> None:
+    check("Einsum", [normal(*s, seed=k) for k, s in enumerate(shapes)], {"equation": equation}, tolerance=1e-5)
