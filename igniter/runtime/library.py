@@ -12,29 +12,17 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from igniter._version import __version__
 from igniter.errors import IgniterError
 from igniter.runtime.cache import Cache, cache_key
 
 if TYPE_CHECKING:
+    from igniter.backends.cpu.target import Target
     from igniter.dialects.ort import LibraryOp
-
-OPTIMIZATION_LEVEL = 2
-_GLUE_FORMAT = 1
-
-
-class TargetLike(Protocol):
-    """What the code generator must know of a CPU."""
-
-    @property
-    def triple(self) -> str: ...
-    @property
-    def cpu(self) -> str: ...
-    @property
-    def features(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -70,62 +58,46 @@ class Library:
 
 def versions() -> dict[str, str]:
     """The versions that decide what code comes out."""
+    import llvmlite
     import llvmlite.binding as llvm
 
     return {
         "igniter": __version__,
+        "llvmlite": str(llvmlite.__version__),
         "llvm": ".".join(str(part) for part in cast("tuple[int, ...]", llvm.llvm_version_info)),
     }
 
 
-def compile_object(text: str, target: TargetLike, cache: Cache | None = None) -> bytes:
-    """The object file of an LLVM module for the target's CPU, position independent.
+def compile_object(text: str, target: Target, cache: Cache | None = None) -> bytes:
+    """`igniter.backends.cpu.codegen.compile_object`, out of the cache where it is there."""
+    from igniter.backends.cpu import codegen
 
-    `IgniterError` carries LLVM's words when it does not accept the module.
-    """
-    key = cache_key("object", *_code_identity(target), text)
-    if cache is not None:
-        found = cache.get(key)
-        if found is not None:
-            return found
-    data = _compile(text, target)
-    if cache is not None:
-        cache.put(key, data)
+    key = cache_key("object", *code_identity(target), text)
+    data = cache.get(key) if cache is not None else None
+    if data is None:
+        data = codegen.compile_object(text, target)
+        if cache is not None:
+            cache.put(key, data)
     return data
 
 
-def _code_identity(target: TargetLike) -> tuple[str, ...]:
-    import llvmlite
-
-    llvm_version = versions()["llvm"]
-    return (llvmlite.__version__, llvm_version, target.triple, target.cpu, target.features, str(OPTIMIZATION_LEVEL))
+def code_identity(target: Target) -> tuple[str, ...]:
+    """All that machine code depends on besides the LLVM IR that it is made from."""
+    return (*versions().values(), _codegen_digest(), target.triple, target.cpu, target.features)
 
 
-def _compile(text: str, target: TargetLike) -> bytes:
-    import llvmlite.binding as llvm
+@cache
+def _codegen_digest() -> str:
+    """Whoever works on the code generator must not be given what the one before made."""
+    from igniter.backends.cpu import codegen
 
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    try:
-        module = llvm.parse_assembly(text)
-        module.verify()
-        module.triple = target.triple
-        machine = llvm.Target.from_triple(target.triple).create_target_machine(
-            cpu=target.cpu, features=target.features, opt=OPTIMIZATION_LEVEL, reloc="pic", codemodel="default"
-        )
-    except RuntimeError as error:
-        raise IgniterError(f"LLVM does not accept the code for {target.triple}: {error}") from error
-    module.data_layout = str(machine.target_data)
-    options = llvm.create_pipeline_tuning_options(speed_level=OPTIMIZATION_LEVEL)
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
-    return machine.emit_object(module)
+    return hashlib.sha256(Path(str(codegen.__file__)).read_bytes()).hexdigest()
 
 
 def build_library(
     library: LibraryOp,
     kernels: Sequence[str],
-    target: TargetLike,
+    target: Target,
     *,
     info: Mapping[str, object] | None = None,
     cache: Cache | None = None,
@@ -147,7 +119,7 @@ def build_library(
     emitted = emit_library(library, target.triple, described, [text.encode() for text in modules])
     linker = find_linker(target.triple)
     parts = [hashlib.sha256(text.encode()).digest() for text in modules]
-    key = cache_key("library", *_code_identity(target), " ".join(linker.command), emitted.text, *parts)
+    key = cache_key("library", *code_identity(target), " ".join(linker.command), emitted.text, *parts)
     data = cache.get(key) if cache is not None else None
     if data is None:
         objects = [compile_object(text, target, cache) for text in (emitted.text, *modules)]

@@ -161,7 +161,7 @@ def test_several_processes_share_it(tmp_path: Path) -> None:
 def test_a_second_build_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = Cache(tmp_path)
     first = build([scale_op()], [scale_kernel()], cache=cache)
-    monkeypatch.setattr("igniter.runtime.library._compile", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr("igniter.backends.cpu.codegen.compile_object", lambda *_: pytest.fail("compiled again"))
     monkeypatch.setattr("igniter.runtime.linker.link_shared", lambda *_: pytest.fail("linked again"))
     assert build([scale_op()], [scale_kernel()], cache=cache).data == first.data
 
@@ -170,9 +170,9 @@ def test_a_kernel_is_shared_by_libraries(tmp_path: Path, monkeypatch: pytest.Mon
     cache = Cache(tmp_path)
     build([scale_op()], [scale_kernel()], cache=cache)
     compiled: list[str] = []
-    from igniter.runtime import library
+    from igniter.backends.cpu import codegen
 
-    original = library._compile
-    monkeypatch.setattr(library, "_compile", lambda text, target: compiled.append(text) or original(text, target))
+    original = codegen.compile_object
+    monkeypatch.setattr(codegen, "compile_object", lambda text, target: compiled.append(text) or original(text, target))
     build([scale_op("Other_k")], [scale_kernel()], cache=cache)
     assert len(compiled) == 1 and "RegisterCustomOps" in compiled[0]

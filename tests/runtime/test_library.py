@@ -157,7 +157,7 @@ def test_ops_libraries_and_versions_side_by_side(tmp_path: Path) -> None:
         node(two, "Double_k", ["a"], ["b"]),
         node(one, "Triple_k", ["b"], ["y"]),
     ]
-    proto = model(nodes, [value("x", FLOAT, ["n", "m"])], [value("x3", FLOAT, ["n", "m"])], [one.domain, two.domain])
+    proto = model(nodes, [value("x", FLOAT, ["n", "m"])], [value("y", FLOAT, ["n", "m"])], [one.domain, two.domain])
     y = session(proto, [one, two], tmp_path).run(None, {"x": arange(4, 5)})[0]
     np.testing.assert_array_equal(y, arange(4, 5) * 120)
 
