@@ -7,8 +7,9 @@
 An `Expr` is an immutable polynomial over *atoms*, kept in a canonical order, so that two expressions that are equal
 as polynomials compare equal. An atom is a symbol or a call (`floordiv`, `mod`, `min`, `max`) on canonical arguments.
 
-Symbols that stand for dims are never negative; of `_0`, `_1`, ... (indirect operands) nothing is known. Loop axes have a range, given to `simplify` and `is_nonneg` as
-`Ranges`. Divisors are positive wherever an expression is evaluated.
+Symbols that stand for dims are never negative. Loop axes have a range, given to `simplify` and `is_nonneg` as
+`Ranges`. Of indirect operands (`_0`, `_1`, ...) nothing is known. Divisors are positive wherever an expression is
+evaluated.
 """
 
 from __future__ import annotations
@@ -620,12 +621,12 @@ def _atom(fn: str, *args: Expr) -> Expr:
 def _atom_symbols(atom: Atom) -> frozenset[str]:
     if isinstance(atom, Sym):
         return frozenset((atom.name,))
-    return frozenset().union(*(a.symbols for a in atom.args))
+    return frozenset[str]().union(*(a.symbols for a in atom.args))
 
 
 @lru_cache(maxsize=65536)
 def _symbols(e: Expr) -> frozenset[str]:
-    return frozenset().union(*(_atom_symbols(a) for m, _ in e.terms for a in m))
+    return frozenset[str]().union(*(_atom_symbols(a) for m, _ in e.terms for a in m))
 
 
 @lru_cache(maxsize=4096)
