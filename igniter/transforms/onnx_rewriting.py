@@ -36,6 +36,8 @@ class Rewriter:
         self.rules = rules
         self.applied: dict[str, int] = {}
         """How often each rule rewrote a node, by the rule's name."""
+        self.wanted: set[int] = set()
+        """Opsets that a rule would have needed."""
         self._queue: deque[Operation] = deque()
         self._queued: set[Operation] = set()
         self._erased: set[Operation] = set()
@@ -77,6 +79,10 @@ class Rewriter:
         op.operands[index] = value
         self.push(op)
         self._release([before])
+
+    def want_opset(self, version: int) -> None:
+        """Notes that the rule would apply in a later opset."""
+        self.wanted.add(version)
 
     def push(self, op: Operation) -> None:
         """Puts a node on the worklist."""
