@@ -1,0 +1,72 @@
+"""One system under measurement, in a process of its own: `python -m igniter.runtime.timing_worker`.
+
+Reads pickled requests from standard input and answers on what was standard output: the first is a `System`, each
+further one a number of runs to time. The real standard output is turned to standard error, so that nothing a library
+prints can get between the answers.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import time
+from typing import IO, Any
+
+from igniter.runtime.timing import System
+
+
+def main() -> None:
+    requests: IO[bytes] = sys.stdin.buffer
+    answers: IO[bytes] = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    try:
+        system: System = pickle.load(requests)
+        session, inputs = _prepare(system)
+        _answer(answers, "ready")
+        while True:
+            try:
+                runs: int = pickle.load(requests)
+            except EOFError:
+                return
+            _answer(answers, _time(session, inputs, runs))
+    except Exception as error:
+        _answer(answers, error if isinstance(error, RuntimeError) else RuntimeError(f"{type(error).__name__}: {error}"))
+
+
+def _prepare(system: System) -> tuple[Any, dict[str, Any]]:
+    import numpy as np
+
+    from igniter.runtime.session import make_session
+
+    session = make_session(
+        system.model,
+        system.libraries,
+        intra_op_num_threads=system.threads,
+        inter_op_num_threads=1,
+        # Threads that spin slow whatever runs next, the other system above all.
+        config={"session.intra_op.allow_spinning": "1" if system.spinning else "0"},
+    )
+    with np.load(system.inputs) as stored:
+        inputs = {name: stored[name] for name in stored.files}
+    session.run(None, inputs)
+    return session, inputs
+
+
+def _time(session: Any, inputs: dict[str, Any], runs: int) -> list[float]:
+    session.run(None, inputs)
+    seconds: list[float] = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        session.run(None, inputs)
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+def _answer(stream: IO[bytes], value: object) -> None:
+    pickle.dump(value, stream)
+    stream.flush()
+
+
+if __name__ == "__main__":
+    main()
