@@ -46,6 +46,7 @@ PASSES: dict[str, str] = {
     "canonicalize": "xdsl.transforms.canonicalize:CanonicalizePass",
     "canonicalize-loop": "igniter.transforms.canonicalize_loop:CanonicalizeLoop",
     "canonicalize-onnx": "igniter.transforms.canonicalize_onnx:CanonicalizeOnnx",
+    "check-bounds": "igniter.transforms.check_bounds:CheckBounds",
     "choose-schedule": "igniter.transforms.choose_schedule:ChooseSchedule",
     "collapse-axes": "igniter.transforms.collapse_axes:CollapseAxes",
     "cse": "xdsl.transforms.common_subexpression_elimination:CommonSubexpressionElimination",

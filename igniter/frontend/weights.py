@@ -64,7 +64,7 @@ class Weight:
         self._array = array
         self._digest: str | None = None
         given = len(self.strings) if self.strings is not None else None
-        if given is None and element != STRING and not self.elided:
+        if given is None and not self.elided:
             given_bytes = file.length if file is not None else len(raw) if raw is not None else self.nbytes
             if given_bytes != self.nbytes:
                 raise IgniterError(f"{self.describe()} needs {self.nbytes} bytes, but {given_bytes} are there")

@@ -364,11 +364,11 @@ def _parse_weight(parser: AttrParser) -> Weight:
         position = parser.pos
         shape, element = parser.parse_ranked_shape()
         parser.parse_punctuation(",")
+        if parser.parse_optional_keyword("elided") is not None:
+            return Weight(shape, element)
         if element == STRING:
             strings = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_bytes(parser))
             return _checked(parser, position, lambda: Weight(shape, element, strings=strings))
-        if parser.parse_optional_keyword("elided") is not None:
-            return Weight(shape, element)
         if parser.parse_optional_keyword("file") is not None:
             with parser.in_parens():
                 path = parser.parse_str_literal()
