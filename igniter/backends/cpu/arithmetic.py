@@ -47,15 +47,30 @@ def _value_of(f: Function, op: Operation, func: str) -> Value:
         return _constant(op, func)
     args = [f.find_value(v) for v in op.operands]
     if name in _BINARY:
-        return _BINARY[name](f, args[0], args[1])
+        return _in_single(f, args, lambda a: _BINARY[name](f, a[0], a[1]))
     if name in _UNARY:
-        return _UNARY[name](f, args[0])
+        return _in_single(f, args, lambda a: _UNARY[name](f, a[0]))
     if name in vmath.FUNCTIONS:
         return vmath.call(f, vmath.FUNCTIONS[name], args)
     special = _SPECIAL.get(name)
     if special is None:
         raise EmitError(func, op, "the CPU backend has no code for this op")
     return special(f, op, args)
+
+
+def widened(b: Builder, value: Value) -> Value:
+    """A 16-bit float as f32; anything else as it is."""
+    if value.type.is_float and value.type.bits == 16:
+        return vmath.extend(b, value, value.type.with_element("float"))
+    return value
+
+
+def _in_single(b: Builder, args: list[Value], compute: Callable[[list[Value]], Value]) -> Value:
+    """16-bit floats are computed in f32 and rounded: LLVM would call a library for some of it."""
+    t = args[0].type
+    if not t.is_float or t.bits != 16:
+        return compute(args)
+    return vmath.truncate(b, compute([widened(b, a) for a in args]), t)
 
 
 # -- constants --------------------------------------------------------------------------------------------------------
@@ -222,7 +237,8 @@ def _compare_int(f: Function, op: Operation, args: list[Value]) -> Value:
 
 def _compare_float(f: Function, op: Operation, args: list[Value]) -> Value:
     assert isinstance(op, arith.CmpfOp)
-    return f.fcmp(arith.CMPF_COMPARISON_OPERATIONS[op.predicate.value.data], args[0], args[1])
+    x, y = (widened(f, a) for a in args)
+    return f.fcmp(arith.CMPF_COMPARISON_OPERATIONS[op.predicate.value.data], x, y)
 
 
 def _select(f: Function, op: Operation, args: list[Value]) -> Value:
@@ -243,7 +259,7 @@ def _truncate_float(f: Function, op: Operation, args: list[Value]) -> Value:
 
 def _float_to_int(name: str) -> Callable[[Function, Operation, list[Value]], Value]:
     def convert(f: Function, op: Operation, args: list[Value]) -> Value:
-        t, x = _result(op), vmath.widen_half(f, args[0])
+        t, x = _result(op), widened(f, args[0])
         return f.call(f"llvm.{name}.sat.{t.mangled}.{x.type.mangled}", t, [x])
 
     return convert
@@ -270,7 +286,7 @@ def _broadcast(f: Function, op: Operation, args: list[Value]) -> Value:
 
 
 def _fma(f: Function, op: Operation, args: list[Value]) -> Value:
-    return vmath.fma(f, args[0], args[1], args[2])
+    return _in_single(f, args, lambda a: vmath.fma(f, a[0], a[1], a[2]))
 
 
 _SPECIAL: dict[str, Callable[[Function, Operation, list[Value]], Value]] = {
@@ -300,6 +316,8 @@ _SPECIAL: dict[str, Callable[[Function, Operation, list[Value]], Value]] = {
 
 def combine(b: Builder, combiner: Combiner, x: Value, y: Value, unsigned: bool = False) -> Value:
     """Two values that meet at one element."""
+    if x.type.is_float and x.type.bits == 16:
+        return _in_single(b, [x, y], lambda a: combine(b, combiner, a[0], a[1]))
     if x.type.is_float:
         if combiner in ("add", "mul"):
             return b.binary(f"f{combiner} contract", x, y)

@@ -6,7 +6,7 @@ alignment, metadata).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from igniter.backends.cpu.llvm_types import F32, F64, I1, I32, I64, Type, literal
@@ -46,6 +46,12 @@ class Module:
     def declare(self, name: str, result: object, args: Iterable[Type]) -> None:
         if name not in self.declarations:
             self.declarations[name] = f"declare {result} @{name}({', '.join(map(str, args))})"
+
+    def add_helper(self, name: str, make: Callable[[], str]) -> None:
+        """An internal function that several places call: made once."""
+        if name not in self.helpers:
+            self.helpers.add(name)
+            self.functions.append(make())
 
     def loop_metadata(self) -> str:
         """A fresh node that keeps LLVM's own vectoriser and unroller away: these loops are explicit."""
