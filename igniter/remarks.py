@@ -35,7 +35,9 @@ class Remark:
 
     def __str__(self) -> str:
         about = f" '{self.node}'" if self.node else ""
-        details = "".join(f" [{key}={value}]" for key, value in self.details.items())
+        # Lists and tables are for the JSON form; a line is to be read.
+        short = {key: value for key, value in self.details.items() if not isinstance(value, (dict, list, tuple))}
+        details = "".join(f" [{key}={value}]" for key, value in short.items())
         return f"remark: {self.pass_name}:{about} {self.kind}: {self.message}{details}"
 
     def to_dict(self) -> dict[str, Any]:

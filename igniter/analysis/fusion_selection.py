@@ -96,8 +96,11 @@ def _worthwhile(
     graph: FusionGraph, cost: CostModel, members: tuple[int, ...], bound: frozenset[int], given: dict[int, Reason]
 ) -> tuple[int, ...]:
     """The members that are worth a region together; `given` learns why the others are not."""
-    kept = _without_views(graph, members, bound, given)
-    reason = cost.region_reason([graph.nodes[n] for n in kept]) if kept else None
+    kept = members
+    reason = cost.region_reason([graph.nodes[n] for n in kept])
+    if reason is None:
+        kept = _without_views(graph, members, bound, given)
+        reason = cost.region_reason([graph.nodes[n] for n in kept])
     if reason is None or any(n in bound for n in kept):
         return kept
     for node in kept:

@@ -13,6 +13,7 @@ from igniter.analysis.fusion_cost import VIEWS, CostModel, op_name
 from igniter.analysis.fusion_graph import FusionGraph
 from igniter.analysis.fusion_legality import Reason
 from igniter.analysis.fusion_selection import Selection
+from igniter.analysis.fusion_symbols import region_operands
 
 MISSED = 20
 """How many missed fusions a summary keeps."""
@@ -106,7 +107,7 @@ def summarize_regions(
     for name, group in zip(names, selection.groups, strict=True):
         members = [graph.nodes[n] for n in group]
         inside = set(members)
-        reads = {operand for op in members for operand in op.operands if operand.owner not in inside}
+        reads = region_operands(members)
         results = [result for op in members for result in op.results if result.first_use is not None]
         writes = [r for r in results if any(use.operation not in inside for use in r.uses)]
         saved = sum(_traffic(op, inside, cost) for op in members)

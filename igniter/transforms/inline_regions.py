@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from igniter.dialects.fusion import RegionOp
+from igniter.transforms.expand_dims import expand_dims
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ def inline_region(region: RegionOp) -> None:
     """Move the nodes of `region` to where it stands, and erase it."""
     outer = region.parent
     assert outer is not None
+    expand_dims(region)
     for argument, operand in zip(region.block.args, region.inputs, strict=True):
         argument.replace_all_uses_with(operand)
     terminator = region.yield_op

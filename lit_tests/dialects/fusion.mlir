@@ -1,0 +1,118 @@
+// RUN: igniter-opt %s --split-input-file --verify-diagnostics | filecheck %s
+// RUN: igniter-opt %s --split-input-file --verify-diagnostics --emit=generic | filecheck %s --check-prefix=GENERIC
+
+// A region takes its operands by name, isolated from what is around it.
+%x, %w = "test.op"() : () -> (tensor<?x8xf32, #sym.dims<n, 8>>, tensor<8xf32>)
+%y, %z = fusion.region @r0 (%a = %x : tensor<?x8xf32, #sym.dims<n, 8>>, %b = %w : tensor<8xf32>) kernel @k0
+    -> (tensor<?x8xf32, #sym.dims<n, 8>>, tensor<?x8xf32, #sym.dims<n, 8>>) attributes {note = "two results"} {
+  %0 = onnx.Add(%a, %b) : (tensor<?x8xf32, #sym.dims<n, 8>>, tensor<8xf32>) -> tensor<?x8xf32, #sym.dims<n, 8>>
+  %1 = onnx.Relu(%0) : (tensor<?x8xf32, #sym.dims<n, 8>>) -> tensor<?x8xf32, #sym.dims<n, 8>>
+  fusion.yield %0, %1 : tensor<?x8xf32, #sym.dims<n, 8>>, tensor<?x8xf32, #sym.dims<n, 8>>
+}
+
+// CHECK: %y, %z = fusion.region @r0 (%a = %x : tensor<?x8xf32, #sym.dims<n, 8>>, %b = %w : tensor<8xf32>) kernel @k0 -> (tensor<?x8xf32, #sym.dims<n, 8>>, tensor<?x8xf32, #sym.dims<n, 8>>) attributes {note = "two results"} {
+// CHECK-NEXT: %0 = onnx.Add(%a, %b)
+// CHECK-NEXT: %1 = onnx.Relu(%0)
+// CHECK-NEXT: fusion.yield %0, %1 : tensor<?x8xf32, #sym.dims<n, 8>>, tensor<?x8xf32, #sym.dims<n, 8>>
+// CHECK-NEXT: }
+// GENERIC: "fusion.region"(%x, %w) <{sym_name = "r0", kernel = @k0}> ({
+// GENERIC-NEXT: ^bb0(%a: tensor<?x8xf32, #sym.dims<n, 8>>, %b: tensor<8xf32>):
+
+// -----
+
+// A region may be made of nothing but its symbols, and hold shape arithmetic as expressions.
+%r = fusion.region @r0 (%a = %x : tensor<?x?xf32, #sym.dims<n, m>>) -> (tensor<?xf32, #sym.dims<m*n>>) {
+  %s = fusion.dims [m*n] : tensor<1xi64>
+  %e = fusion.dims [n] : tensor<i32>
+  %0 = onnx.Reshape(%a, %s) : (tensor<?x?xf32, #sym.dims<n, m>>, tensor<1xi64>) -> tensor<?xf32, #sym.dims<m*n>>
+  fusion.yield %0 : tensor<?xf32, #sym.dims<m*n>>
+}
+%x = "test.op"() : () -> tensor<?x?xf32, #sym.dims<n, m>>
+
+// CHECK: fusion.region @r0
+// CHECK-NEXT: %s = fusion.dims [m*n] : tensor<1xi64>
+// CHECK-NEXT: %e = fusion.dims [n] : tensor<i32>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+// expected-error@+1 {{region @r0: operand 0 has type tensor<4xf32>, but its argument has type tensor<2xf32>}}
+%y = "fusion.region"(%x) <{sym_name = "r0"}> ({
+^bb0(%a: tensor<2xf32>):
+  %0 = "test.pureop"(%a) : (tensor<2xf32>) -> tensor<2xf32>
+  fusion.yield %0 : tensor<2xf32>
+}) : (tensor<4xf32>) -> tensor<2xf32>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+// expected-error@+1 {{region @r0 has 1 operands, but 0 arguments}}
+%y = "fusion.region"(%x) <{sym_name = "r0"}> ({
+  %0 = "test.pureop"() : () -> tensor<4xf32>
+  fusion.yield %0 : tensor<4xf32>
+}) : (tensor<4xf32>) -> tensor<4xf32>
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+// expected-error@+1 {{region @r0: result 0 has type tensor<2xf32>, but its yielded value has type tensor<4xf32>}}
+%y = fusion.region @r0 (%a = %x : tensor<4xf32>) -> (tensor<2xf32>) {
+  %0 = "test.pureop"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  fusion.yield %0 : tensor<4xf32>
+}
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+// expected-error@+1 {{region @r0 holds no node}}
+%y = fusion.region @r0 (%a = %x : tensor<4xf32>) -> (tensor<4xf32>) {
+  fusion.yield %a : tensor<4xf32>
+}
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+// expected-error@+1 {{region @r0 has no result}}
+fusion.region @r0 (%a = %x : tensor<4xf32>) -> () {
+  %0 = "test.pureop"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  fusion.yield
+}
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+// expected-error@+1 {{region @r0 holds region @r1; regions do not nest}}
+%y = fusion.region @r0 (%a = %x : tensor<4xf32>) -> (tensor<4xf32>) {
+  %z = fusion.region @r1 (%b = %a : tensor<4xf32>) -> (tensor<4xf32>) {
+    %0 = "test.pureop"(%b) : (tensor<4xf32>) -> tensor<4xf32>
+    fusion.yield %0 : tensor<4xf32>
+  }
+  fusion.yield %z : tensor<4xf32>
+}
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+// expected-error@+1 {{region @r0 holds 'test.op', which has a subgraph}}
+%y = fusion.region @r0 (%a = %x : tensor<4xf32>) -> (tensor<4xf32>) {
+  %0 = "test.op"(%a) ({
+    "test.termop"() : () -> ()
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  fusion.yield %0 : tensor<4xf32>
+}
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+// expected-error@+1 {{fusion.yield stands in a fusion.region}}
+fusion.yield %x : tensor<4xf32>
+
+// -----
+
+// expected-error@+1 {{2 expressions for tensor<3xi64>}}
+%s = fusion.dims [n, 4] : tensor<3xi64>
+
+// -----
+
+// expected-error@+1 {{fusion.dims makes an i32 or i64 tensor of rank 0 or 1, not tensor<1xf32>}}
+%s = fusion.dims [n] : tensor<1xf32>
