@@ -43,6 +43,8 @@ class Rewriter:
         self._erased: set[Operation] = set()
         self._root: OnnxOp | None = None
         self._made: list[OnnxOp] = []
+        self.memo: dict[SSAValue, SSAValue] = {}
+        """What rules want to remember of a value; check with `is_alive`."""
 
     # -- for rules ---------------------------------------------------------------------------------------------------
 
@@ -58,14 +60,15 @@ class Rewriter:
         inputs: Sequence[SSAValue | None],
         result_types: Sequence[Attribute],
         attrs: Mapping[str, Any] | None = None,
+        before: Operation | None = None,
     ) -> OnnxOp:
-        """A new node in front of the root. It takes over the root's name when it replaces it."""
+        """A new node in front of the root, or of `before`. It takes over the root's name when it replaces it."""
         given = list(inputs)
         while given and given[-1] is None:
             given.pop()
-        operands = [v if v is not None else self._insert(NoValueOp.make()).results[0] for v in given]
+        operands = [v if v is not None else self._insert(NoValueOp.make(), before).results[0] for v in given]
         made = make_op(name, operands, result_types, attrs)
-        self._insert(made)
+        self._insert(made, before)
         self._made.append(made)
         return made
 
@@ -90,10 +93,15 @@ class Rewriter:
             self._queue.append(op)
             self._queued.add(op)
 
-    def _insert(self, op: Operation) -> Operation:
-        block = self.root.parent
+    def is_alive(self, value: SSAValue) -> bool:
+        """Whether the node that defines a value is still there."""
+        return value.owner not in self._erased
+
+    def _insert(self, op: Operation, before: Operation | None = None) -> Operation:
+        place = before if before is not None else self.root
+        block = place.parent
         assert block is not None
-        block.insert_op_before(op, self.root)
+        block.insert_op_before(op, place)
         return op
 
     # -- driving -----------------------------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ def read_through_expand(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     return list(op.results) if changed else None
 
 
-_BROADCASTING = ["Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor"]
+BROADCASTING = ["Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor"]
 
 RULES: Rules = {
     "Add": [drop_add_zero],
@@ -184,7 +184,7 @@ RULES: Rules = {
     "Dropout": [drop_dropout],
 }
 RULES = {
-    name: [*RULES.get(name, ()), *([read_through_expand] if name in _BROADCASTING else ())]
-    for name in (*RULES, *(n for n in _BROADCASTING if n not in RULES))
+    name: [*RULES.get(name, ()), *([read_through_expand] if name in BROADCASTING else ())]
+    for name in (*RULES, *(n for n in BROADCASTING if n not in RULES))
 }
 RULES["Clip"] = [*RULES["Clip"], drop_open_clip]

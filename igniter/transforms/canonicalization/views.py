@@ -8,10 +8,14 @@ after that nothing asks for the shape arithmetic which computed the target.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from igniter.analysis.expr import Expr, is_nonneg
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.analysis.expr import is_nonneg
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.registry import Dims
+from igniter.dialects.sym import dims_of
 from igniter.transforms.canonicalization.movement import known_values
 from igniter.transforms.onnx_rewriting import (
     Replacement,
@@ -22,6 +26,9 @@ from igniter.transforms.onnx_rewriting import (
     known_dims,
     operand,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
 
 VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
@@ -53,6 +60,50 @@ def constant_target(source: Dims, result: Dims, wild: Sequence[bool] = ()) -> li
     return target
 
 
+def view_of(
+    rw: Rewriter, source: SSAValue, type_: Attribute, wild: Sequence[bool] = (), opset: int = 13
+) -> SSAValue | None:
+    """`source` under the dims of `type_`: by a Reshape with a constant target, or by a Squeeze or Unsqueeze of axes;
+    `None` where one node cannot say it for all runs."""
+    dims, result = known_dims(source), dims_of(type_)
+    if dims is None:
+        return None
+    if dims == result:
+        return source
+    target = constant_target(dims, result, wild)
+    if target is not None and opset >= 5:
+        shape = rw.constant(np_ints(target))
+        return rw.op("Reshape", [source, shape], [type_]).results[0]
+    for name, fewer, more in (("Unsqueeze", dims, result), ("Squeeze", result, dims)):
+        axes = _added_ones(fewer, more)
+        if axes is not None and opset >= 13:
+            return rw.op(name, [source, rw.constant(np_ints(axes))], [type_]).results[0]
+        if axes is not None:
+            return rw.op(name, [source], [type_], {"axes": axes}).results[0]
+    return None
+
+
+def np_ints(values: Sequence[int]) -> np.ndarray[Any, Any]:
+    """The integers as an int64 array."""
+    import numpy as np
+
+    return np.array(values, dtype=np.int64)
+
+
+def _added_ones(fewer: Dims, more: Dims) -> list[int] | None:
+    """The axes of 1 that make `fewer` into `more`."""
+    axes: list[int] = []
+    place = 0
+    for i, dim in enumerate(more):
+        if place < len(fewer) and fewer[place] == dim:
+            place += 1
+        elif dim == 1:
+            axes.append(i)
+        else:
+            return None
+    return axes if place == len(fewer) else None
+
+
 def drop_view(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     """A view of a view, or of any tensor, that has the dims of its source"""
     source = op.operands[0]
@@ -68,28 +119,20 @@ def drop_view(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def join_views(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """A Reshape of a view, or a view of a Reshape, is one Reshape"""
+    """A view of a view is one view"""
     inner = defining(op.operands[0], *VIEWS)
-    if inner is None or "Reshape" not in (op.op_type, inner.op_type):
+    if inner is None or known_dims(op.results[0]) is None:
         return None
-    source, result = known_dims(inner.operands[0]), known_dims(op.results[0])
-    if source is None or result is None or op.opset < 5:
-        return None
-    target = constant_target(source, result, _written(op))
-    if target is None:
-        return None
-    return _reshape(op, rw, target, inner)
+    made = view_of(rw, inner.operands[0], op.results[0].type, _written(op), op.opset)
+    return None if made is None else [made]
 
 
 def make_target_constant(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     """Reshape with a computed target that a constant can say"""
-    if op.opset < 5 or ints_of(operand(op, 1)) is not None:
+    if op.opset < 5 or ints_of(operand(op, 1)) is not None or known_dims(op.results[0]) is None:
         return None
-    source, result = known_dims(op.operands[0]), known_dims(op.results[0])
-    if source is None or result is None:
-        return None
-    target = constant_target(source, result, _written(op))
-    return _reshape(op, rw, target, op) if target is not None else None
+    made = view_of(rw, op.operands[0], op.results[0].type, _written(op), op.opset)
+    return None if made is None else [made]
 
 
 def _written(op: OnnxOp) -> list[bool]:
@@ -100,27 +143,7 @@ def _written(op: OnnxOp) -> list[bool]:
     return [v == -1 for v in values] if values is not None else []
 
 
-def _reshape(op: OnnxOp, rw: Rewriter, target: Sequence[int], source: OnnxOp) -> Replacement:
-    import numpy as np
-
-    shape = rw.constant(np.array(target, dtype=np.int64))
-    return rw.op("Reshape", [source.operands[0], shape], [op.results[0].type]).results
-
-
-def drop_whole_gather(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Gather of index 0 along an axis of one: the tensor without that axis"""
-    indices = known_values(op, 1)
-    dims, result = known_dims(op.operands[0]), known_dims(op.results[0])
-    if indices is None or dims is None or result is None or list(indices) != [Expr.of(0)]:
-        return None
-    if dims[op.attr("axis", 0)] != 1 or op.opset < 13:
-        return None
-    target = constant_target(dims, result)
-    return _reshape(op, rw, target, op) if target is not None else None
-
-
 RULES: Rules = {
     "Reshape": [drop_view, join_views, make_target_constant],
     **{name: [drop_view, join_views] for name in ("Flatten", "Squeeze", "Unsqueeze")},
-    "Gather": [drop_whole_gather],
 }
