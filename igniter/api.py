@@ -11,6 +11,8 @@ print(module)
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import tempfile
 import weakref
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
     Model: TypeAlias = "str | PathLike[str] | bytes | onnx.ModelProto"
 
+REPORT = "report.json"
 EXTERNAL_BYTES = 1024
 """Weights of at least this size go to the external file, which ORT maps; the rest stays in the model."""
 
@@ -204,17 +207,20 @@ def _compile(
         artifact.source = original.to_onnx().SerializeToString()
     if verify:
         with c.stage("verify"):
-            _verify(artifact, shapes)
+            verification = artifact.verify(shapes=shapes)
+        _record(artifact, verification, c.report_seconds())
     return artifact
 
 
-def _verify(artifact: Artifact, shapes: Sequence[Mapping[str, int]] | None) -> None:
-    import json
-
-    verification = artifact.verify(shapes=shapes)
+def _record(artifact: Artifact, verification: Verification, seconds: Mapping[str, float]) -> None:
+    """Put the verification into the report; `VerificationFailed` where it is not good."""
     artifact.report["verification"] = verification.to_dict()
-    path = artifact.folder / "report.json"
-    path.write_text(json.dumps(artifact.report, indent=2, default=str) + "\n", encoding="utf-8")
+    artifact.report["seconds"] = dict(seconds)
+    text = json.dumps(artifact.report, indent=2, default=str) + "\n"
+    path = artifact.folder / REPORT
+    temporary = path.with_name(f".{REPORT}.{os.getpid()}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
     if not verification.ok:
         failures = "; ".join(verification.failures[:3])
         raise VerificationFailed(
@@ -226,6 +232,7 @@ def _verify(artifact: Artifact, shapes: Sequence[Mapping[str, int]] | None) -> N
 def report(c: Compilation) -> dict[str, Any]:
     """What `report.json` says of a compilation."""
     from igniter.runtime.library import versions
+    from igniter.transforms.form_fusion_regions import summaries
 
     return {
         "versions": versions(),
@@ -236,7 +243,8 @@ def report(c: Compilation) -> dict[str, Any]:
         "kernels": len(c.kernels),
         "regions": _region_count(c),
         "left_to_onnxruntime": [{"region": name, "reason": reason} for name, reason in c.dropped],
-        "seconds": {name: round(seconds, 4) for name, seconds in c.seconds.items()},
+        "seconds": c.report_seconds(),
+        "fusion": [{**s.to_dict(), "text": str(s)} for s in summaries(c.ctx.remarks)],
         "remarks": [r.to_dict() for r in c.ctx.remarks],
     }
 

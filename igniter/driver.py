@@ -102,6 +102,10 @@ class Compilation:
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
+    def report_seconds(self) -> dict[str, float]:
+        """The seconds of every stage so far, for reports."""
+        return {name: round(seconds, 4) for name, seconds in self.seconds.items()}
+
 
 # -- whole-model stages -----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,92 @@
+"""`igniter inspect`: what is in a model, a compiled model or a library."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from igniter.errors import IgniterError
+from igniter.tools.cli.output import console, print_json
+
+
+def run(path: str, json: bool) -> None:
+    """Describe and print."""
+    where = Path(path)
+    if where.is_dir():
+        described = describe_artifact(where)
+    elif where.suffix in (".so", ".dylib", ".dll"):
+        from igniter.runtime.library import library_info
+
+        described = {"library": str(where), **library_info(where)}
+    elif where.suffix == ".onnx":
+        described = describe_model(where)
+    else:
+        raise IgniterError(f"{path} is neither a compiled model's folder, nor a library (.so), nor a model (.onnx)")
+    if json:
+        print_json(described)
+    else:
+        _print(described)
+
+
+def describe_artifact(folder: Path) -> dict[str, Any]:
+    """The report without the remarks, the model and the libraries."""
+    from igniter.runtime.artifact import Artifact
+
+    artifact = Artifact.load(folder)
+    report = {k: v for k, v in artifact.report.items() if k != "remarks"}
+    return {
+        "folder": str(folder),
+        **report,
+        "model": describe_model(artifact.model_path),
+        "libraries": artifact.library_infos(),
+    }
+
+
+def describe_model(path: Path) -> dict[str, Any]:
+    """Inputs, outputs, opsets, the number of each op, and the size of the weights."""
+    from igniter.dialects.onnx.base import OnnxOp, constant_weight
+    from igniter.dialects.onnx.structure import main_graph
+    from igniter.frontend import import_model
+
+    module = import_model(path)
+    graph = main_graph(module)
+    ops: Counter[str] = Counter()
+    weights = 0
+    for op in graph.walk():
+        if isinstance(op, OnnxOp) and op.op_type == "Constant":
+            weight = constant_weight(op.results[0])
+            weights += weight.nbytes if weight is not None else 0
+        elif isinstance(op, OnnxOp):
+            ops[op.qualified_name] += 1
+    model: Any = module.attributes.get("onnx.model")
+    return {
+        "path": str(path),
+        "inputs": {n: str(a.type) for n, a in zip(graph.input_names, graph.body.args, strict=True)},
+        "outputs": {n: str(v.type) for n, v in zip(graph.output_names, graph.terminator.operands, strict=True)},
+        "opsets": str(model.data.get("opset_import")) if model is not None else "",
+        "nodes": sum(ops.values()),
+        "weight_bytes": weights,
+        "ops": dict(ops.most_common()),
+    }
+
+
+def _print(described: dict[str, Any]) -> None:
+    from rich.tree import Tree
+
+    root = Tree(f"[bold]{described.get('folder') or described.get('library') or described.get('path')}")
+    _grow(root, described)
+    console().print(root)
+
+
+def _grow(tree: Any, value: Any) -> None:
+    pairs: Any = value.items() if isinstance(value, dict) else enumerate(value)  # pyright: ignore[reportUnknownVariableType]
+    entries: list[tuple[Any, Any]] = list(pairs)
+    for key, item in entries:
+        if isinstance(item, (dict, list)) and item:
+            _grow(tree.add(f"[cyan]{key}"), item)
+        elif item not in ({}, [], None):
+            from rich.markup import escape
+
+            text = escape(f"{item}")
+            tree.add(f"[cyan]{key}[/]: {text}")

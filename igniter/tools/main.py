@@ -1,0 +1,184 @@
+"""The `igniter` command: what each subcommand takes. What it does is in `igniter.tools.cli`, imported when it runs."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from igniter._version import __version__
+from igniter.tools.cli.output import reported
+
+app = typer.Typer(
+    help="Compile ONNX models to native kernels that stock ONNX Runtime runs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Level(StrEnum):
+    """What `--emit` can name."""
+
+    onnx = "onnx"
+    fusion = "fusion"
+    loop = "loop"
+    scheduled = "scheduled"
+    llvm = "llvm"
+    asm = "asm"
+    obj = "obj"
+    library = "library"
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on standard output.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")]
+Target = Annotated[str, typer.Option(help="The CPU: native, x86-64-v3, znver4, aarch64, aarch64+dotprod, ...")]
+Shapes = Annotated[
+    list[str] | None, typer.Option("--shape", help="Sizes of the symbolic dims, batch=1,seq=128; may be repeated.")
+]
+Threads = Annotated[int, typer.Option(help="ONNX Runtime's threads within an op; 0 leaves it to ONNX Runtime.")]
+Reference = Annotated[
+    str, typer.Option(help="The original model, where the folder does not know it.", show_default=False)
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"igniter {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Compile ONNX models to native kernels that stock ONNX Runtime runs."""
+
+
+@app.command()
+def compile(
+    model: Annotated[str, typer.Argument(help="The ONNX model.")],
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="The folder, or the file of --emit.", show_default=False)
+    ] = "",
+    target: Target = "native",
+    emit: Annotated[Level, typer.Option(help="Stop at this level and print it.")] = Level.library,
+    explain: Annotated[
+        bool, typer.Option(help="Say what was fused and what stopped the biggest missed fusions.")
+    ] = False,
+    remarks: Annotated[bool, typer.Option(help="Say what every pass did to every node.")] = False,
+    verify: Annotated[bool, typer.Option(help="Compare the result with ONNX Runtime on the original.")] = True,
+    shape: Shapes = None,
+    cache: Annotated[bool, typer.Option(help="Use compiled kernels of earlier runs.")] = True,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail where a kernel would be left to ONNX Runtime.")
+    ] = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compile a model to a folder: the rewritten model, its kernels in a library, and a report."""
+    from igniter.tools.cli.compile import CompileRequest, run
+
+    with reported(debug):
+        run(
+            CompileRequest(
+                model,
+                output,
+                target,
+                emit.value,
+                explain,
+                remarks,
+                json,
+                verify,
+                cache,
+                strict,
+                tuple(shape or ()),
+            )
+        )
+
+
+@app.command()
+def verify(
+    artifact: Annotated[str, typer.Argument(help="The folder that `igniter compile` made.")],
+    reference: Reference = "",
+    shape: Shapes = None,
+    rtol: Annotated[
+        float | None, typer.Option(help="The largest error allowed, relative to the largest value.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the random inputs.")] = 0,
+    threads: Threads = 0,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compare a compiled model with ONNX Runtime on the original, at several shapes."""
+    from igniter.tools.cli.verify import run
+
+    with reported(debug):
+        ok = run(artifact, reference, tuple(shape or ()), rtol, seed, threads, json)
+        if not ok:
+            raise typer.Exit(1)
+
+
+@app.command()
+def bench(
+    model: Annotated[str, typer.Argument(help="An ONNX model, or the folder that `igniter compile` made.")],
+    reference: Reference = "",
+    shape: Shapes = None,
+    threads: Threads = 1,
+    rounds: Annotated[int, typer.Option(min=1, help="How often each system gets its turn.")] = 7,
+    target: Target = "native",
+    spinning: Annotated[bool, typer.Option(help="Let ONNX Runtime's threads spin between ops.")] = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Time a model in ONNX Runtime before and after, in turns, each in its own process."""
+    from igniter.tools.cli.bench import run
+
+    with reported(debug):
+        run(model, reference, tuple(shape or ()), threads, rounds, target, spinning, json)
+
+
+@app.command()
+def inspect(
+    path: Annotated[str, typer.Argument(help="A compiled model's folder, a library, or an ONNX model.")],
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show what is in a model, a compiled model or a library."""
+    from igniter.tools.cli.inspect import run
+
+    with reported(debug):
+        run(path, json)
+
+
+@app.command()
+def demo(
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="Keep the compiled model here.", show_default=False)
+    ] = "",
+    layers: Annotated[int, typer.Option(min=1, help="Layers of the model.")] = 24,
+    sequence: Annotated[int, typer.Option(min=1, help="The sequence length that is timed.")] = 32,
+    threads: Threads = 1,
+    rounds: Annotated[int, typer.Option(min=1, help="How often each system gets its turn.")] = 7,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compile a MobileBERT-shaped model made on the spot, verify it, and time it beside ONNX Runtime."""
+    from igniter.tools.cli.demo import run
+
+    with reported(debug):
+        run(output, layers, sequence, threads, rounds, json)
+
+
+def main() -> None:
+    """The console script."""
+    app()
+
+
+if __name__ == "__main__":
+    main()
