@@ -1,7 +1,283 @@
-"""Elementwise ops."""
+"""Reductions over axes, arg-reductions and running sums.
+
+Sums accumulate in the type of the elements (f32 for 16-bit floats) and in any order. An empty reduction gives the
+identity of its combiner, and an empty mean is 0, as in ONNX Runtime. A NaN among the elements makes a maximum or
+minimum NaN, as in ONNX's reference; ONNX Runtime's depends on where in the row it stands.
+"""
 
 from __future__ import annotations
 
-from igniter.dialects.onnx.registry import OpSpec
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-SPECS: list[OpSpec] = []
+from xdsl.dialects.builtin import f64, i1, i64
+from xdsl.ir import SSAValue
+
+from igniter.analysis.expr import ONE, ZERO, Expr, maximum, product
+from igniter.dialects.loop import Combiner, is_float
+from igniter.dialects.onnx.ops.pointwise import EXP, computed_reason, operand_count
+from igniter.dialects.onnx.ops.rules import (
+    attr_or_input,
+    constants,
+    element_type,
+    input_dims,
+    known,
+    legal,
+    needs_values,
+    normal_axis,
+    operand,
+)
+from igniter.dialects.onnx.registry import Dims, InferContext, LowerRule, OpSpec, TensorInfo
+from igniter.dialects.sym import dims_of, element_of, tensor_of
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.transforms.lowering import Lowering, Nest, Scalar
+
+ScalarRule = Callable[["Scalar"], "Scalar"]
+
+
+# -- axes -------------------------------------------------------------------------------------------------------------
+
+
+def reduced_axes(op: OnnxOp, rank: int, values: Dims | None) -> list[int] | None:
+    """The axes that a reduction runs over, counted from the front; None where only a run knows them.
+
+    `values` are the known elements of the operand that gives them in new opsets.
+    """
+    given = attr_or_input(op, "axes", values)
+    if given is None and operand(op, 1) is not None:
+        return None
+    axes = constants(given)
+    if given is not None and axes is None:
+        return None
+    if not axes:
+        return [] if int(op.attr("noop_with_empty_axes", 0) or 0) else list(range(rank))
+    return sorted({normal_axis(a, rank) for a in axes})
+
+
+def reduced_dims(dims: Dims, axes: Sequence[int], keepdims: bool) -> Dims:
+    """The dims that are left, 1 in place of those reduced over if they are kept."""
+    return tuple(ONE if k in axes else d for k, d in enumerate(dims) if keepdims or k not in axes)
+
+
+def _infer(ctx: InferContext) -> list[TensorInfo]:
+    dims = input_dims(ctx, 0)
+    axes = None if dims is None else reduced_axes(ctx.op, len(dims), ctx.values(1))
+    keep = bool(ctx.op.attr("keepdims", 1))
+    if dims is None or axes is None:
+        unknown = None if dims is None or not keep else tuple(ctx.fresh(f"reduced_{k}") for k in range(len(dims)))
+        return [TensorInfo(element_type(ctx), unknown)]
+    return [TensorInfo(element_type(ctx), reduced_dims(dims, axes, keep))]
+
+
+def _axes(ctx: Lowering) -> list[int]:
+    axes = reduced_axes(ctx.op, len(ctx.dims(0)), ctx.values(1))
+    assert axes is not None  # `legal` has seen to it
+    return axes
+
+
+# -- reductions -------------------------------------------------------------------------------------------------------
+
+
+def count_of(nest: Nest, extents: Sequence[Expr], like: Scalar) -> Scalar:
+    """The number of elements in a reduction over axes of these extents, at least 1, in the type of `like`."""
+    return nest.index(maximum(ONE, product(extents))).to(like.element)
+
+
+def _through_f64(rule: ScalarRule) -> ScalarRule:
+    """A function of floats, applied to integers in f64 and rounded towards zero."""
+    return lambda x: rule(x) if x.is_float else rule(x.to(f64)).to(x.element)
+
+
+def reduction(
+    name: str,
+    combiner: Combiner,
+    before: ScalarRule = lambda x: x,
+    after: ScalarRule | None = None,
+    cost: int = 1,
+) -> OpSpec:
+    """An op that folds `before` of its elements with `combiner`, and applies `after` to what comes out."""
+
+    def lower(ctx: Lowering) -> list[SSAValue]:
+        axes, keep = _axes(ctx), bool(ctx.attr("keepdims", 1))
+        if _is_noop(ctx, axes):
+            return [ctx.view(ctx.required(0), ctx.out_dims())]
+        fold = combiner if ctx.element(0) != i1 else _BOOL_COMBINERS.get(combiner, combiner)
+        made = ctx.reduce(fold, ctx.required(0), axes, before, keepdims=keep, part="" if after is None else "fold")
+        if after is None and element_of(made.type) == ctx.out_element():
+            return [made]
+        return [ctx.map(after or (lambda x: x), made)]
+
+    return _reduction_spec(name, lower, cost)
+
+
+_BOOL_COMBINERS: dict[Combiner, Combiner] = {"max": "or", "min": "and"}
+
+
+def _is_noop(ctx: Lowering, axes: Sequence[int]) -> bool:
+    return not axes and bool(ctx.attr("noop_with_empty_axes", 0))
+
+
+def _reduction_spec(name: str, lower: LowerRule, cost: int) -> OpSpec:
+    return OpSpec(
+        name,
+        infer=_infer,
+        lower=lower,
+        legal=legal(computed_reason, needs_values(1, "list of axes"), _axes_reason),
+        flops=lambda op: operand_count(op) * cost,
+        kind="reduction",
+    )
+
+
+def _axes_reason(op: OnnxOp) -> str | None:
+    dims = dims_of(op.operands[0].type)
+    try:
+        axes = reduced_axes(op, len(dims), known(op, 1))
+    except ValueError as error:
+        return str(error)
+    if axes is None:
+        return "its list of axes is only known when it runs"
+    want = reduced_dims(dims, axes, bool(op.attr("keepdims", 1)))
+    return None if dims_of(op.results[0].type) == want else "its result does not have the dims of the reduction"
+
+
+def _mean(ctx: Lowering) -> list[SSAValue]:
+    axes, keep = _axes(ctx), bool(ctx.attr("keepdims", 1))
+    if _is_noop(ctx, axes):
+        return [ctx.view(ctx.required(0), ctx.out_dims())]
+    extents = [ctx.dims(0)[k] for k in axes]
+    total = ctx.reduce("add", ctx.required(0), axes, keepdims=keep, part="sum")
+    return [ctx.map(lambda x: x / count_of(x.nest, extents, x), total)]
+
+
+def finite(x: Scalar) -> Scalar:
+    """`x`, or 0 where it is infinite or NaN."""
+    return (x.abs() < float("inf")).select(x, 0)
+
+
+def _log_sum_exp(ctx: Lowering) -> list[SSAValue]:
+    """`log(sum(exp(x - m))) + m`, with `m` the maximum where that is finite, and 0 otherwise."""
+    axes = _axes(ctx)
+    if _is_noop(ctx, axes):
+        return [ctx.view(ctx.required(0), ctx.out_dims())]
+    x, element = ctx.required(0), ctx.element(0)
+    if not is_float(element):
+        x = ctx.map(lambda v: v.to(f64), x, element=f64, dims=ctx.dims(0), part="wide")
+    top = ctx.reduce("max", x, axes, part="max")
+    total = ctx.reduce("add", [x, top], axes, lambda v, m: (v - finite(m)).exp(), part="sum")
+    kept = ctx.map(
+        lambda s, m: (s.log() + finite(m)).to(element) if not is_float(element) else s.log() + finite(m),
+        total,
+        top,
+        dims=reduced_dims(ctx.dims(0), axes, True),
+    )
+    return [ctx.view(kept, ctx.out_dims())]
+
+
+# -- arg-reductions, running sums -------------------------------------------------------------------------------------
+
+
+def _axis(op: OnnxOp, rank: int) -> int:
+    return normal_axis(int(op.attr("axis", 0)), rank)
+
+
+def _arg_infer(ctx: InferContext) -> list[TensorInfo]:
+    dims = input_dims(ctx, 0)
+    if dims is None:
+        return [TensorInfo(i64, None)]
+    return [TensorInfo(i64, reduced_dims(dims, [_axis(ctx.op, len(dims))], bool(ctx.op.attr("keepdims", 1))))]
+
+
+def arg_extreme(ctx: Lowering, combiner: Combiner, axis: int, last: bool, keepdims: bool) -> SSAValue:
+    """The positions of the extremes along `axis`: the first ones, or the `last`; of the NaNs where there are some."""
+    x, dims = ctx.required(0), ctx.dims(0)
+    best = ctx.reduce(combiner, x, [axis], part=combiner)
+    nest = ctx.nest("find")
+    at = [nest.parallel(d) if k != axis else None for k, d in enumerate(dims)]
+    along = nest.reduction(dims[axis])
+    value = nest.read(x, [along if s is None else s for s in at]).widened()
+    found = value.eq(nest.read(best, [0 if s is None else s for s in at]))
+    if value.is_float:
+        found = found | value.is_nan()
+    position = found.select(nest.index(along), 0 if last else nest.index(maximum(ONE, dims[axis]) - 1))
+    target = [ZERO if s is None else s for s in at if keepdims or s is not None]
+    result = tensor_of(i64, reduced_dims(dims, [axis], keepdims))
+    return nest.finish(("max" if last else "min", position, target, result))[0]
+
+
+def _arg(combiner: Combiner) -> LowerRule:
+    def lower(ctx: Lowering) -> list[SSAValue]:
+        axis = _axis(ctx.op, len(ctx.dims(0)))
+        last = bool(ctx.attr("select_last_index", 0))
+        return [arg_extreme(ctx, combiner, axis, last, bool(ctx.attr("keepdims", 1)))]
+
+    return lower
+
+
+def _axis_reason(op: OnnxOp) -> str | None:
+    rank = len(dims_of(op.operands[0].type))
+    return "it has no axis to run over" if rank == 0 else None
+
+
+def _arg_spec(name: str, combiner: Combiner) -> OpSpec:
+    return OpSpec(
+        name,
+        infer=_arg_infer,
+        lower=_arg(combiner),
+        legal=legal(computed_reason, _axis_reason),
+        flops=lambda op: operand_count(op) * 4,
+        kind="reduction",
+    )
+
+
+def _cumsum_infer(ctx: InferContext) -> list[TensorInfo]:
+    return [TensorInfo(element_type(ctx), input_dims(ctx, 0))]
+
+
+def _cumsum_axis(op: OnnxOp) -> int:
+    axes = constants(known(op, 1))
+    assert axes is not None  # `legal` has seen to it
+    return normal_axis(axes[0], len(dims_of(op.operands[0].type)))
+
+
+def _cumsum(ctx: Lowering) -> list[SSAValue]:
+    """Every element sums its own prefix: quadratic in the axis, parallel in everything."""
+    axis, x, dims = _cumsum_axis(ctx.op), ctx.required(0), ctx.dims(0)
+    gap = 1 if ctx.attr("exclusive", 0) else 0
+    backwards = bool(ctx.attr("reverse", 0))
+
+    def point(nest: Nest, at: Sequence[Expr], over: Sequence[Expr]) -> Scalar:
+        distance = over[0] - at[axis] if backwards else at[axis] - over[0]
+        return nest.read(x, [*at[:axis], over[0], *at[axis + 1 :]], guards=[distance - gap]).widened()
+
+    return [ctx.generate(dims, point, over=[dims[axis]], combiner="add")]
+
+
+def _cumsum_flops(op: OnnxOp) -> Expr:
+    dims = dims_of(op.operands[0].type)
+    return product(dims) * dims[_cumsum_axis(op)]
+
+
+SPECS: list[OpSpec] = [
+    _arg_spec("ArgMax", "max"),
+    _arg_spec("ArgMin", "min"),
+    OpSpec(
+        "CumSum",
+        infer=_cumsum_infer,
+        lower=_cumsum,
+        legal=legal(computed_reason, needs_values(1, "axis")),
+        flops=_cumsum_flops,
+        kind="reduction",
+    ),
+    reduction("ReduceL1", "add", lambda x: x.abs(), cost=2),
+    reduction("ReduceL2", "add", lambda x: x * x, _through_f64(lambda x: x.sqrt()), cost=2),
+    reduction("ReduceLogSum", "add", after=_through_f64(lambda x: x.log())),
+    _reduction_spec("ReduceLogSumExp", _log_sum_exp, EXP + 2),
+    reduction("ReduceMax", "max"),
+    _reduction_spec("ReduceMean", _mean, 1),
+    reduction("ReduceMin", "min"),
+    reduction("ReduceProd", "mul"),
+    reduction("ReduceSum", "add"),
+    reduction("ReduceSumSquare", "add", lambda x: x * x, cost=2),
+]
