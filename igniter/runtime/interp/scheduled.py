@@ -1,0 +1,311 @@
+"""Runs a `loop.func` on numpy arrays, statement by statement: the meaning of the scheduled level.
+
+Slow and strict. Every access is checked against every dim; memory that was never written holds NaN (integers: a
+pattern), so that what depends on it shows; buffers planned into the arena share its bytes; and two iterations of a
+`threads` loop that touch one element, one of them writing, are an error (in the arena: two tasks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects import arith, vector
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType
+from xdsl.ir import Block, Operation, SSAValue
+
+from igniter.analysis.expr import Expr, product
+from igniter.dialects.loop import (
+    AccumulateOp,
+    AllocOp,
+    ForOp,
+    FuncOp,
+    IfOp,
+    IndexOp,
+    LoadOp,
+    MemoryOp,
+    ReduceLanesOp,
+    StoreOp,
+    ViewOp,
+)
+from igniter.dialects.onnx.types import element_type
+from igniter.dialects.sym import dims_of, element_of
+from igniter.runtime.interp.arithmetic import Array, InterpreterError, Values, evaluate, scalar_dtype, signed
+
+MAX_ARENA_BYTES = 1 << 30
+ARENA = 0
+"""The root of buffers in the arena; the caller's have their address, others a negative number."""
+UNWRITTEN = 0xFF
+"""Every byte of fresh memory: NaN as a float, -1 as an integer."""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Elements in row-major order; `root` and `start` say which bytes of which memory they are."""
+
+    data: Array
+    shape: tuple[int, ...]
+    root: int
+    start: int
+
+
+@dataclass
+class Races:
+    """Who touched which byte since the `threads` loop began."""
+
+    iteration: int = -1
+    task: int = -1
+    written: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
+    read: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
+
+    def touch(self, place: tuple[int, int], writes: bool) -> bool:
+        """Whether no other iteration is in the way; in the arena, no other task: a task's iterations share its slot."""
+        me = self.task if place[0] == ARENA else self.iteration
+        if self.written.get(place, me) != me:
+            return False
+        if not writes:
+            # -2: several iterations read it.
+            self.read[place] = me if self.read.get(place, me) == me else -2
+            return True
+        self.written[place] = me
+        return self.read.get(place, me) == me
+
+
+def run_func(func: FuncOp, buffers: Sequence[Array], symbols: Mapping[str, int]) -> None:
+    """Runs `func` on its buffers, inputs then outputs (C-contiguous; outputs are written in place)."""
+    _Machine(func, buffers, symbols).run()
+
+
+class _Machine:
+    def __init__(self, func: FuncOp, buffers: Sequence[Array], symbols: Mapping[str, int]):
+        self.func = func
+        self.env: dict[str, int] = dict(symbols)
+        self.values: dict[SSAValue, Values] = {}
+        self.buffers: dict[SSAValue, Buffer] = {}
+        self.races: Races | None = None
+        self.private: set[int] = set()
+        self.kept: list[Array] = []
+        missing = set(func.symbol_names) - self.env.keys()
+        if missing:
+            raise self._error(func, f"no value for the symbols {sorted(missing)}")
+        args = func.block.args
+        if len(buffers) != len(args):
+            raise self._error(func, f"takes {len(args)} buffers, not {len(buffers)}")
+        for arg, array in zip(args, buffers, strict=True):
+            self.buffers[arg] = self._argument(arg, array)
+        self.inputs = {self.buffers[a].root for a in args[: len(args) - func.output_count]}
+        size = 0 if func.scratch_bytes is None else func.scratch_bytes.evaluate(self.env)
+        if size > MAX_ARENA_BYTES:
+            raise self._error(func, f"an arena of {size} bytes is too large to interpret")
+        self.arena = np.full(size, UNWRITTEN, np.uint8)
+        self.handlers: dict[type[Operation], Callable[[Any], None]] = {
+            AllocOp: self._alloc,
+            ForOp: self._for,
+            IfOp: self._if,
+            ViewOp: self._view,
+            LoadOp: self._load,
+            StoreOp: self._store,
+            AccumulateOp: self._accumulate,
+            ReduceLanesOp: self._reduce_lanes,
+            IndexOp: self._index,
+        }
+
+    def run(self) -> None:
+        self._block(self.func.block)
+
+    def _error(self, op: Operation, message: str) -> InterpreterError:
+        text = str(op).strip().splitlines()[0]
+        return InterpreterError(f"@{self.func.sym_name.data}: {message}\n  in: {text}")
+
+    def _argument(self, arg: SSAValue, array: Array) -> Buffer:
+        shape = self._shape(arg)
+        dtype = element_type(element_of(arg.type)).dtype
+        if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
+            raise self._error(self.func, f"a buffer of {arg.type} is {array.dtype}{list(array.shape)}")
+        return Buffer(array.reshape(-1), shape, array.ctypes.data, 0)
+
+    def _shape(self, value: SSAValue) -> tuple[int, ...]:
+        return tuple(d.evaluate(self.env) for d in dims_of(value.type))
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    def _block(self, block: Block) -> None:
+        for op in block.ops:
+            handler = self.handlers.get(type(op))
+            if handler is not None:
+                handler(op)
+            else:
+                self.values[op.results[0]] = self._value(op)
+
+    def _value(self, op: Operation) -> Values:
+        operands = [self.values[v] for v in op.operands]
+        if isinstance(op, arith.ConstantOp) and isinstance(op.value, DenseIntOrFPElementsAttr):
+            kind = cast("VectorType[Any]", op.result.type)
+            values = np.array(list(op.value.get_values()))
+            return np.broadcast_to(values.astype(scalar_dtype(kind)), kind.get_shape())
+        if isinstance(op, vector.BroadcastOp):
+            return np.broadcast_to(operands[0], cast("VectorType[Any]", op.vector.type).get_shape())
+        if op.name == "vector.fma":
+            return operands[0] * operands[1] + operands[2]
+        return evaluate(op, operands)
+
+    def _alloc(self, op: AllocOp) -> None:
+        shape = self._shape(op.result)
+        dtype = element_type(element_of(op.result.type)).dtype
+        count = product(dims_of(op.result.type)).evaluate(self.env)
+        if op.space == "scratch" and op.offset is not None:
+            start = op.offset.evaluate(self.env)
+            end = start + count * dtype.itemsize
+            if start < 0 or end > self.arena.size:
+                raise self._error(op, f"bytes {start} to {end} of an arena of {self.arena.size}")
+            data = self.arena[start:end].view(dtype)
+            self.buffers[op.result] = Buffer(data, shape, ARENA, start)
+            return
+        memory = np.full(count * dtype.itemsize, UNWRITTEN, np.uint8)
+        # Kept, so that no two buffers ever have the same address.
+        self.kept.append(memory)
+        root = -len(self.kept)
+        if self.races is not None:
+            self.private.add(root)
+        self.buffers[op.result] = Buffer(memory.view(dtype), shape, root, 0)
+
+    def _view(self, op: ViewOp) -> None:
+        source = self.buffers[op.source]
+        shape = self._shape(op.result)
+        if np.prod(shape, dtype=np.int64) != source.data.size:
+            raise self._error(op, f"a view of {source.data.size} elements as {list(shape)}")
+        self.buffers[op.result] = Buffer(source.data, shape, source.root, source.start)
+
+    def _for(self, op: ForOp) -> None:
+        first, end = op.first.evaluate(self.env), op.end.evaluate(self.env)
+        threaded = op.grain is not None and self.races is None
+        if threaded:
+            self.races = Races()
+        grain = max(1, op.grain.evaluate(self.env)) if op.grain is not None else 1
+        for count, value in enumerate(range(first, end, op.step)):
+            self.env[op.axis] = value
+            if threaded and self.races is not None:
+                self.races.iteration, self.races.task = value, count // grain
+            self._block(op.block)
+        self.env.pop(op.axis, None)
+        if threaded:
+            self.races = None
+            self.private.clear()
+
+    def _if(self, op: IfOp) -> None:
+        if all(g.evaluate(self.env) >= 0 for g in op.guards):
+            self._block(op.block)
+
+    def _index(self, op: IndexOp) -> None:
+        if op.lane is None:
+            self.values[op.result] = np.int64(op.value.evaluate(self.env))
+            return
+        lanes = cast("VectorType[Any]", op.result.type).get_shape()[0]
+        numbers = [op.value.evaluate({**self.env, op.lane: k}) for k in range(lanes)]
+        self.values[op.result] = np.array(numbers, np.int64)
+
+    # -- accesses -----------------------------------------------------------------------------------------------------
+
+    def _lanes(self, value: SSAValue) -> int:
+        return value.type.get_shape()[0] if isinstance(value.type, VectorType) else 0
+
+    def _places(self, op: MemoryOp, lanes: int, writes: bool) -> list[int | None]:
+        """The flat index of every lane; None for a lane that is guarded off."""
+        places: list[int | None] = []
+        for lane in range(max(lanes, 1)):
+            env = self.env if op.lane is None else {**self.env, op.lane: lane}
+            if op.indices:
+                env = {**env, **{f"_{k}": int(self._lane_of(v, lane)) for k, v in enumerate(op.indices)}}
+            active = all(g.evaluate(env) >= 0 for g in op.guards)
+            places.append(self._place(op, env, writes) if active else None)
+        return places
+
+    def _lane_of(self, value: SSAValue, lane: int) -> Values:
+        found = self.values[value]
+        return found[lane] if isinstance(value.type, VectorType) else found
+
+    def _place(self, op: MemoryOp, env: Mapping[str, int], writes: bool) -> int:
+        buffer = self.buffers[op.accessed]
+        flat = 0
+        for subscript, size in zip(op.subscripts, buffer.shape, strict=True):
+            at = subscript.evaluate(env)
+            if not 0 <= at < size:
+                raise self._error(op, f"subscript {subscript} is {at}, in a dim of {size}, at {_where(op, env)}")
+            flat = flat * size + at
+        if writes and buffer.root in self.inputs:
+            raise self._error(op, "writes an input")
+        if self.races is not None and buffer.root not in self.private:
+            byte = buffer.start + flat * buffer.data.itemsize
+            if not self.races.touch((buffer.root, byte), writes):
+                raise self._error(op, f"two iterations of a threads loop meet at element {flat}, at {_where(op, env)}")
+        return flat
+
+    def _load(self, op: LoadOp) -> None:
+        lanes = self._lanes(op.result)
+        data = self.buffers[op.buffer].data
+        dtype = scalar_dtype(op.result.type)
+        otherwise = np.zeros(max(lanes, 1), dtype)
+        if op.otherwise is not None:
+            otherwise[:] = self.values[op.otherwise]
+        for lane, place in enumerate(self._places(op, lanes, writes=False)):
+            if place is not None:
+                otherwise[lane] = signed(data[place])
+        self.values[op.result] = otherwise if lanes else otherwise[0]
+
+    def _store(self, op: StoreOp) -> None:
+        lanes = self._lanes(op.value)
+        data = self.buffers[op.buffer].data
+        places = [p for p in self._places(op, lanes, writes=True) if p is not None]
+        if len(set(places)) != len(places):
+            raise self._error(op, "two lanes write one element")
+        self._each_lane(op, lanes, lambda place, value: data.__setitem__(place, value.view(data.dtype)))
+
+    def _accumulate(self, op: AccumulateOp) -> None:
+        data = self.buffers[op.buffer].data
+
+        def add(place: int, value: Array) -> None:
+            data[place] = combine(op.combiner, data[place], value.view(data.dtype))
+
+        self._each_lane(op, self._lanes(op.value), add)
+
+    def _each_lane(self, op: StoreOp | AccumulateOp, lanes: int, do: Callable[[int, Any], None]) -> None:
+        places = self._places(op, lanes, writes=True)
+        values = np.broadcast_to(np.asarray(self.values[op.value]), (max(lanes, 1),))
+        for lane, place in enumerate(places):
+            if place is not None:
+                do(place, values[lane])
+
+    def _reduce_lanes(self, op: ReduceLanesOp) -> None:
+        values = np.asarray(self.values[op.vector])
+        total = values[0]
+        for value in values[1:]:
+            total = combine(op.combiner, total, value)
+        self.values[op.result] = total
+
+
+def combine(combiner: str, x: Any, y: Any) -> Any:
+    """Two numpy scalars that meet at one element."""
+    boolean = np.asarray(x).dtype == np.bool_
+    with np.errstate(all="ignore"):
+        if combiner == "add":
+            return np.logical_xor(x, y) if boolean else np.add(x, y)
+        if combiner == "mul":
+            return np.logical_and(x, y) if boolean else np.multiply(x, y)
+        functions: dict[str, np.ufunc] = {
+            "max": np.maximum,
+            "min": np.minimum,
+            "and": np.bitwise_and,
+            "or": np.bitwise_or,
+            "xor": np.bitwise_xor,
+        }
+        return functions[combiner](x, y)
+
+
+def _where(op: MemoryOp, env: Mapping[str, int]) -> str:
+    names: set[str] = set()
+    exprs: tuple[Expr, ...] = (*op.subscripts, *op.guards)
+    for e in exprs:
+        names |= e.symbols
+    return ", ".join(f"{n} = {env[n]}" for n in sorted(names))
