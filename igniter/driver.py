@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from igniter._version import __version__
+from igniter._version import build_id
 from igniter.errors import IgniterError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class CompileOptions:
 
     def key(self) -> str:
         """A hash of the options and of Igniter's version: part of every cache key."""
-        text = json.dumps([__version__, dataclasses.asdict(self)], sort_keys=True)
+        text = json.dumps([build_id(), dataclasses.asdict(self)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def to_dict(self) -> dict[str, str]:

@@ -35,6 +35,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "parallelize-loops",
         "vectorize-loops",
         "unroll-loops",
+        "transpose-loads",
         "plan-buffers",
         "form-ort-library",
     ),

@@ -60,6 +60,7 @@ PASSES: dict[str, str] = {
     "form-ort-library": "igniter.transforms.form_ort_library:FormOrtLibrary",
     "fuse-loops": "igniter.transforms.fuse_loops:FuseLoops",
     "infer-shapes": "igniter.transforms.infer_shapes:InferShapes",
+    "inline-functions": "igniter.transforms.inline_functions:InlineFunctions",
     "inline-nests": "igniter.transforms.inline_nests:InlineNests",
     "inline-regions": "igniter.transforms.inline_regions:InlineRegions",
     "lower-onnx-to-loop": "igniter.transforms.lower_onnx_to_loop:LowerOnnxToLoopPass",
@@ -70,6 +71,7 @@ PASSES: dict[str, str] = {
     "recompose": "igniter.transforms.recompose:Recompose",
     "sink-loops": "igniter.transforms.sink_loops:SinkLoops",
     "tile-loops": "igniter.transforms.tile_loops:TileLoops",
+    "transpose-loads": "igniter.transforms.transpose_loads:TransposeLoads",
     "unroll-loops": "igniter.transforms.unroll_loops:UnrollLoops",
     "vectorize-loops": "igniter.transforms.vectorize_loops:VectorizeLoops",
 }

@@ -193,7 +193,8 @@ def _schedule(nest: NestOp, group: Group, label: str, machine: Machine) -> Dicti
     if order and axes[order[0]].kind == "parallel":
         loops[order[0]]["threads"] = UnitAttr()
     if vector is not None:
-        _place_vector(nest, axes, vector, rest, reductions, loops, width, machine)
+        free = rest if len(group.members) > 1 else [n for n in order if n != vector and n not in reductions]
+        _place_vector(nest, axes, vector, free, reductions, loops, width, machine)
     return DictionaryAttr(
         {
             "order": ArrayAttr([StringAttr(n) for n in order]),
@@ -219,7 +220,14 @@ def _place_vector(
         loops[vector].update(lanes, accumulators=IntegerAttr(copies, i64))
         return
     if not reductions:
-        loops[vector].update(lanes)
+        across = _transposed_axis(nest, vector, rest)
+        if across is None:
+            loops[vector].update(lanes)
+            return
+        # An operand runs the other way: squares of as many rows as lanes, for transpose-loads.
+        square: dict[str, Attribute] = {"tile": IntegerAttr(width, i64), "tail": StringAttr("rest")}
+        loops[across].update(square, inner=DictionaryAttr({"sink": StringAttr("loops"), "unroll": UnitAttr()}))
+        loops[vector].update(square, inner=DictionaryAttr(lanes))
         return
     # Sums of columns, or a contraction: keep a tile of sums in registers while the reduction runs.
     columns = 4 if extent is None else max(1, min(4, -(-extent // width)))
@@ -239,6 +247,17 @@ def _place_vector(
         tail=StringAttr("rest"),
         inner=DictionaryAttr({"sink": UnitAttr(), "unroll": UnitAttr(), **lanes}),
     )
+
+
+def _transposed_axis(nest: NestOp, vector: str, rest: list[str]) -> str | None:
+    """The axis along which some operand is contiguous that is read with a stride along `vector`."""
+    for op in nest.reads:
+        if op.indices or op.guards or not op.subscripts:
+            continue
+        last = op.subscripts[-1].symbol
+        if last in rest and any(s.symbol == vector for s in op.subscripts[:-1]):
+            return last
+    return None
 
 
 def _is_reused(nest: NestOp, row: str, vector: str) -> bool:

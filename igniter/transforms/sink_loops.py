@@ -16,14 +16,18 @@ The loop is distributed over the statements of its body and interchanged with th
 legal because its iterations are independent; what one iteration kept in a buffer of its own gets a place for each.
 This is what makes a register tile out of a tiled contraction: outer product instead of dot products. It stands after
 `tile-loops` and before `vectorize-loops`.
+
+`sink = "loops"` moves a loop below every loop inside it that is not vectorised, reduction or not: two tiled loops
+become tiles of both, as a transposition wants them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -61,14 +65,15 @@ class SinkLoops(ModulePass):
 
 def sink(loop: ForOp, names: AxisNames) -> None:
     """Distributes `loop` over its body and moves it below every reduction in it."""
-    take_hint(loop, "sink")
+    hint = take_hint(loop, "sink")
+    is_barrier = _is_plain_loop if isinstance(hint, StringAttr) and hint.data == "loops" else _holds_reduction
     if loop.is_reduction:
         raise IgniterError(f"sink-loops: loop '{loop.axis}' is a reduction; only independent iterations can be sunk")
-    if not any(_holds_reduction(op) for op in loop.block.ops):
+    if not any(is_barrier(op) for op in loop.block.ops):
         return
     home = loop.parent_block()
     assert home is not None
-    for op in _distribute(loop, list(loop.block.ops), names):
+    for op in _distribute(loop, list(loop.block.ops), names, is_barrier):
         home.insert_op_before(op, loop)
     loop.detach()
     loop.erase()
@@ -113,7 +118,13 @@ def _expand_buffer(alloc: AllocOp, loop: ForOp) -> AllocOp:
     return fresh
 
 
-def _distribute(loop: ForOp, ops: list[Operation], names: AxisNames) -> list[Operation]:
+def _is_plain_loop(op: Operation) -> bool:
+    return isinstance(op, ForOp) and op.hint("vector") is None
+
+
+def _distribute(
+    loop: ForOp, ops: list[Operation], names: AxisNames, is_barrier: Callable[[Operation], bool]
+) -> list[Operation]:
     """The statements `ops` of a body, each run for all iterations of `loop` before the next one starts."""
     result: list[Operation] = []
     group: list[Operation] = []
@@ -132,7 +143,7 @@ def _distribute(loop: ForOp, ops: list[Operation], names: AxisNames) -> list[Ope
                 op.detach()
             result.append(op)
             continue
-        if not _holds_reduction(op):
+        if not is_barrier(op):
             group.append(op)
             continue
         _check_values(op, group, loop)
@@ -140,8 +151,8 @@ def _distribute(loop: ForOp, ops: list[Operation], names: AxisNames) -> list[Ope
         assert isinstance(op, ForOp)
         op.detach()
         inner = list(op.block.ops)
-        deeper = any(_holds_reduction(child) for child in inner)
-        new = _distribute(loop, inner, names) if deeper else [_wrap(loop, inner, names)]
+        deeper = any(is_barrier(child) for child in inner)
+        new = _distribute(loop, inner, names, is_barrier) if deeper else [_wrap(loop, inner, names)]
         for child in new:
             op.block.add_op(child)
         result.append(op)

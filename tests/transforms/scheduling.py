@@ -27,6 +27,7 @@ SCHEDULE = (
     "parallelize-loops",
     "vectorize-loops",
     "unroll-loops",
+    "transpose-loads",
     "plan-buffers",
 )
 Array = np.ndarray

@@ -172,6 +172,12 @@ class Builder:
         one = self.emit(t, f"insertelement {t} poison, {a.typed}, i64 0")
         return self.emit(t, f"shufflevector {one.typed}, {t} poison, <{lanes} x i32> zeroinitializer")
 
+    def shuffle(self, a: Value, b: Value, lanes: Sequence[int]) -> Value:
+        """A vector of lanes of `a`, then `b`, by number."""
+        mask = ", ".join(f"i32 {lane}" for lane in lanes)
+        t = Type(a.type.element, len(lanes))
+        return self.emit(t, f"shufflevector {a.typed}, {b.typed}, <{len(lanes)} x i32> <{mask}>")
+
     def extract(self, a: Value, lane: int) -> Value:
         return self.emit(a.type.scalar, f"extractelement {a.typed}, i64 {lane}")
 

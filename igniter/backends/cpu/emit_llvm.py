@@ -40,6 +40,7 @@ from igniter.dialects.loop import (
     LoadOp,
     ReduceLanesOp,
     StoreOp,
+    TransposeOp,
     ViewOp,
     element_bytes,
 )
@@ -99,6 +100,7 @@ class FuncEmitter:
             AccumulateOp: self._accumulate,  # pyright: ignore[reportAssignmentType]
             ReduceLanesOp: self._reduce_lanes,  # pyright: ignore[reportAssignmentType]
             IndexOp: self._index,  # pyright: ignore[reportAssignmentType]
+            TransposeOp: self._transpose,  # pyright: ignore[reportAssignmentType]
         }
 
     # -- functions ----------------------------------------------------------------------------------------------------
@@ -159,6 +161,21 @@ class FuncEmitter:
                 handler(f, op)
             else:
                 arithmetic.emit(f, op, self.name)
+
+    def _transpose(self, f: Function, op: TransposeOp) -> None:
+        """Blocks of half the size are exchanged across the diagonal, then blocks of half that, down to elements."""
+        rows = [f.find_value(v) for v in op.rows]
+        n = len(rows)
+        distance = n // 2
+        while distance:
+            for i in (k for k in range(n) if not k & distance):
+                low, high = rows[i], rows[i + distance]
+                keep = [lane if not lane & distance else n + lane - distance for lane in range(n)]
+                move = [lane + distance if not lane & distance else n + lane for lane in range(n)]
+                rows[i], rows[i + distance] = f.shuffle(low, high, keep), f.shuffle(low, high, move)
+            distance //= 2
+        for result, row in zip(op.columns, rows, strict=True):
+            f.values[result] = row
 
     def _view(self, f: Function, op: ViewOp) -> None:
         if self.registers.holds(op.source):

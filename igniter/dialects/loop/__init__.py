@@ -25,6 +25,7 @@ from igniter.dialects.loop.scheduled import (
     MemoryOp,
     ReduceLanesOp,
     StoreOp,
+    TransposeOp,
 )
 from igniter.dialects.loop.structured import (
     AccessOp,
@@ -56,6 +57,7 @@ Loop = Dialect(
         StoreOp,
         AccumulateOp,
         ReduceLanesOp,
+        TransposeOp,
     ],
     [AxesAttr],
 )
@@ -83,6 +85,7 @@ __all__ = [
     "ReduceLanesOp",
     "ReturnOp",
     "StoreOp",
+    "TransposeOp",
     "ViewOp",
     "YieldOp",
     "element_bytes",

@@ -8,6 +8,7 @@
            | loop.store %v, %b[subs] (lane name)? (with ..)? (if [guards])?
            | loop.accumulate combiner %v, %b[subs] (lane name)? (with ..)? (if [guards])?
            | %s = loop.reduce_lanes combiner %v : vector to scalar
+           | %v... = loop.transpose %v... : vector                           as many vectors as lanes, a square
            | %v = loop.index expr (lane name)? : i64 | vector
            | %b = loop.view %b : memref to memref
            | ops of arith, math and vector (vector.broadcast) on scalars and vectors
@@ -51,6 +52,8 @@ from xdsl.irdl import (
     region_def,
     result_def,
     traits_def,
+    var_operand_def,
+    var_result_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -601,7 +604,31 @@ class ReduceLanesOp(IRDLOperation):
         printer.print_attribute(self.result.type)
 
 
-STATEMENTS = (AllocOp, ForOp, IfOp, LoadOp, StoreOp, AccumulateOp, ReduceLanesOp, IndexOp, ViewOp)
+@irdl_op_definition
+class TransposeOp(IRDLOperation):
+    """A square of vectors transposed in registers: lane `l` of result `m` is lane `m` of operand `l`."""
+
+    name = "loop.transpose"
+    rows = var_operand_def(VectorType)
+    columns = var_result_def(VectorType)
+    assembly_format = "$rows `:` type($rows) `to` type($columns) attr-dict"
+    traits = traits_def(Pure())
+
+    def __init__(self, rows: Sequence[SSAValue]):
+        super().__init__(operands=[list(rows)], result_types=[[r.type for r in rows]])
+
+    def verify_(self) -> None:
+        kind = self.rows[0].type
+        lanes = kind.get_shape()[0]
+        if lanes & (lanes - 1) or len(self.rows) != lanes or len(self.columns) != lanes:
+            raise VerifyException(
+                f"a square of vectors: {lanes} lanes need {lanes}, a power of two, not {len(self.rows)}"
+            )
+        if any(v.type != kind for v in (*self.rows, *self.columns)):
+            raise VerifyException("all vectors of a transposed square have one type")
+
+
+STATEMENTS = (AllocOp, ForOp, IfOp, LoadOp, StoreOp, AccumulateOp, ReduceLanesOp, TransposeOp, IndexOp, ViewOp)
 
 
 def _verify_block(block: Block, names: frozenset[str], axes: set[str]) -> None:
