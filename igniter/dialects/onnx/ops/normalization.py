@@ -1,7 +1,444 @@
-"""Elementwise ops."""
+"""Softmax and its relatives, and the normalisations.
+
+All are rows of reductions and elementwise nests with the same parallel axes, so that fusing them over the row is
+natural: a maximum, then exponentials, then their sum; a mean, then the centred squares (two passes, which is what keeps
+a variance accurate), then the result. What is needed once a row (a reciprocal, a logarithm) is a nest over the rows.
+Statistics are computed in f32, in f64 for f64.
+"""
 
 from __future__ import annotations
 
-from igniter.dialects.onnx.registry import OpSpec
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-SPECS: list[OpSpec] = []
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.analysis.expr import ONE, Expr, product
+from igniter.dialects.loop import is_float
+from igniter.dialects.onnx.ops.pointwise import EXP, computed_reason, float_attr, operand_count, same_as_input
+from igniter.dialects.onnx.ops.reduction import arg_extreme, count_of, reduced_dims
+from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, normal_axis
+from igniter.dialects.onnx.registry import Dims, InferContext, InferRule, LegalRule, LowerRule, OpSpec, TensorInfo
+from igniter.dialects.sym import dims_of, element_of
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.transforms.lowering import Lowering, Nest, Scalar
+    from igniter.transforms.lowering.context import Subscripts
+
+
+LegalCheck = Callable[["OnnxOp"], "str | None"]
+ScalarRule = Callable[["Scalar"], "Scalar"]
+
+
+# -- softmax ----------------------------------------------------------------------------------------------------------
+
+
+def _softmax_axes(op: OnnxOp, rank: int) -> list[int]:
+    """The axes that are normalised together: one since opset 13, all from `axis` on before."""
+    if op.opset >= 13:
+        return [normal_axis(int(op.attr("axis", -1)), rank)]
+    return list(range(normal_axis(int(op.attr("axis", 1)), rank), rank))
+
+
+def _own_axes(ctx: Lowering) -> list[int]:
+    return _softmax_axes(ctx.op, len(ctx.dims(0)))
+
+
+def _softmax(ctx: Lowering) -> list[SSAValue]:
+    x, dims, axes = ctx.required(0), ctx.dims(0), _own_axes(ctx)
+    top = ctx.reduce("max", x, axes, part="max")
+    wide = element_of(top.type)
+    raised = ctx.map(lambda v, m: (v - m).exp(), x, top, element=wide, dims=dims, part="exp")
+    total = ctx.reduce("add", raised, axes, part="sum")
+    inverse = ctx.map(lambda s: 1 / s, total, element=wide, dims=dims_of(total.type), part="inverse")
+    return [ctx.map(lambda e, r: e * r, raised, inverse)]
+
+
+def _log_softmax(ctx: Lowering) -> list[SSAValue]:
+    x, axes = ctx.required(0), _own_axes(ctx)
+    top = ctx.reduce("max", x, axes, part="max")
+    total = ctx.reduce("add", [x, top], axes, lambda v, m: (v - m).exp(), part="sum")
+    log = ctx.map(lambda s: s.log(), total, element=element_of(total.type), dims=dims_of(total.type), part="log")
+    return [ctx.map(lambda v, m, s: v - m - s, x, top, log)]
+
+
+def _hardmax(ctx: Lowering) -> list[SSAValue]:
+    """1 at the first of the greatest elements."""
+    dims, axes = ctx.dims(0), _own_axes(ctx)
+    first = arg_extreme(ctx, "max", axes[0], last=False, keepdims=True)
+
+    def point(nest: Nest, at: Subscripts) -> Scalar:
+        here = nest.index(at[axes[0]]).eq(ctx.read_broadcast(nest, first, at, dims))
+        return here.select(nest.const(1, ctx.element(0)), 0)
+
+    return [ctx.generate(dims, point)]
+
+
+def _softmax_reason(op: OnnxOp) -> str | None:
+    rank = len(dims_of(op.operands[0].type))
+    try:
+        axes = _softmax_axes(op, rank)
+    except ValueError as error:
+        return str(error)
+    if rank == 0:
+        return "it has no axis to run over"
+    if op.op_type == "Hardmax" and len(axes) != 1:
+        return "before opset 13 it runs over several axes at once"
+    return None
+
+
+def _softmax_spec(name: str, lower: LowerRule) -> OpSpec:
+    return OpSpec(
+        name,
+        infer=same_as_input(None),
+        lower=lower,
+        legal=_checked(_softmax_reason),
+        flops=lambda op: operand_count(op) * (EXP + 4),
+        kind="normalization",
+    )
+
+
+# -- moments ----------------------------------------------------------------------------------------------------------
+
+
+def _extents(dims: Dims, axes: Sequence[int]) -> list[Expr]:
+    return [dims[k] for k in axes]
+
+
+def _mean_of(ctx: Lowering, x: SSAValue, axes: Sequence[int]) -> SSAValue:
+    """The mean over `axes`, which are kept as 1."""
+    extents = _extents(dims_of(x.type), axes)
+    total = ctx.reduce("add", x, axes, part="sum")
+    return _per_row(ctx, total, lambda s: s / count_of(s.nest, extents, s), "mean")
+
+
+def _centred_variance(ctx: Lowering, x: SSAValue, mean: SSAValue, axes: Sequence[int]) -> SSAValue:
+    """The sum of the squared distances from the mean, over `axes`, which are kept as 1."""
+    return ctx.reduce("add", [x, mean], axes, lambda v, m: (v - m) * (v - m), part="squares")
+
+
+def _inverse_deviation(ctx: Lowering, squares: SSAValue, extents: Sequence[Expr], epsilon: float) -> SSAValue:
+    """`1 / sqrt(squares/n + epsilon)` of a sum of squares over `n` elements."""
+    return _per_row(ctx, squares, lambda s: 1 / (s / count_of(s.nest, extents, s) + epsilon).sqrt(), "inverse")
+
+
+def _per_row(ctx: Lowering, x: SSAValue, function: ScalarRule, part: str, element: Attribute | None = None) -> SSAValue:
+    wide = element_of(x.type) if element is None else element
+    return ctx.map(function, x, element=wide, dims=dims_of(x.type), part=part)
+
+
+def _normalised(
+    ctx: Lowering,
+    x: SSAValue,
+    mean: SSAValue | None,
+    inverse: SSAValue,
+    scale: SSAValue | None,
+    bias: SSAValue | None,
+    parameter_axes: Sequence[int] | None = None,
+    element: Attribute | None = None,
+) -> SSAValue:
+    """`(x - mean) * inverse * scale + bias`. The parameters broadcast to `x`, or belong to its `parameter_axes`."""
+    dims = dims_of(x.type)
+
+    def parameter(nest: Nest, tensor: SSAValue, at: Subscripts) -> Scalar:
+        if parameter_axes is None:
+            return ctx.read_broadcast(nest, tensor, at, dims).widened()
+        return nest.read(tensor, [at[k] for k in parameter_axes]).widened()
+
+    def point(nest: Nest, at: Subscripts) -> Scalar:
+        value = nest.read(x, at).widened()
+        if mean is not None:
+            value = value - ctx.read_broadcast(nest, mean, at, dims)
+        value = value * ctx.read_broadcast(nest, inverse, at, dims)
+        if scale is not None:
+            value = value * parameter(nest, scale, at)
+        return value if bias is None else value + parameter(nest, bias, at)
+
+    return ctx.generate(dims, point, element=element)
+
+
+# -- layer and RMS normalisation --------------------------------------------------------------------------------------
+
+
+def _trailing(op: OnnxOp, rank: int) -> list[int]:
+    return list(range(normal_axis(int(op.attr("axis", -1)), rank), rank))
+
+
+def _layer_norm_infer(ctx: InferContext) -> list[TensorInfo]:
+    dims, own = input_dims(ctx, 0), element_type(ctx)
+    statistics = None if dims is None else reduced_dims(dims, _trailing(ctx.op, len(dims)), True)
+    stash = f32 if int(ctx.op.attr("stash_type", 1)) == 1 else own
+    return [TensorInfo(own, dims), *[TensorInfo(stash, statistics)] * (len(ctx.op.results) - 1)]
+
+
+def _layer_norm(ctx: Lowering) -> list[SSAValue | None]:
+    epsilon = float_attr(ctx, "epsilon", 1e-5)
+    made, mean, inverse = _layer_norm_of(ctx, ctx.required(0), ctx.required(1), ctx.input(2), epsilon)
+    return [made, _statistic(ctx, mean, 1), _statistic(ctx, inverse, 2)]
+
+
+def _layer_norm_of(
+    ctx: Lowering, x: SSAValue, scale: SSAValue, bias: SSAValue | None, epsilon: float
+) -> tuple[SSAValue, SSAValue, SSAValue]:
+    axes = _trailing(ctx.op, len(dims_of(x.type)))
+    mean = _mean_of(ctx, x, axes)
+    squares = _centred_variance(ctx, x, mean, axes)
+    inverse = _inverse_deviation(ctx, squares, _extents(dims_of(x.type), axes), epsilon)
+    return _normalised(ctx, x, mean, inverse, scale, bias), mean, inverse
+
+
+def _rms_norm_of(ctx: Lowering, x: SSAValue, scale: SSAValue, epsilon: float) -> tuple[SSAValue, SSAValue]:
+    axes = _trailing(ctx.op, len(dims_of(x.type)))
+    squares = ctx.reduce("add", x, axes, lambda v: v * v, part="squares")
+    inverse = _inverse_deviation(ctx, squares, _extents(dims_of(x.type), axes), epsilon)
+    return _normalised(ctx, x, None, inverse, scale, None), inverse
+
+
+def _statistic(ctx: Lowering, value: SSAValue, index: int) -> SSAValue | None:
+    """A statistic as an output of the node, in its type."""
+    if not ctx.wants(index):
+        return None
+    element = ctx.out_element(index)
+    return value if element_of(value.type) == element else _per_row(ctx, value, lambda v: v.to(element), "out", element)
+
+
+def _rms_norm(ctx: Lowering) -> list[SSAValue | None]:
+    made, inverse = _rms_norm_of(ctx, ctx.required(0), ctx.required(1), float_attr(ctx, "epsilon", 1e-5))
+    return [made, _statistic(ctx, inverse, 1)]
+
+
+def _trailing_reason(op: OnnxOp) -> str | None:
+    """The scale and the bias must broadcast to the input."""
+    from igniter.transforms.lowering.broadcast import broadcast_reason
+
+    dims = dims_of(op.operands[0].type)
+    try:
+        _trailing(op, len(dims))
+    except ValueError as error:
+        return str(error)
+    return broadcast_reason([dims_of(v.type) for v in op.inputs[1:] if v is not None], dims)
+
+
+# -- the Skip family of ONNX Runtime ----------------------------------------------------------------------------------
+
+
+def _skip_sum(ctx: Lowering, bias_index: int) -> SSAValue:
+    """`input + skip + bias`; the skip may lack the batch."""
+    x, skip, bias = ctx.required(0), ctx.required(1), ctx.input(bias_index)
+    element, dims = ctx.element(0), ctx.dims(0)
+    if bias is None:
+        return ctx.map(lambda a, b: a + b, x, skip, element=element, dims=dims, part="skip")
+    return ctx.map(lambda a, b, c: a + b + c, x, skip, bias, element=element, dims=dims, part="skip")
+
+
+def _skip_layer_norm(ctx: Lowering) -> list[SSAValue | None]:
+    total = _skip_sum(ctx, 4)
+    made, _, _ = _layer_norm_of(ctx, total, ctx.required(2), ctx.input(3), float_attr(ctx, "epsilon", 1e-12))
+    return [made, None, None, total if ctx.wants(3) else None]
+
+
+def _skip_rms_norm(ctx: Lowering) -> list[SSAValue | None]:
+    total = _skip_sum(ctx, 3)
+    made, _ = _rms_norm_of(ctx, total, ctx.required(2), float_attr(ctx, "epsilon", 1e-12))
+    return [made, None, None, total if ctx.wants(3) else None]
+
+
+def _skip_infer(ctx: InferContext) -> list[TensorInfo]:
+    dims, own = input_dims(ctx, 0), element_type(ctx)
+    rows = None if dims is None else (*dims[:-1], ONE)
+    return [TensorInfo(own, dims), TensorInfo(f32, rows), TensorInfo(f32, rows), TensorInfo(own, dims)]
+
+
+def _skip_reason(op: OnnxOp) -> str | None:
+    outputs = op.outputs
+    if any(v is not None and v.first_use is not None for v in outputs[1:3]):
+        return "its mean and deviation are outputs of training, which ONNX Runtime does not compute"
+    return _trailing_reason(op)
+
+
+# -- channel normalisations -------------------------------------------------------------------------------------------
+
+
+def _batch_norm(ctx: Lowering) -> list[SSAValue | None]:
+    """`x * k + c`, with `k = scale / sqrt(variance + epsilon)` and `c = bias - mean * k`, one of each a channel."""
+    from igniter.transforms.lowering.scalar import compute_type
+
+    epsilon = float_attr(ctx, "epsilon", 1e-5)
+    scale, bias, mean, variance = (ctx.required(k) for k in range(1, 5))
+    wide = compute_type(ctx.element(0))
+    factor = ctx.map(
+        lambda s, v: s.to(wide) / (v.to(wide) + epsilon).sqrt(),
+        scale,
+        variance,
+        element=wide,
+        dims=dims_of(scale.type),
+        part="factor",
+    )
+    offset = ctx.map(
+        lambda b, m, k: b.to(wide) - m.to(wide) * k,
+        bias,
+        mean,
+        factor,
+        element=wide,
+        dims=dims_of(scale.type),
+        part="offset",
+    )
+
+    def point(nest: Nest, at: Subscripts) -> Scalar:
+        return nest.read(ctx.required(0), at) * nest.read(factor, [at[1]]) + nest.read(offset, [at[1]])
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+def _batch_norm_infer(ctx: InferContext) -> list[TensorInfo]:
+    own, channel = element_type(ctx), input_dims(ctx, 1)
+    statistics = TensorInfo(element_type(ctx, 3), channel)
+    return [TensorInfo(own, input_dims(ctx, 0)), *[statistics] * (len(ctx.op.results) - 1)]
+
+
+def _batch_norm_reason(op: OnnxOp) -> str | None:
+    training = op.attr("training_mode", 0) if op.opset >= 7 else not op.attr("is_test", 0)
+    if training:
+        return "it computes the statistics of the batch, in training"
+    if op.opset < 9 and int(op.attr("spatial", 1)) == 0:
+        return "its statistics are per element (spatial = 0)"
+    if any(v is not None and v.first_use is not None for v in op.outputs[1:]):
+        return "its running statistics are outputs of training"
+    return _channel_reason(op)
+
+
+def _channel_reason(op: OnnxOp) -> str | None:
+    """The parameters must have one element a channel, and the channels be dim 1."""
+    dims = dims_of(op.operands[0].type)
+    if len(dims) < 2:
+        return f"its input has rank {len(dims)} and no channels"
+    for value in op.inputs[1:]:
+        if value is not None and dims_of(value.type) != (dims[1],):
+            return f"its parameters have dims [{', '.join(map(str, dims_of(value.type)))}], not [{dims[1]}]"
+    return None
+
+
+def _instance_norm(ctx: Lowering) -> list[SSAValue]:
+    x, dims = ctx.required(0), ctx.dims(0)
+    axes = list(range(2, len(dims)))
+    mean = _mean_of(ctx, x, axes)
+    squares = _centred_variance(ctx, x, mean, axes)
+    inverse = _inverse_deviation(ctx, squares, _extents(dims, axes), float_attr(ctx, "epsilon", 1e-5))
+    return [_normalised(ctx, x, mean, inverse, ctx.required(1), ctx.required(2), [1])]
+
+
+def _group_norm(ctx: Lowering) -> list[SSAValue]:
+    """The channels are viewed as groups of channels. Opset 18 has a scale for each group, 21 for each channel."""
+    dims = ctx.dims(0)
+    groups = Expr.of(int(ctx.attr("num_groups")))
+    size = dims[1] // groups
+    x = ctx.view(ctx.required(0), [dims[0], groups, size, *dims[2:]])
+    axes = list(range(2, len(dims) + 1))
+    mean = _mean_of(ctx, x, axes)
+    squares = _centred_variance(ctx, x, mean, axes)
+    inverse = _inverse_deviation(ctx, squares, _extents(dims_of(x.type), axes), float_attr(ctx, "epsilon", 1e-5))
+    scale, bias = ctx.required(1), ctx.required(2)
+    by_group = ctx.opset < 21
+    if not by_group:
+        scale, bias = ctx.view(scale, [groups, size]), ctx.view(bias, [groups, size])
+    made = _normalised(ctx, x, mean, inverse, scale, bias, [1] if by_group else [1, 2])
+    return [ctx.view(made, dims)]
+
+
+def _group_reason(op: OnnxOp) -> str | None:
+    dims = dims_of(op.operands[0].type)
+    groups = int(op.attr("num_groups"))
+    channels = dims[1].constant if len(dims) >= 2 else None
+    if channels is None or groups < 1 or channels % groups:
+        return f"whether its channels make {groups} groups is not known"
+    want = (Expr.of(groups if op.opset < 21 else channels),)
+    if any(v is not None and dims_of(v.type) != want for v in op.inputs[1:]):
+        return f"its scale and bias do not have {want[0]} elements"
+    return None
+
+
+# -- norms ------------------------------------------------------------------------------------------------------------
+
+
+def _lp_norm(ctx: Lowering) -> list[SSAValue]:
+    """`x` divided by its 1- or 2-norm along an axis; 0 where that is 0."""
+    x = ctx.required(0)
+    axes = [normal_axis(int(ctx.attr("axis", -1)), len(ctx.dims(0)))]
+    if int(ctx.attr("p", 2)) == 1:
+        norm = ctx.reduce("add", x, axes, lambda v: v.abs(), part="norm")
+    else:
+        squares = ctx.reduce("add", x, axes, lambda v: v * v, part="squares")
+        norm = _per_row(ctx, squares, lambda s: s.sqrt(), "norm")
+    return [ctx.map(lambda v, n: n.eq(0).select(0, v / n), x, norm)]
+
+
+def _mean_variance(ctx: Lowering) -> list[SSAValue]:
+    x, dims = ctx.required(0), ctx.dims(0)
+    axes = _mean_variance_axes(ctx.op, len(dims))
+    extents = _extents(dims, axes)
+    mean = _mean_of(ctx, x, axes)
+    squares = _centred_variance(ctx, x, mean, axes)
+    inverse = _per_row(ctx, squares, lambda s: 1 / ((s / count_of(s.nest, extents, s)).sqrt() + 1e-9), "inverse")
+    return [_normalised(ctx, x, mean, inverse, None, None)]
+
+
+def _mean_variance_axes(op: OnnxOp, rank: int) -> list[int]:
+    given: Sequence[int] = op.attr("axes", [0, 2, 3])
+    return sorted({normal_axis(int(a), rank) for a in given})
+
+
+def _mean_variance_reason(op: OnnxOp) -> str | None:
+    try:
+        _mean_variance_axes(op, len(dims_of(op.operands[0].type)))
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _norm_reason(op: OnnxOp) -> str | None:
+    return "it has no axis to run over" if not dims_of(op.operands[0].type) else None
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _floats_reason(op: OnnxOp) -> str | None:
+    element = element_of(op.operands[0].type)
+    return None if is_float(element) else f"it is lowered for floats, not {element}"
+
+
+def _checked(*checks: LegalCheck) -> LegalRule:
+    return legal(computed_reason, _floats_reason, *checks)
+
+
+_SAME = same_as_input(None)
+
+
+def _norm_spec(name: str, lower: LowerRule, reason: LegalCheck, infer: InferRule = _SAME, cost: int = 8) -> OpSpec:
+    return OpSpec(
+        name,
+        infer=infer,
+        lower=lower,
+        legal=_checked(reason),
+        flops=lambda op: product(dims_of(op.operands[0].type)) * cost,
+        kind="normalization",
+    )
+
+
+SPECS: list[OpSpec] = [
+    _softmax_spec("Hardmax", _hardmax),
+    _softmax_spec("LogSoftmax", _log_softmax),
+    _softmax_spec("Softmax", _softmax),
+    _norm_spec("BatchNormalization", _batch_norm, _batch_norm_reason, _batch_norm_infer, 2),
+    _norm_spec("GroupNormalization", _group_norm, _group_reason),
+    _norm_spec("InstanceNormalization", _instance_norm, _channel_reason),
+    _norm_spec("LayerNormalization", _layer_norm, _trailing_reason, _layer_norm_infer),
+    _norm_spec("LpNormalization", _lp_norm, _norm_reason),
+    _norm_spec("MeanVarianceNormalization", _mean_variance, _mean_variance_reason),
+    _norm_spec("RMSNormalization", _rms_norm, _trailing_reason, cost=5),
+    _norm_spec("SimplifiedLayerNormalization", _rms_norm, _trailing_reason, _layer_norm_infer, 5),
+    _norm_spec("com.microsoft.SkipLayerNormalization", _skip_layer_norm, _skip_reason, _skip_infer),
+    _norm_spec("com.microsoft.SkipSimplifiedLayerNormalization", _skip_rms_norm, _skip_reason, _skip_infer, 6),
+]
