@@ -1,8 +1,11 @@
 """The version, alone in its file so that reading it imports nothing."""
 
+from functools import cache
+
 __version__ = "0.1.0"
 
 
+@cache
 def build_id() -> str:
     """The version and a fingerprint of the package's files: what a cache of compiled code must depend on.
 
