@@ -18,7 +18,7 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.registry import Dims
 from igniter.dialects.sym import tensor_of
 from igniter.transforms.canonicalization.arithmetic import BROADCASTING
-from igniter.transforms.canonicalization.views import view_of
+from igniter.transforms.canonicalization.views import VIEWS, view_of
 from igniter.transforms.onnx_rewriting import (
     Replacement,
     Rewriter,
@@ -31,6 +31,18 @@ from igniter.transforms.onnx_rewriting import (
 )
 
 
+def _view_of_source(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """The data under the dims of the result; or, where one node cannot say that, what the data is a view of."""
+    source: SSAValue | None = op.operands[0]
+    while source is not None:
+        made = view_of(rw, source, op.results[0].type, opset=op.opset)
+        if made is not None:
+            return [made]
+        inner = defining(source, *VIEWS)
+        source = inner.operands[0] if inner is not None else None
+    return None
+
+
 def gather_everything(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     """Gather of all positions along an axis, in order"""
     data, indices, result = (known_dims(v) for v in (*op.operands, op.results[0]))
@@ -38,8 +50,7 @@ def gather_everything(op: OnnxOp, rw: Rewriter) -> Replacement | None:
         return None
     if product(indices) != data[op.attr("axis", 0)] or operand_map(op, 1) != row_major(indices):
         return None
-    made = view_of(rw, op.operands[0], op.results[0].type, opset=op.opset)
-    return None if made is None else [made]
+    return _view_of_source(op, rw)
 
 
 def gather_everything_nd(op: OnnxOp, rw: Rewriter) -> Replacement | None:
@@ -60,8 +71,7 @@ def gather_everything_nd(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     outer = data[:count]
     if product(indices[:-1]) != product(outer) or linearize(subscripts, outer) != row_major(indices[:-1]):
         return None
-    made = view_of(rw, op.operands[0], op.results[0].type, opset=op.opset)
-    return None if made is None else [made]
+    return _view_of_source(op, rw)
 
 
 def drop_true(op: OnnxOp, rw: Rewriter) -> Replacement | None:

@@ -29,10 +29,10 @@ from igniter.transforms.onnx_rewriting import Rewriter, Rule, Rules
 
 def all_patterns() -> Rules:
     """The table of all groups: for the last op of a pattern, the functions that look for it."""
-    from igniter.transforms.recompose import activations, normalizations, softmax
+    from igniter.transforms.recompose import activations, linear, normalizations, softmax
 
     table: dict[str, list[Rule]] = {}
-    for group in (normalizations, softmax, activations):
+    for group in (normalizations, softmax, activations, linear):
         for name, rules in group.RULES.items():
             table.setdefault(name, []).extend(rules)
     return table

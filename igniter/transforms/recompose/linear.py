@@ -1,0 +1,54 @@
+"""Linear layers that exporters squeeze into two dims for Gemm.
+
+    %a = Reshape(%x)          // batch*seq x 768                %a = MatMul(%x, %w)
+    %b = Gemm(%a, %w, %c)                              ->       %y = Add(%a, %c)
+    %y = Reshape(%b)          // batch x seq x 3072
+
+MatMul works on the dims as they are: no view, and no computed target for it. The bias is one addition after the sum
+either way. Asked for: alpha and beta are 1, A is not transposed, B is a constant (which is transposed at compile time
+where Gemm does it), the bias is a row, and one view with a constant target gives x the dims of the result but the last.
+"""
+
+from __future__ import annotations
+
+from igniter.analysis.expr import product
+from igniter.dialects.onnx.base import OnnxOp, constant_weight
+from igniter.dialects.sym import tensor_of
+from igniter.transforms.canonicalization.views import view_of
+from igniter.transforms.onnx_rewriting import Replacement, Rewriter, Rules, defining, element, known_dims, operand
+from igniter.transforms.recompose.matching import is_closed
+
+
+def form_linear(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """Gemm between two views"""
+    gemm = defining(op.operands[0], "Gemm")
+    view = defining(gemm.operands[0], "Reshape") if gemm is not None else None
+    if gemm is None or view is None or not is_closed(op, [gemm]) or op.opset < 13:
+        return None
+    if gemm.attr("alpha") != 1 or gemm.attr("beta") != 1 or gemm.attr("transA"):
+        return None
+    x, w, bias = view.operands[0], gemm.operands[1], operand(gemm, 2)
+    source, flat, weight = known_dims(x), known_dims(view.results[0]), constant_weight(w)
+    result, kind = known_dims(op.results[0]), element(op.results[0])
+    if source is None or flat is None or not result or weight is None or kind is None:
+        return None
+    size = weight.shape[0 if gemm.attr("transB") else 1]
+    if result[-1] != size or product(result[:-1]) != flat[0]:
+        return None
+    # A bias of two dims may depend on the row.
+    bias_dims = known_dims(bias) if bias is not None else ()
+    if bias_dims is None or len(bias_dims) > 1:
+        return None
+    rows = view_of(rw, x, tensor_of(kind, (*result[:-1], flat[1])), opset=op.opset)
+    if rows is None:
+        return None
+    if gemm.attr("transB"):
+        types = [tensor_of(weight.element_type, weight.shape[::-1])]
+        w = rw.op("Transpose", [w], types, {"perm": [1, 0]}).results[0]
+    sums = rw.op("MatMul", [rows, w], [op.results[0].type])
+    if bias is None:
+        return sums.results
+    return rw.op("Add", [sums.results[0], bias], [op.results[0].type]).results
+
+
+RULES: Rules = {"Reshape": [form_linear]}
