@@ -236,6 +236,8 @@ class OpOp(IRDLOperation):
             self._verify_reuse(i, p)
 
     def _verify_symbols(self) -> None:
+        if len(set(self.symbol_names)) != len(self.symbols):
+            raise VerifyException("a symbol of the kernel is listed twice")
         own = [p.symbol for p in (*self.inputs, *self.outputs) if p.symbol]
         dims = frozenset(s for p in self.inputs for d in p.dims for s in d.symbols)
         twice = sorted({s for s in own if own.count(s) > 1} | (dims & set(own)))

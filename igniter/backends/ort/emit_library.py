@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from igniter.analysis.expr import Expr
 from igniter.backends.ort import glue
 from igniter.backends.ort.api import (
     API_VERSION,
@@ -20,10 +21,11 @@ from igniter.backends.ort.api import (
     OLDEST_ORT,
     expand_calls,
 )
+from igniter.backends.ort.compute import COMPUTE
 from igniter.backends.ort.expressions import INTRINSICS, int64
 from igniter.backends.ort.infer import emit_infer, emit_infer_helpers
 from igniter.backends.ort.messages import StringPool, c_literal, emit_messages
-from igniter.backends.ort.shapes import dim_offsets, emit_shapes
+from igniter.backends.ort.shapes import dim_offsets, emit_shapes, symbol_slots
 from igniter.dialects.onnx.types import element_type
 from igniter.dialects.ort import OPTIONAL, REQUIRED, VARIADIC, LibraryOp, OpOp, Port
 
@@ -73,8 +75,10 @@ def emit_library(
         glue.TYPES,
         INTRINSICS,
         glue.SCHEMA,
-        expand_calls(glue.KERNEL.replace("$STACK_SCRATCH", str(glue.STACK_SCRATCH))),
-        expand_calls(glue.COMPUTE),
+        expand_calls(
+            glue.KERNEL.replace("$STACK_SCRATCH", str(glue.STACK_SCRATCH)).replace("$COMPOUND", str(glue.COMPOUND))
+        ),
+        expand_calls(COMPUTE),
         expand_calls(emit_messages(strings)),
         expand_calls(emit_infer_helpers(strings)),
         _emit_register(domain, len(ops), version, strings),
@@ -124,7 +128,7 @@ def _emit_info(library: LibraryOp, domain: str, version: int, info: Mapping[str,
 
 
 def _emit_op(op: OpOp, name: str, version: int, strings: StringPool) -> str:
-    slots = {symbol: i for i, symbol in enumerate(op.symbol_names)}
+    slots = symbol_slots(op)
     last_in = op.inputs[-1] if op.inputs else None
     spread = len(last_in.dims) if last_in is not None and last_in.mode == VARIADIC else -1
     own_dims = sum(len(p.dims) for p in op.inputs if p.mode != VARIADIC)
@@ -133,7 +137,7 @@ def _emit_op(op: OpOp, name: str, version: int, strings: StringPool) -> str:
     numbers = (
         len(op.inputs),
         len(op.outputs),
-        len(op.symbols),
+        len(slots),
         own_dims,
         sum(len(p.dims) for p in op.outputs),
         spread,
@@ -189,7 +193,7 @@ def _emit_ports(ports: tuple[Port, ...], name: str, slots: Mapping[str, int], st
     for i, p in enumerate(ports):
         rank = len(p.dims)
         texts = ", ".join(f"ptr {strings(str(d))}" for d in p.dims)
-        constants = ", ".join(f"i64 {-1 if d.constant is None else int64(d.constant)}" for d in p.dims)
+        constants = ", ".join(f"i64 {_dim_code(d, slots)}" for d in p.dims)
         lines.append(f"@texts.{name}.{i} = internal constant [{rank} x ptr] [{texts}]")
         lines.append(f"@constants.{name}.{i} = internal constant [{rank} x i64] [{constants}]")
         # Only a required port is checked ahead of time; the others need not have a value.
@@ -201,6 +205,13 @@ def _emit_ports(ports: tuple[Port, ...], name: str, slots: Mapping[str, int], st
         )
     lines.append(f"@{name} = internal constant [{len(rows)} x %Port] [{', '.join(rows)}]")
     return "\n".join(lines)
+
+
+def _dim_code(dim: Expr, slots: Mapping[str, int]) -> str:
+    """A dim as the number that stands for it in a port's table."""
+    if dim.constant is not None:
+        return int64(dim.constant)
+    return str(glue.COMPOUND if dim.symbol is None else -1 - slots[dim.symbol])
 
 
 def _emit_inplace(op: OpOp, name: str) -> str:

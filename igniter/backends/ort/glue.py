@@ -1,5 +1,7 @@
 """The part of the library that is the same for every op, as LLVM IR with the shorthands of `expand_calls`.
 
+Here are the types, the callbacks that describe an op, and the life of a kernel; `compute` has the call itself.
+
 An op is an `OrtCustomOp` followed by a pointer to its `%Desc`. The kernel object that ORT keeps for a node is a
 `%State`, written when the node is created and only read afterwards: the op, the API table, and a byte for every
 input that says "a constant whose type and dims have been checked", so that weights cost next to nothing in a call.
@@ -11,12 +13,17 @@ from __future__ import annotations
 STACK_SCRATCH = 4096
 """Scratch memory of up to so many bytes is on the stack; more comes from ORT's allocator."""
 
+COMPOUND = -(1 << 63)
+"""The number that stands for a dim that is neither an integer nor one symbol."""
+
 TYPES = """
-; A formal input or output: its name, its dims as text, the text of every dim, the constant dims (-1 elsewhere),
-; element type, mode (0 required, 1 optional, 2 variadic), least number of values, whether every dim is constant,
-; rank, where its dims are in the array of all dims, and the kernel symbol that gets its presence or count (or -1).
+; A formal input or output: its name, its dims as text, the text of every dim, every dim as a number (below), element
+; type, mode (0 required, 1 optional, 2 variadic), least number of values, whether every dim is constant, rank, where
+; its dims are in the array of all dims, and the symbol that gets its presence or count (or -1).
+; A dim as a number: the dim itself, or -1 - n for the symbol n, or the least of all integers for what is neither.
 %Port = type { ptr, ptr, ptr, ptr, i32, i32, i32, i32, i64, i64, i64 }
-; Name, inputs, outputs, shape function, kernel, number of inputs, of outputs, of symbols, of dims of the inputs that
+; Name, inputs, outputs, shape function, kernel, number of inputs, of outputs, of symbols (those of the kernel come
+; first, so that one array serves both), of dims of the inputs that
 ; are not variadic, of dims of the outputs, rank of the variadic input (or -1), whether the last output is variadic.
 %Desc = type { ptr, ptr, ptr, ptr, ptr, i64, i64, i64, i64, i64, i64, i64 }
 %State = type { ptr, ptr, [0 x i8] }
@@ -140,8 +147,9 @@ define internal void @igniter_release_inplace(ptr %inputs, ptr %outputs) {
 """
 
 KERNEL = """
-define internal ptr @igniter_check(ptr %api, ptr %desc, ptr %port, i64 %index, ptr %value, ptr %dims) {
-  ; Whether a value has the element type, the rank and the constant dims of its port; its dims go to %dims.
+define internal ptr @igniter_check(ptr %api, ptr %desc, ptr %port, i64 %index, ptr %value, ptr %dims, ptr %symbols) {
+  ; Whether a value has the element type, the rank and the dims of its port, as far as they are integers or symbols.
+  ; A symbol gets the first value that it meets. All dims go to %dims.
 entry:
   %status = alloca ptr
   %info.at = alloca ptr
@@ -174,14 +182,30 @@ loop:
   %more = icmp ult i64 %axis, %rank.want
   br i1 %more, label %compare, label %good
 compare:
-  %want.at = getelementptr i64, ptr %constants, i64 %axis
-  %want = load i64, ptr %want.at
+  %code.at = getelementptr i64, ptr %constants, i64 %axis
+  %code = load i64, ptr %code.at
   %dim.at = getelementptr i64, ptr %dims, i64 %axis
   %dim = load i64, ptr %dim.at
-  %symbolic = icmp slt i64 %want, 0
-  %same = icmp eq i64 %want, %dim
-  %fits = or i1 %symbolic, %same
-  br i1 %fits, label %next, label %bad.dim
+  %is.constant = icmp sge i64 %code, 0
+  br i1 %is.constant, label %constant, label %symbolic
+constant:
+  %same = icmp eq i64 %code, %dim
+  br i1 %same, label %next, label %bad.dim
+symbolic:
+  %is.other = icmp eq i64 %code, $COMPOUND
+  br i1 %is.other, label %next, label %bind
+bind:
+  %slot = xor i64 %code, -1
+  %symbol.at = getelementptr i64, ptr %symbols, i64 %slot
+  %bound = load i64, ptr %symbol.at
+  %open = icmp slt i64 %bound, 0
+  br i1 %open, label %take, label %match
+take:
+  store i64 %dim, ptr %symbol.at
+  br label %next
+match:
+  %agrees = icmp eq i64 %bound, %dim
+  br i1 %agrees, label %next, label %bad.symbol
 next:
   %axis.next = add i64 %axis, 1
   store i64 %axis.next, ptr %axis.at
@@ -199,8 +223,14 @@ bad.rank:
   store ptr %fail.rank, ptr %status
   br label %release
 bad.dim:
-  %fail.dim = call ptr @igniter_fail(ptr %api, ptr %desc, i32 5, ptr %port, i64 %index, i64 %axis, i64 %want, i64 %dim)
+  %fail.dim = call ptr @igniter_fail(ptr %api, ptr %desc, i32 5, ptr %port, i64 %index, i64 %axis,
+    i64 %code, i64 %dim)
   store ptr %fail.dim, ptr %status
+  br label %release
+bad.symbol:
+  %fail.symbol = call ptr @igniter_fail(ptr %api, ptr %desc, i32 6, ptr %port, i64 %index, i64 %axis,
+    i64 %bound, i64 %dim)
+  store ptr %fail.symbol, ptr %status
   br label %release
 good:
   store ptr null, ptr %status
@@ -269,7 +299,8 @@ check:
   %rank = load i64, ptr %rank.at
   %stack = call ptr @llvm.stacksave()
   %dims = alloca i64, i64 %rank
-  %bad = call ptr @igniter_check(ptr %api, ptr %desc, ptr %port, i64 %index, ptr %value, ptr %dims)
+  %bad = call ptr @igniter_check(ptr %api, ptr %desc, ptr %port, i64 %index, ptr %value, ptr %dims,
+    ptr null)
   call void @llvm.stackrestore(ptr %stack)
   store ptr %bad, ptr %status
   %is.bad = icmp ne ptr %bad, null
@@ -391,221 +422,6 @@ exhausted:
 release:
   api ReleaseAllocator(ptr %allocator)
   br label %failed
-failed:
-  %result = load ptr, ptr %status
-  ret ptr %result
-}
-"""
-
-COMPUTE = """
-define internal ptr @igniter_compute(ptr %state, ptr %ctx) {
-entry:
-  %status = alloca ptr
-  %given.at = alloca i64
-  %asked.at = alloca i64
-  %index.at = alloca i64
-  %value.at = alloca ptr
-  %failure = alloca %Failure
-  %size.at = alloca i64
-  %op = load ptr, ptr %state
-  %api.in = getelementptr %State, ptr %state, i64 0, i32 1
-  %api = load ptr, ptr %api.in
-  %desc = call ptr @igniter_desc(ptr %op)
-  %n.in = call i64 @igniter_input_count(ptr %op)
-  %n.out = call i64 @igniter_output_count(ptr %op)
-  try KernelContext_GetInputCount(ptr %ctx, ptr %given.at) else failed
-  try KernelContext_GetOutputCount(ptr %ctx, ptr %asked.at) else failed
-  %given = load i64, ptr %given.at
-  %asked = load i64, ptr %asked.at
-  %spread.at = getelementptr %Desc, ptr %desc, i64 0, i32 10
-  %spread = load i64, ptr %spread.at
-  %variadic = icmp sge i64 %spread, 0
-  %out.variadic.at = getelementptr %Desc, ptr %desc, i64 0, i32 11
-  %out.variadic.n = load i64, ptr %out.variadic.at
-  %out.variadic = icmp ne i64 %out.variadic.n, 0
-  %in.over = icmp ugt i64 %given, %n.in
-  %in.closed = xor i1 %variadic, true
-  %in.bad = and i1 %in.over, %in.closed
-  br i1 %in.bad, label %bad.in, label %inputs.counted
-bad.in:
-  %fail.in = call ptr @igniter_fail(ptr %api, ptr %desc, i32 1, ptr null, i64 0, i64 0, i64 %n.in, i64 %given)
-  ret ptr %fail.in
-inputs.counted:
-  %out.over = icmp ugt i64 %asked, %n.out
-  %out.closed = xor i1 %out.variadic, true
-  %out.bad = and i1 %out.over, %out.closed
-  br i1 %out.bad, label %bad.out, label %counted
-bad.out:
-  %fail.out = call ptr @igniter_fail(ptr %api, ptr %desc, i32 10, ptr null, i64 0, i64 0, i64 %n.out, i64 %asked)
-  ret ptr %fail.out
-counted:
-  ; Every value has a place, whether it is there or not; a variadic port has as many as are given.
-  %fixed.in = sub i64 %n.in, 1
-  %open.in = call i64 @llvm.umax.i64(i64 %given, i64 %fixed.in)
-  %values.in = select i1 %variadic, i64 %open.in, i64 %n.in
-  %fixed.out = sub i64 %n.out, 1
-  %open.out = call i64 @llvm.umax.i64(i64 %asked, i64 %fixed.out)
-  %values.out = select i1 %out.variadic, i64 %open.out, i64 %n.out
-  %more.in = sub i64 %values.in, %fixed.in
-  %members = select i1 %variadic, i64 %more.in, i64 0
-  %values = add i64 %values.in, %values.out
-  %buffers = alloca ptr, i64 %values
-  %there = alloca i8, i64 %values.in
-  %own.dims.at = getelementptr %Desc, ptr %desc, i64 0, i32 8
-  %own.dims = load i64, ptr %own.dims.at
-  %rank.spread = call i64 @llvm.smax.i64(i64 %spread, i64 0)
-  %member.dims = mul i64 %members, %rank.spread
-  %all.dims = add i64 %own.dims, %member.dims
-  %dims = alloca i64, i64 %all.dims
-  %out.dims.at = getelementptr %Desc, ptr %desc, i64 0, i32 9
-  %out.dims.n = load i64, ptr %out.dims.at
-  %out.dims = alloca i64, i64 %out.dims.n
-  %n.symbols.at = getelementptr %Desc, ptr %desc, i64 0, i32 7
-  %n.symbols = load i64, ptr %n.symbols.at
-  %symbols = alloca i64, i64 %n.symbols
-  store i64 0, ptr %index.at
-  br label %in.loop
-
-in.loop:
-  %i = load i64, ptr %index.at
-  %i.more = icmp ult i64 %i, %values.in
-  br i1 %i.more, label %in.body, label %shapes
-in.body:
-  %i.next = add i64 %i, 1
-  store i64 %i.next, ptr %index.at
-  %i.port = call i64 @llvm.umin.i64(i64 %i, i64 %fixed.in)
-  %port = call ptr @igniter_port(ptr %op, i64 1, i64 %i.port)
-  %offset.at = getelementptr %Port, ptr %port, i64 0, i32 9
-  %offset = load i64, ptr %offset.at
-  %member = sub i64 %i, %i.port
-  %member.offset = mul i64 %member, %rank.spread
-  %place = add i64 %offset, %member.offset
-  %dims.here = getelementptr i64, ptr %dims, i64 %place
-  %buffer.at = getelementptr ptr, ptr %buffers, i64 %i
-  %there.at = getelementptr i8, ptr %there, i64 %i
-  store ptr null, ptr %value.at
-  %is.given = icmp ult i64 %i, %given
-  br i1 %is.given, label %in.get, label %in.got
-in.get:
-  try KernelContext_GetInput(ptr %ctx, i64 %i, ptr %value.at) else failed
-  br label %in.got
-in.got:
-  %value = load ptr, ptr %value.at
-  %absent = icmp eq ptr %value, null
-  br i1 %absent, label %in.absent, label %in.present
-in.absent:
-  store ptr null, ptr %buffer.at
-  store i8 0, ptr %there.at
-  %mode.at = getelementptr %Port, ptr %port, i64 0, i32 5
-  %mode = load i32, ptr %mode.at
-  %optional = icmp eq i32 %mode, 1
-  br i1 %optional, label %in.loop, label %bad.missing
-bad.missing:
-  %fail.missing = call ptr @igniter_fail(ptr %api, ptr %desc, i32 2, ptr %port, i64 %i, i64 0, i64 0, i64 0)
-  ret ptr %fail.missing
-in.present:
-  store i8 1, ptr %there.at
-  try GetTensorMutableData(ptr %value, ptr %buffer.at) else failed
-  %checked.at = getelementptr %State, ptr %state, i64 0, i32 2, i64 %i.port
-  %checked = load i8, ptr %checked.at
-  %checked.yes = icmp ne i8 %checked, 0
-  %is.first = icmp eq i64 %member, 0
-  %checked.here = and i1 %checked.yes, %is.first
-  br i1 %checked.here, label %in.loop, label %in.check
-in.check:
-  %check = call ptr @igniter_check(ptr %api, ptr %desc, ptr %port, i64 %i, ptr %value, ptr %dims.here)
-  %check.bad = icmp ne ptr %check, null
-  br i1 %check.bad, label %bad.input, label %in.loop
-bad.input:
-  ret ptr %check
-
-shapes:
-  %shapes.at = getelementptr %Desc, ptr %desc, i64 0, i32 3
-  %shapes.f = load ptr, ptr %shapes.at
-  store i64 0, ptr %size.at
-  %kind = call i32 %shapes.f(ptr %dims, ptr %there, i64 %members, ptr %symbols, ptr %out.dims,
-    ptr %size.at, ptr %failure)
-  %fits = icmp eq i32 %kind, 0
-  br i1 %fits, label %outputs, label %bad.shapes
-bad.shapes:
-  %bad.port.at = getelementptr %Failure, ptr %failure, i64 0, i32 0
-  %bad.port.n = load i64, ptr %bad.port.at
-  %bad.index.at = getelementptr %Failure, ptr %failure, i64 0, i32 1
-  %bad.index = load i64, ptr %bad.index.at
-  %bad.axis.at = getelementptr %Failure, ptr %failure, i64 0, i32 2
-  %bad.axis = load i64, ptr %bad.axis.at
-  %bad.want.at = getelementptr %Failure, ptr %failure, i64 0, i32 3
-  %bad.want = load i64, ptr %bad.want.at
-  %bad.got.at = getelementptr %Failure, ptr %failure, i64 0, i32 4
-  %bad.got = load i64, ptr %bad.got.at
-  %of.output = icmp eq i32 %kind, 7
-  %bad.list = select i1 %of.output, i64 2, i64 1
-  %bad.port = call ptr @igniter_port(ptr %op, i64 %bad.list, i64 %bad.port.n)
-  %fail.shapes = call ptr @igniter_fail(ptr %api, ptr %desc, i32 %kind, ptr %bad.port,
-    i64 %bad.index, i64 %bad.axis, i64 %bad.want, i64 %bad.got)
-  ret ptr %fail.shapes
-
-outputs:
-  store i64 0, ptr %index.at
-  br label %out.loop
-out.loop:
-  %j = load i64, ptr %index.at
-  %j.more = icmp ult i64 %j, %values.out
-  br i1 %j.more, label %out.body, label %run
-out.body:
-  %j.next = add i64 %j, 1
-  store i64 %j.next, ptr %index.at
-  %j.port = call i64 @llvm.umin.i64(i64 %j, i64 %fixed.out)
-  %out.port = call ptr @igniter_port(ptr %op, i64 2, i64 %j.port)
-  %out.offset.at = getelementptr %Port, ptr %out.port, i64 0, i32 9
-  %out.offset = load i64, ptr %out.offset.at
-  %out.rank.at = getelementptr %Port, ptr %out.port, i64 0, i32 8
-  %out.rank = load i64, ptr %out.rank.at
-  %out.here = getelementptr i64, ptr %out.dims, i64 %out.offset
-  %j.place = add i64 %values.in, %j
-  %out.buffer.at = getelementptr ptr, ptr %buffers, i64 %j.place
-  store ptr null, ptr %value.at
-  %is.asked = icmp ult i64 %j, %asked
-  br i1 %is.asked, label %out.get, label %out.got
-out.get:
-  try KernelContext_GetOutput(ptr %ctx, i64 %j, ptr %out.here, i64 %out.rank, ptr %value.at) else failed
-  br label %out.got
-out.got:
-  %out.value = load ptr, ptr %value.at
-  %out.present = icmp ne ptr %out.value, null
-  %out.mode.at = getelementptr %Port, ptr %out.port, i64 0, i32 5
-  %out.mode = load i32, ptr %out.mode.at
-  %out.required = icmp ne i32 %out.mode, 1
-  %out.missing = xor i1 %out.present, true
-  %out.bad.one = and i1 %out.required, %out.missing
-  br i1 %out.bad.one, label %bad.output, label %out.mark
-bad.output:
-  %fail.output = call ptr @igniter_fail(ptr %api, ptr %desc, i32 11, ptr %out.port, i64 %j, i64 0, i64 0, i64 0)
-  ret ptr %fail.output
-out.mark:
-  %slot.at = getelementptr %Port, ptr %out.port, i64 0, i32 10
-  %slot = load i64, ptr %slot.at
-  %has.slot = icmp sge i64 %slot, 0
-  br i1 %has.slot, label %out.symbol, label %out.data
-out.symbol:
-  %symbol.at = getelementptr i64, ptr %symbols, i64 %slot
-  %present.n = zext i1 %out.present to i64
-  %j.member = sub i64 %j.next, %fixed.out
-  %counts = icmp eq i32 %out.mode, 2
-  %symbol = select i1 %counts, i64 %j.member, i64 %present.n
-  store i64 %symbol, ptr %symbol.at
-  br label %out.data
-out.data:
-  store ptr null, ptr %out.buffer.at
-  br i1 %out.present, label %out.write, label %out.loop
-out.write:
-  try GetTensorMutableData(ptr %out.value, ptr %out.buffer.at) else failed
-  br label %out.loop
-
-run:
-  %size = load i64, ptr %size.at
-  %done = call ptr @igniter_run(ptr %desc, ptr %api, ptr %ctx, ptr %buffers, ptr %symbols, i64 %size)
-  ret ptr %done
 failed:
   %result = load ptr, ptr %status
   ret ptr %result

@@ -1,24 +1,25 @@
-"""The shape function of an op, as LLVM IR: from the dims of its inputs to its symbols, output dims and scratch size.
+"""What is left to an op's own shape function, as LLVM IR: equations, output dims and the size of the scratch memory.
 
-    i32 shapes(ptr dims, ptr there, i64 members, ptr symbols, ptr out_dims, ptr scratch, ptr failure)
+    i32 shapes(ptr dims, i64 members, ptr symbols, ptr out_dims, ptr scratch, ptr failure)
 
-`dims` holds the dims of all inputs one after the other, `there` a byte for every input, `members` the number of
-values of the variadic input. The result is 0, or the number of a failure (`messages.KINDS`) with its particulars in
-`failure`. Constant dims and ranks have been checked before.
+`dims` holds the dims of all inputs one after the other, `members` the number of values of the variadic input,
+`symbols` the symbols in the order of `symbol_slots`, where those that are a dim of an input have their value already.
+The result is 0, or the number of a failure (`messages.KINDS`) with its particulars in `failure`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
-from igniter.analysis.bind_symbols import Bind, Check, Solve, Step
+from igniter.analysis.bind_symbols import Bind, Check, Solve
 from igniter.analysis.expr import Expr
 from igniter.backends.ort.expressions import FunctionBuilder, int64
 from igniter.backends.ort.messages import BAD_OUTPUT, BAD_SCRATCH, UNSOLVABLE, WRONG_SYMBOL
 from igniter.dialects.ort import OPTIONAL, VARIADIC, OpOp
 
 SCRATCH_LIMIT = 1 << 62
-UNBOUND = -1
+Equation: TypeAlias = Check | Solve
 
 
 def dim_offsets(dims: Iterable[tuple[Expr, ...]]) -> list[int]:
@@ -31,6 +32,13 @@ def dim_offsets(dims: Iterable[tuple[Expr, ...]]) -> list[int]:
     return offsets
 
 
+def symbol_slots(op: OpOp) -> dict[str, int]:
+    """Where each symbol is in the array of symbols: those of the kernel first, in its order."""
+    names = list(op.symbol_names)
+    names += sorted(op.binding.bound - set(names))
+    return {symbol: i for i, symbol in enumerate(names)}
+
+
 def emit_shapes(op: OpOp, name: str) -> str:
     """The shape function of `op`."""
     return _Shapes(op, name).emit()
@@ -40,55 +48,40 @@ class _Shapes:
     def __init__(self, op: OpOp, name: str):
         self.op = op
         self.f = FunctionBuilder(
-            f"define internal i32 @{name}(ptr %dims, ptr %there, i64 %members, ptr %symbols, ptr %out.dims,"
-            " ptr %scratch, ptr %failure)"
+            f"define internal i32 @{name}(ptr %dims, i64 %members, ptr %symbols, ptr %out.dims, ptr %scratch,"
+            " ptr %failure)"
         )
-        self.binding = op.binding
         self.offsets = dim_offsets(p.dims for p in op.inputs)
-        self.slot = {symbol: i for i, symbol in enumerate(sorted(self.binding.bound))}
+        self.slot = symbol_slots(op)
 
     def emit(self) -> str:
         f = self.f
-        for i in self.slot.values():
-            f.line(f"%symbol.{i} = alloca i64")
-            f.line(f"store i64 {UNBOUND}, ptr %symbol.{i}")
         f.line("%member.at = alloca i64")
-        self._presence()
+        for i in self.slot.values():
+            f.line(f"%symbol.{i} = getelementptr i64, ptr %symbols, i64 {i}")
         for group in self._groups():
             self._guarded(group)
         self._default_unbound()
         self._outputs()
         self._scratch()
-        for i, symbol in enumerate(self.op.symbol_names):
-            # Those of the outputs are filled in when the outputs are there.
-            value = f.load("i64", self._at(symbol)) if symbol in self.slot else "0"
-            f.line(f"store i64 {value}, ptr {f.element('i64', '%symbols', i)}")
         f.line("ret i32 0")
         return f.text()
 
     def _at(self, symbol: str) -> str:
         return f"%symbol.{self.slot[symbol]}"
 
-    def _presence(self) -> None:
-        for i, p in enumerate(self.op.inputs):
-            if p.mode == OPTIONAL:
-                byte = self.f.load("i8", self.f.element("i8", "%there", i))
-                wide = self.f.fresh("present")
-                self.f.line(f"{wide} = zext i8 {byte} to i64")
-                self.f.line(f"store i64 {wide}, ptr {self._at(p.symbol)}")
-            elif p.mode == VARIADIC:
-                self.f.line(f"store i64 %members, ptr {self._at(p.symbol)}")
-
-    def _groups(self) -> list[list[Step]]:
-        """The steps in order, split where the input changes: a group is skipped as one when its input is absent."""
-        groups: list[list[Step]] = []
-        for step in self.binding.steps:
+    def _groups(self) -> list[list[Equation]]:
+        """The equations in order, split where the input changes: a group is skipped as one when its input is absent."""
+        groups: list[list[Equation]] = []
+        for step in self.op.binding.steps:
+            if isinstance(step, Bind):
+                continue
             if not groups or groups[-1][0].input != step.input:
                 groups.append([])
             groups[-1].append(step)
         return groups
 
-    def _guarded(self, group: list[Step]) -> None:
+    def _guarded(self, group: list[Equation]) -> None:
         f = self.f
         port = self.op.inputs[group[0].input]
         after = f.fresh_label("after")
@@ -117,7 +110,7 @@ class _Shapes:
             f.line(f"br label %{after}")
             f.label(after)
 
-    def _step(self, step: Step, member: str) -> None:
+    def _step(self, step: Equation, member: str) -> None:
         f = self.f
         port = self.op.inputs[step.input]
         place = str(self.offsets[step.input] + step.axis)
@@ -127,24 +120,12 @@ class _Shapes:
             f.line(f"{shifted} = add i64 {scaled}, {place}")
             place = shifted
         dim = f.load("i64", f.element("i64", "%dims", place))
-        if isinstance(step, Bind):
-            self._bind(step, member, dim)
-        elif isinstance(step, Check):
+        if isinstance(step, Check):
             value, flags = f.expression(step.expr, self._values(step.expr))
             same = f.all_of([f.compare("eq", value, dim), *(f.negate(flag) for flag in flags)])
             self._require(same, WRONG_SYMBOL, step, member, value, dim)
         else:
             self._solve(step, member, dim)
-
-    def _bind(self, step: Bind, member: str, dim: str) -> None:
-        f = self.f
-        at = self._at(step.symbol)
-        old = f.load("i64", at)
-        unbound = f.compare("eq", old, str(UNBOUND))
-        value = f.fresh("bound")
-        f.line(f"{value} = select i1 {unbound}, i64 {dim}, i64 {old}")
-        f.line(f"store i64 {value}, ptr {at}")
-        self._require(f.compare("eq", value, dim), WRONG_SYMBOL, step, member, value, dim)
 
     def _solve(self, step: Solve, member: str, dim: str) -> None:
         """The equation gives the value; for a further value of a variadic input it must give the same one."""
@@ -155,7 +136,7 @@ class _Shapes:
         good = f.all_of([natural, *(f.negate(flag) for flag in flags)])
         self._require(good, UNSOLVABLE, step, member, "0", dim)
         old = f.load("i64", at)
-        unbound = f.compare("eq", old, str(UNBOUND))
+        unbound = f.compare("slt", old, "0")
         kept = f.fresh("kept")
         f.line(f"{kept} = select i1 {unbound}, i64 {value}, i64 {old}")
         f.line(f"store i64 {kept}, ptr {at}")
@@ -198,7 +179,7 @@ class _Shapes:
     def _values(self, expr: Expr) -> dict[str, str]:
         return {s: self.f.load("i64", self._at(s)) for s in sorted(expr.symbols)}
 
-    def _require(self, good: str, kind: int, step: Step, member: str, want: str, got: str) -> None:
+    def _require(self, good: str, kind: int, step: Equation, member: str, want: str, got: str) -> None:
         index = str(step.input)
         if member != "0":
             index = self.f.fresh("index")
