@@ -1,0 +1,195 @@
+"""Compile benchmark models, check every output against ONNX Runtime, and time both.
+
+    python benchmark/run_benchmark.py --model_name=bert-base-uncased --backend=x86_64
+    python benchmark/run_benchmark.py --model_name=all --exporter=both --no-timing --json
+
+Verified at batch 1 and 3, sequence 1, 8, 32, 128 and 200. Timed in turns, each system in its own process, ONNX
+Runtime's threads not spinning, with the same system twice as a control (the column `noise`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmark.export import EXPORTERS, ensure
+from benchmark.models.zoo import ARCHITECTURES, Architecture, find
+
+BACKENDS = {"x86_64": "native", "native": "native"}
+RESULTS = Path(__file__).resolve().parent / "results"
+VERIFIED = [{"batch": b, "sequence": s} for b in (1, 3) for s in (1, 8, 32, 128, 200)]
+TIMED = [{"batch": 1, "sequence": s} for s in (32, 128)]
+LIMIT = 1e-4
+"""The largest error allowed, relative to the output's largest magnitude."""
+
+
+@dataclass
+class Row:
+    """What the run of one model from one exporter found."""
+
+    model: str
+    exporter: str
+    nodes_before: int = 0
+    nodes_after: int = 0
+    fused: int = 0
+    kernels: int = 0
+    left_to_onnxruntime: int = 0
+    compile_seconds: float = 0.0
+    stages: dict[str, float] = field(default_factory=dict[str, float])
+    peak_memory_mb: float = 0.0
+    verified_shapes: int = 0
+    max_error: float = 0.0
+    failures: list[str] = field(default_factory=list[str])
+    timings: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+
+def dims_of(model: Path) -> list[str]:
+    """The names of the model's symbolic dims, batch first."""
+    from igniter.runtime.random_inputs import specs_of
+    from igniter.runtime.session import make_session
+
+    specs = specs_of(make_session(model, graph_optimization_level=_unoptimised()))
+    return list(dict.fromkeys(symbol for spec in specs for symbol in spec.symbols()))
+
+
+def _unoptimised() -> Any:
+    import onnxruntime
+
+    return onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+
+
+def named(cases: list[dict[str, int]], dims: list[str]) -> list[dict[str, int]]:
+    """The cases with the model's own names for batch and sequence."""
+    return [dict(zip(dims, case.values(), strict=True)) for case in cases]
+
+
+def run_model(architecture: Architecture, exporter: str, args: argparse.Namespace) -> Row:
+    """Compile, verify and time one model."""
+    import igniter
+    from igniter.runtime.timing import speedup_line
+    from igniter.tools.cli.bench import IGNITER, ORT, time_artifact
+
+    row = Row(architecture.name, exporter)
+    path = ensure(architecture, exporter)
+    dims = dims_of(path)
+    folder = RESULTS / f"{architecture.slug}-{exporter}.igniter"
+    start = time.perf_counter()
+    artifact = igniter.load(path).compile(folder, target=BACKENDS[args.backend], verify=False, cache=args.cache)
+    row.compile_seconds = round(time.perf_counter() - start, 3)
+    row.peak_memory_mb = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    report = artifact.report
+    row.nodes_before, row.nodes_after = report["nodes_before"], report["nodes_after"]
+    row.fused, row.kernels = report["regions"], report["kernels"]
+    row.left_to_onnxruntime = len(report["left_to_onnxruntime"])
+    row.stages = report["seconds"]
+    say = print if not args.json else lambda *_: None
+    say(f"{architecture.name} ({exporter}): {row.nodes_before} nodes before, {row.nodes_after} after")
+    say(f"  {row.fused} regions in {row.kernels} kernels, compiled in {row.compile_seconds} s: {row.stages}")
+    if args.verify:
+        verification = artifact.verify(shapes=named(VERIFIED, dims), rtol=LIMIT)
+        row.verified_shapes = sum(case.status == "passed" for case in verification.cases)
+        row.max_error = max(verification.max_errors.values(), default=float("nan"))
+        row.failures = list(verification.failures)
+        say(
+            f"  verified at {row.verified_shapes} of {len(VERIFIED)} shapes, largest relative error {row.max_error:.1e}"
+        )
+        for failure in row.failures:
+            say(f"  DIFFERS: {failure}")
+    for case in named(TIMED if args.sequence is None else [{"batch": args.batch, "sequence": args.sequence}], dims):
+        if not args.timing:
+            break
+        sizes, timing = time_artifact(artifact, case, threads=args.threads, rounds=args.rounds)
+        before, after = timing.median(ORT), timing.median(IGNITER)
+        entry = {**sizes, "threads": args.threads, "ort_ms": 1000 * before, "aot_ms": 1000 * after}
+        row.timings.append({**entry, "speedup": 1 / timing.ratio(IGNITER), "noise": timing.noise})
+        say(f"  {sizes}, {args.threads} threads")
+        say(speedup_line(architecture.name, before, after))
+    return row
+
+
+def table(rows: list[Row]) -> str:
+    """`model_type, fused_nodes, ort_time, aot_time, speedup` and what makes them readable."""
+    columns = (("fused_nodes", 11), ("ort_time", 10), ("aot_time", 10), ("speedup", 8), ("noise", 6))
+    lines = [f"{'model_type':<44} {'shape':>8} " + " ".join(f"{name:>{width}}" for name, width in columns)]
+    for row in rows:
+        name = f"{row.model} ({row.exporter})"
+        for t in row.timings or [None]:
+            if t is None:
+                lines.append(f"{name:<44} {'':>8} {row.fused:>11}")
+                continue
+            batch, sequence = list(t.values())[:2]
+            shape = f"{batch}x{sequence}"
+            times = f"{t['ort_ms']:>8.3f}ms {t['aot_ms']:>8.3f}ms"
+            lines.append(f"{name:<44} {shape:>8} {row.fused:>11} {times} {t['speedup']:>7.2f}x {t['noise']:>6.1%}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--model_name", required=True, help=f"one of {', '.join(ARCHITECTURES)}; or all")
+    add("--backend", choices=list(BACKENDS), default="x86_64")
+    add("--exporter", choices=[*EXPORTERS, "both"], default="dynamo", help="how torch exported the model")
+    add("--batch", type=int, default=1, help="with --sequence: the one shape that is timed")
+    add("--sequence", type=int, default=None)
+    add("--threads", type=int, default=1)
+    add("--rounds", type=int, default=7)
+    add("--verify", action=argparse.BooleanOptionalAction, default=True)
+    add("--timing", action=argparse.BooleanOptionalAction, default=True)
+    add("--cache", action=argparse.BooleanOptionalAction, default=False, help="reuse kernels compiled before")
+    add("--json", action="store_true", help="print JSON instead of text")
+    args = parser.parse_args()
+    architectures = list(ARCHITECTURES.values()) if args.model_name == "all" else [find(args.model_name)]
+    exporters = list(EXPORTERS) if args.exporter == "both" else [args.exporter]
+    RESULTS.mkdir(exist_ok=True)
+    pairs = [(a, e) for a in architectures for e in exporters]
+    rows = [run_model(*pairs[0], args)] if len(pairs) == 1 else [r for p in pairs if (r := run_apart(*p, args))]
+    if args.json:
+        print(json.dumps([asdict(row) for row in rows], indent=2))
+    else:
+        print(table(rows))
+    if len(rows) < len(pairs) or any(row.failures for row in rows):
+        sys.exit(1)
+
+
+def run_apart(architecture: Architecture, exporter: str, args: argparse.Namespace) -> Row | None:
+    """`run_model` in a process of its own, so that its peak memory is its own; `None` where it broke."""
+    command = [sys.executable, __file__, *_without(sys.argv[1:], "--model_name", "--exporter", "--json")]
+    command += [f"--model_name={architecture.name}", f"--exporter={exporter}", "--json"]
+    print(f"{architecture.name} ({exporter})", file=sys.stderr, flush=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    try:
+        (found,) = json.loads(done.stdout)
+    except ValueError:
+        print(f"BROKEN: {architecture.name} ({exporter})", file=sys.stderr, flush=True)
+        return None
+    row = Row(**found)
+    print(f"  {row.fused} regions, max error {row.max_error:.1e}, {row.failures}", file=sys.stderr, flush=True)
+    return row
+
+
+def _without(arguments: list[str], *options: str) -> list[str]:
+    kept: list[str] = []
+    skip = False
+    for argument in arguments:
+        if skip:
+            skip = False
+        elif argument.partition("=")[0] in options:
+            skip = "=" not in argument and argument != "--json"
+        else:
+            kept.append(argument)
+    return kept
+
+
+if __name__ == "__main__":
+    main()
