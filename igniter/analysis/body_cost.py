@@ -9,7 +9,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from igniter.analysis.expr import ONE
-from igniter.dialects.loop import IndexOp, NestOp, ReadOp
+from igniter.dialects.loop import IndexOp, NestOp, ReadOp, YieldOp
 
 CHEAP_MATH = frozenset(("math.absf", "math.absi", "math.fma", "math.floor", "math.ceil", "math.trunc", "math.copysign"))
 SLOW_ARITH = frozenset(
@@ -63,7 +63,7 @@ def body_cost(ops: Iterable[Operation]) -> BodyCost:
     addresses = {a for r in reads for i in r.indices for a in backward_slice(i)}
     arithmetic = 0
     for op in ops:
-        if op in addresses or isinstance(op, (ReadOp, IndexOp, arith.ConstantOp)):
+        if op in addresses or isinstance(op, (ReadOp, IndexOp, YieldOp, arith.ConstantOp)):
             continue
         if op.name in SLOW_ARITH:
             arithmetic += SLOW
@@ -87,7 +87,8 @@ def _through_casts(value: SSAValue) -> Operation | None:
 
 
 def is_contraction(nest: NestOp) -> bool:
-    """Whether a nest sums products of two reads (MatMul, Conv, Einsum), each leaving out a parallel axis of the other.
+    """Whether a nest sums products of two reads (MatMul, Conv, Einsum) over axes that both have, and one of them leaves
+    out a parallel axis that the other has.
 
     Such a nest reads every element many times, so that packing, tiling and registers decide its speed.
     """
@@ -100,9 +101,9 @@ def is_contraction(nest: NestOp) -> bool:
     left, right = _through_casts(product.operands[0]), _through_casts(product.operands[1])
     if not isinstance(left, ReadOp) or not isinstance(right, ReadOp):
         return False
-    reduced = {a.name for a in nest.axes if a.kind == "reduction" and a.extent != ONE}
-    used = [frozenset[str]().union(*(e.symbols for e in r.subscripts)) for r in (left, right)]
-    return bool(reduced & used[0] & used[1])
+    wide = {a.name: a.kind for a in nest.axes if a.extent != ONE}
+    a, b = (frozenset[str]().union(*(e.symbols for e in r.subscripts)) & wide.keys() for r in (left, right))
+    return any(wide[x] == "reduction" for x in a & b) and any(wide[x] == "parallel" for x in a ^ b)
 
 
 def axes_behind(values: Iterable[SSAValue]) -> frozenset[str]:

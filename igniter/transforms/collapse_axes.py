@@ -22,8 +22,10 @@ tensor are joined in all of these nests or in none. Above, an elementwise nest o
 `[b*s*768]`, because the sum keeps the rows apart.
 
 Two kinds of access do not tie nests together. A contraction reads its operands through a view that is its own, for
-nothing is fused over their axes; and a nest that only moves elements about and cannot join two dims does not keep the
-nest that it reads from joining them. It stands after `inline-nests`, and leaves views that `canonicalize-loop` joins.
+nothing is fused over their axes; and a nest that takes two dims apart (a transpose, a guard on one of them) cannot be
+fused over them either, so it does not keep the nest that it reads from joining them.
+
+It stands after `inline-nests`, and leaves views that `canonicalize-loop` joins.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from igniter.analysis.body_cost import body_cost, is_contraction
+from igniter.analysis.body_cost import is_contraction
 from igniter.analysis.expr import ONE, ZERO, Expr, product
 from igniter.dialects.loop import Axis, Clause, IndexOp, KernelOp, NestOp, ViewOp
 from igniter.dialects.loop.attrs import AxesAttr
@@ -136,32 +138,40 @@ def root_of(tensor: SSAValue) -> SSAValue:
     return tensor
 
 
-def pair_refusal(nest: NestOp, pair: Pair, accesses: Sequence[Access], found: Sequence[list[Boundary]]) -> str | None:
+@dataclass(frozen=True)
+class Refusal:
+    """Why two axes of a nest cannot become one. `splits`: because the nest takes apart what others may join."""
+
+    reason: str
+    splits: bool = False
+
+
+def pair_refusal(
+    nest: NestOp, pair: Pair, accesses: Sequence[Access], found: Sequence[list[Boundary]]
+) -> Refusal | None:
     """Why two axes of a nest cannot become one, by looking at this nest alone."""
     a, b = pair
     kinds = {axis.name: axis.kind for axis in nest.axes}
     if kinds[a] != kinds[b]:
-        return f"'{nest.label}' reduces over one of {a} and {b}"
+        return Refusal(f"'{nest.label}' reduces over one of {a} and {b}")
+    if nest.schedule is not None:
+        return Refusal(f"'{nest.label}' has a schedule")
     for access, boundaries in zip(accesses, found, strict=True):
         used = access.symbols & {a, b}
         if not used:
             continue
         if len(used) == 1:
-            return f"'{nest.label}' reads a tensor along one of {a} and {b}"
+            return Refusal(f"'{nest.label}' reads a tensor along one of {a} and {b}")
         joined = [x for x in boundaries if x.pair == pair]
         elsewhere = [
             s for p, s in enumerate(access.subscripts) if joined and p not in (joined[0].outer, joined[0].inner)
         ]
         if len(joined) != 1 or any(e.symbols & used for e in (*elsewhere, *access.guards)):
-            return f"'{nest.label}' takes {a} and {b} apart"
+            return Refusal(f"'{nest.label}' takes {a} and {b} apart", splits=True)
     for op in nest.block.ops:
         if isinstance(op, IndexOp) and op.value.symbols & {a, b}:
-            return f"'{nest.label}' uses the position along {a} or {b}"
+            return Refusal(f"'{nest.label}' uses the position along {a} or {b}", splits=True)
     return None
-
-
-def is_movement(nest: NestOp) -> bool:
-    return all(c.combiner == "none" for c in nest.yield_op.clauses) and body_cost(nest.block.ops).arithmetic <= 1
 
 
 class Plan:
@@ -179,16 +189,14 @@ class Plan:
         found = [boundaries_of(access, extents) for access in accesses]
         pairs = list(dict.fromkeys(b.pair for boundaries in found for b in boundaries))
         self.pairs[nest] = pairs
-        contraction, movement = is_contraction(nest), is_movement(nest)
+        contraction = is_contraction(nest)
         for pair in pairs:
-            reason = pair_refusal(nest, pair, accesses, found)
-            if nest.schedule is not None:
-                reason = f"'{nest.label}' has a schedule"
+            refusal = pair_refusal(nest, pair, accesses, found)
             node = (nest, pair)
-            if reason is not None:
-                self.groups.block(node, reason)
+            if refusal is not None:
+                self.groups.block(node, refusal.reason)
             for access, boundaries in zip(accesses, found, strict=True):
-                free = access.is_read and (contraction or (movement and reason is not None))
+                free = access.is_read and (contraction or (refusal is not None and refusal.splits))
                 for boundary in boundaries:
                     if boundary.pair == pair and not free:
                         dims = dims_of(access.tensor.type)

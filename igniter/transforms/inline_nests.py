@@ -46,13 +46,14 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.analysis.body_cost import axes_behind, backward_slice, body_cost, is_contraction
 from igniter.analysis.expr import ONE, Expr, Ranges, simplify
 from igniter.analysis.reindexing import count_divisions, invert, reindex
 from igniter.dialects.loop import Clause, IndexOp, KernelOp, NestOp, ReadOp, ViewOp
-from igniter.dialects.sym import dims_of
+from igniter.dialects.sym import dims_of, element_of
 from igniter.remarks import remark
 from igniter.transforms.nest_rewriting import (
     TRAPPING,
@@ -60,12 +61,14 @@ from igniter.transforms.nest_rewriting import (
     constant_int,
     erase_dead_nests,
     erase_dead_ops,
+    erase_if_dead,
     indirect,
     materialize,
     merge_equal_ops,
     nest_of,
     prune_indices,
     readers_of,
+    set_clauses,
     zero,
 )
 
@@ -214,6 +217,115 @@ def lacking_axes(site: Site, producer: NestOp) -> list[str]:
     return [a.name for a in site.reader.axes if a.extent != ONE and a.name not in used]
 
 
+def distinct_sites(found: Sequence[tuple[Clause, Site]]) -> set[tuple[object, ...]]:
+    """The places that a nest is read at; reads of one place in one nest are one."""
+    return {(s.reader, s.read.source, s.read.subscripts, s.read.guards, tuple(s.read.indices)) for _, s in found}
+
+
+def contraction_before(nest: NestOp) -> str | None:
+    """The contraction whose result a nest reads element by element: the nest can be done while that is in registers."""
+    for read in nest.reads:
+        source = read.source
+        while isinstance(source.owner, ViewOp):
+            source = source.owner.source
+        owner = source.owner
+        if isinstance(owner, NestOp) and not read.guards and not read.indices and is_contraction(owner):
+            return owner.label
+    return None
+
+
+def permutes(site: Site, clause: Clause) -> bool:
+    """Whether the reader's axes go through the producer's elements in another order than the producer's do."""
+    places = {a.name: k for k, a in enumerate(site.reader.axes)}
+    last = -1
+    for subscript in clause.subscripts:
+        used = [
+            places[x]
+            for axis in subscript.symbols & site.values.keys()
+            for x in site.values[axis].symbols
+            if x in places
+        ]
+        if used and min(used) < last:
+            return True
+        last = max([last, *used])
+    return False
+
+
+@dataclass(frozen=True)
+class Move:
+    """A nest that only moves the elements of one tensor, which nothing else reads, and the nest that writes them."""
+
+    clause: Clause
+    read: ReadOp
+    views: tuple[ViewOp, ...]
+    source: SSAValue
+    writer: NestOp
+
+
+def move_of(nest: NestOp) -> Move | None:
+    """`nest` as a move."""
+    if nest.schedule is not None or len(nest.outputs) != 1:
+        return None
+    clause = nest.yield_op.clauses[0]
+    read = clause.value.owner
+    if not isinstance(read, ReadOp) or read.guards or read.indices or clause.combiner != "none":
+        return None
+    views: list[ViewOp] = []
+    source = read.source
+    while isinstance(source.owner, ViewOp):
+        views.append(source.owner)
+        source = source.owner.source
+    writer = source.owner
+    if not isinstance(writer, NestOp) or writer.schedule is not None:
+        return None
+    if element_of(source.type) != element_of(nest.outputs[0].type):
+        return None
+    alone = all(v.has_one_use() for v in (source, *(v.result for v in views)))
+    return Move(clause, read, tuple(views[::-1]), source, writer) if alone else None
+
+
+def sink(nest: NestOp) -> str | None:
+    """Lets the nest that writes what `nest` moves write it where it is moved to. The label of that writer.
+
+    None where `nest` is no such move, where divisions would be left, or where the innermost axis would change: then the
+    writer would store with strides.
+    """
+    move = move_of(nest)
+    if move is None:
+        return None
+    writer, clauses = move.writer, move.writer.yield_op.clauses
+    index = next(k for k, r in enumerate(writer.outputs) if r is move.source)
+    ranges, before = writer.axes_attr.ranges, clauses[index]
+    at: Sequence[Expr] = before.subscripts
+    for view in move.views:
+        at = reindex(at, dims_of(view.source.type), dims_of(view.result.type), ranges)
+    extents = {a.name: a.extent for a in nest.axes}
+    values = invert(move.read.subscripts, at, dims_of(move.read.source.type), extents)
+    if isinstance(values, str):
+        return None
+    where = [substituted(e, values, ranges) for e in move.clause.subscripts]
+    divisions = sum(map(count_divisions, where)) - sum(map(count_divisions, before.subscripts))
+    if divisions > 0 or innermost(where, writer) != innermost(before.subscripts, writer):
+        return None
+    clauses[index] = Clause(before.combiner, before.value, where)
+    set_clauses(writer.yield_op, clauses)
+    written = Rewriter.replace_value_with_new_type(move.source, nest.outputs[0].type)
+    nest.outputs[0].replace_all_uses_with(written)
+    for op in (nest, *move.views[::-1]):
+        op.detach()
+        op.erase()
+    return writer.label
+
+
+def innermost(subscripts: Sequence[Expr], nest: NestOp) -> str | None:
+    """The axis along which neighbouring elements are written."""
+    for subscript in reversed(subscripts):
+        names = [a.name for a in nest.axes if a.name in subscript.symbols]
+        if names:
+            return next((n for n in names if subscript.coefficient(n) == ONE), None)
+    return None
+
+
 def may_trap(ops: Sequence[Operation]) -> bool:
     """Whether an op stops the program on some operands, a divisor that is no constant among them."""
     return any(isinstance(op, TRAPPING) and not constant_int(op.operands[1]) for op in ops)
@@ -241,13 +353,28 @@ class InlineNests(ModulePass):
             self.run_on(ctx, kernel)
 
     def run_on(self, ctx: Context, kernel: KernelOp) -> None:
-        """Folds the nests of one kernel, producers first."""
+        """Folds the nests of one kernel. What costs no duplicate comes first: readers merge with each other that way,
+        and fewer bodies are duplicated in the end."""
+        while any(self.fold_all(ctx, kernel, duplicate) for duplicate in (False, True)):
+            pass
         for nest in kernel.nests:
             found = self.sites(nest)
-            if isinstance(found, str):
-                if found:
-                    remark(ctx, self.name, nest.label, "missed", found)
+            writer = sink(nest) if isinstance(found, str) else None
+            if writer is not None:
+                remark(ctx, self.name, nest.label, "applied", f"'{writer}' writes its elements where this moved them")
+            elif isinstance(found, str) and found:
+                remark(ctx, self.name, nest.label, "missed", found)
+        erase_dead_nests(kernel)
+
+    def fold_all(self, ctx: Context, kernel: KernelOp, duplicate: bool) -> bool:
+        """Folds every nest that may be, producers first; whether there was one."""
+        changed = False
+        erase_dead_nests(kernel)
+        for nest in kernel.nests:
+            found = self.sites(nest)
+            if isinstance(found, str) or (not duplicate and len(distinct_sites(found)) > 1):
                 continue
+            changed = True
             readers: dict[NestOp, None] = {}
             for clause, site in found:
                 readers[site.reader] = None
@@ -260,7 +387,8 @@ class InlineNests(ModulePass):
                 erase_dead_ops(reader.block)
             into = ", ".join(f"'{r.label}'" for r in readers)
             remark(ctx, self.name, nest.label, "applied", f"folded into {into}")
-        erase_dead_nests(kernel)
+            erase_if_dead(nest)
+        return changed
 
     def fold(self, clause: Clause, site: Site) -> None:
         """Replaces one read by the body that it reads."""
@@ -294,7 +422,8 @@ class InlineNests(ModulePass):
 
     def refusal(self, nest: NestOp, found: Sequence[tuple[Clause, Site]], escapes: bool) -> str | None:
         """Why folding a nest into these sites does not pay, or would be wrong."""
-        distinct = {(s.reader, s.read.subscripts, s.read.guards, tuple(s.read.indices)) for _, s in found}
+        distinct = distinct_sites(found)
+        contraction = contraction_before(nest)
         for clause, site in found:
             ops = backward_slice(clause.value)
             cost = body_cost(ops)
@@ -303,6 +432,11 @@ class InlineNests(ModulePass):
                 return f"'{name}' reads it under a guard, and its body divides integers"
             if escapes and not cost.is_movement:
                 return "its result leaves the kernel"
+            if contraction is not None and not cost.is_movement:
+                if len(distinct) > 1:
+                    return f"it ends the contraction '{contraction}', once for its {len(distinct)} readers"
+                if permutes(site, clause):
+                    return f"it ends the contraction '{contraction}', and '{name}' reads it in another order"
             if len(distinct) > 1 and cost.total > self.max_duplicate:
                 return f"{len(distinct)} readers would each run its body (cost {cost.total} > {self.max_duplicate})"
             if len(ops) + len(site.reader.block.ops) > self.max_body:

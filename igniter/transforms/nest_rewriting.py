@@ -244,3 +244,14 @@ def erase_dead_nests(kernel: KernelOp) -> list[str]:
             op.detach()
             op.erase()
     return labels[::-1]
+
+
+def erase_if_dead(op: NestOp | ViewOp) -> None:
+    """Erases a nest or view that nothing but dead views uses, and these."""
+    for result in op.results:
+        for use in list(result.uses):
+            if isinstance(use.operation, ViewOp):
+                erase_if_dead(use.operation)
+    if all(r.first_use is None for r in op.results):
+        op.detach()
+        op.erase()

@@ -149,8 +149,8 @@ loop.kernel @contraction symbols [m] (%a: tensor<?x8xf32, #sym.dims<m, 8>>, %b: 
   }
   loop.return %y : tensor<?x16xf32, #sym.dims<m, 16>>
 }
-// REMARK: 'scale' missed: 'matmul' is a contraction and takes plain reads
 // REMARK: 'transpose' applied: folded into 'matmul'
+// REMARK: 'scale' missed: 'matmul' is a contraction and takes plain reads
 
 // -----
 

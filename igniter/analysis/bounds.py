@@ -1,0 +1,210 @@
+"""Whether every access stays inside of its tensor or buffer, and every element is written once: proofs, or reasons.
+
+    unproven_accesses(kernel) -> [Unproven("matmul", "read of k + 1 in a dim of k: ...")]
+
+A subscript is in bounds when `subscript >= 0` and `dim - 1 - subscript >= 0` are proven from the ranges of the axes and
+the guards of the access (a guard is a fact where the access happens). Sound and incomplete: what is not proven may
+still be right, and what is proven cannot be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from xdsl.ir import Operation
+
+from igniter.analysis.expr import ONE, ZERO, Atom, Call, Expr, Ranges, floordiv, is_nonneg
+from igniter.analysis.reindexing import solve
+from igniter.dialects.loop import ForOp, FuncOp, IfOp, KernelOp, MemoryOp, NestOp
+from igniter.dialects.sym import dims_of
+
+MAX_CALLS = 6
+"""How many divisions and extrema of one expression are looked into."""
+
+
+@dataclass(frozen=True)
+class Unproven:
+    """An access that is not proven to be in bounds, or a result that may be written twice."""
+
+    where: str
+    """The label of the nest, or the name of the function."""
+    reason: str
+
+
+# -- proofs -----------------------------------------------------------------------------------------------------------
+
+
+def proven(e: Expr, ranges: Ranges, facts: Sequence[Expr] = ()) -> bool:
+    """Whether `e >= 0` follows from the ranges of the axes and from every one of `facts` being >= 0."""
+    if _holds(e, ranges, MAX_CALLS):
+        return True
+    useful = [f for f in facts if f.symbols & e.symbols]
+    if any(_holds(e - f, ranges, MAX_CALLS) for f in useful):
+        return True
+    return any(_holds(e - f - g, ranges, MAX_CALLS) for f, g in combinations(useful, 2))
+
+
+def _holds(e: Expr, ranges: Ranges, depth: int) -> bool:
+    if is_nonneg(e, ranges):
+        return True
+    if depth == 0:
+        return False
+    found = _first_call(e)
+    if found is None:
+        return _holds_at_end(e, ranges, depth)
+    call, coefficient = found
+    if call.fn in ("min", "max"):
+        # The least argument bounds from above whatever subtracts the minimum: one that suffices is enough.
+        choices = (_holds(_replaced(e, call, a), ranges, depth - 1) for a in call.args)
+        return all(choices) if (coefficient > 0) == (call.fn == "min") else any(choices)
+    inner = _range_of(call, ranges, depth)
+    if inner is None:
+        return False
+    name = f"%{len(ranges.axes)}"
+    wider = Ranges({**ranges.axes, name: inner})
+    return _holds(_replaced(e, call, Expr.of(name)), wider, depth - 1)
+
+
+def _holds_at_end(e: Expr, ranges: Ranges, depth: int) -> bool:
+    """`_holds` with the innermost axis that ends at a call (a tile at the edge) at the end where `e` is smallest."""
+    for name, (first, end) in list(ranges.axes.items())[::-1]:
+        coefficient = e.coefficient(name)
+        if name not in e.symbols or coefficient is None or (_first_call(end) is None and _first_call(first) is None):
+            continue
+        inner = Ranges({k: v for k, v in ranges.axes.items() if k != name})
+        for sign, bound in ((1, first), (-1, end - 1)):
+            if is_nonneg(coefficient * sign, ranges):
+                return _holds(e.without(name) + coefficient * bound, inner, depth - 1)
+    return False
+
+
+def _first_call(e: Expr) -> tuple[Call, int] | None:
+    """A call that is a term of its own, with its coefficient; extrema only where their sign is that of a number."""
+    for monomial, c in e.terms:
+        for atom in monomial:
+            if isinstance(atom, Call) and (atom.fn in ("floordiv", "mod") or len(monomial) == 1):
+                return atom, c
+    return None
+
+
+def _replaced(e: Expr, call: Call, by: Expr) -> Expr:
+    def swap(atom: Atom) -> Expr:
+        return by if atom == call else Expr({(atom,): 1})
+
+    return e.map_atoms(swap)
+
+
+def _range_of(call: Call, ranges: Ranges, depth: int) -> tuple[Expr, Expr] | None:
+    """What a quotient or a remainder can be, as `(first, end)`."""
+    a, b = call.args
+    if call.fn == "mod":
+        return ZERO, b
+    if not _holds(a, ranges, depth - 1):
+        return None
+    greatest = upper_bound(a, ranges)
+    return None if greatest is None else (ZERO, floordiv(greatest, b) + 1)
+
+
+def upper_bound(e: Expr, ranges: Ranges) -> Expr | None:
+    """An expression without axes that `e` does not exceed; None where the sign of a coefficient is not known."""
+    for name in sorted(e.symbols & ranges.axes.keys()):
+        coefficient = e.coefficient(name)
+        if coefficient is None:
+            return None
+        first, end = ranges.axes[name]
+        if is_nonneg(coefficient, ranges):
+            e = e.without(name) + coefficient * (end - 1)
+        elif is_nonneg(-coefficient, ranges):
+            e = e.without(name) + coefficient * first
+        else:
+            return None
+    return e
+
+
+# -- accesses ---------------------------------------------------------------------------------------------------------
+
+
+def out_of_bounds(
+    subscripts: Sequence[Expr], dims: Sequence[Expr], facts: Sequence[Expr], ranges: Ranges
+) -> Iterator[str]:
+    """For each subscript, why it may leave its dim."""
+    for subscript, dim in zip(subscripts, dims, strict=True):
+        if not proven(subscript, ranges, facts):
+            yield f"{subscript} may be negative"
+        elif not proven(dim - 1 - subscript, ranges, facts):
+            yield f"{subscript} may reach {dim}, the size of its dim"
+
+
+def nest_reasons(nest: NestOp) -> Iterator[Unproven]:
+    """What is not proven of the reads and clauses of a nest."""
+    ranges = nest.axes_attr.ranges
+    for read in nest.reads:
+        for reason in out_of_bounds(read.subscripts, dims_of(read.source.type), read.guards, ranges):
+            yield Unproven(nest.label, f"a read of {read.source.type}: {reason}")
+    extents = {a.name: a.extent for a in nest.axes if a.kind == "parallel"}
+    for clause, result in zip(nest.yield_op.clauses, nest.outputs, strict=True):
+        for reason in out_of_bounds(clause.subscripts, dims_of(result.type), (), ranges):
+            yield Unproven(nest.label, f"a write of {result.type}: {reason}")
+        if clause.combiner == "none" and not tells_apart(clause.subscripts, extents):
+            where = ", ".join(map(str, clause.subscripts))
+            yield Unproven(nest.label, f"two points may write one element at [{where}]")
+
+
+def tells_apart(subscripts: Iterable[Expr], extents: Mapping[str, Expr]) -> bool:
+    """Whether different points of the axes give different subscripts: each axis can be computed back."""
+    found: set[str] = {name for name, extent in extents.items() if extent == ONE}
+    for subscript in subscripts:
+        used = subscript.symbols & extents.keys()
+        if len(used) == 1:
+            (name,) = used
+            coefficient = subscript.coefficient(name)
+            if coefficient is not None and coefficient.constant:
+                found.add(name)
+        elif used:
+            fixed = subscript - Expr({m: c for m, c in subscript.terms if not Expr({m: c}).symbols & extents.keys()})
+            found |= (solve(fixed, Expr.of("at"), extents) or {}).keys()
+    return extents.keys() <= found
+
+
+def function_reasons(func: FuncOp) -> Iterator[Unproven]:
+    """What is not proven of the accesses of a scheduled kernel."""
+    from igniter.analysis.loop_accesses import enclosing_loops, vector_width
+
+    for op in func.walk():
+        if not isinstance(op, MemoryOp):
+            continue
+        axes = {loop.axis: _reached(loop) for loop in enclosing_loops(op)}
+        if op.lane is not None:
+            axes[op.lane] = ZERO, Expr.of(vector_width(op))
+        facts, dims = [*op.guards, *_enclosing_guards(op)], dims_of(op.accessed.type)
+        for reason in out_of_bounds(op.subscripts, dims, facts, Ranges(axes)):
+            yield Unproven(func.sym_name.data, f"'{op.name}' of {op.accessed.type}: {reason}")
+
+
+def _reached(loop: ForOp) -> tuple[Expr, Expr]:
+    """The values that an axis takes, as `(first, end)`; the last one may be more than 1 below the loop's end."""
+    steps = (loop.end - loop.first - 1).constant
+    if steps is None or steps < 0:
+        return loop.first, loop.end
+    return loop.first, loop.first + steps // loop.step * loop.step + 1
+
+
+def _enclosing_guards(op: Operation) -> list[Expr]:
+    found: list[Expr] = []
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, IfOp):
+            found += parent.guards
+        parent = parent.parent_op()
+    return found
+
+
+def unproven_accesses(op: Operation) -> list[Unproven]:
+    """What is not proven of a `loop.kernel` or a `loop.func`."""
+    if isinstance(op, KernelOp):
+        return [reason for nest in op.nests for reason in nest_reasons(nest)]
+    if isinstance(op, FuncOp):
+        return list(function_reasons(op))
+    raise ValueError(f"'{op.name}' is neither a loop.kernel nor a loop.func")
