@@ -128,7 +128,7 @@ def _random(
     if spec.dtype in _FLOATS:
         return rng.standard_normal(shape).astype(_dtype(spec.dtype))
     if spec.dtype == "bool":
-        return rng.integers(0, 2, shape).astype(bool)
+        return (_mask(shape, rng) if "mask" in spec.name.lower() else rng.integers(0, 2, shape)).astype(bool)
     if spec.dtype == "string":
         return rng.integers(0, 100, shape).astype(str).astype(object)
     try:

@@ -23,7 +23,8 @@ from igniter.backends.ort.api import (
 )
 from igniter.backends.ort.compute import COMPUTE
 from igniter.backends.ort.expressions import INTRINSICS, int64
-from igniter.backends.ort.infer import emit_infer, emit_infer_helpers
+from igniter.backends.ort.infer import emit_infer
+from igniter.backends.ort.infer_glue import emit_infer_helpers
 from igniter.backends.ort.messages import StringPool, c_literal, emit_messages
 from igniter.backends.ort.shapes import dim_offsets, emit_shapes, symbol_slots
 from igniter.dialects.onnx.types import element_type
@@ -164,7 +165,7 @@ def _emit_op(op: OpOp, name: str, version: int, strings: StringPool) -> str:
         20: "igniter_last_version",
     }
     if infer is not None:
-        pointers[18] = f"infer.{name}"
+        pointers[18] = infer.name
     if inplace:
         pointers[21] = f"inplace.{name}"
         pointers[22] = "igniter_release_inplace"
@@ -174,7 +175,7 @@ def _emit_op(op: OpOp, name: str, version: int, strings: StringPool) -> str:
             _emit_ports(op.inputs, f"inputs.{name}", slots, strings),
             _emit_ports(op.outputs, f"outputs.{name}", slots, strings),
             emit_shapes(op, f"shapes.{name}"),
-            expand_calls(infer or ""),
+            expand_calls(infer.text if infer is not None else ""),
             inplace,
             f"@desc.{name} = internal constant %Desc {{ ptr {strings(op.sym_name.data)}, ptr @inputs.{name},"
             f' ptr @outputs.{name}, ptr @shapes.{name}, ptr @"{op.kernel_name}",'
