@@ -34,6 +34,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -43,13 +44,13 @@ from igniter.analysis.reindexing import rename
 from igniter.dialects.loop import Clause, KernelOp, NestOp, ReadOp, ReturnOp, ViewOp, YieldOp
 from igniter.dialects.sym import DimsAttr, dims_of
 from igniter.remarks import remark
-from igniter.transforms.fold_scalars import fold_scalar
+from igniter.transforms.fold_scalars import float_constant, fold_scalar, reciprocal
 from igniter.transforms.nest_rewriting import (
     erase_dead_nests,
     erase_dead_ops,
     merge_equal_ops,
     prune_indices,
-    replace_read,
+    replace_op,
     set_subscripts,
     simplify_exprs,
     substitute_axes,
@@ -85,7 +86,7 @@ def decide_guards(nest: NestOp) -> None:
             continue
         if any(is_nonneg(-1 - g, ranges) for g in op.guards):
             if op.otherwise is None:
-                replace_read(op, zero(op.result.type))
+                replace_op(op, zero(op.result.type))
             else:
                 op.result.replace_all_uses_with(op.otherwise)
                 op.detach()
@@ -97,12 +98,19 @@ def decide_guards(nest: NestOp) -> None:
         if guards or op.otherwise is None:
             set_subscripts(op, op.subscripts, guards)
         else:
-            replace_read(op, ReadOp(op.source, op.subscripts, op.indices))
+            replace_op(op, ReadOp(op.source, op.subscripts, op.indices))
 
 
 def fold_constants(nest: NestOp) -> None:
     """Folds the arithmetic on constants, and what leaves its operand as it is."""
     for op in list(nest.block.ops):
+        inverse = reciprocal(op)
+        if inverse is not None:
+            factor = float_constant(inverse, op.results[0].type)
+            assert factor is not None
+            nest.block.insert_op_before(factor, op)
+            replace_op(op, arith.MulfOp(op.operands[0], factor.result))
+            continue
         folded = fold_scalar(op)
         if folded is None:
             continue
@@ -111,7 +119,7 @@ def fold_constants(nest: NestOp) -> None:
             op.detach()
             op.erase()
         else:
-            replace_read(op, folded)
+            replace_op(op, folded)
 
 
 def canonicalize_body(nest: NestOp) -> None:

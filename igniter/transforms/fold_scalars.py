@@ -113,6 +113,18 @@ def _fold_float(op: Operation) -> SSAValue | arith.ConstantOp | None:
     return None
 
 
+def reciprocal(op: Operation) -> float | None:
+    """`1/c` where `op` divides by a constant `c` that is a power of two with an exact reciprocal: then `x / c` is
+    `x * (1/c)`, bit for bit."""
+    if not isinstance(op, arith.DivfOp):
+        return None
+    divisor = constant_of(op.rhs)
+    if not isa(divisor, FloatAttr[AnyFloat]) or not isinstance(op.result.type, (Float32Type, Float64Type)):
+        return None
+    mantissa, exponent = math.frexp(divisor.value.data)
+    return 1.0 / divisor.value.data if abs(mantissa) == 0.5 and abs(exponent) <= 120 else None
+
+
 def _fold_cast(op: Operation) -> arith.ConstantOp | None:
     value = constant_of(op.operands[0])
     if isa(value, FloatAttr[AnyFloat]):

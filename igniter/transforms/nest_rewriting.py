@@ -85,10 +85,10 @@ def prune_indices(op: ReadOp) -> None:
         return
     subscripts = [e.substitute(names) for e in op.subscripts]
     guards = [e.substitute(names) for e in op.guards]
-    replace_read(op, ReadOp(op.source, subscripts, kept, guards, op.otherwise))
+    replace_op(op, ReadOp(op.source, subscripts, kept, guards, op.otherwise))
 
 
-def replace_read(old: Operation, new: Operation) -> None:
+def replace_op(old: Operation, new: Operation) -> None:
     """Puts `new` in the place of `old`."""
     assert old.parent is not None
     old.parent.insert_op_before(new, old)

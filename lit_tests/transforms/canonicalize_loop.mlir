@@ -67,6 +67,28 @@ loop.kernel @fold symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xi64
 
 // -----
 
+// A quotient by a power of two is a product, bit for bit; by another number it is not.
+
+// CHECK-LABEL: loop.kernel @quotient
+loop.kernel @quotient symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
+  // CHECK:      %[[THREE:.*]] = arith.constant 3.000000e+00 : f32
+  // CHECK-NEXT: %[[X:.*]] = loop.read
+  // CHECK-NEXT: %[[R:.*]] = arith.constant 1.562500e-02 : f32
+  // CHECK-NEXT: %[[M:.*]] = arith.mulf %[[X]], %[[R]] : f32
+  // CHECK-NEXT: arith.divf %[[M]], %[[THREE]] : f32
+  %y = loop.nest "mean" [i: parallel 4] -> tensor<4xf32> {
+    %c = arith.constant 64.0 : f32
+    %three = arith.constant 3.0 : f32
+    %v = loop.read %x[i] : f32
+    %q = arith.divf %v, %c : f32
+    %r = arith.divf %q, %three : f32
+    loop.yield none %r at [i]
+  }
+  loop.return %y : tensor<4xf32>
+}
+
+// -----
+
 // A guard that never holds leaves the value after `else`, or zero. What depends on a symbol stays.
 
 // CHECK-LABEL: loop.kernel @guards

@@ -231,3 +231,79 @@ loop.kernel @scheduled symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
   loop.return %y : tensor<8xf32>
 }
 // REMARK: 'neg' missed: it has a schedule of its own
+
+// -----
+
+// The diamond of a gated activation becomes one nest: what is folded without duplicates merges the readers.
+
+// CHECK-LABEL: loop.kernel @diamond
+loop.kernel @diamond symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
+  %e = loop.nest "exp" [i: parallel 8] -> tensor<8xf32> {
+    %v = loop.read %x[i] : f32
+    %w = math.exp %v : f32
+    loop.yield none %w at [i]
+  }
+  %t = loop.nest "tanh" [i: parallel 8] -> tensor<8xf32> {
+    %v = loop.read %e[i] : f32
+    %w = math.tanh %v : f32
+    loop.yield none %w at [i]
+  }
+  // CHECK-NEXT: loop.nest "gate"
+  // CHECK-NEXT:   loop.read
+  // CHECK-NEXT:   %[[E:.*]] = math.exp
+  // CHECK-NEXT:   %[[T:.*]] = math.tanh %[[E]]
+  // CHECK-NEXT:   arith.mulf %[[E]], %[[T]]
+  %y = loop.nest "gate" [i: parallel 8] -> tensor<8xf32> {
+    %v = loop.read %e[i] : f32
+    %w = loop.read %t[i] : f32
+    %m = arith.mulf %v, %w : f32
+    loop.yield none %m at [i]
+  }
+  loop.return %y : tensor<8xf32>
+}
+
+// -----
+
+// A bias stays with its contraction where its reader permutes it; the permutation itself is done by whoever reads or,
+// behind the last nest, by whoever writes.
+
+// CHECK-LABEL: loop.kernel @heads
+loop.kernel @heads symbols [s] (%a: tensor<?x8xf32, #sym.dims<s, 8>>, %w: tensor<8x32xf32>, %b: tensor<32xf32>) -> (tensor<4x?x8xf32, #sym.dims<4, s, 8>>) {
+  // CHECK-NEXT: loop.nest "matmul"
+  %m = loop.nest "matmul" [i: parallel s, j: parallel 32, k: reduction 8] -> tensor<?x32xf32, #sym.dims<s, 32>> {
+    %v = loop.read %a[i, k] : f32
+    %u = loop.read %w[k, j] : f32
+    %p = arith.mulf %v, %u : f32
+    loop.yield add %p at [i, j]
+  }
+  // CHECK:      loop.nest "bias" [i: parallel s, j: parallel 32]
+  %c = loop.nest "bias" [i: parallel s, j: parallel 32] -> tensor<?x32xf32, #sym.dims<s, 32>> {
+    %v = loop.read %m[i, j] : f32
+    %u = loop.read %b[j] : f32
+    %p = arith.addf %v, %u : f32
+    loop.yield none %p at [i, j]
+  }
+  %h = loop.view %c : tensor<?x32xf32, #sym.dims<s, 32>> to tensor<?x4x8xf32, #sym.dims<s, 4, 8>>
+  %t = loop.nest "transpose" [h: parallel 4, i: parallel s, d: parallel 8] -> tensor<4x?x8xf32, #sym.dims<4, s, 8>> {
+    %v = loop.read %h[i, h, d] : f32
+    loop.yield none %v at [h, i, d]
+  }
+  // CHECK:      loop.nest "scores" [h: parallel 4, i: parallel s, d: parallel 8, e: reduction 8] -> tensor<4x?x8xf32, #sym.dims<4, s, 8>>
+  // CHECK-NEXT:   loop.read %{{.*}}[i, h, e] : f32
+  %y = loop.nest "scores" [h: parallel 4, i: parallel s, d: parallel 8, e: reduction 8] -> tensor<?x4x8xf32, #sym.dims<s, 4, 8>> {
+    %v = loop.read %t[h, i, e] : f32
+    %u = loop.read %w[e, 8*h + d] : f32
+    %p = arith.mulf %v, %u : f32
+    loop.yield add %p at [i, h, d]
+  }
+  // CHECK:        loop.yield add %{{.*}} at [h, i, d]
+  // CHECK-NOT:  loop.nest
+  %z = loop.nest "back" [h: parallel 4, i: parallel s, d: parallel 8] -> tensor<4x?x8xf32, #sym.dims<4, s, 8>> {
+    %v = loop.read %y[i, h, d] : f32
+    loop.yield none %v at [h, i, d]
+  }
+  loop.return %z : tensor<4x?x8xf32, #sym.dims<4, s, 8>>
+}
+// REMARK: 'transpose' applied: folded into 'scores'
+// REMARK: 'bias' missed: it ends the contraction 'matmul', and 'scores' reads it in another order
+// REMARK: 'back' applied: 'scores' writes its elements where this moved them
