@@ -111,6 +111,10 @@ def topological_order(count: int, edges: Iterable[tuple[int, int]], priority: Se
 
     Without `priority` a node's number is its priority. `ValueError` where the edges form a cycle.
     """
+    if priority is None:
+        edges = list(edges)
+        if all(source < target for source, target in edges):
+            return list(range(count))
     key = range(count) if priority is None else priority
     successors: list[list[int]] = [[] for _ in range(count)]
     missing = [0] * count
