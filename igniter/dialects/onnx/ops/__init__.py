@@ -15,6 +15,7 @@ from igniter.dialects.onnx.registry import OpSpec
 FAMILIES: tuple[str, ...] = (
     "activation",
     "contraction",
+    "convolution",
     "elementwise",
     "indexing",
     "movement",
