@@ -12,25 +12,24 @@ masked accesses, else a branch. An address is only ever dereferenced where every
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Literal
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ZERO, Call, Expr, Sym, is_nonneg, linearize, product
+from igniter.analysis.expr import ZERO, Call, Expr, Sym, is_nonneg, linearize
 from igniter.backends.cpu import arithmetic
 from igniter.backends.cpu.builder import Value
 from igniter.backends.cpu.errors import EmitError
 from igniter.backends.cpu.function import Function
 from igniter.backends.cpu.llvm_types import I64, Type, llvm_type, memory_type
 from igniter.backends.cpu.registers import RegisterFile
-from igniter.dialects.loop import AccumulateOp, Combiner, LoadOp, MemoryOp, StoreOp, element_bytes, is_unsigned
+from igniter.dialects.loop import Combiner, LoadOp, MemoryOp, element_bytes, is_unsigned
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
 from igniter.dialects.sym import dims_of, element_of
 
-Condition = Value | Literal[True, False]
+Condition = Value | bool
 
 ANYTHING = (Expr.of(-(1 << 62)), Expr.of(1 << 62))
 """The range of an indirect operand: without it an `Expr` takes every name for a dim, never negative."""
@@ -60,7 +59,7 @@ class Access:
             self.offset = f.prepare(linearize(op.subscripts, dims_of(self.buffer.type)))
             self.guards, self.never = self._relevant_guards()
         self.stride = self._stride()
-        varying = set(self.vectors) | ({self.lane} if self.lane else set())
+        varying = names_of(self.vectors, self.lane)
         self.lane_guards = [g for g in self.guards if g.symbols & varying]
         self.uniform_guards = [g for g in self.guards if not g.symbols & varying]
 
@@ -139,7 +138,7 @@ class Access:
     def _pointers(self) -> Value:
         """The address of every lane."""
         f = self.f
-        varying = self.vectors.keys() | ({self.lane} if self.lane else set())
+        varying = names_of(self.vectors, self.lane)
         fixed = Expr({m: c for m, c in self.offset.terms if not Expr({m: c}).symbols & varying})
         lanes = lane_values(f, self.offset - fixed, self.lane, self.lanes, self.vectors, self.here)
         return f.gep(self.memory.scalar, self._address(fixed), lanes)
@@ -271,7 +270,7 @@ class Access:
         mask = self._mask()
         if mask is not None:
             some = f.call(f"llvm.vector.reduce.or.{mask.type.mangled}", Type("i1"), [mask])
-            condition = some if condition is True else f.binary("and", some, condition)
+            condition = f.binary("and", some, condition) if isinstance(condition, Value) else some
         if condition is True:
             return f.splat(self._read_scalar(), self.lanes)
         value = self._branch_load(condition, lambda: f.splat(self._read_scalar(), self.lanes), otherwise)
@@ -398,8 +397,13 @@ class ScalarAccess(Access):
         self.lane_guards = []
 
 
+def names_of(vectors: Mapping[str, Value], lane: str | None) -> set[str]:
+    """The names that differ from lane to lane."""
+    return set(vectors) if lane is None else {*vectors, lane}
+
+
 @contextmanager
-def local_ranges(f: Function, lane: str | None, lanes: int, indices: int) -> Iterator[None]:
+def local_ranges(f: Function, lane: str | None, lanes: int, indices: int) -> Generator[None]:
     """Within, expressions may name the lane variable and the indirect operands, of which nothing is known."""
     names = [f"{INDIRECT_PREFIX}{k}" for k in range(indices)]
     f.axes.update(dict.fromkeys(names, ANYTHING))
@@ -437,7 +441,7 @@ def lane_values(
     """The value of `e` for every lane, as a vector of i64."""
     here = here or {}
     t = I64.with_lanes(lanes)
-    varying = vectors.keys() | ({lane} if lane else set())
+    varying = names_of(vectors, lane)
     total: Value | None = None
     fixed = ZERO
     for monomial, c in e.terms:
@@ -490,6 +494,3 @@ def _lane_call(
     if atom.fn == "mod":
         return f.binary("add", remainder, f.binary("and", negative, divisor))
     return f.binary("add nsw", f.binary("sdiv", dividend, divisor), negative)
-
-
-__all__ = ["Access", "AccumulateOp", "StoreOp", "lane_values", "product", "scalar_guard"]

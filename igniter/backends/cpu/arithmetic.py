@@ -5,7 +5,7 @@ Semantics where LLVM and the dialects leave room:
 * add, sub and mul of floats carry `contract`: they may fuse into FMA. Nothing else is relaxed.
 * `divsi`, `remsi` and their kin never trap: a zero divisor gives 0 (of `rem`: the dividend), and the minimum divided
   by -1 wraps to itself with remainder 0.
-* `fptosi`, `fptoui` saturate, and NaN becomes 0.
+* `fptosi` of what is out of range or NaN is the least integer, `fptoui` all ones, as on x86.
 * A shift by the width or more gives 0 (`shrsi`: the sign).
 * `maximumf`, `minimumf` propagate NaN; `maxnumf`, `minnumf` prefer the number.
 """
@@ -13,14 +13,15 @@ Semantics where LLVM and the dialects leave room:
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, cast
 
-from xdsl.dialects import arith, math, vector
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
 )
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from igniter.backends.cpu import vmath
 from igniter.backends.cpu.builder import Builder, Value
@@ -30,6 +31,7 @@ from igniter.backends.cpu.llvm_types import I1, Type, UnsupportedType, float_lit
 from igniter.dialects.loop import Combiner
 
 Binary = Callable[[Builder, Value, Value], Value]
+Special = Callable[[Function, Operation, list[Value]], Value]
 Unary = Callable[[Builder, Value], Value]
 
 
@@ -83,11 +85,11 @@ def _constant(op: Operation, func: str) -> Value:
     if isinstance(value, (IntegerAttr, FloatAttr)):
         return Value(t, literal(t, value.value.data))
     if isinstance(value, DenseIntOrFPElementsAttr):
-        values = list(value.get_values())
+        values = cast("list[Any]", list(value.get_values()))
         if value.is_splat() or len(set(values)) == 1:
             return Value(t, literal(t, values[0]))
-        write = float_literal if t.is_float else int_literal
-        return Value(t, "<" + ", ".join(f"{t.element} {write(t.element, v)}" for v in values) + ">")  # pyright: ignore
+        write: Callable[[str, Any], str] = float_literal if t.is_float else int_literal
+        return Value(t, "<" + ", ".join(f"{t.element} {write(t.element, v)}" for v in values) + ">")
     raise EmitError(func, op, "a constant whose value is not in the IR")
 
 
@@ -245,7 +247,7 @@ def _select(f: Function, op: Operation, args: list[Value]) -> Value:
     return f.select(args[0], args[1], args[2])
 
 
-def _cast(name: str) -> Callable[[Function, Operation, list[Value]], Value]:
+def _cast(name: str) -> Special:
     return lambda f, op, args: f.cast(name, args[0], _result(op))
 
 
@@ -257,15 +259,26 @@ def _truncate_float(f: Function, op: Operation, args: list[Value]) -> Value:
     return vmath.truncate(f, args[0], _result(op))
 
 
-def _float_to_int(name: str) -> Callable[[Function, Operation, list[Value]], Value]:
+def _float_to_int(name: str) -> Special:
+    """Out of range and NaN: the least integer (`fptoui`: all ones), as x86 has it and so ONNX Runtime."""
+    signed = name == "fptosi"
+
     def convert(f: Function, op: Operation, args: list[Value]) -> Value:
         t, x = _result(op), widened(f, args[0])
-        return f.call(f"llvm.{name}.sat.{t.mangled}.{x.type.mangled}", t, [x])
+        bits = t.bits - 1 if signed else t.bits
+        if signed:
+            # What lies between -2^bits - 1 and -2^bits gives the same as what is out of range.
+            above = f.fcmp("oge", x, f.const(x.type, -(2.0**bits)))
+        else:
+            above = f.fcmp("ogt", x, f.const(x.type, -1.0))
+        fits = f.binary("and", above, f.fcmp("olt", x, f.const(x.type, 2.0**bits)))
+        failed = f.const(t, 1 << bits if signed else -1)
+        return f.select(fits, f.cast(name, x, t), failed)
 
     return convert
 
 
-def _int_to_float(name: str) -> Callable[[Function, Operation, list[Value]], Value]:
+def _int_to_float(name: str) -> Special:
     def convert(f: Function, op: Operation, args: list[Value]) -> Value:
         t = _result(op)
         if t.bits == 16:
@@ -289,7 +302,7 @@ def _fma(f: Function, op: Operation, args: list[Value]) -> Value:
     return _in_single(f, args, lambda a: vmath.fma(f, a[0], a[1], a[2]))
 
 
-_SPECIAL: dict[str, Callable[[Function, Operation, list[Value]], Value]] = {
+_SPECIAL: dict[str, Special] = {
     "arith.cmpi": _compare_int,
     "arith.cmpf": _compare_float,
     "arith.select": _select,
@@ -363,6 +376,3 @@ def _lanes(b: Builder, value: Value, first: int, last: int) -> Value:
 
 def as_bit(b: Builder, condition: Value | bool) -> Value:
     return b.const(I1, int(condition)) if isinstance(condition, bool) else condition
-
-
-__all__ = ["SSAValue", "combine", "emit", "identity", "math", "reduce_lanes", "vector"]

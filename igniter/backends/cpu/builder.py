@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from igniter.backends.cpu.llvm_types import F32, F64, I1, I32, I64, Type, literal
+from igniter.backends.cpu.llvm_types import Type, literal
 from igniter.backends.cpu.target import Target
 
 Lines = list["str | Lines"]
 """Instructions in order; a nested list is a place that is still being filled (hoisted code)."""
+
+
+def new_lines() -> Lines:
+    """An empty place for instructions."""
+    return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +204,3 @@ def flatten(lines: Lines) -> list[str]:
         else:
             result.extend(flatten(line))
     return result
-
-
-__all__ = ["F32", "F64", "I1", "I32", "I64", "Builder", "Lines", "Module", "Value", "flatten"]

@@ -17,7 +17,7 @@ What the emitter does not know it refuses with `EmitError`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -26,7 +26,7 @@ from igniter.analysis.expr import Expr, is_nonneg, product, simplify
 from igniter.backends.cpu import accesses, arithmetic
 from igniter.backends.cpu.builder import Module, Value, flatten
 from igniter.backends.cpu.errors import EmitError
-from igniter.backends.cpu.function import Arena, Function, Pointer, Scope
+from igniter.backends.cpu.function import Arena, CaptureKey, Function, Pointer, Scope
 from igniter.backends.cpu.llvm_types import I8, I64, PTR, llvm_type
 from igniter.backends.cpu.registers import RegisterFile
 from igniter.backends.cpu.target import Target
@@ -71,14 +71,6 @@ def emit_into(module: Module, func: FuncOp) -> None:
     FuncEmitter(module, func).run()
 
 
-@dataclass(frozen=True)
-class Task:
-    """The two functions of an outlined loop."""
-
-    body: Function
-    name: str
-
-
 class FuncEmitter:
     """Emits one `loop.func`; one instance per func."""
 
@@ -90,17 +82,16 @@ class FuncEmitter:
         self.registers = RegisterFile(self.name)
         self.in_task = False
         self.outputs = frozenset(func.block.args[len(func.block.args) - func.output_count :])
-        self.handlers: dict[type[Operation], Callable[[Function, Operation], None]] = {
-            AllocOp: self._alloc,  # pyright: ignore[reportAssignmentType]
-            ForOp: self._for,  # pyright: ignore[reportAssignmentType]
-            IfOp: self._if,  # pyright: ignore[reportAssignmentType]
-            ViewOp: self._view,  # pyright: ignore[reportAssignmentType]
-            LoadOp: self._load,  # pyright: ignore[reportAssignmentType]
-            StoreOp: self._store,  # pyright: ignore[reportAssignmentType]
-            AccumulateOp: self._accumulate,  # pyright: ignore[reportAssignmentType]
-            ReduceLanesOp: self._reduce_lanes,  # pyright: ignore[reportAssignmentType]
-            IndexOp: self._index,  # pyright: ignore[reportAssignmentType]
-            TransposeOp: self._transpose,  # pyright: ignore[reportAssignmentType]
+        self.handlers: dict[type[Operation], Callable[[Function, Any], None]] = {
+            AllocOp: self._alloc,
+            ForOp: self._for,
+            IfOp: self._if,
+            ViewOp: self._view,
+            LoadOp: self._load,
+            StoreOp: self._store,
+            AccumulateOp: self._accumulate,
+            ReduceLanesOp: self._reduce_lanes,
+            IndexOp: self._index,
         }
 
     # -- functions ----------------------------------------------------------------------------------------------------
@@ -208,8 +199,9 @@ class FuncEmitter:
 
     def _for(self, f: Function, op: ForOp) -> None:
         first, end = f.prepare(op.first), f.prepare(op.end)
-        if (end - first).constant is not None and (end - first).constant <= op.step:  # pyright: ignore
-            if (end - first).constant > 0:  # pyright: ignore
+        extent = (end - first).constant
+        if extent is not None and extent <= op.step:
+            if extent > 0:
                 f.fixed[op.axis] = first
                 self._block(f, op.block)
             return
@@ -289,9 +281,9 @@ class FuncEmitter:
         self._define(child, parameters)
         return child
 
-    def _captured_parameter(self, key: object, value: Value) -> str:
-        if key in self.outputs or key in self.func.block.args:
-            return self._buffer_parameter(key, value)  # pyright: ignore[reportArgumentType]
+    def _captured_parameter(self, key: CaptureKey, value: Value) -> str:
+        if isinstance(key, SSAValue) and key in self.func.block.args:
+            return self._buffer_parameter(key, value)
         if key is Arena.SCRATCH:
             return f"ptr noalias align 64 {value.text}"
         return value.typed

@@ -17,7 +17,7 @@ from enum import Enum
 from xdsl.ir import SSAValue
 
 from igniter.analysis.expr import Atom, Expr, Ranges, Sym, is_nonneg, simplify
-from igniter.backends.cpu.builder import Builder, Lines, Module, Value
+from igniter.backends.cpu.builder import Builder, Lines, Module, Value, new_lines
 from igniter.backends.cpu.llvm_types import I64, PTR, Type
 
 NOTHING: Mapping[str, Value] = {}
@@ -27,7 +27,7 @@ NOTHING: Mapping[str, Value] = {}
 class Scope:
     """The body of a function or of a loop in it. `head` receives the code hoisted to its start."""
 
-    head: Lines = field(default_factory=lambda: list[object]())  # pyright: ignore[reportAssignmentType]
+    head: Lines = field(default_factory=new_lines)
     names: dict[str, Value] = field(default_factory=dict[str, Value])
     exprs: dict[Expr, Value] = field(default_factory=dict[Expr, Value])
     addresses: dict[tuple[str, str, Expr], Value] = field(default_factory=dict[tuple[str, str, Expr], Value])

@@ -54,7 +54,11 @@ class CompiledFunc:
         size = self._scratch.evaluate(dict(symbols)) if self._scratch is not None else 0
         memory = np.empty(size + 64, np.uint8)
         scratch = memory.ctypes.data + (-memory.ctypes.data) % 64
-        pool = PARALLEL_FOR(lambda context, task, count, data: _run_tasks(threads, task, count, data))
+
+        def run_tasks(context: int, task: int, count: int, data: int) -> None:
+            _run_tasks(threads, task, count, data)
+
+        pool = PARALLEL_FOR(run_tasks)
         parallel_for = ctypes.cast(pool, ctypes.c_void_p) if threads > 1 else None
         call = self._call
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -84,10 +85,11 @@ class UnsupportedType(ValueError):
 def llvm_type(attribute: Attribute) -> Type:
     """The register type of a value of the IR."""
     if isinstance(attribute, VectorType):
-        shape = attribute.get_shape()
+        vector = cast("VectorType[Attribute]", attribute)
+        shape = vector.get_shape()
         if len(shape) != 1:
             raise UnsupportedType(f"{attribute}: only vectors of rank 1 have a register")
-        return Type(llvm_type(attribute.element_type).element, shape[0])
+        return Type(llvm_type(vector.element_type).element, shape[0])
     if isinstance(attribute, IntegerType):
         return Type(f"i{attribute.width.data}")
     if isinstance(attribute, IndexType):

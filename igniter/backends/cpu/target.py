@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from igniter.errors import IgniterError
 
@@ -60,7 +60,7 @@ class Target:
     @property
     def function_attributes(self) -> str:
         """The attributes of every function of a module for this target, as LLVM IR."""
-        parts = ["nounwind", f'"target-cpu"="{self.cpu}"']
+        parts = ["nounwind", '"no-builtins"', f'"target-cpu"="{self.cpu}"']
         if self.features:
             parts.append(f'"target-features"="{self.features}"')
         if self.vector_bytes == 64:
@@ -199,8 +199,9 @@ def _aarch64(name: str, cpu: str, features: str, caches: Caches) -> Target:
 def _native() -> Target:
     import llvmlite.binding as llvm
 
-    cpu = llvm.get_host_cpu_name()
-    found = dict(llvm.get_host_cpu_features())
+    cpu: str = llvm.get_host_cpu_name()
+    known = cast("dict[str, bool]", llvm.get_host_cpu_features())
+    found = dict(known)
     triple = llvm.get_process_triple()
     if triple.startswith(("aarch64", "arm64")):
         features = ",".join(f"+{f}" for f in sorted(found) if found[f])

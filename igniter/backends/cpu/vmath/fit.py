@@ -1,3 +1,5 @@
+# pyright: basic
+# (mpmath has no types)
 """Where the numbers in `coefficients.py` come from: `python -m igniter.backends.cpu.vmath.fit > coefficients.py`.
 
 Needs mpmath (a developer's tool; nothing imports this module). Most fits are mpmath's near-minimax polynomials of a
