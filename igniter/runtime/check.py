@@ -1,8 +1,8 @@
 """`--check-each`: run the IR before and after every pass, and name the first pass that changed a result.
 
-Every level runs: the ONNX graph in ONNX Runtime (fusion regions taken apart), a structured kernel in the interpreter,
-a scheduled kernel compiled for this machine. What a pass turns one into the other (a region into a kernel, a kernel
-into a scheduled one) is compared across the two, since they have the same name and inputs.
+Every level runs: the ONNX graph in ONNX Runtime (fusion regions taken apart), kernels in the interpreters of their
+levels (a big scheduled one compiled for this machine). What a pass turns one into the other (a region into a kernel, a
+kernel into a scheduled one) is compared across the two, since they have the same name and inputs.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _inputs_of(kernel: KernelOp | FuncOp) -> Sequence[SSAValue]:
 
 
 def run_kernel_op(kernel: KernelOp | FuncOp, specs: Sequence[TypedInput], seed: int) -> list[Array]:
-    """A kernel on random inputs: in the interpreter where it is structured, compiled where it is scheduled."""
+    """A kernel on random inputs: by the interpreter of its level."""
     import numpy as np
 
     sizes = default_sizes(s.type for s in specs)
@@ -155,11 +155,14 @@ def run_region(module: ModuleOp, region: RegionOp, seed: int) -> list[Array]:
     return run_onnx(ModuleOp([graph], dict(module.attributes)), inputs_of(names, region.block.args), seed)
 
 
+INTERPRETED_ELEMENTS = 1 << 16
+"""Up to this many elements in its buffers a scheduled kernel is interpreted, which checks bounds and races as well."""
+
+
 def run_scheduled(func: FuncOp, inputs: Sequence[Array], sizes: Mapping[str, int]) -> list[Array]:
-    """A scheduled kernel, compiled for this machine."""
+    """A scheduled kernel: a small one interpreted, a big one compiled for this machine."""
     import numpy as np
 
-    from igniter.backends.cpu.jit import compile_func
     from igniter.dialects.onnx.types import BY_ATTR
     from igniter.dialects.sym import dims_of, element_of
 
@@ -167,5 +170,12 @@ def run_scheduled(func: FuncOp, inputs: Sequence[Array], sizes: Mapping[str, int
     for arg in func.block.args[len(inputs) :]:
         shape = [d.evaluate(dict(sizes)) for d in dims_of(arg.type)]
         outputs.append(np.zeros(shape, BY_ATTR[element_of(arg.type)].dtype))
-    compile_func(func)(*inputs, *outputs, **sizes)
+    if sum(a.size for a in (*inputs, *outputs)) <= INTERPRETED_ELEMENTS:
+        from igniter.runtime.interp.scheduled import run_func
+
+        run_func(func, [*inputs, *outputs], sizes)
+    else:
+        from igniter.backends.cpu.jit import compile_func
+
+        compile_func(func)(*inputs, *outputs, **sizes)
     return outputs
