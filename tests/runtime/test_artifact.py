@@ -171,3 +171,25 @@ def test_session_options_are_checked(tmp_path: Path) -> None:
         make_session(original().SerializeToString(), [tmp_path / "bad.so"])
     session = made.session(config={"session.intra_op.allow_spinning": "0"}, providers=["CPUExecutionProvider"])
     assert session.run(None, {"x": np.zeros((0, 1), np.float32)})[0].shape == (0, 1)
+
+
+def test_weights_go_beside_the_model_and_are_mapped(tmp_path: Path) -> None:
+    """The frontend writes the model; what it puts beside it moves with the folder."""
+    from igniter.frontend import import_model, save_model
+
+    nodes = [helper.make_node("Mul", ["x", "w"], ["y"])]
+    weight = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
+    proto = model(nodes, [value("x", 1, ["n", 64])], [value("y", 1, [64, 64])], [], {"w": weight})
+    imported = import_model(proto.SerializeToString())
+    made = write_artifact(
+        tmp_path / "out",
+        save_model=lambda path: save_model(imported, path, external_data_threshold=1024),
+        source=proto.SerializeToString(),
+    )
+    (tmp_path / "out").rename(tmp_path / "moved")
+    moved = Artifact.load(tmp_path / "moved")
+    assert sorted(p.name for p in moved.folder.iterdir()) == ["model.onnx", "model.onnx.data", "report.json"]
+    external = onnx.load(moved.model_path, load_external_data=False).graph.initializer[0].external_data
+    assert {e.key: e.value for e in external}["offset"] == "0"
+    assert moved.verify(reference=proto.SerializeToString(), shapes=[{"n": 64}, {"n": 1}])
+    assert made.report["libraries"] == []
