@@ -91,6 +91,7 @@ class FuncEmitter:
             StoreOp: self._store,
             AccumulateOp: self._accumulate,
             ReduceLanesOp: self._reduce_lanes,
+            TransposeOp: self._transpose,
             IndexOp: self._index,
         }
 

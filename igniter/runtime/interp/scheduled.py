@@ -28,6 +28,7 @@ from igniter.dialects.loop import (
     MemoryOp,
     ReduceLanesOp,
     StoreOp,
+    TransposeOp,
     ViewOp,
 )
 from igniter.dialects.onnx.types import element_type
@@ -109,6 +110,7 @@ class _Machine:
             StoreOp: self._store,
             AccumulateOp: self._accumulate,
             ReduceLanesOp: self._reduce_lanes,
+            TransposeOp: self._transpose,
             IndexOp: self._index,
         }
 
@@ -283,6 +285,11 @@ class _Machine:
         for value in values[1:]:
             total = combine(op.combiner, total, value)
         self.values[op.result] = total
+
+    def _transpose(self, op: TransposeOp) -> None:
+        square = np.stack([self.values[v] for v in op.rows])
+        for result, column in zip(op.columns, square.T, strict=True):
+            self.values[result] = column
 
 
 def combine(combiner: str, x: Any, y: Any) -> Any:
