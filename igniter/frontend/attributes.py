@@ -94,6 +94,12 @@ def import_attribute(
     return ArrayAttr(items) if items else EmptyListAttr(IntegerAttr(kind, i64))
 
 
+def read_attribute(data: bytes) -> tuple[str, Attribute]:
+    """Name and value of a serialized `AttributeProto`."""
+    proto = onnx.AttributeProto.FromString(data)
+    return proto.name, import_attribute(proto)
+
+
 def export_attribute(name: str, attr: Attribute, proto: onnx.AttributeProto, sink: TensorSink, names: DimNames) -> None:
     """Fill `proto`."""
     kind = attribute_kind(attr)

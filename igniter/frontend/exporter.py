@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, cast
 
 import onnx
@@ -35,6 +34,7 @@ from igniter.frontend.extras import (
     fill_tensor_extra,
 )
 from igniter.frontend.tensors import InlineSink, TensorSink, export_sparse, export_tensor
+from igniter.frontend.value_names import ValueNames
 from igniter.frontend.value_types import (
     DimNames,
     Symbols,
@@ -48,36 +48,6 @@ from igniter.frontend.value_types import (
 def export_module(module: ModuleOp, sink: TensorSink | None = None) -> onnx.ModelProto:
     """The `ModelProto` of a module; `sink` takes the bytes of the weights (by default into the message)."""
     return _ModelExporter(module, sink if sink is not None else InlineSink()).run()
-
-
-@dataclass
-class _Names:
-    """The names of the values of one graph; `taken` are those that a value of the graph or one around it has."""
-
-    outer: _Names | None
-    by_value: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
-    taken: set[str] = field(default_factory=set[str])
-
-    def find(self, value: SSAValue) -> str | None:
-        scope: _Names | None = self
-        while scope is not None:
-            name = scope.by_value.get(value)
-            if name is not None:
-                return name
-            scope = scope.outer
-        return None
-
-    def is_taken(self, name: str) -> bool:
-        scope: _Names | None = self
-        while scope is not None:
-            if name in scope.taken:
-                return True
-            scope = scope.outer
-        return False
-
-    def give(self, value: SSAValue, name: str) -> None:
-        self.by_value[value] = name
-        self.taken.add(name)
 
 
 class _ModelExporter:
@@ -132,9 +102,11 @@ class _ModelExporter:
 
     # -- graphs ------------------------------------------------------------------------------------------------------
 
-    def graph(self, block: Block, info: Mapping[str, Attribute], proto: onnx.GraphProto, outer: _Names | None) -> None:
+    def graph(
+        self, block: Block, info: Mapping[str, Attribute], proto: onnx.GraphProto, outer: ValueNames | None
+    ) -> None:
         """Fill `proto` from a graph's block and from what is said of the graph."""
-        names = _Names(outer)
+        names = ValueNames(outer)
         proto.name = text_of(info.get("graph_name"), "main")
         if "doc_string" in info:
             proto.doc_string = text_of(info["doc_string"])
@@ -146,18 +118,22 @@ class _ModelExporter:
             proto.node.add(op_type="Identity", input=[self._name_of(value, names)], output=[name])
         fill_annotations(info.get("quantization_annotations"), proto)
 
-    def _inputs(self, block: Block, info: Mapping[str, Attribute], proto: onnx.GraphProto, names: _Names) -> None:
+    def _inputs(self, block: Block, info: Mapping[str, Attribute], proto: onnx.GraphProto, names: ValueNames) -> None:
         given = texts_of(info.get("input_names"))
         infos = dictionaries(info.get("input_info"))
         for index, argument in enumerate(block.args):
-            name = given[index] if index < len(given) else self._fresh(argument, names)
+            name = given[index] if index < len(given) else ""
+            if not name or names.is_taken(name):
+                # Inlining can put a graph inside another that has a value of that name.
+                name = self._fresh(argument, names)
             names.give(argument, name)
             self._value(proto.input.add(), name, argument.type, infos[index] if index < len(infos) else None)
+        names.define(block.args)
         for name, attr in entries_of(info.get("input_defaults")).items():
             self._initializer(proto, name, attr)
 
     def _outputs(
-        self, block: Block, info: Mapping[str, Attribute], proto: onnx.GraphProto, names: _Names
+        self, block: Block, info: Mapping[str, Attribute], proto: onnx.GraphProto, names: ValueNames
     ) -> list[tuple[SSAValue, str]]:
         """Name the values that the graph returns after its outputs; those that cannot take the name are returned with
         it, to be copied."""
@@ -169,7 +145,9 @@ class _ModelExporter:
         copies: list[tuple[SSAValue, str]] = []
         for index, value in enumerate(last.operands):
             name = given[index] if index < len(given) else ""
-            if names.by_value.get(value) != (name or None):
+            if names.is_visible(name):
+                name = ""
+            if not name or names.by_value.get(value) != name:
                 owned = isinstance(value, OpResult) and value.owner.parent is block and value not in names.by_value
                 name = name or (self._preferred(value, names) if owned else self._fresh(value, names))
                 if owned:
@@ -184,7 +162,7 @@ class _ModelExporter:
             self._value(proto.output.add(), name, type_, said)
         return copies
 
-    def _nodes(self, block: Block, proto: Any, names: _Names) -> None:
+    def _nodes(self, block: Block, proto: Any, names: ValueNames) -> None:
         """Write the ops of `block`; `proto` is a graph or a function."""
         outputs = {v.name for v in proto.output} if isinstance(proto, onnx.GraphProto) else set[str]()
         for op in block.ops:
@@ -200,11 +178,13 @@ class _ModelExporter:
                 if attr is None:
                     raise IgniterError(f"the initializer {names.by_value[op.results[0]]!r} has no value")
                 self._initializer(proto, names.by_value[op.results[0]], attr, op)
+                names.define(op.results)
                 continue
             self._node(op, proto.node.add(), names)
+            names.define(op.results)
             self._value_infos(op, proto, names, outputs)
 
-    def _value_infos(self, op: OnnxOp, proto: Any, names: _Names, outputs: set[str]) -> None:
+    def _value_infos(self, op: OnnxOp, proto: Any, names: ValueNames, outputs: set[str]) -> None:
         infos = dictionaries(op.properties.get("output_info"))
         for index, result in enumerate(op.results):
             info = infos[index] if index < len(infos) and infos[index].data else None
@@ -238,7 +218,7 @@ class _ModelExporter:
 
     # -- nodes -------------------------------------------------------------------------------------------------------
 
-    def _node(self, op: OnnxOp, proto: onnx.NodeProto, names: _Names) -> None:
+    def _node(self, op: OnnxOp, proto: onnx.NodeProto, names: ValueNames) -> None:
         proto.op_type = op.op_type
         spelled = text_of(op.properties.get("domain"), op.domain)
         if spelled:
@@ -255,7 +235,7 @@ class _ModelExporter:
         except IgniterError as error:
             raise IgniterError(f"{op.qualified_name} {op.node_name!r}: {error.message}") from error
 
-    def _attributes(self, op: OnnxOp, proto: onnx.NodeProto, names: _Names) -> None:
+    def _attributes(self, op: OnnxOp, proto: onnx.NodeProto, names: ValueNames) -> None:
         infos = entries_of(op.properties.get("attribute_info"))
         lists: dict[str, onnx.AttributeProto] = {}
         for name, attr in op.attributes.items():
@@ -283,7 +263,7 @@ class _ModelExporter:
         proto.domain, proto.name, proto.overload = op.key
         if not proto.overload:
             proto.ClearField("overload")
-        names = _Names(None)
+        names = ValueNames(None)
         infos = dictionaries(attributes.get("input_info"))
         for index, (argument, name) in enumerate(zip(op.body.args, op.input_names, strict=True)):
             names.give(argument, name)
@@ -311,13 +291,13 @@ class _ModelExporter:
 
     # -- names -------------------------------------------------------------------------------------------------------
 
-    def _name_of(self, value: SSAValue, names: _Names) -> str:
+    def _name_of(self, value: SSAValue, names: ValueNames) -> str:
         name = names.find(value)
         if name is None:
             raise IgniterError(f"a node reads {value}, which is not defined before it")
         return name
 
-    def _preferred(self, value: SSAValue, names: _Names, index: int | None = None) -> str:
+    def _preferred(self, value: SSAValue, names: ValueNames, index: int | None = None) -> str:
         """The name that the model gave the value, where it is still free; else a new one."""
         owner = value.owner
         if isinstance(owner, Operation):
@@ -328,7 +308,7 @@ class _ModelExporter:
                 return name
         return self._fresh(value, names)
 
-    def _fresh(self, value: SSAValue, names: _Names) -> str:
+    def _fresh(self, value: SSAValue, names: ValueNames) -> str:
         base = value.name_hint or "value"
         while True:
             count = self.counters.get(base, 0)

@@ -17,7 +17,9 @@ from round_trip import reparsed, round_trip
 from runtime_equality import original_outputs, outputs, same_bits
 from xdsl.dialects.builtin import ModuleOp, NoneType, TensorType
 from xdsl.ir import Region
+from xdsl.parser import Parser
 
+from igniter.context import IgniterContext
 from igniter.dialects.onnx.base import CustomOp, OnnxOp, constant_value, make_constant, make_op
 from igniter.dialects.onnx.structure import ReturnOp, functions, main_graph
 from igniter.dialects.onnx.types import ELEMENT_TYPES
@@ -98,6 +100,60 @@ def test_one_value_returned_twice_is_copied() -> None:
     made = export_model(module)
     feeds = {"x": np.array([-1, 2], np.float32)}
     assert same_bits(outputs(made, feeds), [np.array([0, 2], np.float32)] * 2)
+
+
+def test_text_without_names_gets_names() -> None:
+    text = """
+    builtin.module attributes {onnx.model = {opset_import = {"" = 21 : i64}}} {
+      onnx.graph @main(%x: tensor<2xf32>) {
+        %y = onnx.Relu(%x) : (tensor<2xf32>) -> tensor<2xf32>
+        onnx.return %y, %x : tensor<2xf32>, tensor<2xf32>
+      }
+    }
+    """
+    made = export_model(Parser(IgniterContext(), text).parse_module())
+    onnx.checker.check_model(made, full_check=True)
+    assert [v.name for v in made.graph.output] == ["y", "x_1"]
+    feeds = {"x": np.array([1, -2], np.float32)}
+    assert same_bits(outputs(made, feeds), [np.array([1, 0], np.float32), feeds["x"]])
+
+
+def test_a_graph_that_ends_up_inside_another_gets_names_of_its_own() -> None:
+    module = import_model(_loop_in_loop())
+    made = export_model(module)
+    assert difference(_loop_in_loop(), made) is None
+    # What inlining does: the inner body's names are now those of the outer body too.
+    outer = next(op for op in node_ops(module) if op.op_type == "Loop")
+    first, second = outer.regions[0].block.last_op, None
+    for op in outer.regions[0].walk():
+        second = op if isinstance(op, ReturnOp) and op is not first else second
+    assert first is not None and second is not None
+    for key in ("input_names", "output_names"):
+        second.attributes[key] = first.attributes[key]
+    made = export_model(module)
+    onnx.checker.check_model(made, full_check=True)
+    feeds = {"x": np.ones(2, np.float32), "n": np.array(2)}
+    assert same_bits(original_outputs(_loop_in_loop(), feeds), outputs(made, feeds))
+
+
+def _loop_in_loop() -> onnx.ModelProto:
+    def body(prefix: str, nodes: list[onnx.NodeProto], result: str) -> onnx.GraphProto:
+        inputs = [
+            h.make_tensor_value_info(f"{prefix}i", TensorProto.INT64, []),
+            h.make_tensor_value_info(f"{prefix}c", TensorProto.BOOL, []),
+            h.make_tensor_value_info(f"{prefix}v", FLOAT, [2]),
+        ]
+        outs = [
+            h.make_tensor_value_info(f"{prefix}d", TensorProto.BOOL, []),
+            h.make_tensor_value_info(result, FLOAT, [2]),
+        ]
+        keep = h.make_node("Identity", [f"{prefix}c"], [f"{prefix}d"])
+        return h.make_graph([keep, *nodes], prefix, inputs, outs)
+
+    inner = body("p", [h.make_node("Add", ["pv", "ov"], ["pw"])], "pw")
+    outer = body("o", [h.make_node("Loop", ["n", "", "ov"], ["ow"], body=inner)], "ow")
+    count = h.make_tensor_value_info("n", TensorProto.INT64, [])
+    return model([h.make_node("Loop", ["n", "", "x"], ["y"], body=outer)], {"x": [2], "n": count}, {"y": [2]})
 
 
 def test_an_input_that_is_an_output_stays_one() -> None:

@@ -39,6 +39,7 @@ from igniter.dialects.onnx.attributes import (
     to_attr,
     to_python,
 )
+from igniter.dialects.onnx.parsing import parse_node
 from igniter.dialects.onnx.types import NONE
 from igniter.dialects.sym import tensor_of
 
@@ -150,7 +151,7 @@ class OnnxOp(Operation):
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        return cast(Self, parser._parse_generic_operation(cls))
+        return parse_node(parser, cls)
 
     def verify_(self) -> None:
         from igniter.dialects.onnx.verify import verify_node
