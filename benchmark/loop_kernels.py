@@ -68,9 +68,7 @@ def fma_peak(lanes: int, registers: int = 24, trips: int = 20000) -> tuple[Compi
     """A loop of independent FMAs in registers, and the flops of one call."""
     kind = f"<{lanes} x float>"
     # Different starts, or the compiler would make one chain of equal ones.
-    start = [
-        f"  %a{k}.0 = phi {kind} [ splat (float {k}.0), %entry ], [ %a{k}.1, %loop ]" for k in range(registers)
-    ]
+    start = [f"  %a{k}.0 = phi {kind} [ splat (float {k}.0), %entry ], [ %a{k}.1, %loop ]" for k in range(registers)]
     step = [
         f"  %a{k}.1 = call {kind} @llvm.fma.v{lanes}f32({kind} %a{k}.0, {kind} %x, {kind} %y)" for k in range(registers)
     ]

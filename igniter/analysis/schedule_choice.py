@@ -175,7 +175,8 @@ def _schedule(nest: NestOp, group: Group, label: str, machine: Machine) -> Dicti
     axes = {a.name: a for a in nest.axes}
     width = vector_width(nest, machine)
     strides = {name: _strides(nest, name) for name in axes}
-    vector = _vector_axis(nest, common, strides)
+    flat = all(sum(a.extent != ONE for a in m.axes) == len(group.levels) for m in group.members)
+    vector = _vector_axis(nest, common, strides, flat)
     outer = [n for n in common if n != vector or len(group.members) > 1]
     rest = [a.name for a in nest.axes if a.kind == "parallel" and a.name not in outer and a.name != vector]
     reductions = [a.name for a in nest.axes if a.kind == "reduction"]
@@ -288,12 +289,16 @@ def _stride(subscripts: tuple[Expr, ...], dims: tuple[Expr, ...], axis: str, nes
     return offset.coefficient(axis)
 
 
-def _vector_axis(nest: NestOp, common: list[str], strides: Mapping[str, list[tuple[Expr | None, bool]]]) -> str | None:
-    """The axis with the most accesses side by side; None when a scalar loop is as good."""
+def _vector_axis(
+    nest: NestOp, common: list[str], strides: Mapping[str, list[tuple[Expr | None, bool]]], flat: bool
+) -> str | None:
+    """The axis with the most accesses side by side; None when a scalar loop is as good.
+
+    A common axis only where the group is `flat`, that is, no member has loops inside the common ones.
+    """
     candidates = [a for a in nest.axes if a.name not in common and a.extent != ONE]
     if not candidates:
-        last = [a for a in nest.axes if common and a.name == common[-1]]
-        candidates = last
+        candidates = [a for a in nest.axes if flat and common and a.name == common[-1]]
     best: tuple[int, str] | None = None
     for axis in candidates:
         if axis.extent.constant is not None and axis.extent.constant < 2:
