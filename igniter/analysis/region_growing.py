@@ -139,28 +139,33 @@ class _Growing:
         self.rounds = 0
 
     def run(self, candidates: list[tuple[int, int]]) -> Growth:
-        pending = [(a, b, None, 0) for a, b in candidates]
         settled: list[tuple[int, int, Refusal]] = []
-        while pending:
+        revisable: list[tuple[int, int, Refusal, int]] = []
+        for a, b in candidates:
+            self._settle(a, b, settled, revisable)
+        self.rounds = 1
+        merges = 0
+        while revisable and merges != self.merges:
             self.rounds += 1
-            before = self.merges
-            revisable: list[tuple[int, int, Refusal | None, int]] = []
+            merges = self.merges
+            pending, revisable = revisable, []
             for a, b, refusal, stamp in pending:
-                if refusal is not None and not self._changed(a, b, refusal, stamp):
-                    revisable.append((a, b, refusal, stamp))
-                    continue
-                refusal = self._try(a, b)
-                if refusal is None:
-                    continue
-                if refusal.final:
-                    settled.append((a, b, refusal))
+                if self._changed(a, b, refusal, stamp):
+                    self._settle(a, b, settled, revisable)
                 else:
-                    revisable.append((a, b, refusal, self.merges))
-            if self.merges == before:
-                settled.extend((a, b, r) for a, b, r, _ in revisable if r is not None)
-                break
-            pending = revisable
+                    revisable.append((a, b, refusal, stamp))
+        settled.extend((a, b, refusal) for a, b, refusal, _ in revisable)
         return self._result(settled)
+
+    def _settle(
+        self, a: int, b: int, settled: list[tuple[int, int, Refusal]], revisable: list[tuple[int, int, Refusal, int]]
+    ) -> None:
+        """Merges the regions of two nodes, or notes why not."""
+        refusal = self._try(a, b)
+        if refusal is not None and refusal.final:
+            settled.append((a, b, refusal))
+        elif refusal is not None:
+            revisable.append((a, b, refusal, self.merges))
 
     def _try(self, a: int, b: int) -> Refusal | None:
         """Merges the regions of two nodes, or says why not."""
