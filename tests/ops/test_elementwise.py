@@ -195,6 +195,8 @@ def test_bits() -> None:
     check("BitwiseNot", [values(np.int32)])
     for direction in ("LEFT", "RIGHT"):
         check("BitShift", [a, np.arange(20, dtype=np.uint8).reshape(4, 5)], {"direction": direction})
+    signed, by = np.array([-8, 5, -1, 100, -100], np.int8), np.array([1, 2, 8, 100, -1], np.int8)
+    check("BitShift", [signed, by], {"direction": "RIGHT"}, opset=26, expected=[np.array([-4, 1, -1, 0, -1], np.int8)])
 
 
 @pytest.mark.parametrize("to", ["float32", "float64", "int32", "int64", "int8", "uint8", "bool"])

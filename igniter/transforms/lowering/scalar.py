@@ -215,8 +215,13 @@ class Scalar:
         return self._shift(other, arith.ShLIOp)
 
     def shift_right(self, other: Operand) -> Scalar:
-        """The logical `self >> other`; 0 where `other` is at least the width."""
-        return self._shift(other, arith.ShRUIOp)
+        """`self >> other`, arithmetic for signed integers; a shift by the width or more shifts every bit out."""
+        if self.is_unsigned:
+            return self._shift(other, arith.ShRUIOp)
+        a, b = self._pair(other)
+        bits = int_bits(a.element)
+        whole = Scalar(self.nest, b.value, IntegerType(bits, Signedness.UNSIGNED))
+        return a._append(arith.ShRSIOp(a.value, whole.minimum(bits - 1).value))
 
     # -- comparisons ---------------------------------------------------------------------------------------------------
 
@@ -265,8 +270,8 @@ class Scalar:
         if element == self.element:
             return self
         known = self.number
-        if known is not None and not self.is_float and not is_float(element):
-            least, greatest = int_limits(element)
+        if known is not None and not self.is_float:
+            least, greatest = (-(2**53), 2**53) if is_float(element) else int_limits(element)
             if least <= known <= greatest:
                 return self.nest.const(known, element)
         if element == i1:
