@@ -9,9 +9,9 @@ still be right, and what is proven cannot be wrong.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 from xdsl.ir import Operation
 
@@ -20,6 +20,9 @@ from igniter.analysis.reindexing import solve
 from igniter.dialects.loop import ForOp, FuncOp, IfOp, KernelOp, MemoryOp, NestOp
 from igniter.dialects.sym import dims_of
 
+INDIRECT = re.compile(r"_\d+")
+MAX_FACTS = 2
+"""How many guards one proof may combine."""
 MAX_CALLS = 6
 """How many divisions and extrema of one expression are looked into."""
 
@@ -38,12 +41,44 @@ class Unproven:
 
 def proven(e: Expr, ranges: Ranges, facts: Sequence[Expr] = ()) -> bool:
     """Whether `e >= 0` follows from the ranges of the axes and from every one of `facts` being >= 0."""
+    return _follows(e, _with_indirect(ranges, facts), facts, MAX_FACTS)
+
+
+def _follows(e: Expr, ranges: Ranges, facts: Sequence[Expr], depth: int) -> bool:
+    """`e >= 0` is proven when `e - k*fact >= 0` is, for a factor `k >= 0`."""
     if _holds(e, ranges, MAX_CALLS):
         return True
-    useful = [f for f in facts if f.symbols & e.symbols]
-    if any(_holds(e - f, ranges, MAX_CALLS) for f in useful):
-        return True
-    return any(_holds(e - f - g, ranges, MAX_CALLS) for f, g in combinations(useful, 2))
+    if depth == 0:
+        return False
+    for number, fact in enumerate(facts):
+        others = facts[number + 1 :]
+        if any(_follows(e - k * fact, ranges, others, depth - 1) for k in _factors(e, fact, ranges)):
+            return True
+    return False
+
+
+def _factors(e: Expr, fact: Expr, ranges: Ranges) -> list[Expr]:
+    """Factors under which a fact takes a name out of `e`, and 1."""
+    found = [ONE] if fact.symbols & e.symbols else []
+    for name in sorted(fact.symbols & e.symbols):
+        inner, outer = fact.coefficient(name), e.coefficient(name)
+        if inner is not None and outer is not None and inner.constant in (1, -1):
+            factor = outer * inner
+            if factor not in found and is_nonneg(factor, ranges):
+                found.append(factor)
+    return found
+
+
+def _with_indirect(ranges: Ranges, facts: Sequence[Expr]) -> Ranges:
+    """`ranges` with those that guards give to indirect operands: `_0 >= 0` and `9 - _0 >= 0` make 0 to 10."""
+    names = {n for f in facts for n in f.symbols if INDIRECT.fullmatch(n)}
+    axes = dict(ranges.axes)
+    for name in sorted(names):
+        lows = [-f.without(name) for f in facts if f.coefficient(name) == ONE]
+        ends = [f.without(name) + 1 for f in facts if f.coefficient(name) == -1]
+        if lows and ends:
+            axes[name] = lows[0], ends[0]
+    return Ranges(axes)
 
 
 def _holds(e: Expr, ranges: Ranges, depth: int) -> bool:
@@ -104,7 +139,11 @@ def _range_of(call: Call, ranges: Ranges, depth: int) -> tuple[Expr, Expr] | Non
     if not _holds(a, ranges, depth - 1):
         return None
     greatest = upper_bound(a, ranges)
-    return None if greatest is None else (ZERO, floordiv(greatest, b) + 1)
+    if greatest is None:
+        return None
+    whole = floordiv(greatest + 1, b)
+    # Below a whole multiple of the divisor, whatever the divisor is.
+    return ZERO, whole if whole * b == greatest + 1 else floordiv(greatest, b) + 1
 
 
 def upper_bound(e: Expr, ranges: Ranges) -> Expr | None:
