@@ -174,7 +174,8 @@ def run_apart(architecture: Architecture, exporter: str, args: argparse.Namespac
         print(f"BROKEN: {architecture.name} ({exporter})", file=sys.stderr, flush=True)
         return None
     row = Row(**found)
-    print(f"  {row.fused} regions, max error {row.max_error:.1e}, {row.failures}", file=sys.stderr, flush=True)
+    left = f"{row.left_to_onnxruntime} left to onnxruntime"
+    print(f"  {row.fused} regions, {left}, max error {row.max_error:.1e} {row.failures}", file=sys.stderr, flush=True)
     return row
 
 

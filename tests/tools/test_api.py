@@ -1,0 +1,105 @@
+"""The Python API: load, run passes, compile, verify."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from tools_kit import tiny_model
+
+import igniter
+from igniter.runtime.session import make_session
+
+
+@pytest.mark.parametrize("kind", ["path", "text", "bytes", "proto"])
+def test_loads_whatever_a_model_comes_as(model: Path, kind: str) -> None:
+    given = {"path": model, "text": str(model), "bytes": model.read_bytes(), "proto": onnx.load(model)}[kind]
+    artifact = igniter.compile(given)
+    assert artifact.report["regions"] > 0
+    assert artifact.report["verification"]["ok"]
+    assert artifact.verify().ok
+
+
+def test_passes_change_the_module_and_clones_do_not(model: Path) -> None:
+    module = igniter.load(model)
+    copy = module.clone()
+    before = str(module)
+    assert module.run_passes("infer-shapes,canonicalize-onnx") is module
+    assert str(module) != before
+    assert str(copy) == before
+
+
+def test_the_text_of_a_module_is_a_module(model: Path) -> None:
+    module = igniter.load(model).run_passes("infer-shapes")
+    assert str(igniter.parse(str(module))) == str(module)
+
+
+def test_compile_leaves_the_module_alone(model: Path, tmp_path: Path) -> None:
+    module = igniter.load(model)
+    before = str(module)
+    module.compile(tmp_path / "out", verify=False)
+    assert str(module) == before
+
+
+def test_a_module_with_regions_exports_its_nodes(model: Path, tmp_path: Path) -> None:
+    module = igniter.load(model).run_passes("cpu-onnx,cpu-fusion")
+    assert "fusion.region" in str(module)
+    onnx.checker.check_model(module.to_onnx())
+    module.save(tmp_path / "saved.onnx")
+    inputs = {"x": np.ones((2, 8), np.float32), "w": np.ones(8, np.float32), "ids": np.array([1, 3])}
+    for a, b in zip(
+        make_session(tmp_path / "saved.onnx").run(None, inputs), make_session(model).run(None, inputs), strict=True
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_a_module_on_a_lower_level_is_compiled_from_there(model: Path) -> None:
+    module = igniter.load(model).run_passes("cpu-onnx,form-fusion-regions{siblings=false}")
+    artifact = module.compile()
+    assert artifact.report["verification"]["ok"]
+    assert set(artifact.report["seconds"]) >= {"loop", "llvm", "library"}
+    assert "fusion" not in artifact.report["seconds"]
+
+
+def test_the_folder_of_a_nameless_artifact_goes_with_it(model: Path) -> None:
+    artifact = igniter.compile(model, verify=False)
+    folder = artifact.folder
+    assert folder.is_dir()
+    del artifact
+    assert not folder.exists()
+
+
+def test_wrong_code_is_found_out(model: Path, tmp_path: Path, bad_passes: None) -> None:
+    options = igniter.CompileOptions(fusion_passes="break-relu,cpu-fusion")
+    with pytest.raises(igniter.VerificationFailed, match="does not compute what the original computes") as caught:
+        igniter.compile(model, tmp_path / "out", options=options)
+    assert not caught.value.verification.ok
+    assert caught.value.verification.failures
+    assert '"ok": false' in (tmp_path / "out" / "report.json").read_text()
+
+
+def test_remarks_say_where_nodes_went(model: Path) -> None:
+    artifact = igniter.compile(model, verify=False)
+    said = {r["node"]: r["message"] for r in artifact.report["remarks"] if r["pass"] == "form-fusion-regions"}
+    assert "region @" in said["Relu_3"]
+    (summary,) = artifact.report["fusion"]
+    assert summary["text"]
+
+
+def test_sizes_to_verify_at(model: Path) -> None:
+    artifact = igniter.compile(model, shapes=[{"batch": 1}, {"batch": 9}])
+    assert [case["shapes"] for case in artifact.report["verification"]["cases"]] == [{"batch": 1}, {"batch": 9}]
+
+
+def test_names_are_listed_and_unknown_ones_refused() -> None:
+    assert "compile" in dir(igniter)
+    assert all(getattr(igniter, name) is not None for name in igniter.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = igniter.nothing  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_model_in_memory(tmp_path: Path) -> None:
+    artifact = igniter.compile(tiny_model(), tmp_path / "out")
+    assert artifact.report["verification"]["ok"]

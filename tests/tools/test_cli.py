@@ -1,0 +1,164 @@
+"""The igniter command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from igniter.tools.main import app
+
+
+def invoke(*args: object) -> Result:
+    return CliRunner().invoke(app, [str(a) for a in args])
+
+
+@pytest.fixture
+def compiled(model: Path, tmp_path: Path) -> Path:
+    target = tmp_path / "out.igniter"
+    assert invoke("compile", model, "-o", target, "--no-verify").exit_code == 0
+    return target
+
+
+def test_compile_says_what_it_did(model: Path, tmp_path: Path) -> None:
+    done = invoke("compile", model, "-o", tmp_path / "out", "--explain")
+    assert done.exit_code == 0, done.output
+    assert "nodes became" in done.stdout
+    assert "verified against ONNX Runtime at" in done.stdout
+    assert "main:" in done.stdout or "@r0" in done.stdout
+    assert (tmp_path / "out" / "report.json").exists()
+
+
+def test_compile_writes_beside_the_caller(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert invoke("compile", model, "--no-verify").exit_code == 0
+    assert (tmp_path / "tiny.igniter" / "model.onnx").exists()
+
+
+def test_json_is_json_and_nothing_else(model: Path, tmp_path: Path) -> None:
+    report = json.loads(invoke("compile", model, "-o", tmp_path / "out", "--json").stdout)
+    assert report["verification"]["ok"]
+    assert "remarks" not in report
+    report = json.loads(invoke("compile", model, "-o", tmp_path / "out", "--json", "--remarks").stdout)
+    assert report["remarks"]
+
+
+@pytest.mark.parametrize(
+    ("level", "sign"),
+    [
+        ("onnx", "onnx.graph"),
+        ("fusion", "fusion.region"),
+        ("loop", "loop.kernel"),
+        ("scheduled", "loop.func"),
+        ("llvm", "define "),
+        ("asm", ".text"),
+    ],
+)
+def test_emit_stops_anywhere(model: Path, tmp_path: Path, level: str, sign: str) -> None:
+    done = invoke("compile", model, f"--emit={level}")
+    assert done.exit_code == 0, done.output
+    assert sign in done.stdout
+    target = tmp_path / "text"
+    assert invoke("compile", model, f"--emit={level}", "-o", target).stdout == ""
+    assert sign in target.read_text()
+    found = json.loads(invoke("compile", model, f"--emit={level}", "--json").stdout)
+    assert sign in found[level]
+
+
+def test_emit_an_object(model: Path, tmp_path: Path) -> None:
+    target = tmp_path / "kernel.o"
+    done = invoke("compile", model, "--emit=obj", "-o", target)
+    if done.exit_code == 0:
+        assert target.read_bytes().startswith(b"\x7fELF")
+    else:
+        assert "an object holds one kernel" in done.stderr
+
+
+def test_verify(compiled: Path) -> None:
+    done = invoke("verify", compiled, "--shape", "batch=2", "--shape", "batch=5")
+    assert done.exit_code == 0, done.output
+    assert "batch=5" in done.stdout
+    assert "all outputs agree" in done.stdout
+    found = json.loads(invoke("verify", compiled, "--json").stdout)
+    assert found["ok"]
+
+
+def test_verify_against_another_model_fails(compiled: Path, model: Path, tmp_path: Path) -> None:
+    import onnx
+
+    other = onnx.load(model)
+    next(n for n in other.graph.node if n.op_type == "Relu").op_type = "Abs"
+    onnx.save(other, tmp_path / "other.onnx")
+    done = invoke("verify", compiled, "--reference", tmp_path / "other.onnx")
+    assert done.exit_code == 1
+    assert "the outputs differ" in done.stdout
+
+
+def test_bench_a_folder_and_a_model(compiled: Path, model: Path) -> None:
+    for path in (compiled, model):
+        (row,) = json.loads(invoke("bench", path, "--rounds=2", "--shape", "batch=4", "--json").stdout)
+        assert row["shapes"] == {"batch": 4}
+        assert row["onnxruntime"]["ms"] > 0
+        assert row["igniter"]["ms"] > 0
+        assert row["control"]["ratio"] > 0
+
+
+def test_bench_prints_a_table(compiled: Path) -> None:
+    done = invoke("bench", compiled, "--rounds=1")
+    assert done.exit_code == 0, done.output
+    assert "speedup" in done.stdout
+
+
+def test_inspect_all_it_knows(compiled: Path, model: Path) -> None:
+    found = json.loads(invoke("inspect", model, "--json").stdout)
+    assert found["ops"]["Relu"] == 1
+    assert found["nodes"] == 6
+    assert list(found["inputs"]) == ["x", "w", "ids"]
+    found = json.loads(invoke("inspect", compiled, "--json").stdout)
+    assert found["regions"] > 0
+    (library,) = compiled.glob("*.so")
+    found = json.loads(invoke("inspect", library, "--json").stdout)
+    assert found["ops"]
+    assert "Relu" in invoke("inspect", model).stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("compile", "missing.onnx"), "missing.onnx"),
+        (("compile", "{model}", "--target=pdp-11"), "pdp-11"),
+        (("compile", "{model}", "--shape", "batch"), "write symbol=number"),
+        (("bench", "{model}", "--shape", "height=3"), "no dim height; its dims are batch"),
+        (("verify", "{model}"), "takes the folder"),
+        (("verify", "missing"), "missing"),
+        (("inspect", "missing.txt"), "neither"),
+        (("inspect", "missing.so"), "missing.so"),
+    ],
+)
+def test_an_error_is_one_paragraph(model: Path, tmp_path: Path, args: tuple[str, ...], said: str) -> None:
+    done = invoke(*(a.replace("{model}", str(model)) for a in args))
+    assert done.exit_code == 1
+    assert done.stderr.startswith("igniter: error: ")
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Traceback" in invoke(*(a.replace("{model}", str(model)) for a in args), "--debug").stderr
+
+
+def test_the_demo_prints_its_line() -> None:
+    done = invoke("demo", "--layers=2", "--rounds=1", "--sequence=8")
+    assert done.exit_code == 0, done.output
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("benchmark model: >>> mobilebert-demo >>> : time-cost changes from ")
+    assert "every output agrees" in done.stdout
+    found = json.loads(invoke("demo", "--layers=1", "--rounds=1", "--sequence=8", "--json").stdout)
+    assert found["nodes_after"] < found["nodes_before"]
+
+
+def test_version_and_help() -> None:
+    from igniter import __version__
+
+    assert invoke("--version").stdout == f"igniter {__version__}\n"
+    assert "compile" in invoke("--help").stdout

@@ -1,0 +1,105 @@
+"""The compile driver: its stages, its cache key, and what becomes of a kernel that does not compile."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+
+import igniter
+from igniter import driver
+from igniter.driver import Compilation, CompileOptions
+from igniter.errors import IgniterError
+from igniter.runtime.cache import default_cache
+
+
+def compilation(model: Path, **options: str) -> Compilation:
+    module = igniter.load(model)
+    return Compilation(module.ir, CompileOptions(**options), module.ctx)
+
+
+def test_every_option_is_in_the_key() -> None:
+    base = CompileOptions()
+    keys = {base.key()}
+    for option in fields(base):
+        keys.add(replace(base, **{option.name: "other"}).key())
+    assert len(keys) == len(fields(base)) + 1
+    assert CompileOptions().key() == base.key()
+
+
+def test_stages_follow_each_other(model: Path) -> None:
+    c = compilation(model)
+    seen: list[str] = []
+    c.progress = seen.append
+    assert "fusion.region" not in str(driver.make_onnx(c))
+    assert "fusion.region" in str(driver.make_fusion(c))
+    assert "loop.kernel" in str(driver.make_loop(c))
+    kernels = driver.make_llvm(c)
+    assert kernels
+    assert all(f'@"{k.name}"' in k.llvm or f"@{k.name}(" in k.llvm for k in kernels)
+    assert ".text" in driver.make_assembly(c)
+    library = driver.make_library(c)
+    assert library is not None
+    assert library.data.startswith(b"\x7fELF")
+    assert library.domain in str(c.module)
+    assert seen == ["onnx", "fusion", "loop", "llvm", "asm", "library"]
+    assert list(c.seconds) == seen
+
+
+def test_scheduled_is_the_whole_module(model: Path) -> None:
+    c = compilation(model)
+    driver.make_onnx(c)
+    driver.make_fusion(c)
+    driver.make_loop(c)
+    text = str(driver.make_scheduled(c))
+    assert "loop.func" in text
+    assert "loop.kernel" not in text
+
+
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3", "aarch64"])
+def test_code_for_other_machines(model: Path, target: str) -> None:
+    c = compilation(model, target=target)
+    c.strict = True
+    driver.make_onnx(c)
+    driver.make_fusion(c)
+    driver.make_loop(c)
+    assert driver.make_llvm(c)
+    assert driver.make_assembly(c)
+
+
+def test_what_does_not_compile_is_left_to_onnxruntime(model: Path, bad_passes: None) -> None:
+    options = CompileOptions(schedule_passes="crash")
+    artifact = igniter.load(model).compile(options=options)
+    report = artifact.report
+    assert report["kernels"] == 0
+    assert report["regions"] == 0
+    assert artifact.libraries == []
+    assert report["verification"]["ok"]
+    assert "pass 'crash': 'crashed 1 times'" in report["left_to_onnxruntime"][0]["reason"]
+    assert any(r["pass"] == "driver" and r["kind"] == "missed" for r in report["remarks"])
+    with pytest.raises(IgniterError, match="pass 'crash'"):
+        igniter.load(model).compile(options=options, strict=True)
+
+
+def test_a_schedule_that_schedules_nothing_is_refused(model: Path) -> None:
+    with pytest.raises(IgniterError, match="leave kernel @r0 unscheduled"):
+        igniter.load(model).compile(options=CompileOptions(schedule_passes="canonicalize-loop"), strict=True)
+
+
+def test_a_second_compile_takes_kernels_from_the_cache(model: Path) -> None:
+    first = igniter.compile(model, verify=False)
+    assert default_cache().size() > 0
+    second = igniter.compile(model, verify=False)
+    assert first.libraries[0].read_bytes() == second.libraries[0].read_bytes()
+    assert second.report["seconds"]["llvm"] < first.report["seconds"]["llvm"]
+
+
+def test_without_the_cache_nothing_is_stored(model: Path) -> None:
+    igniter.compile(model, verify=False, cache=False)
+    assert default_cache().size() == 0
+
+
+def test_an_unknown_target_is_refused_with_the_known_ones(model: Path) -> None:
+    with pytest.raises(IgniterError, match="native"):
+        igniter.compile(model, target="pentium-mmx-turbo")
