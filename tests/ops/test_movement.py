@@ -263,4 +263,5 @@ def test_one_hot() -> None:
     indices = ints(0, 2, -1, 9, 1, -4).reshape(2, 3)
     check("OneHot", [indices, np.array(4), np.array([0.5, 2.0], np.float32)], {"axis": 1}, constant=[1])
     check("OneHot", [ints(0, 2, -1, 7), np.array(4), ints(0, 1)], constant=[1])
+    check("OneHot", [ints(0, 2, -1, 7), np.float32(4), ints(0, 1)], constant=[1])
     assert refusal("OneHot", [indices, np.array(4), ints(0, 1)]) == "its depth is only known when it runs"

@@ -19,9 +19,10 @@ from igniter.dialects.onnx.ops.rules import (
     element_type,
     infos,
     input_dims,
+    known,
     legal,
-    needs_values,
     normal_axis,
+    operand,
     operand_dims,
 )
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
@@ -174,11 +175,23 @@ def lower_trilu(ctx: Lowering) -> list[SSAValue]:
 
 def infer_one_hot(ctx: InferContext) -> list[TensorInfo]:
     dims, depth = input_dims(ctx, 0), ctx.values(1)
+    given = ctx.constant(1)
+    if depth is None and given is not None:
+        # Any numeric type may give it.
+        depth = (Expr.of(int(given.reshape(-1)[0])),)
     if dims is None:
         return [TensorInfo(element_type(ctx, 2), None)]
     axis = normal_axis(ctx.op.attr("axis", -1), len(dims) + 1)
     size = ctx.fresh("depth") if depth is None else depth[0]
     return infos(element_type(ctx, 2), [*dims[:axis], size, *dims[axis:]])
+
+
+def one_hot_reason(op: OnnxOp) -> str | None:
+    from igniter.dialects.onnx.base import constant_value
+
+    if known(op, 1) is not None or constant_value(operand(op, 1)) is not None:
+        return None
+    return "its depth is only known when it runs"
 
 
 def lower_one_hot(ctx: Lowering) -> list[SSAValue]:
@@ -204,6 +217,6 @@ SPECS: list[OpSpec] = [
         kind="movement",
     ),
     OpSpec("GatherND", infer_gather_nd, lower=lower_gather_nd, legal=legal(gather_nd_reason), kind="movement"),
-    OpSpec("OneHot", infer_one_hot, lower=lower_one_hot, legal=legal(needs_values(1, "depth")), kind="movement"),
+    OpSpec("OneHot", infer_one_hot, lower=lower_one_hot, legal=legal(one_hot_reason), kind="movement"),
     OpSpec("Trilu", infer_trilu, lower=lower_trilu, legal=legal(), kind="movement"),
 ]
