@@ -8,7 +8,6 @@ i, k = nest.parallel(rows), nest.reduction(columns)
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias, cast
 
@@ -113,7 +112,7 @@ class Nest:
         self.label = label
         self.block = Block()
         self._axes: list[Axis] = []
-        self._constants: dict[tuple[object, Attribute], Scalar] = {}
+        self._values: dict[tuple[object, ...], Operation] = {}
 
     # -- axes ----------------------------------------------------------------------------------------------------------
 
@@ -143,11 +142,8 @@ class Nest:
     # -- body ----------------------------------------------------------------------------------------------------------
 
     def const(self, value: Number, element: Attribute) -> Scalar:
-        """A constant, made once in the body."""
-        key = (struct.pack("<d", value) if is_float(element) else int(value), element)
-        if key not in self._constants:
-            self._constants[key] = self.append(constant_op(value, element), element)
-        return self._constants[key]
+        """A constant."""
+        return self.append(constant_op(value, element), element)
 
     def index(self, value: ExprLike) -> Scalar:
         """The value of an expression over axes and symbols, as an i64."""
@@ -185,9 +181,14 @@ class Nest:
         return self.append(ReadOp(tensor, plain, used, guards, fallback), element)
 
     def append(self, op: Operation, element: Attribute) -> Scalar:
-        """Adds an op with one result to the body."""
-        self.block.add_op(op)
-        return Scalar(self, op.results[0], element)
+        """Adds an op with one result to the body, unless the body has computed the same: bodies are pure."""
+        key = (op.name, *op.operands, *op.properties.values(), op.results[0].type)
+        known = self._values.setdefault(key, op)
+        if known is op:
+            self.block.add_op(op)
+        else:
+            op.erase()
+        return Scalar(self, known.results[0], element)
 
     # -- end -----------------------------------------------------------------------------------------------------------
 
