@@ -284,6 +284,14 @@ def maximum(*args: Expr) -> Expr:
     return _extremum("max", args)
 
 
+def symbols_of(exprs: Iterable[Expr]) -> frozenset[str]:
+    """Every symbol that occurs in some of `exprs`."""
+    found: frozenset[str] = frozenset()
+    for e in exprs:
+        found |= e.symbols
+    return found
+
+
 def product(factors: Iterable[Expr]) -> Expr:
     """The product; 1 when there are no factors."""
     result = ONE

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, delinearize, linearize, product, simplify
+from igniter.analysis.expr import ONE, ZERO, Expr, delinearize, linearize, product, simplify, symbols_of
 from igniter.dialects.loop import Axis, KernelOp, NestOp, ReadOp, ViewOp, element_bytes
 from igniter.dialects.sym import dims_of, element_of
 
@@ -67,7 +67,7 @@ def form_groups(kernel: KernelOp) -> list[Group]:
     for nest in kernel.nests:
         reads = list(reads_of(nest))
         producers = {r.base.owner for r in reads if isinstance(r.base.owner, NestOp)}
-        latest = max((home[p] for p in producers if isinstance(p, NestOp)), default=-1)
+        latest = max((home[p] for p in producers), default=-1)
         joined = next((g for g in _candidates(groups, latest, producers) if _join(groups[g], nest, reads)), None)
         if joined is None:
             parallel = [a for a in nest.axes if a.kind == "parallel" and a.extent != ONE]
@@ -77,7 +77,7 @@ def form_groups(kernel: KernelOp) -> list[Group]:
     return groups
 
 
-def _candidates(groups: list[Group], latest: int, producers: set[object]) -> Iterator[int]:
+def _candidates(groups: list[Group], latest: int, producers: set[NestOp]) -> Iterator[int]:
     if latest >= 0:
         yield latest
     elif groups and not producers:
@@ -263,7 +263,7 @@ def _transposed_axis(nest: NestOp, vector: str, rest: list[str]) -> str | None:
 
 def _is_reused(nest: NestOp, row: str, vector: str) -> bool:
     """Whether some vector operand does not depend on `row`: then rows share it from registers."""
-    touched = [frozenset().union(*(s.symbols for s in op.subscripts)) for op in nest.reads]
+    touched = [symbols_of(op.subscripts) for op in nest.reads]
     return any(vector in t and row not in t for t in touched) and any(row in t for t in touched)
 
 

@@ -10,6 +10,7 @@ The grammar of an expression is that of `igniter.analysis.expr`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
@@ -118,7 +119,7 @@ def memref_of(element: Attribute, dims: Iterable[ExprLike], space: str | None = 
     return MemRefType(element, shape, layout, NoneAttr() if space is None else StringAttr(space))
 
 
-def dims_of(shaped: Attribute) -> tuple[Expr, ...]:
+def dims_of(shaped: object) -> tuple[Expr, ...]:
     """The dims of a ranked tensor or memref; `ValueError` where a dynamic dim has no expression."""
     if isinstance(shaped, TensorType):
         symbolic = shaped.encoding
@@ -138,7 +139,7 @@ def dims_of(shaped: Attribute) -> tuple[Expr, ...]:
 def element_of(shaped: Attribute) -> Attribute:
     """The element type of a tensor or memref."""
     if isinstance(shaped, (TensorType, MemRefType)):
-        return shaped.element_type
+        return cast("TensorType[Attribute]", shaped).element_type
     raise ValueError(f"{shaped} has no element type")
 
 

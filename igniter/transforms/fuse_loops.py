@@ -171,7 +171,7 @@ def _merge(first: ForOp, second: ForOp) -> None:
     move_ops(ops, first.block)
     if second.is_reduction:
         first.reduction = second.reduction
-    hints = {**(second.hints.data if second.hints else {}), **(first.hints.data if first.hints else {})}
+    hints = {**second.directives, **first.directives}
     if "tile" in hints:  # A tiled loop is vectorised inside its tile.
         hints = {k: v for k, v in hints.items() if k not in ("vector", "accumulators")}
     set_hints(first, hints)

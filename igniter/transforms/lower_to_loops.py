@@ -27,12 +27,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    BFloat16Type,
     DictionaryAttr,
+    Float16Type,
+    Float32Type,
+    Float64Type,
     FloatAttr,
     IntegerAttr,
     IntegerType,
@@ -60,10 +65,10 @@ from igniter.dialects.loop import (
     StoreOp,
     ViewOp,
     YieldOp,
-    is_float,
     is_unsigned,
     scalar_type,
 )
+from igniter.dialects.loop.attrs import as_integer
 from igniter.dialects.sym import dims_of, element_of, memref_of
 from igniter.errors import IgniterError
 
@@ -82,21 +87,24 @@ class LowerToLoops(ModulePass):
             kernel.erase()
 
 
-def identity(combiner: Combiner, element: Attribute) -> Attribute:
+def identity(combiner: Combiner, element: Attribute) -> arith.ConstantOp:
     """What leaves any value unchanged under `combiner`, as a constant of the body's type for `element`."""
     scalar = scalar_type(element)
-    if is_float(element):
-        value = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf, "none": 0.0}.get(combiner)
-        if value is None:
+    if isinstance(scalar, (Float16Type, BFloat16Type, Float32Type, Float64Type)):
+        number = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf, "none": 0.0}.get(combiner)
+        if number is None:
             raise IgniterError(f"lower-to-loops: '{combiner}' does not combine {element}")
-        return FloatAttr(value, scalar)  # pyright: ignore[reportArgumentType]
-    assert isinstance(scalar, IntegerType)
-    width = scalar.width.data
-    unsigned = is_unsigned(element) or width == 1
-    low, high = (0, (1 << width) - 1) if unsigned else (-(1 << (width - 1)), (1 << (width - 1)) - 1)
+        return arith.ConstantOp(FloatAttr(number, scalar))
+    integer = as_integer(scalar)
+    if integer is None:
+        raise IgniterError(f"lower-to-loops: no reduction of elements of type {element}")
+    width = integer.width.data
+    low, high = -(1 << (width - 1)), (1 << (width - 1)) - 1
+    if is_unsigned(element) or width == 1:
+        low, high = 0, (1 << width) - 1
     ones = 1 if width == 1 else -1
     value = {"add": 0, "mul": 1, "max": low, "min": high, "and": ones, "or": 0, "xor": 0, "none": 0}[combiner]
-    return IntegerAttr(value, scalar, truncate_bits=True)
+    return arith.ConstantOp(IntegerAttr(value, IntegerType(width), truncate_bits=True))
 
 
 def lower_kernel(kernel: KernelOp) -> FuncOp:
@@ -203,7 +211,7 @@ class _Lowering:
     def _accumulator(self, nest: NestOp, k: int, clause: Clause, block: Block) -> SSAValue:
         element = element_of(nest.outputs[k].type)
         alloc = AllocOp(nest.label, memref_of(element, [], "register"))
-        zero = arith.ConstantOp(identity(clause.combiner, element))
+        zero = identity(clause.combiner, element)
         block.add_ops([alloc, zero, StoreOp(zero.result, alloc.result, [])])
         return alloc.result
 
@@ -253,7 +261,7 @@ def _ordered(nest: NestOp) -> list[Axis]:
     order = nest.schedule.data.get("order") if nest.schedule is not None else None
     if not isinstance(order, ArrayAttr):
         return sorted(nest.axes, key=lambda a: a.kind == "reduction")
-    names = [n.data for n in order if isinstance(n, StringAttr)]
+    names = [n.data for n in cast("ArrayAttr[Attribute]", order) if isinstance(n, StringAttr)]
     if sorted(names) != sorted(a.name for a in nest.axes):
         raise IgniterError(
             f"lower-to-loops: nest '{nest.label}': order {names} is no permutation of its axes "

@@ -98,7 +98,7 @@ def _coalesce(loop: ForOp, names: AxisNames) -> bool:
             only.axis: mod(Expr.of(axis), extent) + only.first,
         }
     ops = list(only.block.ops)
-    hints = only.hints.data if only.hints else {}
+    hints = only.directives
     only.detach()
     move_ops(ops, loop.block)
     only.erase()

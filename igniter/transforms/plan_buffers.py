@@ -149,7 +149,7 @@ def _reuse_slots(buffers: list[LiveBuffer]) -> list[Expr]:
             tight = [s for s in fits if all(is_nonneg(o[1] - s[1]) for o in fits)]
             chosen = tight[0] if tight else fits[0]
         else:
-            chosen = (end, buffer.size, [])
+            chosen = (end, buffer.size, list[LiveBuffer]())
             slots.append(chosen)
             end = end + buffer.size
         chosen[2].append(buffer)

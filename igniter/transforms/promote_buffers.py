@@ -94,8 +94,8 @@ def promote(alloc: AllocOp) -> bool:
     if block is None or home is None or block is home:
         return False
     owner = block.parent_op()
-    outer = ranges_at(next(iter(block.ops))).axes if isinstance(owner, ForOp) else {}
-    layout = _split(accesses, frozenset(outer))
+    outer = frozenset(ranges_at(next(iter(block.ops))).axes) if isinstance(owner, ForOp) else frozenset[str]()
+    layout = _split(accesses, outer)
     if layout is None:
         return False
     rests, dims = layout

@@ -181,5 +181,5 @@ def _wrap(loop: ForOp, ops: list[Operation], names: AxisNames) -> ForOp:
         body.add_op(op)
     substitute_axes(ops, {loop.axis: Expr.of(axis)})
     copy = ForOp(axis, loop.first, loop.end, body)
-    set_hints(copy, loop.hints.data if loop.hints else {})
+    set_hints(copy, loop.directives)
     return copy

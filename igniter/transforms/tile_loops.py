@@ -67,7 +67,7 @@ def apply_hint(loop: ForOp, names: AxisNames) -> None:
     assert isinstance(size, IntegerAttr)
     tail = loop.hint("tail")
     inner = loop.hint("inner")
-    rest = {k: v for k, v in (loop.hints.data if loop.hints else {}).items() if k not in ("tile", "tail", "inner")}
+    rest = {k: v for k, v in loop.directives.items() if k not in ("tile", "tail", "inner")}
     set_hints(loop, rest)
     mode = tail.data if isinstance(tail, StringAttr) else "mask"
     tile(loop, size.value.data, mode, inner.data if isinstance(inner, DictionaryAttr) else {}, names)

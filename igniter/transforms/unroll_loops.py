@@ -77,7 +77,7 @@ def unroll(loop: ForOp, factor: int, names: AxisNames) -> None:
     ops = _copies(loop, factor, names, whole=False)
     body = Block(ops)
     wide = ForOp(loop.axis, loop.first, loop.end - rest, body, step=span, reduction=loop.is_reduction, grain=loop.grain)
-    set_hints(wide, loop.hints.data if loop.hints else {})
+    set_hints(wide, loop.directives)
     block.insert_op_before(wide, loop)
     loop.detach()
     loop.erase()

@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith, vector
+from xdsl.dialects import vector
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr, VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -149,7 +149,7 @@ class _Vectorizer:
         self._emit(self.loop.block, body, {}, Expr.of(axis), guard, ZERO)
         grain = None if tail or self.loop.grain is None else self.loop.grain.ceildiv(self.width)
         new = ForOp(axis, first, end, body, step=self.width, reduction=self.loop.is_reduction, grain=grain)
-        hints = dict(self.loop.hints.data) if self.loop.hints else {}
+        hints = self.loop.directives
         if tail:
             hints.pop("threads", None)
         set_hints(new, hints)
@@ -170,7 +170,7 @@ class _Vectorizer:
         for op in self.meeting:
             element = element_of(op.buffer.type)
             alloc = AllocOp("lanes", memref_of(element, [self.accumulators, self.width], "register"))
-            zero = arith.ConstantOp(identity(op.combiner, element))
+            zero = identity(op.combiner, element)
             splat = vector.BroadcastOp(zero.result, self._vector(zero.result.type))
             ops.extend((alloc, zero, splat))
             ops.extend(
@@ -254,7 +254,7 @@ class _Vectorizer:
         new = ForOp(
             axis, op.first.substitute(values), op.end.substitute(values), body, step=op.step, reduction=op.is_reduction
         )
-        set_hints(new, op.hints.data if op.hints else {})
+        set_hints(new, op.directives)
         target.add_op(new)
 
     def _emit_index(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -88,10 +88,16 @@ def parse_axes(parser: AttrParser, opening: str = "[", closing: str = "]") -> tu
     return tuple(axes)
 
 
+def as_integer(element: Attribute) -> IntegerType[int, Signedness] | None:
+    """`element`, when it is an integer type."""
+    return cast("IntegerType[int, Signedness]", element) if isinstance(element, IntegerType) else None
+
+
 def scalar_type(element: Attribute) -> Attribute:
     """The type a body sees for an element of a tensor: integers lose their signedness, which the ops carry."""
-    if isinstance(element, IntegerType) and element.signedness.data != Signedness.SIGNLESS:
-        return IntegerType(element.width.data)
+    integer = as_integer(element)
+    if integer is not None and integer.signedness.data != Signedness.SIGNLESS:
+        return IntegerType(integer.width.data)
     return element
 
 
@@ -100,13 +106,15 @@ def is_float(element: Attribute) -> bool:
 
 
 def is_unsigned(element: Attribute) -> bool:
-    return isinstance(element, IntegerType) and element.signedness.data == Signedness.UNSIGNED
+    integer = as_integer(element)
+    return integer is not None and integer.signedness.data == Signedness.UNSIGNED
 
 
 def element_bytes(element: Attribute) -> int:
     """The size of an element in memory; a bool takes a byte."""
-    if isinstance(element, IntegerType):
-        return max(1, element.width.data // 8)
+    integer = as_integer(element)
+    if integer is not None:
+        return max(1, integer.width.data // 8)
     if isinstance(element, (Float16Type, BFloat16Type)):
         return 2
     if isinstance(element, Float32Type):

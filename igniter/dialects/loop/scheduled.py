@@ -31,6 +31,7 @@ to the enclosing task, or to the call outside one, `register` as said.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -60,7 +61,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.analysis.expr import ONE, Expr, ExprLike
+from igniter.analysis.expr import ONE, Expr, ExprLike, symbols_of
 from igniter.dialects.loop.attrs import COMBINERS, INDIRECT_PREFIX, Combiner, scalar_type
 from igniter.dialects.loop.structured import (
     AccessOp,
@@ -71,6 +72,7 @@ from igniter.dialects.loop.structured import (
     parse_value,
     print_access_tail,
     symbols_attr,
+    vector_element,
 )
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, parse_expr_here, parse_exprs, space_of
 
@@ -290,6 +292,11 @@ class ForOp(IRDLOperation):
     def block(self) -> Block:
         return self.body.block
 
+    @property
+    def directives(self) -> dict[str, Attribute]:
+        """The hints, as a dictionary of its own."""
+        return {} if self.hints is None else dict(self.hints.data)
+
     def hint(self, name: str) -> Attribute | None:
         return None if self.hints is None else self.hints.data.get(name)
 
@@ -378,10 +385,10 @@ class MemoryOp(AccessOp):
     def verify_value(self, value: SSAValue) -> None:
         self.verify_access()
         element = scalar_type(element_of(self.accessed.type))
-        if isinstance(value.type, VectorType):
+        found = vector_element(value.type)
+        if found is not None:
             if self.lane is None:
                 raise VerifyException("a vector access names a lane variable")
-            found = value.type.element_type
         else:
             if self.lane is not None:
                 raise VerifyException(f"a scalar access has no lanes, but names '{self.lane}'")
@@ -570,11 +577,10 @@ class ReduceLanesOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(self, combiner: Combiner, vector: SSAValue):
-        assert isinstance(vector.type, VectorType)
         super().__init__(
             operands=[vector],
             properties={"combiner": StringAttr(combiner)},
-            result_types=[vector.type.element_type],
+            result_types=[vector_element(vector.type) or vector.type],
         )
 
     @property
@@ -618,8 +624,8 @@ class TransposeOp(IRDLOperation):
         super().__init__(operands=[list(rows)], result_types=[[r.type for r in rows]])
 
     def verify_(self) -> None:
-        kind = self.rows[0].type
-        lanes = kind.get_shape()[0]
+        kind = cast("VectorType[Attribute]", self.rows[0].type)
+        lanes: int = kind.get_shape()[0]
         if lanes & (lanes - 1) or len(self.rows) != lanes or len(self.columns) != lanes:
             raise VerifyException(
                 f"a square of vectors: {lanes} lanes need {lanes}, a power of two, not {len(self.rows)}"
@@ -653,14 +659,14 @@ def _used_names(op: Operation) -> frozenset[str]:
         local = {f"{INDIRECT_PREFIX}{k}" for k in range(len(op.indices))}
         if op.lane is not None:
             local.add(op.lane)
-        return frozenset().union(*(e.symbols for e in (*op.subscripts, *op.guards))) - local
+        return symbols_of((*op.subscripts, *op.guards)) - local
     if isinstance(op, IndexOp):
         return op.value.symbols - {op.lane}
     if isinstance(op, ForOp):
         grain = op.grain or ONE
         return op.first.symbols | op.end.symbols | grain.symbols
     if isinstance(op, IfOp):
-        return frozenset().union(*(g.symbols for g in op.guards))
+        return symbols_of(op.guards)
     if isinstance(op, AllocOp):
-        return frozenset().union(*(d.symbols for d in dims_of(op.result.type)))
+        return symbols_of(dims_of(op.result.type))
     return frozenset()

@@ -21,6 +21,7 @@ Every element of a result is written: by `none`, or by the identity where no poi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -51,7 +52,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoMemoryEffect, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.analysis.expr import Expr, ExprLike
+from igniter.analysis.expr import Expr, ExprLike, symbols_of
 from igniter.dialects.loop.attrs import (
     COMBINERS,
     INDIRECT_PREFIX,
@@ -132,7 +133,7 @@ class KernelOp(IRDLOperation):
         for value in [*self.block.args, *(r for op in self.block.ops for r in op.results)]:
             if not isinstance(value.type, TensorType):
                 raise VerifyException(f"a loop.kernel passes tensors, not {value.type}")
-            free = frozenset().union(*(d.symbols for d in dims_of(value.type))) - set(self.symbol_names)
+            free = symbols_of(dims_of(value.type)) - set(self.symbol_names)
             if free:
                 raise VerifyException(f"{value.type} uses symbols the kernel does not declare: {sorted(free)}")
 
@@ -261,7 +262,7 @@ class NestOp(IRDLOperation):
                 raise VerifyException(f"yields {clause.value.type} for elements of {result.type}")
             if len(clause.subscripts) != len(dims_of(result.type)):
                 raise VerifyException(f"{len(clause.subscripts)} subscripts for {result.type}")
-            used = frozenset().union(*(s.symbols for s in clause.subscripts))
+            used = symbols_of(clause.subscripts)
             if used & reduction:
                 raise VerifyException(f"writes along the reduction axes {sorted(used & reduction)}")
             if clause.combiner == "none" and reduction:
@@ -301,6 +302,11 @@ class NestOp(IRDLOperation):
         printer.print_region(self.body)
 
 
+def vector_element(value_type: Attribute) -> Attribute | None:
+    """The element type of a vector; None for any other type."""
+    return cast("VectorType[Attribute]", value_type).element_type if isinstance(value_type, VectorType) else None
+
+
 class AccessOp(IRDLOperation):
     """What reads, loads, stores and accumulations share: subscripts, indirect operands and guards."""
 
@@ -327,8 +333,7 @@ class AccessOp(IRDLOperation):
         if len(self.subscripts) != len(dims_of(self.accessed.type)):
             raise VerifyException(f"{len(self.subscripts)} subscripts for {self.accessed.type}")
         for index in self.indices:
-            index_type = index.type.element_type if isinstance(index.type, VectorType) else index.type
-            if index_type != i64:
+            if i64 not in (index.type, vector_element(index.type)):
                 raise VerifyException(f"an indirect subscript is an i64, not {index.type}")
 
 
@@ -557,11 +562,11 @@ def _verify_names(nest: NestOp, symbols: frozenset[str]) -> None:
     for op in nest.block.ops:
         if isinstance(op, ReadOp):
             local = {f"{INDIRECT_PREFIX}{k}" for k in range(len(op.indices))}
-            used = frozenset().union(*(e.symbols for e in (*op.subscripts, *op.guards)))
+            used = symbols_of((*op.subscripts, *op.guards))
         elif isinstance(op, IndexOp):
             local, used = set[str](), op.value.symbols
         elif isinstance(op, YieldOp):
-            local, used = set[str](), frozenset().union(*(e.symbols for c in op.clauses for e in c.subscripts))
+            local, used = set[str](), symbols_of(e for c in op.clauses for e in c.subscripts)
         else:
             continue
         unknown = used - known - local
