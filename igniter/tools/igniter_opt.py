@@ -15,7 +15,7 @@ from typing import IO, Any
 from igniter._version import __version__
 from igniter.registry import PASSES
 
-EMITS = ("mlir", "generic", "onnx", "none")
+EMITS = ("mlir", "generic", "onnx", "llvm", "asm", "none")
 
 DESCRIPTION = "Run passes over Igniter's IR (.mlir) or over an ONNX model (.onnx), and print the result."
 
@@ -38,6 +38,7 @@ class OptOptions:
     pipeline: str
     frontend: str
     emit: str
+    target: str
     verify_each: bool
     split_input_file: bool
     verify_diagnostics: bool
@@ -93,6 +94,7 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
         "--frontend", choices=("auto", "mlir", "onnx"), default="auto", help="how to read the input (default: its name)"
     )
     add("--emit", choices=EMITS, default="mlir", help="what to write (default: mlir); 'onnx' needs -o or a pipe")
+    add("--target", default="native", help="the CPU of --emit=llvm and asm (default: this machine)")
     group = parser.add_argument_group("watching the passes")
     add = group.add_argument
     add("--print-ir-before", action="append", default=[], metavar="PASS", help="print the IR before PASS")

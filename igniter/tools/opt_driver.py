@@ -142,6 +142,14 @@ class OptDriver:
             from igniter.frontend import export_model
 
             return export_model(module).SerializeToString()
+        if emit in ("llvm", "asm"):
+            from igniter.backends.cpu.codegen import compile_assembly
+            from igniter.backends.cpu.emit_llvm import emit_module
+            from igniter.backends.cpu.target import target_of
+
+            target = target_of(self.options.target)
+            text = emit_module(module, target)
+            return text if emit == "llvm" else compile_assembly(text, target)
         return print_module(module, generic=emit == "generic")
 
     def _write(self, outputs: list[str | bytes]) -> None:

@@ -1,0 +1,50 @@
+// RUN: igniter-opt %s | igniter-opt | filecheck %s
+
+// Every statement of the scheduled level prints as it parses.
+
+// CHECK:      loop.func @all symbols [n, m] (%x: memref<?x?xf32, #sym.dims<n, m>>, %i: memref<?xi64, #sym.dims<n>>, %y: memref<?x?xf32, #sym.dims<n, m>>) outputs 1 scratch(4*m + 64)
+// CHECK-NEXT:   %s = loop.alloc "row" offset 64 : memref<?xf32, #sym.dims<m>, "scratch">
+// CHECK-NEXT:   loop.for a = 0 to n threads((n floordiv 4) + 1) hints {vector = 16 : i64} {
+// CHECK-NEXT:     %r = loop.alloc "acc" : memref<2x16xf32, "register">
+// CHECK-NEXT:     %l = loop.alloc "tile" : memref<4x4xf64, "local">
+// CHECK-NEXT:     loop.for b = 0 to m step 16 reduction {
+// CHECK-NEXT:       %v = loop.load %x[a, b + v] lane v if [-b + m - v - 1] : vector<16xf32>
+// CHECK-NEXT:       loop.store %v, %r[1, v] lane v
+// CHECK-NEXT:       loop.accumulate add %v, %r[0, v] lane v if [-b + m - v - 1]
+// CHECK-NEXT:       %t = loop.reduce_lanes max %v : vector<16xf32> to f32
+// CHECK-NEXT:       %w = loop.load %x[a, b] if [b - 3] else %t : f32
+// CHECK-NEXT:       %j = loop.index 2*a + b : i64
+// CHECK-NEXT:       %k = loop.index a + v lane v : vector<16xi64>
+// CHECK-NEXT:       %g = loop.load %x[_0, b + v] lane v with %j : vector<16xf32>
+// CHECK-NEXT:       %h = loop.load %x[_0, 0] lane v with %k if [_0, -_0 + n - 1] : vector<16xf32>
+// CHECK-NEXT:       loop.if [a - 1, -a + n - 2] {
+// CHECK-NEXT:         loop.store %w, %y[a, b]
+// CHECK-NEXT:       }
+// CHECK-NEXT:     }
+// CHECK-NEXT:     %z = loop.view %s : memref<?xf32, #sym.dims<m>, "scratch"> to memref<1x?xf32, #sym.dims<1, m>, "scratch">
+// CHECK:        %p, %q = loop.transpose %c, %d : vector<2xf32>, vector<2xf32> to vector<2xf32>, vector<2xf32>
+loop.func @all symbols [n, m] (%x: memref<?x?xf32, #sym.dims<n, m>>, %i: memref<?xi64, #sym.dims<n>>, %y: memref<?x?xf32, #sym.dims<n, m>>) outputs 1 scratch(4*m + 64) {
+  %s = loop.alloc "row" offset 64 : memref<?xf32, #sym.dims<m>, "scratch">
+  loop.for a = 0 to n threads(n floordiv 4 + 1) hints {vector = 16 : i64} {
+    %r = loop.alloc "acc" : memref<2x16xf32, "register">
+    %l = loop.alloc "tile" : memref<4x4xf64, "local">
+    loop.for b = 0 to m step 16 reduction {
+      %v = loop.load %x[a, b + v] lane v if [m - 1 - b - v] : vector<16xf32>
+      loop.store %v, %r[1, v] lane v
+      loop.accumulate add %v, %r[0, v] lane v if [m - 1 - b - v]
+      %t = loop.reduce_lanes max %v : vector<16xf32> to f32
+      %w = loop.load %x[a, b] if [b - 3] else %t : f32
+      %j = loop.index b + 2*a : i64
+      %k = loop.index a + v lane v : vector<16xi64>
+      %g = loop.load %x[_0, b + v] lane v with %j : vector<16xf32>
+      %h = loop.load %x[_0, 0] lane v with %k if [_0, n - 1 - _0] : vector<16xf32>
+      loop.if [a - 1, n - 2 - a] {
+        loop.store %w, %y[a, b]
+      }
+    }
+    %z = loop.view %s : memref<?xf32, #sym.dims<m>, "scratch"> to memref<1x?xf32, #sym.dims<1, m>, "scratch">
+    %c = loop.load %z[0, v] lane v : vector<2xf32>
+    %d = loop.load %z[0, v] lane v : vector<2xf32>
+    %p, %q = loop.transpose %c, %d : vector<2xf32>, vector<2xf32> to vector<2xf32>, vector<2xf32>
+  }
+}

@@ -1,0 +1,150 @@
+// RUN: igniter-opt %s --split-input-file --verify-diagnostics --emit=none
+
+// What the verifier of the scheduled level refuses.
+
+// expected-error {{a loop.func takes memrefs in the caller's memory, not memref<4xf32, "local">}}
+loop.func @space symbols [] (%x: memref<4xf32, "local">) outputs 1 {
+}
+
+// -----
+
+// expected-error {{2 outputs, but 1 buffers}}
+loop.func @outputs symbols [] (%x: memref<4xf32>) outputs 2 {
+}
+
+// -----
+
+loop.func @alloc symbols [] (%x: memref<4xf32>) outputs 1 {
+  // expected-error {{memory space 'heap'; known: local, register, scratch}}
+  %a = loop.alloc "a" : memref<4xf32, "heap">
+}
+
+// -----
+
+loop.func @dims symbols [n] (%x: memref<4xf32>) outputs 1 {
+  // expected-error {{a register buffer has constant dims}}
+  %a = loop.alloc "a" : memref<?xf32, #sym.dims<n>, "register">
+}
+
+// -----
+
+loop.func @step symbols [] (%x: memref<4xf32>) outputs 1 {
+  // expected-error {{loop 'i' has step 0; it must be positive}}
+  loop.for i = 0 to 4 step 0 {
+    %a = arith.constant 0 : i32
+  }
+}
+
+// -----
+
+loop.func @meet symbols [] (%x: memref<4xf32>) outputs 1 {
+  // expected-error {{loop 'i' is a reduction: its iterations meet and cannot go to threads}}
+  loop.for i = 0 to 4 reduction threads(1) {
+    %a = arith.constant 0 : i32
+  }
+}
+
+// -----
+
+loop.func @lane symbols [] (%x: memref<4xf32>) outputs 1 {
+  // expected-error {{a vector access names a lane variable}}
+  %a = loop.load %x[0] : vector<4xf32>
+}
+
+// -----
+
+loop.func @scalar symbols [] (%x: memref<4xf32>) outputs 1 {
+  // expected-error {{a scalar access has no lanes, but names 'v'}}
+  %a = loop.load %x[0] lane v : f32
+}
+
+// -----
+
+loop.func @element symbols [] (%x: memref<4xf32>) outputs 1 {
+  // expected-error {{accesses f64 in memref<4xf32>}}
+  %a = loop.load %x[0] : f64
+}
+
+// -----
+
+loop.func @rank symbols [] (%x: memref<4xf32>) outputs 1 {
+  // expected-error {{2 subscripts for memref<4xf32>}}
+  %a = loop.load %x[0, 0] : f32
+}
+
+// -----
+
+loop.func @index symbols [] (%x: memref<4xf32>) outputs 1 {
+  %i = arith.constant 0 : i32
+  // expected-error {{an indirect subscript is an i64, not i32}}
+  %a = loop.load %x[_0] with %i : f32
+}
+
+// -----
+
+loop.func @otherwise symbols [] (%x: memref<4xf32>) outputs 1 {
+  %i = arith.constant 0 : i32
+  // expected-error {{the value after 'else' is i32, not f32}}
+  %a = loop.load %x[0] if [1] else %i : f32
+}
+
+// -----
+
+loop.func @combiner symbols [] (%x: memref<4xf32>) outputs 1 {
+  %a = arith.constant 0.0 : f32
+  // expected-error {{cannot accumulate with 'none'}}
+  loop.accumulate none %a, %x[0]
+}
+
+// -----
+
+loop.func @lanes symbols [] (%x: memref<4xf32>) outputs 1 {
+  %a = loop.load %x[v] lane v : vector<4xf32>
+  // expected-error {{cannot reduce with 'mean'}}
+  %b = loop.reduce_lanes mean %a : vector<4xf32> to f32
+}
+
+// -----
+
+loop.func @square symbols [] (%x: memref<4xf32>) outputs 1 {
+  %a = loop.load %x[v] lane v : vector<4xf32>
+  // expected-error {{a square of vectors: 4 lanes need 4, a power of two, not 1}}
+  %b = loop.transpose %a : vector<4xf32> to vector<4xf32>
+}
+
+// -----
+
+// expected-error {{'loop.load' names ['j'], no enclosing loop or symbol}}
+loop.func @names symbols [n] (%x: memref<4xf32>) outputs 1 {
+  %a = loop.load %x[j] : f32
+}
+
+// -----
+
+// expected-error {{two loops or symbols are named 'i'}}
+loop.func @twice symbols [] (%x: memref<4xf32>) outputs 1 {
+  loop.for i = 0 to 4 {
+    %a = arith.constant 0 : i32
+  }
+  loop.for i = 0 to 4 {
+    %a = arith.constant 0 : i32
+  }
+}
+
+// -----
+
+// expected-error {{'builtin.module' cannot stand in a loop.func}}
+loop.func @foreign symbols [] (%x: memref<4xf32>) outputs 1 {
+  builtin.module {
+  }
+}
+
+// -----
+
+loop.func @select symbols [] (%x: memref<4xf32>) outputs 1 {
+  %a = loop.load %x[v] lane v : vector<4xf32>
+  %b = loop.load %x[v] lane v : vector<2xf32>
+  %c = arith.cmpf olt, %b, %b : vector<2xf32>
+  // expected-error {{'arith.select' of vector<4xf32> cannot choose by vector<2xi1>}}
+  %d = arith.select %c, %a, %a : vector<4xf32>
+}
