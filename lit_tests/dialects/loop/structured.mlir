@@ -32,7 +32,7 @@ loop.kernel @all symbols [n, "a dim"] (%x: tensor<?x?xf32, #sym.dims<n, "a dim">
 // CHECK-NEXT:   }
 // CHECK-NEXT:   %[[S:.*]], %[[T:.*]] = loop.nest "sums" [k: parallel "a dim"*n, r: reduction 2] -> tensor<?xf32, #sym.dims<"a dim"*n>>, tensor<?x1xi1, #sym.dims<"a dim"*n, 1>> {
 // CHECK-NEXT:     loop.read %[[FLAT]][k] if [k - r] : f32
-// CHECK-NEXT:     loop.index r*(k mod 3) + (k + 1) floordiv 2 : i64
+// CHECK-NEXT:     loop.index r*(k mod 3) + ((k + 1) floordiv 2) : i64
 // CHECK:          loop.yield add %{{.*}} at [k], or %{{.*}} at [k, 0]
 // CHECK-NEXT:   }
 // CHECK-NEXT:   loop.return %[[G]], %[[S]], %[[T]] :
