@@ -1,0 +1,77 @@
+"""`python -m tests.fuzz --seed 0 --count 5000`: random graphs against ONNX Runtime; `--show SEED`, `--shrink SEED`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+import onnx
+from onnx.printer import to_text
+
+from tests.fuzz.generator import make_case
+from tests.fuzz.run import Outcome, fusion_of, run_seeds
+from tests.fuzz.shrink import shrink
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=0, help="the first seed; each graph has its own")
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--show", type=int, metavar="SEED", help="print the model of a seed and run it")
+    parser.add_argument(
+        "--shrink", type=int, metavar="SEED", help="make the model of a failing seed as small as it goes"
+    )
+    parser.add_argument("--save", type=Path, help="with --show or --shrink: where to write the model")
+    parser.add_argument("--json", type=Path, help="where to write every outcome")
+    args = parser.parse_args()
+    if args.show is not None or args.shrink is not None:
+        return _one(args.show if args.show is not None else args.shrink, args.shrink is not None, args.save)
+    found = _many(range(args.seed, args.seed + args.count))
+    if args.json:
+        args.json.write_text(json.dumps([asdict(o) for o in found], indent=2))
+    return int(any(o.failed for o in found))
+
+
+def _one(seed: int, smaller: bool, save: Path | None) -> int:
+    case = shrink(make_case(seed)) if smaller else make_case(seed)
+    print(to_text(case.model))
+    print("sizes:", *case.shapes)
+    for feed in case.feeds if smaller else ():
+        print(feed)
+    if save:
+        onnx.save(case.model, str(save))
+    if not smaller:
+        (outcome,) = run_seeds([seed])
+        print(f"{fusion_of(seed)}: {outcome.status} {outcome.message}")
+        return int(outcome.failed)
+    return 0
+
+
+def _many(seeds: range) -> list[Outcome]:
+    start = time.monotonic()
+    found: list[Outcome] = []
+    for outcome in run_seeds(seeds):
+        found.append(outcome)
+        if outcome.failed:
+            print(f"seed {outcome.seed}: {outcome.status}: {outcome.message}", flush=True)
+        if sys.stderr.isatty():
+            print(f"\r{len(found)}/{len(seeds)}", end="", file=sys.stderr)
+    counts = Counter(o.status for o in found)
+    ran = [o for o in found if o.status == "ok"]
+    nodes, left = sum(o.nodes for o in ran), sum(o.left for o in ran)
+    print(
+        f"{len(found)} graphs in {time.monotonic() - start:.0f} s: " + ", ".join(f"{n} {s}" for s, n in counts.items())
+    )
+    print(f"{nodes} nodes, {left} of them left to ONNX Runtime, {sum(o.kernels for o in ran)} kernels")
+    for reason, count in Counter(r for o in found for r in o.dropped).most_common(20):
+        print(f"  {count} regions given back: {reason}")
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""Running cases: Igniter's compiled model beside ONNX Runtime, in a process of its own, since native code may crash."""
+
+from __future__ import annotations
+
+import multiprocessing
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+import onnx
+
+from tests.fuzz.graph import Array, Case
+
+EVERYTHING = "form-fusion-regions{contractions=all singletons=all}"
+"""Fusion that leaves to ORT only what cannot be compiled."""
+
+TOLERANCE = {"float32": 1e-4, "float64": 1e-9}
+TIMEOUT = 120.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one case."""
+
+    seed: int
+    status: str
+    """ok | mismatch | error (Igniter raised) | crash | timeout | invalid (ORT does not run the model)"""
+    message: str = ""
+    kernels: int = 0
+    nodes: int = 0
+    left: int = 0
+    """Nodes that ONNX Runtime runs."""
+    dropped: tuple[str, ...] = ()
+    """Why regions went back to ONNX Runtime after they were formed."""
+
+    @property
+    def failed(self) -> bool:
+        return self.status not in ("ok", "invalid")
+
+
+def fusion_of(seed: int) -> str:
+    """Half of the cases compile as by default, the others as much as can be."""
+    return "cpu-fusion" if seed % 2 else EVERYTHING
+
+
+def run_case(case: Case) -> Outcome:
+    """Compiles and compares one case in this process."""
+    try:
+        expected = reference(case.model, case.feeds)
+    except Exception as error:
+        return Outcome(case.seed, "invalid", _first_line(error))
+    try:
+        return _compare(case, expected)
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        return Outcome(case.seed, "error", f"{type(error).__name__}: {_first_line(error)} ({where.name})")
+
+
+def _compare(case: Case, expected: Sequence[Sequence[Array]]) -> Outcome:
+    import igniter
+    from igniter.runtime.verify import compare_output
+
+    options = igniter.CompileOptions(fusion_passes=fusion_of(case.seed))
+    artifact = igniter.compile(case.model, options=options, verify=False)
+    report: dict[str, Any] = artifact.report
+    names = [o.name for o in case.model.graph.output]
+    session = artifact.session(intra_op_num_threads=1)
+    dropped = tuple(reason for _, reason in report["left_to_onnxruntime"])
+    left = report["nodes_after"] - report["regions"]
+    counts = (report["kernels"], len(case.model.graph.node), left, dropped)
+    for feed, wanted, sizes in zip(case.feeds, expected, case.shapes, strict=True):
+        for name, e, a in zip(names, wanted, session.run(None, feed), strict=True):
+            result = compare_output(name, e, a, TOLERANCE.get(np.asarray(e).dtype.name))
+            if not result.ok and not explained_by_rounding(case, feed, name, e, result.max_difference):
+                message = f"{name} with {sizes}: {result.reason}"
+                return Outcome(case.seed, "mismatch", message, *counts)
+    return Outcome(case.seed, "ok", "", *counts)
+
+
+def reference(model: onnx.ModelProto, feeds: Sequence[dict[str, Array]]) -> list[list[Array]]:
+    """The outputs that ORT computes, without its own rewriting of the graph."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return [session.run(None, feed) for feed in feeds]
+
+
+def explained_by_rounding(case: Case, feed: dict[str, Array], name: str, expected: Array, difference: float) -> bool:
+    """Whether ORT's own result moves as much when inputs that are no integers change in their last bits."""
+    if np.asarray(expected).dtype.kind != "f" or not np.isfinite(difference):
+        return False
+    rng = np.random.default_rng(0)
+    index = [o.name for o in case.model.graph.output].index(name)
+    moved = 0.0
+    for _ in range(6):
+        noisy = {k: _perturbed(rng, v) for k, v in feed.items()}
+        model = onnx.ModelProto()
+        model.CopyFrom(case.model)
+        for weight in model.graph.initializer:
+            array = _perturbed(rng, onnx.numpy_helper.to_array(weight))
+            weight.CopyFrom(onnx.numpy_helper.from_array(array, weight.name))
+        ((*outputs,),) = reference(model, [noisy])
+        both = np.isfinite(outputs[index]) & np.isfinite(expected)
+        moved = max(moved, float(np.max(np.abs(outputs[index] - expected), initial=0.0, where=both)))
+    return difference <= 16 * moved
+
+
+def _perturbed(rng: np.random.Generator, array: Array) -> Array:
+    if array.dtype.kind != "f":
+        return array
+    ulp = float(np.finfo(array.dtype).eps)
+    with np.errstate(all="ignore"):
+        moved = array * (1 + ulp * rng.choice([-2, 2], array.shape))
+        return np.asarray(np.where(array == np.round(array), array, moved), array.dtype)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [""])[0][:300]
+
+
+# -- isolation --------------------------------------------------------------------------------------------------------
+
+
+def run_seeds(seeds: Sequence[int]) -> Iterator[Outcome]:
+    """The outcome of every seed. A crash or hang costs the process that runs them, which is replaced."""
+    context = multiprocessing.get_context("spawn")
+    pending = list(seeds)[::-1]
+    while pending:
+        ours, theirs = context.Pipe()
+        worker = context.Process(target=_work, args=(theirs,), daemon=True)
+        worker.start()
+        theirs.close()
+        # A process does no more than this many, so that what a session leaks does not add up.
+        for _ in range(min(500, len(pending))):
+            seed = pending.pop()
+            outcome = _ask(ours, seed)
+            yield outcome or _lost(worker, seed, ours)
+            if outcome is None:
+                break
+        ours.close()
+        worker.join(5)
+        if worker.is_alive():
+            worker.kill()
+
+
+def _ask(worker: Connection, seed: int) -> Outcome | None:
+    try:
+        worker.send(seed)
+        return worker.recv() if worker.poll(TIMEOUT) else None
+    except (EOFError, OSError):
+        return None
+
+
+def _lost(worker: Any, seed: int, pipe: Connection) -> Outcome:
+    worker.join(1)
+    if worker.is_alive():
+        worker.kill()
+        return Outcome(seed, "timeout", f"no answer in {TIMEOUT:.0f} s")
+    return Outcome(seed, "crash", f"the process ended with {worker.exitcode}")
+
+
+def _work(pipe: Connection) -> None:
+    from tests.fuzz.generator import make_case
+
+    while True:
+        try:
+            seed = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(run_case(make_case(seed)))
