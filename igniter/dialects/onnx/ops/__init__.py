@@ -1,7 +1,8 @@
 """The specs of the ONNX ops, one `OpSpec` an op, in the module of its family.
 
 A family is a module with `SPECS`, a list of `OpSpec`s; `FAMILIES` says which module has which op, so that a spec is
-found in one step and nothing is imported before it is needed. Packages outside Igniter `register` theirs.
+found in one step and nothing is imported before it is needed. Packages outside Igniter `register` theirs in a module
+that they name under the entry point group `igniter.ops`; it is imported before the first spec is looked up.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from functools import cache
 
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.registry import OpSpec
+from igniter.registry import external, load
 
 FAMILIES: tuple[str, ...] = (
     "activation",
@@ -36,6 +38,7 @@ def register(spec: OpSpec) -> OpSpec:
 
 def spec_named(name: str) -> OpSpec | None:
     """The spec of an op by its qualified name (`Add`, `com.microsoft.Gelu`); None where there is none."""
+    _load_external()
     return _registered.get(name) or _builtin().get(name)
 
 
@@ -46,7 +49,14 @@ def spec_of(op: OnnxOp) -> OpSpec | None:
 
 def all_specs() -> dict[str, OpSpec]:
     """Every spec, by name."""
+    _load_external()
     return {**_builtin(), **_registered}
+
+
+@cache
+def _load_external() -> None:
+    for where in external("ops").values():
+        load(where)
 
 
 @cache
