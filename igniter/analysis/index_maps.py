@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import DictionaryAttr, IntegerType, TensorType, i1
+from xdsl.dialects.builtin import DictionaryAttr, IntegerType, i1
 from xdsl.ir import OpResult, SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr, Ranges, is_nonneg, linearize
+from igniter.analysis.tensor_types import known_dims_of, tensor_element
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
-from igniter.dialects.sym import DimsAttr, dims_of
+from igniter.dialects.sym import DimsAttr
 
 MAX_CONSTANT = 1 << 16
 """Constants of more elements are not looked at."""
@@ -84,17 +85,12 @@ _ORDERS: dict[str, Callable[[Expr, Expr], Expr]] = {
 
 
 def _dims(value: SSAValue) -> Dims | None:
-    if not isinstance(value.type, TensorType):
-        return None
-    try:
-        return dims_of(value.type)
-    except ValueError:
-        return None
+    return known_dims_of(value.type)
 
 
 def _is_integer(value: SSAValue) -> bool:
-    kind = value.type.element_type if isinstance(value.type, TensorType) else None
-    return isinstance(kind, IntegerType) and kind.width.data in (32, 64) and kind != i1
+    kind = tensor_element(value.type)
+    return isinstance(kind, IntegerType) and kind.width.data in (32, 64)
 
 
 def _constant_map(value: SSAValue) -> Expr | None:

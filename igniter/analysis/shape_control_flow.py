@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import NoneType, TensorType, UnrankedTensorType
+from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Attribute, Block, SSAValue
 
 from igniter.analysis.expr import Expr, is_nonneg
-from igniter.analysis.shape_inference import ControlRule, NodeContext, ShapeEngine, declared
+from igniter.analysis.shape_inference import ControlRule, NodeContext, ShapeEngine
+from igniter.analysis.tensor_types import known_dims_of, tensor_element, unranked
 from igniter.dialects.onnx.base import constant_value
 from igniter.dialects.onnx.registry import Dims, TensorInfo
+from igniter.dialects.sym import tensor_of
 
 MAX_ITERATIONS = 6
 """How often a Loop's carried dims may be generalised before their ranks are given up."""
@@ -72,8 +74,8 @@ def infer_scan(engine: ShapeEngine, ctx: NodeContext) -> None:
     body: Block = op.attr("body").block
     count = op.attr("num_scan_inputs")
     states = len(op.operands) - count
-    in_axes = op.attr("scan_input_axes") or [0] * count
-    out_axes = op.attr("scan_output_axes") or [0] * (len(op.results) - states)
+    in_axes: list[int] = op.attr("scan_input_axes") or [0] * count
+    out_axes: list[int] = op.attr("scan_output_axes") or [0] * (len(op.results) - states)
     length: Expr = ctx.fresh("scan")
     sliced: list[Attribute] = []
     for value, axis in zip(op.operands[states:], in_axes, strict=True):
@@ -83,7 +85,7 @@ def infer_scan(engine: ShapeEngine, ctx: NodeContext) -> None:
             continue
         axis %= len(info.dims)
         engine.equalities.equate(length, info.dims[axis])
-        sliced.append(_tensor(info.element, _without(info.dims, axis)))
+        sliced.append(tensor_of(info.element, _without(info.dims, axis)))
     carried = [engine.type_of(v) for v in op.operands[:states]]
     _set_args(engine, body.args, [*carried, *sliced])
     outputs, own = _nested(engine, body)
@@ -113,18 +115,11 @@ def _set_args(engine: ShapeEngine, args: Sequence[SSAValue], types: Sequence[Att
     for arg, type_ in zip(args, types, strict=False):
         if isinstance(arg.type, NoneType):
             continue
-        if isinstance(type_, TensorType):
-            engine.infos[arg] = TensorInfo(type_.element_type, declared(type_))
-        elif isinstance(type_, UnrankedTensorType):
-            engine.infos[arg] = TensorInfo(type_.element_type, None)
+        element = tensor_element(type_)
+        if element is not None:
+            engine.infos[arg] = TensorInfo(element, known_dims_of(type_))
         else:
             engine.others[arg] = type_
-
-
-def _tensor(element: Attribute, dims: Dims) -> Attribute:
-    from igniter.dialects.sym import tensor_of
-
-    return tensor_of(element, dims)
 
 
 def _without(dims: Dims, axis: int) -> Dims:
@@ -132,23 +127,22 @@ def _without(dims: Dims, axis: int) -> Dims:
 
 
 def _own_symbols(type_: Attribute) -> frozenset[str]:
-    dims = declared(type_) if isinstance(type_, TensorType) else None
-    return frozenset().union(*(d.symbols for d in dims)) if dims else frozenset()
+    return frozenset(name for dim in known_dims_of(type_) or () for name in dim.symbols)
 
 
 def _merged(a: Attribute, b: Attribute, own: frozenset[str], ctx: NodeContext, hint: str) -> Attribute:
     """What holds of a value that is an `a` or a `b`."""
-    if not isinstance(a, (TensorType, UnrankedTensorType)) or not isinstance(b, (TensorType, UnrankedTensorType)):
+    element = tensor_element(a)
+    if element is None or tensor_element(b) is None:
         return a
-    first = declared(a) if isinstance(a, TensorType) else None
-    second = declared(b) if isinstance(b, TensorType) else None
+    first, second = known_dims_of(a), known_dims_of(b)
     if first is None or second is None or len(first) != len(second):
-        return UnrankedTensorType(a.element_type)
+        return unranked(element)
     dims = [
         x if x == y and x.symbols.isdisjoint(own) else ctx.fresh(f"{hint}_{i}")
         for i, (x, y) in enumerate(zip(first, second, strict=True))
     ]
-    return _tensor(a.element_type, tuple(dims))
+    return tensor_of(element, tuple(dims))
 
 
 def _widened(
@@ -158,19 +152,20 @@ def _widened(
     result: list[Attribute] = []
     for i, (before, after) in enumerate(zip(carried, outputs, strict=False)):
         widened = _merged(before, after, own, ctx, f"loop_in_{i}")
-        if give_up and widened != before and isinstance(widened, TensorType):
-            widened = UnrankedTensorType(widened.element_type)
+        element = tensor_element(widened)
+        if give_up and widened != before and element is not None:
+            widened = unranked(element)
         result.append(widened)
     return result
 
 
 def _stacked(type_: Attribute, length: Expr, axis: int, own: frozenset[str], ctx: NodeContext, hint: str) -> Attribute:
-    dims = declared(type_) if isinstance(type_, TensorType) else None
-    if dims is None or not isinstance(type_, TensorType):
+    dims, element = known_dims_of(type_), tensor_element(type_)
+    if dims is None or element is None:
         return type_
     outside = [d if d.symbols.isdisjoint(own) else ctx.fresh(f"{hint}_{i}") for i, d in enumerate(dims)]
     outside.insert(axis % (len(dims) + 1), length)
-    return _tensor(type_.element_type, tuple(outside))
+    return tensor_of(element, tuple(outside))
 
 
 def _trip_count(engine: ShapeEngine, ctx: NodeContext, body: Block) -> Expr:

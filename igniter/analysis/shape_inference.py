@@ -15,17 +15,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import ModuleOp, NoneType, TensorType, UnrankedTensorType
+from xdsl.dialects.builtin import ModuleOp, NoneType, UnrankedTensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from igniter.analysis.dim_equalities import DimEqualities, symbol_names
 from igniter.analysis.expr import NO_RANGES, Expr, simplify
 from igniter.analysis.symbolic_values import as_elements, elements_of, known_elements, symbolic_values
+from igniter.analysis.tensor_types import declared_dims, known_dims_of, ranked, tensor_element, unranked
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
 from igniter.dialects.onnx.registry import Dims, OpSpec, TensorInfo
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.onnx.types import UNKNOWN, OptionalType, SequenceType
-from igniter.dialects.sym import DYNAMIC, DimsAttr, tensor_of
+from igniter.dialects.sym import tensor_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -228,7 +229,7 @@ class ShapeEngine:
         info = self.info(value)
         if info is None:
             return self.others.get(value, value.type)
-        return UnrankedTensorType(info.element) if info.dims is None else tensor_of(info.element, info.dims)
+        return unranked(info.element) if info.dims is None else tensor_of(info.element, info.dims)
 
     def resolved(self, info: TensorInfo) -> TensorInfo:
         """`info` in terms of canonical symbols; itself when it is."""
@@ -256,25 +257,22 @@ class ShapeEngine:
 
     def assign_declared(self, value: SSAValue, hint: str) -> None:
         """Takes the type that the model gives."""
-        type_ = value.type
-        dims = declared_dims(type_)
-        if dims is None:
-            if isinstance(type_, UnrankedTensorType):
-                self.infos[value] = TensorInfo(type_.element_type, None)
-            else:
-                self.others[value] = type_
+        element, dims = tensor_element(value.type), declared_dims(value.type)
+        if element is None:
+            self.others[value] = value.type
             return
-        assert isinstance(type_, TensorType)
+        if dims is None:
+            self.infos[value] = TensorInfo(element, None)
+            return
         owner = value.owner
         named = tuple(self.fresh(owner, f"{hint}_{i}") if d is None else d for i, d in enumerate(dims))
-        self.infos[value] = self.resolved(TensorInfo(type_.element_type, named))
+        self.infos[value] = self.resolved(TensorInfo(element, named))
 
     def assign_type(self, result: SSAValue, type_: Attribute, ctx: NodeContext) -> None:
         """Sets a result to an inferred type of any kind; `!onnx.unknown` says nothing."""
-        if isinstance(type_, TensorType):
-            self.assign(result, TensorInfo(type_.element_type, declared(type_)), ctx)
-        elif isinstance(type_, UnrankedTensorType):
-            self.assign(result, TensorInfo(type_.element_type, None), ctx)
+        element = tensor_element(type_)
+        if element is not None:
+            self.assign(result, TensorInfo(element, known_dims_of(type_)), ctx)
         elif type_ == UNKNOWN or _says_less(type_, result.type):
             self.assign(result, None, ctx)
         else:
@@ -285,12 +283,12 @@ class ShapeEngine:
         if isinstance(result.type, NoneType):
             return
         type_ = result.type
-        if info is None or (info.dims is None and isinstance(type_, TensorType)):
+        if info is None or (info.dims is None and ranked(type_) is not None):
             self.assign_declared(result, f"{ctx.op.op_type.lower()}_{_index(result)}")
             return
         element = info.element
-        if element == UNKNOWN and isinstance(type_, (TensorType, UnrankedTensorType)):
-            element = type_.element_type
+        if element == UNKNOWN:
+            element = tensor_element(type_) or UNKNOWN
         if info.dims is None:
             self.infos[result] = TensorInfo(element, None)
             return
@@ -414,27 +412,11 @@ def find_spec(op: OnnxOp) -> OpSpec | None:
     return spec_of(op)
 
 
-def declared_dims(type_: Attribute) -> list[Expr | None] | None:
-    """The dims of a ranked tensor type, `None` for a dynamic dim without a name; `None` for any other type."""
-    if not isinstance(type_, TensorType):
-        return None
-    if isinstance(type_.encoding, DimsAttr):
-        return list(type_.encoding.data)
-    return [None if d == DYNAMIC else Expr.of(d) for d in type_.get_shape()]
-
-
-def declared(type_: TensorType[Attribute]) -> Dims | None:
-    """The dims of a tensor type; `None` where one has no name."""
-    dims = declared_dims(type_)
-    known = [d for d in dims if d is not None] if dims is not None else []
-    return tuple(known) if dims is not None and len(known) == len(dims) else None
-
-
 def _says_less(type_: Attribute, known: Attribute) -> bool:
     """Whether an inferred sequence or optional says less than the model does."""
     if isinstance(type_, (SequenceType, OptionalType)) and isinstance(known, type(type_)):
         return type_.element == UNKNOWN or _says_less(type_.element, known.element)
-    return isinstance(type_, UnrankedTensorType) and isinstance(known, TensorType)
+    return isinstance(type_, UnrankedTensorType) and ranked(known) is not None
 
 
 def _index(result: SSAValue) -> int:

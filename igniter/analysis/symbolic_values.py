@@ -12,7 +12,7 @@ about is numpy's own work. Conditions are elements too, 0 or 1.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from igniter.analysis.expr import (
     NO_RANGES,
@@ -120,6 +120,14 @@ def _pointwise(fn: Callable[..., Expr | None]) -> Callable[..., Array]:
     return apply
 
 
+def _unary(fn: Callable[[Expr], Expr | None]) -> Rule:
+    return _elementwise(fn)
+
+
+def _binary(fn: Callable[[Expr, Expr], Expr | None]) -> Rule:
+    return _elementwise(fn)
+
+
 def _elementwise(fn: Callable[..., Expr | None]) -> Rule:
     lifted = _lift(fn)
 
@@ -154,10 +162,6 @@ def _quotient(a: Expr, b: Expr) -> Expr | None:
 
 def _is_divisor(b: Expr) -> bool:
     return is_nonneg(b) and b.constant != 0
-
-
-def _truth(value: bool) -> Expr:
-    return ONE if value else ZERO
 
 
 def _equal(a: Expr, b: Expr) -> Expr | None:
@@ -227,7 +231,15 @@ def _cast(ctx: ValueContext) -> Array | None:
     target, found = ctx.op.attr("to"), ctx.elements(0)
     if found is None or target not in (6, 7, 9):
         return None
-    return _lift((lambda e: _negated(_equal(e, ZERO))) if target == 9 else (lambda e: e))(found)
+    return _lift(_is_not_zero if target == 9 else _itself)(found)
+
+
+def _is_not_zero(e: Expr) -> Expr | None:
+    return _negated(_equal(e, ZERO))
+
+
+def _itself(e: Expr) -> Expr | None:
+    return e
 
 
 # -- movement ---------------------------------------------------------------------------------------------------------
@@ -271,9 +283,9 @@ def _gather(ctx: ValueContext) -> Array | None:
     axis = ctx.op.attr("axis", 0)
     if any(not -data.shape[axis] <= i < data.shape[axis] for i in flat):
         return None
-    picked = np.take(data, np.array(flat, dtype=np.int64).reshape(indices.shape), axis=axis)
+    picked: Any = np.take(data, np.array(flat, dtype=np.int64).reshape(indices.shape), axis=axis)
     # Taking one element of an array of objects gives the object.
-    return picked if isinstance(picked, np.ndarray) else as_elements([picked], [])
+    return cast("Array", picked) if isinstance(picked, np.ndarray) else as_elements([picked], [])
 
 
 def _concat(ctx: ValueContext) -> Array | None:
@@ -333,8 +345,8 @@ def _slice(ctx: ValueContext) -> Array | None:
         return None
     axes = op.attr("axes") if in_attributes else _ints(ctx, 3)
     steps = None if in_attributes else _ints(ctx, 4)
-    given = op.inputs
-    if not in_attributes and any(len(given) > i and given[i] is not None and v is None for i, v in ((3, axes), (4, steps))):
+    given = [] if in_attributes else op.inputs
+    if any(len(given) > i and given[i] is not None and v is None for i, v in ((3, axes), (4, steps))):
         return None
     picks = [slice(None)] * data.ndim
     for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
@@ -432,28 +444,28 @@ def _modulo(a: Expr, b: Expr) -> Expr | None:
 
 
 RULES: dict[str, Rule] = {
-    "Abs": _elementwise(_absolute),
-    "Add": _elementwise(lambda a, b: a + b),
-    "And": _elementwise(minimum),
+    "Abs": _unary(_absolute),
+    "Add": _binary(lambda a, b: a + b),
+    "And": _binary(minimum),
     "Cast": _cast,
     "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,
-    "Div": _elementwise(_quotient),
-    "Equal": _elementwise(_equal),
+    "Div": _binary(_quotient),
+    "Equal": _binary(_equal),
     "Expand": _expand,
     "Gather": _gather,
-    "Greater": _elementwise(lambda a, b: _less(b, a)),
-    "GreaterOrEqual": _elementwise(lambda a, b: _negated(_less(a, b))),
+    "Greater": _binary(lambda a, b: _less(b, a)),
+    "GreaterOrEqual": _binary(lambda a, b: _negated(_less(a, b))),
     "Identity": _same,
-    "Less": _elementwise(_less),
-    "LessOrEqual": _elementwise(lambda a, b: _negated(_less(b, a))),
+    "Less": _binary(_less),
+    "LessOrEqual": _binary(lambda a, b: _negated(_less(b, a))),
     "Max": _variadic(maximum),
     "Min": _variadic(minimum),
-    "Mod": _elementwise(_modulo),
-    "Mul": _elementwise(lambda a, b: a * b),
-    "Neg": _elementwise(lambda a: -a),
-    "Not": _elementwise(_negated),
-    "Or": _elementwise(maximum),
+    "Mod": _binary(_modulo),
+    "Mul": _binary(lambda a, b: a * b),
+    "Neg": _unary(lambda a: -a),
+    "Not": _unary(_negated),
+    "Or": _binary(maximum),
     "Range": _range,
     "ReduceMax": _reduction(maximum, None),
     "ReduceMin": _reduction(minimum, None),
@@ -461,12 +473,12 @@ RULES: dict[str, Rule] = {
     "ReduceSum": _reduction(lambda a, b: a + b, ZERO),
     "Reshape": _reshape,
     "Shape": _shape,
-    "Sign": _elementwise(_sign),
+    "Sign": _unary(_sign),
     "Size": _size_of,
     "Slice": _slice,
     "Split": _split,
     "Squeeze": _squeeze,
-    "Sub": _elementwise(lambda a, b: a - b),
+    "Sub": _binary(lambda a, b: a - b),
     "Tile": _tile,
     "Transpose": _transpose,
     "Unsqueeze": _unsqueeze,

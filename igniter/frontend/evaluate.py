@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-from xdsl.dialects.builtin import DictionaryAttr, TensorType, UnrankedTensorType
+from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
+from igniter.analysis.tensor_types import tensor_element, unranked
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp, make_constant
 from igniter.dialects.onnx.structure import ReturnOp, graph_module
 from igniter.errors import IgniterError
@@ -17,10 +18,6 @@ from igniter.frontend.exporter import export_module
 from igniter.frontend.weights import Weight
 
 Array = np.ndarray[Any, Any]
-
-_NUMPY_ONLY = ("f", "i", "u", "b")
-"""The kinds of dtypes that ORT's python interface takes and gives."""
-
 
 class CannotEvaluate(Exception):
     """Neither ORT nor the reference evaluator runs these nodes; the message says why."""
@@ -63,8 +60,9 @@ def _model(
     results = [mapping[v] for v in wanted]
     for value in results:
         # ORT finds the dims itself; a symbol would be one that no input has.
-        if isinstance(value, OpResult) and isinstance(value.type, TensorType):
-            value._type = UnrankedTensorType(value.type.element_type)
+        element = tensor_element(value.type)
+        if isinstance(value, OpResult) and element is not None:
+            value._type = unranked(element)
     block.add_op(ReturnOp.make(results))
     module = graph_module(Region(block), [], [f"r{i}" for i in range(len(results))], opsets)
     header = module.attributes["onnx.model"]
@@ -80,25 +78,27 @@ def _model(
 def _by_ort(model: onnx.ModelProto) -> list[Array]:
     import onnxruntime as ort
 
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    runtime: Any = ort
+    options = runtime.SessionOptions()
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
-    failures: tuple[type[Exception], ...] = (
-        ort.capi.onnxruntime_pybind11_state.Fail,
-        ort.capi.onnxruntime_pybind11_state.InvalidArgument,
-        ort.capi.onnxruntime_pybind11_state.InvalidGraph,
-        ort.capi.onnxruntime_pybind11_state.NotImplemented,
-        ort.capi.onnxruntime_pybind11_state.RuntimeException,
-        RuntimeError,
-        TypeError,
-    )
     try:
-        session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        found: list[Any] = session.run(None, {})
-    except failures as error:
-        raise CannotEvaluate(f"ORT: {str(error).splitlines()[0] if str(error) else type(error).__name__}") from error
-    return _arrays(found, "ORT")
+        session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        found = session.run(None, {})
+    except (RuntimeError, TypeError, ValueError, *_ort_errors()) as error:
+        lines = str(error).splitlines()
+        raise CannotEvaluate(f"ORT: {lines[0] if lines else type(error).__name__}") from error
+    return _arrays(list(found), "ORT")
+
+
+def _ort_errors() -> list[type[Exception]]:
+    """What ORT raises for a model or a run that fails; its classes have no base of their own."""
+    import importlib
+
+    state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    names = ("Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "NotImplemented", "RuntimeException")
+    return [getattr(state, name) for name in names]
 
 
 def _by_reference(model: onnx.ModelProto) -> list[Array]:

@@ -52,7 +52,8 @@ def raise_opset(module: ModuleOp, version: int) -> str | None:
     least = onnx.helper.find_min_ir_version_for([opset], ignore_unknown=True)
     header = dict(model.data)
     header["opset_import"] = DictionaryAttr({**imports.data, key: to_attr(version)})
-    header["ir_version"] = to_attr(max(int(to_python(header["ir_version"])), least) if "ir_version" in header else least)
+    written = int(to_python(header["ir_version"])) if "ir_version" in header else 0
+    header["ir_version"] = to_attr(max(written, least))
     module.attributes["onnx.model"] = DictionaryAttr(header)
     return None
 
@@ -100,8 +101,7 @@ def import_domains(module: ModuleOp) -> None:
     domain = "com.microsoft"
     if domain in known:
         return
-    if any(
-        isinstance(op, OnnxOp) and op.domain == domain for graph in module.ops if isinstance(graph, GraphOp) for op in graph.walk()
-    ):
+    nodes = (op for graph in module.ops if isinstance(graph, GraphOp) for op in graph.walk())
+    if any(isinstance(op, OnnxOp) and op.domain == domain for op in nodes):
         header = {**model.data, "opset_import": DictionaryAttr({**known, domain: to_attr(1)})}
         module.attributes["onnx.model"] = DictionaryAttr(header)

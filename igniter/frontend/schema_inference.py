@@ -1,4 +1,4 @@
-"""The shape rules that come with the `onnx` package, asked for one node: what stands in for a missing `OpSpec.infer`."""
+"""The shape rules of the `onnx` package, asked for one node: what stands in for a missing `OpSpec.infer`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any, cast
 import onnx
 import onnx.defs
 import onnx.shape_inference
-from xdsl.dialects.builtin import NoneType, TensorType
+from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Attribute
 
 from igniter.analysis.expr import Expr
+from igniter.analysis.tensor_types import ranked
 from igniter.dialects.onnx.attributes import RefAttr
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.types import UNKNOWN, OptionalType, SequenceType
@@ -103,10 +104,11 @@ def _renamed(type_: Attribute, dims: dict[str, Expr], fresh: Callable[[int], Exp
         return SequenceType(_renamed(type_.element, dims, fresh))
     if isinstance(type_, OptionalType):
         return OptionalType(_renamed(type_.element, dims, fresh))
-    if not isinstance(type_, TensorType) or not isinstance(type_.encoding, DimsAttr):
+    tensor = ranked(type_)
+    if tensor is None or not isinstance(tensor.encoding, DimsAttr):
         return type_
-    named = [dims.get(d.symbol, d) if d.symbol is not None else d for d in type_.encoding.data]
+    named = [dims.get(d.symbol, d) if d.symbol is not None else d for d in tensor.encoding.data]
     return tensor_of(
-        type_.element_type,
+        tensor.element_type,
         [fresh(i) if d.symbol is not None and d.symbol.startswith("?") else d for i, d in enumerate(named)],
     )

@@ -17,11 +17,12 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, TensorType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.expr import Expr
+from igniter.analysis.tensor_types import ranked
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp, constant_weight
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
 from igniter.dialects.onnx.structure import FunctionOp, GraphOp
@@ -93,10 +94,14 @@ def _substitute(graph: Operation, same: dict[str, Expr]) -> None:
 
 def _signature(op: Operation) -> tuple[Hashable, ...]:
     """The result types, but for dims that inference left open."""
-    return tuple(
-        (t.element_type, len(t.get_shape())) if isinstance(t, TensorType) and isinstance(t.encoding, DimsAttr) else t
-        for t in op.result_types
-    )
+    return tuple(_open_type(t) for t in op.result_types)
+
+
+def _open_type(type_: Attribute) -> Hashable:
+    tensor = ranked(type_)
+    if tensor is None or not isinstance(tensor.encoding, DimsAttr):
+        return type_
+    return (tensor.element_type, len(tensor.get_shape()))
 
 
 def _share_noted(op: Operation, known: dict[Hashable, Operation | SSAValue]) -> None:

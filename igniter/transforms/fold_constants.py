@@ -73,13 +73,13 @@ class FoldConstants(ModulePass):
 class _Folder:
     options: FoldConstants
     ctx: Context
-    constants: dict[SSAValue, Weight] = field(default_factory=dict)
+    constants: dict[SSAValue, Weight] = field(default_factory=dict["SSAValue", "Weight"])
     """Constants of the model that folded nodes read."""
-    values: dict[SSAValue, Array] = field(default_factory=dict)
+    values: dict[SSAValue, Array] = field(default_factory=dict["SSAValue", "Array"])
     """Results computed already, by specs."""
-    pending: dict[OnnxOp, None] = field(default_factory=dict)
+    pending: dict[OnnxOp, None] = field(default_factory=dict["OnnxOp", None])
     """Nodes to run, in order."""
-    sizes: dict[SSAValue, int] = field(default_factory=dict)
+    sizes: dict[SSAValue, int] = field(default_factory=dict["SSAValue", int])
 
     # -- integers that inference knows -------------------------------------------------------------------------------
 

@@ -9,8 +9,9 @@
 A node whose integer operand is a function of the model's symbols carries its elements in `igniter.values`, so that no
 later level has to look at the shape arithmetic, which may then disappear. What the types take for granted beyond the
 dims of the inputs (adding a position table of 512 rows says that `min(512, seq)` is `seq`) is noted on the graph, as
-pairs in `igniter.assumptions`: a kernel that relies on it has to refuse what breaks it. The engine, and what it guarantees, is
-`igniter.analysis.shape_inference`. The pass may be run again at any time: it replaces what an earlier run left.
+pairs in `igniter.assumptions`: a kernel that relies on it has to refuse what breaks it. The engine, and what it
+guarantees, is `igniter.analysis.shape_inference`. The pass may be run again at any time: it replaces what an earlier
+run left.
 
 It stands first, since everything after it asks for ranks and dims.
 """
@@ -43,7 +44,8 @@ class InferShapes(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         facts = infer_shapes(op)
         for node, reason in facts.failures:
-            remark(ctx, self.name, node.node_name, "missed", f"the shape rule of {node.qualified_name} broke off: {reason}")
+            message = f"the shape rule of {node.qualified_name} broke off: {reason}"
+            remark(ctx, self.name, node.node_name, "missed", message)
         apply_facts(op, facts)
 
 

@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import ModuleOp, NoneType, TensorType, UnrankedTensorType
+from xdsl.dialects.builtin import ModuleOp, NoneType
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from igniter.analysis.broadcasting import broadcast_dims
 from igniter.analysis.expr import Expr
+from igniter.analysis.tensor_types import known_dims_of, tensor_element
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp, constant_value, constant_weight, make_constant, make_op
 from igniter.dialects.onnx.registry import Dims
-from igniter.dialects.sym import dims_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -227,12 +227,7 @@ def _keep_names(op: OnnxOp, values: Replacement, made: Sequence[OnnxOp]) -> None
 
 def known_dims(value: SSAValue | None) -> Dims | None:
     """The dims of a value; `None` where the rank or a dim's name is not known."""
-    if value is None or not isinstance(value.type, TensorType):
-        return None
-    try:
-        return dims_of(value.type)
-    except ValueError:
-        return None
+    return None if value is None else known_dims_of(value.type)
 
 
 def same_dims(a: SSAValue | None, b: SSAValue | None) -> bool:
@@ -243,9 +238,7 @@ def same_dims(a: SSAValue | None, b: SSAValue | None) -> bool:
 
 def element(value: SSAValue | None) -> Attribute | None:
     """The element type; `None` for what is no tensor."""
-    if value is None or not isinstance(value.type, (TensorType, UnrankedTensorType)):
-        return None
-    return value.type.element_type
+    return None if value is None else tensor_element(value.type)
 
 
 def broadcast(shapes: Sequence[Dims]) -> Dims | None:

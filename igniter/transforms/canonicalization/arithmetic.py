@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 
-from xdsl.dialects.builtin import AnyFloat, IntegerType, i1
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.transforms.onnx_rewriting import (
     Replacement,
     Rewriter,
+    Rule,
     Rules,
     broadcast,
     defining,
@@ -35,11 +36,6 @@ def _kept(op: OnnxOp, value: SSAValue | None) -> Replacement | None:
 
 def _is_float(value: SSAValue | None) -> bool:
     return isinstance(element(value), AnyFloat)
-
-
-def _is_int(value: SSAValue | None) -> bool:
-    kind = element(value)
-    return isinstance(kind, IntegerType) and kind != i1
 
 
 def _is_zero(value: SSAValue | None, negative: bool) -> bool:
@@ -167,24 +163,28 @@ def read_through_expand(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     return list(op.results) if changed else None
 
 
-BROADCASTING = ["Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor"]
+BROADCASTING = (
+    *("Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual"),
+    *("Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "Sub", "Sum", "Where", "Xor"),
+)
+"""The ops that broadcast their operands with each other."""
 
-RULES: Rules = {
+_TABLE: dict[str, list[Rule]] = {
     "Add": [drop_add_zero],
     "Sub": [drop_sub_zero],
     "Mul": [drop_mul_one],
     "Div": [drop_div_one],
     "Pow": [reduce_power],
     **{name: [drop_involution] for name in ("Not", "BitwiseNot", "Neg")},
-    **{name: [drop_repeated] for name in ("Relu", "Abs", "Ceil", "Floor", "Round", "Sign", "Clip")},
+    **{name: [drop_repeated] for name in ("Relu", "Abs", "Ceil", "Floor", "Round", "Sign")},
+    "Clip": [drop_repeated, drop_open_clip],
     **{name: [drop_single_operand] for name in ("Max", "Min", "Sum", "Mean", "Concat")},
     "Where": [drop_where],
     "And": [drop_logical_constant, drop_same_logical],
     "Or": [drop_logical_constant, drop_same_logical],
     "Dropout": [drop_dropout],
 }
-RULES = {
-    name: [*RULES.get(name, ()), *([read_through_expand] if name in BROADCASTING else ())]
-    for name in (*RULES, *(n for n in BROADCASTING if n not in RULES))
+RULES: Rules = {
+    name: [*_TABLE.get(name, ()), *([read_through_expand] if name in BROADCASTING else ())]
+    for name in dict.fromkeys((*_TABLE, *BROADCASTING))
 }
-RULES["Clip"] = [*RULES["Clip"], drop_open_clip]

@@ -16,8 +16,8 @@ def _type(name: str) -> Attribute:
 
 _SIGNED = [_type(n) for n in ("int8", "int16", "int32", "int64")]
 _UNSIGNED = [_type(n) for n in ("uint8", "uint16", "uint32", "uint64")]
-_MANTISSA = {bf16: 8, f16: 11, f32: 24, f64: 53}
-_EXPONENT = {bf16: 8, f16: 5, f32: 8, f64: 11}
+_MANTISSA: dict[Attribute, int] = {bf16: 8, f16: 11, f32: 24, f64: 53}
+_EXPONENT: dict[Attribute, int] = {bf16: 8, f16: 5, f32: 8, f64: 11}
 
 
 def _bits(kind: Attribute) -> int:

@@ -1,4 +1,4 @@
-"""Movement that moves nothing: Transpose pairs, whole Slices, empty Pads, Tile and Expand to the dims that are there."""
+"""Movement that moves nothing: Transpose pairs, whole Slices, empty Pads, Expand and Tile to dims that are there."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 // Gelu as torch writes it: x * 0.5 * (1 + erf(x / sqrt(2))). Before opset 20 it comes from com.microsoft.
 
-// CHECK: opset_import = {"" = 17 : i64, "com.microsoft" = 1 : i64}
+// CHECK: opset_import = {"" = 17 : i64, com.microsoft = 1 : i64}
 // CHECK-LABEL: @gelu
 // CHECK: %[[G:.*]] = onnx.custom(%x) <{domain = "com.microsoft", op_type = "Gelu"}>
 // CHECK-NEXT: onnx.return %[[G]]
