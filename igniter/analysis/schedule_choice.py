@@ -176,7 +176,8 @@ def _schedule(nest: NestOp, group: Group, label: str, machine: Machine) -> Dicti
     width = vector_width(nest, machine)
     strides = {name: _strides(nest, name) for name in axes}
     flat = all(sum(a.extent != ONE for a in m.axes) == len(group.levels) for m in group.members)
-    vector = _vector_axis(nest, common, strides, flat)
+    # Alone, a nest may take any of its axes for the vector, the outer ones too.
+    vector = _vector_axis(nest, common if len(group.members) > 1 else [], strides, flat)
     outer = [n for n in common if n != vector or len(group.members) > 1]
     rest = [a.name for a in nest.axes if a.kind == "parallel" and a.name not in outer and a.name != vector]
     reductions = [a.name for a in nest.axes if a.kind == "reduction"]
@@ -231,7 +232,8 @@ def _place_vector(
         loops[vector].update(square, inner=DictionaryAttr(lanes))
         return
     # Sums of columns, or a contraction: keep a tile of sums in registers while the reduction runs.
-    columns = 4 if extent is None else max(1, min(4, -(-extent // width)))
+    most = machine.registers // 2
+    columns = most if extent is None else max(1, min(most, -(-extent // width)))
     row = next((n for n in reversed(rest) if _is_reused(nest, n, vector)), None)
     if row is not None:
         columns = min(columns, 3 if machine.registers >= 32 else 2)
@@ -245,7 +247,7 @@ def _place_vector(
         )
     loops[vector].update(
         tile=IntegerAttr(width * columns, i64),
-        tail=StringAttr("rest"),
+        tail=StringAttr("rest" if row is not None else "peel"),
         inner=DictionaryAttr({"sink": UnitAttr(), "unroll": UnitAttr(), **lanes}),
     )
 

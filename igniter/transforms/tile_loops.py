@@ -84,8 +84,11 @@ def tile(loop: ForOp, size: int, tail: str, inner: Mapping[str, Attribute], name
     rest = mod(extent, Expr.of(size))
     if tail != "mask" and rest != ZERO:
         remainder = _peel(loop, rest, names)
-        if tail == "peel":
-            smaller = rest.constant if rest.constant is not None else size // 2
+        smaller = rest.constant if rest.constant is not None else size // 2
+        lanes = inner.get("vector")
+        # Less than two vectors is not worth a tile: a plain vector loop masks what does not fill one.
+        enough = 2 * lanes.value.data if isinstance(lanes, IntegerAttr) else 1
+        if tail == "peel" and (smaller >= enough or enough == 1):
             tile(remainder, max(1, smaller), "peel", inner, names)
         else:
             set_hints(remainder, {k: v for k, v in inner.items() if k in ("vector", "accumulators")})

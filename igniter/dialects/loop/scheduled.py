@@ -134,7 +134,8 @@ class FuncOp(IRDLOperation):
 
     def verify_(self) -> None:
         for arg in self.block.args:
-            if not isinstance(arg.type, MemRefType) or space_of(arg.type):
+            kind: Attribute = arg.type
+            if kind.name != MemRefType.name or space_of(kind):
                 raise VerifyException(f"a loop.func takes memrefs in the caller's memory, not {arg.type}")
         if self.output_count > len(self.block.args):
             raise VerifyException(f"{self.output_count} outputs, but {len(self.block.args)} buffers")

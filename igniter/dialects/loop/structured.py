@@ -131,9 +131,10 @@ class KernelOp(IRDLOperation):
                 names.add(op.label)
                 _verify_names(op, frozenset(self.symbol_names))
         for value in [*self.block.args, *(r for op in self.block.ops for r in op.results)]:
-            if not isinstance(value.type, TensorType):
-                raise VerifyException(f"a loop.kernel passes tensors, not {value.type}")
-            free = symbols_of(dims_of(value.type)) - set(self.symbol_names)
+            kind: Attribute = value.type
+            if kind.name != TensorType.name:
+                raise VerifyException(f"a loop.kernel passes tensors, not {kind}")
+            free = symbols_of(dims_of(kind)) - set(self.symbol_names)
             if free:
                 raise VerifyException(f"{value.type} uses symbols the kernel does not declare: {sorted(free)}")
 
