@@ -157,7 +157,7 @@ def pow_for32(x: Num, y: Num) -> Num:
     f = DOUBLE
     product = (y * logarithm).at_most(f.exp_range[1]).at_least(f.exp_range[0])
     n, biased, r = reduce_by_ln2(product, f)
-    power = scale(r.polynomial((1.0, 1.0, *table.EXP64[:6])), n, biased, f)
+    power = scale(r.polynomial((1.0, 1.0, *table.EXP_FOR32)), n, biased, f)
     return _pow_cases(x, y, power)
 
 
