@@ -7,7 +7,8 @@ Igniter adds its own through entry points, which are consulted only for names th
     my-pass = "my_package.my_pass:MyPass"
 
 The groups are `igniter.dialects` (an xDSL `Dialect`), `igniter.passes` (a `ModulePass` class), `igniter.pipelines`
-(a string: the pipeline's passes) and `igniter.ops` (a module that registers `OpSpec`s when it is imported).
+(a tuple of passes, as text), `igniter.ops` (a module that registers `OpSpec`s when it is imported) and
+`igniter.patterns` (a table of rules for `recompose`).
 """
 
 from __future__ import annotations
@@ -141,5 +142,17 @@ def all_passes() -> dict[str, str]:
 
 def load_ops() -> None:
     """Import every op family, Igniter's and those of installed packages, so that their `OpSpec`s are registered."""
-    for where in (*OPS.values(), *external("ops").values()):
+    for where in OPS.values():
         load(where)
+    load_external("ops")
+
+
+def load_external(group: str) -> list[Any]:
+    """Every object that installed packages name under `igniter.<group>`, by the name of its entry point."""
+    found: list[Any] = []
+    for name, where in sorted(external(group).items()):
+        try:
+            found.append(load(where))
+        except (ImportError, AttributeError) as error:
+            raise IgniterError(f"the entry point '{name} = {where}' of igniter.{group} cannot be loaded: {error}")
+    return found

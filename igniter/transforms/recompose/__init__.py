@@ -5,7 +5,8 @@
 
 One op computes with less rounding, ORT has a kernel for it where a region is not compiled, and the later levels see
 what is meant. The patterns are a table, a group a file, each with the conditions under which it holds; all ask that
-nothing else uses a value in between, and none changes a result beyond rounding.
+nothing else uses a value in between, and none changes a result beyond rounding. Tables of installed packages (entry
+point group `igniter.patterns`) come first.
 
 An op that the model's opset lacks comes from com.microsoft, where ORT has it there; otherwise the opset is raised, if
 every node of the model means the same in the new one (`raise-opset=false` forbids that), and else nothing is made.
@@ -29,11 +30,13 @@ from igniter.transforms.onnx_rewriting import Rewriter, Rule, Rules
 
 def all_patterns() -> Rules:
     """The table of all groups: for the last op of a pattern, the functions that look for it."""
+    from igniter.registry import load_external
     from igniter.transforms.recompose import activations, linear, normalizations, softmax
 
     table: dict[str, list[Rule]] = {}
-    for group in (normalizations, softmax, activations, linear):
-        for name, rules in group.RULES.items():
+    outside: list[Rules] = load_external("patterns")
+    for group in (*outside, normalizations.RULES, softmax.RULES, activations.RULES, linear.RULES):
+        for name, rules in group.items():
             table.setdefault(name, []).extend(rules)
     return table
 

@@ -60,6 +60,13 @@ def _load_external() -> None:
 
 
 @cache
+def _load_outside() -> None:
+    from igniter.registry import load_ops
+
+    load_ops()
+
+
+@cache
 def _builtin() -> dict[str, OpSpec]:
     found: dict[str, OpSpec] = {}
     for family in FAMILIES:

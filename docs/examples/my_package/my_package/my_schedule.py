@@ -1,0 +1,70 @@
+"""`my-schedule`: another author of schedules.
+
+    %y = loop.nest "relu" [i0: parallel n, i1: parallel 768] -> ...
+becomes
+    %y = loop.nest "relu" [i0: parallel n, i1: parallel 768] schedule {
+      order = ["i0", "i1"], loops = {i0 = {threads}, i1 = {vector = 8 : i64}}} -> ...
+
+Nests without a reduction run their last axis as vectors of `width` and their first on the thread pool. The others are
+left to `choose-schedule`, which keeps the schedules that it finds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from igniter.dialects.loop import NestOp
+from igniter.remarks import remark
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
+from xdsl.ir import Attribute
+from xdsl.passes import ModulePass
+
+
+@dataclass(frozen=True)
+class MySchedule(ModulePass):
+    """Schedules nests without reductions: vectors along the last axis, threads along the first"""
+
+    name = "my-schedule"
+    width: int = 16
+    """Elements to a vector."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for nest in op.walk():
+            if not isinstance(nest, NestOp) or nest.schedule is not None or not nest.axes:
+                continue
+            if any(axis.kind == "reduction" for axis in nest.axes):
+                remark(ctx, self.name, nest.label, "missed", "it has a reduction")
+                continue
+            loops: dict[str, dict[str, Attribute]] = {axis.name: {} for axis in nest.axes}
+            loops[nest.axes[-1].name]["vector"] = IntegerAttr(self.width, i64)
+            if len(nest.axes) > 1:
+                loops[nest.axes[0].name]["threads"] = UnitAttr()
+            nest.schedule = DictionaryAttr(
+                {
+                    "order": ArrayAttr([StringAttr(axis.name) for axis in nest.axes]),
+                    "loops": DictionaryAttr({name: DictionaryAttr(hints) for name, hints in loops.items()}),
+                }
+            )
+            remark(ctx, self.name, nest.label, "applied", f"vectors of {self.width} along {nest.axes[-1].name}")
+
+
+PIPELINE = (
+    "canonicalize-loop",
+    "inline-nests",
+    "collapse-axes",
+    "canonicalize-loop",
+    "my-schedule{width=8}",
+    "choose-schedule",
+    "lower-to-loops",
+    "fuse-loops",
+    "promote-buffers",
+    "tile-loops",
+    "sink-loops",
+    "parallelize-loops",
+    "vectorize-loops",
+    "unroll-loops",
+    "transpose-loads",
+    "plan-buffers",
+    "form-ort-library",
+)

@@ -1,0 +1,59 @@
+"""`my.Swish2`, x * sigmoid(2x): everything that Igniter has to know of it, and the pattern that makes one."""
+
+from __future__ import annotations
+
+from igniter.analysis.expr import product
+from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.ops import register
+from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
+from igniter.dialects.sym import dims_of, element_of
+from igniter.transforms.lowering import Lowering, Scalar
+from igniter.transforms.onnx_rewriting import Replacement, Rewriter, defining
+from igniter.transforms.recompose.matching import is_closed, is_number
+from xdsl.dialects.builtin import f32, f64
+
+
+def infer(ctx: InferContext) -> list[TensorInfo]:
+    """The result is like the operand."""
+    x = ctx.input(0)
+    assert x is not None
+    return [TensorInfo(x.element, x.dims)]
+
+
+def legal(op: OnnxOp) -> str | None:
+    """Why a node cannot be lowered; None when it can. The text is what the user reads in `--explain`."""
+    if element_of(op.operands[0].type) in (f32, f64):
+        return None
+    return "it is lowered for f32 and f64 only"
+
+
+def swish2(x: Scalar) -> Scalar:
+    """One element: operators and methods of `Scalar` append the ops of a nest's body."""
+    return x / ((x * -2).exp() + 1)
+
+
+register(
+    OpSpec(
+        "my.Swish2",
+        infer=infer,
+        legal=legal,
+        lower=lambda ctx: [ctx.map(swish2)],
+        flops=lambda op: product(dims_of(op.results[0].type)) * 12,
+        kind="elementwise",
+    )
+)
+
+
+def form_swish2(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
+    """x * sigmoid(x * 2) -> Swish2(x), where nothing else uses what lies in between."""
+    for x, other in (op.operands, reversed(op.operands)):
+        sigmoid = defining(other, "Sigmoid")
+        double = defining(sigmoid.operands[0], "Mul") if sigmoid is not None else None
+        if sigmoid is None or double is None or double.operands[0] is not x or not is_number(double.operands[1], 2.0):
+            continue
+        if is_closed(op, (sigmoid, double)):
+            return rewriter.op("my.Swish2", [x], [op.results[0].type]).results
+    return None
+
+
+RULES = {"Mul": (form_swish2,)}

@@ -1,0 +1,101 @@
+"""The documentation says what is so: its commands give what it shows, its links lead somewhere, nothing is left out."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from igniter.pipelines import PIPELINES
+from igniter.registry import DIALECTS, PASSES, load_pass
+
+from .transcripts import ROOT, commands, differences, pages
+
+PAGES = [page.relative_to(ROOT).as_posix() for page in pages()]
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+OWN_PASSES = [name for name, where in PASSES.items() if where.startswith("igniter.")]
+
+
+@pytest.mark.parametrize("name", [p for p in PAGES if any(c.is_run for c in commands(ROOT / p))])
+def test_commands_give_what_the_page_shows(name: str, tmp_path: Path):
+    found = list(differences(ROOT / name, tmp_path))
+    assert not found, "\n\n".join([*found, f"python -m tests.docs.transcripts {name} rewrites the page"])
+
+
+def test_the_main_pages_have_commands():
+    shown = {p for p in PAGES if any(c.is_run for c in commands(ROOT / p))}
+    assert {"README.md", "docs/architecture.md", "docs/add-an-op.md", "docs/add-a-pass.md"} <= shown
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_somewhere(name: str):
+    page = ROOT / name
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in LINK.findall(text):
+        path, _, anchor = target.partition("#")
+        if "://" in target:
+            continue
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), f"{name}: {target} leads nowhere"
+        if anchor and there.suffix == ".md":
+            assert anchor in _anchors(there), f"{name}: {target}: no such heading"
+
+
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+def test_every_page_is_linked_from_the_readme_or_the_architecture():
+    linked = {
+        (ROOT / page).parent.joinpath(target.partition("#")[0]).resolve()
+        for page in ("README.md", "docs/architecture.md")
+        for target in LINK.findall((ROOT / page).read_text(encoding="utf-8"))
+    }
+    assert not [p for p in PAGES if p != "README.md" and (ROOT / p).resolve() not in linked]
+
+
+@pytest.mark.parametrize("name", OWN_PASSES)
+def test_every_pass_and_its_options_are_described(name: str):
+    text = (ROOT / "docs" / "passes.md").read_text(encoding="utf-8")
+    section = re.search(rf"^### `{name}`$(.*?)(?=^##|\Z)", text, flags=re.MULTILINE | re.DOTALL)
+    assert section is not None, f"docs/passes.md has no section on '{name}'"
+    for option in fields(load_pass(name)):
+        spelled = option.name.replace("_", "-")
+        assert f"`{spelled}" in section[1], f"docs/passes.md: '{name}' has an option '{spelled}'"
+
+
+def test_passes_are_described_in_the_order_of_the_pipeline():
+    text = (ROOT / "docs" / "passes.md").read_text(encoding="utf-8")
+    described = re.findall(r"^### `([a-z-]+)`$", text, flags=re.MULTILINE)
+    order = list(dict.fromkeys(e for p in PIPELINES["cpu"] for e in PIPELINES[p]))
+    assert [name for name in described if name in order] == [name for name in order if name in described]
+    assert set(described) <= set(PASSES)
+
+
+def test_every_dialect_of_igniter_has_a_page():
+    own = {name for name, where in DIALECTS.items() if where.startswith("igniter.") and name != "arith"}
+    assert own <= {Path(p).stem for p in PAGES if p.startswith("docs/dialects/")}
+
+
+def test_every_option_of_the_tools_is_described():
+    import typer.main
+
+    from igniter.tools.igniter_opt import build_parser
+    from igniter.tools.main import app
+
+    text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    options = {o for action in build_parser()._actions for o in action.option_strings if o.startswith("--")}
+    group = typer.main.get_command(app)
+    for command in getattr(group, "commands").values():
+        options |= {o for parameter in command.params for o in parameter.opts if o.startswith("--")}
+    assert not [o for o in sorted(options) if f"{o}" not in text]
+
+
+def test_a_wrong_transcript_is_noticed(tmp_path: Path):
+    command = next(c for c in commands(ROOT / "docs" / "architecture.md") if c.is_run and c.shown)
+    assert not command.matches("".join(f"{line}x\n" for line in command.shown))
+    assert not command.matches(io.StringIO("").getvalue())
