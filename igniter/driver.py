@@ -15,7 +15,7 @@ import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
@@ -127,16 +127,22 @@ def make_fusion(c: Compilation) -> ModuleOp:
 
 def make_loop(c: Compilation) -> ModuleOp:
     """A structured kernel for every region that has a lowering; the others taken apart again."""
+    from igniter.analysis.region_signature import region_signature
     from igniter.dialects.fusion import RegionOp
     from igniter.transforms.lower_onnx_to_loop import lower_region
 
     with c.stage("loop"):
-        # Region by region, so that one without a lowering costs itself alone; the pass then finds nothing left to do.
+        # Region by region, so that one without a lowering costs itself alone, and equal ones once; the pass then
+        # finds nothing left to do.
+        equal: dict[Hashable, list[RegionOp]] = {}
         for region in [r for r in c.module.walk() if isinstance(r, RegionOp) and r.kernel_name is None]:
-            kernel = _attempt(c, [region], lambda r=region: lower_region(r))
+            equal.setdefault(region_signature(region), []).append(region)
+        for regions in equal.values():
+            kernel = _attempt(c, regions, lambda r=regions[0]: lower_region(r))
             if kernel is not None:
                 c.module.body.block.add_op(kernel)
-                region.kernel_name = region.label
+                for region in regions:
+                    region.kernel_name = regions[0].label
         _run(c, c.module, c.options.loop_passes)
     return c.module
 
