@@ -92,16 +92,14 @@ def _extends(before: OpSchema, after: OpSchema) -> bool:
 
 
 def import_domains(module: ModuleOp) -> None:
-    """Imports com.microsoft where a node of the model's graph has that domain and the model does not import it yet."""
+    """Imports, at version 1, the domains that nodes of the model's graph have and the model does not import yet."""
     model = module.attributes.get("onnx.model")
     if not isinstance(model, DictionaryAttr):
         return
     imports = model.data.get("opset_import")
     known = dict(imports.data) if isinstance(imports, DictionaryAttr) else {}
-    domain = "com.microsoft"
-    if domain in known:
-        return
     nodes = (op for graph in module.ops if isinstance(graph, GraphOp) for op in graph.walk())
-    if any(isinstance(op, OnnxOp) and op.domain == domain for op in nodes):
-        header = {**model.data, "opset_import": DictionaryAttr({**known, domain: to_attr(1)})}
+    missing = {op.domain for op in nodes if isinstance(op, OnnxOp)} - known.keys() - {"", "ai.onnx"}
+    if missing:
+        header = {**model.data, "opset_import": DictionaryAttr({**known, **{d: to_attr(1) for d in sorted(missing)}})}
         module.attributes["onnx.model"] = DictionaryAttr(header)
