@@ -39,7 +39,7 @@ from igniter.dialects.onnx.attributes import (
     to_attr,
     to_python,
 )
-from igniter.dialects.onnx.parsing import parse_node
+from igniter.dialects.onnx.text import parse_node, print_node
 from igniter.dialects.onnx.types import NONE
 from igniter.dialects.sym import tensor_of
 
@@ -147,7 +147,7 @@ class OnnxOp(Operation):
     # -- text and checks ---------------------------------------------------------------------------------------------
 
     def print(self, printer: Printer) -> None:
-        printer.print_op_with_default_format(self)
+        print_node(printer, self)
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
