@@ -27,7 +27,8 @@ class Outcome:
 
     seed: int
     status: str
-    """ok | mismatch | error (Igniter raised) | crash | timeout | invalid (ORT does not run the model)"""
+    """ok | mismatch | error (Igniter raised) | crash | timeout | invalid (ORT does not run the model) | ort (ORT differs
+    from Igniter, and ONNX's own evaluator agrees with Igniter: as it is with many reductions of nothing)"""
     message: str = ""
     kernels: int = 0
     nodes: int = 0
@@ -38,7 +39,7 @@ class Outcome:
 
     @property
     def failed(self) -> bool:
-        return self.status not in ("ok", "invalid")
+        return self.status not in ("ok", "invalid", "ort")
 
 
 def fusion_of(seed: int) -> str:
@@ -68,15 +69,19 @@ def _compare(case: Case, expected: Sequence[Sequence[Array]]) -> Outcome:
     report: dict[str, Any] = artifact.report
     names = [o.name for o in case.model.graph.output]
     session = artifact.session(intra_op_num_threads=1)
-    dropped = tuple(reason for _, reason in report["left_to_onnxruntime"])
+    dropped = tuple(entry["reason"] for entry in report["left_to_onnxruntime"])
     left = report["nodes_after"] - report["regions"]
     counts = (report["kernels"], len(case.model.graph.node), left, dropped)
     for feed, wanted, sizes in zip(case.feeds, expected, case.shapes, strict=True):
         for name, e, a in zip(names, wanted, session.run(None, feed), strict=True):
             result = compare_output(name, e, a, TOLERANCE.get(np.asarray(e).dtype.name))
-            if not result.ok and not explained_by_rounding(case, feed, name, e, result.max_difference):
-                message = f"{name} with {sizes}: {result.reason}"
-                return Outcome(case.seed, "mismatch", message, *counts)
+            if result.ok or explained_by_rounding(case, feed, name, e, result.max_difference):
+                continue
+            message = f"{name} with {sizes}: {result.reason}"
+            opinion = second_opinion(case, feed, names.index(name))
+            if opinion is not None and compare_output(name, opinion, a).ok:
+                return Outcome(case.seed, "ort", message, *counts)
+            return Outcome(case.seed, "mismatch", message, *counts)
     return Outcome(case.seed, "ok", "", *counts)
 
 
@@ -90,6 +95,16 @@ def reference(model: onnx.ModelProto, feeds: Sequence[dict[str, Array]]) -> list
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return [session.run(None, feed) for feed in feeds]
+
+
+def second_opinion(case: Case, feed: dict[str, Array], index: int) -> Array | None:
+    """What ONNX's own evaluator makes of an output; None where it fails."""
+    from onnx.reference import ReferenceEvaluator
+
+    try:
+        return np.asarray(ReferenceEvaluator(case.model).run(None, feed)[index])
+    except Exception:
+        return None
 
 
 def explained_by_rounding(case: Case, feed: dict[str, Array], name: str, expected: Array, difference: float) -> bool:
