@@ -77,8 +77,6 @@ PASSES: dict[str, str] = {
     "vectorize-loops": "igniter.transforms.vectorize_loops:VectorizeLoops",
 }
 
-OPS: dict[str, str] = {}
-
 
 class UnknownName(IgniterError):
     """A name that neither Igniter nor an installed package provides."""
@@ -138,13 +136,6 @@ def load_pass(name: str) -> type[ModulePass]:
 def all_passes() -> dict[str, str]:
     """Every pass by name, those of installed packages too."""
     return dict(sorted({**external("passes"), **PASSES}.items()))
-
-
-def load_ops() -> None:
-    """Import every op family, Igniter's and those of installed packages, so that their `OpSpec`s are registered."""
-    for where in OPS.values():
-        load(where)
-    load_external("ops")
 
 
 def load_external(group: str) -> list[Any]:

@@ -12,7 +12,7 @@ from functools import cache
 
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.registry import OpSpec
-from igniter.registry import external, load
+from igniter.registry import load_external
 
 FAMILIES: tuple[str, ...] = (
     "activation",
@@ -55,15 +55,8 @@ def all_specs() -> dict[str, OpSpec]:
 
 @cache
 def _load_external() -> None:
-    for where in external("ops").values():
-        load(where)
-
-
-@cache
-def _load_outside() -> None:
-    from igniter.registry import load_ops
-
-    load_ops()
+    """Import the modules that installed packages name under `igniter.ops`: they call `register`."""
+    load_external("ops")
 
 
 @cache
