@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import numpy as np
 from xdsl.parser import Parser
@@ -20,6 +21,11 @@ Array = np.ndarray
 
 # What this machine surely runs, with and without FMA, masks and rounding instructions.
 TARGETS = ("native", "x86-64")
+
+
+@cache
+def compiled(text: str, target: str) -> CompiledFunc:
+    return compile_func(parse_func(text), target)
 
 
 def parse_func(text: str) -> FuncOp:
@@ -95,7 +101,7 @@ def check_against_interpreter(
     run_func(func, expected, symbols)
     for target in targets:
         actual = [b.copy() for b in buffers]
-        compile_func(func, target)(*actual, threads=threads, **symbols)
+        compiled(text, target)(*actual, threads=threads, **symbols)
         for k in range(inputs, len(buffers)):
             if expected[k].dtype.kind == "f":
                 np.testing.assert_allclose(
