@@ -8,6 +8,7 @@ widened where they first meet an operator, and narrowed where the nest yields th
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from xdsl.dialects import arith, math
@@ -25,6 +26,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation
 
 from igniter.dialects.loop import is_float, is_unsigned
 
@@ -121,7 +123,7 @@ class Scalar:
         """The quotient, of integers rounded towards zero. Integers never trap: `x/0` is 0 and `min/-1` is `min`."""
         a, b = self._pair(other)
         if a.is_float:
-            return a._append(arith.DivfOp(a.value, b.value))
+            return a._apply(arith.DivfOp, b)
         return a._divide(b, arith.DivSIOp, arith.DivUIOp, lambda: -a)
 
     def __radd__(self, other: Number) -> Scalar:
@@ -138,7 +140,7 @@ class Scalar:
 
     def __neg__(self) -> Scalar:
         a = self.widened()
-        return a._append(arith.NegfOp(a.value)) if a.is_float else a._like(0) - a
+        return a._apply(arith.NegfOp) if a.is_float else a._like(0) - a
 
     def rem(self, other: Operand) -> Scalar:
         """The remainder of integer division, with the dividend's sign; `x.rem(0)` is 0."""
@@ -157,17 +159,17 @@ class Scalar:
 
     def pow(self, other: Operand) -> Scalar:
         a, b = self._pair(other)
-        return a._append(math.PowFOp(a.value, b.value))
+        return a._apply(math.PowFOp, b)
 
     def copysign(self, sign: Operand) -> Scalar:
         a, b = self._pair(sign)
-        return a._append(math.CopySignOp(a.value, b.value))
+        return a._apply(math.CopySignOp, b)
 
     def abs(self) -> Scalar:
         a = self.widened()
         if a.is_unsigned:
             return a
-        return a._append(math.AbsFOp(a.value) if a.is_float else math.AbsIOp(a.value))
+        return a._apply(math.AbsFOp if a.is_float else math.AbsIOp)
 
     # -- float functions -----------------------------------------------------------------------------------------------
 
@@ -176,7 +178,7 @@ class Scalar:
         a = self.widened()
         if not a.is_float:
             raise ValueError(f"math.{name} takes a float, not {self.element}")
-        return a._append(_UNARY[name](a.value))
+        return a._apply(_UNARY[name])
 
     def exp(self) -> Scalar:
         return self.math("exp")
@@ -221,7 +223,7 @@ class Scalar:
         a, b = self._pair(other)
         bits = int_bits(a.element)
         whole = Scalar(self.nest, b.value, IntegerType(bits, Signedness.UNSIGNED))
-        return a._append(arith.ShRSIOp(a.value, whole.minimum(bits - 1).value))
+        return a._apply(arith.ShRSIOp, whole.minimum(bits - 1))
 
     # -- comparisons ---------------------------------------------------------------------------------------------------
 
@@ -321,6 +323,12 @@ class Scalar:
     def _append(self, op: Operation, element: Attribute | None = None) -> Scalar:
         return self.nest.append(op, self.element if element is None else element)
 
+    def _apply(self, op: type[IRDLOperation], *others: Scalar) -> Scalar:
+        """Appends `op(self, *others)`, whose result has the type of `self`."""
+        # xDSL's own constructors take several times as long, and a model has tens of thousands of these.
+        operands = [self.value, *(o.value for o in others)]
+        return self._append(op.create(operands=operands, result_types=[self.value.type], properties=_defaults(op)))
+
     def _like(self, number: Number) -> Scalar:
         return self.nest.const(number, compute_type(self.element))
 
@@ -335,20 +343,20 @@ class Scalar:
     def _binary(
         self,
         other: Operand,
-        on_floats: Callable[[SSAValue, SSAValue], Operation],
-        on_signed: Callable[[SSAValue, SSAValue], Operation],
-        on_unsigned: Callable[[SSAValue, SSAValue], Operation] | None = None,
+        on_floats: type[IRDLOperation],
+        on_signed: type[IRDLOperation],
+        on_unsigned: type[IRDLOperation] | None = None,
     ) -> Scalar:
         a, b = self._pair(other)
         if a.is_float:
             op = on_floats
         else:
             op = on_unsigned if a.is_unsigned and on_unsigned is not None else on_signed
-        return a._append(op(a.value, b.value))
+        return a._apply(op, b)
 
-    def _bits(self, other: Operand, op: Callable[[SSAValue, SSAValue], Operation]) -> Scalar:
+    def _bits(self, other: Operand, op: type[IRDLOperation]) -> Scalar:
         a, b = self._pair(other)
-        return a._append(op(a.value, b.value))
+        return a._apply(op, b)
 
     def _compare(self, other: Operand, on_floats: str, on_signed: str, on_unsigned: str) -> Scalar:
         a, b = self._pair(other)
@@ -359,31 +367,41 @@ class Scalar:
     def _divide(
         self,
         b: Scalar,
-        on_signed: Callable[[SSAValue, SSAValue], Operation],
-        on_unsigned: Callable[[SSAValue, SSAValue], Operation],
+        on_signed: type[IRDLOperation],
+        on_unsigned: type[IRDLOperation],
         by_minus_one: Callable[[], Scalar],
     ) -> Scalar:
         known = b.number
         if self.is_unsigned:
             if known:
-                return self._append(on_unsigned(self.value, b.value))
+                return self._apply(on_unsigned, b)
             zero = b.eq(0)
-            return zero.select(0, self._append(on_unsigned(self.value, zero.select(1, b).value)))
+            return zero.select(0, self._apply(on_unsigned, zero.select(1, b)))
         if known is not None and known not in (0, -1):
-            return self._append(on_signed(self.value, b.value))
+            return self._apply(on_signed, b)
         # min / -1 overflows, and x86 traps on it as it does on a division by zero.
         zero, minus = b.eq(0), b.eq(-1)
-        quotient = self._append(on_signed(self.value, (zero | minus).select(1, b).value))
+        quotient = self._apply(on_signed, (zero | minus).select(1, b))
         return zero.select(0, minus.select(by_minus_one(), quotient))
 
-    def _shift(self, other: Operand, op: Callable[[SSAValue, SSAValue], Operation]) -> Scalar:
+    def _shift(self, other: Operand, op: type[IRDLOperation]) -> Scalar:
         a, b = self._pair(other)
         inside = Scalar(self.nest, b.value, IntegerType(int_bits(b.element), Signedness.UNSIGNED)) < int_bits(b.element)
-        made = a._append(op(a.value, inside.select(b, 0).value))
+        made = a._apply(op, inside.select(b, 0))
         return inside.select(made, 0)
 
 
-_UNARY: dict[str, Callable[[SSAValue], Operation]] = {
+@cache
+def _default_properties(op: type[IRDLOperation]) -> dict[str, Attribute]:
+    found = op.get_irdl_definition().properties.items()
+    return {name: each.default_value for name, each in found if each.default_value is not None}
+
+
+def _defaults(op: type[IRDLOperation]) -> dict[str, Attribute]:
+    return dict(_default_properties(op))
+
+
+_UNARY: dict[str, type[IRDLOperation]] = {
     "acos": math.AcosOp,
     "acosh": math.AcoshOp,
     "asin": math.AsinOp,
