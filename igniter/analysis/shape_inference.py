@@ -195,6 +195,9 @@ class ShapeEngine:
         spec = find_spec(ctx.op)
         if spec is None or spec.infer is None:
             return None
+        if any(v in self.others and not isinstance(v.type, NoneType) for v in ctx.op.operands):
+            # Rules speak of tensors; of sequences, which Identity takes as well, the schemas know more.
+            return None
         try:
             return spec.infer(ctx)
         except (ValueError, IndexError, ArithmeticError) as error:

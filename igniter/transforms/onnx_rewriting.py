@@ -161,7 +161,7 @@ class Rewriter:
         if op in self._erased:
             return
         operands = [*op.operands, *_captured(op)]
-        self._erased.add(op)
+        self._erased.update(op.walk())
         block = op.parent
         assert block is not None
         block.erase_op(op)

@@ -102,14 +102,6 @@ def drop_single_operand(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     return _kept(op, op.operands[0]) if len(op.operands) == 1 else None
 
 
-def drop_open_clip(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Clip without bounds"""
-    if operand(op, 1) is not None or operand(op, 2) is not None:
-        return None
-    # Before opset 11 the bounds are attributes.
-    return None if op.attributes.keys() & {"min", "max"} else _kept(op, op.operands[0])
-
-
 def drop_where(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     """Where with a constant condition, or with the same value on both sides"""
     condition, a, b = op.operands
@@ -176,8 +168,7 @@ _TABLE: dict[str, list[Rule]] = {
     "Div": [drop_div_one],
     "Pow": [reduce_power],
     **{name: [drop_involution] for name in ("Not", "BitwiseNot", "Neg")},
-    **{name: [drop_repeated] for name in ("Relu", "Abs", "Ceil", "Floor", "Round", "Sign")},
-    "Clip": [drop_repeated, drop_open_clip],
+    **{name: [drop_repeated] for name in ("Relu", "Abs", "Ceil", "Floor", "Round", "Sign", "Clip")},
     **{name: [drop_single_operand] for name in ("Max", "Min", "Sum", "Mean", "Concat")},
     "Where": [drop_where],
     "And": [drop_logical_constant, drop_same_logical],
