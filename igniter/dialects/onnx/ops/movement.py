@@ -227,7 +227,9 @@ def window(dim: Expr, start: Expr, end: Expr, step: int) -> Window | str:
     if step > 0:
         first, last = tidy(maximum(first, ZERO)), tidy(minimum(maximum(last, ZERO), dim))
         return Window(first, step, counted(last - first, step))
-    first, last = tidy(minimum(first, dim - 1)), tidy(maximum(last, Expr.of(-1)))
+    if first != dim - 1:
+        first = minimum(maximum(first, ZERO), dim - 1)
+    first, last = tidy(first), tidy(maximum(last, Expr.of(-1)))
     return Window(first, step, counted(first - last, -step))
 
 
