@@ -11,7 +11,14 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "infer-shapes",
         "canonicalize-onnx",
         "fold-constants",
+        "eliminate-common-nodes",
+        # Once more on what is left: new constants and merged nodes tell more dims.
+        "infer-shapes",
+        "canonicalize-onnx",
         "recompose",
+        # Weights that recomposition transposed.
+        "fold-constants",
+        "eliminate-dead-nodes",
     ),
     # onnx -> fusion: which nodes become one kernel.
     "cpu-fusion": ("form-fusion-regions",),

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import SSAValue
 
 from igniter.analysis.expr import Expr, linearize, product
 from igniter.analysis.index_maps import holds_everywhere, index_map, operand_map, row_major
 from igniter.dialects.onnx.base import OnnxOp
-from igniter.dialects.onnx.registry import Dims
+from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
 from igniter.dialects.sym import tensor_of
 from igniter.transforms.canonicalization.arithmetic import BROADCASTING
 from igniter.transforms.canonicalization.views import VIEWS, view_of
@@ -128,7 +129,11 @@ def _build(narrow: _Narrow, rw: Rewriter) -> SSAValue:
     operands = [_build(o, rw) for o in narrow.operands]
     kind = element(result)
     assert kind is not None
-    attrs = {k: v for k, v in op.attributes.items() if not k.startswith("igniter.")}
+    attrs = {k: v for k, v in op.attributes.items() if k != VALUES_ATTRIBUTE}
+    noted = op.attributes.get(VALUES_ATTRIBUTE)
+    if isinstance(noted, DictionaryAttr):
+        kept = {k: v for k, v in noted.data.items() if operands[int(k)] is op.operands[int(k)]}
+        attrs.update({VALUES_ATTRIBUTE: DictionaryAttr(kept)} if kept else {})
     made = rw.op(op.op_type, operands, [tensor_of(kind, narrow.dims)], attrs, before=op).results[0]
     rw.memo[result] = made
     return made
