@@ -30,11 +30,11 @@ def run(path: str, json: bool) -> None:
 
 
 def describe_artifact(folder: Path) -> dict[str, Any]:
-    """The report without the remarks, the model and the libraries."""
+    """The report without what it says of single nodes and regions, the model and the libraries."""
     from igniter.runtime.artifact import Artifact
 
     artifact = Artifact.load(folder)
-    report = {k: v for k, v in artifact.report.items() if k != "remarks"}
+    report = {k: v for k, v in artifact.report.items() if k not in ("remarks", "fusion")}
     return {
         "folder": str(folder),
         **report,
