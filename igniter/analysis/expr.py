@@ -347,11 +347,9 @@ def _extremum(fn: str, args: Sequence[Expr]) -> Expr:
 
 
 def _split(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """`(q, r)` with `a = q*b + r`, `q` holding every term that `b`, a single term, divides exactly."""
+    """`(q, r)` with `a = q*b + r`, `q` holding what `b` divides exactly."""
     if len(b.terms) != 1:
-        if a == b:
-            return ONE, ZERO
-        return ZERO, a
+        return _split_by_sum(a, b) if b.terms else (ZERO, a)
     (divisor, scale), *_ = b.terms
     quotient: dict[Monomial, int] = {}
     rest: dict[Monomial, int] = {}
@@ -372,6 +370,37 @@ def _split(a: Expr, b: Expr) -> tuple[Expr, Expr]:
         whole, rest[()] = divmod(rest[()], scale)
         quotient[()] = quotient.get((), 0) + whole
     return Expr(quotient), Expr(rest)
+
+
+def _split_by_sum(a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    """`_split` for a divisor of several terms: `i*(m + 4) + j` by `m + 4`.
+
+    Either `b` divides `a`, or what is left are terms of `a`, unchanged: anything else would grow, not simplify.
+    """
+    quotient, rest = ZERO, a
+    while rest.terms and (factor := _term_quotient(rest.terms[0], b)) is not None and len(quotient.terms) < 8:
+        quotient, rest = quotient + factor, rest - factor * b
+    if not rest.terms:
+        return quotient, rest
+    quotient, rest = ZERO, a
+    for term in a.terms:
+        factor = _term_quotient(term, b)
+        if factor is not None:
+            candidate = rest - factor * b
+            if set(candidate.terms) <= set(rest.terms):
+                quotient, rest = quotient + factor, candidate
+    return quotient, rest
+
+
+def _term_quotient(term: tuple[Monomial, int], b: Expr) -> Expr | None:
+    """What the first term of `b` goes into `term`, where it does."""
+    (monomial, c), (lead, scale) = term, b.terms[0]
+    left = list(monomial)
+    for atom in lead:
+        if atom not in left:
+            return None
+        left.remove(atom)
+    return Expr({tuple(left): c // scale}) if c % scale == 0 else None
 
 
 def _apply(fn: str, args: Sequence[int]) -> int:

@@ -31,6 +31,7 @@ its value. It stands after every pass that leaves such things behind.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -39,7 +40,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.analysis.expr import ONE, ZERO, Ranges, is_nonneg
+from igniter.analysis.bounds import tells_apart
+from igniter.analysis.expr import ONE, ZERO, Ranges, is_nonneg, product
 from igniter.analysis.reindexing import rename
 from igniter.dialects.loop import Clause, KernelOp, NestOp, ReadOp, ReturnOp, ViewOp, YieldOp
 from igniter.dialects.sym import DimsAttr, dims_of
@@ -51,6 +53,7 @@ from igniter.transforms.nest_rewriting import (
     merge_equal_ops,
     prune_indices,
     replace_op,
+    set_clauses,
     set_subscripts,
     simplify_exprs,
     substitute_axes,
@@ -59,23 +62,27 @@ from igniter.transforms.nest_rewriting import (
 
 
 def drop_unit_axes(nest: NestOp) -> None:
-    """Removes the axes of extent 1; where no reduction is left, one value meets an element and needs no combining."""
+    """Removes the axes of extent 1."""
     unit = [a for a in nest.axes if a.extent == ONE]
-    if not unit or nest.schedule is not None:
+    if unit and nest.schedule is None:
+        substitute_axes(nest, [a for a in nest.axes if a.extent != ONE], {a.name: ZERO for a in unit})
+
+
+def drop_combiners(nest: NestOp) -> None:
+    """Where nothing is reduced and every element gets one value, there is nothing to combine."""
+    clauses = nest.yield_op.clauses
+    if all(c.combiner == "none" for c in clauses) or any(a.kind == "reduction" for a in nest.axes):
         return
-    kept = [a for a in nest.axes if a.extent != ONE]
-    substitute_axes(nest, kept, {a.name: ZERO for a in unit})
-    if any(a.kind == "reduction" for a in kept):
-        return
-    used = {a.name for a in kept}
-    fresh: list[Clause] = []
-    for clause in nest.yield_op.clauses:
-        covers = used <= frozenset[str]().union(*(s.symbols for s in clause.subscripts))
-        fresh.append(Clause("none" if covers else clause.combiner, clause.value, clause.subscripts))
-    old = nest.yield_op
-    nest.block.insert_op_before(YieldOp(fresh), old)
-    old.detach()
-    old.erase()
+    extents = {a.name: a.extent for a in nest.axes}
+    points = product(extents.values())
+    alone = [
+        points == product(dims_of(result.type)) and tells_apart(clause.subscripts, extents)
+        for clause, result in zip(clauses, nest.outputs, strict=True)
+    ]
+    set_clauses(
+        nest.yield_op,
+        [Clause("none" if one else c.combiner, c.value, c.subscripts) for c, one in zip(clauses, alone, strict=True)],
+    )
 
 
 def decide_guards(nest: NestOp) -> None:
@@ -125,6 +132,7 @@ def fold_constants(nest: NestOp) -> None:
 def canonicalize_body(nest: NestOp) -> None:
     """Everything that is decided by looking at one nest."""
     drop_unit_axes(nest)
+    drop_combiners(nest)
     simplify_exprs(nest)
     decide_guards(nest)
     fold_constants(nest)
@@ -208,6 +216,12 @@ def forward_copy(nest: NestOp) -> bool:
     return True
 
 
+def rough_key(nest: NestOp) -> tuple[object, ...]:
+    """Equal for nests with equal `nest_key`s, and cheap."""
+    sources = tuple(id(r.source) for r in nest.reads)
+    return tuple(nest.result_types), len(nest.axes), sources, sum(1 for _ in nest.block.ops)
+
+
 def nest_key(nest: NestOp) -> tuple[object, ...]:
     """Equal for nests that compute the same: the names of axes and the order of equal ops do not matter."""
     names = {a.name: f"${k}" for k, a in enumerate(nest.axes)}
@@ -231,8 +245,11 @@ def merge_equal_nests(kernel: KernelOp) -> bool:
     """Merges nests that compute the same, and views that are the same; whether there were any."""
     merged = False
     known: dict[tuple[object, ...], Operation] = {}
+    rough = Counter(rough_key(nest) for nest in kernel.nests)
     for op in list(kernel.block.ops):
         if isinstance(op, NestOp):
+            if rough[rough_key(op)] == 1:
+                continue
             key = nest_key(op)
         elif isinstance(op, ViewOp):
             key = (op.name, op.source, op.result.type)

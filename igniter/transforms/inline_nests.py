@@ -326,6 +326,17 @@ def innermost(subscripts: Sequence[Expr], nest: NestOp) -> str | None:
     return None
 
 
+def producers_of(nest: NestOp) -> list[NestOp]:
+    """The nests whose results a nest reads."""
+    roots: list[SSAValue] = []
+    for read in nest.reads:
+        source = read.source
+        while isinstance(source.owner, ViewOp):
+            source = source.owner.source
+        roots.append(source)
+    return [r.owner for r in roots if isinstance(r.owner, NestOp)]
+
+
 def may_trap(ops: Sequence[Operation]) -> bool:
     """Whether an op stops the program on some operands, a divisor that is no constant among them."""
     return any(isinstance(op, TRAPPING) and not constant_int(op.operands[1]) for op in ops)
@@ -355,8 +366,23 @@ class InlineNests(ModulePass):
     def run_on(self, ctx: Context, kernel: KernelOp) -> None:
         """Folds the nests of one kernel. What costs no duplicate comes first: readers merge with each other that way,
         and fewer bodies are duplicated in the end."""
-        while any(self.fold_all(ctx, kernel, duplicate) for duplicate in (False, True)):
-            pass
+        erase_dead_nests(kernel)
+        # Nests to look at (again, when their readers have changed), and those that would be duplicated.
+        pending, waiting = set(kernel.nests), set[NestOp]()
+        while pending or waiting:
+            duplicate = not pending
+            batch: set[NestOp] = waiting if duplicate else pending
+            pending = set[NestOp]()
+            waiting = set[NestOp]() if duplicate else waiting
+            for nest in [n for n in kernel.nests if n in batch]:
+                found = self.sites(nest)
+                if isinstance(found, str):
+                    waiting.discard(nest)
+                elif not duplicate and len(distinct_sites(found)) > 1:
+                    waiting.add(nest)
+                else:
+                    waiting.discard(nest)
+                    pending |= self.fold_into_all(ctx, nest, found)
         for nest in kernel.nests:
             found = self.sites(nest)
             writer = sink(nest) if isinstance(found, str) else None
@@ -366,29 +392,22 @@ class InlineNests(ModulePass):
                 remark(ctx, self.name, nest.label, "missed", found)
         erase_dead_nests(kernel)
 
-    def fold_all(self, ctx: Context, kernel: KernelOp, duplicate: bool) -> bool:
-        """Folds every nest that may be, producers first; whether there was one."""
-        changed = False
-        erase_dead_nests(kernel)
-        for nest in kernel.nests:
-            found = self.sites(nest)
-            if isinstance(found, str) or (not duplicate and len(distinct_sites(found)) > 1):
-                continue
-            changed = True
-            readers: dict[NestOp, None] = {}
-            for clause, site in found:
-                readers[site.reader] = None
-                self.fold(clause, site)
-            for reader in readers:
-                for op in list(reader.block.ops):
-                    if isinstance(op, ReadOp) and op.indices:
-                        prune_indices(op)
-                merge_equal_ops(reader.block)
-                erase_dead_ops(reader.block)
-            into = ", ".join(f"'{r.label}'" for r in readers)
-            remark(ctx, self.name, nest.label, "applied", f"folded into {into}")
-            erase_if_dead(nest)
-        return changed
+    def fold_into_all(self, ctx: Context, nest: NestOp, found: Sequence[tuple[Clause, Site]]) -> set[NestOp]:
+        """Folds a nest into all its readers; the nests of which another answer may be had now."""
+        readers: dict[NestOp, None] = {}
+        for clause, site in found:
+            readers[site.reader] = None
+            self.fold(clause, site)
+        for reader in readers:
+            for op in list(reader.block.ops):
+                if isinstance(op, ReadOp) and op.indices:
+                    prune_indices(op)
+            merge_equal_ops(reader.block)
+            erase_dead_ops(reader.block)
+        into = ", ".join(f"'{r.label}'" for r in readers)
+        remark(ctx, self.name, nest.label, "applied", f"folded into {into}")
+        erase_if_dead(nest)
+        return {*readers, *(producer for r in readers for producer in producers_of(r))}
 
     def fold(self, clause: Clause, site: Site) -> None:
         """Replaces one read by the body that it reads."""

@@ -46,11 +46,22 @@ def map_exprs(nest: NestOp, fn: Callable[[Expr], Expr]) -> None:
     """Applies `fn` to every expression in the body of a nest: subscripts, guards, indices and clauses."""
     for op in nest.block.ops:
         if isinstance(op, AccessOp):
-            set_subscripts(op, map(fn, op.subscripts), map(fn, op.guards))
+            subscripts, guards = [fn(e) for e in op.subscripts], [fn(e) for e in op.guards]
+            if not _same(subscripts, op.subscripts) or not _same(guards, op.guards):
+                set_subscripts(op, subscripts, guards)
         elif isinstance(op, IndexOp):
-            op.value_attr = DimsAttr([fn(op.value)])
+            value = fn(op.value)
+            if value is not op.value:
+                op.value_attr = DimsAttr([value])
         elif isinstance(op, YieldOp):
-            set_clauses(op, [Clause(c.combiner, c.value, map(fn, c.subscripts)) for c in op.clauses])
+            clauses = [Clause(c.combiner, c.value, [fn(e) for e in c.subscripts]) for c in op.clauses]
+            if not all(_same(a.subscripts, b.subscripts) for a, b in zip(clauses, op.clauses, strict=True)):
+                set_clauses(op, clauses)
+
+
+def _same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
+    # By identity: an attribute is only made anew where an expression was.
+    return all(x is y for x, y in zip(a, b, strict=True))
 
 
 def set_clauses(op: YieldOp, clauses: Sequence[Clause]) -> None:
