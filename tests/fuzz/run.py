@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 import onnx
 
 from tests.fuzz.graph import Array, Case
+from tests.isolated import Lost, run_isolated
 
 EVERYTHING = "form-fusion-regions{contractions=all singletons=all}"
 """Fusion that leaves to ORT only what cannot be compiled."""
 
 TOLERANCE = {"float32": 1e-4, "float64": 1e-9}
-TIMEOUT = 120.0
 
 
 @dataclass(frozen=True)
@@ -27,8 +25,8 @@ class Outcome:
 
     seed: int
     status: str
-    """ok | mismatch | error (Igniter raised) | crash | timeout | invalid (ORT does not run the model) | ort (ORT differs
-    from Igniter, and ONNX's own evaluator agrees with Igniter: as it is with many reductions of nothing)"""
+    """ok | mismatch | error (Igniter raised) | crash | timeout | invalid (ORT does not run the model)
+    | ort (ORT differs, and ONNX's own evaluator agrees with Igniter: as it is with many reductions of nothing)"""
     message: str = ""
     kernels: int = 0
     nodes: int = 0
@@ -140,53 +138,14 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [""])[0][:300]
 
 
-# -- isolation --------------------------------------------------------------------------------------------------------
+def run_seed(seed: int) -> Outcome:
+    """Makes and runs the case of a seed in this process."""
+    from tests.fuzz.generator import make_case
+
+    return run_case(make_case(seed))
 
 
 def run_seeds(seeds: Sequence[int]) -> Iterator[Outcome]:
-    """The outcome of every seed. A crash or hang costs the process that runs them, which is replaced."""
-    context = multiprocessing.get_context("spawn")
-    pending = list(seeds)[::-1]
-    while pending:
-        ours, theirs = context.Pipe()
-        worker = context.Process(target=_work, args=(theirs,), daemon=True)
-        worker.start()
-        theirs.close()
-        # A process does no more than this many, so that what a session leaks does not add up.
-        for _ in range(min(500, len(pending))):
-            seed = pending.pop()
-            outcome = _ask(ours, seed)
-            yield outcome or _lost(worker, seed, ours)
-            if outcome is None:
-                break
-        ours.close()
-        worker.join(5)
-        if worker.is_alive():
-            worker.kill()
-
-
-def _ask(worker: Connection, seed: int) -> Outcome | None:
-    try:
-        worker.send(seed)
-        return worker.recv() if worker.poll(TIMEOUT) else None
-    except (EOFError, OSError):
-        return None
-
-
-def _lost(worker: Any, seed: int, pipe: Connection) -> Outcome:
-    worker.join(1)
-    if worker.is_alive():
-        worker.kill()
-        return Outcome(seed, "timeout", f"no answer in {TIMEOUT:.0f} s")
-    return Outcome(seed, "crash", f"the process ended with {worker.exitcode}")
-
-
-def _work(pipe: Connection) -> None:
-    from tests.fuzz.generator import make_case
-
-    while True:
-        try:
-            seed = pipe.recv()
-        except EOFError:
-            return
-        pipe.send(run_case(make_case(seed)))
+    """The outcome of every seed, each safe from crashes of the others."""
+    for seed, found in run_isolated("tests.fuzz.run:run_seed", seeds):
+        yield Outcome(seed, found.status, found.message) if isinstance(found, Lost) else found

@@ -1,0 +1,1 @@
+"""ONNX's backend node cases through the whole compiler: `python -m tests.conformance`."""

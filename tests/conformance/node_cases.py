@@ -1,0 +1,177 @@
+"""One backend node case of ONNX in one of three modes, compiled and compared with what the case expects.
+
+static     as the onnx package has it
+dynamic    every dim but 1 a symbol, equal sizes the same one
+constant   every tensor input an initializer
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.backend.test.case.test_case import TestCase
+
+MODES = ("static", "dynamic", "parameters", "constant")
+EVERYTHING = "form-fusion-regions{contractions=all singletons=all}"
+FAILURES = ("mismatch", "error", "crash", "timeout")
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """What became of a case."""
+
+    name: str
+    mode: str
+    op: str
+    """The op of a case of one node; `(function body)` for an op written out in others."""
+    status: str
+    """native (no node left to ORT) | partly | fallback (ORT runs all) | folded (nothing left to run)
+    | no-ort (a node is left, and this ORT cannot run it) | skipped (the mode does not apply)
+    | mismatch | error (Igniter raised) | crash | timeout"""
+    reason: str = ""
+
+
+@cache
+def node_cases() -> dict[str, TestCase]:
+    """The cases by name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.loader import load_model_tests
+
+        return {case.name: case for case in load_model_tests(kind="node")}
+
+
+def run_named(key: tuple[str, str]) -> CaseResult:
+    """The case of a name in a mode."""
+    name, mode = key
+    return run_node_case(node_cases()[name], mode)
+
+
+def run_node_case(case: TestCase, mode: str) -> CaseResult:
+    """Compiles and compares in this process."""
+    nodes = case.model.graph.node
+    op = nodes[0].op_type if len(nodes) == 1 else "(function body)"
+
+    def result(status: str, reason: str = "") -> CaseResult:
+        return CaseResult(case.name, mode, op, status, reason[:200])
+
+    inputs, expected = case.data_sets[0]
+    model, feed = _prepared(case.model, list(inputs), mode)
+    if model is None:
+        return result("skipped")
+    try:
+        import igniter
+
+        options = igniter.CompileOptions(fusion_passes=EVERYTHING)
+        module = igniter.load(model)
+        artifact = module.compile(options=options, verify=False)
+    except Exception as error:
+        return result("error", f"{type(error).__name__}: {_first_line(error)}")
+    report: dict[str, Any] = artifact.report
+    left, regions = report["nodes_after"] - report["regions"], report["regions"]
+    status = "native" if not left and regions else "partly" if regions else "fallback" if left else "folded"
+    reason = _why_left(module, report) if left else ""
+    try:
+        found = artifact.session(intra_op_num_threads=1, log_severity_level=4).run(None, feed)
+    except Exception as error:
+        if left and _ort_fails(model, feed):
+            return result("no-ort", reason or _first_line(error))
+        return result("error", f"running: {_first_line(error)}")
+    for name, e, a in zip((o.name for o in model.graph.output), expected, found, strict=True):
+        difference = _difference(e, a, case.rtol, case.atol)
+        if difference and not (left and _ort_agrees(model, feed, name, a)):
+            return result("mismatch", f"{name}: {difference}")
+    return result(status, reason)
+
+
+def _prepared(original: onnx.ModelProto, inputs: list[Any], mode: str) -> tuple[onnx.ModelProto | None, dict[str, Any]]:
+    model = onnx.ModelProto()
+    model.CopyFrom(original)
+    graph = model.graph
+    names = [i.name for i in graph.input]
+    feed = {name: value for name, value in zip(names, inputs, strict=False) if value is not None}
+    if mode == "dynamic":
+        for info in graph.input:
+            if info.type.HasField("tensor_type"):
+                for d in info.type.tensor_type.shape.dim:
+                    if d.HasField("dim_value") and d.dim_value != 1:
+                        d.dim_param = f"n{d.dim_value}"
+        for info in (*graph.output, *graph.value_info):
+            if info.type.HasField("tensor_type"):
+                for d in info.type.tensor_type.shape.dim:
+                    d.ClearField("dim_value")
+    if mode in ("parameters", "constant"):
+        fixed = {k: v for k, v in feed.items() if mode == "constant" or (k != names[0] and _is_parameter(v))}
+        if not fixed or not all(isinstance(v, np.ndarray) for v in fixed.values()):
+            return None, {}
+        graph.initializer.extend(numpy_helper.from_array(np.asarray(v), k) for k, v in fixed.items())
+        kept = [i for i in graph.input if i.name not in fixed]
+        del graph.input[:]
+        graph.input.extend(kept)
+        feed = {k: v for k, v in feed.items() if k not in fixed}
+    return model, feed
+
+
+def _is_parameter(value: Any) -> bool:
+    array = np.asarray(value)
+    return array.dtype.kind in "iu" and array.dtype.itemsize >= 4 and array.ndim <= 1
+
+
+def _why_left(module: Any, report: dict[str, Any]) -> str:
+    reasons = [r.message for r in module.remarks.of("form-fusion-regions", "missed")]
+    return "; ".join(dict.fromkeys([*(d["reason"] for d in report["left_to_onnxruntime"]), *reasons]))
+
+
+def _ort_fails(model: onnx.ModelProto, feed: dict[str, Any]) -> bool:
+    try:
+        _run_ort(model, feed)
+    except Exception:
+        return True
+    return False
+
+
+def _ort_agrees(model: onnx.ModelProto, feed: dict[str, Any], name: str, actual: Any) -> bool:
+    """Whether ORT alone gives what the compiled model gives, different from what the case expects though it is."""
+    index = [o.name for o in model.graph.output].index(name)
+    return not _difference(_run_ort(model, feed)[index], actual, 1e-3, 1e-6)
+
+
+def _run_ort(model: onnx.ModelProto, feed: dict[str, Any]) -> list[Any]:
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return session.run(None, feed)
+
+
+def _difference(expected: Any, actual: Any, rtol: float, atol: float) -> str:
+    """How two results differ; empty when they do not, within the tolerances of the case."""
+    if isinstance(expected, (list, tuple)) or isinstance(actual, (list, tuple)):
+        if len(expected) != len(actual):
+            return f"{len(actual)} elements, expected {len(expected)}"
+        found = (_difference(e, a, rtol, atol) for e, a in zip(expected, actual, strict=True))
+        return next((d for d in found if d), "")
+    if expected is None or actual is None:
+        return "" if expected is actual else "one of the two is absent"
+    e, a = np.asarray(expected), np.asarray(actual)
+    if e.shape != a.shape:
+        return f"shape {list(a.shape)}, expected {list(e.shape)}"
+    if e.dtype.kind in "OUS":
+        return "" if (e.astype(str) == a.astype(str)).all() else "text differs"
+    if e.dtype != a.dtype:
+        return f"type {a.dtype}, expected {e.dtype}"
+    wide = np.complex128 if e.dtype.kind == "c" else np.float64
+    same = np.isclose(a.astype(wide), e.astype(wide), rtol=rtol, atol=atol, equal_nan=True)
+    return "" if same.all() else f"{np.count_nonzero(~same)} of {e.size} elements differ"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [""])[0]
