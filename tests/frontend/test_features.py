@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from model_equality import difference
 from onnx import AttributeProto, TensorProto
@@ -257,6 +257,9 @@ def test_a_weight_made_from_an_array_is_packed() -> None:
 
 
 @given(st.lists(st.floats(width=32), max_size=6), st.floats(width=32))
+@example([1000001.0, 0.0], 1000001.0)
+@example([float("inf")], float("nan"))
+@example([1e-45, -0.0, 16777216.0, 1e30], 1e-45)
 @settings(max_examples=80, deadline=None)
 def test_float_attributes_come_back(values: list[float], one: float) -> None:
     nodes = [h.make_node("C", ["x"], ["y"], domain="d", many=values or [1.0], one=one)]

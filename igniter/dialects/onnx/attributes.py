@@ -222,10 +222,15 @@ def floats_attr(values: Sequence[float]) -> Attribute:
     """A list of f32."""
     if not values:
         return EmptyListAttr(IntegerAttr(FLOATS_KIND, i64))
-    if not all(map(isfinite, values)):
-        # xDSL prints the infinities of a dense array in a form that it does not parse.
-        return ArrayAttr([FloatAttr(v, f32) for v in values])
+    items = [FloatAttr(v, f32) for v in values]
+    if not all(_reads_back_in_array(item.value.data) for item in items):
+        return ArrayAttr(items)
     return DenseArrayBase.from_list(f32, values)
+
+
+def _reads_back_in_array(value: float) -> bool:
+    """Whether xDSL prints an f32 of a dense array in decimal: the hexadecimal form, it does not parse there."""
+    return isfinite(value) and ("." in f"{value:.9g}" or f32.unpack(f32.pack((float(f"{value:.5e}"),)), 1)[0] == value)
 
 
 def to_python(attr: Attribute) -> Any:
