@@ -41,6 +41,7 @@ from igniter.dialects.loop import (
     MemoryOp,
     ReduceLanesOp,
     StoreOp,
+    is_unsigned,
 )
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of
 from igniter.errors import IgniterError
@@ -193,7 +194,7 @@ class _Vectorizer:
                     ops.append(AccumulateOp(op.combiner, other.result, buffer, [Expr.of(k), self.lane], lane=self.lane))
                 step *= 2
             lanes = LoadOp(buffer, [ZERO, self.lane], kind, lane=self.lane)
-            total = ReduceLanesOp(op.combiner, lanes.result)
+            total = ReduceLanesOp(op.combiner, lanes.result, is_unsigned(element_of(op.buffer.type)))
             ops.extend((lanes, total, AccumulateOp(op.combiner, total.result, op.buffer, op.subscripts)))
         return ops
 
@@ -332,8 +333,6 @@ class _Vectorizer:
         assert isinstance(op, (StoreOp, AccumulateOp))
         value = mapping.get(op.value, op.value)
         if not varies:
-            if isinstance(value.type, VectorType) or not isinstance(op, StoreOp) or guard is not None:
-                raise self._refusal(self.loop, "its iterations write one element")
             raise self._refusal(self.loop, "its iterations store to one element")
         value = self._widen(value, target)
         if isinstance(op, StoreOp):

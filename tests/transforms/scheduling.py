@@ -65,7 +65,9 @@ def random_inputs(kernel: KernelOp, symbols: Mapping[str, int], rng: np.random.G
     return inputs
 
 
-def run_compiled(func: FuncOp, inputs: Sequence[Array], symbols: Mapping[str, int], target: str = "native") -> list[Array]:
+def run_compiled(
+    func: FuncOp, inputs: Sequence[Array], symbols: Mapping[str, int], target: str = "native"
+) -> list[Array]:
     """The outputs of a scheduled kernel; they start as garbage, so that what is not written shows."""
     compiled = compile_func(func, target_of(target))
     outputs: list[Array] = []
@@ -99,6 +101,3 @@ def check(
                 np.testing.assert_allclose(
                     got, want, rtol=rtol, atol=rtol * scale, err_msg=f"{case} at {vector_bytes} bytes\n{func}"
                 )
-
-
-

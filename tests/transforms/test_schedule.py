@@ -21,6 +21,7 @@ def tensor(*names: str | int, element: str = "f32") -> str:
 
 
 NM, N, M = tensor("n", "m"), tensor("n"), tensor("m")
+BOOLS, BYTES = tensor("n", "m", element="i1"), tensor("n", "m", element="ui8")
 
 KERNELS = {
     "softmax": f"""
@@ -140,7 +141,7 @@ KERNELS = {
     "views and heads": f"""
   loop.kernel @k symbols [n, m] (%x : {tensor("n", "m", 24)}) -> ({tensor("n", 4, "m", 6)}) {{
     %v = loop.view %x : {tensor("n", "m", 24)} to {tensor("n", "m", 4, 6)}
-    %o = loop.nest "transpose" [b: parallel n, h: parallel 4, s: parallel m, d: parallel 6] -> {tensor("n", 4, "m", 6)} {{
+    %o = loop.nest "heads" [b: parallel n, h: parallel 4, s: parallel m, d: parallel 6] -> {tensor("n", 4, "m", 6)} {{
       %a = loop.read %v[b, s, h, d] : f32
       %c = arith.addf %a, %a : f32
       loop.yield none %c at [b, h, s, d]
@@ -148,8 +149,8 @@ KERNELS = {
     loop.return %o : {tensor("n", 4, "m", 6)}
   }}""",
     "bool and bytes": f"""
-  loop.kernel @k symbols [n, m] (%x : {tensor("n", "m", element="i1")}, %y : {tensor("n", "m", element="ui8")}) -> ({tensor("n", "m", element="ui8")}, {tensor("n", element="i1")}) {{
-    %o = loop.nest "select" [i: parallel n, j: parallel m] -> {tensor("n", "m", element="ui8")} {{
+  loop.kernel @k symbols [n, m] (%x : {BOOLS}, %y : {BYTES}) -> ({BYTES}, {tensor("n", element="i1")}) {{
+    %o = loop.nest "select" [i: parallel n, j: parallel m] -> {BYTES} {{
       %a = loop.read %x[i, j] : i1
       %b = loop.read %y[i, j] : i8
       %z = arith.constant 200 : i8
@@ -160,7 +161,7 @@ KERNELS = {
       %a = loop.read %x[i, j] : i1
       loop.yield or %a at [i]
     }}
-    loop.return %o, %r : {tensor("n", "m", element="ui8")}, {tensor("n", element="i1")}
+    loop.return %o, %r : {BYTES}, {tensor("n", element="i1")}
   }}""",
 }
 
