@@ -1,18 +1,19 @@
-"""The `arith` dialect, with comparisons and selections of vectors.
+"""The `arith` dialect, with comparisons, selections and conversions of vectors.
 
-xDSL 0.74 types every comparison `i1` and lets `arith.select` choose by one `i1` only; MLIR has them lane by lane. The
-three ops here are xDSL's own, widened: `arith.cmpf olt, %a, %b : vector<16xf32>` gives `vector<16xi1>`, and
-`arith.select` takes it (with one `i1` it still chooses whole vectors).
+xDSL 0.74 types every comparison `i1`, lets `arith.select` choose by one `i1` only, and converts integers one by one;
+MLIR has all of these lane by lane. The ops here are xDSL's own, widened: `arith.cmpf olt, %a, %b : vector<16xf32>`
+gives `vector<16xi1>`, and `arith.select` takes it (with one `i1` it still chooses whole vectors).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.arith import FastMathFlagsAttr
-from xdsl.dialects.builtin import VectorType, i1
+from xdsl.dialects.builtin import IntegerType, VectorType, i1
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import AnyAttr, IRDLOperation, OpDef, OperandDef, ResultDef
 from xdsl.parser import Parser
@@ -26,13 +27,13 @@ def truth_type(compared: Attribute) -> Attribute:
 
 
 @cache
-def _widened(base: type[IRDLOperation], field: str) -> OpDef:
-    """xDSL's definition of the op, with any type for one operand or result; `verify_` is stricter again."""
+def _widened(base: type[IRDLOperation], *fields: str) -> OpDef:
+    """xDSL's definition of the op, with any type for some operands and results; `verify_` is stricter again."""
     definition = base.get_irdl_definition()
     return replace(
         definition,
-        operands=[(n, OperandDef(AnyAttr()) if n == field else d) for n, d in definition.operands],
-        results=[(n, ResultDef(AnyAttr()) if n == field else d) for n, d in definition.results],
+        operands=[(n, OperandDef(AnyAttr()) if n in fields else d) for n, d in definition.operands],
+        results=[(n, ResultDef(AnyAttr()) if n in fields else d) for n, d in definition.results],
     )
 
 
@@ -112,10 +113,115 @@ class SelectOp(arith.SelectOp):
         printer.print_attribute(self.result.type)
 
 
+def _verify_cast(op: Operation, change: int = 0) -> None:
+    """`change`: whether an integer gets wider (1) or narrower (-1)."""
+    source, result = op.operands[0].type, op.results[0].type
+    have, want = element_type(source), element_type(result)
+    if replace_element(source, want) != result:
+        raise VerifyException(f"'{op.name}' of {source} cannot give {result}")
+    widths: list[int] = [t.width.data if isinstance(t, IntegerType) else 0 for t in (have, want)]
+    if change and (widths[1] - widths[0]) * change <= 0:
+        raise VerifyException(f"'{op.name}' of {source} to {result}: not {'wider' if change > 0 else 'narrower'}")
+
+
+def element_type(t: Attribute) -> Attribute:
+    """The type of a lane; a scalar's own."""
+    return cast("VectorType[Attribute]", t).element_type if isinstance(t, VectorType) else t
+
+
+def replace_element(shaped: Attribute, element: Attribute) -> Attribute:
+    """The same vector of another element type; for a scalar, that type."""
+    return VectorType(element, shaped.get_shape()) if isinstance(shaped, VectorType) else element
+
+
+class FPToSIOp(arith.FPToSIOp):
+    """`arith.fptosi`: floats to signed integers, or vectors of them."""
+
+    @classmethod
+    def get_irdl_definition(cls) -> OpDef:
+        return _widened(arith.FPToSIOp, "input", "result")
+
+    def verify_(self) -> None:
+        _verify_cast(self)
+
+
+class FPToUIOp(arith.FPToUIOp):
+    """`arith.fptoui`: floats to unsigned integers, or vectors of them."""
+
+    @classmethod
+    def get_irdl_definition(cls) -> OpDef:
+        return _widened(arith.FPToUIOp, "input", "result")
+
+    def verify_(self) -> None:
+        _verify_cast(self)
+
+
+class SIToFPOp(arith.SIToFPOp):
+    """`arith.sitofp`: signed integers to floats, or vectors of them."""
+
+    @classmethod
+    def get_irdl_definition(cls) -> OpDef:
+        return _widened(arith.SIToFPOp, "input", "result")
+
+    def verify_(self) -> None:
+        _verify_cast(self)
+
+
+class UIToFPOp(arith.UIToFPOp):
+    """`arith.uitofp`: unsigned integers to floats, or vectors of them."""
+
+    @classmethod
+    def get_irdl_definition(cls) -> OpDef:
+        return _widened(arith.UIToFPOp, "input", "result")
+
+    def verify_(self) -> None:
+        _verify_cast(self)
+
+
+class TruncIOp(arith.TruncIOp):
+    """`arith.trunci`: integers to narrower ones, or vectors of them."""
+
+    @classmethod
+    def get_irdl_definition(cls) -> OpDef:
+        return _widened(arith.TruncIOp, "input", "result")
+
+    def verify_(self) -> None:
+        _verify_cast(self, -1)
+
+
+class ExtSIOp(arith.ExtSIOp):
+    """`arith.extsi`: signed integers to wider ones, or vectors of them."""
+
+    @classmethod
+    def get_irdl_definition(cls) -> OpDef:
+        return _widened(arith.ExtSIOp, "input", "result")
+
+    def verify_(self) -> None:
+        _verify_cast(self, 1)
+
+
+class ExtUIOp(arith.ExtUIOp):
+    """`arith.extui`: unsigned integers to wider ones, or vectors of them."""
+
+    @classmethod
+    def get_irdl_definition(cls) -> OpDef:
+        return _widened(arith.ExtUIOp, "input", "result")
+
+    def verify_(self) -> None:
+        _verify_cast(self, 1)
+
+
 _WIDENED: dict[type[Operation], type[Operation]] = {
     arith.CmpiOp: CmpiOp,
     arith.CmpfOp: CmpfOp,
     arith.SelectOp: SelectOp,
+    arith.FPToSIOp: FPToSIOp,
+    arith.FPToUIOp: FPToUIOp,
+    arith.SIToFPOp: SIToFPOp,
+    arith.UIToFPOp: UIToFPOp,
+    arith.TruncIOp: TruncIOp,
+    arith.ExtSIOp: ExtSIOp,
+    arith.ExtUIOp: ExtUIOp,
 }
 
 

@@ -48,10 +48,10 @@ def _value_of(f: Function, op: Operation, func: str) -> Value:
     if name == "arith.constant":
         return _constant(op, func)
     args = [f.find_value(v) for v in op.operands]
-    if name in _BINARY:
-        return _in_single(f, args, lambda a: _BINARY[name](f, a[0], a[1]))
-    if name in _UNARY:
-        return _in_single(f, args, lambda a: _UNARY[name](f, a[0]))
+    if name in BINARY:
+        return _in_single(f, args, lambda a: BINARY[name](f, a[0], a[1]))
+    if name in UNARY:
+        return _in_single(f, args, lambda a: UNARY[name](f, a[0]))
     if name in vmath.FUNCTIONS:
         return vmath.call(f, vmath.FUNCTIONS[name], args)
     special = _SPECIAL.get(name)
@@ -183,7 +183,7 @@ def _count_zeros(name: str) -> Unary:
     return lambda b, x: b.call(f"llvm.{name}.{x.type.mangled}", x.type, [x, Value(I1, "false")])
 
 
-_BINARY: dict[str, Binary] = {
+BINARY: dict[str, Binary] = {
     "arith.addf": _instruction("fadd contract"),
     "arith.subf": _instruction("fsub contract"),
     "arith.mulf": _instruction("fmul contract"),
@@ -215,7 +215,7 @@ _BINARY: dict[str, Binary] = {
     "math.copysign": _copysign,
 }
 
-_UNARY: dict[str, Unary] = {
+UNARY: dict[str, Unary] = {
     "arith.negf": lambda b, x: b.fneg(x),
     "math.absf": lambda b, x: b.unary_intrinsic("fabs", x),
     "math.absi": _abs_int,

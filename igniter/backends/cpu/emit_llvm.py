@@ -347,7 +347,7 @@ class FuncEmitter:
         accesses.Access(f, op, self.registers, self.name).accumulate(op.combiner, f.find_value(op.value))
 
     def _reduce_lanes(self, f: Function, op: ReduceLanesOp) -> None:
-        f.values[op.result] = arithmetic.reduce_lanes(f, op.combiner, f.find_value(op.vector))
+        f.values[op.result] = arithmetic.reduce_lanes(f, op.combiner, f.find_value(op.vector), op.unsigned)
 
     def _index(self, f: Function, op: IndexOp) -> None:
         t = llvm_type(op.result.type)

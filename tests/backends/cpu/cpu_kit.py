@@ -28,6 +28,18 @@ def compiled(text: str, target: str) -> CompiledFunc:
     return compile_func(parse_func(text), target)
 
 
+ALL_KINDS = {
+    "f32": np.dtype("f4"),
+    "f64": np.dtype("f8"),
+    "i1": np.dtype(bool),
+    "i8": np.dtype("i1"),
+    "i16": np.dtype("i2"),
+    "i32": np.dtype("i4"),
+    "i64": np.dtype("i8"),
+}
+"""numpy's name of an element type."""
+
+
 def parse_func(text: str) -> FuncOp:
     module = Parser(IgniterContext(), text).parse_module()
     module.verify()
