@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from xdsl.ir import Operation
 
 from igniter.analysis.expr import ONE, ZERO, Atom, Call, Expr, Ranges, floordiv, is_nonneg
+from igniter.analysis.expr import call as rebuild
 from igniter.analysis.reindexing import solve
 from igniter.dialects.loop import ForOp, FuncOp, IfOp, KernelOp, MemoryOp, NestOp
 from igniter.dialects.sym import dims_of
@@ -41,7 +42,24 @@ class Unproven:
 
 def proven(e: Expr, ranges: Ranges, facts: Sequence[Expr] = ()) -> bool:
     """Whether `e >= 0` follows from the ranges of the axes and from every one of `facts` being >= 0."""
-    return _follows(e, _with_indirect(ranges, facts), facts, MAX_FACTS)
+    if _follows(e, _with_indirect(ranges, facts), facts, MAX_FACTS):
+        return True
+    # `n - n mod 8` is a multiple of 8 that the quotient shows and the remainder hides.
+    axes = {name: (without_mod(first), without_mod(end)) for name, (first, end) in ranges.axes.items()}
+    facts = [without_mod(f) for f in facts]
+    return _follows(without_mod(e), _with_indirect(Ranges(axes), facts), facts, MAX_FACTS)
+
+
+def without_mod(e: Expr) -> Expr:
+    """`e` with `a mod b` written as `a - b*(a floordiv b)`."""
+
+    def expand(atom: Atom) -> Expr:
+        if not isinstance(atom, Call):
+            return Expr({(atom,): 1})
+        args = [without_mod(a) for a in atom.args]
+        return args[0] - args[1] * floordiv(args[0], args[1]) if atom.fn == "mod" else rebuild(atom.fn, args)
+
+    return e.map_atoms(expand) if any(isinstance(a, Call) for m, _ in e.terms for a in m) else e
 
 
 def _follows(e: Expr, ranges: Ranges, facts: Sequence[Expr], depth: int) -> bool:
@@ -94,6 +112,8 @@ def _holds(e: Expr, ranges: Ranges, depth: int) -> bool:
         # The least argument bounds from above whatever subtracts the minimum: one that suffices is enough.
         choices = (_holds(_replaced(e, call, a), ranges, depth - 1) for a in call.args)
         return all(choices) if (coefficient > 0) == (call.fn == "min") else any(choices)
+    if any(_holds(_without_quotient(e, call, c), ranges, depth - 1) for c in _multiples(e, call)):
+        return True
     inner = _range_of(call, ranges, depth)
     if inner is None:
         return False
@@ -122,6 +142,21 @@ def _first_call(e: Expr) -> tuple[Call, int] | None:
             if isinstance(atom, Call) and (atom.fn in ("floordiv", "mod") or len(monomial) == 1):
                 return atom, c
     return None
+
+
+def _multiples(e: Expr, call: Call) -> list[int]:
+    """The coefficient of a quotient that is a term of its own, where the (constant) divisor divides it."""
+    divisor = call.args[1].constant
+    if call.fn != "floordiv" or not divisor:
+        return []
+    return [c for monomial, c in e.terms if monomial == (call,) and c % divisor == 0]
+
+
+def _without_quotient(e: Expr, call: Call, c: int) -> Expr:
+    """At most `e`, since `b*(a floordiv b)` is at most `a` and at least `a - b + 1`."""
+    a, b = call.args
+    divisor = b.constant or 1
+    return e - Expr({(call,): c}) + (a if c < 0 else a - b + 1) * (c // divisor)
 
 
 def _replaced(e: Expr, call: Call, by: Expr) -> Expr:
@@ -224,10 +259,12 @@ def function_reasons(func: FuncOp) -> Iterator[Unproven]:
 
 def _reached(loop: ForOp) -> tuple[Expr, Expr]:
     """The values that an axis takes, as `(first, end)`; the last one may be more than 1 below the loop's end."""
-    steps = (loop.end - loop.first - 1).constant
-    if steps is None or steps < 0:
-        return loop.first, loop.end
-    return loop.first, loop.first + steps // loop.step * loop.step + 1
+    first, end, step = without_mod(loop.first), without_mod(loop.end), loop.step
+    distance = end - first
+    steps = (distance - 1).constant
+    if steps is not None and steps >= 0:
+        return first, first + steps // step * step + 1
+    return first, end - step + 1 if distance // step * step == distance else end
 
 
 def _enclosing_guards(op: Operation) -> list[Expr]:
