@@ -82,7 +82,7 @@ def run_model(architecture: Architecture, exporter: str, args: argparse.Namespac
     row = Row(architecture.name, exporter)
     path = ensure(architecture, exporter)
     dims = dims_of(path)
-    folder = RESULTS / f"{architecture.slug}-{exporter}.igniter"
+    folder = RESULTS / f"{architecture.slug}-{exporter}.igniter" if args.keep else None
     start = time.perf_counter()
     artifact = igniter.load(path).compile(folder, target=BACKENDS[args.backend], verify=False, cache=args.cache)
     row.compile_seconds = round(time.perf_counter() - start, 3)
@@ -147,6 +147,7 @@ def main() -> None:
     add("--verify", action=argparse.BooleanOptionalAction, default=True)
     add("--timing", action=argparse.BooleanOptionalAction, default=True)
     add("--cache", action=argparse.BooleanOptionalAction, default=False, help="reuse kernels compiled before")
+    add("--keep", action="store_true", help="keep the compiled model in benchmark/results")
     add("--json", action="store_true", help="print JSON instead of text")
     args = parser.parse_args()
     architectures = list(ARCHITECTURES.values()) if args.model_name == "all" else [find(args.model_name)]

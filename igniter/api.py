@@ -205,23 +205,25 @@ def _compile(
         weakref.finalize(artifact, shutil.rmtree, temporary, ignore_errors=True)
     if artifact.source is None:
         artifact.source = original.to_onnx().SerializeToString()
+    verification: Verification | None = None
     if verify:
         with c.stage("verify"):
             verification = artifact.verify(shapes=shapes)
-        _record(artifact, verification, c.report_seconds())
+    _record(artifact, verification, c.report_seconds())
     return artifact
 
 
-def _record(artifact: Artifact, verification: Verification, seconds: Mapping[str, float]) -> None:
-    """Put the verification into the report; `VerificationFailed` where it is not good."""
-    artifact.report["verification"] = verification.to_dict()
+def _record(artifact: Artifact, verification: Verification | None, seconds: Mapping[str, float]) -> None:
+    """Put what came after the folder was written into its report; `VerificationFailed` where that is not good."""
+    if verification is not None:
+        artifact.report["verification"] = verification.to_dict()
     artifact.report["seconds"] = dict(seconds)
     text = json.dumps(artifact.report, indent=2, default=str) + "\n"
     path = artifact.folder / REPORT
     temporary = path.with_name(f".{REPORT}.{os.getpid()}.tmp")
     temporary.write_text(text, encoding="utf-8")
     os.replace(temporary, path)
-    if not verification.ok:
+    if verification is not None and not verification.ok:
         failures = "; ".join(verification.failures[:3])
         raise VerificationFailed(
             f"the compiled model in {artifact.folder} does not compute what the original computes: {failures}",
