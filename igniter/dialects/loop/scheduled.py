@@ -7,7 +7,7 @@
            | %v = loop.load %b[subs] (lane name)? (with ..)? (if [guards] (else %v)?)? : scalar or vector
            | loop.store %v, %b[subs] (lane name)? (with ..)? (if [guards])?
            | loop.accumulate combiner %v, %b[subs] (lane name)? (with ..)? (if [guards])?
-           | %s = loop.reduce_lanes combiner %v : vector to scalar
+           | %s = loop.reduce_lanes combiner (unsigned)? %v : vector to scalar
            | %v... = loop.transpose %v... : vector                           as many vectors as lanes, a square
            | %v = loop.index expr (lane name)? : i64 | vector
            | %b = loop.view %b : memref to memref
@@ -569,24 +569,30 @@ class AccumulateOp(MemoryOp):
 
 @irdl_op_definition
 class ReduceLanesOp(IRDLOperation):
-    """All lanes of a vector combined into one scalar, in any order."""
+    """All lanes of a vector combined into one scalar, in any order; as unsigned integers if so marked."""
 
     name = "loop.reduce_lanes"
     vector = operand_def(VectorType)
     combiner_attr = prop_def(StringAttr, prop_name="combiner")
+    unsigned_attr = opt_prop_def(UnitAttr, prop_name="unsigned")
     result = result_def()
     traits = traits_def(Pure())
 
-    def __init__(self, combiner: Combiner, vector: SSAValue):
+    def __init__(self, combiner: Combiner, vector: SSAValue, unsigned: bool = False):
         super().__init__(
             operands=[vector],
-            properties={"combiner": StringAttr(combiner)},
+            properties={"combiner": StringAttr(combiner), "unsigned": UnitAttr() if unsigned else None},
             result_types=[vector_element(vector.type) or vector.type],
         )
 
     @property
     def combiner(self) -> Combiner:
         return as_combiner(self.combiner_attr.data)
+
+    @property
+    def unsigned(self) -> bool:
+        """Whether the lanes are unsigned integers: a vector's type does not say."""
+        return self.unsigned_attr is not None
 
     def verify_(self) -> None:
         if self.combiner not in COMBINERS or self.combiner == "none":
@@ -595,15 +601,16 @@ class ReduceLanesOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> ReduceLanesOp:
         combiner = as_combiner(parser.parse_identifier("combiner"))
+        unsigned = parser.parse_optional_keyword("unsigned") is not None
         vector = parse_value(parser)
         parser.parse_characters(":")
         parser.parse_type()
         parser.parse_keyword("to")
         parser.parse_type()
-        return cls(combiner, vector)
+        return cls(combiner, vector, unsigned)
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.combiner} ")
+        printer.print_string(f" {self.combiner} unsigned " if self.unsigned else f" {self.combiner} ")
         printer.print_ssa_value(self.vector)
         printer.print_string(" : ")
         printer.print_attribute(self.vector.type)

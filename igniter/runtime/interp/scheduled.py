@@ -33,7 +33,7 @@ from igniter.dialects.loop import (
 )
 from igniter.dialects.onnx.types import element_type
 from igniter.dialects.sym import dims_of, element_of
-from igniter.runtime.interp.arithmetic import Array, InterpreterError, Values, evaluate, scalar_dtype, signed
+from igniter.runtime.interp.arithmetic import Array, InterpreterError, Values, evaluate, scalar_dtype, signed, unsigned
 
 MAX_ARENA_BYTES = 1 << 30
 ARENA = 0
@@ -281,10 +281,11 @@ class _Machine:
 
     def _reduce_lanes(self, op: ReduceLanesOp) -> None:
         values = np.asarray(self.values[op.vector])
-        total = values[0]
-        for value in values[1:]:
+        lanes = unsigned(values) if op.unsigned else values
+        total = lanes[0]
+        for value in lanes[1:]:
             total = combine(op.combiner, total, value)
-        self.values[op.result] = total
+        self.values[op.result] = signed(total)[()] if op.unsigned else total
 
     def _transpose(self, op: TransposeOp) -> None:
         square = np.stack([self.values[v] for v in op.rows])
