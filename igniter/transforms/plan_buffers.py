@@ -7,7 +7,8 @@ becomes
 
 Buffers of a func live from the first statement of its body that touches them to the last. Two that are never live
 together may share memory: each in turn, largest first where sizes are known, gets the lowest offset that is free
-(constant sizes), or the slot of a dead buffer that is known to be large enough (symbolic sizes). Buffers inside a loop
+(constant sizes), or the slot of a dead buffer that is known to be large enough (symbolic sizes). A buffer may also
+take the place of one that is read for the last time, element by element, where it is written. Buffers inside a loop
 stay on the task's stack while they are small and of known size; others get one slot a task in the arena.
 
 The plan can be read as a remark (`--remarks`): the total, what it would take without sharing, and the lower bound.
@@ -25,7 +26,7 @@ from xdsl.passes import ModulePass
 
 from igniter.analysis.expr import ONE, ZERO, Call, Expr, floordiv, is_nonneg, maximum, product
 from igniter.analysis.loop_accesses import enclosing_loops, trip_count
-from igniter.dialects.loop import AllocOp, ForOp, FuncOp, ViewOp, element_bytes
+from igniter.dialects.loop import AllocOp, ForOp, FuncOp, LoadOp, StoreOp, ViewOp, element_bytes
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of, space_of
 from igniter.remarks import remark
 
@@ -42,7 +43,14 @@ class LiveBuffer:
     last: int
 
     def overlaps(self, other: LiveBuffer) -> bool:
-        return self.first <= other.last and other.first <= self.last
+        """Whether both hold something at the same time. A buffer that is written where another is read for the last
+        time may take its place element by element."""
+        if not (self.first <= other.last and other.first <= self.last):
+            return False
+        for old, new in ((self, other), (other, self)):
+            if old.last == new.first and old.first < new.first and replaces_in_place(old.alloc, new.alloc):
+                return False
+        return True
 
 
 @dataclass(frozen=True)
@@ -104,6 +112,50 @@ def plan_func(func: FuncOp, stack_bytes: int = 32768) -> Plan:
     return plan
 
 
+def replaces_in_place(old: AllocOp, new: AllocOp) -> bool:
+    """Whether `new` may be in the memory of `old`, which is read for the last time in the statement that writes it.
+
+    So it is when both have the same type, and in that statement every load of `old` and every store of `new` stand in
+    one body, loads first, at the same place: an element is read before it is replaced, and never wanted again.
+    """
+    if old.result.type != new.result.type:
+        return False
+    stores = [u.operation for u in new.result.uses if isinstance(u.operation, StoreOp)]
+    if len(stores) != 1 or any(not isinstance(u.operation, (LoadOp, StoreOp)) for u in new.result.uses):
+        return False
+    (store,) = stores
+    block = store.parent_block()
+    statement = _outermost(store)
+    inside = [u.operation for u in old.result.uses if _outermost(u.operation) is statement]
+    if not inside or any(_outermost(u.operation) is statement for u in new.result.uses if u.operation is not store):
+        return False
+    for load in inside:
+        if not isinstance(load, LoadOp) or load.parent_block() is not block or not _same_place(load, store):
+            return False
+        after = load.next_op
+        while after is not None and after is not store:
+            after = after.next_op
+        if after is None:
+            return False
+    return True
+
+
+def _same_place(load: LoadOp, store: StoreOp) -> bool:
+    if load.indices or store.indices or (load.lane is None) != (store.lane is None):
+        return False
+    there = [e.substitute({load.lane: Expr.of(store.lane)}) if load.lane and store.lane else e for e in load.subscripts]
+    return tuple(there) == store.subscripts
+
+
+def _outermost(op: Operation) -> Operation:
+    """The statement of the func that `op` stands in."""
+    while not isinstance(parent := op.parent_op(), FuncOp):
+        if parent is None:
+            return op
+        op = parent
+    return op
+
+
 def buffer_bytes(alloc: AllocOp) -> Expr:
     """The size of a buffer in bytes."""
     return product(dims_of(alloc.result.type)) * element_bytes(element_of(alloc.result.type))
@@ -161,7 +213,14 @@ def _lower_bound(buffers: list[LiveBuffer]) -> Expr:
     """The most bytes live at once."""
     bound = ZERO
     for moment in sorted({b.first for b in buffers}):
-        live = sum((b.size for b in buffers if b.first <= moment <= b.last), ZERO)
+        here = [b for b in buffers if b.first <= moment <= b.last]
+        replaced = {
+            old.alloc
+            for new in here
+            for old in here
+            if new.first == old.last == moment and old.first < moment and replaces_in_place(old.alloc, new.alloc)
+        }
+        live = sum((b.size for b in here if b.alloc not in replaced), ZERO)
         bound = _larger(bound, live)
     return bound
 

@@ -139,3 +139,45 @@ builtin.module {
     }
   }
 }
+
+// -----
+
+// Element by element, a buffer takes the place of the one that is read for the last time.
+
+// CHECK:        loop.func @in_place symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %y: memref<?xf32, #sym.dims<n>>) outputs 1 scratch(64*((4*n + 63) floordiv 64)) {
+// CHECK-NEXT:     %a = loop.alloc "a" offset 0 : memref<?xf32, #sym.dims<n>, "scratch">
+// CHECK-NEXT:     %b = loop.alloc "b" offset 0 : memref<?xf32, #sym.dims<n>, "scratch">
+// CHECK-NEXT:     loop.for i = 0 to n {
+// CHECK-NEXT:       %v = loop.load %x[i] : f32
+// CHECK-NEXT:       loop.store %v, %a[i]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.for i1 = 0 to n {
+// CHECK-NEXT:       %v_1 = loop.load %a[i1] : f32
+// CHECK-NEXT:       %w = arith.negf %v_1 : f32
+// CHECK-NEXT:       loop.store %w, %b[i1]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.for i2 = 0 to n {
+// CHECK-NEXT:       %v_2 = loop.load %b[-i2 + n - 1] : f32
+// CHECK-NEXT:       loop.store %v_2, %y[i2]
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.func @in_place symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %y: memref<?xf32, #sym.dims<n>>) outputs 1 {
+    %a = loop.alloc "a" : memref<?xf32, #sym.dims<n>, "scratch">
+    %b = loop.alloc "b" : memref<?xf32, #sym.dims<n>, "scratch">
+    loop.for i = 0 to n {
+      %v = loop.load %x[i] : f32
+      loop.store %v, %a[i]
+    }
+    loop.for i1 = 0 to n {
+      %v = loop.load %a[i1] : f32
+      %w = arith.negf %v : f32
+      loop.store %w, %b[i1]
+    }
+    loop.for i2 = 0 to n {
+      %v = loop.load %b[-i2 + n - 1] : f32
+      loop.store %v, %y[i2]
+    }
+  }
+}
