@@ -1,0 +1,35 @@
+"""Some of ONNX's node cases in every mode; `python -m tests.conformance` and `make test-full` run all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conformance.__main__ import run_cases
+from tests.conformance.node_cases import FAILURES, MODES, CaseResult, node_cases
+
+NATIVE = ("test_add_bcast", "test_softmax_axis_1", "test_transpose_all_permutations_3", "test_where_example")
+"""Cases that have to compile whole."""
+
+
+def check(results: list[CaseResult]) -> None:
+    failed = [f"{r.name} ({r.mode}): {r.status}: {r.reason}" for r in results if r.status in FAILURES]
+    assert not failed, "\n".join(failed)
+
+
+@pytest.mark.parametrize("mode", ["static", "dynamic"])
+def test_some_cases(mode: str) -> None:
+    results = run_cases(list(NATIVE), mode)
+    check(results)
+    assert [r.status for r in results] == ["native"] * len(NATIVE)
+
+
+def test_constants_are_folded() -> None:
+    results = run_cases(["test_add", "test_softmax_axis_1"], "constant")
+    check(results)
+    assert {r.status for r in results} == {"folded"}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("mode", MODES)
+def test_every_case(mode: str) -> None:
+    check(run_cases(list(node_cases()), mode))

@@ -1,0 +1,44 @@
+"""A short run of the fuzzer; `python -m tests.fuzz` is the long one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fuzz.generator import make_case
+from tests.fuzz.run import Outcome, run_seeds
+from tests.isolated import Lost, run_isolated
+
+
+def check(found: list[Outcome]) -> None:
+    failed = [f"seed {o.seed}: {o.status}: {o.message}" for o in found if o.failed]
+    assert not failed, "\n".join(failed)
+    assert sum(o.status == "ok" for o in found) >= 0.9 * len(found)
+
+
+def test_a_few_graphs() -> None:
+    check(list(run_seeds(range(20))))
+
+
+@pytest.mark.full
+def test_five_hundred_graphs() -> None:
+    check(list(run_seeds(range(10_000, 10_500))))
+
+
+def test_a_seed_is_one_case() -> None:
+    first, second = make_case(7), make_case(7)
+    assert first.model == second.model
+    assert all((a[k] == b[k]).all() for a, b in zip(first.feeds, second.feeds, strict=True) for k in a)
+
+
+def crash_on_three(item: int) -> int:
+    import os
+
+    if item == 3:
+        os.abort()
+    return item * item
+
+
+def test_a_crash_costs_one_item() -> None:
+    found = dict(run_isolated("tests.fuzz.test_fuzz:crash_on_three", range(5)))
+    assert isinstance(found[3], Lost) and found[3].status == "crash"
+    assert [found[k] for k in (0, 1, 2, 4)] == [0, 1, 4, 16]
