@@ -8,6 +8,7 @@ from __future__ import annotations
 PIPELINES: dict[str, tuple[str, ...]] = {
     # onnx -> onnx: shapes known, constants folded, exported patterns recognised.
     "cpu-onnx": (
+        "inline-functions",
         "infer-shapes",
         "canonicalize-onnx",
         "fold-constants",

@@ -6,7 +6,7 @@
 
 A node is folded when it is deterministic, all it reads is constant, and its results are small: at most `max_bytes`,
 and no more than `max_growth` times what it reads once they pass 64 KiB, so that an Expand or ConstantOfShape does not
-turn into megabytes of a file. The nodes are run together in one ORT session, so the bits are ORT's own; a spec's own
+turn into megabytes of a file; only what moves or converts a weight is folded at any size. The nodes are run together in one ORT session, so the bits are ORT's own; a spec's own
 `fold` goes first where all that it reads is at hand. What shape inference found to be integers becomes a constant as
 well: so this pass follows `infer-shapes`, and new constants may let that find more.
 """
@@ -152,6 +152,7 @@ class _Folder:
                 self._consider(op)
 
     def _consider(self, op: OnnxOp) -> None:
+_LAYOUT = frozenset(("Cast", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"))
         if op.regions or (not op.operands and op.op_type in _RANDOM):
             return
         weights: dict[SSAValue, Weight] = {}
@@ -186,7 +187,7 @@ class _Folder:
         total = sum(known)
         read = sum(w.nbytes for w in weights.values()) + sum(self.sizes.get(v, 0) for v in op.operands)
         # What only moves or converts a weight is always folded: a layout is chosen at compile time, never in each run.
-        if total > self.options.max_bytes and total > read:
+        if total > self.options.max_bytes and not (op.op_type in _LAYOUT and total <= read):
             return f"{total} bytes of results are more than max_bytes"
         if total > SMALL and total > self.options.max_growth * read:
             return f"{total} bytes of results are too many for the {read} bytes that it reads"
