@@ -33,159 +33,44 @@ A nest is folded into all its readers or into none, and the reason why not is a 
 * a contraction reads it: contractions take plain reads, which packing and tiling rely on;
 * the reader's subscripts would be left with divisions (`divisions=never|single|always`).
 
+* it ends a contraction, which can do it while its result is in registers, and it would be duplicated or permuted.
+
+What is refused and only moves elements is done by the nest that writes them, where nothing else reads those: a MatMul
+whose result is transposed writes it transposed (`sink_moves.py`).
+
 It stands before `collapse-axes`, whose joined axes would turn subscripts into divisions here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.analysis.body_cost import axes_behind, backward_slice, body_cost, is_contraction
-from igniter.analysis.expr import ONE, Expr, Ranges, simplify
-from igniter.analysis.reindexing import count_divisions, invert, reindex
+from igniter.analysis.expr import ONE
+from igniter.analysis.reindexing import count_divisions
 from igniter.dialects.loop import Clause, IndexOp, KernelOp, NestOp, ReadOp, ViewOp
-from igniter.dialects.sym import dims_of, element_of
 from igniter.remarks import remark
+from igniter.transforms.nest_cloning import Cloner, Site, locate, substituted
 from igniter.transforms.nest_rewriting import (
     TRAPPING,
-    condition,
     constant_int,
     erase_dead_nests,
     erase_dead_ops,
     erase_if_dead,
-    indirect,
-    materialize,
     merge_equal_ops,
-    nest_of,
     prune_indices,
     readers_of,
-    set_clauses,
-    zero,
 )
+from igniter.transforms.sink_moves import sink
 
 DIVISIONS = ("never", "single", "always")
-
-
-@dataclass(frozen=True)
-class Site:
-    """One read of a producer, and the point of the producer that it asks for."""
-
-    read: ReadOp
-    reader: NestOp
-    values: Mapping[str, Expr]
-    """What each axis of the producer is, over the reader's axes and the read's own indirect operands."""
-
-
-def locate(clause: Clause, producer: NestOp, read: ReadOp, views: Sequence[ViewOp]) -> Site | str:
-    """Where `read` looks into `producer`, or why that cannot be told."""
-    reader = nest_of(read)
-    ranges = reader.axes_attr.ranges
-    subscripts: Sequence[Expr] = read.subscripts
-    for view in reversed(views):
-        subscripts = reindex(subscripts, dims_of(view.result.type), dims_of(view.source.type), ranges)
-    source = views[0].source if views else read.source
-    extents = {a.name: a.extent for a in producer.axes}
-    values = invert(clause.subscripts, subscripts, dims_of(source.type), extents)
-    return values if isinstance(values, str) else Site(read, reader, values)
-
-
-def substituted(e: Expr, values: Mapping[str, Expr], ranges: Ranges) -> Expr:
-    return simplify(e.substitute(values), ranges)
-
-
-def shifted(e: Expr, count: int, by: int) -> Expr:
-    """`e` with the indirect operands `_0`..`_count-1` renamed to come `by` later."""
-    return e.substitute({indirect(k): Expr.of(indirect(k + by)) for k in range(count)}) if by and count else e
-
-
-class Cloner:
-    """Evaluates one value of a producer's body at a site."""
-
-    def __init__(self, site: Site):
-        self.site = site
-        self.ranges = site.reader.axes_attr.ranges
-        self.values: dict[SSAValue, SSAValue] = {}
-
-    def insert(self, op: Operation) -> None:
-        block = self.site.read.parent
-        assert block is not None
-        block.insert_op_before(op, self.site.read)
-
-    def run(self, value: SSAValue) -> SSAValue:
-        """Clones what `value` depends on, in front of the read; the value in the reader."""
-        for op in backward_slice(value):
-            if isinstance(op, ReadOp):
-                self.values[op.result] = self._read(op)
-            elif isinstance(op, IndexOp):
-                e = substituted(op.value, self.site.values, self.ranges)
-                self.values[op.result] = materialize(e, self.site.read.indices, self.insert)
-            else:
-                clone = op.clone(dict(self.values))
-                self.insert(clone)
-                self.values.update(zip(op.results, clone.results, strict=True))
-        return self.values[value]
-
-    def _read(self, op: ReadOp) -> SSAValue:
-        read, own = self.site.read, len(op.indices)
-        values = {axis: shifted(e, len(read.indices), own) for axis, e in self.site.values.items()}
-        outer = [shifted(g, len(read.indices), own) for g in read.guards]
-        clone = ReadOp(
-            op.source,
-            [substituted(e, values, self.ranges) for e in op.subscripts],
-            [*(self.values[i] for i in op.indices), *read.indices],
-            [*outer, *(substituted(g, values, self.ranges) for g in op.guards)],
-            None if op.otherwise is None else self.values[op.otherwise],
-        )
-        self.insert(clone)
-        return clone.result
-
-    def guarded(self, value: SSAValue, inner: SSAValue) -> SSAValue:
-        """`value`, cloned from `inner`, where the site's guards hold; elsewhere what the site's read has instead."""
-        read = self.site.read
-        if not read.guards:
-            return value
-        origin, clone = inner.owner, value.owner
-        if isinstance(origin, ReadOp) and isinstance(clone, ReadOp):
-            return self._guarded_read(origin, clone)
-        otherwise = self._otherwise(value)
-        other = otherwise.owner
-        if isinstance(clone, arith.ConstantOp) and isinstance(other, arith.ConstantOp) and clone.value == other.value:
-            return value
-        choice = arith.SelectOp(condition(read.guards, read.indices, self.insert), value, otherwise)
-        self.insert(choice)
-        return choice.result
-
-    def _otherwise(self, value: SSAValue) -> SSAValue:
-        if self.site.read.otherwise is not None:
-            return self.site.read.otherwise
-        constant = zero(value.type)
-        self.insert(constant)
-        return constant.result
-
-    def _guarded_read(self, origin: ReadOp, clone: ReadOp) -> SSAValue:
-        """The clone carries the site's guards already: what is left is the value where they fail."""
-        if not origin.guards:
-            otherwise = self.site.read.otherwise
-        elif origin.otherwise is not None:
-            otherwise = self.guarded(self.values[origin.otherwise], origin.otherwise)
-        elif self.site.read.otherwise is None:
-            otherwise = None
-        else:
-            constant = zero(clone.result.type)
-            self.insert(constant)
-            otherwise = self.guarded(constant.result, constant.result)
-        again = ReadOp(clone.source, clone.subscripts, clone.indices, clone.guards, otherwise)
-        self.insert(again)
-        return again.result
 
 
 def divisions_of(ops: Sequence[Operation]) -> int:
@@ -249,81 +134,6 @@ def permutes(site: Site, clause: Clause) -> bool:
             return True
         last = max([last, *used])
     return False
-
-
-@dataclass(frozen=True)
-class Move:
-    """A nest that only moves the elements of one tensor, which nothing else reads, and the nest that writes them."""
-
-    clause: Clause
-    read: ReadOp
-    views: tuple[ViewOp, ...]
-    source: SSAValue
-    writer: NestOp
-
-
-def move_of(nest: NestOp) -> Move | None:
-    """`nest` as a move."""
-    if nest.schedule is not None or len(nest.outputs) != 1:
-        return None
-    clause = nest.yield_op.clauses[0]
-    read = clause.value.owner
-    if not isinstance(read, ReadOp) or read.guards or read.indices or clause.combiner != "none":
-        return None
-    views: list[ViewOp] = []
-    source = read.source
-    while isinstance(source.owner, ViewOp):
-        views.append(source.owner)
-        source = source.owner.source
-    writer = source.owner
-    if not isinstance(writer, NestOp) or writer.schedule is not None:
-        return None
-    if element_of(source.type) != element_of(nest.outputs[0].type):
-        return None
-    alone = all(v.has_one_use() for v in (source, *(v.result for v in views)))
-    return Move(clause, read, tuple(views[::-1]), source, writer) if alone else None
-
-
-def sink(nest: NestOp) -> str | None:
-    """Lets the nest that writes what `nest` moves write it where it is moved to. The label of that writer.
-
-    None where `nest` is no such move, where divisions would be left, or where the innermost axis would change: then the
-    writer would store with strides.
-    """
-    move = move_of(nest)
-    if move is None:
-        return None
-    writer, clauses = move.writer, move.writer.yield_op.clauses
-    index = next(k for k, r in enumerate(writer.outputs) if r is move.source)
-    ranges, before = writer.axes_attr.ranges, clauses[index]
-    at: Sequence[Expr] = before.subscripts
-    for view in move.views:
-        at = reindex(at, dims_of(view.source.type), dims_of(view.result.type), ranges)
-    extents = {a.name: a.extent for a in nest.axes}
-    values = invert(move.read.subscripts, at, dims_of(move.read.source.type), extents)
-    if isinstance(values, str):
-        return None
-    where = [substituted(e, values, ranges) for e in move.clause.subscripts]
-    divisions = sum(map(count_divisions, where)) - sum(map(count_divisions, before.subscripts))
-    if divisions > 0 or innermost(where, writer) != innermost(before.subscripts, writer):
-        return None
-    clauses[index] = Clause(before.combiner, before.value, where)
-    set_clauses(writer.yield_op, clauses)
-    written = Rewriter.replace_value_with_new_type(move.source, nest.outputs[0].type)
-    nest.outputs[0].replace_all_uses_with(written)
-    for op in (nest, *move.views[::-1]):
-        op.detach()
-        op.erase()
-    return writer.label
-
-
-def innermost(subscripts: Sequence[Expr], nest: NestOp) -> str | None:
-    """The axis along which neighbouring elements are written."""
-    for subscript in reversed(subscripts):
-        names = [a.name for a in nest.axes if a.name in subscript.symbols]
-        if names:
-            return next((n for n in names if subscript.coefficient(n) == ONE), None)
-    return None
 
 
 def producers_of(nest: NestOp) -> list[NestOp]:

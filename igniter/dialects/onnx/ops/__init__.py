@@ -24,6 +24,7 @@ FAMILIES: tuple[str, ...] = (
     "normalization",
     "reduction",
     "shape",
+    "windows",
 )
 """The modules of this package that have specs."""
 

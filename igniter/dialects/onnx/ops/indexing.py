@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr, is_nonneg
-from igniter.dialects.onnx.ops.movement import unknown_rank
 from igniter.dialects.onnx.ops.rules import (
     constants,
     element_type,
@@ -24,6 +23,7 @@ from igniter.dialects.onnx.ops.rules import (
     normal_axis,
     operand,
     operand_dims,
+    unknown_rank,
 )
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.transforms.lowering import Lowering, Nest, Scalar

@@ -188,3 +188,8 @@ def needs_values(index: int, what: str) -> Callable[[OnnxOp], str | None]:
 def infos(element: Attribute, *shapes: Sequence[Any] | None) -> list[TensorInfo]:
     """The results of a shape rule, one for each list of dims."""
     return [TensorInfo(element, None if s is None else tuple(Expr.of(d) for d in s)) for s in shapes]
+
+
+def unknown_rank(ctx: InferContext) -> list[TensorInfo]:
+    """The result of a shape rule that only knows the element type, which is that of the first operand."""
+    return infos(element_type(ctx), None)
