@@ -4,9 +4,10 @@
     %s = onnx.Shape(%x)                        // x: 3x768                 ->     %s = onnx.Constant  // [3, 768]
     %y = onnx.Reshape(%x, %t) {igniter.values = {"1" = #sym.dims<6, 384>}}        %y = onnx.Reshape(%x, [6, 384])
 
-A node is folded when it is deterministic, all it reads is constant, and its results are small: at most `max_bytes`,
-and no more than `max_growth` times what it reads once they pass 64 KiB, so that an Expand or ConstantOfShape does not
-turn into megabytes of a file; only what moves or converts a weight is folded at any size. The nodes are run together in one ORT session, so the bits are ORT's own; a spec's own
+A node is folded when it is deterministic, all it reads is constant, and its results are small: at most `max_bytes`
+unless it makes no more than it reads (as a transposed weight), and no more than `max_growth` times what it reads once
+they pass 64 KiB, so that an Expand or ConstantOfShape does not turn into megabytes of a file. What only moves or converts a weight is folded at any size: its layout is chosen at
+compile time, never in each run. The nodes are run together in one ORT session, so the bits are ORT's own; a spec's own
 `fold` goes first where all that it reads is at hand. What shape inference found to be integers becomes a constant as
 well: so this pass follows `infer-shapes`, and new constants may let that find more.
 """
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
+_LAYOUT = frozenset(("Cast", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"))
 SMALL = 64 * 1024
 """Results of fewer bytes are folded whatever they are computed from."""
 
@@ -55,7 +57,7 @@ class FoldConstants(ModulePass):
 
     name = "fold-constants"
     max_bytes: int = 32 << 20
-    """The results of one node together may have this many bytes."""
+    """The results of one node together may have this many bytes, or as many as it reads."""
     max_growth: int = 2
     """Results over 64 KiB may have this many times the bytes of what they are computed from."""
 
@@ -152,7 +154,6 @@ class _Folder:
                 self._consider(op)
 
     def _consider(self, op: OnnxOp) -> None:
-_LAYOUT = frozenset(("Cast", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"))
         if op.regions or (not op.operands and op.op_type in _RANDOM):
             return
         weights: dict[SSAValue, Weight] = {}
@@ -256,9 +257,7 @@ _LAYOUT = frozenset(("Cast", "Flatten", "Identity", "Reshape", "Slice", "Split",
             remark(self.ctx, self.options.name, ops[0].node_name, "missed", f"{ops[0].qualified_name}: {reason}")
             return
         for op in ops:
-            ready = all(
-                v in self.values or v in self.constants or isinstance(v.type, NoneType) for v in op.operands
-            )
+            ready = all(v in self.values or v in self.constants or isinstance(v.type, NoneType) for v in op.operands)
             if ready:
                 self.pending = {op: None}
                 self._run([op])
@@ -326,5 +325,3 @@ def _erase_dead(values: Iterable[SSAValue]) -> None:
         if isinstance(op, Operation) and op.parent is not None and is_unused(op):
             queue.extend(v.owner for v in op.operands)
             op.parent.erase_op(op)
-
-
