@@ -72,8 +72,8 @@ def infer_scan(engine: ShapeEngine, ctx: NodeContext) -> None:
             engine.assign(result, None, ctx)
         return
     body: Block = op.attr("body").block
-    count = op.attr("num_scan_inputs")
-    states = len(op.operands) - count
+    count: int = op.attr("num_scan_inputs")
+    states: int = len(op.operands) - count
     in_axes: list[int] = op.attr("scan_input_axes") or [0] * count
     out_axes: list[int] = op.attr("scan_output_axes") or [0] * (len(op.results) - states)
     length: Expr = ctx.fresh("scan")

@@ -19,6 +19,7 @@ from igniter.frontend.weights import Weight
 
 Array = np.ndarray[Any, Any]
 
+
 class CannotEvaluate(Exception):
     """Neither ORT nor the reference evaluator runs these nodes; the message says why."""
 

@@ -6,7 +6,6 @@
 // CHECK-LABEL: @chain
 // CHECK-NEXT: %{{.*}} = onnx.Constant() <{initializer_name = "y"}> {value = #onnx.tensor<2x2xf32, [1.0, 9.0, 4.0, 16.0]>}
 // CHECK-NEXT: onnx.return
-// CAP: remark: fold-constants: missed: Mul is not folded: 16 bytes of results are more than max_bytes
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @chain() {
     %w = onnx.Constant() {value = #onnx.tensor<2x2xf32, [1.0, 2.0, 3.0, 4.0]>} : () -> tensor<2x2xf32>
@@ -60,5 +59,24 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     %r = onnx.RandomNormalLike(%w) : (tensor<2xf32>) -> tensor<2xf32>
     %z = onnx.ConstantOfShape(%s) : (tensor<2xi64>) -> tensor<1000x1000xf32>
     onnx.return %r, %z : tensor<2xf32>, tensor<1000x1000xf32>
+  }
+}
+
+// -----
+
+// Past max_bytes a node is folded only if it makes no more than it reads.
+
+// CHECK-LABEL: @capped
+// CHECK-NOT: onnx.Concat
+// CAP: remark: fold-constants: missed: Concat is not folded: 32 bytes of results are more than max_bytes
+// CAP-LABEL: @capped
+// CAP-NOT: onnx.Transpose
+// CAP: onnx.Concat
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @capped() {
+    %w = onnx.Constant() {value = #onnx.tensor<2x2xf32, [1.0, 2.0, 3.0, 4.0]>} : () -> tensor<2x2xf32>
+    %t = onnx.Transpose(%w) {perm = array<i64: 1, 0>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
+    %c = onnx.Concat(%w, %w) {axis = 0 : i64} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<4x2xf32>
+    onnx.return %t, %c : tensor<2x2xf32>, tensor<4x2xf32>
   }
 }

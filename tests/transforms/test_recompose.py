@@ -39,10 +39,22 @@ ERF_GELU = [
     "a = Div(x, root) e = Erf(a) h = Mul(x, half) he = Mul(h, e) y = Add(h, he)",
 ]
 TANH_GELU = [
-    "x3 = Pow(x, three) kx = Mul(k, x3) i = Add(x, kx) a = Mul(i, c) t = Tanh(a) s = Add(t, one) h = Mul(x, half) y = Mul(h, s)",
-    "xx = Mul(x, x) x3 = Mul(xx, x) kx = Mul(x3, k) i = Add(kx, x) a = Mul(c, i) t = Tanh(a) s = Add(one, t) h = Mul(half, s) y = Mul(h, x)",
-    "xx = Mul(x, x) kx = Mul(xx, k) i = Add(one, kx) cx = Mul(c, x) a = Mul(cx, i) t = Tanh(a) s = Add(t, one) p = Mul(x, s) y = Mul(p, half)",
-    "xx = Mul(x, x) kx = Mul(xx, ck) i = Add(kx, c) a = Mul(x, i) t = Tanh(a) s = Add(t, one) p = Mul(x, s) y = Mul(p, half)",
+    (
+        "x3 = Pow(x, three) kx = Mul(k, x3) i = Add(x, kx) a = Mul(i, c) t = Tanh(a) "
+        "s = Add(t, one) h = Mul(x, half) y = Mul(h, s)"
+    ),
+    (
+        "xx = Mul(x, x) x3 = Mul(xx, x) kx = Mul(x3, k) i = Add(kx, x) a = Mul(c, i) t = Tanh(a) "
+        "s = Add(one, t) h = Mul(half, s) y = Mul(h, x)"
+    ),
+    (
+        "xx = Mul(x, x) kx = Mul(xx, k) i = Add(one, kx) cx = Mul(c, x) a = Mul(cx, i) t = Tanh(a) "
+        "s = Add(t, one) p = Mul(x, s) y = Mul(p, half)"
+    ),
+    (
+        "xx = Mul(x, x) kx = Mul(xx, ck) i = Add(kx, c) a = Mul(x, i) t = Tanh(a) s = Add(t, one) "
+        "p = Mul(x, s) y = Mul(p, half)"
+    ),
 ]
 OTHERS = [
     ("s = Sigmoid(x) y = Mul(x, s)", "QuickGelu", "Swish"),
@@ -57,7 +69,10 @@ REFUSED = [
     "a = Div(x, two) e = Erf(a) s = Add(e, one) h = Mul(x, half) y = Mul(h, s)",
     "w = Add(x, one) a = Div(w, root) e = Erf(a) s = Add(e, one) h = Mul(x, half) y = Mul(h, s)",
     "a = Div(x, root) e = Erf(a) s = Sub(e, one) h = Mul(x, half) y = Mul(h, s)",
-    "x3 = Pow(x, two) kx = Mul(k, x3) i = Add(x, kx) a = Mul(i, c) t = Tanh(a) s = Add(t, one) h = Mul(x, half) y = Mul(h, s)",
+    (
+        "x3 = Pow(x, two) kx = Mul(k, x3) i = Add(x, kx) a = Mul(i, c) t = Tanh(a) s = Add(t, one) "
+        "h = Mul(x, half) y = Mul(h, s)"
+    ),
     "b = Add(x, one) s = Sigmoid(b) y = Mul(x, s)",
     "p = Add(x, three) q = Clip(p, zero, three) m = Mul(x, q) y = Div(m, six)",
     "s = Sigmoid(x) t = Mul(x, s) y = Add(t, s)",
@@ -124,13 +139,25 @@ LAYER_NORM = [
     CENTRE
     + "q = Pow(d, two) v = ReduceMean(q, last) e = Add(v, eps) r = Sqrt(e) n = Div(d, r) s = Mul(n, w) y = Add(s, b)",
     CENTRE
-    + "q = Mul(d, d) v = ReduceMean(q, last) e = Add(eps, v) r = Sqrt(e) i = Reciprocal(r) n = Mul(i, d) s = Mul(w, n) y = Add(b, s)",
+    + (
+        "q = Mul(d, d) v = ReduceMean(q, last) e = Add(eps, v) r = Sqrt(e) i = Reciprocal(r) "
+        "n = Mul(i, d) s = Mul(w, n) y = Add(b, s)"
+    ),
     CENTRE
-    + "q = Mul(d, d) v = ReduceMean(q, last) e = Add(v, eps) r = Sqrt(e) i = Div(one, r) n = Mul(d, i) s = Mul(n, w) y = Add(s, b)",
+    + (
+        "q = Mul(d, d) v = ReduceMean(q, last) e = Add(v, eps) r = Sqrt(e) i = Div(one, r) "
+        "n = Mul(d, i) s = Mul(n, w) y = Add(s, b)"
+    ),
     CENTRE
-    + "q = Pow(d, two) v = ReduceMean(q, last) e = Add(v, eps) r = Pow(e, half) n = Div(d, r) s = Mul(n, w) y = Add(s, b)",
+    + (
+        "q = Pow(d, two) v = ReduceMean(q, last) e = Add(v, eps) r = Pow(e, half) n = Div(d, r) "
+        "s = Mul(n, w) y = Add(s, b)"
+    ),
     CENTRE
-    + "q = Pow(d, two) v = ReduceMean(q, last) e = Add(v, eps) r = Pow(e, minus) n = Mul(d, r) s = Mul(n, w) y = Add(s, b)",
+    + (
+        "q = Pow(d, two) v = ReduceMean(q, last) e = Add(v, eps) r = Pow(e, minus) n = Mul(d, r) "
+        "s = Mul(n, w) y = Add(s, b)"
+    ),
 ]
 
 
@@ -142,7 +169,10 @@ def test_layer_norm(body: str) -> None:
 
 
 def test_layer_norm_over_two_axes_without_bias() -> None:
-    body = "m = ReduceMean(x, both) d = Sub(x, m) q = Mul(d, d) v = ReduceMean(q, both) e = Add(v, eps) r = Sqrt(e) n = Div(d, r) y = Mul(n, w)"
+    body = (
+        "m = ReduceMean(x, both) d = Sub(x, m) q = Mul(d, d) v = ReduceMean(q, both) "
+        "e = Add(v, eps) r = Sqrt(e) n = Div(d, r) y = Mul(n, w)"
+    )
     model = weighted(norm(body, weights="float[6, 8] w, float[6, 8] b"), 18, 6, 8)
     module = check(model, [{"x": floats(3, 6, 8)}], exact=False)
     assert counts(module) == {"LayerNormalization": 1}
@@ -152,9 +182,15 @@ def test_layer_norm_over_two_axes_without_bias() -> None:
     "body",
     [
         # mean(x*x) - mean(x)^2 cancels
-        "m = ReduceMean(x, last) d = Sub(x, m) q = Mul(x, x) a = ReduceMean(q, last) mm = Mul(m, m) v = Sub(a, mm) e = Add(v, eps) r = Sqrt(e) n = Div(d, r) y = Mul(n, w)",
+        (
+            "m = ReduceMean(x, last) d = Sub(x, m) q = Mul(x, x) a = ReduceMean(q, last) "
+            "mm = Mul(m, m) v = Sub(a, mm) e = Add(v, eps) r = Sqrt(e) n = Div(d, r) y = Mul(n, w)"
+        ),
         # the mean is over other axes than the variance
-        "m = ReduceMean(x, both) d = Sub(x, m) q = Mul(d, d) v = ReduceMean(q, last) e = Add(v, eps) r = Sqrt(e) n = Div(d, r) y = Mul(n, w)",
+        (
+            "m = ReduceMean(x, both) d = Sub(x, m) q = Mul(d, d) v = ReduceMean(q, last) "
+            "e = Add(v, eps) r = Sqrt(e) n = Div(d, r) y = Mul(n, w)"
+        ),
     ],
 )
 def test_what_is_no_layer_norm(body: str) -> None:
@@ -163,7 +199,10 @@ def test_what_is_no_layer_norm(body: str) -> None:
 
 
 def test_rms_norm_raises_the_opset() -> None:
-    body = "q = Mul(x, x) v = ReduceMean(q, last) e = Add(v, eps) r = Sqrt(e) i = Reciprocal(r) n = Mul(x, i) y = Mul(n, w)"
+    body = (
+        "q = Mul(x, x) v = ReduceMean(q, last) e = Add(v, eps) r = Sqrt(e) i = Reciprocal(r) "
+        "n = Mul(x, i) y = Mul(n, w)"
+    )
     model = weighted(norm(body), 18, 8)
     module = check(model, [{"x": floats(3, 6, 8)}], exact=False)
     assert counts(module) == {"RMSNormalization": 1} and imported_opset(main_graph(module), "") == 23

@@ -32,11 +32,7 @@ def is_lossless(source: Attribute, target: Attribute) -> bool:
     if source == i1:
         return target in _MANTISSA or target in _SIGNED or target in _UNSIGNED
     if source in _MANTISSA:
-        return (
-            target in _MANTISSA
-            and _MANTISSA[source] <= _MANTISSA[target]
-            and _EXPONENT[source] <= _EXPONENT[target]
-        )
+        return target in _MANTISSA and _MANTISSA[source] <= _MANTISSA[target] and _EXPONENT[source] <= _EXPONENT[target]
     if source not in _SIGNED and source not in _UNSIGNED:
         return False
     if target in _MANTISSA:

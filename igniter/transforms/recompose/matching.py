@@ -102,9 +102,7 @@ def polynomial(value: SSAValue, leaves: tuple[SSAValue, ...], depth: int = DEPTH
     return None if terms is None else Polynomial({m: c for m, c in terms.items() if c != 0}, nodes)
 
 
-def _terms(
-    value: SSAValue, leaves: tuple[SSAValue, ...], depth: int, nodes: dict[OnnxOp, None]
-) -> Coefficients | None:
+def _terms(value: SSAValue, leaves: tuple[SSAValue, ...], depth: int, nodes: dict[OnnxOp, None]) -> Coefficients | None:
     if value in leaves:
         return {tuple(int(v is value) for v in leaves): 1.0}
     constant = number(value)
