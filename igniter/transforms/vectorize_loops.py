@@ -20,6 +20,7 @@ loop. It stands after `sink-loops` and before `unroll-loops`. Used alone: `vecto
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -73,6 +74,8 @@ class VectorizeLoops(ModulePass):
                 if isinstance(width, IntegerAttr) and width.value.data > 1:
                     count = accumulators.value.data if isinstance(accumulators, IntegerAttr) else 1
                     vectorize(loop, width.value.data, count, names)
+            for alloc in [a for a in func.walk() if isinstance(a, AllocOp) and a.space == "register"]:
+                _pad_lanes(alloc)
 
 
 def vectorize(loop: ForOp, width: int, accumulators: int, names: AxisNames) -> None:
@@ -357,20 +360,43 @@ def _unique(guards: list[Expr]) -> list[Expr]:
     return list(dict.fromkeys(guards))
 
 
-def _move_dim_last(alloc: AllocOp, dim: int) -> None:
-    dims = list(dims_of(alloc.result.type))
-    dims.append(dims.pop(dim))
+def _pad_lanes(alloc: AllocOp) -> None:
+    """Rounds the last dim of a register buffer up to whole vectors, where a masked tail would reach past its end."""
+    dims = dims_of(alloc.result.type)
+    size = dims[-1].constant if dims else None
+    widths = {_lanes(use.operation) for use in alloc.result.uses}
+    if size is None or size % max(widths, default=1) == 0:
+        return
+    widest = max(widths)
+    _replace_alloc(alloc, [*dims[:-1], Expr.of(-(-size // widest) * widest)])
+
+
+def _lanes(op: Operation) -> int:
+    """How many elements along the last dim of its buffer an access touches."""
+    if not isinstance(op, MemoryOp) or op.lane is None or op.lane not in op.subscripts[-1].symbols:
+        return 1
+    value = op.value if isinstance(op, (StoreOp, AccumulateOp)) else op.results[0]
+    return value.type.get_shape()[0] if isinstance(value.type, VectorType) else 1
+
+
+def _replace_alloc(alloc: AllocOp, dims: Sequence[Expr]) -> None:
     fresh = AllocOp(alloc.label.data, memref_of(element_of(alloc.result.type), dims, alloc.space))
     fresh.result.name_hint = alloc.result.name_hint
     block = alloc.parent_block()
     assert block is not None
     block.insert_op_before(fresh, alloc)
+    alloc.result.replace_all_uses_with(fresh.result)
+    alloc.detach()
+    alloc.erase()
+
+
+def _move_dim_last(alloc: AllocOp, dim: int) -> None:
+    dims = list(dims_of(alloc.result.type))
+    dims.append(dims.pop(dim))
     for use in list(alloc.result.uses):
         user = use.operation
         assert isinstance(user, MemoryOp)
         subscripts = list(user.subscripts)
         subscripts.append(subscripts.pop(dim))
         user.subscripts_attr = DimsAttr(subscripts)
-    alloc.result.replace_all_uses_with(fresh.result)
-    alloc.detach()
-    alloc.erase()
+    _replace_alloc(alloc, dims)

@@ -126,3 +126,33 @@ builtin.module {
     }
   }
 }
+
+// -----
+
+// A register buffer that a masked tail would reach past the end of is rounded up to whole vectors. Unsigned lanes meet
+// as unsigned.
+
+// CHECK:        loop.func @padded
+// CHECK-NEXT:     %acc = loop.alloc "acc" : memref<8xf32, "register">
+// CHECK-NEXT:     loop.for j1 = 0 to 5 step 8 {
+// CHECK-NEXT:       %a = loop.load %x[j1 + v] lane v if [-j1 - v + 4] : vector<8xf32>
+// CHECK-NEXT:       loop.store %a, %acc[j1 + v] lane v if [-j1 - v + 4]
+// CHECK:            loop.reduce_lanes max unsigned %{{.*}} : vector<8xi8> to i8
+
+builtin.module {
+  loop.func @padded symbols [] (%x: memref<5xf32>, %b: memref<8xui8>, %y: memref<5xf32>, %m: memref<ui8>) outputs 2 {
+    %acc = loop.alloc "acc" : memref<5xf32, "register">
+    loop.for j = 0 to 5 hints {vector = 8 : i64} {
+      %a = loop.load %x[j] : f32
+      loop.store %a, %acc[j]
+    }
+    loop.for k = 0 to 5 hints {vector = 8 : i64} {
+      %a = loop.load %acc[k] : f32
+      loop.store %a, %y[k]
+    }
+    loop.for l = 0 to 8 reduction hints {vector = 8 : i64} {
+      %a = loop.load %b[l] : i8
+      loop.accumulate max %a, %m[]
+    }
+  }
+}

@@ -1,0 +1,139 @@
+"""Single nodes, scheduled, compiled and called: what holds of a lowering when interpreted must hold of its code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from igniter.runtime.interp.structured import bind
+from tests.ops.single_node import compare, kernel_of, model_of, module_of, optimise, reference
+from tests.transforms.scheduling import run_compiled, schedule
+
+F32 = np.float32
+EXTREME = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 3.5, 1e-3, 80.0, -80.0]
+
+
+def floats(*shape: int, dtype: Any = F32, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).normal(0, 1.5, shape).astype(dtype)
+
+
+def ints(*shape: int, dtype: Any = np.int32, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).integers(1, 50, shape).astype(dtype)
+
+
+def extreme(*tail: Any) -> Any:
+    return np.concatenate([np.array(EXTREME, F32), floats(40)])
+
+
+def run(
+    op: str,
+    inputs: Sequence[Any],
+    attrs: Mapping[str, Any],
+    tolerance: float,
+    **model: Any,
+) -> None:
+    """Compiles the node with static and with symbolic dims and compares with the reference."""
+    constant = model.get("constant", ())
+    feeds = {f"x{k}": a for k, a in enumerate(inputs) if a is not None and k not in constant}
+    wanted = reference(model_of(op, inputs, attrs, **model), feeds)
+    for dynamic in (False, True):
+        kernel = optimise(kernel_of(module_of(model_of(op, inputs, attrs, dynamic=dynamic, **model))))
+        values = list(feeds.values())
+        func = schedule(ModuleOp([kernel.clone()]))
+        compare(run_compiled(func, values, bind(kernel, values, {})), wanted, tolerance)
+
+
+FUNCTIONS = (
+    *("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Celu", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor"),
+    *("Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Log", "Mish", "Neg", "Reciprocal", "Relu", "Round", "Selu"),
+    *("Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu"),
+)
+
+
+@pytest.mark.parametrize("op", FUNCTIONS)
+def test_function(op: str) -> None:
+    run(op, [extreme()], {}, 2e-5)
+    if op in ("Exp", "Tanh", "Sigmoid", "Log", "Sqrt", "Abs", "Neg", "Relu"):
+        run(op, [floats(5, 7, dtype=np.float64)], {}, 1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "int8", "uint8"])
+@pytest.mark.parametrize("op", ["Add", "Div", "Max", "Less", "Mod"])
+def test_binary(op: str, dtype: str) -> None:
+    if op == "Mod" and np.dtype(dtype).kind == "f":
+        pytest.skip("integers only")
+    a = ints(5, 33, dtype=dtype) if np.dtype(dtype).kind in "iu" else floats(5, 33, dtype=dtype)
+    b = ints(33, dtype=dtype, seed=1) if np.dtype(dtype).kind in "iu" else floats(33, dtype=dtype, seed=1)
+    run(op, [a, b], {}, 1e-6)
+    run(op, [a, b[:1]], {}, 1e-6)
+
+
+@pytest.mark.parametrize("to", ["float32", "float64", "int32", "int64", "int8", "uint8", "bool"])
+@pytest.mark.parametrize("source", ["float32", "float64", "int32", "int64", "uint8", "bool"])
+def test_cast(source: str, to: str) -> None:
+    from onnx.helper import np_dtype_to_tensor_dtype
+
+    x = np.random.default_rng(0).integers(0, 2, 37).astype(bool) if source == "bool" else ints(37, dtype=source)
+    if x.dtype.kind == "f":
+        x[:12] = [np.nan, np.inf, -np.inf, 3e9, -3e9, 1e20, -1e20, 300.5, -300.5, 2.9, -2.9, 0]
+    run("Cast", [x], {"to": np_dtype_to_tensor_dtype(np.dtype(to))}, 0.0)
+
+
+REDUCTIONS = (
+    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax"),
+    *("ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"),
+)
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_reduction(op: str) -> None:
+    x = np.abs(floats(3, 5, 37))
+    for axes in ([2], [0, 1], [0, 2]):
+        run(op, [x, np.array(axes)], {"keepdims": 0}, 2e-5, opset=18, constant=[1])
+    # No more than five factors, lest the product overflows.
+    run(op, [ints(3, 5 if op == "ReduceProd" else 37), np.array([1])], {}, 0.0, opset=18, constant=[1])
+    run(op, [x[:, :0], np.array([1])], {}, 0.0, opset=18, constant=[1])
+
+
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_extremes_of_bytes(op: str, dtype: str) -> None:
+    x = np.random.default_rng(0).integers(np.iinfo(dtype).min, np.iinfo(dtype).max, (3, 100)).astype(dtype)
+    run(op, [x, np.array([1])], {}, 0.0, opset=18, constant=[1])
+    run(op, [x, np.array([0])], {}, 0.0, opset=18, constant=[1])
+
+
+def test_arg_extremes_and_running_sums() -> None:
+    x = np.random.default_rng(0).integers(0, 4, (3, 40)).astype(F32)
+    for op in ("ArgMax", "ArgMin"):
+        run(op, [x], {"axis": 1}, 0.0, opset=13)
+        run(op, [x], {"axis": 0, "select_last_index": 1}, 0.0, opset=13)
+    run("CumSum", [x, np.array(1)], {}, 1e-6, constant=[1])
+    run("CumSum", [x, np.array(0)], {"reverse": 1, "exclusive": 1}, 1e-6, constant=[1])
+
+
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
+def test_softmax(op: str) -> None:
+    inf = np.inf
+    rows = np.array([[-inf, -inf, -inf], [np.nan, 1, 2], [inf, 1, 2], [1, 2, 3], [-inf, 0, 1], [1e4, -1e4, 0]], F32)
+    run(op, [rows], {"axis": -1}, 1e-5, opset=13)
+    run(op, [floats(2, 3, 37)], {"axis": -1}, 1e-5, opset=13)
+    run(op, [floats(2, 37, 5)], {"axis": 1}, 1e-5, opset=13)
+    run(op, [floats(2, 3, 17)], {"axis": 1}, 1e-5, opset=11)
+    run(op, [floats(0, 4)], {}, 1e-5, opset=13)
+
+
+def test_normalizations() -> None:
+    x, scale, bias = floats(2, 6, 37), floats(37, seed=1), floats(37, seed=2)
+    run("LayerNormalization", [x, scale, bias], {}, 1e-5, opset=17, outputs=3)
+    run("LayerNormalization", [x, floats(6, 37, seed=1)], {"axis": 1}, 1e-5, opset=17)
+    channel = [floats(6, seed=k) for k in range(1, 4)]
+    run("BatchNormalization", [x, *channel, np.abs(floats(6, seed=4))], {}, 1e-5, opset=15)
+    run("InstanceNormalization", [x, *channel[:2]], {}, 1e-5)
+    run("LpNormalization", [x], {"axis": 1}, 1e-5)
+    run("SkipLayerNormalization", [x, x[:1], scale, bias], {}, 1e-5, domain="com.microsoft")
+    run("SimplifiedLayerNormalization", [x, scale], {}, 1e-5)
