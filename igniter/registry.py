@@ -122,7 +122,7 @@ def load_dialect(name: str) -> Dialect:
     where = where_dialect(name)
     if where is None:
         raise UnknownName("dialect", name, {**external("dialects"), **DIALECTS})
-    return load(where)
+    return _load_named("dialect", name, where)
 
 
 def load_pass(name: str) -> type[ModulePass]:
@@ -130,7 +130,16 @@ def load_pass(name: str) -> type[ModulePass]:
     where = where_pass(name)
     if where is None:
         raise UnknownName("pass", name, all_passes())
-    return load(where)
+    return _load_named("pass", name, where)
+
+
+def _load_named(kind: str, name: str, where: str) -> Any:
+    try:
+        return load(where)
+    except Exception as error:
+        raise IgniterError(
+            f"the {kind} '{name}' cannot be loaded from {where}: {type(error).__name__}: {error}"
+        ) from error
 
 
 def all_passes() -> dict[str, str]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import Result
 from typer.testing import CliRunner
 
 from igniter.tools.main import app
 
 
-def invoke(*args: object) -> Result:
+def invoke(*args: object) -> Any:
     return CliRunner().invoke(app, [str(a) for a in args])
 
 

@@ -101,3 +101,9 @@ def test_a_package_outside_adds_dialects_passes_and_pipelines(tmp_path: Path, ar
     assert done.stderr == ""
     assert "outside.hello" not in done.stdout
     assert "test.op" in done.stdout
+
+
+def test_what_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PASSES, "broken", "no.such.module:Broken")
+    with pytest.raises(IgniterError, match=r"the pass 'broken' cannot be loaded from no\.such\.module:Broken"):
+        load_pass("broken")
