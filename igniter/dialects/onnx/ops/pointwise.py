@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, f32, f64, i1, i8, i32, i64
@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.expr import Expr, product
 from igniter.dialects.onnx.ops.rules import broadcast, element_type, input_dims, legal
-from igniter.dialects.onnx.registry import FlopsRule, InferContext, InferRule, LegalRule, OpSpec, TensorInfo
+from igniter.dialects.onnx.registry import FlopsRule, InferContext, InferRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
 
 if TYPE_CHECKING:
@@ -157,24 +157,3 @@ def scalar_reason(op: OnnxOp, index: int, what: str) -> str | None:
     if value is None or product(dims_of(value.type)) == 1:
         return None
     return f"its {what} is not one element"
-
-
-__all__: Sequence[str] = (
-    "COMPUTED",
-    "EXP",
-    "LegalRule",
-    "broadcast_infer",
-    "broadcast_legal",
-    "computed_reason",
-    "elementwise_flops",
-    "float_attr",
-    "legacy_reason",
-    "operand_count",
-    "pointwise",
-    "pointwise_with",
-    "result_count",
-    "same_as_input",
-    "scalar_reason",
-    "ui8",
-    "variadic",
-)
