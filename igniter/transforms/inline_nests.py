@@ -31,8 +31,7 @@ A nest is folded into all its readers or into none, and the reason why not is a 
 * it has several readers, or a reader has an axis that the nest lacks, and its body costs more than the options allow
   to do again;
 * a contraction reads it: contractions take plain reads, which packing and tiling rely on;
-* the reader's subscripts would be left with divisions (`divisions=never|single|always`).
-
+* the reader's subscripts would be left with divisions (`divisions=never|single|always`);
 * it ends a contraction, which can do it while its result is in registers, and it would be duplicated or permuted.
 
 What is refused and only moves elements is done by the nest that writes them, where nothing else reads those: a MatMul
