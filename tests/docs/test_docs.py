@@ -6,13 +6,14 @@ import io
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from igniter.pipelines import PIPELINES
 from igniter.registry import DIALECTS, PASSES, load_pass
 
-from .transcripts import ROOT, commands, differences, pages
+from .transcripts import PACKAGE, ROOT, WITH_PACKAGE, commands, differences, pages
 
 PAGES = [page.relative_to(ROOT).as_posix() for page in pages()]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -89,10 +90,18 @@ def test_every_option_of_the_tools_is_described():
 
     text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     options = {o for action in build_parser()._actions for o in action.option_strings if o.startswith("--")}
-    group = typer.main.get_command(app)
-    for command in getattr(group, "commands").values():
+    tool: Any = typer.main.get_command(app)
+    for command in tool.commands.values():
         options |= {o for parameter in command.params for o in parameter.opts if o.startswith("--")}
-    assert not [o for o in sorted(options) if f"{o}" not in text]
+    assert not [o for o in sorted(options) if o not in text]
+
+
+@pytest.mark.parametrize("name", sorted(WITH_PACKAGE))
+def test_the_code_of_the_worked_examples_is_the_packages(name: str):
+    sources = "".join(p.read_text(encoding="utf-8") for p in [PACKAGE / "pyproject.toml", *PACKAGE.rglob("*.py")])
+    blocks = re.findall(r"^```(?:python|toml)\n(.*?)^```", (ROOT / name).read_text(encoding="utf-8"), re.M | re.DOTALL)
+    assert blocks
+    assert not [b for b in blocks if b not in sources]
 
 
 def test_a_wrong_transcript_is_noticed(tmp_path: Path):

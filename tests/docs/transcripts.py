@@ -17,6 +17,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -28,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "docs" / "examples" / "my_package"
 WITH_PACKAGE = frozenset(("docs/add-an-op.md", "docs/add-a-pass.md"))
 RUN = re.compile(r"igniter(-opt)?( |$)")
-SHELL = re.compile(r"[|<>&;*$`\\]")
+SHELL = re.compile(r"[<>&;*$`\\]")
 FENCE = "```"
 
 
@@ -46,7 +47,10 @@ class Command:
 
     def matches(self, output: str) -> bool:
         """Whether the command's output is what the page shows."""
-        return re.fullmatch(_pattern(self.shown), "".join(f"{line.rstrip()}\n" for line in output.splitlines())) is not None
+        return (
+            re.fullmatch(_pattern(self.shown), "".join(f"{line.rstrip()}\n" for line in output.splitlines()))
+            is not None
+        )
 
 
 def _pattern(shown: list[str]) -> str:
@@ -124,40 +128,40 @@ class Runner:
 
     def run(self, command: Command) -> str:
         """Standard output and standard error of a command."""
-        if command.text.startswith("igniter-opt ") and not self._apart and not SHELL.search(command.text):
-            return self._run_here(command.text)
+        first, pipe, rest = command.text.partition(" | ")
+        here = first.startswith("igniter-opt ") and "--help" not in first and not SHELL.search(first)
+        if self._apart or not here:
+            return self._shell(command.text)
+        output, errors = self._run_here(first, apart=bool(pipe))
+        return self._shell(rest, output) + errors if pipe else output
+
+    def _shell(self, text: str, given: str | None = None) -> str:
         done = subprocess.run(
-            ["bash", "-c", command.text],
+            ["bash", "-c", text],
             cwd=self._folder,
             env=self._environment,
+            input=given,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
         return done.stdout
 
-    def _run_here(self, text: str) -> str:
-        """`igniter-opt` in this process, which has imported what it needs already."""
-        import shlex
-
+    def _run_here(self, text: str, apart: bool) -> tuple[str, str]:
+        """`igniter-opt` in this process, which has imported what it needs already. With `apart`, errors are not in the
+        output."""
         from igniter.tools.igniter_opt import run
 
         _, *arguments = shlex.split(text)
         output = io.StringIO()
+        errors = io.StringIO() if apart else output
         before = Path.cwd()
         os.chdir(self._folder)
         try:
-            run(arguments, io.BytesIO(), output, output)
-        except SystemExit:
-            return self._run_apart(text)
+            run(arguments, io.BytesIO(), output, errors)
         finally:
             os.chdir(before)
-        return output.getvalue()
-
-    def _run_apart(self, text: str) -> str:
-        return subprocess.run(
-            ["bash", "-c", text], cwd=self._folder, env=self._environment, stdout=-1, stderr=-2, text=True
-        ).stdout
+        return output.getvalue(), errors.getvalue() if apart else ""
 
 
 def differences(page: Path, folder: Path) -> Iterator[str]:

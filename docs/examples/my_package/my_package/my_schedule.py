@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from igniter.dialects.loop import NestOp
-from igniter.remarks import remark
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
+
+from igniter.dialects.loop import NestOp
+from igniter.remarks import remark
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,10 @@ class MySchedule(ModulePass):
             remark(ctx, self.name, nest.label, "applied", f"vectors of {self.width} along {nest.axes[-1].name}")
 
 
+# Igniter's `cpu-schedule`, but for `collapse-axes`, which would leave many a nest one axis.
 PIPELINE = (
     "canonicalize-loop",
     "inline-nests",
-    "collapse-axes",
     "canonicalize-loop",
     "my-schedule{width=8}",
     "choose-schedule",

@@ -1,0 +1,54 @@
+"""What docs/python.md says of the API is so."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import igniter
+from igniter.frontend import save_model
+from igniter.runtime.artifact import Artifact
+
+from .transcripts import PACKAGE, ROOT, environment
+
+PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+
+
+def test_every_name_of_the_api_is_described():
+    described = set(re.findall(r"`igniter\.(\w+)", PAGE))
+    assert {name for name in igniter.__all__ if not name.startswith("__")} <= described
+
+
+def test_what_is_described_exists():
+    methods, members = _names("Module"), _names("Artifact")
+    module = igniter.parse("builtin.module {\n}")
+    assert methods and not [m for m in methods if not hasattr(module, m)]
+    assert members and not [
+        m for m in members if not hasattr(Artifact, m) and m not in Artifact.__init__.__annotations__
+    ]
+
+
+def _names(section: str) -> list[str]:
+    table = re.search(rf"^## {section}$(.*?)^(## |Without)", PAGE, flags=re.MULTILINE | re.DOTALL)
+    assert table is not None
+    cells = [line.split(" | ")[0] for line in table[1].splitlines() if line.startswith("| `")]
+    names = re.findall(r"`([^`]+)`", " ".join(cells))
+    return [n.partition("(")[0].rpartition(".")[2] for n in names if n != "str(module)"]
+
+
+def test_a_compile_with_a_pipeline_from_another_package(tmp_path: Path):
+    text = (ROOT / "docs" / "examples" / "mask_softmax.mlir").read_text(encoding="utf-8")
+    save_model(igniter.parse(text).ir, tmp_path / "model.onnx")
+    script = ROOT / "docs" / "examples" / "compile_with_my_schedule.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "model.onnx", "model.igniter"],
+        cwd=tmp_path,
+        env=environment(ROOT / "docs" / "add-a-pass.md", tmp_path),
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "my-cpu-schedule 1\n", done.stderr
+    assert Artifact.load(tmp_path / "model.igniter").verify()
+    assert PACKAGE.is_dir()
