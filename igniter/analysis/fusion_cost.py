@@ -119,6 +119,8 @@ class CostModel:
             return None
         (op,) = working
         name = op_name(op)
+        if _folds_into_matmul(op) and self.contractions != "all":
+            return Reason("cost", f"{name} of the last two dims is part of the MatMul that ONNX Runtime runs")
         if self.singletons == "winning" and (name in WINNING_OPS or op_kind(op) in WINNING_KINDS):
             return None
         return Reason("cost", f"{name} alone is left to ONNX Runtime (singletons={self.singletons})")
@@ -126,6 +128,22 @@ class CostModel:
     def saved(self, launches: int, moved: int) -> float:
         """Microseconds saved by that many launches less and that many bytes not moved."""
         return launches * LAUNCH + moved / BANDWIDTH
+
+
+def _folds_into_matmul(op: Operation) -> bool:
+    """Whether a Transpose swaps the last two dims for nothing but MatMuls, which take their operands either way."""
+    from igniter.dialects.onnx.base import OnnxOp
+
+    if not isinstance(op, OnnxOp) or op.qualified_name != "Transpose":
+        return False
+    given: list[int] | None = op.attr("perm")
+    tensor = as_tensor(op.results[0].type)
+    if given is None and (tensor is None or tensor.get_num_dims() != 2):
+        return False
+    order = [1, 0] if given is None else given
+    rank = len(order)
+    swapped = rank >= 2 and order == [*range(rank - 2), rank - 1, rank - 2]
+    return swapped and all(op_name(use.operation) == "MatMul" for use in op.results[0].uses)
 
 
 def op_name(op: Operation) -> str:
