@@ -105,6 +105,14 @@ class Expr:
         return None
 
     @property
+    def call(self) -> Call | None:
+        """The call, when the expression is exactly one."""
+        if len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1:
+            atom = self.terms[0][0][0]
+            return atom if isinstance(atom, Call) else None
+        return None
+
+    @property
     def symbols(self) -> frozenset[str]:
         """Every symbol that occurs, inside calls too."""
         return _symbols(self)

@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.analysis.expr import ONE, ZERO, Call, Expr, floordiv, is_nonneg, maximum, product
+from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, is_nonneg, maximum, product
 from igniter.analysis.loop_accesses import enclosing_loops, trip_count
 from igniter.dialects.loop import AllocOp, ForOp, FuncOp, LoadOp, StoreOp, ViewOp, element_bytes
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of, space_of
@@ -281,10 +281,10 @@ def _task_count(alloc: AllocOp) -> Expr:
         return ONE
     trips = trip_count(loop)
     # A grain of `max(g, ceil(trips / 64))`, as parallelize-loops makes it, leaves at most 64 tasks.
-    atom = loop.grain.terms[0][0][0] if loop.grain.constant is None and loop.grain.terms[0][0] else None
-    if isinstance(atom, Call) and atom.fn == "max" and len(loop.grain.terms) == 1 and trips.constant is None:
+    bounds = loop.grain.call.args if loop.grain.call is not None and loop.grain.call.fn == "max" else ()
+    if trips.constant is None:
         for tasks in (16, 32, 64, 128, 256):
-            if trips.ceildiv(tasks) in atom.args:
+            if trips.ceildiv(tasks) in bounds:
                 return Expr.of(tasks)
     return trips.ceildiv(loop.grain)
 

@@ -175,12 +175,9 @@ def _free_of(end: Expr, outer: frozenset[str], ranges: Ranges) -> Expr | None:
     """An upper bound of a loop's end without outer axes: of `min(8, n - i)`, the 8."""
     if not end.symbols & outer:
         return end
-    if len(end.terms) == 1 and len(end.terms[0][0]) == 1 and end.terms[0][1] == 1:
-        atom = end.terms[0][0][0]
-        if getattr(atom, "fn", None) == "min":
-            free = [a for a in getattr(atom, "args") if not a.symbols & outer]  # noqa: B009
-            return free[0] if free else None
-    return None
+    if end.call is None or end.call.fn != "min":
+        return None
+    return next((a for a in end.call.args if not a.symbols & outer), None)
 
 
 def _ranges_with_lane(op: MemoryOp) -> Ranges:

@@ -89,12 +89,10 @@ def _extent_bound(loop: ForOp) -> Expr:
     extent = loop.end - loop.first
     if extent.constant is not None:
         return extent
-    for _, c in extent.terms[:1]:
-        atom = extent.terms[0][0][0] if extent.terms[0][0] else None
-        if c == 1 and len(extent.terms) == 1 and getattr(atom, "fn", None) == "min":
-            constants = [a for a in getattr(atom, "args") if a.constant is not None]  # noqa: B009
-            if constants:
-                return constants[0]
+    bounds = extent.call.args if extent.call is not None and extent.call.fn == "min" else ()
+    constant = next((a for a in bounds if a.constant is not None), None)
+    if constant is not None:
+        return constant
     raise IgniterError(
         f"sink-loops: loop '{loop.axis}' has no constant bound on its {extent} iterations; tile it first"
     )
