@@ -70,7 +70,8 @@ def view_of(
         return None
     if dims == result:
         return source
-    target = constant_target(dims, result, wild)
+    # An empty target is legal, but ORT's own inference takes it for an unknown one.
+    target = constant_target(dims, result, wild) if result else None
     if target is not None and opset >= 5:
         shape = rw.constant(np_ints(target))
         return rw.op("Reshape", [source, shape], [type_]).results[0]
