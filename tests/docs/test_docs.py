@@ -26,6 +26,11 @@ def test_commands_give_what_the_page_shows(name: str, tmp_path: Path):
     assert not found, "\n\n".join([*found, f"python -m tests.docs.transcripts {name} rewrites the page"])
 
 
+def test_excerpts_show_something():
+    empty = [f"{p}: {c.text}" for p in PAGES for c in commands(ROOT / p) if " | " in c.text and not c.shown]
+    assert not [e for e in empty if " > " not in e]
+
+
 def test_the_main_pages_have_commands():
     shown = {p for p in PAGES if any(c.is_run for c in commands(ROOT / p))}
     assert {"README.md", "docs/architecture.md", "docs/add-an-op.md", "docs/add-a-pass.md"} <= shown
