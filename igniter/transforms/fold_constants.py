@@ -7,9 +7,9 @@
 A node is folded when it is deterministic, all it reads is constant, and its results are small: at most `max_bytes`,
 and no more than `max_growth` times what it reads once they pass 64 KiB, so that an Expand or ConstantOfShape does not
 turn into megabytes of a file. What only moves or converts a weight is folded at any size, if it makes no more than it
-reads: its layout is chosen at compile time, never in each run. The nodes are run together in one ORT session, so the bits are ORT's own; a spec's own
-`fold` goes first where all that it reads is at hand. What shape inference found to be integers becomes a constant as
-well: so this pass follows `infer-shapes`, and new constants may let that find more.
+reads: its layout is chosen at compile time, never in each run. The nodes are run together in one ORT session, so the
+bits are ORT's own; a spec's own `fold` goes first where all that it reads is at hand. What shape inference found to be
+integers becomes a constant as well: so this pass follows `infer-shapes`, and new constants may let that find more.
 """
 
 from __future__ import annotations
