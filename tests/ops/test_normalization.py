@@ -108,6 +108,20 @@ def test_skip_layer_normalization_hands_out_the_sum() -> None:
     assert "outputs of training" in refusal("SkipLayerNormalization", inputs, outputs=2, domain="com.microsoft")
 
 
+def test_embed_layer_normalization() -> None:
+    rng = np.random.default_rng(0)
+    ids, segments = (rng.integers(0, n, (2, 3)).astype(np.int32) for n in (7, 2))
+    places = rng.integers(0, 5, (2, 3)).astype(np.int32)
+    tables = [floats((7, 4)), floats((5, 4), seed=1), floats((2, 4), seed=2)]
+    gamma, beta = floats((4,), seed=3), floats((4,), seed=4)
+    mask = np.array([[1, 1, 0], [1, 0, 1]], np.int32)
+    for segmented in (False, True):
+        given = [ids, segments if segmented else None, *tables[:2], tables[2] if segmented else None, gamma, beta]
+        for tail in ([], [mask], [mask, places], [None, places], [None, places[:1]]):
+            contrib("EmbedLayerNormalization", [*given, *tail], {"epsilon": 1e-3}, outputs=3)
+            contrib("EmbedLayerNormalization", [*given, *tail], outputs=2)
+
+
 def test_batch_normalization() -> None:
     for shape in ((2, 3), (2, 3, 4), (2, 3, 4, 5), (1, 3, 2, 2, 2), (0, 3, 2)):
         parameters = [floats((3,), seed=k) for k in range(1, 4)]

@@ -24,6 +24,8 @@ FAMILIES: tuple[str, ...] = (
     "normalization",
     "reduction",
     "shape",
+    "softmax",
+    "transformer",
     "windows",
 )
 """The modules of this package that have specs."""

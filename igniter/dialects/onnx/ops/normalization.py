@@ -1,9 +1,8 @@
-"""Softmax and its relatives, and the normalisations.
+"""The normalisations of ONNX; `transformer.py` has ONNX Runtime's, which are made of these.
 
 All are rows of reductions and elementwise nests with the same parallel axes, so that fusing them over the row is
-natural: a maximum, then exponentials, then their sum; a mean, then the centred squares (two passes, which is what keeps
-a variance accurate), then the result. What is needed once a row (a reciprocal, a logarithm) is a nest over the rows.
-Statistics are computed in f32, in f64 for f64.
+natural: a mean, then the centred squares (two passes, which is what keeps a variance accurate), then the result. What
+is needed once a row, as a reciprocal, is a nest over the rows. Statistics are computed in f32, in f64 for f64.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import ONE, Expr, product
+from igniter.analysis.expr import Expr
 from igniter.dialects.loop import is_float
-from igniter.dialects.onnx.ops.pointwise import EXP, computed_reason, float_attr, operand_count, same_as_input
-from igniter.dialects.onnx.ops.reduction import arg_extreme, count_of, reduced_dims
+from igniter.dialects.onnx.ops.pointwise import computed_reason, elementwise_flops, float_attr, same_as_input
+from igniter.dialects.onnx.ops.reduction import count_of, reduced_dims
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, normal_axis
 from igniter.dialects.onnx.registry import Dims, InferContext, InferRule, LegalRule, LowerRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
@@ -30,74 +29,6 @@ if TYPE_CHECKING:
 
 LegalCheck = Callable[["OnnxOp"], "str | None"]
 ScalarRule = Callable[["Scalar"], "Scalar"]
-
-
-# -- softmax ----------------------------------------------------------------------------------------------------------
-
-
-def _softmax_axes(op: OnnxOp, rank: int) -> list[int]:
-    """The axes that are normalised together: one since opset 13, all from `axis` on before."""
-    if op.opset >= 13:
-        return [normal_axis(int(op.attr("axis", -1)), rank)]
-    return list(range(normal_axis(int(op.attr("axis", 1)), rank), rank))
-
-
-def _own_axes(ctx: Lowering) -> list[int]:
-    return _softmax_axes(ctx.op, len(ctx.dims(0)))
-
-
-def _softmax(ctx: Lowering) -> list[SSAValue]:
-    x, dims, axes = ctx.required(0), ctx.dims(0), _own_axes(ctx)
-    top = ctx.reduce("max", x, axes, part="max")
-    wide = element_of(top.type)
-    raised = ctx.map(lambda v, m: (v - m).exp(), x, top, element=wide, dims=dims, part="exp")
-    total = ctx.reduce("add", raised, axes, part="sum")
-    inverse = ctx.map(lambda s: 1 / s, total, element=wide, dims=dims_of(total.type), part="inverse")
-    return [ctx.map(lambda e, r: e * r, raised, inverse)]
-
-
-def _log_softmax(ctx: Lowering) -> list[SSAValue]:
-    x, axes = ctx.required(0), _own_axes(ctx)
-    top = ctx.reduce("max", x, axes, part="max")
-    total = ctx.reduce("add", [x, top], axes, lambda v, m: (v - m).exp(), part="sum")
-    log = ctx.map(lambda s: s.log(), total, element=element_of(total.type), dims=dims_of(total.type), part="log")
-    return [ctx.map(lambda v, m, s: v - m - s, x, top, log)]
-
-
-def _hardmax(ctx: Lowering) -> list[SSAValue]:
-    """1 at the first of the greatest elements."""
-    dims, axes = ctx.dims(0), _own_axes(ctx)
-    first = arg_extreme(ctx, "max", axes[0], last=False, keepdims=True)
-
-    def point(nest: Nest, at: Subscripts) -> Scalar:
-        here = nest.index(at[axes[0]]).eq(ctx.read_broadcast(nest, first, at, dims))
-        return here.select(nest.const(1, ctx.element(0)), 0)
-
-    return [ctx.generate(dims, point)]
-
-
-def _softmax_reason(op: OnnxOp) -> str | None:
-    rank = len(dims_of(op.operands[0].type))
-    try:
-        axes = _softmax_axes(op, rank)
-    except ValueError as error:
-        return str(error)
-    if rank == 0:
-        return "it has no axis to run over"
-    if op.op_type == "Hardmax" and len(axes) != 1:
-        return "before opset 13 it runs over several axes at once"
-    return None
-
-
-def _softmax_spec(name: str, lower: LowerRule) -> OpSpec:
-    return OpSpec(
-        name,
-        infer=same_as_input(None),
-        lower=lower,
-        legal=_checked(_softmax_reason),
-        flops=lambda op: operand_count(op) * (EXP + 4),
-        kind="normalization",
-    )
 
 
 # -- moments ----------------------------------------------------------------------------------------------------------
@@ -175,11 +106,11 @@ def _layer_norm_infer(ctx: InferContext) -> list[TensorInfo]:
 
 def _layer_norm(ctx: Lowering) -> list[SSAValue | None]:
     epsilon = float_attr(ctx, "epsilon", 1e-5)
-    made, mean, inverse = _layer_norm_of(ctx, ctx.required(0), ctx.required(1), ctx.input(2), epsilon)
+    made, mean, inverse = layer_norm_of(ctx, ctx.required(0), ctx.required(1), ctx.input(2), epsilon)
     return [made, _statistic(ctx, mean, 1), _statistic(ctx, inverse, 2)]
 
 
-def _layer_norm_of(
+def layer_norm_of(
     ctx: Lowering, x: SSAValue, scale: SSAValue, bias: SSAValue | None, epsilon: float
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
     axes = _trailing(ctx.op, len(dims_of(x.type)))
@@ -189,7 +120,7 @@ def _layer_norm_of(
     return _normalised(ctx, x, mean, inverse, scale, bias), mean, inverse
 
 
-def _rms_norm_of(ctx: Lowering, x: SSAValue, scale: SSAValue, epsilon: float) -> tuple[SSAValue, SSAValue]:
+def rms_norm_of(ctx: Lowering, x: SSAValue, scale: SSAValue, epsilon: float) -> tuple[SSAValue, SSAValue]:
     axes = _trailing(ctx.op, len(dims_of(x.type)))
     squares = ctx.reduce("add", x, axes, lambda v: v * v, part="squares")
     inverse = _inverse_deviation(ctx, squares, _extents(dims_of(x.type), axes), epsilon)
@@ -205,11 +136,11 @@ def _statistic(ctx: Lowering, value: SSAValue, index: int) -> SSAValue | None:
 
 
 def _rms_norm(ctx: Lowering) -> list[SSAValue | None]:
-    made, inverse = _rms_norm_of(ctx, ctx.required(0), ctx.required(1), float_attr(ctx, "epsilon", 1e-5))
+    made, inverse = rms_norm_of(ctx, ctx.required(0), ctx.required(1), float_attr(ctx, "epsilon", 1e-5))
     return [made, _statistic(ctx, inverse, 1)]
 
 
-def _trailing_reason(op: OnnxOp) -> str | None:
+def trailing_reason(op: OnnxOp) -> str | None:
     """The scale and the bias must broadcast to the input."""
     from igniter.transforms.lowering.broadcast import broadcast_reason
 
@@ -219,43 +150,6 @@ def _trailing_reason(op: OnnxOp) -> str | None:
     except ValueError as error:
         return str(error)
     return broadcast_reason([dims_of(v.type) for v in op.inputs[1:] if v is not None], dims)
-
-
-# -- the Skip family of ONNX Runtime ----------------------------------------------------------------------------------
-
-
-def _skip_sum(ctx: Lowering, bias_index: int) -> SSAValue:
-    """`input + skip + bias`; the skip may lack the batch."""
-    x, skip, bias = ctx.required(0), ctx.required(1), ctx.input(bias_index)
-    element, dims = ctx.element(0), ctx.dims(0)
-    if bias is None:
-        return ctx.map(lambda a, b: a + b, x, skip, element=element, dims=dims, part="skip")
-    return ctx.map(lambda a, b, c: a + b + c, x, skip, bias, element=element, dims=dims, part="skip")
-
-
-def _skip_layer_norm(ctx: Lowering) -> list[SSAValue | None]:
-    total = _skip_sum(ctx, 4)
-    made, _, _ = _layer_norm_of(ctx, total, ctx.required(2), ctx.input(3), float_attr(ctx, "epsilon", 1e-12))
-    return [made, None, None, total if ctx.wants(3) else None]
-
-
-def _skip_rms_norm(ctx: Lowering) -> list[SSAValue | None]:
-    total = _skip_sum(ctx, 3)
-    made, _ = _rms_norm_of(ctx, total, ctx.required(2), float_attr(ctx, "epsilon", 1e-12))
-    return [made, None, None, total if ctx.wants(3) else None]
-
-
-def _skip_infer(ctx: InferContext) -> list[TensorInfo]:
-    dims, own = input_dims(ctx, 0), element_type(ctx)
-    rows = None if dims is None else (*dims[:-1], ONE)
-    return [TensorInfo(own, dims), TensorInfo(f32, rows), TensorInfo(f32, rows), TensorInfo(own, dims)]
-
-
-def _skip_reason(op: OnnxOp) -> str | None:
-    outputs = op.outputs
-    if any(v is not None and v.first_use is not None for v in outputs[1:3]):
-        return "its mean and deviation are outputs of training, which ONNX Runtime does not compute"
-    return _trailing_reason(op)
 
 
 # -- channel normalisations -------------------------------------------------------------------------------------------
@@ -405,40 +299,37 @@ def _norm_reason(op: OnnxOp) -> str | None:
 
 
 def _floats_reason(op: OnnxOp) -> str | None:
-    element = element_of(op.operands[0].type)
+    element = element_of(op.results[0].type)
     return None if is_float(element) else f"it is lowered for floats, not {element}"
 
 
-def _checked(*checks: LegalCheck) -> LegalRule:
+def float_legal(*checks: LegalCheck) -> LegalRule:
+    """Legality of an op whose first result is of floats."""
     return legal(computed_reason, _floats_reason, *checks)
 
 
 _SAME = same_as_input(None)
 
 
-def _norm_spec(name: str, lower: LowerRule, reason: LegalCheck, infer: InferRule = _SAME, cost: int = 8) -> OpSpec:
+def norm_spec(name: str, lower: LowerRule, reason: LegalCheck, infer: InferRule = _SAME, cost: int = 8) -> OpSpec:
+    """A normalisation that costs so many operations an element of its first result, whose dims `infer` finds."""
     return OpSpec(
         name,
         infer=infer,
         lower=lower,
-        legal=_checked(reason),
-        flops=lambda op: product(dims_of(op.operands[0].type)) * cost,
+        legal=float_legal(reason),
+        flops=elementwise_flops(cost),
         kind="normalization",
     )
 
 
 SPECS: list[OpSpec] = [
-    _softmax_spec("Hardmax", _hardmax),
-    _softmax_spec("LogSoftmax", _log_softmax),
-    _softmax_spec("Softmax", _softmax),
-    _norm_spec("BatchNormalization", _batch_norm, _batch_norm_reason, _batch_norm_infer, 2),
-    _norm_spec("GroupNormalization", _group_norm, _group_reason),
-    _norm_spec("InstanceNormalization", _instance_norm, _channel_reason),
-    _norm_spec("LayerNormalization", _layer_norm, _trailing_reason, _layer_norm_infer),
-    _norm_spec("LpNormalization", _lp_norm, _norm_reason),
-    _norm_spec("MeanVarianceNormalization", _mean_variance, _mean_variance_reason),
-    _norm_spec("RMSNormalization", _rms_norm, _trailing_reason, cost=5),
-    _norm_spec("SimplifiedLayerNormalization", _rms_norm, _trailing_reason, _layer_norm_infer, 5),
-    _norm_spec("com.microsoft.SkipLayerNormalization", _skip_layer_norm, _skip_reason, _skip_infer),
-    _norm_spec("com.microsoft.SkipSimplifiedLayerNormalization", _skip_rms_norm, _skip_reason, _skip_infer, 6),
+    norm_spec("BatchNormalization", _batch_norm, _batch_norm_reason, _batch_norm_infer, 2),
+    norm_spec("GroupNormalization", _group_norm, _group_reason),
+    norm_spec("InstanceNormalization", _instance_norm, _channel_reason),
+    norm_spec("LayerNormalization", _layer_norm, trailing_reason, _layer_norm_infer),
+    norm_spec("LpNormalization", _lp_norm, _norm_reason),
+    norm_spec("MeanVarianceNormalization", _mean_variance, _mean_variance_reason),
+    norm_spec("RMSNormalization", _rms_norm, trailing_reason, cost=5),
+    norm_spec("SimplifiedLayerNormalization", _rms_norm, trailing_reason, _layer_norm_infer, 5),
 ]

@@ -1,0 +1,96 @@
+"""Softmax and its relatives.
+
+Rows of reductions and elementwise nests with the same parallel axes: a maximum; exponentials, a tensor so that they are
+computed once; their sum; and what the sum is needed for once a row, a reciprocal or a logarithm. A row of -inf alone,
+and one with NaN or +inf, is NaN throughout, as in ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.ir import SSAValue
+
+from igniter.dialects.onnx.ops.normalization import float_legal
+from igniter.dialects.onnx.ops.pointwise import EXP, operand_count, same_as_input
+from igniter.dialects.onnx.ops.reduction import arg_extreme
+from igniter.dialects.onnx.ops.rules import normal_axis
+from igniter.dialects.onnx.registry import LowerRule, OpSpec
+from igniter.dialects.sym import dims_of, element_of
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.transforms.lowering import Lowering, Nest, Scalar
+    from igniter.transforms.lowering.context import Subscripts
+
+
+def _softmax_axes(op: OnnxOp, rank: int) -> list[int]:
+    """The axes that are normalised together: one since opset 13, all from `axis` on before."""
+    if op.opset >= 13:
+        return [normal_axis(int(op.attr("axis", -1)), rank)]
+    return list(range(normal_axis(int(op.attr("axis", 1)), rank), rank))
+
+
+def _own_axes(ctx: Lowering) -> list[int]:
+    return _softmax_axes(ctx.op, len(ctx.dims(0)))
+
+
+def _softmax(ctx: Lowering) -> list[SSAValue]:
+    x, dims, axes = ctx.required(0), ctx.dims(0), _own_axes(ctx)
+    top = ctx.reduce("max", x, axes, part="max")
+    wide = element_of(top.type)
+    raised = ctx.map(lambda v, m: (v - m).exp(), x, top, element=wide, dims=dims, part="exp")
+    total = ctx.reduce("add", raised, axes, part="sum")
+    inverse = ctx.map(lambda s: 1 / s, total, element=wide, dims=dims_of(total.type), part="inverse")
+    return [ctx.map(lambda e, r: e * r, raised, inverse)]
+
+
+def _log_softmax(ctx: Lowering) -> list[SSAValue]:
+    x, axes = ctx.required(0), _own_axes(ctx)
+    top = ctx.reduce("max", x, axes, part="max")
+    total = ctx.reduce("add", [x, top], axes, lambda v, m: (v - m).exp(), part="sum")
+    log = ctx.map(lambda s: s.log(), total, element=element_of(total.type), dims=dims_of(total.type), part="log")
+    return [ctx.map(lambda v, m, s: v - m - s, x, top, log)]
+
+
+def _hardmax(ctx: Lowering) -> list[SSAValue]:
+    """1 at the first of the greatest elements."""
+    dims, axes = ctx.dims(0), _own_axes(ctx)
+    first = arg_extreme(ctx, "max", axes[0], last=False, keepdims=True)
+
+    def point(nest: Nest, at: Subscripts) -> Scalar:
+        here = nest.index(at[axes[0]]).eq(ctx.read_broadcast(nest, first, at, dims))
+        return here.select(nest.const(1, ctx.element(0)), 0)
+
+    return [ctx.generate(dims, point)]
+
+
+def _softmax_reason(op: OnnxOp) -> str | None:
+    rank = len(dims_of(op.operands[0].type))
+    try:
+        axes = _softmax_axes(op, rank)
+    except ValueError as error:
+        return str(error)
+    if rank == 0:
+        return "it has no axis to run over"
+    if op.op_type == "Hardmax" and len(axes) != 1:
+        return "before opset 13 it runs over several axes at once"
+    return None
+
+
+def _softmax_spec(name: str, lower: LowerRule) -> OpSpec:
+    return OpSpec(
+        name,
+        infer=same_as_input(None),
+        lower=lower,
+        legal=float_legal(_softmax_reason),
+        flops=lambda op: operand_count(op) * (EXP + 4),
+        kind="normalization",
+    )
+
+
+SPECS: list[OpSpec] = [
+    _softmax_spec("Hardmax", _hardmax),
+    _softmax_spec("LogSoftmax", _log_softmax),
+    _softmax_spec("Softmax", _softmax),
+]
