@@ -89,7 +89,7 @@ def _constant(op: Operation, func: str) -> Value:
         if value.is_splat() or len(set(values)) == 1:
             return Value(t, literal(t, values[0]))
         write: Callable[[str, Any], str] = float_literal if t.is_float else int_literal
-        return Value(t, "<" + ", ".join(f"{t.element} {write(t.element, v)}" for v in values) + ">")
+        return Value(t, "<" + ", ".join(f"{t.spelled} {write(t.element, v)}" for v in values) + ">")
     raise EmitError(func, op, "a constant whose value is not in the IR")
 
 

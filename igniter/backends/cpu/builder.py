@@ -125,7 +125,7 @@ class Builder:
         return Value(t, "zeroinitializer" if t.lanes else literal(t, 0))
 
     def iota(self, t: Type, scale: int = 1) -> Value:
-        return Value(t, "<" + ", ".join(f"{t.element} {k * scale}" for k in range(t.lanes)) + ">")
+        return Value(t, "<" + ", ".join(f"{t.spelled} {k * scale}" for k in range(t.lanes)) + ">")
 
     # -- operations ---------------------------------------------------------------------------------------------------
 

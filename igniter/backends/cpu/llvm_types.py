@@ -18,12 +18,17 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+_SPELLINGS = {"half": "i16", "bfloat": "i16", "native half": "half"}
 FLOAT_BITS = {"half": 16, "bfloat": 16, "float": 32, "double": 64}
 
 
 @dataclass(frozen=True)
 class Type:
-    """A first-class LLVM type: a scalar (`lanes` = 0) or a vector of `lanes` elements."""
+    """A first-class LLVM type: a scalar (`lanes` = 0) or a vector of `lanes` elements.
+
+    The 16-bit floats `half` and `bfloat` are spelled i16: they are moved as bits and computed in f32, and LLVM, given
+    their own types, calls a library wherever the target lacks an instruction. `native half` is LLVM's own.
+    """
 
     element: str
     lanes: int = 0
@@ -49,12 +54,17 @@ class Type:
         return FLOAT_BITS.get(self.element) or int(self.element[1:])
 
     @property
+    def spelled(self) -> str:
+        """The element in LLVM IR."""
+        return _SPELLINGS.get(self.element, self.element)
+
+    @property
     def mangled(self) -> str:
         """The suffix of an overloaded intrinsic: `v16f32`."""
         if self.element == "ptr":
             element = "p0"
         else:
-            element = "bf16" if self.element == "bfloat" else f"{'f' if self.is_float else 'i'}{self.bits}"
+            element = f"{'f' if self.spelled in ('float', 'double') else 'i'}{self.bits}"
         return f"v{self.lanes}{element}" if self.lanes else element
 
     def with_element(self, element: str) -> Type:
@@ -66,7 +76,7 @@ class Type:
 
 @lru_cache(maxsize=1024)
 def _text(t: Type) -> str:
-    return f"<{t.lanes} x {t.element}>" if t.lanes else t.element
+    return f"<{t.lanes} x {t.spelled}>" if t.lanes else t.spelled
 
 
 PTR = Type("ptr")
@@ -116,7 +126,7 @@ def memory_type(t: Type) -> Type:
 def literal(t: Type, value: float) -> str:
     """A constant of `t` (every lane the same), rounded to nearest."""
     text = float_literal(t.element, float(value)) if t.is_float else int_literal(t.element, int(value))
-    return f"splat ({t.element} {text})" if t.lanes else text
+    return f"splat ({t.spelled} {text})" if t.lanes else text
 
 
 def bits_literal(t: Type, bits: int) -> str:
@@ -134,11 +144,9 @@ def int_literal(element: str, value: int) -> str:
 
 @lru_cache(maxsize=4096)
 def float_literal(element: str, value: float) -> str:
-    """LLVM writes every float but half and bfloat as the bits of a double."""
-    if element == "half":
-        return f"0xH{_to_bits(element, value):04X}"
-    if element == "bfloat":
-        return f"0xR{_to_bits(element, value):04X}"
+    """LLVM writes a float as the bits of a double; the 16-bit floats are integers here."""
+    if element in ("half", "bfloat"):
+        return str(_to_bits(element, value))
     if element == "float":
         value = _from_bits("float", _to_bits("float", value))
     (bits,) = struct.unpack("<Q", struct.pack("<d", value))

@@ -76,8 +76,8 @@ def extend(b: Builder, x: Value, t: Type) -> Value:
 def _to_single(b: Builder, x: Value) -> Value:
     single = x.type.with_element("float")
     if x.type.element == "half" and b.target.has_half:
-        return b.cast("fpext", x, single)
-    bits = Num(b, b.cast("zext", b.bitcast(x, x.type.with_element("i16")), x.type.with_element("i32")))
+        return b.cast("fpext", b.bitcast(x, x.type.with_element("native half")), single)
+    bits = Num(b, b.cast("zext", x, x.type.with_element("i32")))
     if x.type.element == "bfloat":
         return (bits << 16).as_float().v
     # The exponent is rebiased by a multiplication, which normalises subnormals too.
@@ -99,10 +99,9 @@ def truncate(b: Builder, x: Value, t: Type) -> Value:
     elif x.type.bits == 16:
         single = Num(b, _to_single(b, x))
     if t.element == "half" and b.target.has_half:
-        return b.cast("fptrunc", single.v, t)
+        return b.bitcast(b.cast("fptrunc", single.v, t.with_element("native half")), t)
     bits = _to_bfloat(single) if t.element == "bfloat" else _to_half(single)
-    short = b.cast("trunc", bits.v, t.with_element("i16"))
-    return b.bitcast(short, t)
+    return b.cast("trunc", bits.v, t)
 
 
 def _round_to_odd(x: Num) -> Num:

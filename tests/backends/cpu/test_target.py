@@ -1,0 +1,95 @@
+"""Targets by name, and the table of CPUs against what LLVM itself says of each."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from igniter.backends.cpu import target as targets
+from igniter.backends.cpu.codegen import compile_assembly
+from igniter.backends.cpu.target import Target, UnknownTarget, target_of
+
+
+def probe(target: Target) -> str:
+    """The assembly of a multiply-add of 16 floats and of a rounding."""
+    ir = f"""
+target triple = "{target.triple}"
+define void @probe(ptr %p, ptr %q) #0 {{
+  %x = load <16 x float>, ptr %p
+  %y = load <16 x float>, ptr %q
+  %m = fmul contract <16 x float> %x, %y
+  %a = fadd contract <16 x float> %m, %x
+  %f = call <16 x float> @llvm.floor.v16f32(<16 x float> %a)
+  store <16 x float> %f, ptr %p
+  ret void
+}}
+declare <16 x float> @llvm.floor.v16f32(<16 x float>)
+attributes #0 = {{ {target.function_attributes} }}
+"""
+    return compile_assembly(ir, target)
+
+
+def test_levels():
+    facts = {t: target_of(t) for t in targets.X86_LEVELS}
+    assert [t.vector_bytes for t in facts.values()] == [16, 16, 32, 64]
+    assert [t.has_fma for t in facts.values()] == [False, False, True, True]
+    assert [t.has_rounding for t in facts.values()] == [False, True, True, True]
+    assert [t.has_masks for t in facts.values()] == [False, False, True, True]
+    assert [t.vector_registers for t in facts.values()] == [16, 16, 16, 32]
+    assert [t.lanes(4) for t in facts.values()] == [4, 4, 8, 16]
+
+
+@pytest.mark.parametrize("name", sorted(targets.known_cpus()))
+def test_the_table_agrees_with_llvm(name: str, capfd: pytest.CaptureFixture[str]):
+    target = target_of(name)
+    text = probe(target)
+    assert "not a recognized" not in capfd.readouterr().err
+    if target.arch == "x86_64":
+        widest = 64 if "zmm" in text else 32 if "ymm" in text else 16
+        fused = "vfmadd" in text
+        assert "floorf" not in text or not target.has_rounding
+        # sandybridge and its like have 256 bits for floats alone: Igniter takes 128.
+        assert widest == target.vector_bytes or (widest == 32 and target.vector_bytes == 16 and not fused)
+    else:
+        fused = "fmla" in text
+    assert fused == target.has_fma
+
+
+def test_native_is_this_machine():
+    target = target_of("native")
+    assert target.cpu and target.features.count(",") > 10
+    assert target.caches.l1d >= 8 << 10 and target.caches.l2 >= target.caches.l1d
+
+
+def test_added_features(capfd: pytest.CaptureFixture[str]):
+    arm = target_of("aarch64+dotprod+fp16")
+    assert arm.features == "-sve,+dotprod,+fullfp16" and arm.arch == "aarch64"
+    wide = target_of("x86-64-v3+avx512f+avx512vl+avx512bw+avx512dq")
+    assert wide.vector_bytes == 64
+    for name in ("aarch64", "x86-64"):
+        known = targets.known_features(name)
+        probe(target_of("+".join([name, *sorted(known - {"prefer-256-bit"})])))
+    assert "not a recognized feature" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "name,message",
+    [
+        ("znver9", r"unknown target 'znver9'. Did you mean znver\d"),
+        ("", "unknown target ''. Known: native, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, aarch64, aarch64\\+FEATURE"),
+        ("aarch64+fast", "target 'aarch64\\+fast': unknown feature 'fast'; known: aes, bf16"),
+        ("x86-64-v3+sve", "unknown feature 'sve'; known: amx-bf16"),
+        ("aarch64+sve", "unknown feature 'sve'; known: aes"),
+        ("native+avx2", "target 'native' has the features of this machine"),
+        ("pentium", "unknown target 'pentium'"),
+    ],
+)
+def test_refusals(name: str, message: str):
+    with pytest.raises(UnknownTarget) as error:
+        target_of(name)
+    assert re.search(message, error.value.message)
+
+
+def test_targets_are_values():
+    assert target_of("x86-64-v3") == target_of("x86-64-v3") and hash(target_of("aarch64")) == hash(target_of("aarch64"))
