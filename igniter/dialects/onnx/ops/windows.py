@@ -27,6 +27,7 @@ from igniter.dialects.onnx.ops.rules import (
     unknown_rank,
 )
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.sym import dims_of
 from igniter.transforms.lowering import Lowering, Nest, Scalar
 
 if TYPE_CHECKING:
@@ -101,7 +102,16 @@ def infer_slice(ctx: InferContext) -> list[TensorInfo]:
 
 def slice_reason(op: OnnxOp) -> str | None:
     found = slice_windows(op, operand_dims(op, 0), [known(op, k) for k in range(1, 5)])
-    return found if isinstance(found, str) else None
+    if isinstance(found, str):
+        return found
+    # Shape inference may take for granted that a window is inside of its table (512 rows hold the sequence, or the Add
+    # behind it would fail). The kernel cannot check that, and would read past the table; ORT's Slice clamps, and the
+    # region behind it then refuses the dims.
+    for axis, made in found.items():
+        taken = dims_of(op.results[0].type)[axis]
+        if taken != made.count:
+            return f"it takes {made.count} of axis {axis}, which is {taken} only if the model's dims allow it"
+    return None
 
 
 def lower_slice(ctx: Lowering) -> list[SSAValue]:
