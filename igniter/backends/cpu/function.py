@@ -161,7 +161,7 @@ class Function(Builder):
     def _depth_of(self, e: Expr, here: Mapping[str, Value]) -> int:
         """The scope that can compute `e`; one more than there are when it names something of `here`."""
         depth = 0
-        for name in e.symbols:
+        for name in sorted(e.symbols):  # a set of strings has an order of its own in every process
             depth = max(depth, self.depth + 1 if name in here else self.find_name(name)[1])
         return depth
 
