@@ -1,4 +1,4 @@
-"""A model that cuts a table to its sequence: longer sequences than the table are refused, as ONNX Runtime refuses them."""
+"""A model that cuts a table to its sequence refuses sequences longer than the table, as ONNX Runtime does."""
 
 from __future__ import annotations
 
