@@ -184,7 +184,7 @@ def rewrite(page: Path, folder: Path) -> None:
         this, output = command
         if this.matches(output):
             continue
-        if any("..." in line for line in this.shown) or not output and this.shown:
+        if any("..." in line for line in this.shown) or (not output and this.shown):
             print(f"{page.relative_to(ROOT)}:{this.line}: by hand: $ {this.text}\n{output}")
             continue
         first = this.line

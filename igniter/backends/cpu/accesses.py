@@ -56,7 +56,7 @@ class Access:
             where[f"_{k}"] = f.find_value(index)
         self.lane = op.lane
         with local_ranges(f, self.lane, self.lanes, len(op.indices)):
-            self.offset = f.prepare(linearize(op.subscripts, dims_of(self.buffer.type)))
+            self.offset = self._prepare(linearize(op.subscripts, dims_of(self.buffer.type)))
             self.guards, self.never = self._relevant_guards()
         self.stride = self._stride()
         varying = names_of(self.vectors, self.lane)
@@ -67,10 +67,13 @@ class Access:
     def lanes(self) -> int:
         return self.type.lanes
 
+    def _prepare(self, e: Expr) -> Expr:
+        return self.f.prepare(e) if self.lane is None else self.f.prepare_lanes(e, self.lane, self.lanes)
+
     def _relevant_guards(self) -> tuple[list[Expr], bool]:
         kept: list[Expr] = []
         for guard in self.op.guards:
-            g = self.f.prepare(guard)
+            g = self._prepare(guard)
             if is_nonneg(-g - 1, self.f.ranges):
                 return [], True
             if not is_nonneg(g, self.f.ranges):

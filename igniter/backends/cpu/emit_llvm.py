@@ -17,6 +17,7 @@ What the emitter does not know it refuses with `EmitError`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import gcd
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -229,9 +230,12 @@ class FuncEmitter:
         f.lines.append(scope.head)
         f.scopes.append(scope)
         f.axes[op.axis] = (bounds[0], last_of(bounds, op.step) + 1)
+        if bounds[0].constant is not None:
+            f.strides[op.axis] = gcd(bounds[0].constant, op.step)
         self._block(f, op.block)
         f.scopes.pop()
         del f.axes[op.axis]
+        f.strides.pop(op.axis, None)
         following = f.emit(I64, f"add nsw i64 {axis}, {op.step}", "n")
         f.lines[phi_at] = f"  {axis} = phi i64 [ {first.text}, %{before} ], [ {following.text}, %{f.block} ]"
         f.branch(f.icmp("slt", following, end), body, done, f.module.loop_metadata())

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from math import prod
 
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import Atom, Expr, Ranges, Sym, is_nonneg, simplify
+from igniter.analysis.expr import Atom, Expr, Ranges, Sym, call, is_nonneg, simplify
 from igniter.backends.cpu.builder import Builder, Lines, Module, Value, new_lines
 from igniter.backends.cpu.llvm_types import I64, PTR, Type
 
@@ -64,6 +65,8 @@ class Function(Builder):
         self.scopes: list[Scope] = [Scope()]
         self.fixed: dict[str, Expr] = dict(parent.fixed) if parent else {}
         self.axes: dict[str, tuple[Expr, Expr]] = dict(parent.axes) if parent else {}
+        self.strides: dict[str, int] = dict(parent.strides) if parent else {}
+        """A number that every value of an axis is a multiple of."""
         self.values: dict[SSAValue, Value] = {}
         self.pointers: dict[SSAValue, Pointer] = {}
         self.captures: list[tuple[CaptureKey, Value]] = []
@@ -149,6 +152,33 @@ class Function(Builder):
     def prepare(self, e: Expr) -> Expr:
         """`e` with axes of one iteration replaced by their value, and what the ranges decide removed."""
         return simplify(e.substitute(self.fixed), self.ranges)
+
+    def prepare_lanes(self, e: Expr, lane: str, lanes: int) -> Expr:
+        """`prepare`, and the lane taken out of divisions that it cannot carry over: `(j + v) floordiv 64` is
+        `j floordiv 64` for 16 lanes where `j` is a multiple of 16, and `(j + v) mod 64` is `j mod 64 + v`."""
+        e = self.prepare(e)
+        if e.coefficient(lane) is not None:
+            return e
+        return e.map_atoms(lambda atom: self._without_carry(atom, lane, lanes))
+
+    def _without_carry(self, atom: Atom, lane: str, lanes: int) -> Expr:
+        whole = Expr({(atom,): 1})
+        if isinstance(atom, Sym) or lane not in whole.symbols:
+            return whole
+        args = [self.prepare_lanes(a, lane, lanes) for a in atom.args]
+        if atom.fn in ("floordiv", "mod") and args[0].coefficient(lane) == 1:
+            base, divisor = args[0].without(lane), args[1].constant
+            if divisor is not None and divisor % lanes == 0 and self._is_multiple(base, lanes):
+                return call(atom.fn, [base, args[1]]) + (Expr.of(lane) if atom.fn == "mod" else 0)
+        return call(atom.fn, args)
+
+    def _is_multiple(self, e: Expr, n: int) -> bool:
+        """Whether every term is a multiple of `n`, by its coefficient and the strides of its axes."""
+
+        def stride(atom: Atom) -> int:
+            return self.strides.get(atom.name, 1) if isinstance(atom, Sym) else 1
+
+        return all((c * prod(stride(a) for a in monomial)) % n == 0 for monomial, c in e.terms)
 
     def expr(self, e: Expr, here: Mapping[str, Value] = NOTHING) -> Value:
         """The value of a prepared expression. `here` binds names that exist at this point only."""

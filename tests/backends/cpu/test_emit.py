@@ -419,6 +419,28 @@ loop.func @affine symbols [n, m] (%x: {kind}, %y: {kind}, %z: {kind}) outputs 2 
     )
 
 
+def test_divisions_that_a_lane_cannot_carry_over():
+    """Heads split off a row: whole vectors lie within a head, so they are loaded and stored whole."""
+    text = """
+loop.func @heads symbols [n] (%x: memref<?x96xf32, #sym.dims<n, 96>>, %y: memref<3x?x32xf32, #sym.dims<3, n, 32>>)
+    outputs 1 {
+  loop.for i = 0 to n {
+    loop.for j = 0 to 96 step 8 {
+      %a = loop.load %x[i, 32*((j + v) floordiv 32) + (j + v) mod 32] lane v : vector<8xf32>
+      loop.store %a, %y[(j + v) floordiv 32, i, (j + v) mod 32] lane v
+    }
+    loop.for k = 4 to 92 step 8 {
+      %a = loop.load %x[i, k + v] lane v : vector<8xf32>
+      loop.accumulate add %a, %y[(k + v) floordiv 32, i, (k + v) mod 32] lane v
+    }
+  }
+}"""
+    buffers = [arange(5, 96), np.zeros((3, 5, 32), np.float32)]
+    check_against_interpreter(text, buffers, {"n": 5}, ALL)
+    whole, halves = emit_llvm(parse_func(text), target_of("x86-64-v3")).split("store <8 x float>")[:2]
+    assert "gather" not in whole and "udiv <" in halves
+
+
 def test_the_text_is_the_same_every_time():
     text = """
 loop.func @same symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %y: memref<?xf32, #sym.dims<n>>) outputs 1 {

@@ -42,7 +42,7 @@ BOUNDS32 = {
 }
 BOUNDS64 = {
     "exp": 1.1,
-    "exp2": 1.0,
+    "exp2": 1.1,
     "expm1": 2.0,
     "log": 1.0,
     "log2": 1.0,

@@ -25,7 +25,7 @@ def _window(ctx: InferContext, size: Expr, axis: int, kernel: int, rank: int) ->
         # The last window has to begin inside the input or its padding on the left.
         windows = free.ceildiv(stride) + 1
         inside = floordiv(size + (pads[axis] - 1), Expr.of(stride)) + 1
-        return tidy(windows if stride == 1 or added == 0 and reach >= stride else minimum(windows, inside))
+        return tidy(windows if stride == 1 or (added == 0 and reach >= stride) else minimum(windows, inside))
     return tidy(floordiv(free, Expr.of(stride)) + 1)
 
 
