@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath as mp
 import numpy as np
 import pytest
 
@@ -216,7 +217,6 @@ def samples64(name: str, rng: np.random.Generator, count: int) -> list[Array]:
 
 def worst64(name: str, target: str, count: int, seed: int) -> tuple[float, list[float]]:
     """The largest error in ulp against mpmath, and where."""
-    mp = pytest.importorskip("mpmath")
     functions = {
         "pow": mp.power,
         "exp2": lambda v: mp.power(2, v),
