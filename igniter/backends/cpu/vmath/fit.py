@@ -1,5 +1,4 @@
 # pyright: basic
-# (mpmath has no types)
 """Where the numbers in `coefficients.py` come from: `python -m igniter.backends.cpu.vmath.fit > coefficients.py`.
 
 Needs mpmath (a developer's tool; nothing imports this module). Most fits are mpmath's near-minimax polynomials of a
@@ -10,13 +9,15 @@ float `erf` is fitted with Lawson's algorithm (iterated, reweighted least square
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
+
+# Its types say that every result may be complex, where it has types.
+mp: Any = import_module("mpmath")
 
 
 def polynomial(f: Callable[[Any], Any], low: float, high: float, degree: int) -> list[float]:
     """Coefficients, constant first, of a near-minimax polynomial for `f` on an interval."""
-    import mpmath as mp
-
     mp.mp.dps = 120
     found = mp.chebyfit(f, [mp.mpf(low), mp.mpf(high)], degree + 1)
     return [float(c) for c in reversed(found)]
@@ -24,7 +25,6 @@ def polynomial(f: Callable[[Any], Any], low: float, high: float, degree: int) ->
 
 def erf32_exponent(degree: int, high: float) -> list[float]:
     """`-log(erfc(x))/x - 1` on [0, high], weighted by how much `erf` feels it."""
-    import mpmath as mp
     import numpy as np
 
     mp.mp.dps = 40
@@ -49,15 +49,11 @@ def erf32_exponent(degree: int, high: float) -> list[float]:
 
 def series(f: Callable[[Any], Any], low: float, high: float, degree: int, at: float = 1e-25) -> list[float]:
     """`polynomial`, for quotients that mpmath cannot evaluate at 0."""
-    import mpmath as mp
-
     return polynomial(lambda v: f(v) if abs(v) > at else f(mp.mpf(at)), low, high, degree)
 
 
 def tables() -> dict[str, list[float]]:
     """Every table by name."""
-    import mpmath as mp
-
     mp.mp.dps = 120
     half_ln2 = float(mp.log(2) / 2) * 1.0005
 
