@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -46,7 +45,8 @@ class Row:
     left_to_onnxruntime: int = 0
     compile_seconds: float = 0.0
     stages: dict[str, float] = field(default_factory=dict[str, float])
-    peak_memory_mb: float = 0.0
+    model_mb: float = 0.0
+    peak_memory_mb: dict[str, float] = field(default_factory=dict[str, float])
     verified_shapes: int = 0
     max_error: float = 0.0
     failures: list[str] = field(default_factory=list[str])
@@ -86,12 +86,13 @@ def run_model(architecture: Architecture, exporter: str, args: argparse.Namespac
     start = time.perf_counter()
     artifact = igniter.load(path).compile(folder, target=BACKENDS[args.backend], verify=False, cache=args.cache)
     row.compile_seconds = round(time.perf_counter() - start, 3)
-    row.peak_memory_mb = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    row.model_mb = round(sum(f.stat().st_size for f in path.parent.iterdir()) / 1e6)
     report = artifact.report
     row.nodes_before, row.nodes_after = report["nodes_before"], report["nodes_after"]
     row.fused, row.kernels = report["regions"], report["kernels"]
     row.left_to_onnxruntime = len(report["left_to_onnxruntime"])
     row.stages = report["seconds"]
+    row.peak_memory_mb = {stage: round(size / 1e6) for stage, size in report["peak_memory"].items()}
     say = print if not args.json else lambda *_: None
     say(f"{architecture.name} ({exporter}): {row.nodes_before} nodes before, {row.nodes_after} after")
     say(f"  {row.fused} regions in {row.kernels} kernels, compiled in {row.compile_seconds} s: {row.stages}")
@@ -117,16 +118,30 @@ def run_model(architecture: Architecture, exporter: str, args: argparse.Namespac
     return row
 
 
+STAGES = ("import", "onnx", "fusion", "loop", "llvm", "library", "write")
+
+
+def compile_table(rows: list[Row]) -> str:
+    """What compiling took: nodes, regions, different kernels, the largest error; seconds, and peak memory in MB."""
+    name, counts = f"{'compile':<51}", f"{'nodes':>11} {'regions':>7} {'kernels':>7} {'error':>7}"
+    lines = [f"{name} {counts} {'total':>6} " + " ".join(f"{s:>7}" for s in STAGES) + f" {'model MB':>8}"]
+    for row in rows:
+        name = f"{row.model} ({row.exporter})"
+        nodes = f"{row.nodes_before}->{row.nodes_after}"
+        counts = f"{nodes:>11} {row.fused:>7} {row.kernels:>7} {row.max_error:>7.1e} {row.compile_seconds:>6.2f} "
+        lines.append(f"{name:<51} {counts}" + " ".join(f"{row.stages.get(s, 0.0):>7.2f}" for s in STAGES))
+        memory = " ".join(f"{row.peak_memory_mb.get(s, ''):>7}" for s in STAGES)
+        lines.append(f"{'':<51} {'':>11} {'':>7} {'':>7} {'':>7} {'MB':>6} {memory} {row.model_mb:>8}")
+    return "\n".join(lines)
+
+
 def table(rows: list[Row]) -> str:
     """`model_type, fused_nodes, ort_time, aot_time, speedup` and what makes them readable."""
     columns = (("fused_nodes", 11), ("ort_time", 10), ("aot_time", 10), ("speedup", 8), ("noise", 6))
     lines = [f"{'model_type':<44} {'shape':>8} " + " ".join(f"{name:>{width}}" for name, width in columns)]
     for row in rows:
         name = f"{row.model} ({row.exporter})"
-        for t in row.timings or [None]:
-            if t is None:
-                lines.append(f"{name:<44} {'':>8} {row.fused:>11}")
-                continue
+        for t in row.timings:
             batch, sequence = list(t.values())[:2]
             shape = f"{batch}x{sequence}"
             times = f"{t['ort_ms']:>8.3f}ms {t['aot_ms']:>8.3f}ms"
@@ -158,7 +173,9 @@ def main() -> None:
     if args.json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
     else:
-        print(table(rows))
+        print(compile_table(rows), end="\n\n")
+        if args.timing:
+            print(table(rows))
     if len(rows) < len(pairs) or any(row.failures for row in rows):
         sys.exit(1)
 

@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
@@ -35,6 +36,7 @@ from igniter.driver import (
     make_onnx,
 )
 from igniter.errors import IgniterError
+from igniter.memory import collection_paused
 from igniter.passes import run_pipeline
 from igniter.remarks import Remarks
 
@@ -70,6 +72,8 @@ class Module:
         self.ir = ir
         self.ctx = ctx
         self.source = source
+        self.import_seconds = 0.0
+        """How long `load` took to make IR of the model."""
 
     @property
     def remarks(self) -> Remarks:
@@ -127,6 +131,8 @@ class Module:
             from igniter.runtime.cache import default_cache
 
             compilation.cache = default_cache()
+        if self.import_seconds:
+            compilation.seconds["import"] = self.import_seconds
         return _compile(compilation, self.source, self, output, verify, shapes)
 
     def __str__(self) -> str:
@@ -146,7 +152,11 @@ def load(model: Model) -> Module:
         source = Path(cast("str", model))
     elif model.ByteSize() < _PROTO_LIMIT:
         source = model.SerializeToString()
-    return Module(import_model(model), ctx, source)
+    start = time.perf_counter()
+    with collection_paused():
+        module = Module(import_model(model), ctx, source)
+    module.import_seconds = time.perf_counter() - start
+    return module
 
 
 def parse(text: str) -> Module:
@@ -209,15 +219,16 @@ def _compile(
     if verify:
         with c.stage("verify"):
             verification = artifact.verify(shapes=shapes)
-    _record(artifact, verification, c.report_seconds())
+    _record(artifact, verification, c)
     return artifact
 
 
-def _record(artifact: Artifact, verification: Verification | None, seconds: Mapping[str, float]) -> None:
+def _record(artifact: Artifact, verification: Verification | None, c: Compilation) -> None:
     """Put what came after the folder was written into its report; `VerificationFailed` where that is not good."""
     if verification is not None:
         artifact.report["verification"] = verification.to_dict()
-    artifact.report["seconds"] = dict(seconds)
+    artifact.report["seconds"] = c.report_seconds()
+    artifact.report["peak_memory"] = c.peak_memory
     text = json.dumps(artifact.report, indent=2, default=str) + "\n"
     path = artifact.folder / REPORT
     temporary = path.with_name(f".{REPORT}.{os.getpid()}.tmp")
@@ -246,6 +257,7 @@ def report(c: Compilation) -> dict[str, Any]:
         "regions": _region_count(c),
         "left_to_onnxruntime": [{"region": name, "reason": reason} for name, reason in c.dropped],
         "seconds": c.report_seconds(),
+        "peak_memory": c.peak_memory,
         "fusion": [{**s.to_dict(), "text": str(s)} for s in summaries(c.ctx.remarks)],
         "remarks": [r.to_dict() for r in c.ctx.remarks],
     }

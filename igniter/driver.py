@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from igniter._version import build_id
 from igniter.errors import IgniterError
+from igniter.memory import collection_paused, peak_memory
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -81,6 +82,8 @@ class Compilation:
     """A kernel that cannot be compiled is an error rather than left to ONNX Runtime: for tests."""
     progress: Callable[[str], None] = lambda _: None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    peak_memory: dict[str, int] = field(default_factory=dict[str, int])
+    """The process's peak memory after each stage, in bytes."""
     kernels: list[CompiledKernel] = field(default_factory=list[CompiledKernel])
     nodes_before: int = 0
     dropped: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -94,13 +97,15 @@ class Compilation:
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
-        """Times one stage and announces it."""
+        """Times one stage, notes the process's peak memory after it, and announces it."""
         self.progress(name)
         start = time.perf_counter()
         try:
-            yield
+            with collection_paused():
+                yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+            self.peak_memory[name] = peak_memory()
 
     def report_seconds(self) -> dict[str, float]:
         """The seconds of every stage so far, for reports."""

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from igniter.analysis.graph_order import OrderedList, topological_order
+from igniter.memory import collection_paused
 
 _LANDMARKS = 512
 
@@ -106,15 +107,16 @@ def grow_regions(
     `candidates` are tried in the order given; by default they are the edges, by target and nearest source first.
     `order` is a topological order of the nodes, which is made when it is not given (`ValueError` for a cyclic graph).
     """
-    edges = list(edges)
-    if order is None:
-        order = topological_order(count, edges)
-    if candidates is None:
-        candidates = _by_target(count, edges, order)
-    growing = _Quotient(order, edges, eligible)
-    return _Growing(growing, policy or Anything()).run(
-        [(a, b) for a, b in candidates if a != b and eligible[a] and eligible[b]]
-    )
+    with collection_paused():
+        edges = list(edges)
+        if order is None:
+            order = topological_order(count, edges)
+        if candidates is None:
+            candidates = _by_target(count, edges, order)
+        growing = _Quotient(order, edges, eligible)
+        return _Growing(growing, policy or Anything()).run(
+            [(a, b) for a, b in candidates if a != b and eligible[a] and eligible[b]]
+        )
 
 
 def _by_target(count: int, edges: Iterable[tuple[int, int]], order: Sequence[int]) -> list[tuple[int, int]]:
@@ -182,8 +184,7 @@ class _Growing:
             return known
         refusal = self.policy.refuse(a, b)
         if refusal is None:
-            landmark = quotient.landmarks.between(a, b)
-            path = quotient.search(a, b) if landmark is None else [landmark]
+            path = quotient.search(a, b)
             if path is not None:
                 refusal = self._blocked(path)
         if refusal is None:
@@ -273,7 +274,10 @@ class _Quotient:
         self.checks += 1
         mark = self.checks
         label = self.order.label
-        successors, predecessors = self.successors, self.predecessors
+        successors, predecessors, landmarks = self.successors, self.predecessors, self.landmarks
+        landmark = landmarks.between(a, b)
+        if landmark is not None:
+            return [landmark]
         forward_mark, backward_mark = self._forward_mark, self._backward_mark
         forward_mark[a] = backward_mark[b] = mark
         forward, backward = [(label[a], a)], [(-label[b], b)]
@@ -297,6 +301,10 @@ class _Quotient:
                     if forward_mark[y] != mark and label[y] < limit:
                         forward_mark[y] = mark
                         self._forward_from[y] = x
+                        landmark = landmarks.between(y, b)
+                        if landmark is not None:
+                            self.visited += forward_cost + backward_cost
+                            return [*self._path(a, b, y, b), landmark]
                         if b in successors[y]:
                             self.visited += forward_cost + backward_cost
                             return self._path(a, b, y, b)
@@ -317,6 +325,10 @@ class _Quotient:
                         if label[y] > limit:
                             backward_mark[y] = mark
                             self._backward_from[y] = z
+                            landmark = landmarks.between(a, y)
+                            if landmark is not None:
+                                self.visited += forward_cost + backward_cost
+                                return [landmark, *self._path(a, b, a, y)]
                             if a in predecessors[y]:
                                 self.visited += forward_cost + backward_cost
                                 return self._path(a, b, a, y)
