@@ -69,8 +69,9 @@ class ParallelizeLoops(ModulePass):
 
     def _grain(self, loop: ForOp) -> Expr:
         cycles = iteration_cycles(loop)
-        # What the symbols will be is not known, and a grain need not be exact.
-        typical = max(1, cycles.evaluate(dict.fromkeys(cycles.symbols, TYPICAL_EXTENT)))
+        # What the symbols will be is not known, and a grain need not be exact. Of a tiled loop the first tile counts.
+        axes = {inner.axis for inner in loop.walk() if isinstance(inner, ForOp)}
+        typical = max(1, cycles.evaluate({s: 0 if s in axes else TYPICAL_EXTENT for s in cycles.symbols}))
         enough = max(1, -(-self.task_cycles // typical))
         return maximum(Expr.of(enough), trip_count(loop).ceildiv(self.max_tasks))
 
