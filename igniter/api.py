@@ -12,7 +12,6 @@ print(module)
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 import time
@@ -39,6 +38,7 @@ from igniter.errors import IgniterError
 from igniter.memory import collection_paused
 from igniter.passes import run_pipeline
 from igniter.remarks import Remarks
+from igniter.runtime.files import write_whole
 
 if TYPE_CHECKING:
     import onnx
@@ -230,10 +230,7 @@ def _record(artifact: Artifact, verification: Verification | None, c: Compilatio
     artifact.report["seconds"] = c.report_seconds()
     artifact.report["peak_memory"] = c.peak_memory
     text = json.dumps(artifact.report, indent=2, default=str) + "\n"
-    path = artifact.folder / REPORT
-    temporary = path.with_name(f".{REPORT}.{os.getpid()}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    write_whole(artifact.folder / REPORT, text)
     if verification is not None and not verification.ok:
         failures = "; ".join(verification.failures[:3])
         raise VerificationFailed(

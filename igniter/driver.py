@@ -211,24 +211,29 @@ def make_llvm(c: Compilation) -> list[CompiledKernel]:
     return c.kernels
 
 
+def make_module(c: Compilation) -> str:
+    """One LLVM module with every kernel in it, as text."""
+    from igniter.backends.cpu.codegen import link_modules
+
+    if not c.kernels:
+        raise IgniterError("no node of the model compiles, so there is no code; --explain says why")
+    return link_modules([k.llvm for k in c.kernels])
+
+
 def make_assembly(c: Compilation) -> str:
-    """Assembly for the target, kernel after kernel."""
+    """Assembly for the target, every kernel in one file."""
     from igniter.backends.cpu.codegen import compile_assembly
 
     with c.stage("asm"):
-        return "\n".join(compile_assembly(k.llvm, c.target) for k in c.kernels)
+        return compile_assembly(make_module(c), c.target)
 
 
 def make_object(c: Compilation) -> bytes:
     """One relocatable object with every kernel in it."""
     from igniter.backends.cpu.codegen import compile_object
 
-    if len(c.kernels) != 1:
-        raise IgniterError(
-            f"an object holds one kernel, and the model has {len(c.kernels)}: emit 'library', or extract one region"
-        )
     with c.stage("obj"):
-        return compile_object(c.kernels[0].llvm, c.target)
+        return compile_object(make_module(c), c.target)
 
 
 def make_library(c: Compilation) -> Library | None:

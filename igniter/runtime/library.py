@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from igniter._version import __version__
 from igniter.errors import IgniterError
 from igniter.runtime.cache import Cache, cache_key
+from igniter.runtime.files import write_whole
 
 if TYPE_CHECKING:
     from igniter.backends.cpu.target import Target
@@ -47,12 +46,7 @@ class Library:
         target = Path(path)
         if target.is_dir():
             target /= self.file_name
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
-        try:
-            temporary.write_bytes(self.data)
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_whole(target, self.data)
         return target
 
 

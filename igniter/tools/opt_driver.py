@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from igniter.context import IgniterContext
 from igniter.errors import IgniterError
 from igniter.passes import PassObserver, parse_passes, run_passes
+from igniter.runtime.files import write_whole
 from igniter.tools.diagnostics import check_expected, has_expectations
 from igniter.tools.igniter_opt import OptOptions
 
@@ -159,15 +160,13 @@ class OptDriver:
             if self.options.output == "-":
                 getattr(self.stdout, "buffer", sys.stdout.buffer).write(payload)
                 return
-            with open(self.options.output, "wb") as file:
-                file.write(payload)
+            write_whole(self.options.output, payload)
             return
         text = f"{SEPARATOR}\n".join(str(o) for o in outputs) if any(outputs) else ""
         if self.options.output == "-":
             self.stdout.write(text)
             return
-        with open(self.options.output, "w") as file:
-            file.write(text)
+        write_whole(self.options.output, text)
 
     # One chunk.
 

@@ -6,10 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import onnx
+import onnx.parser
 import pytest
 from typer.testing import CliRunner
 
+import igniter
+from igniter.backends.cpu.codegen import parse as parse_llvm
 from igniter.tools.main import app
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
 
 def invoke(*args: object) -> Any:
@@ -68,13 +74,31 @@ def test_emit_stops_anywhere(model: Path, tmp_path: Path, level: str, sign: str)
     assert sign in found[level]
 
 
-def test_emit_an_object(model: Path, tmp_path: Path) -> None:
-    target = tmp_path / "kernel.o"
-    done = invoke("compile", model, "--emit=obj", "-o", target)
-    if done.exit_code == 0:
-        assert target.read_bytes().startswith(b"\x7fELF")
-    else:
-        assert "an object holds one kernel" in done.stderr
+def test_what_is_emitted_is_whole(tmp_path: Path) -> None:
+    """Every level reads back, for a model of several kernels too."""
+    deep = tmp_path / "deep.onnx"
+    igniter.parse((EXAMPLES / "two_regions.mlir").read_text()).save(deep)
+    for level in ("onnx", "fusion", "loop", "scheduled"):
+        text = invoke("compile", deep, f"--emit={level}").stdout
+        assert str(igniter.parse(text)) + "\n" == text
+    defined = [f.name for f in parse_llvm(invoke("compile", deep, "--emit=llvm").stdout).functions]
+    assert {"r0", "r1"} <= set(defined)
+    target = tmp_path / "kernels.o"
+    done = invoke("compile", deep, "--emit=obj", "-o", target)
+    assert done.exit_code == 0, done.output
+    data = target.read_bytes()
+    assert data.startswith(b"\x7fELF") and b"\0r0\0" in data and b"\0r1\0" in data
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_emit_code_of_a_model_without_any(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (string[2] x) => (string[2] y) { y = Identity(x) }'
+    )
+    onnx.save(model, tmp_path / "strings.onnx")
+    done = invoke("compile", tmp_path / "strings.onnx", "--emit=obj", "-o", tmp_path / "x.o")
+    assert done.exit_code == 1 and "no node of the model compiles" in done.stderr
+    assert not (tmp_path / "x.o").exists()
 
 
 def test_verify(compiled: Path) -> None:

@@ -7,6 +7,7 @@ Vectorising and unrolling are the schedule's; functions carry "no-builtins", so 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -35,14 +36,28 @@ def _machine(target: Target, jit: bool = False) -> Any:
     )
 
 
-def parse(ir: str) -> Any:
+def parse(ir: str, context: Any = None) -> Any:
     """The LLVM module that `ir` writes."""
     llvm = _llvm()
     try:
         # Each module has its own context, so that modules can be made by several threads.
-        return llvm.parse_assembly(ir, llvm.create_context())
+        return llvm.parse_assembly(ir, context or llvm.create_context())
     except RuntimeError as error:
         raise CodegenError(f"the emitted LLVM IR is invalid: {error}")
+
+
+def link_modules(modules: Sequence[str]) -> str:
+    """One module with the functions of all; of a single one, itself."""
+    if len(modules) == 1:
+        return modules[0]
+    context = _llvm().create_context()
+    whole = parse(modules[0], context)
+    for text in modules[1:]:
+        try:
+            whole.link_in(parse(text, context))
+        except RuntimeError as error:
+            raise CodegenError(f"two kernels cannot be in one LLVM module: {error}")
+    return str(whole)
 
 
 def optimize(ir: str, target: Target) -> Any:

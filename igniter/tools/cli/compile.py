@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
+from igniter.runtime.files import write_whole
 from igniter.tools.cli.output import console, parse_shapes, print_json, progress, verification_table
 
 if TYPE_CHECKING:
@@ -133,21 +134,22 @@ def _emit_level(request: CompileRequest) -> None:
 def emit(c: Compilation, level: str) -> str | bytes:
     """Take the compilation to `level`, one of `igniter.driver.STAGES` before the library, and print it."""
     from igniter import driver
+    from igniter.tools.opt_driver import print_module
 
     driver.make_onnx(c)
     if level == "onnx":
-        return f"{c.module}\n"
+        return print_module(c.module)
     driver.make_fusion(c)
     if level == "fusion":
-        return f"{c.module}\n"
+        return print_module(c.module)
     driver.make_loop(c)
     if level == "loop":
-        return f"{c.module}\n"
+        return print_module(c.module)
     if level == "scheduled":
-        return f"{driver.make_scheduled(c)}\n"
+        return print_module(driver.make_scheduled(c))
     driver.make_llvm(c)
     if level == "llvm":
-        return "\n".join(k.llvm for k in c.kernels)
+        return driver.make_module(c)
     if level == "asm":
         return driver.make_assembly(c)
     if level == "obj":
@@ -162,9 +164,9 @@ def _write(text: str | bytes, output: str) -> None:
                 raise IgniterError("an object file does not belong on a terminal: give -o FILE")
             sys.stdout.buffer.write(text)
             return
-        Path(output).write_bytes(text)
+        write_whole(output, text)
     elif output:
-        Path(output).write_text(text, encoding="utf-8")
+        write_whole(output, text)
     else:
         sys.stdout.write(text)
 

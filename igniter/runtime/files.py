@@ -1,0 +1,26 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+
+def write_whole(path: str | Path, data: str | bytes) -> None:
+    """Writes a file under a temporary name beside it, and renames.
+
+    A file that is there is replaced, never written into: a process that has it mapped keeps what it mapped. What is no
+    regular file (a pipe, `/dev/null`) is written to.
+    """
+    target = Path(path)
+    content = data.encode("utf-8") if isinstance(data, str) else data
+    if target.exists() and not target.is_file():
+        target.write_bytes(content)
+        return
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
