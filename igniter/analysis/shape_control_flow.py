@@ -55,7 +55,9 @@ def infer_loop(engine: ShapeEngine, ctx: NodeContext) -> None:
     own |= {name for t in carried for name in _own_symbols(t)} - {n for t in initial for n in _own_symbols(t)}
     for i, result in enumerate(op.results):
         if i < len(carried):
-            type_ = _merged(carried[i], initial[i], own, ctx, f"loop_out_{i}")
+            # What is no tensor may change its type: an optional sequence goes in and a sequence comes out.
+            type_ = outputs[i + 1] if tensor_element(carried[i]) is None and i + 1 < len(outputs) else carried[i]
+            type_ = _merged(type_, initial[i], own, ctx, f"loop_out_{i}")
         elif i + 1 < len(outputs):
             type_ = _stacked(outputs[i + 1], trips, 0, own, ctx, f"loop_scan_{i}")
         else:

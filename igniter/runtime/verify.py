@@ -200,7 +200,8 @@ def _compare_floats(name: str, e: np.ndarray[Any, Any], a: np.ndarray[Any, Any],
     finite = np.isfinite(e) & np.isfinite(a)
     # Equal infinities are equal; all else that is not finite on both sides must be NaN on both.
     strange = int(np.count_nonzero(~finite & ~(np.isnan(e) & np.isnan(a)) & ~(e == a)))
-    difference = float(np.max(np.abs(e - a), initial=0.0, where=finite)) if finite.any() else 0.0
+    with np.errstate(invalid="ignore"):  # infinities of both
+        difference = float(np.max(np.abs(e - a), initial=0.0, where=finite))
     magnitude = float(np.max(np.abs(e), initial=0.0, where=np.isfinite(e)))
     error = difference / magnitude if magnitude else difference
     reason = ""

@@ -116,6 +116,22 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // -----
 
+// Range takes scalars; a bound in a tensor of one element is squeezed.
+
+// CHECK-LABEL: @range
+// CHECK: %[[N:.*]] = onnx.Squeeze(%n, %{{.*}}) : (tensor<1xi64>, tensor<1xi64>) -> tensor<i64>
+// CHECK: onnx.Range(%zero, %[[N]], %one) : (tensor<i64>, tensor<i64>, tensor<i64>)
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @range(%n: tensor<1xi64>) {
+    %zero = onnx.Constant() {value = #onnx.tensor<i64, [0]>} : () -> tensor<i64>
+    %one = onnx.Constant() {value = #onnx.tensor<i64, [1]>} : () -> tensor<i64>
+    %r = onnx.Range(%zero, %n, %one) : (tensor<i64>, tensor<1xi64>, tensor<i64>) -> tensor<?xi64, #sym.dims<r>>
+    onnx.return %r : tensor<?xi64, #sym.dims<r>>
+  }
+}
+
+// -----
+
 // If with a constant condition is its branch; Dropout outside of training is nothing; Where(x, a, a) is a.
 
 // CHECK-LABEL: @control

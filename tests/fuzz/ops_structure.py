@@ -426,6 +426,9 @@ def gemm(b: GraphBuilder) -> bool:
             b.weight(np.asarray(b.data.standard_normal(b.rng.choice(([columns], [1], [1, columns])))), x.type)
         )
     attrs = {"alpha": b.rng.choice((1.0, 0.5)), "beta": b.rng.choice((1.0, 2.0))}
+    if inner == 0:
+        # ORT leaves beta out there; see docs/numerics.md.
+        attrs["beta"] = 1.0
     dims = [rows, Expr.of(columns)]
     result = (x.type, dims, False, x.bound * 40)
     b.node("Gemm", [x.name, *(w.name for w in weights)], [result], transA=int(across), transB=int(swapped), **attrs)

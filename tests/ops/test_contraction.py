@@ -70,6 +70,8 @@ def test_gemm_scales() -> None:
     check("Gemm", [a, b, normal(5)], {"beta": 0.0}, tolerance=1e-5)
     check("Gemm", [a, b], {"alpha": 0.25}, tolerance=1e-5)
     check("Gemm", [normal(3, 0), normal(0, 5), normal(5)], tolerance=1e-5)
+    c = normal(5)  # of which ORT gives 1, not 2
+    check("Gemm", [normal(3, 0), normal(0, 5), c], {"beta": 2.0}, expected=[np.tile(2 * c, (3, 1))])
     check("Gemm", [a.astype(np.int64), b.astype(np.int64), normal(5).astype(np.int64)], tolerance=1e-5)
 
 

@@ -14,11 +14,11 @@ from onnx import helper
 from xdsl.parser import Parser
 
 from igniter.backends.cpu.emit_llvm import emit_llvm
-from igniter.backends.ort.describe import describe_kernel
 from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp
 from igniter.dialects.ort import LibraryOp
 from igniter.runtime.library import build_library
+from igniter.transforms.form_ort_library import describe
 
 FUNC = """
 loop.func @rows symbols [n, m] (%x : memref<?x?xf32, #sym.dims<n, m>>, %b : memref<?xf32, #sym.dims<m>>,
@@ -49,21 +49,20 @@ def func() -> FuncOp:
 
 
 def test_the_descriptor_is_the_signature() -> None:
-    op = describe_kernel(func(), "add_transpose", output_names=["out"])
+    op = describe(func())
     op.verify()
-    assert [(p.name, p.shape_text) for p in op.inputs] == [("x", "[n, m]"), ("b", "[m]")]
-    assert [(p.name, p.shape_text) for p in op.outputs] == [("out", "[m, n]")]
+    assert [(p.name, p.shape_text) for p in op.inputs] == [("in0", "[n, m]"), ("in1", "[m]")]
+    assert [(p.name, p.shape_text) for p in op.outputs] == [("out0", "[m, n]")]
     assert op.symbol_names == ("n", "m") and op.kernel_name == "rows" and str(op.scratch) == "4*m*n"
-    assert describe_kernel(func(), "add_transpose", input_names=["a"]).inputs[0].name == "a"
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_kernel_with_threads_and_scratch(tmp_path: Path, threads: int) -> None:
     kernel = func()
-    op = describe_kernel(kernel, "add_transpose")
+    op = describe(kernel)
     library = build_library(LibraryOp("test", [op]), [emit_llvm(kernel, TARGET)], TARGET)
     proto = model(
-        [node(library, "add_transpose", ["x", "b"], ["y"])],
+        [node(library, op.sym_name.data, ["x", "b"], ["y"])],
         [value("x", 1, ["N", "M"]), value("b", 1, ["M"])],
         [value("y", 1, None)],
         [library.domain],

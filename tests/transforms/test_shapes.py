@@ -15,7 +15,7 @@ from igniter.analysis.shape_inference import infer_shapes
 from igniter.analysis.tensor_types import known_dims_of
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.structure import main_graph
-from igniter.frontend import import_model
+from igniter.frontend import export_model, import_model
 from igniter.transforms.infer_shapes import apply_facts
 from tests.transforms.onnx_cases import floats, parse, run, run_passes
 
@@ -167,6 +167,9 @@ def test_every_node_case_of_onnx() -> None:
         assert not facts.failures, (case.name, facts.failures[0][1])
         apply_facts(module, facts)
         module.verify()
+        # An output stays a tensor, a sequence or an optional.
+        kinds = [[v.type.WhichOneof("value") for v in m.graph.output] for m in (case.model, export_model(module))]
+        assert kinds[0] == kinds[1], case.name
         outputs = main_graph(module).terminator.operands
         for output, expected in zip(outputs, case.data_sets[0][1], strict=True):
             if isinstance(output.type, UnrankedTensorType) or not isinstance(expected, np.ndarray):

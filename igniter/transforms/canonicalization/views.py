@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.expr import is_nonneg
+from igniter.analysis.tensor_types import tensor_element
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.registry import Dims
-from igniter.dialects.sym import dims_of
+from igniter.dialects.sym import dims_of, tensor_of
 from igniter.transforms.canonicalization.movement import known_values
 from igniter.transforms.onnx_rewriting import (
     Replacement,
@@ -144,7 +145,20 @@ def _written(op: OnnxOp) -> list[bool]:
     return [v == -1 for v in values] if values is not None else []
 
 
+def range_of_scalars(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """Range between tensors of one element, which ORT lets pass only while it does not know their rank"""
+    element = tensor_element(op.results[0].type)
+    if element is None or all(known_dims(v) in (None, ()) for v in op.operands):
+        return None
+    scalar = tensor_of(element, ())
+    scalars = [v if known_dims(v) in (None, ()) else view_of(rw, v, scalar, opset=op.opset) for v in op.operands]
+    if None in scalars:
+        return None
+    return rw.op("Range", scalars, [op.results[0].type]).results
+
+
 RULES: Rules = {
+    "Range": [range_of_scalars],
     "Reshape": [drop_view, join_views, make_target_constant],
     **{name: [drop_view, join_views] for name in ("Flatten", "Squeeze", "Unsqueeze")},
 }
