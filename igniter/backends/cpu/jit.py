@@ -11,6 +11,7 @@ from igniter.backends.cpu.codegen import _llvm, optimize
 from igniter.backends.cpu.emit_llvm import emit_llvm
 from igniter.backends.cpu.target import Target, target_of
 from igniter.dialects.loop import FuncOp
+from igniter.errors import IgniterError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +25,9 @@ class CompiledFunc:
 
     def __init__(self, name: str, ir: str, target: Target, symbols: Sequence[str], scratch: Any):
         llvm = _llvm()
+        here = target_of("native")
+        if target.triple.split("-")[0] != here.triple.split("-")[0]:
+            raise IgniterError(f"{name}: code for {target.name} does not run on this machine, which is {here.triple}")
         self.name = name
         self.ir = ir
         self.target = target

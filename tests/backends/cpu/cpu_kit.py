@@ -10,6 +10,7 @@ from xdsl.parser import Parser
 
 from igniter.backends.cpu import vmath
 from igniter.backends.cpu.builder import Builder, Module, Value, flatten
+from igniter.backends.cpu.emit_llvm import emit_llvm
 from igniter.backends.cpu.jit import CompiledFunc, compile_func, compile_ir
 from igniter.backends.cpu.llvm_types import I64, PTR, Type
 from igniter.backends.cpu.target import target_of
@@ -17,15 +18,21 @@ from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp
 from igniter.runtime.interp.scheduled import run_func
 
+from .emulator import EmulatedFunc, is_emulated
+
 Array = np.ndarray
 
-# What this machine surely runs, with and without FMA, masks and rounding instructions.
-TARGETS = ("native", "x86-64")
+# With and without FMA, masks and rounding instructions; and another architecture, emulated.
+TARGETS = ("native", "x86-64", "aarch64")
 
 
 @cache
-def compiled(text: str, target: str) -> CompiledFunc:
-    return compile_func(parse_func(text), target)
+def compiled(text: str, target: str) -> CompiledFunc | EmulatedFunc:
+    func = parse_func(text)
+    if is_emulated(target):
+        ir = emit_llvm(func, target_of(target))
+        return EmulatedFunc(func.sym_name.data, ir, target_of(target), func.symbol_names, func.scratch_bytes)
+    return compile_func(func, target)
 
 
 ALL_KINDS = {
@@ -86,7 +93,11 @@ class Elementary:
         self.count = 2 if name in ("pow", "atan2") else 1
         self.lanes = target_of(target).lanes(self.dtype.itemsize) if lanes is None else lanes
         ir = function_ir(name, element, self.lanes, target, self.count)
-        self._compiled: CompiledFunc = compile_ir("k", ir, target, ["n"])
+        self._compiled = (
+            EmulatedFunc("k", ir, target_of(target), ["n"])
+            if is_emulated(target)
+            else compile_ir("k", ir, target, ["n"])
+        )
 
     def __call__(self, *inputs: Array) -> Array:
         width = max(1, self.lanes)
