@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import ModuleOp, NoneType
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from igniter.analysis.broadcasting import broadcast_dims
 from igniter.analysis.expr import Expr
 from igniter.analysis.tensor_types import known_dims_of, tensor_element
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp, constant_value, constant_weight, make_constant, make_op
-from igniter.dialects.onnx.registry import Dims
+from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,9 +77,13 @@ class Rewriter:
         return self._insert(make_constant(array)).results[0]
 
     def set_operand(self, op: Operation, index: int, value: SSAValue) -> None:
-        """Gives a node another operand."""
+        """Gives a node another operand, of which `infer-shapes` has noted nothing."""
         before = op.operands[index]
         op.operands[index] = value
+        noted = op.attributes.get(VALUES_ATTRIBUTE)
+        if isinstance(noted, DictionaryAttr):
+            kept = {key: values for key, values in noted.data.items() if key != str(index)}
+            op.attributes[VALUES_ATTRIBUTE] = DictionaryAttr(kept)
         self.push(op)
         self._release([before])
 

@@ -81,7 +81,10 @@ def _coalesce(loop: ForOp, names: AxisNames) -> bool:
     only = loop.block.first_op
     if not isinstance(only, ForOp) or only is not loop.block.last_op:
         return False
-    if only.is_reduction or only.step != 1 or loop.step != 1 or only.hint("vector") is not None:
+    if only.is_reduction or only.step != 1 or loop.step != 1:
+        return False
+    # Vectors and unrolled loops are the inside of a tile.
+    if only.hint("vector") is not None or only.hint("unroll") is not None:
         return False
     if loop.axis in only.first.symbols | only.end.symbols or loop.hint("vector") is not None:
         return False

@@ -133,6 +133,8 @@ def _fed(value: Any) -> Any:
 
 
 def _is_parameter(value: Any) -> bool:
+    if isinstance(value, list):
+        return False
     array = np.asarray(value)
     return array.dtype.kind in "iu" and array.dtype.itemsize >= 4 and array.ndim <= 1
 

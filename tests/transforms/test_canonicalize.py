@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+import igniter
 from igniter.analysis.expr import Expr
 from igniter.context import IgniterContext
 from igniter.dialects.onnx.structure import main_graph
@@ -93,6 +94,21 @@ def test_expand_before_a_broadcast() -> None:
     }"""
     runs = [{"x": floats(n, 1), "z": floats(n, m, seed=1)} for n, m in ((3, 4), (1, 1), (2, 0))]
     assert counts(check(parse(graph), runs, CANONICAL)) == {"Add": 1}
+
+
+def test_what_was_known_of_an_operand_goes_with_it() -> None:
+    """Inference noted the three values of the Expand; what takes its place has one."""
+    module = igniter.parse("""
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @main(%x: tensor<1xi64>, %z: tensor<3xi64>) {
+    %t = onnx.Constant() {value = #onnx.tensor<1xi64, [3]>} : () -> tensor<1xi64>
+    %e = onnx.Expand(%x, %t) : (tensor<1xi64>, tensor<1xi64>) -> tensor<3xi64>
+    %y = onnx.Mod(%e, %z) {igniter.values = {"0" = #sym.dims<15, 15, 15>}}
+      : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
+    onnx.return %y : tensor<3xi64>
+  }
+}""")
+    assert "15" not in str(module.run_passes("canonicalize-onnx,fold-constants"))
 
 
 def test_where_and_constant_conditions() -> None:
