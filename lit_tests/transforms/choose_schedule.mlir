@@ -1,0 +1,120 @@
+// RUN: igniter-opt %s -p "choose-schedule" --split-input-file | filecheck %s
+
+// One operand runs the other way: squares of 16 by 16 for transpose-loads.
+
+// CHECK:        loop.kernel @transposed symbols [n, m] (%x: tensor<?x?xf32, #sym.dims<m, n>>, %b: tensor<?x?xf32, #sym.dims<n, m>>) -> (tensor<?x?xf32, #sym.dims<n, m>>) {
+// CHECK-NEXT:     %y = loop.nest "add" [i: parallel n, j: parallel m] schedule {order = ["i", "j"], loops = {i = {threads, tile = 16 : i64, tail = "rest", inner = {sink = "loops", unroll}}, j = {tile = 16 : i64, tail = "rest", inner = {vector = 16 : i64}}}} -> tensor<?x?xf32, #sym.dims<n, m>> {
+// CHECK-NEXT:       %a = loop.read %x[j, i] : f32
+// CHECK-NEXT:       %c = loop.read %b[i, j] : f32
+// CHECK-NEXT:       %s = arith.addf %a, %c : f32
+// CHECK-NEXT:       loop.yield none %s at [i, j]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.return %y : tensor<?x?xf32, #sym.dims<n, m>>
+// CHECK-NEXT:   }
+
+
+builtin.module {
+  loop.kernel @transposed symbols [n, m] (%x: tensor<?x?xf32, #sym.dims<m, n>>, %b: tensor<?x?xf32, #sym.dims<n, m>>) -> (tensor<?x?xf32, #sym.dims<n, m>>) {
+    %y = loop.nest "add" [i: parallel n, j: parallel m] -> tensor<?x?xf32, #sym.dims<n, m>> {
+      %a = loop.read %x[j, i] : f32
+      %c = loop.read %b[i, j] : f32
+      %s = arith.addf %a, %c : f32
+      loop.yield none %s at [i, j]
+    }
+    loop.return %y : tensor<?x?xf32, #sym.dims<n, m>>
+  }
+}
+
+// -----
+
+// Sums along rows: the row is the vector, in as many accumulators as it has vectors, at most 4. The nest that reads
+// the sums shares the loop over rows.
+
+// CHECK:        loop.kernel @rows symbols [n] (%x: tensor<?x32xf32, #sym.dims<n, 32>>) -> (tensor<?x32xf32, #sym.dims<n, 32>>) {
+// CHECK-NEXT:     %s = loop.nest "sum" [i: parallel n, k: reduction 32] schedule {order = ["i", "k"], loops = {i = {fuse = "g0", threads}, k = {vector = 16 : i64, accumulators = 2 : i64}}} -> tensor<?xf32, #sym.dims<n>> {
+// CHECK-NEXT:       %a = loop.read %x[i, k] : f32
+// CHECK-NEXT:       loop.yield add %a at [i]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     %y = loop.nest "div" [i: parallel n, j: parallel 32] schedule {order = ["i", "j"], loops = {i = {fuse = "g0", threads}, j = {vector = 16 : i64}}} -> tensor<?x32xf32, #sym.dims<n, 32>> {
+// CHECK-NEXT:       %a_1 = loop.read %x[i, j] : f32
+// CHECK-NEXT:       %t = loop.read %s[i] : f32
+// CHECK-NEXT:       %q = arith.divf %a_1, %t : f32
+// CHECK-NEXT:       loop.yield none %q at [i, j]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.return %y : tensor<?x32xf32, #sym.dims<n, 32>>
+// CHECK-NEXT:   }
+
+
+builtin.module {
+  loop.kernel @rows symbols [n] (%x: tensor<?x32xf32, #sym.dims<n, 32>>) -> (tensor<?x32xf32, #sym.dims<n, 32>>) {
+    %s = loop.nest "sum" [i: parallel n, k: reduction 32] -> tensor<?xf32, #sym.dims<n>> {
+      %a = loop.read %x[i, k] : f32
+      loop.yield add %a at [i]
+    }
+    %y = loop.nest "div" [i: parallel n, j: parallel 32] -> tensor<?x32xf32, #sym.dims<n, 32>> {
+      %a = loop.read %x[i, j] : f32
+      %t = loop.read %s[i] : f32
+      %q = arith.divf %a, %t : f32
+      loop.yield none %q at [i, j]
+    }
+    loop.return %y : tensor<?x32xf32, #sym.dims<n, 32>>
+  }
+}
+
+// -----
+
+// Sums along columns: a tile of sums stays in registers while the rows go by.
+
+// CHECK:        loop.kernel @columns symbols [n, m] (%x: tensor<?x?xf32, #sym.dims<n, m>>) -> (tensor<?xf32, #sym.dims<m>>) {
+// CHECK-NEXT:     %s = loop.nest "sum" [j: parallel m, k: reduction n] schedule {order = ["j", "k"], loops = {j = {threads, tile = 256 : i64, tail = "peel", inner = {sink, unroll, vector = 16 : i64}}}} -> tensor<?xf32, #sym.dims<m>> {
+// CHECK-NEXT:       %a = loop.read %x[k, j] : f32
+// CHECK-NEXT:       loop.yield add %a at [j]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.return %s : tensor<?xf32, #sym.dims<m>>
+// CHECK-NEXT:   }
+
+
+builtin.module {
+  loop.kernel @columns symbols [n, m] (%x: tensor<?x?xf32, #sym.dims<n, m>>) -> (tensor<?xf32, #sym.dims<m>>) {
+    %s = loop.nest "sum" [j: parallel m, k: reduction n] -> tensor<?xf32, #sym.dims<m>> {
+      %a = loop.read %x[k, j] : f32
+      loop.yield add %a at [j]
+    }
+    loop.return %s : tensor<?xf32, #sym.dims<m>>
+  }
+}
+
+// -----
+
+// A schedule that is there stays; doubles get half as many lanes.
+
+// CHECK:        loop.kernel @kept symbols [] (%x: tensor<64xf64>) -> (tensor<64xf64>, tensor<64xf64>) {
+// CHECK-NEXT:     %y = loop.nest "mine" [i: parallel 64] schedule {order = ["i"], loops = {i = {vector = 4 : i64}}} -> tensor<64xf64> {
+// CHECK-NEXT:       %a = loop.read %x[i] : f64
+// CHECK-NEXT:       %s = arith.addf %a, %a : f64
+// CHECK-NEXT:       loop.yield none %s at [i]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     %z = loop.nest "free" [i: parallel 64] schedule {order = ["i"], loops = {i = {fuse = "g0", threads, vector = 8 : i64}}} -> tensor<64xf64> {
+// CHECK-NEXT:       %a_1 = loop.read %x[i] : f64
+// CHECK-NEXT:       %s_1 = arith.mulf %a_1, %a_1 : f64
+// CHECK-NEXT:       loop.yield none %s_1 at [i]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.return %y, %z : tensor<64xf64>, tensor<64xf64>
+// CHECK-NEXT:   }
+
+
+builtin.module {
+  loop.kernel @kept symbols [] (%x: tensor<64xf64>) -> (tensor<64xf64>, tensor<64xf64>) {
+    %y = loop.nest "mine" [i: parallel 64] schedule {order = ["i"], loops = {i = {vector = 4 : i64}}} -> tensor<64xf64> {
+      %a = loop.read %x[i] : f64
+      %s = arith.addf %a, %a : f64
+      loop.yield none %s at [i]
+    }
+    %z = loop.nest "free" [i: parallel 64] -> tensor<64xf64> {
+      %a = loop.read %x[i] : f64
+      %s = arith.mulf %a, %a : f64
+      loop.yield none %s at [i]
+    }
+    loop.return %y, %z : tensor<64xf64>, tensor<64xf64>
+  }
+}
