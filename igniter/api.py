@@ -247,7 +247,7 @@ def report(c: Compilation) -> dict[str, Any]:
     return {
         "versions": versions(),
         "options": c.options.to_dict(),
-        "target": c.target.name,
+        "target": c.options.target,
         "nodes_before": c.nodes_before,
         "nodes_after": count_nodes(c.module),
         "kernels": len(c.kernels),

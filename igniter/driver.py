@@ -62,10 +62,10 @@ class CompileOptions:
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """One kernel as LLVM IR, and the custom op around it in the text of the `ort` dialect."""
+    """One kernel as LLVM IR, once for each target, and the custom op around it in the text of the `ort` dialect."""
 
     name: str
-    llvm: str
+    variants: tuple[str, ...]
     op: str
 
 
@@ -90,10 +90,17 @@ class Compilation:
     """Regions that went back to ONNX Runtime, each with the reason."""
 
     @property
-    def target(self) -> Target:
-        from igniter.backends.cpu.target import target_of
+    def targets(self) -> list[Target]:
+        """The CPUs to compile for; a library with several chooses when it is loaded."""
+        from igniter.backends.cpu.target import targets_of
 
-        return target_of(self.options.target)
+        return targets_of(self.options.target)
+
+    def one_target(self) -> Target:
+        """The one CPU to compile for; `IgniterError` where there are several, and only a library has room for them."""
+        if len(self.targets) > 1:
+            raise IgniterError(f"only a library is for several targets ('{self.options.target}'): name one")
+        return self.targets[0]
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
@@ -154,9 +161,10 @@ def make_loop(c: Compilation) -> ModuleOp:
 
 def make_scheduled(c: Compilation) -> ModuleOp:
     """Every kernel scheduled; for looking at, since `make_llvm` does it kernel by kernel."""
+    target = c.one_target()
     with c.stage("scheduled"):
         for kernel in _kernels(c.module):
-            scheduled = _attempt(c, _users(c.module, kernel), lambda k=kernel: schedule_kernel(c, k))
+            scheduled = _attempt(c, _users(c.module, kernel), lambda k=kernel: schedule_kernel(c, k, target))
             if scheduled is not None:
                 func, _ = scheduled
                 func.detach()
@@ -168,15 +176,15 @@ def make_scheduled(c: Compilation) -> ModuleOp:
 # -- kernel by kernel -------------------------------------------------------------------------------------------------
 
 
-def schedule_kernel(c: Compilation, kernel: KernelOp) -> tuple[FuncOp, OpOp]:
-    """One kernel scheduled, and the custom op around it."""
+def schedule_kernel(c: Compilation, kernel: KernelOp, target: Target) -> tuple[FuncOp, OpOp]:
+    """One kernel scheduled for a CPU, and the custom op around it."""
     from xdsl.dialects.builtin import ModuleOp
 
     from igniter.dialects.loop import FuncOp
     from igniter.transforms.form_ort_library import describe
 
     alone = ModuleOp([kernel.clone()])
-    _run(c, alone, c.options.schedule_passes)
+    _run(c, alone, c.options.schedule_passes, target)
     func = next((op for op in alone.ops if isinstance(op, FuncOp)), None)
     if func is None:
         raise IgniterError(f"the passes '{c.options.schedule_passes}' leave kernel @{kernel.sym_name.data} unscheduled")
@@ -185,19 +193,36 @@ def schedule_kernel(c: Compilation, kernel: KernelOp) -> tuple[FuncOp, OpOp]:
 
 def compile_kernel(c: Compilation, kernel: KernelOp) -> CompiledKernel:
     """One kernel as LLVM IR, from the cache if it has been compiled before."""
-    from igniter.backends.cpu.emit_llvm import emit_llvm
     from igniter.runtime.cache import cache_key
 
-    key = cache_key("kernel", c.options.key(), repr(c.target), str(kernel))
+    key = cache_key("kernel", c.options.key(), repr(c.targets), str(kernel))
     if c.cache is not None:
         found = c.cache.get(key)
         if found is not None:
-            return CompiledKernel(**json.loads(found))
-    func, op = schedule_kernel(c, kernel)
-    compiled = CompiledKernel(kernel.sym_name.data, emit_llvm(func, c.target), str(op))
+            name, variants, op = json.loads(found)
+            return CompiledKernel(name, tuple(variants), op)
+    compiled = _compile_variants(c, kernel)
     if c.cache is not None:
-        c.cache.put(key, json.dumps(dataclasses.asdict(compiled)).encode())
+        c.cache.put(key, json.dumps(dataclasses.astuple(compiled)).encode())
     return compiled
+
+
+def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
+    from xdsl.dialects.builtin import StringAttr
+
+    from igniter.backends.cpu.emit_llvm import emit_llvm
+    from igniter.runtime.library import variant_suffix
+    from igniter.transforms.form_ort_library import with_scratch
+
+    name = kernel.sym_name.data
+    texts: list[str] = []
+    op: OpOp | None = None
+    for k, target in enumerate(c.targets):
+        func, described = schedule_kernel(c, kernel, target)
+        func.sym_name = StringAttr(name + variant_suffix(k, len(c.targets)))
+        texts.append(emit_llvm(func, target))
+        op = described if op is None else with_scratch(op, described.scratch)
+    return CompiledKernel(name, tuple(texts), str(op))
 
 
 def make_llvm(c: Compilation) -> list[CompiledKernel]:
@@ -215,9 +240,10 @@ def make_module(c: Compilation) -> str:
     """One LLVM module with every kernel in it, as text."""
     from igniter.backends.cpu.codegen import link_modules
 
+    c.one_target()
     if not c.kernels:
         raise IgniterError("no node of the model compiles, so there is no code; --explain says why")
-    return link_modules([k.llvm for k in c.kernels])
+    return link_modules([text for k in c.kernels for text in k.variants])
 
 
 def make_assembly(c: Compilation) -> str:
@@ -225,7 +251,7 @@ def make_assembly(c: Compilation) -> str:
     from igniter.backends.cpu.codegen import compile_assembly
 
     with c.stage("asm"):
-        return compile_assembly(make_module(c), c.target)
+        return compile_assembly(make_module(c), c.one_target())
 
 
 def make_object(c: Compilation) -> bytes:
@@ -233,7 +259,7 @@ def make_object(c: Compilation) -> bytes:
     from igniter.backends.cpu.codegen import compile_object
 
     with c.stage("obj"):
-        return compile_object(make_module(c), c.target)
+        return compile_object(make_module(c), c.one_target())
 
 
 def make_library(c: Compilation) -> Library | None:
@@ -246,9 +272,10 @@ def make_library(c: Compilation) -> Library | None:
         if not c.kernels:
             return None
         ops = [_parse_op(c, k.op) for k in c.kernels]
-        info = {"options": c.options.to_dict(), "target_name": c.target.name}
+        info = {"options": c.options.to_dict(), "target_name": c.options.target}
+        first, *others = ((t, [k.variants[i] for k in c.kernels]) for i, t in enumerate(c.targets))
         library = build_library(
-            LibraryOp("igniter", ops), [k.llvm for k in c.kernels], c.target, info=info, cache=c.cache
+            LibraryOp("igniter", ops), first[1], first[0], more=dict(others), info=info, cache=c.cache
         )
         replace_regions(c.module, library.domain)
     return library
@@ -269,10 +296,10 @@ def _parse_op(c: Compilation, text: str) -> OpOp:
 # -- running passes ---------------------------------------------------------------------------------------------------
 
 
-def _run(c: Compilation, module: ModuleOp, pipeline: str) -> None:
+def _run(c: Compilation, module: ModuleOp, pipeline: str, target: Target | None = None) -> None:
     from igniter.passes import parse_passes, run_passes
 
-    passes = tuple(_for_target(p, c.target) for p in parse_passes(pipeline))
+    passes = tuple(_for_target(p, target or c.targets[0]) for p in parse_passes(pipeline))
     run_passes(c.ctx, module, passes, verify_each=c.verify_each)
 
 

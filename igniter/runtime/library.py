@@ -93,34 +93,52 @@ def build_library(
     kernels: Sequence[str],
     target: Target,
     *,
+    more: Mapping[Target, Sequence[str]] | None = None,
     info: Mapping[str, object] | None = None,
     cache: Cache | None = None,
 ) -> Library:
-    """The shared library of `library`, with the kernels that the LLVM modules `kernels` define.
+    """The shared library of `library`, with the kernels that the LLVM modules `kernels` define for `target`.
 
-    `info` (JSON values: options, pipeline, target's name) is put into the library together with the versions.
-    `IgniterError` says what LLVM or the linker did not like, or that no linker was found.
+    `more` has the same kernels for other CPUs; the library then takes the best that the machine it is loaded on can
+    run, and the names of kernels end in `variant_suffix`. `info` (JSON values: options, pipeline, target's name) is put
+    into the library together with the versions. `IgniterError` says what LLVM or the linker did not like, or that no
+    linker was found.
     """
+    from igniter.backends.cpu.target import target_of
+    from igniter.backends.ort.cpu_choice import Variant
     from igniter.backends.ort.emit_library import ENTRY_POINT, INFO_SYMBOL, emit_library
     from igniter.runtime.linker import find_linker, link_shared
 
+    code = {target: sorted(set(kernels)), **{t: sorted(set(texts)) for t, texts in (more or {}).items()}}
+    if len({t.triple for t in code}) > 1:
+        raise IgniterError(
+            f"one library cannot be for {' and '.join(t.name for t in code)}: they are different machines"
+        )
+    variants = [Variant(t.name, t.level, variant_suffix(k, len(code))) for k, t in enumerate(code)]
     described = {
         "versions": versions(),
-        "target": {"triple": target.triple, "cpu": target.cpu, "features": target.features},
+        "targets": [{"triple": t.triple, "cpu": t.cpu, "features": t.features} for t in code],
         **(info or {}),
     }
-    modules = sorted(set(kernels))
-    emitted = emit_library(library, target.triple, described, [text.encode() for text in modules])
+    modules = [(t, text) for t, texts in code.items() for text in texts]
+    emitted = emit_library(library, target.triple, described, [text.encode() for _, text in modules], variants)
     linker = find_linker(target.triple)
-    parts = [hashlib.sha256(text.encode()).digest() for text in modules]
+    parts = [hashlib.sha256("\n".join([*code_identity(t), text]).encode()).digest() for t, text in modules]
     key = cache_key("library", *code_identity(target), " ".join(linker.command), emitted.text, *parts)
     data = cache.get(key) if cache is not None else None
     if data is None:
-        objects = [compile_object(text, target, cache) for text in (emitted.text, *modules)]
+        # What runs before the CPU is known to be good enough must run on any.
+        glue = target_of("x86-64") if target.arch == "x86_64" else target
+        objects = [compile_object(text, t, cache) for t, text in ((glue, emitted.text), *modules)]
         data = link_shared(objects, target.triple, (ENTRY_POINT, INFO_SYMBOL), linker)
         if cache is not None:
             cache.put(key, data)
     return Library(data, emitted.domain, emitted.ops, library_info(data))
+
+
+def variant_suffix(number: int, count: int) -> str:
+    """What the names of the kernels of one CPU end in, in a library for `count`."""
+    return f".v{number}" if count > 1 else ""
 
 
 def library_info(library: bytes | str | Path) -> dict[str, Any]:

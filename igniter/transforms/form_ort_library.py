@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 from xdsl.passes import ModulePass
 
+from igniter.analysis.expr import Expr, maximum
 from igniter.dialects.fusion import RegionOp
 from igniter.dialects.loop import FuncOp
 from igniter.dialects.ort import LibraryOp, OpOp, Port
@@ -60,6 +61,12 @@ def describe(func: FuncOp) -> OpOp:
         [_port(f"out{k}", t) for k, t in enumerate(types[inputs:])],
         func.scratch_bytes,
     )
+
+
+def with_scratch(op: OpOp, scratch: Expr) -> OpOp:
+    """The op with an arena that is large enough for its own kernel and for one that needs `scratch` bytes."""
+    size = maximum(op.scratch, scratch)
+    return OpOp(op.sym_name.data, op.kernel_name, op.symbol_names, op.inputs, op.outputs, size)
 
 
 def _port(name: str, memref: Attribute) -> Port:

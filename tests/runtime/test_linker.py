@@ -71,7 +71,7 @@ def test_a_library_needs_nothing_of_the_process(name: str) -> None:
     assert facts.exported == ("RegisterCustomOps", "igniter_library_info")
     assert set(facts.undefined) <= linker.PROCESS_SYMBOLS
     assert facts.needed == ()
-    assert library_info(library.data)["target"]["triple"] == target.triple
+    assert library_info(library.data)["targets"][0]["triple"] == target.triple
 
 
 def test_what_nothing_provides_is_an_error_when_linking() -> None:

@@ -5,6 +5,7 @@ x86-64, x86-64-v2, -v3, -v4  the psABI levels
 znver4, icelake-server, ...  any 64-bit x86 or Arm CPU that LLVM knows, by LLVM's name
 aarch64                      Armv8.0 with NEON
 NAME+FEATURE+...             any of these with features added: aarch64+dotprod+i8mm, x86-64-v4+avx512bf16
+NAME,NAME,...                several, for a library that chooses when it is loaded: x86-64-v2,x86-64-v3,x86-64-v4
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ class Target:
     has_half: bool
     """Conversions between f16 and f32 are instructions (F16C and later)."""
     caches: Caches
+    level: int = 0
+    """The least x86-64 psABI level (1 to 4) that the code needs; 0 on other machines."""
 
     @property
     def arch(self) -> Arch:
@@ -166,6 +169,17 @@ def target_of(name: str) -> Target:
     )
 
 
+def targets_of(names: str) -> list[Target]:
+    """The targets that a comma-separated list names, each once."""
+    found = list(dict.fromkeys(target_of(name.strip()) for name in names.split(",")))
+    arches = {t.arch for t in found}
+    if len(arches) > 1:
+        raise UnknownTarget(f"targets '{names}' are different machines, and one library is for one of them")
+    if len(found) > 1 and found[0].arch != "x86_64":
+        raise UnknownTarget(f"targets '{names}': a library chooses between x86-64 CPUs only; name one")
+    return found
+
+
 def _features(name: str, extra: list[str], known: frozenset[str]) -> str:
     for feature in extra:
         if feature not in known:
@@ -189,6 +203,7 @@ def _x86(name: str, cpu: str, features: str, level: int, caches: Caches) -> Targ
         has_rounding=level >= 2 or "sse4.1" in on or avx,
         has_half=level >= 3 or "f16c" in on,
         caches=caches,
+        level=level,
     )
 
 

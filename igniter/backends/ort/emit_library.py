@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from igniter.analysis.expr import Expr
@@ -22,6 +22,7 @@ from igniter.backends.ort.api import (
     expand_calls,
 )
 from igniter.backends.ort.compute import COMPUTE
+from igniter.backends.ort.cpu_choice import Variant, emit_choice
 from igniter.backends.ort.expressions import INTRINSICS, int64
 from igniter.backends.ort.infer import emit_infer
 from igniter.backends.ort.infer_glue import emit_infer_helpers
@@ -57,12 +58,17 @@ def library_domain(library: LibraryOp, info: Mapping[str, object], code: Iterabl
 
 
 def emit_library(
-    library: LibraryOp, triple: str, info: Mapping[str, object], code: Iterable[bytes] = ()
+    library: LibraryOp,
+    triple: str,
+    info: Mapping[str, object],
+    code: Iterable[bytes] = (),
+    variants: Sequence[Variant] = (Variant("any", 0),),
 ) -> EmittedLibrary:
     """The module for `library`.
 
     `info` says what the library was made from (JSON values) and is readable in the file under `igniter_library_info`;
-    `code` is whatever identifies the kernels' code (their IR), for the hash in the domain.
+    `code` is whatever identifies the kernels' code (their IR), for the hash in the domain; `variants` are the CPUs that
+    there are kernels for.
     Raises `IgniterError` when a size in the library fits in no 64-bit integer.
     """
     library.verify()
@@ -91,7 +97,7 @@ def emit_library(
         *shared,
         *functions,
         f"@igniter_ops = internal constant [{len(ops)} x ptr] [{table}]\n",
-        "".join(f'declare hidden void @"{k}"(ptr, ptr, ptr, ptr, ptr)\n' for k in kernels),
+        emit_choice(variants, kernels, strings),
         strings.emit(),
     ]
     return EmittedLibrary("\n".join(parts), domain, tuple(op.sym_name.data for op in ops), kernels, version)
@@ -254,6 +260,13 @@ old:
   %refusal = call ptr %create(i32 {NOT_IMPLEMENTED}, ptr {strings(too_old)})
   ret ptr %refusal
 find:
+  %refused = call ptr @igniter_choose_cpu()
+  %runs = icmp eq ptr %refused, null
+  br i1 %runs, label %start, label %refuse
+refuse:
+  %no = api CreateStatus(i32 {NOT_IMPLEMENTED}, ptr %refused)
+  ret ptr %no
+start:
   store atomic ptr %api, ptr @igniter_api release, align 8
   %made = load atomic ptr, ptr @igniter_domain acquire, align 8
   %made.api = load atomic ptr, ptr @igniter_domain_api acquire, align 8
