@@ -306,6 +306,7 @@ class _Vectorizer:
             owned
             or any(self.lane in e.symbols for e in (*subscripts, *guards))
             or any(isinstance(i.type, VectorType) for i in indices)
+            or (isinstance(op, LoadOp) and _is_vector(mapping, op.otherwise))
         )
         if owned:
             subscripts.append(Expr.of(self.lane))
@@ -360,6 +361,10 @@ def _unique(guards: list[Expr]) -> list[Expr]:
     return list(dict.fromkeys(guards))
 
 
+def _is_vector(mapping: dict[SSAValue, SSAValue], value: SSAValue | None) -> bool:
+    return value is not None and isinstance(mapping.get(value, value).type, VectorType)
+
+
 def _pad_lanes(alloc: AllocOp) -> None:
     """Rounds the last dim of a register buffer up to whole vectors, where a masked tail would reach past its end."""
     dims = dims_of(alloc.result.type)
@@ -373,7 +378,7 @@ def _pad_lanes(alloc: AllocOp) -> None:
 
 def _lanes(op: Operation) -> int:
     """How many elements along the last dim of its buffer an access touches."""
-    if not isinstance(op, MemoryOp) or op.lane is None or op.lane not in op.subscripts[-1].symbols:
+    if not isinstance(op, MemoryOp) or op.lane is None or not op.subscripts or op.lane not in op.subscripts[-1].symbols:
         return 1
     value = op.value if isinstance(op, (StoreOp, AccumulateOp)) else op.results[0]
     return value.type.get_shape()[0] if isinstance(value.type, VectorType) else 1

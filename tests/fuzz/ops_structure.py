@@ -71,6 +71,8 @@ def arg_reduction(b: GraphBuilder) -> bool:
     axis = axis_of(b, x.rank)
     if not x.dims[axis].constant:
         return False
+    if not all(d.constant for d in x.dims):
+        axis %= x.rank
     keep = b.rng.random() < 0.5
     dims = [ONE if a == axis % x.rank else d for a, d in enumerate(x.dims) if keep or a != axis % x.rank]
     last = int(b.rng.random() < 0.3)
