@@ -298,8 +298,6 @@ def _vector_axis(
 
     A common axis only where the group is `flat`, that is, no member has loops inside the common ones.
     """
-    if any(a.extent == ZERO for a in nest.axes):
-        return None
     candidates = [a for a in nest.axes if a.name not in common and a.extent != ONE]
     if not candidates:
         candidates = [a for a in nest.axes if flat and common and a.name == common[-1]]

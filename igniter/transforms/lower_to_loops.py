@@ -47,7 +47,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.analysis.expr import Expr
+from igniter.analysis.expr import ZERO, Expr
 from igniter.dialects.loop import (
     AccumulateOp,
     AllocOp,
@@ -180,6 +180,8 @@ class _Lowering:
                 self.block.add_op(alloc)
                 self.buffers[result] = alloc.result
         axes = _ordered(nest)
+        if any(a.kind == "parallel" and a.extent == ZERO for a in axes):
+            return  # nothing to compute; the buffers are there, and empty
         rename = {a.name: self._axis(a.name) for a in axes}
         self._loops(nest, axes, rename, self.block)
 
@@ -246,6 +248,8 @@ class _Lowering:
         return mapping
 
     def _copy(self, source: SSAValue, target: SSAValue) -> None:
+        if ZERO in dims_of(target.type):
+            return
         block = self.block
         names = [self._axis("c") for _ in dims_of(target.type)]
         for name, dim in zip(names, dims_of(target.type), strict=True):

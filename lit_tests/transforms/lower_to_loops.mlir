@@ -118,3 +118,26 @@ builtin.module {
     loop.return %x, %a, %a : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
   }
 }
+
+// -----
+
+// A nest of nothing has no loops; who reads its buffer finds it empty.
+
+// CHECK:      loop.func @nothing symbols [n] (%x: memref<?x0xf32, #sym.dims<n, 0>>, %{{.*}}: memref<0x?xf32, #sym.dims<0, n>>, %{{.*}}: memref<?xf32, #sym.dims<n>>) outputs 2 {
+// CHECK-NOT:    loop.store {{.*}}[j
+// CHECK:        loop.for i = 0 to n {
+// CHECK:          loop.for k = 0 to 0 reduction {
+
+builtin.module {
+  loop.kernel @nothing symbols [n] (%x: tensor<?x0xf32, #sym.dims<n, 0>>) -> (tensor<0x?xf32, #sym.dims<0, n>>, tensor<?xf32, #sym.dims<n>>) {
+    %y = loop.nest "transpose" [j: parallel 0, i: parallel n] -> tensor<0x?xf32, #sym.dims<0, n>> {
+      %a = loop.read %x[i, j] : f32
+      loop.yield none %a at [j, i]
+    }
+    %s = loop.nest "sum" [i: parallel n, k: reduction 0] -> tensor<?xf32, #sym.dims<n>> {
+      %a = loop.read %x[i, k] : f32
+      loop.yield add %a at [i]
+    }
+    loop.return %y, %s : tensor<0x?xf32, #sym.dims<0, n>>, tensor<?xf32, #sym.dims<n>>
+  }
+}

@@ -12,6 +12,9 @@ from tests.isolated import Lost, run_isolated
 def check(found: list[Outcome]) -> None:
     failed = [f"seed {o.seed}: {o.status}: {o.message}" for o in found if o.failed]
     assert not failed, "\n".join(failed)
+    # What fusion lets into a region compiles.
+    dropped = [f"seed {o.seed}: {reason}" for o in found for reason in o.dropped]
+    assert not dropped, "\n".join(dropped)
     assert sum(o.status == "ok" for o in found) >= 0.9 * len(found)
 
 

@@ -163,6 +163,53 @@ KERNELS = {
     }}
     loop.return %o, %r : {BYTES}, {tensor("n", element="i1")}
   }}""",
+    "transposed squares in a batch": f"""
+  loop.kernel @k symbols [n, m] (%x : {tensor("n", "m", 16)}, %y : {tensor("n", 16, "m")})
+      -> ({tensor("n", 16, "m")}) {{
+    %o = loop.nest "add" [b: parallel n, i: parallel 16, j: parallel m] -> {tensor("n", 16, "m")} {{
+      %a = loop.read %x[b, j, i] : f32
+      %c = loop.read %y[b, i, j] : f32
+      %d = arith.addf %a, %c : f32
+      loop.yield none %d at [b, i, j]
+    }}
+    loop.return %o : {tensor("n", 16, "m")}
+  }}""",
+    "transposed squares of one tile": f"""
+  loop.kernel @k symbols [n, m] (%x : {tensor("n", 16, 32)}, %y : {tensor("n", 32, 16)}) -> ({tensor("n", 32, 16)}) {{
+    %o = loop.nest "add" [b: parallel n, i: parallel 32, j: parallel 16] -> {tensor("n", 32, 16)} {{
+      %a = loop.read %x[b, j, i] : f32
+      %c = loop.read %y[b, i, j] : f32
+      %d = arith.addf %a, %c : f32
+      loop.yield none %d at [b, i, j]
+    }}
+    loop.return %o : {tensor("n", 32, 16)}
+  }}""",
+    "a scalar for some lanes": f"""
+  loop.kernel @k symbols [n, m] (%x : {NM}) -> ({tensor("n", 6)}) {{
+    %s = loop.nest "sum" [i: parallel n, j: reduction m] -> {tensor("n", 1)} {{
+      %a = loop.read %x[i, j] : f32
+      loop.yield add %a at [i, 0]
+    }}
+    %o = loop.nest "concat" [i: parallel n, j: parallel 6] -> {tensor("n", 6)} {{
+      %a = loop.read %s[i, 0] if [j - 3] : f32
+      %b = loop.read %s[i, 0] if [i - 1] else %a : f32
+      loop.yield none %b at [i, j]
+    }}
+    loop.return %o : {tensor("n", 6)}
+  }}""",
+    "empty among others": f"""
+  loop.kernel @k symbols [n, m] (%x : {NM}) -> ({tensor("n", 0, "m")}, {NM}) {{
+    %e = loop.nest "slice" [i: parallel n, k: parallel 0, j: parallel m] -> {tensor("n", 0, "m")} {{
+      %a = loop.read %x[i, j] : f32
+      loop.yield none %a at [i, k, j]
+    }}
+    %o = loop.nest "twice" [i: parallel n, j: parallel m] -> {NM} {{
+      %a = loop.read %x[i, j] : f32
+      %b = arith.addf %a, %a : f32
+      loop.yield none %b at [i, j]
+    }}
+    loop.return %e, %o : {tensor("n", 0, "m")}, {NM}
+  }}""",
 }
 
 
