@@ -107,45 +107,47 @@ def reference(model: onnx.ModelProto, feeds: Sequence[dict[str, Array]]) -> list
 
 
 def second_opinion(case: Case, feed: dict[str, Array], index: int) -> Array | None:
-    """What ONNX's own evaluator makes of an output; None where it fails.
+    """What ONNX's own evaluator makes of an output, node by node; None where a node cannot be evaluated.
 
-    Where it fails on the whole model (numpy has no maximum of nothing), it gets the node of the output alone, with the
-    inputs that ORT computes.
+    A node on which it fails (numpy has no maximum of nothing) is ORT's, alone.
     """
     from onnx.reference import ReferenceEvaluator
 
-    try:
-        return np.asarray(ReferenceEvaluator(case.model).run(None, feed)[index])
-    except Exception:
+    graph, name = case.model.graph, case.model.graph.output[index].name
+    values = {**feed, **{w.name: onnx.numpy_helper.to_array(w) for w in graph.initializer}}
+    for node in _ancestors(case.model, name):
+        alone = _one_node(case.model, node, values)
+        inputs = {i: values[i] for i in node.input if i}
         try:
-            return np.asarray(_last_node_alone(case, feed, case.model.graph.output[index].name))
+            results = ReferenceEvaluator(alone).run(None, inputs)
         except Exception:
-            return None
+            try:
+                ((*results,),) = reference(alone, [inputs])
+            except Exception:
+                return None
+        values.update(zip([o for o in node.output if o], map(np.asarray, results), strict=True))
+    return values[name]
 
 
-def _last_node_alone(case: Case, feed: dict[str, Array], name: str) -> Array:
-    from onnx.reference import ReferenceEvaluator
+def _ancestors(model: onnx.ModelProto, name: str) -> list[onnx.NodeProto]:
+    """The nodes that `name` depends on, in order."""
+    wanted, found = {name}, []
+    for node in reversed(model.graph.node):
+        if wanted.intersection(node.output):
+            wanted.update(node.input)
+            found.append(node)
+    return found[::-1]
 
-    graph = case.model.graph
-    (node,) = (n for n in graph.node if name in n.output)
-    given = {**feed, **{w.name: onnx.numpy_helper.to_array(w) for w in graph.initializer}}
-    computed = [i for i in node.input if i and i not in given]
-    wider = onnx.ModelProto()
-    wider.CopyFrom(case.model)
-    del wider.graph.output[:]
-    wider.graph.output.extend(onnx.ValueInfoProto(name=i) for i in computed)
-    ((*found,),) = reference(wider, [feed]) if computed else ([],)
-    given.update(zip(computed, found, strict=True))
-    alone = {i: given[i] for i in node.input if i}
-    types = [
-        onnx.helper.make_tensor_value_info(i, onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
-        for i, a in alone.items()
+
+def _one_node(model: onnx.ModelProto, node: onnx.NodeProto, values: dict[str, Array]) -> onnx.ModelProto:
+    inputs = [
+        onnx.helper.make_tensor_value_info(i, onnx.helper.np_dtype_to_tensor_dtype(values[i].dtype), values[i].shape)
+        for i in dict.fromkeys(node.input)
+        if i
     ]
-    output = onnx.ValueInfoProto(name=name)
-    small = onnx.helper.make_model(
-        onnx.helper.make_graph([node], "alone", types, [output]), opset_imports=case.model.opset_import
-    )
-    return ReferenceEvaluator(small).run([name], alone)[0]
+    outputs = [onnx.ValueInfoProto(name=o) for o in node.output if o]
+    graph = onnx.helper.make_graph([node], "alone", inputs, outputs)
+    return onnx.helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
 
 
 def explained_by_rounding(case: Case, feed: dict[str, Array], name: str, expected: Array, difference: float) -> bool:
