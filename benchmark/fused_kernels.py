@@ -160,6 +160,28 @@ def column_sum(rows: int, columns: int) -> Case:
     )  # fmt: skip
 
 
+def channels_layernorm(channels: int, length: int, back: bool) -> Case:
+    """A normalisation of what a convolution leaves, where the channels are not the last axis."""
+    g = Graph()
+    rows = g.op("Transpose", g.op("Add", "x", "r"), perm=[0, 2, 1])
+    y = g.op("LayerNormalization", rows, g.weight(channels), g.weight(channels))
+    if back:
+        y = g.op("Transpose", y, perm=[0, 2, 1])
+    shape = ["b", channels, "n"]
+    model = g.model({"x": shape, "r": shape}, y, shape if back else ["b", "n", channels])
+    feeds = values(x=(1, channels, length), r=(1, channels, length))
+    name = "LayerNorm, channels" if back else "LayerNorm, to rows"
+    return Case(name, f"{channels}x{length}", model, feeds, 12 * channels * length)
+
+
+def channels_softmax(channels: int, length: int) -> Case:
+    g = Graph()
+    shape = ["b", channels, "n"]
+    model = g.model({"x": shape}, g.op("Softmax", "x", axis=1), shape)
+    feeds = values(x=(1, channels, length))
+    return Case("softmax, channels", f"{channels}x{length}", model, feeds, 8 * channels * length)
+
+
 def cases() -> list[Case]:
     found: list[Case] = []
     for rows, width in ((8, 512), (128, 768), (128, 3072), (2048, 3072)):
@@ -169,6 +191,9 @@ def cases() -> list[Case]:
     found += [mask_softmax(heads, length) for heads, length in ((4, 32), (12, 128), (12, 200), (12, 512))]
     found += [chain(n, size) for n in (1, 5, 10, 25, 50, 100) for size in (4096, 98304, 1 << 22)]
     found += [transpose_add(n, m) for n, m in ((128, 64), (512, 512), (1000, 3000))]
+    for channels, length in ((768, 32), (768, 128), (96, 3136), (768, 1024)):
+        found += [channels_layernorm(channels, length, back) for back in (True, False)]
+        found.append(channels_softmax(channels, length))
     found += [column_sum(n, m) for n, m in ((128, 768), (1024, 1024), (4096, 3000))]
     return found
 

@@ -43,7 +43,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "parallelize-loops",
         "vectorize-loops",
         "unroll-loops",
-        "transpose-loads",
+        "transpose-accesses",
         "plan-buffers",
         "form-ort-library",
     ),

@@ -72,7 +72,7 @@ PASSES: dict[str, str] = {
     "recompose": "igniter.transforms.recompose:Recompose",
     "sink-loops": "igniter.transforms.sink_loops:SinkLoops",
     "tile-loops": "igniter.transforms.tile_loops:TileLoops",
-    "transpose-loads": "igniter.transforms.transpose_loads:TransposeLoads",
+    "transpose-accesses": "igniter.transforms.transpose_accesses:TransposeAccesses",
     "unroll-loops": "igniter.transforms.unroll_loops:UnrollLoops",
     "vectorize-loops": "igniter.transforms.vectorize_loops:VectorizeLoops",
 }

@@ -21,6 +21,10 @@ from igniter.dialects.sym import dims_of, element_of
 ROW_ELEMENTS = 16384
 """A row of this many elements is worth keeping in cache between the nests of a group."""
 
+COLUMNS = 4
+"""Vectors side by side in a tile of columns: whole stretches of memory for the prefetcher, and sums that do not wait
+for each other."""
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -52,8 +56,12 @@ def choose(kernel: KernelOp, machine: Machine) -> dict[str, DictionaryAttr]:
     groups = form_groups(kernel)
     schedules: dict[str, DictionaryAttr] = {}
     for k, group in enumerate(groups):
+        width = _column_lanes(group, machine)
         for nest in group.members:
-            schedules[nest.label] = _schedule(nest, group, f"g{k}", machine)
+            if width is None:
+                schedules[nest.label] = _schedule(nest, group, f"g{k}", machine)
+            else:
+                schedules[nest.label] = _schedule_columns(nest, group, f"g{k}", width, machine)
     return schedules
 
 
@@ -167,6 +175,91 @@ def reads_of(nest: NestOp) -> Iterator[Read]:
         yield Read(op, base, subscripts)
 
 
+# -- groups whose lanes are columns -----------------------------------------------------------------------------------
+
+
+def _column_lanes(group: Group, machine: Machine) -> int | None:
+    """The lanes of the group's last common axis, when that and not each nest's own axis should be the vector.
+
+    That is so where the rows of a group lie across memory: a softmax over the channels of `[batch, channel, time]`
+    reads with a stride along its rows, and side by side from row to row. The axis is put last among the common ones.
+    """
+    if len(group.members) < 2 or not group.levels:
+        return None
+    inner = 0
+    for nest in group.members:
+        common = {names[nest.label] for _, names in group.levels}
+        inner += min((_access_cost(nest, a.name, group) for a in nest.axes if a.name not in common), default=0)
+    across = [sum(_access_cost(nest, names[nest.label], group) for nest in group.members) for _, names in group.levels]
+    best = min(range(len(across)), key=lambda k: (across[k], -k))
+    if across[best] >= inner or group.levels[best][0].constant == 1:
+        return None
+    group.levels.append(group.levels.pop(best))
+    return min(vector_width(nest, machine) for nest in group.members)
+
+
+def _access_cost(nest: NestOp, axis: str, group: Group) -> int:
+    """What the accesses of a nest cost with `axis` for the vector, in quarters of a vector access; 0 without loops
+    inside the common ones, as such a nest runs once a row."""
+    common = {names[nest.label] for _, names in group.levels}
+    if all(a.name in common or a.extent == ONE for a in nest.axes):
+        return 0
+    cost = 0
+    for value, stride in _group_strides(nest, axis):
+        if stride == ZERO:
+            cost += 1
+        elif stride == ONE or _stays_in(value, group):
+            cost += 4
+        else:
+            cost += 32
+    return cost
+
+
+def _group_strides(nest: NestOp, axis: str) -> list[tuple[SSAValue, Expr | None]]:
+    """Every tensor that a nest reads or writes, with the step in memory along `axis`."""
+    values = [*(op.source for op in nest.reads), *nest.outputs]
+    return [(value, stride) for value, (stride, _) in zip(values, _strides(nest, axis), strict=True)]
+
+
+def _stays_in(value: SSAValue, group: Group) -> bool:
+    """Whether a value is only seen by the nests of a group, which may then keep it in any order."""
+    return value.owner in group.members and all(use.operation.parent_op() in group.members for use in value.uses)
+
+
+def _schedule_columns(nest: NestOp, group: Group, label: str, width: int, machine: Machine) -> DictionaryAttr:
+    """Tiles of the last common axis go below all loops inside it, as vectors that are unrolled there."""
+    common = [names[nest.label] for _, names in group.levels]
+    inside = [a.name for kind in ("parallel", "reduction") for a in nest.axes if a.kind == kind]
+    order = [*common, *(n for n in inside if n not in common)]
+    loops: dict[str, dict[str, Attribute]] = {n: {"fuse": StringAttr(label)} for n in common}
+    loops[common[0]]["threads"] = UnitAttr()
+    inner = {"sink": StringAttr("loops"), "unroll": UnitAttr(), "vector": IntegerAttr(width, i64)}
+    tile = {"tile": IntegerAttr(width * COLUMNS, i64), "tail": StringAttr("peel"), "inner": DictionaryAttr(inner)}
+    loops[common[-1]].update(tile)
+    across = _square_axis(nest, common[-1], group)
+    if across is not None and (across.extent.constant or width) >= width:
+        loops[across.name] = {
+            "tile": IntegerAttr(width, i64),
+            "tail": StringAttr("rest"),
+            "inner": DictionaryAttr({"unroll": UnitAttr()}),
+        }
+    return _as_schedule(order, loops)
+
+
+def _square_axis(nest: NestOp, lanes: str, group: Group) -> Axis | None:
+    """The axis inside along which memory is contiguous where it is strided along `lanes`: both together are squares to
+    transpose in registers."""
+    common = {names[nest.label] for _, names in group.levels}
+    along = _group_strides(nest, lanes)
+    for axis in nest.axes:
+        if axis.name in common or axis.extent == ONE:
+            continue
+        for (value, here), (_, there) in zip(along, _group_strides(nest, axis.name), strict=True):
+            if there == ONE and here not in (ZERO, ONE) and not _stays_in(value, group):
+                return axis
+    return None
+
+
 # -- one nest ---------------------------------------------------------------------------------------------------------
 
 
@@ -197,12 +290,12 @@ def _schedule(nest: NestOp, group: Group, label: str, machine: Machine) -> Dicti
     if vector is not None:
         free = rest if len(group.members) > 1 else [n for n in order if n != vector and n not in reductions]
         _place_vector(nest, axes, vector, free, reductions, loops, width, machine)
-    return DictionaryAttr(
-        {
-            "order": ArrayAttr([StringAttr(n) for n in order]),
-            "loops": DictionaryAttr({n: DictionaryAttr(h) for n, h in loops.items() if h}),
-        }
-    )
+    return _as_schedule(order, loops)
+
+
+def _as_schedule(order: list[str], loops: Mapping[str, Mapping[str, Attribute]]) -> DictionaryAttr:
+    hints = {n: DictionaryAttr(dict(h)) for n, h in loops.items() if h}
+    return DictionaryAttr({"order": ArrayAttr([StringAttr(n) for n in order]), "loops": DictionaryAttr(hints)})
 
 
 def _place_vector(
@@ -226,7 +319,7 @@ def _place_vector(
         if across is None:
             loops[vector].update(lanes)
             return
-        # An operand runs the other way: squares of as many rows as lanes, for transpose-loads.
+        # An operand runs the other way: squares of as many rows as lanes, for transpose-accesses.
         square: dict[str, Attribute] = {"tile": IntegerAttr(width, i64), "tail": StringAttr("rest")}
         loops[across].update(square, inner=DictionaryAttr({"sink": StringAttr("loops"), "unroll": UnitAttr()}))
         loops[vector].update(square, inner=DictionaryAttr(lanes))

@@ -13,12 +13,12 @@ becomes
     loop.for i_in2 = 0 to 8 { %v = loop.load %acc[i_in2] : f32      loop.store %v, %c[i + i_in2] }
 
 The loop is distributed over the statements of its body and interchanged with the loops that hold a reduction. That is
-legal because its iterations are independent; what one iteration kept in a buffer of its own gets a place for each.
-This is what makes a register tile out of a tiled contraction: outer product instead of dot products. It stands after
-`tile-loops` and before `vectorize-loops`.
+legal because its iterations are independent; what one iteration kept in a buffer of its own gets a place for each, and
+so does a value that is computed before a reduction and used in or after it. This is what makes a register tile out of a
+tiled contraction: outer product instead of dot products. It stands after `tile-loops` and before `vectorize-loops`.
 
-`sink = "loops"` moves a loop below every loop inside it that is not vectorised, reduction or not: two tiled loops
-become tiles of both, as a transposition wants them.
+`sink = "loops"` moves a loop below every loop inside it, reduction or not, that is neither a vector nor unrolled: two
+tiled loops become tiles of both, as a transposition wants them, and a column of vectors goes through a row's loops.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from igniter.analysis.expr import Expr
-from igniter.dialects.loop import AllocOp, ForOp, FuncOp, MemoryOp, ViewOp
+from igniter.dialects.loop import AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, StoreOp, ViewOp
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of
 from igniter.errors import IgniterError
 from igniter.transforms.loop_rewrites import AxisNames, set_hints, substitute_axes, take_hint
@@ -73,6 +73,7 @@ def sink(loop: ForOp, names: AxisNames) -> None:
         return
     home = loop.parent_block()
     assert home is not None
+    _pass_through_buffers(loop.block, is_barrier)
     for op in _distribute(loop, list(loop.block.ops), names, is_barrier):
         home.insert_op_before(op, loop)
     loop.detach()
@@ -99,16 +100,18 @@ def _extent_bound(loop: ForOp) -> Expr:
 
 
 def _expand_buffer(alloc: AllocOp, loop: ForOp) -> AllocOp:
-    """The buffer of an iteration with a leading dim for all iterations."""
+    """The buffer of an iteration with one more dim for all iterations: the last one where they become lanes."""
     users = [use.operation for use in alloc.result.uses]
     if any(isinstance(u, ViewOp) for u in users):
         raise IgniterError(f"sink-loops: buffer '{alloc.label.data}' of loop '{loop.axis}' has views")
-    dims = (_extent_bound(loop), *dims_of(alloc.result.type))
+    dims, place = dims_of(alloc.result.type), Expr.of(loop.axis) - loop.first
+    lanes_last = loop.hint("vector") is not None
+    dims = (*dims, _extent_bound(loop)) if lanes_last else (_extent_bound(loop), *dims)
     fresh = AllocOp(alloc.label.data, memref_of(element_of(alloc.result.type), dims, alloc.space))
     fresh.result.name_hint = alloc.result.name_hint
     for user in users:
         assert isinstance(user, MemoryOp)
-        user.subscripts_attr = DimsAttr((Expr.of(loop.axis) - loop.first, *user.subscripts))
+        user.subscripts_attr = DimsAttr((*user.subscripts, place) if lanes_last else (place, *user.subscripts))
     alloc.result.replace_all_uses_with(fresh.result)
     if alloc.parent is not None:
         alloc.detach()
@@ -117,7 +120,8 @@ def _expand_buffer(alloc: AllocOp, loop: ForOp) -> AllocOp:
 
 
 def _is_plain_loop(op: Operation) -> bool:
-    return isinstance(op, ForOp) and op.hint("vector") is None
+    """Whether a loop stays outside: neither a vector nor unrolled, which the inside of a tile is."""
+    return isinstance(op, ForOp) and op.hint("vector") is None and op.hint("unroll") is None
 
 
 def _distribute(
@@ -144,10 +148,10 @@ def _distribute(
         if not is_barrier(op):
             group.append(op)
             continue
-        _check_values(op, group, loop)
         close()
         assert isinstance(op, ForOp)
         op.detach()
+        _pass_through_buffers(op.block, is_barrier)
         inner = list(op.block.ops)
         deeper = any(is_barrier(child) for child in inner)
         new = _distribute(loop, inner, names, is_barrier) if deeper else [_wrap(loop, inner, names)]
@@ -158,15 +162,40 @@ def _distribute(
     return result
 
 
-def _check_values(op: Operation, before: list[Operation], loop: ForOp) -> None:
-    produced: set[SSAValue] = {r for b in before for r in b.results}
-    for inner in op.walk():
-        for operand in inner.operands:
-            if operand in produced:
-                raise IgniterError(
-                    f"sink-loops: loop '{loop.axis}': a value computed before the reduction is used inside it; "
-                    "it must go through a buffer"
-                )
+def _pass_through_buffers(block: Block, is_barrier: Callable[[Operation], bool]) -> None:
+    """Values that one part of a body hands to another, across a loop that stays outside, go through a buffer."""
+    part: dict[Operation, int] = {}
+    count = 0
+    for op in block.ops:
+        count += is_barrier(op)
+        part[op] = count
+        count += is_barrier(op)
+    for op in list(block.ops):
+        if isinstance(op, AllocOp) or op.name == "arith.constant":
+            continue
+        for value in op.results:
+            users = dict.fromkeys(use.operation for use in value.uses)
+            crossing = [u for u in users if part[_ancestor_in(block, u)] != part[op]]
+            if not crossing:
+                continue
+            buffer = AllocOp(value.name_hint or "value", memref_of(value.type, [], "register"))
+            block.insert_op_before(buffer, block.first_op or op)
+            block.insert_op_after(StoreOp(value, buffer.result, []), op)
+            for user in crossing:
+                load = LoadOp(buffer.result, [], value.type)
+                home = user.parent_block()
+                assert home is not None
+                home.insert_op_before(load, user)
+                user.operands = [load.result if v is value else v for v in user.operands]
+
+
+def _ancestor_in(block: Block, op: Operation) -> Operation:
+    """The op of `block` in which `op` stands."""
+    while op.parent is not block:
+        above = op.parent_op()
+        assert above is not None
+        op = above
+    return op
 
 
 def _wrap(loop: ForOp, ops: list[Operation], names: AxisNames) -> ForOp:

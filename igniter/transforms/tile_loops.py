@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringA
 from xdsl.ir import Attribute, Block, Operation
 from xdsl.passes import ModulePass
 
-from igniter.analysis.expr import ZERO, Expr, minimum, mod
+from igniter.analysis.expr import ZERO, Expr, minimum, mod, symbols_of
 from igniter.analysis.loop_accesses import ranges_at
 from igniter.dialects.loop import ForOp, FuncOp
 from igniter.dialects.sym import DimsAttr
@@ -122,10 +122,39 @@ def _peel(loop: ForOp, rest: Expr, names: AxisNames) -> ForOp:
     axis = names.fresh(loop.axis)
     body = Block(clone_ops(loop.block.ops, names, {loop.axis: Expr.of(axis)}))
     remainder = ForOp(axis, loop.end - rest, loop.end, body, reduction=loop.is_reduction, hints=loop.hints)
-    block = loop.parent_block()
+    nest, copy = _shared_out_nest(loop), remainder
+    inner = loop
+    while inner is not nest:
+        inner = inner.parent_op()
+        assert isinstance(inner, ForOp)
+        outer = names.fresh(inner.axis)
+        substitute_axes([copy], {inner.axis: Expr.of(outer)})
+        copy = ForOp(outer, inner.first, inner.end, Block([copy]), step=inner.step, hints=inner.hints)
+    block = nest.parent_block()
     assert block is not None
-    block.insert_op_after(remainder, loop)
+    block.insert_op_after(copy, nest)
     return remainder
+
+
+def _shared_out_nest(loop: ForOp) -> ForOp:
+    """The loop handed to threads of which `loop` is all of the body; `loop` itself if there is none.
+
+    The remainder gets such a loop of its own. Two loops in one body could not be joined with the one around them, and
+    a batch of one would go to a single thread.
+    """
+    nest = loop
+    while nest.hint("threads") is None:
+        outer = nest.parent_op()
+        if not isinstance(outer, ForOp) or outer.is_reduction or outer.hint("sink") is not None:
+            return loop
+        if (
+            outer.block.first_op is not nest
+            or outer.block.last_op is not nest
+            or outer.axis in symbols_of(nest.bounds.data)
+        ):
+            return loop
+        nest = outer
+    return nest
 
 
 def tile_hint(size: int, tail: str = "mask", inner: Mapping[str, Attribute] | None = None) -> dict[str, Attribute]:

@@ -1,6 +1,6 @@
 // RUN: igniter-opt %s -p "choose-schedule" --split-input-file | filecheck %s
 
-// One operand runs the other way: squares of 16 by 16 for transpose-loads.
+// One operand runs the other way: squares of 16 by 16 for transpose-accesses.
 
 // CHECK:        loop.kernel @transposed symbols [n, m] (%x: tensor<?x?xf32, #sym.dims<m, n>>, %b: tensor<?x?xf32, #sym.dims<n, m>>) -> (tensor<?x?xf32, #sym.dims<n, m>>) {
 // CHECK-NEXT:     %y = loop.nest "add" [i: parallel n, j: parallel m] schedule {order = ["i", "j"], loops = {i = {threads, tile = 16 : i64, tail = "rest", inner = {sink = "loops", unroll}}, j = {tile = 16 : i64, tail = "rest", inner = {vector = 16 : i64}}}} -> tensor<?x?xf32, #sym.dims<n, m>> {
@@ -11,7 +11,6 @@
 // CHECK-NEXT:     }
 // CHECK-NEXT:     loop.return %y : tensor<?x?xf32, #sym.dims<n, m>>
 // CHECK-NEXT:   }
-
 
 builtin.module {
   loop.kernel @transposed symbols [n, m] (%x: tensor<?x?xf32, #sym.dims<m, n>>, %b: tensor<?x?xf32, #sym.dims<n, m>>) -> (tensor<?x?xf32, #sym.dims<n, m>>) {
@@ -44,7 +43,6 @@ builtin.module {
 // CHECK-NEXT:     loop.return %y : tensor<?x32xf32, #sym.dims<n, 32>>
 // CHECK-NEXT:   }
 
-
 builtin.module {
   loop.kernel @rows symbols [n] (%x: tensor<?x32xf32, #sym.dims<n, 32>>) -> (tensor<?x32xf32, #sym.dims<n, 32>>) {
     %s = loop.nest "sum" [i: parallel n, k: reduction 32] -> tensor<?xf32, #sym.dims<n>> {
@@ -72,7 +70,6 @@ builtin.module {
 // CHECK-NEXT:     }
 // CHECK-NEXT:     loop.return %s : tensor<?xf32, #sym.dims<m>>
 // CHECK-NEXT:   }
-
 
 builtin.module {
   loop.kernel @columns symbols [n, m] (%x: tensor<?x?xf32, #sym.dims<n, m>>) -> (tensor<?xf32, #sym.dims<m>>) {
@@ -102,7 +99,6 @@ builtin.module {
 // CHECK-NEXT:     loop.return %y, %z : tensor<64xf64>, tensor<64xf64>
 // CHECK-NEXT:   }
 
-
 builtin.module {
   loop.kernel @kept symbols [] (%x: tensor<64xf64>) -> (tensor<64xf64>, tensor<64xf64>) {
     %y = loop.nest "mine" [i: parallel 64] schedule {order = ["i"], loops = {i = {vector = 4 : i64}}} -> tensor<64xf64> {
@@ -116,5 +112,73 @@ builtin.module {
       loop.yield none %s at [i]
     }
     loop.return %y, %z : tensor<64xf64>, tensor<64xf64>
+  }
+}
+
+// -----
+
+// A softmax down the columns: no row is contiguous, but neighbouring columns are, so tiles of columns are the vectors.
+
+// CHECK:        loop.kernel @columns symbols [b, n] (%x: tensor<?x32x?xf32, #sym.dims<b, 32, n>>) -> (tensor<?x32x?xf32, #sym.dims<b, 32, n>>) {
+// CHECK-NEXT:     %s = loop.nest "sum" [i: parallel b, j: parallel n, k: reduction 32] schedule {order = ["i", "j", "k"], loops = {i = {fuse = "g0", threads}, j = {fuse = "g0", tile = 64 : i64, tail = "peel", inner = {sink = "loops", unroll, vector = 16 : i64}}}} -> tensor<?x?xf32, #sym.dims<b, n>> {
+// CHECK-NEXT:       %a = loop.read %x[i, k, j] : f32
+// CHECK-NEXT:       loop.yield add %a at [i, j]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     %y = loop.nest "div" [i: parallel b, k: parallel 32, j: parallel n] schedule {order = ["i", "j", "k"], loops = {i = {fuse = "g0", threads}, j = {fuse = "g0", tile = 64 : i64, tail = "peel", inner = {sink = "loops", unroll, vector = 16 : i64}}}} -> tensor<?x32x?xf32, #sym.dims<b, 32, n>> {
+// CHECK-NEXT:       %a_1 = loop.read %x[i, k, j] : f32
+// CHECK-NEXT:       %t = loop.read %s[i, j] : f32
+// CHECK-NEXT:       %q = arith.divf %a_1, %t : f32
+// CHECK-NEXT:       loop.yield none %q at [i, k, j]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.return %y : tensor<?x32x?xf32, #sym.dims<b, 32, n>>
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.kernel @columns symbols [b, n] (%x: tensor<?x32x?xf32, #sym.dims<b, 32, n>>) -> (tensor<?x32x?xf32, #sym.dims<b, 32, n>>) {
+    %s = loop.nest "sum" [i: parallel b, j: parallel n, k: reduction 32] -> tensor<?x?xf32, #sym.dims<b, n>> {
+      %a = loop.read %x[i, k, j] : f32
+      loop.yield add %a at [i, j]
+    }
+    %y = loop.nest "div" [i: parallel b, k: parallel 32, j: parallel n] -> tensor<?x32x?xf32, #sym.dims<b, 32, n>> {
+      %a = loop.read %x[i, k, j] : f32
+      %t = loop.read %s[i, j] : f32
+      %q = arith.divf %a, %t : f32
+      loop.yield none %q at [i, k, j]
+    }
+    loop.return %y : tensor<?x32x?xf32, #sym.dims<b, 32, n>>
+  }
+}
+
+// -----
+
+// The same, written as rows: what is stored then runs the other way, in squares of 16 by 16.
+
+// CHECK:        loop.kernel @columns_to_rows symbols [b, n] (%x: tensor<?x32x?xf32, #sym.dims<b, 32, n>>) -> (tensor<?x?x32xf32, #sym.dims<b, n, 32>>) {
+// CHECK-NEXT:     %s = loop.nest "sum" [i: parallel b, j: parallel n, k: reduction 32] schedule {order = ["i", "j", "k"], loops = {i = {fuse = "g0", threads}, j = {fuse = "g0", tile = 64 : i64, tail = "peel", inner = {sink = "loops", unroll, vector = 16 : i64}}}} -> tensor<?x?xf32, #sym.dims<b, n>> {
+// CHECK-NEXT:       %a = loop.read %x[i, k, j] : f32
+// CHECK-NEXT:       loop.yield add %a at [i, j]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     %y = loop.nest "div" [i: parallel b, j: parallel n, k: parallel 32] schedule {order = ["i", "j", "k"], loops = {i = {fuse = "g0", threads}, j = {fuse = "g0", tile = 64 : i64, tail = "peel", inner = {sink = "loops", unroll, vector = 16 : i64}}, k = {tile = 16 : i64, tail = "rest", inner = {unroll}}}} -> tensor<?x?x32xf32, #sym.dims<b, n, 32>> {
+// CHECK-NEXT:       %a_1 = loop.read %x[i, k, j] : f32
+// CHECK-NEXT:       %t = loop.read %s[i, j] : f32
+// CHECK-NEXT:       %q = arith.divf %a_1, %t : f32
+// CHECK-NEXT:       loop.yield none %q at [i, j, k]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.return %y : tensor<?x?x32xf32, #sym.dims<b, n, 32>>
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.kernel @columns_to_rows symbols [b, n] (%x: tensor<?x32x?xf32, #sym.dims<b, 32, n>>) -> (tensor<?x?x32xf32, #sym.dims<b, n, 32>>) {
+    %s = loop.nest "sum" [i: parallel b, j: parallel n, k: reduction 32] -> tensor<?x?xf32, #sym.dims<b, n>> {
+      %a = loop.read %x[i, k, j] : f32
+      loop.yield add %a at [i, j]
+    }
+    %y = loop.nest "div" [i: parallel b, j: parallel n, k: parallel 32] -> tensor<?x?x32xf32, #sym.dims<b, n, 32>> {
+      %a = loop.read %x[i, k, j] : f32
+      %t = loop.read %s[i, j] : f32
+      %q = arith.divf %a, %t : f32
+      loop.yield none %q at [i, j, k]
+    }
+    loop.return %y : tensor<?x?x32xf32, #sym.dims<b, n, 32>>
   }
 }

@@ -65,3 +65,58 @@ builtin.module {
     }
   }
 }
+
+// -----
+
+// A column of vectors goes below all loops of the rows. Buffers of the column get the lanes last, and a value that is
+// computed before a loop and used after it gets a buffer.
+
+// CHECK:        loop.func @column symbols [n] (%x: memref<?x8xf32, #sym.dims<n, 8>>, %y: memref<?x8xf32, #sym.dims<n, 8>>) outputs 1 {
+// CHECK-NEXT:     %0 = loop.alloc "s" : memref<8xf32, "register">
+// CHECK-NEXT:     %1 = loop.alloc "top" : memref<8xf32, "register">
+// CHECK-NEXT:     %acc = loop.alloc "acc" : memref<8xf32, "register">
+// CHECK-NEXT:     %zero = arith.constant 0.000000e+00 : f32
+// CHECK-NEXT:     loop.for i1 = 0 to 8 hints {unroll, vector = 4 : i64} {
+// CHECK-NEXT:       loop.store %zero, %acc[i1]
+// CHECK-NEXT:       %top = loop.load %x[0, i1] : f32
+// CHECK-NEXT:       loop.store %top, %1[i1]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.for k = 0 to n reduction {
+// CHECK-NEXT:       loop.for i2 = 0 to 8 hints {unroll, vector = 4 : i64} {
+// CHECK-NEXT:         %a = loop.load %x[k, i2] : f32
+// CHECK-NEXT:         loop.accumulate add %a, %acc[i2]
+// CHECK-NEXT:       }
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.for i3 = 0 to 8 hints {unroll, vector = 4 : i64} {
+// CHECK-NEXT:       %s = loop.load %acc[i3] : f32
+// CHECK-NEXT:       loop.store %s, %0[i3]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.for j = 0 to n {
+// CHECK-NEXT:       loop.for i4 = 0 to 8 hints {unroll, vector = 4 : i64} {
+// CHECK-NEXT:         %2 = loop.load %1[i4] : f32
+// CHECK-NEXT:         %3 = loop.load %0[i4] : f32
+// CHECK-NEXT:         %b = arith.addf %3, %2 : f32
+// CHECK-NEXT:         loop.store %b, %y[j, i4]
+// CHECK-NEXT:       }
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.func @column symbols [n] (%x: memref<?x8xf32, #sym.dims<n, 8>>, %y: memref<?x8xf32, #sym.dims<n, 8>>) outputs 1 {
+    loop.for i = 0 to 8 hints {sink = "loops", unroll, vector = 4 : i64} {
+      %acc = loop.alloc "acc" : memref<f32, "register">
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %acc[]
+      %top = loop.load %x[0, i] : f32
+      loop.for k = 0 to n reduction {
+        %a = loop.load %x[k, i] : f32
+        loop.accumulate add %a, %acc[]
+      }
+      %s = loop.load %acc[] : f32
+      loop.for j = 0 to n {
+        %b = arith.addf %s, %top : f32
+        loop.store %b, %y[j, i]
+      }
+    }
+  }
+}

@@ -95,3 +95,35 @@ builtin.module {
     }
   }
 }
+
+// -----
+
+// Where the loop is all that a loop for threads runs, the rest gets such a loop of its own.
+
+// CHECK:        loop.func @batch symbols [b, n] (%x: memref<?x?xf32, #sym.dims<b, n>>, %y: memref<?x?xf32, #sym.dims<b, n>>) outputs 1 {
+// CHECK-NEXT:     loop.for i = 0 to b hints {threads} {
+// CHECK-NEXT:       loop.for j = 0 to (n floordiv 8) {
+// CHECK-NEXT:         loop.for j_in = 0 to 8 hints {vector = 8 : i64} {
+// CHECK-NEXT:           %a = loop.load %x[i, 8*j + j_in] : f32
+// CHECK-NEXT:           loop.store %a, %y[i, 8*j + j_in]
+// CHECK-NEXT:         }
+// CHECK-NEXT:       }
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.for i1 = 0 to b hints {threads} {
+// CHECK-NEXT:       loop.for j1 = n - (n mod 8) to n hints {vector = 8 : i64} {
+// CHECK-NEXT:         %a_1 = loop.load %x[i1, j1] : f32
+// CHECK-NEXT:         loop.store %a_1, %y[i1, j1]
+// CHECK-NEXT:       }
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.func @batch symbols [b, n] (%x: memref<?x?xf32, #sym.dims<b, n>>, %y: memref<?x?xf32, #sym.dims<b, n>>) outputs 1 {
+    loop.for i = 0 to b hints {threads} {
+      loop.for j = 0 to n hints {tile = 8 : i64, tail = "rest", inner = {vector = 8 : i64}} {
+        %a = loop.load %x[i, j] : f32
+        loop.store %a, %y[i, j]
+      }
+    }
+  }
+}

@@ -27,7 +27,7 @@ SCHEDULE = (
     "parallelize-loops",
     "vectorize-loops",
     "unroll-loops",
-    "transpose-loads",
+    "transpose-accesses",
     "plan-buffers",
 )
 Array = np.ndarray

@@ -20,7 +20,10 @@ def tensor(*names: str | int, element: str = "f32") -> str:
     return f"tensor<{shape}{element}, {dims(*names)}>"
 
 
+COLUMNS = [{"n": n, "m": m} for n, m in ((0, 3), (1, 1), (3, 0), (33, 5), (16, 16), (35, 64), (17, 137))]
+
 NM, N, M = tensor("n", "m"), tensor("n"), tensor("m")
+STACK, STACKED_ROWS, TOTALS = tensor(2, "n", "m"), tensor(2, "m", "n"), tensor(2, "m")
 BOOLS, BYTES = tensor("n", "m", element="i1"), tensor("n", "m", element="ui8")
 
 KERNELS = {
@@ -211,6 +214,80 @@ KERNELS = {
     loop.return %e, %o : {tensor("n", 0, "m")}, {NM}
   }}""",
 }
+
+
+# Rows that lie across memory: the lanes are columns. What leaves as rows is transposed in registers, whole squares or
+# not; a value that two loops of a row use (the largest, without its infinities) goes from one to the other.
+DOWN = {
+    "log-sum-exp and softmax of columns": f"""
+  loop.kernel @k symbols [n, m] (%x : {STACK}) -> ({STACK}, {TOTALS}) {{
+    %m = loop.nest "max" [b: parallel 2, j: parallel m, i: reduction n] -> {TOTALS} {{
+      %a = loop.read %x[b, i, j] : f32
+      loop.yield max %a at [b, j]
+    }}
+    %e = loop.nest "exp" [b: parallel 2, i: parallel n, j: parallel m] -> {STACK} {{
+      %a = loop.read %x[b, i, j] : f32
+      %t = loop.read %m[b, j] : f32
+      %c = arith.subf %a, %t : f32
+      %d = math.exp %c : f32
+      loop.yield none %d at [b, i, j]
+    }}
+    %s = loop.nest "sum" [b: parallel 2, j: parallel m, i: reduction n] -> {TOTALS} {{
+      %a = loop.read %e[b, i, j] : f32
+      loop.yield add %a at [b, j]
+    }}
+    %y = loop.nest "div" [b: parallel 2, i: parallel n, j: parallel m] -> {STACK} {{
+      %a = loop.read %e[b, i, j] : f32
+      %t = loop.read %s[b, j] : f32
+      %c = arith.divf %a, %t : f32
+      loop.yield none %c at [b, i, j]
+    }}
+    %l = loop.nest "log" [b: parallel 2, j: parallel m] -> {TOTALS} {{
+      %a = loop.read %s[b, j] : f32
+      %t = loop.read %m[b, j] : f32
+      %c = math.log %a : f32
+      %z = math.absf %t : f32
+      %d = arith.addf %c, %z : f32
+      loop.yield none %d at [b, j]
+    }}
+    loop.return %y, %l : {STACK}, {TOTALS}
+  }}""",
+    "centred columns as rows": f"""
+  loop.kernel @k symbols [n, m] (%x : {STACK}) -> ({STACKED_ROWS}) {{
+    %s = loop.nest "sum" [b: parallel 2, j: parallel m, i: reduction n] -> {TOTALS} {{
+      %a = loop.read %x[b, i, j] : f32
+      loop.yield add %a at [b, j]
+    }}
+    %y = loop.nest "sub" [b: parallel 2, j: parallel m, i: parallel n] -> {STACKED_ROWS} {{
+      %a = loop.read %x[b, i, j] : f32
+      %t = loop.read %s[b, j] : f32
+      %c = arith.subf %a, %t : f32
+      loop.yield none %c at [b, j, i]
+    }}
+    loop.return %y : {STACKED_ROWS}
+  }}""",
+    "columns and an operand of rows": f"""
+  loop.kernel @k symbols [n, m] (%x : {STACK}, %w : {STACKED_ROWS}) -> ({STACK}) {{
+    %s = loop.nest "sum" [b: parallel 2, j: parallel m, i: reduction n] -> {TOTALS} {{
+      %a = loop.read %x[b, i, j] : f32
+      %w0 = loop.read %w[b, j, i] : f32
+      %c = arith.mulf %a, %w0 : f32
+      loop.yield add %c at [b, j]
+    }}
+    %y = loop.nest "sub" [b: parallel 2, i: parallel n, j: parallel m] -> {STACK} {{
+      %a = loop.read %x[b, i, j] : f32
+      %t = loop.read %s[b, j] : f32
+      %c = arith.subf %a, %t : f32
+      loop.yield none %c at [b, i, j]
+    }}
+    loop.return %y : {STACK}
+  }}""",
+}
+
+
+@pytest.mark.parametrize("name", DOWN)
+def test_rows_across_memory(name: str) -> None:
+    check(DOWN[name], COLUMNS)
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -65,7 +65,7 @@ PIPELINE = (
     "parallelize-loops",
     "vectorize-loops",
     "unroll-loops",
-    "transpose-loads",
+    "transpose-accesses",
     "plan-buffers",
     "form-ort-library",
 )
