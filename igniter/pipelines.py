@@ -31,6 +31,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
     # loop -> loop: how it is computed, down to what the emitter takes.
     "cpu-schedule": (
         "canonicalize-loop",
+        "split-axes",
         "inline-nests",
         "collapse-axes",
         "canonicalize-loop",

@@ -71,6 +71,7 @@ PASSES: dict[str, str] = {
     "promote-buffers": "igniter.transforms.promote_buffers:PromoteBuffers",
     "recompose": "igniter.transforms.recompose:Recompose",
     "sink-loops": "igniter.transforms.sink_loops:SinkLoops",
+    "split-axes": "igniter.transforms.split_axes:SplitAxes",
     "tile-loops": "igniter.transforms.tile_loops:TileLoops",
     "transpose-accesses": "igniter.transforms.transpose_accesses:TransposeAccesses",
     "unroll-loops": "igniter.transforms.unroll_loops:UnrollLoops",

@@ -101,6 +101,13 @@ class CostModel:
 
     def left_to_ort(self, op: Operation) -> Reason | None:
         """Why a node that can be fused is not: ORT's kernel is at least as fast, whatever is fused with it."""
+        from igniter.dialects.onnx.base import OnnxOp
+        from igniter.dialects.onnx.ops import spec_of
+
+        spec = spec_of(op) if isinstance(op, OnnxOp) else None
+        slow = spec.slow(op, self.estimate) if isinstance(op, OnnxOp) and spec is not None and spec.slow else None
+        if slow is not None and self.singletons != "all":
+            return Reason("cost", f"{op_name(op)} is left to ONNX Runtime: {slow}")
         if op_kind(op) != "contraction" or self.contractions == "all":
             return None
         if self.contractions == "none":

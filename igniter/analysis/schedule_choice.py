@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, String
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr, delinearize, linearize, product, simplify, symbols_of
-from igniter.dialects.loop import Axis, KernelOp, NestOp, ReadOp, ViewOp, element_bytes
+from igniter.dialects.loop import Axis, IndexOp, KernelOp, NestOp, ReadOp, ViewOp, element_bytes
 from igniter.dialects.sym import dims_of, element_of
 
 ROW_ELEMENTS = 16384
@@ -195,7 +195,7 @@ def _column_lanes(group: Group, machine: Machine) -> int | None:
     if across[best] >= inner or group.levels[best][0].constant == 1:
         return None
     group.levels.append(group.levels.pop(best))
-    return min(vector_width(nest, machine) for nest in group.members)
+    return min(vector_width(nest, machine, group.levels[-1][1][nest.label]) for nest in group.members)
 
 
 def _access_cost(nest: NestOp, axis: str, group: Group) -> int:
@@ -266,7 +266,6 @@ def _square_axis(nest: NestOp, lanes: str, group: Group) -> Axis | None:
 def _schedule(nest: NestOp, group: Group, label: str, machine: Machine) -> DictionaryAttr:
     common = [names[nest.label] for _, names in group.levels]
     axes = {a.name: a for a in nest.axes}
-    width = vector_width(nest, machine)
     strides = {name: _strides(nest, name) for name in axes}
     flat = all(sum(a.extent != ONE for a in m.axes) == len(group.levels) for m in group.members)
     # Alone, a nest may take any of its axes for the vector, the outer ones too.
@@ -289,6 +288,7 @@ def _schedule(nest: NestOp, group: Group, label: str, machine: Machine) -> Dicti
         loops[order[0]]["threads"] = UnitAttr()
     if vector is not None:
         free = rest if len(group.members) > 1 else [n for n in order if n != vector and n not in reductions]
+        width = vector_width(nest, machine, vector)
         _place_vector(nest, axes, vector, free, reductions, loops, width, machine)
     return _as_schedule(order, loops)
 
@@ -316,7 +316,7 @@ def _place_vector(
         return
     if not reductions:
         across = _transposed_axis(nest, vector, rest)
-        if across is None:
+        if across is None or (axes[across].extent.constant or width) < width:
             loops[vector].update(lanes)
             return
         # An operand runs the other way: squares of as many rows as lanes, for transpose-accesses.
@@ -348,11 +348,14 @@ def _place_vector(
 def _transposed_axis(nest: NestOp, vector: str, rest: list[str]) -> str | None:
     """The axis along which some operand is contiguous that is read with a stride along `vector`."""
     for op in nest.reads:
-        if op.indices or op.guards or not op.subscripts:
+        if op.indices or op.guards or not op.subscripts or vector in op.subscripts[-1].symbols:
             continue
-        last = op.subscripts[-1].symbol
-        if last in rest and any(s.symbol == vector for s in op.subscripts[:-1]):
-            return last
+        dims = dims_of(op.source.type)
+        if _stride(op.subscripts, dims, vector, nest) in (None, ZERO):
+            continue
+        for axis in rest:
+            if _stride(op.subscripts, dims, axis, nest) == ONE and op.subscripts[-1].coefficient(axis) == ONE:
+                return axis
     return None
 
 
@@ -362,9 +365,20 @@ def _is_reused(nest: NestOp, row: str, vector: str) -> bool:
     return any(vector in t and row not in t for t in touched) and any(row in t for t in touched)
 
 
-def vector_width(nest: NestOp, machine: Machine) -> int:
-    """Lanes of a vector: as many of the widest element that the nest touches as fill a register."""
-    elements = [element_of(op.source.type) for op in nest.reads] + [element_of(r.type) for r in nest.outputs]
+def vector_width(nest: NestOp, machine: Machine, axis: str | None = None) -> int:
+    """Lanes of a vector: as many of the widest element that the nest touches along `axis` as fill a register."""
+    varying: set[SSAValue] = set()
+    elements = [element_of(r.type) for r in nest.outputs]
+    for op in nest.block.ops:
+        moves = axis is None or any(v in varying for v in op.operands)
+        if isinstance(op, ReadOp):
+            moves = moves or axis in symbols_of((*op.subscripts, *op.guards))
+            if moves:
+                elements.append(element_of(op.source.type))
+        elif isinstance(op, IndexOp):
+            moves = moves or axis in op.value.symbols
+        if moves:
+            varying.update(op.results)
     widest = max((element_bytes(e) for e in elements), default=4)
     return max(2, min(machine.vector_bytes // widest, 64))
 

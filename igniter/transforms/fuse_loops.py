@@ -172,7 +172,8 @@ def _merge(first: ForOp, second: ForOp) -> None:
     if second.is_reduction:
         first.reduction = second.reduction
     hints = {**second.directives, **first.directives}
-    if "tile" in hints:  # A tiled loop is vectorised inside its tile.
+    vectors_inside = any(op.hint("vector") is not None for op in first.block.walk() if isinstance(op, ForOp))
+    if "tile" in hints or vectors_inside:  # A tiled loop is vectorised inside its tile, a loop of vectors not again.
         hints = {k: v for k, v in hints.items() if k not in ("vector", "accumulators")}
     set_hints(first, hints)
     first.attributes["fused"] = StringAttr("")

@@ -94,13 +94,21 @@ def tile(loop: ForOp, size: int, tail: str, inner: Mapping[str, Attribute], name
             set_hints(remainder, {k: v for k, v in inner.items() if k in ("vector", "accumulators")})
         tiles = extent // size
         if tiles == ZERO:
-            loop.detach()
-            loop.erase()
+            _erase_with_nest(loop)
             return
         rest = ZERO
     full = Expr.of(size)
     inside = full if rest == ZERO else minimum(full, extent - Expr.of(loop.axis) * size)
     _split(loop, size, tiles, inside, inner, names)
+
+
+def _erase_with_nest(loop: ForOp) -> None:
+    """Erases a loop, and the loops around it that it was all of."""
+    around = loop.parent_op()
+    loop.detach()
+    loop.erase()
+    if isinstance(around, ForOp) and around.block.first_op is None:
+        _erase_with_nest(around)
 
 
 def _split(loop: ForOp, size: int, tiles: Expr, inside: Expr, inner: Mapping[str, Attribute], names: AxisNames) -> None:

@@ -321,8 +321,6 @@ class _Vectorizer:
                 )
             )
             return
-        if varies:
-            indices = [self._widen(i, target) for i in indices]
         lane = self.lane if varies else None
         if isinstance(op, LoadOp):
             otherwise = None if op.otherwise is None else mapping.get(op.otherwise, op.otherwise)

@@ -200,6 +200,45 @@ KERNELS = {
     }}
     loop.return %o : {tensor("n", 6)}
   }}""",
+    "constant strides": """
+  loop.kernel @k symbols [n, m] (%x : tensor<?xf32, #sym.dims<5*m>>, %b : tensor<?xui8, #sym.dims<5*m>>)
+      -> (tensor<?xf32, #sym.dims<m>>, tensor<?xui8, #sym.dims<m>>) {
+    %o, %p = loop.nest "strided" [j: parallel m] -> tensor<?xf32, #sym.dims<m>>, tensor<?xui8, #sym.dims<m>> {
+      %a = loop.read %x[-j + m - 1] : f32
+      %c = loop.read %x[2*j + 1] : f32
+      %d = loop.read %x[3*j + 2] : f32
+      %e = loop.read %x[4*j + m] : f32
+      %f = loop.read %x[5*j + 4] : f32
+      %g = arith.subf %a, %c : f32
+      %h = arith.mulf %d, %e : f32
+      %i = arith.divf %g, %f : f32
+      %k = arith.addf %i, %h : f32
+      %q = loop.read %b[3*j] : i8
+      %r = loop.read %b[-j + 5*m - 1] : i8
+      %s = arith.subi %q, %r : i8
+      loop.yield none %k at [j], none %s at [j]
+    }
+    loop.return %o, %p : tensor<?xf32, #sym.dims<m>>, tensor<?xui8, #sym.dims<m>>
+  }""",
+    "vector loops of a row and of what follows it": f"""
+  loop.kernel @k symbols [n, m] (%x : {tensor("n", 8, "m")}) -> ({tensor("n", 8, "m")}) {{
+    %s = loop.nest "sum" [i: parallel n, g: parallel 8, j: reduction m] -> {tensor("n", 8)} {{
+      %a = loop.read %x[i, g, j] : f32
+      loop.yield add %a at [i, g]
+    }}
+    %r = loop.nest "root" [i: parallel n, g: parallel 8] -> {tensor("n", 8)} {{
+      %a = loop.read %s[i, g] : f32
+      %b = math.exp %a : f32
+      loop.yield none %b at [i, g]
+    }}
+    %o = loop.nest "scale" [i: parallel n, g: parallel 8, j: parallel m] -> {tensor("n", 8, "m")} {{
+      %a = loop.read %x[i, g, j] : f32
+      %b = loop.read %r[i, g] : f32
+      %c = arith.mulf %a, %b : f32
+      loop.yield none %c at [i, g, j]
+    }}
+    loop.return %o : {tensor("n", 8, "m")}
+  }}""",
     "empty among others": f"""
   loop.kernel @k symbols [n, m] (%x : {NM}) -> ({tensor("n", 0, "m")}, {NM}) {{
     %e = loop.nest "slice" [i: parallel n, k: parallel 0, j: parallel m] -> {tensor("n", 0, "m")} {{

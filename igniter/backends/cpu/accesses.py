@@ -4,7 +4,11 @@ What an access becomes, by the coefficient of the lane variable in its linear of
 
     1           a vector load or store; masked where guards depend on the lane
     0           a scalar load and a splat; an accumulation reduces the lanes first
+    -1, 2, 3, 4 a load of all that lies between, and shuffles
     otherwise   llvm.masked.gather / scatter, which LLVM turns into scalar accesses where the CPU has no better
+
+Where the offset is no multiple of the lane but grows by at most one from lane to lane (the reflections and clamps of a
+`Pad`, the remainder of a repetition), a load first looks whether its lanes are neighbours after all.
 
 Guards that do not name the lane are one condition for the whole access: a mask of equal lanes where the CPU has
 masked accesses, else a branch. An address is only ever dereferenced where every guard holds.
@@ -33,6 +37,10 @@ Condition = Value | bool
 
 ANYTHING = (Expr.of(-(1 << 62)), Expr.of(1 << 62))
 """The range of an indirect operand: without it an `Expr` takes every name for a dim, never negative."""
+
+
+SHUFFLED = frozenset((-1, 2, 3, 4))
+"""Strides of loads that are contiguous loads and shuffles: fewer micro-operations than a gather."""
 
 
 class Access:
@@ -284,17 +292,70 @@ class Access:
         masked = isinstance(condition, Value) or bool(self.lane_guards)
         t, suffix = self.memory, self.memory.mangled
         if self.stride == 1 and not masked:
-            return self._from_memory(f.emit(t, f"load {t}, ptr {self._base().text}, align {self.align}"))
+            return self._from_memory(self._read_whole(0))
+        if self.stride in SHUFFLED and not masked:
+            return self._from_memory(self._read_shuffled(self.stride))
         passthru = self._to_memory(otherwise)
-        if self.stride == 1:
-            name, address = f"llvm.masked.load.{suffix}.p0", self._base()
-        else:
-            name, address = f"llvm.masked.gather.{suffix}.v{self.lanes}p0", self._pointers()
         mask = self._full_mask(condition)
+        gather = f"llvm.masked.gather.{suffix}.v{self.lanes}p0"
+        if self.stride == 1:
+            value = self._masked_read(f"llvm.masked.load.{suffix}.p0", self._base(), mask, passthru)
+        elif self.lane is not None and not self.vectors and growth(self.offset, self.lane)[0] == 1:
+            with local_ranges(f, None, 0, len(self.op.indices)):
+                first, last = (f.prepare(self.offset.substitute({self.lane: Expr.of(k)})) for k in (0, self.lanes - 1))
+            distance = f.binary("sub", f.expr(last, self.here), f.expr(first, self.here))
+            neighbours = f.icmp("eq", distance, f.const(I64, self.lanes - 1))
+            near, far, done = f.label("near"), f.label("far"), f.label("read")
+            f.branch(neighbours, near, far)
+            f.start(near)
+            address = self._address(first)
+            if masked:
+                whole = self._masked_read(f"llvm.masked.load.{suffix}.p0", address, mask, passthru)
+            else:
+                whole = f.emit(t, f"load {t}, ptr {address.text}, align {self.align}")
+            f.jump(done)
+            f.start(far)
+            apart = self._masked_read(gather, self._pointers(), mask, passthru)
+            after = f.block
+            f.jump(done)
+            f.start(done)
+            value = f.phi(t, [(whole, near), (apart, after)])
+        else:
+            value = self._masked_read(gather, self._pointers(), mask, passthru)
+        return self._from_memory(value)
+
+    def _masked_read(self, name: str, address: Value, mask: Value, passthru: Value) -> Value:
+        f, t = self.f, self.memory
         f.module.declare(name, t, [address.type, mask.type, t])
         where = f"{address.type} align {self.align} {address.text}"
-        value = f.emit(t, f"call {t} @{name}({where}, {mask.typed}, {passthru.typed})")
-        return self._from_memory(value)
+        return f.emit(t, f"call {t} @{name}({where}, {mask.typed}, {passthru.typed})")
+
+    def _read_whole(self, first: int) -> Value:
+        """The vector of neighbours that begins `first` elements from lane 0."""
+        t, offset = self.memory, self.offset if self.lane is None else self.offset.without(self.lane)
+        return self.f.emit(t, f"load {t}, ptr {self._address(offset + first).text}, align {self.align}")
+
+    def _read_shuffled(self, stride: int) -> Value:
+        """All that lies between the first and the last lane is loaded, and the lanes are picked from it.
+
+        Nothing outside is touched: the last vector ends at the last lane and overlaps the one before it.
+        """
+        f, n = self.f, self.lanes
+        if stride < 0:
+            value = self._read_whole(1 - n)
+            return f.shuffle(value, value, range(n - 1, -1, -1))
+        value = self._read_whole(0)
+        lanes = [
+            min(stride * lane, n - 1) for lane in range(n)
+        ]  # Where each lane is in `value`, as far as it is there.
+        for k in range(1, stride):
+            start = k * n if k < stride - 1 else k * (n - 1)
+            for lane in range(n):
+                if stride * lane >= k * n and stride * lane - start < n:
+                    lanes[lane] = n + stride * lane - start
+            value = f.shuffle(value, self._read_whole(start), lanes)
+            lanes = list(range(n))
+        return value
 
     def _write_vector(self, condition: Condition, value: Value) -> None:
         f = self.f
@@ -418,6 +479,32 @@ def local_ranges(f: Function, lane: str | None, lanes: int, indices: int) -> Gen
     finally:
         for name in names:
             del f.axes[name]
+
+
+def growth(e: Expr, lane: str) -> tuple[int | None, int | None]:
+    """The most by which `e` rises, and the most by which it falls, from one lane to the next; None: not known."""
+    up: int | None = 0
+    down: int | None = 0
+    for monomial, factor in e.terms:
+        if lane not in Expr({monomial: 1}).symbols:
+            continue
+        atom = monomial[0]
+        rise: int | None = None
+        fall: int | None = None
+        if len(monomial) == 1 and isinstance(atom, Call):
+            rises, falls = zip(*(growth(a, lane) for a in atom.args), strict=True)
+            if atom.fn in ("min", "max"):
+                rise = None if None in rises else max(rises)
+                fall = None if None in falls else max(falls)
+            elif atom.fn == "mod" and lane not in atom.args[1].symbols:
+                rise = rises[0] if falls[0] == 0 else None
+        elif len(monomial) == 1:
+            rise, fall = 1, 0
+        if factor < 0:
+            rise, fall = fall, rise
+        up = None if up is None or rise is None else up + rise * abs(factor)
+        down = None if down is None or fall is None else down + fall * abs(factor)
+    return up, down
 
 
 def scalar_guard(f: Function, guards: Sequence[Expr], here: Mapping[str, Value]) -> Condition:

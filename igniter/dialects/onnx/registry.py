@@ -85,6 +85,7 @@ FoldRule = Callable[["OnnxOp", "Sequence[np.ndarray | None]"], "list[np.ndarray]
 LowerRule = Callable[[Any], "Sequence[SSAValue | None]"]
 LegalRule = Callable[["OnnxOp"], "str | None"]
 FlopsRule = Callable[["OnnxOp"], Expr]
+SlowRule = Callable[["OnnxOp", Callable[[Expr], int]], "str | None"]
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,8 @@ class OpSpec:
     """Why this node cannot be lowered, beyond what `lower` being absent says; None when it can."""
     flops: FlopsRule | None = None
     """Scalar operations a run performs; for ops without, one an output element."""
+    slow: SlowRule | None = None
+    """Why ORT's kernel is faster for this node whatever it is fused with, given typical sizes; None when it is not."""
     kind: str = "other"
     """elementwise | reduction | normalization | movement | contraction | shape | other: what the cost model asks."""
 

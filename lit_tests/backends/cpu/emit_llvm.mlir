@@ -79,19 +79,38 @@ loop.func @sum symbols [] (%x: memref<64xf32>, %y: memref<f32>) outputs 1 {
 
 // -----
 
-// Equal lanes are one scalar load; other strides and indirect subscripts gather. Bools take a byte.
+// Equal lanes are one scalar load; long strides and indirect subscripts gather. Bools take a byte.
 
 // CHECK-LABEL: define internal void @lanes.body(
 // CHECK:         [[ONE:%v[0-9]+]] = load float, ptr
 // CHECK:         insertelement <8 x float> poison, float [[ONE]]
-// CHECK:         getelementptr float, ptr {{%[a-z0-9]+}}, <8 x i64> <i64 0, i64 3,
+// CHECK:         getelementptr float, ptr {{%[a-z0-9]+}}, <8 x i64> <i64 0, i64 5,
 // CHECK:         @llvm.masked.gather.v8f32.v8p0(<8 x ptr> align 4
 // CHECK:         fcmp olt <8 x float>
 // CHECK:         zext <8 x i1> {{%v[0-9]+}} to <8 x i8>
 // CHECK:         store <8 x i8>
-loop.func @lanes symbols [] (%x: memref<24xf32>, %y: memref<8xi1>) outputs 1 {
+loop.func @lanes symbols [] (%x: memref<48xf32>, %y: memref<8xi1>) outputs 1 {
   %a = loop.load %x[5] lane v : vector<8xf32>
-  %b = loop.load %x[3*v] lane v : vector<8xf32>
+  %b = loop.load %x[5*v] lane v : vector<8xf32>
   %c = arith.cmpf olt, %a, %b : vector<8xf32>
   loop.store %c, %y[v] lane v
+}
+
+// -----
+
+// A short stride loads all that lies between, without passing the last lane, and picks the lanes.
+
+// CHECK-LABEL: define internal void @every_third.body(
+// CHECK:         [[A:%v[0-9]+]] = load <4 x float>, ptr
+// CHECK:         [[B:%v[0-9]+]] = load <4 x float>, ptr
+// CHECK:         [[AB:%v[0-9]+]] = shufflevector <4 x float> [[A]], <4 x float> [[B]], <4 x i32> <i32 0, i32 3, i32 6,
+// CHECK:         [[C:%v[0-9]+]] = load <4 x float>, ptr
+// CHECK:         shufflevector <4 x float> [[AB]], <4 x float> [[C]], <4 x i32> <i32 0, i32 1, i32 2, i32 7>
+// CHECK-NOT:     gather
+
+builtin.module {
+  loop.func @every_third symbols [] (%x: memref<12xf32>, %y: memref<4xf32>) outputs 1 scratch(0) {
+    %a = loop.load %x[3*v + 1] lane v : vector<4xf32>
+    loop.store %a, %y[v] lane v
+  }
 }

@@ -25,6 +25,7 @@ from igniter.dialects.onnx.ops.rules import (
     unknown_rank,
 )
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
+from igniter.dialects.sym import tensor_of
 from igniter.transforms.lowering import Lowering
 from igniter.transforms.lowering.broadcast import broadcast_reason
 
@@ -187,10 +188,10 @@ def lower_tile(ctx: Lowering) -> list[SSAValue]:
         return [ctx.generate(ctx.out_dims(), lambda nest, i: nest.const(0, ctx.out_element()))]
     nest = ctx.nest()
     # An axis for the copies and one within a copy: no division in the read.
-    copies = nest.axes(repeats)
-    inside = nest.axes(dims)
-    where = [c * d + k for c, d, k in zip(copies, dims, inside, strict=True)]
-    return list(nest.finish(("none", nest.read(x, inside), where, ctx.output_type())))
+    pairs = [p for pair in zip(repeats, dims, strict=True) for p in pair]
+    axes = nest.axes(pairs)
+    (tiled,) = nest.finish(("none", nest.read(x, axes[1::2]), axes, tensor_of(ctx.out_element(), pairs)))
+    return [ctx.view(tiled, ctx.out_dims())]
 
 
 # -- DepthToSpace, SpaceToDepth ---------------------------------------------------------------------------------------

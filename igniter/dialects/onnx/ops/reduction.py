@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 ScalarRule = Callable[["Scalar"], "Scalar"]
 
+SHORT_SCAN = 32
+"""The longest axis along which summing every prefix anew keeps up with ORT's running sum."""
+
 
 # -- axes -------------------------------------------------------------------------------------------------------------
 
@@ -254,6 +257,13 @@ def _cumsum(ctx: Lowering) -> list[SSAValue]:
     return [ctx.generate(dims, point, over=[dims[axis]], combiner="add")]
 
 
+def _cumsum_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
+    dims, axis = dims_of(op.operands[0].type), _cumsum_axis(op)
+    if axis == len(dims) - 1 and estimate(dims[axis]) <= SHORT_SCAN:
+        return None
+    return "every sum starts from the beginning here, which only pays along a short last axis"
+
+
 def _cumsum_flops(op: OnnxOp) -> Expr:
     dims = dims_of(op.operands[0].type)
     return product(dims) * dims[_cumsum_axis(op)]
@@ -268,6 +278,7 @@ SPECS: list[OpSpec] = [
         lower=_cumsum,
         legal=legal(computed_reason, needs_values(1, "axis")),
         flops=_cumsum_flops,
+        slow=_cumsum_slow,
         kind="reduction",
     ),
     reduction("ReduceL1", "add", lambda x: x.abs(), cost=2),

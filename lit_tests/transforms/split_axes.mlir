@@ -1,0 +1,160 @@
+// RUN: igniter-opt %s -p "split-axes" --split-input-file | filecheck %s
+
+// What a nest reads through joined dims is split, and so is what it writes; every operand takes its part.
+
+// CHECK:        loop.kernel @joined symbols [n] (%x: tensor<?x64x49xf32, #sym.dims<n, 64, 49>>, %w: tensor<64xf32>) -> (tensor<?x64x49xf32, #sym.dims<n, 64, 49>>) {
+// CHECK-NEXT:     %0 = loop.view %x : tensor<?x64x49xf32, #sym.dims<n, 64, 49>> to tensor<?x8x8x49xf32, #sym.dims<n, 8, 8, 49>>
+// CHECK-NEXT:     %g = loop.nest "exp" [i: parallel n, g: parallel 8, c: parallel 8, p: parallel 49] -> tensor<?x8x8x49xf32, #sym.dims<n, 8, 8, 49>> {
+// CHECK-NEXT:       %a = loop.read %0[i, g, c, p] : f32
+// CHECK-NEXT:       %e = math.exp %a : f32
+// CHECK-NEXT:       loop.yield none %e at [i, g, c, p]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     %v = loop.view %g : tensor<?x8x8x49xf32, #sym.dims<n, 8, 8, 49>> to tensor<?x64x49xf32, #sym.dims<n, 64, 49>>
+// CHECK-NEXT:     %y = loop.nest "mul" [i: parallel n, c_0: parallel 8, c_1: parallel 8, p: parallel 49] -> tensor<?x8x8x49xf32, #sym.dims<n, 8, 8, 49>> {
+// CHECK-NEXT:       %a_1 = loop.read %v[i, 8*c_0 + c_1, p] : f32
+// CHECK-NEXT:       %b = loop.read %w[8*c_0 + c_1] : f32
+// CHECK-NEXT:       %m = arith.mulf %a_1, %b : f32
+// CHECK-NEXT:       loop.yield none %m at [i, c_0, c_1, p]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     %y_1 = loop.view %y : tensor<?x8x8x49xf32, #sym.dims<n, 8, 8, 49>> to tensor<?x64x49xf32, #sym.dims<n, 64, 49>>
+// CHECK-NEXT:     loop.return %y_1 : tensor<?x64x49xf32, #sym.dims<n, 64, 49>>
+// CHECK-NEXT:   }
+
+
+builtin.module {
+  loop.kernel @joined symbols [n] (%x: tensor<?x64x49xf32, #sym.dims<n, 64, 49>>, %w: tensor<64xf32>) -> (tensor<?x64x49xf32, #sym.dims<n, 64, 49>>) {
+    %0 = loop.view %x : tensor<?x64x49xf32, #sym.dims<n, 64, 49>> to tensor<?x8x8x49xf32, #sym.dims<n, 8, 8, 49>>
+    %g = loop.nest "exp" [i: parallel n, g: parallel 8, c: parallel 8, p: parallel 49] -> tensor<?x8x8x49xf32, #sym.dims<n, 8, 8, 49>> {
+      %a = loop.read %0[i, g, c, p] : f32
+      %e = math.exp %a : f32
+      loop.yield none %e at [i, g, c, p]
+    }
+    %v = loop.view %g : tensor<?x8x8x49xf32, #sym.dims<n, 8, 8, 49>> to tensor<?x64x49xf32, #sym.dims<n, 64, 49>>
+    %y = loop.nest "mul" [i: parallel n, c: parallel 64, p: parallel 49] -> tensor<?x64x49xf32, #sym.dims<n, 64, 49>> {
+      %a = loop.read %v[i, c, p] : f32
+      %b = loop.read %w[c] : f32
+      %m = arith.mulf %a, %b : f32
+      loop.yield none %m at [i, c, p]
+    }
+    loop.return %y : tensor<?x64x49xf32, #sym.dims<n, 64, 49>>
+  }
+}
+
+// -----
+
+// A reduction over the joined dims has two axes then.
+
+// CHECK:        loop.kernel @sum symbols [n] (%x: tensor<?x8x16xf32, #sym.dims<n, 8, 16>>) -> (tensor<?xf32, #sym.dims<n>>) {
+// CHECK-NEXT:     %e = loop.nest "exp" [i: parallel n, g: parallel 8, c: parallel 16] -> tensor<?x8x16xf32, #sym.dims<n, 8, 16>> {
+// CHECK-NEXT:       %a = loop.read %x[i, g, c] : f32
+// CHECK-NEXT:       %b = math.exp %a : f32
+// CHECK-NEXT:       loop.yield none %b at [i, g, c]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     %v = loop.view %e : tensor<?x8x16xf32, #sym.dims<n, 8, 16>> to tensor<?x128xf32, #sym.dims<n, 128>>
+// CHECK-NEXT:     %s = loop.nest "sum" [i: parallel n, r_0: reduction 8, r_1: reduction 16] -> tensor<?xf32, #sym.dims<n>> {
+// CHECK-NEXT:       %a_1 = loop.read %v[i, 16*r_0 + r_1] : f32
+// CHECK-NEXT:       loop.yield add %a_1 at [i]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.return %s : tensor<?xf32, #sym.dims<n>>
+// CHECK-NEXT:   }
+
+
+builtin.module {
+  loop.kernel @sum symbols [n] (%x: tensor<?x8x16xf32, #sym.dims<n, 8, 16>>) -> (tensor<?xf32, #sym.dims<n>>) {
+    %e = loop.nest "exp" [i: parallel n, g: parallel 8, c: parallel 16] -> tensor<?x8x16xf32, #sym.dims<n, 8, 16>> {
+      %a = loop.read %x[i, g, c] : f32
+      %b = math.exp %a : f32
+      loop.yield none %b at [i, g, c]
+    }
+    %v = loop.view %e : tensor<?x8x16xf32, #sym.dims<n, 8, 16>> to tensor<?x128xf32, #sym.dims<n, 128>>
+    %s = loop.nest "sum" [i: parallel n, r: reduction 128] -> tensor<?xf32, #sym.dims<n>> {
+      %a = loop.read %v[i, r] : f32
+      loop.yield add %a at [i]
+    }
+    loop.return %s : tensor<?xf32, #sym.dims<n>>
+  }
+}
+
+// -----
+
+// Refused: an innermost axis that would be left too short for vectors, two reads that want
+// different parts, a subscript that is not the axis alone.
+
+// CHECK:        loop.kernel @kept symbols [n] (%x: tensor<?x8x2xf32, #sym.dims<n, 8, 2>>, %z: tensor<?x2x64xf32, #sym.dims<n, 2, 64>>) -> (tensor<?x16xf32, #sym.dims<n, 16>>, tensor<?x128xf32, #sym.dims<n, 128>>, tensor<?x128xf32, #sym.dims<n, 128>>) {
+// CHECK-NEXT:     %e = loop.nest "exp" [i: parallel n, g: parallel 8, c: parallel 2] -> tensor<?x8x2xf32, #sym.dims<n, 8, 2>> {
+// CHECK-NEXT:       %a = loop.read %x[i, g, c] : f32
+// CHECK-NEXT:       %b = math.exp %a : f32
+// CHECK-NEXT:       loop.yield none %b at [i, g, c]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     %v = loop.view %e : tensor<?x8x2xf32, #sym.dims<n, 8, 2>> to tensor<?x16xf32, #sym.dims<n, 16>>
+// CHECK-NEXT:     %y = loop.nest "short" [i: parallel n, c: parallel 16] -> tensor<?x16xf32, #sym.dims<n, 16>> {
+// CHECK-NEXT:       %a_1 = loop.read %v[i, c] : f32
+// CHECK-NEXT:       %b_1 = math.sqrt %a_1 : f32
+// CHECK-NEXT:       loop.yield none %b_1 at [i, c]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     %f = loop.nest "log" [i: parallel n, g: parallel 2, c: parallel 64] -> tensor<?x2x64xf32, #sym.dims<n, 2, 64>> {
+// CHECK-NEXT:       %a_2 = loop.read %z[i, g, c] : f32
+// CHECK-NEXT:       %b_2 = math.log %a_2 : f32
+// CHECK-NEXT:       loop.yield none %b_2 at [i, g, c]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     %w = loop.view %f : tensor<?x2x64xf32, #sym.dims<n, 2, 64>> to tensor<?x128xf32, #sym.dims<n, 128>>
+// CHECK-NEXT:     %r = loop.nest "reversed" [i: parallel n, c: parallel 128] -> tensor<?x128xf32, #sym.dims<n, 128>> {
+// CHECK-NEXT:       %a_3 = loop.read %w[i, -c + 127] : f32
+// CHECK-NEXT:       %b_3 = math.sqrt %a_3 : f32
+// CHECK-NEXT:       loop.yield none %b_3 at [i, c]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     %h = loop.nest "four" [i: parallel n, g: parallel 4, c: parallel 32] -> tensor<?x4x32xf32, #sym.dims<n, 4, 32>> {
+// CHECK-NEXT:       %k = loop.index i : i64
+// CHECK-NEXT:       %b_4 = arith.sitofp %k : i64 to f32
+// CHECK-NEXT:       loop.yield none %b_4 at [i, g, c]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     %u = loop.view %h : tensor<?x4x32xf32, #sym.dims<n, 4, 32>> to tensor<?x128xf32, #sym.dims<n, 128>>
+// CHECK-NEXT:     %t = loop.nest "both" [i: parallel n, c: parallel 128] -> tensor<?x128xf32, #sym.dims<n, 128>> {
+// CHECK-NEXT:       %a_4 = loop.read %w[i, c] : f32
+// CHECK-NEXT:       %b_5 = loop.read %u[i, c] : f32
+// CHECK-NEXT:       %d = arith.addf %a_4, %b_5 : f32
+// CHECK-NEXT:       loop.yield none %d at [i, c]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.return %y, %r, %t : tensor<?x16xf32, #sym.dims<n, 16>>, tensor<?x128xf32, #sym.dims<n, 128>>, tensor<?x128xf32, #sym.dims<n, 128>>
+// CHECK-NEXT:   }
+
+
+builtin.module {
+  loop.kernel @kept symbols [n] (%x: tensor<?x8x2xf32, #sym.dims<n, 8, 2>>, %z: tensor<?x2x64xf32, #sym.dims<n, 2, 64>>) -> (tensor<?x16xf32, #sym.dims<n, 16>>, tensor<?x128xf32, #sym.dims<n, 128>>, tensor<?x128xf32, #sym.dims<n, 128>>) {
+    %e = loop.nest "exp" [i: parallel n, g: parallel 8, c: parallel 2] -> tensor<?x8x2xf32, #sym.dims<n, 8, 2>> {
+      %a = loop.read %x[i, g, c] : f32
+      %b = math.exp %a : f32
+      loop.yield none %b at [i, g, c]
+    }
+    %v = loop.view %e : tensor<?x8x2xf32, #sym.dims<n, 8, 2>> to tensor<?x16xf32, #sym.dims<n, 16>>
+    %y = loop.nest "short" [i: parallel n, c: parallel 16] -> tensor<?x16xf32, #sym.dims<n, 16>> {
+      %a = loop.read %v[i, c] : f32
+      %b = math.sqrt %a : f32
+      loop.yield none %b at [i, c]
+    }
+    %f = loop.nest "log" [i: parallel n, g: parallel 2, c: parallel 64] -> tensor<?x2x64xf32, #sym.dims<n, 2, 64>> {
+      %a = loop.read %z[i, g, c] : f32
+      %b = math.log %a : f32
+      loop.yield none %b at [i, g, c]
+    }
+    %w = loop.view %f : tensor<?x2x64xf32, #sym.dims<n, 2, 64>> to tensor<?x128xf32, #sym.dims<n, 128>>
+    %r = loop.nest "reversed" [i: parallel n, c: parallel 128] -> tensor<?x128xf32, #sym.dims<n, 128>> {
+      %a = loop.read %w[i, -c + 127] : f32
+      %b = math.sqrt %a : f32
+      loop.yield none %b at [i, c]
+    }
+    %h = loop.nest "four" [i: parallel n, g: parallel 4, c: parallel 32] -> tensor<?x4x32xf32, #sym.dims<n, 4, 32>> {
+      %k = loop.index i : i64
+      %b = arith.sitofp %k : i64 to f32
+      loop.yield none %b at [i, g, c]
+    }
+    %u = loop.view %h : tensor<?x4x32xf32, #sym.dims<n, 4, 32>> to tensor<?x128xf32, #sym.dims<n, 128>>
+    %t = loop.nest "both" [i: parallel n, c: parallel 128] -> tensor<?x128xf32, #sym.dims<n, 128>> {
+      %a = loop.read %w[i, c] : f32
+      %b = loop.read %u[i, c] : f32
+      %d = arith.addf %a, %b : f32
+      loop.yield none %d at [i, c]
+    }
+    loop.return %y, %r, %t : tensor<?x16xf32, #sym.dims<n, 16>>, tensor<?x128xf32, #sym.dims<n, 128>>, tensor<?x128xf32, #sym.dims<n, 128>>
+  }
+}
