@@ -182,3 +182,27 @@ builtin.module {
     loop.return %y : tensor<?x?x32xf32, #sym.dims<b, n, 32>>
   }
 }
+
+// -----
+
+// The other way round behind a view: squares again, for heads of keys that are stored transposed.
+
+// CHECK:        loop.kernel @heads symbols [n] (%x: tensor<?x768xf32, #sym.dims<n, 768>>) -> (tensor<12x64x?xf32, #sym.dims<12, 64, n>>) {
+// CHECK-NEXT:     %y = loop.nest "exp" [h: parallel 12, d: parallel 64, j: parallel n] schedule {order = ["h", "d", "j"], loops = {h = {threads}, d = {tile = 16 : i64, tail = "rest", inner = {sink = "loops", unroll}}, j = {tile = 16 : i64, tail = "rest", inner = {vector = 16 : i64}}}} -> tensor<12x64x?xf32, #sym.dims<12, 64, n>> {
+// CHECK-NEXT:       %a = loop.read %x[j, d + 64*h] : f32
+// CHECK-NEXT:       %b = math.exp %a : f32
+// CHECK-NEXT:       loop.yield none %b at [h, d, j]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.return %y : tensor<12x64x?xf32, #sym.dims<12, 64, n>>
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.kernel @heads symbols [n] (%x: tensor<?x768xf32, #sym.dims<n, 768>>) -> (tensor<12x64x?xf32, #sym.dims<12, 64, n>>) {
+    %y = loop.nest "exp" [h: parallel 12, d: parallel 64, j: parallel n] -> tensor<12x64x?xf32, #sym.dims<12, 64, n>> {
+      %a = loop.read %x[j, 64*h + d] : f32
+      %b = math.exp %a : f32
+      loop.yield none %b at [h, d, j]
+    }
+    loop.return %y : tensor<12x64x?xf32, #sym.dims<12, 64, n>>
+  }
+}

@@ -165,3 +165,33 @@ builtin.module {
     }
   }
 }
+
+// -----
+
+// A loop around a vector loop is no vector, even where the loop that joins it was one.
+
+// CHECK:        loop.func @inside symbols [n] (%x: memref<8x?xf32, #sym.dims<8, n>>, %m: memref<8xf32>, %y: memref<8xf32>) outputs 2 {
+// CHECK-NEXT:     loop.for i = 0 to 8 hints {fuse = "g"} {
+// CHECK-NEXT:       loop.for k = 0 to n reduction hints {vector = 16 : i64} {
+// CHECK-NEXT:         %a = loop.load %x[i, k] : f32
+// CHECK-NEXT:         loop.accumulate add %a, %m[i]
+// CHECK-NEXT:       }
+// CHECK-NEXT:       %b = loop.load %m[i] : f32
+// CHECK-NEXT:       loop.store %b, %y[i]
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.func @inside symbols [n] (%x: memref<8x?xf32, #sym.dims<8, n>>, %m: memref<8xf32>, %y: memref<8xf32>) outputs 2 {
+    loop.for i = 0 to 8 hints {fuse = "g"} {
+      loop.for k = 0 to n reduction hints {vector = 16 : i64} {
+        %a = loop.load %x[i, k] : f32
+        loop.accumulate add %a, %m[i]
+      }
+    }
+    loop.for i1 = 0 to 8 hints {fuse = "g", vector = 8 : i64} {
+      %b = loop.load %m[i1] : f32
+      loop.store %b, %y[i1]
+    }
+  }
+}

@@ -132,12 +132,28 @@ builtin.module {
 // A register buffer that a masked tail would reach past the end of is rounded up to whole vectors. Unsigned lanes meet
 // as unsigned.
 
-// CHECK:        loop.func @padded
+// CHECK:        loop.func @padded symbols [] (%x: memref<5xf32>, %b: memref<8xui8>, %y: memref<5xf32>, %m: memref<ui8>) outputs 2 {
 // CHECK-NEXT:     %acc = loop.alloc "acc" : memref<8xf32, "register">
 // CHECK-NEXT:     loop.for j1 = 0 to 5 step 8 {
 // CHECK-NEXT:       %a = loop.load %x[j1 + v] lane v if [-j1 - v + 4] : vector<8xf32>
 // CHECK-NEXT:       loop.store %a, %acc[j1 + v] lane v if [-j1 - v + 4]
-// CHECK:            loop.reduce_lanes max unsigned %{{.*}} : vector<8xi8> to i8
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.for k1 = 0 to 5 step 8 {
+// CHECK-NEXT:       %a_1 = loop.load %acc[k1 + v1] lane v1 if [-k1 - v1 + 4] : vector<8xf32>
+// CHECK-NEXT:       loop.store %a_1, %y[k1 + v1] lane v1 if [-k1 - v1 + 4]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     %0 = loop.alloc "lanes" : memref<1x8xui8, "register">
+// CHECK-NEXT:     %1 = arith.constant 0 : i8
+// CHECK-NEXT:     %2 = vector.broadcast %1 : i8 to vector<8xi8>
+// CHECK-NEXT:     loop.store %2, %0[0, v2] lane v2
+// CHECK-NEXT:     loop.for l = 0 to 8 step 8 reduction {
+// CHECK-NEXT:       %a_2 = loop.load %b[l + v2] lane v2 : vector<8xi8>
+// CHECK-NEXT:       loop.accumulate max %a_2, %0[0, v2] lane v2
+// CHECK-NEXT:     }
+// CHECK-NEXT:     %3 = loop.load %0[0, v2] lane v2 : vector<8xi8>
+// CHECK-NEXT:     %4 = loop.reduce_lanes max unsigned %3 : vector<8xi8> to i8
+// CHECK-NEXT:     loop.accumulate max %4, %m[]
+// CHECK-NEXT:   }
 
 builtin.module {
   loop.func @padded symbols [] (%x: memref<5xf32>, %b: memref<8xui8>, %y: memref<5xf32>, %m: memref<ui8>) outputs 2 {
@@ -153,6 +169,32 @@ builtin.module {
     loop.for l = 0 to 8 reduction hints {vector = 8 : i64} {
       %a = loop.load %b[l] : i8
       loop.accumulate max %a, %m[]
+    }
+  }
+}
+
+// -----
+
+// An index that is the same for every lane stays one scalar: the lanes are neighbours, and nothing is gathered.
+
+// CHECK:        loop.func @rows symbols [n] (%x: memref<?x32xf32, #sym.dims<n, 32>>, %k: memref<4xi64>, %y: memref<4x32xf32>) outputs 1 {
+// CHECK-NEXT:     loop.for i = 0 to 4 {
+// CHECK-NEXT:       loop.for j = 0 to 32 step 16 {
+// CHECK-NEXT:         %a = loop.load %k[i] : i64
+// CHECK-NEXT:         %b = loop.load %x[_0, j + v] lane v with %a if [_0, -_0 + n - 1] : vector<16xf32>
+// CHECK-NEXT:         loop.store %b, %y[i, j + v] lane v
+// CHECK-NEXT:       }
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.func @rows symbols [n] (%x: memref<?x32xf32, #sym.dims<n, 32>>, %k: memref<4xi64>, %y: memref<4x32xf32>) outputs 1 {
+    loop.for i = 0 to 4 {
+      loop.for j = 0 to 32 hints {vector = 16 : i64} {
+        %a = loop.load %k[i] : i64
+        %b = loop.load %x[_0, j] with %a if [_0, -_0 + n - 1] : f32
+        loop.store %b, %y[i, j]
+      }
     }
   }
 }
