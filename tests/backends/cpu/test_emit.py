@@ -90,6 +90,43 @@ loop.func @loads symbols [] (%x: memref<5x9x{element}>, %y: memref<5x8x{element}
     )
 
 
+WALKS = {
+    "every second": "[2*v + i]",
+    "every third": "[3*v + 2]",
+    "every fourth, to the end": "[4*v + n - 29]",
+    "every fifth": "[5*v + 1]",
+    "backwards, from the end": "[n - i - v - 1]",
+    "backwards by two": "[15 - 2*v]",
+    "clamped": "[max(0, min(8*i + v - 4, n - 1))]",
+    "reflected": "[max(8*i + v - 6, -8*i - v + 6)]",
+    "repeated": "[(8*i + v) mod 13]",
+    "fallen remainder": "[16 - (8*i + v) mod 13]",
+    "nested": "[min(max(0, 3 + v - i), (v + 7*i) mod 11)]",
+    "two steps": "[min(2*v + i, 20)]",
+    "masked": "[max(8*i + v - 6, -8*i - v + 6)] lane v if [5 - v]",
+}
+
+
+@pytest.mark.parametrize("element", ["f32", "f64", "i8", "i1"])
+@pytest.mark.parametrize("walk", WALKS)
+def test_loads_of_lanes_that_are_not_neighbours_everywhere(walk: str, element: str):
+    subscripts = WALKS[walk] if "lane" in WALKS[walk] else WALKS[walk] + " lane v"
+    dtype = {"f32": "f4", "f64": "f8", "i8": "i1", "i1": "?"}[element]
+    n = 41
+    check_against_interpreter(
+        f"""
+loop.func @walks symbols [n] (%x: memref<?x{element}, #sym.dims<n>>, %y: memref<5x8x{element}>) outputs 1 {{
+  loop.for i = 0 to 5 {{
+    %a = loop.load %x{subscripts} : vector<8x{element}>
+    loop.store %a, %y[i, v] lane v
+  }}
+}}""",
+        [(np.arange(n) * 7 % 5 > 1) if dtype == "?" else np.arange(n).astype(dtype), np.zeros((5, 8), dtype)],
+        {"n": n},
+        targets=ALL,
+    )
+
+
 STORES = {
     "contiguous": ("[i, v]", ""),
     "reversed": ("[i, 8 - v]", ""),
