@@ -3,7 +3,9 @@
 Nests are taken in order. A nest joins the group of its latest producer when the axes that the group has in common can
 be found again in it: an axis of the consumer stands for a group axis when every read of the group's results has it,
 bare, where the producer wrote it. What the group loses by that (the axes that are no longer common) must be a row that
-fits the cache, or a single axis. Everything else is decided nest by nest from the strides of its accesses.
+fits the cache, or a single axis. Then the vector: for each nest the axis of its own with the most accesses side by side,
+or for the whole group its last common axis, where the rows lie across memory. Everything else is decided nest by nest
+from the strides of its accesses.
 """
 
 from __future__ import annotations
@@ -24,6 +26,9 @@ ROW_ELEMENTS = 16384
 COLUMNS = 4
 """Vectors side by side in a tile of columns: whole stretches of memory for the prefetcher, and sums that do not wait
 for each other."""
+
+TILE_BYTES = 1 << 20
+"""What the rows of a tile of columns may keep between the nests of a group, a part of the second-level cache."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ def choose(kernel: KernelOp, machine: Machine) -> dict[str, DictionaryAttr]:
             if width is None:
                 schedules[nest.label] = _schedule(nest, group, f"g{k}", machine)
             else:
-                schedules[nest.label] = _schedule_columns(nest, group, f"g{k}", width, machine)
+                schedules[nest.label] = _schedule_columns(nest, group, f"g{k}", width)
     return schedules
 
 
@@ -226,7 +231,20 @@ def _stays_in(value: SSAValue, group: Group) -> bool:
     return value.owner in group.members and all(use.operation.parent_op() in group.members for use in value.uses)
 
 
-def _schedule_columns(nest: NestOp, group: Group, label: str, width: int, machine: Machine) -> DictionaryAttr:
+def _columns(group: Group, width: int) -> int:
+    """The vectors of a tile of columns: fewer where long rows are kept for each of them."""
+    kept = 0
+    for nest in group.members:
+        common = {names[nest.label] for _, names in group.levels}
+        row = product(a.extent for a in nest.axes if a.kind == "parallel" and a.name not in common).constant or 1
+        kept += sum(row * element_bytes(element_of(r.type)) for r in nest.outputs if _stays_in(r, group))
+    columns = COLUMNS
+    while columns > 1 and kept * width * columns > TILE_BYTES:
+        columns //= 2
+    return columns
+
+
+def _schedule_columns(nest: NestOp, group: Group, label: str, width: int) -> DictionaryAttr:
     """Tiles of the last common axis go below all loops inside it, as vectors that are unrolled there."""
     common = [names[nest.label] for _, names in group.levels]
     inside = [a.name for kind in ("parallel", "reduction") for a in nest.axes if a.kind == kind]
@@ -234,7 +252,11 @@ def _schedule_columns(nest: NestOp, group: Group, label: str, width: int, machin
     loops: dict[str, dict[str, Attribute]] = {n: {"fuse": StringAttr(label)} for n in common}
     loops[common[0]]["threads"] = UnitAttr()
     inner = {"sink": StringAttr("loops"), "unroll": UnitAttr(), "vector": IntegerAttr(width, i64)}
-    tile = {"tile": IntegerAttr(width * COLUMNS, i64), "tail": StringAttr("peel"), "inner": DictionaryAttr(inner)}
+    tile = {
+        "tile": IntegerAttr(width * _columns(group, width), i64),
+        "tail": StringAttr("peel"),
+        "inner": DictionaryAttr(inner),
+    }
     loops[common[-1]].update(tile)
     across = _square_axis(nest, common[-1], group)
     if across is not None and (across.extent.constant or width) >= width:
