@@ -3,9 +3,9 @@
 Nests are taken in order. A nest joins the group of its latest producer when the axes that the group has in common can
 be found again in it: an axis of the consumer stands for a group axis when every read of the group's results has it,
 bare, where the producer wrote it. What the group loses by that (the axes that are no longer common) must be a row that
-fits the cache, or a single axis. Then the vector: for each nest the axis of its own with the most accesses side by side,
-or for the whole group its last common axis, where the rows lie across memory. Everything else is decided nest by nest
-from the strides of its accesses.
+fits the cache, or a single axis. Then the vector: each nest's own axis with the most accesses side by side, or for the
+whole group its last common axis, where the rows lie across memory. Everything else is decided nest by nest from the
+strides of its accesses.
 """
 
 from __future__ import annotations
