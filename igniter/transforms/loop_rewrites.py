@@ -106,3 +106,13 @@ def erase_dead_values(block: Block) -> None:
         if (is_pure(op) or op.name in ("loop.load", "loop.view")) and not any(r.uses for r in op.results):
             op.detach()
             op.erase()
+
+
+def nested_blocks(block: Block) -> list[Block]:
+    """`block` and all blocks inside it, outer ones first."""
+    found = [block]
+    for op in block.ops:
+        for region in op.regions:
+            for inner in region.blocks:
+                found.extend(nested_blocks(inner))
+    return found

@@ -30,7 +30,7 @@ from igniter.analysis.expr import ONE, ZERO, Expr, Ranges, delinearize, is_nonne
 from igniter.analysis.loop_accesses import ranges_at
 from igniter.dialects.loop import AccumulateOp, AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, StoreOp, ViewOp
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of
-from igniter.transforms.loop_rewrites import erase_dead_values
+from igniter.transforms.loop_rewrites import erase_dead_values, nested_blocks
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def promote_in(func: FuncOp) -> None:
     resolve_views(func)
     for alloc in [op for op in func.walk() if isinstance(op, AllocOp)]:
         promote(alloc)
-    for block in _blocks(func.block):
+    for block in nested_blocks(func.block):
         forward_stores(block)
     for alloc in [op for op in func.walk() if isinstance(op, AllocOp)]:
         _drop_if_unread(alloc)
@@ -208,15 +208,6 @@ def _chain(op: Operation) -> list[Block]:
         owner = parent.parent_op()
         parent = owner.parent_block() if owner is not None and not isinstance(owner, FuncOp) else None
     return blocks[::-1]
-
-
-def _blocks(block: Block) -> list[Block]:
-    found = [block]
-    for op in block.ops:
-        for region in op.regions:
-            for inner in region.blocks:
-                found.extend(_blocks(inner))
-    return found
 
 
 def forward_stores(block: Block) -> None:

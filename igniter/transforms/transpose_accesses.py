@@ -27,6 +27,7 @@ from xdsl.passes import ModulePass
 
 from igniter.analysis.expr import Expr
 from igniter.dialects.loop import AccumulateOp, FuncOp, LoadOp, MemoryOp, StoreOp, TransposeOp
+from igniter.transforms.loop_rewrites import nested_blocks
 
 A = TypeVar("A", LoadOp, StoreOp)
 Key = tuple[SSAValue, tuple[Expr, ...], tuple[Expr, ...], int]
@@ -40,7 +41,7 @@ class TransposeAccesses(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
-            for block in _blocks(func.block):
+            for block in nested_blocks(func.block):
                 transpose_in(block)
 
 
@@ -150,12 +151,3 @@ def _position(op: LoadOp) -> int:
         count += 1
         before = before.prev_op
     return count
-
-
-def _blocks(block: Block) -> list[Block]:
-    found = [block]
-    for op in block.ops:
-        for region in op.regions:
-            for inner in region.blocks:
-                found.extend(_blocks(inner))
-    return found
