@@ -99,13 +99,18 @@ class CostModel:
             return self.estimate(spec.flops(op))
         return max((self.elements(r.type) for r in op.results), default=0)
 
-    def left_to_ort(self, op: Operation) -> Reason | None:
-        """Why a node that can be fused is not: ORT's kernel is at least as fast, whatever is fused with it."""
+    def left_to_ort(self, op: Operation, convolved: bool = False) -> Reason | None:
+        """Why a node that can be fused is not: ORT's kernel is at least as fast, whatever is fused with it.
+
+        `convolved`: it belongs to a convolution that ORT runs (`conv_layout.py`).
+        """
         from igniter.dialects.onnx.base import OnnxOp
         from igniter.dialects.onnx.ops import spec_of
 
         spec = spec_of(op) if isinstance(op, OnnxOp) else None
         slow = spec.slow(op, self.estimate) if isinstance(op, OnnxOp) and spec is not None and spec.slow else None
+        if convolved and slow is None:
+            slow = "it is part of a convolution, or done in its layout"
         if slow is not None and self.singletons != "all":
             return Reason("cost", f"{op_name(op)} is left to ONNX Runtime: {slow}")
         if op_kind(op) != "contraction" or self.contractions == "all":

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
+from igniter.analysis.conv_layout import nodes_in_conv_layout
 from igniter.analysis.fusion_cost import CostModel
 from igniter.analysis.fusion_legality import Reason, node_reason, operand_kind, type_symbols
 from igniter.analysis.region_growing import Refusal
@@ -76,7 +77,8 @@ def build_graph(block: Block, cost: CostModel, siblings: bool) -> FusionGraph:
     for argument in block.args:
         symbols |= type_symbols(argument.type)
     outer = frozenset(symbols)
-    reasons = tuple(node_reason(op, outer) or cost.left_to_ort(op) for op in nodes)
+    convolved = nodes_in_conv_layout(nodes)
+    reasons = tuple(node_reason(op, outer) or cost.left_to_ort(op, op in convolved) for op in nodes)
     edges: dict[tuple[int, int], None] = {}
     dropped: dict[tuple[int, int], None] = {}
     for target, op in enumerate(nodes):
