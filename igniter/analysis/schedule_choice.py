@@ -27,6 +27,11 @@ COLUMNS = 4
 """Vectors side by side in a tile of columns: whole stretches of memory for the prefetcher, and sums that do not wait
 for each other."""
 
+STREAM_VECTORS = 64
+STREAM_ROWS = 8
+"""Sums of columns that are streamed: the vectors of a row that are read on end, a page of memory, and the rows that are
+added before the sums go back."""
+
 TILE_BYTES = 1 << 20
 """What the rows of a tile of columns may keep between the nests of a group, a part of the second-level cache."""
 
@@ -360,6 +365,16 @@ def _place_vector(
             tail=StringAttr("peel" if rows else "rest"),
             inner=DictionaryAttr({"sink": UnitAttr(), "unroll": UnitAttr()}),
         )
+    elif len(reductions) == 1 and (extent is None or extent > width * most):
+        # Rows that no tile of registers spans are streamed, a few at a time; the sums wait in the first-level cache.
+        inner: dict[str, Attribute] = {"sink": StringAttr("loops"), **lanes}
+        loops[vector].update(tile=IntegerAttr(width * STREAM_VECTORS, i64), inner=DictionaryAttr(inner))
+        loops[reductions[0]].update(
+            tile=IntegerAttr(STREAM_ROWS, i64),
+            tail=StringAttr("rest"),
+            inner=DictionaryAttr({"unroll": UnitAttr()}),
+        )
+        return
     loops[vector].update(
         tile=IntegerAttr(width * columns, i64),
         tail=StringAttr("rest" if row is not None else "peel"),

@@ -107,7 +107,9 @@ def _expand_buffer(alloc: AllocOp, loop: ForOp) -> AllocOp:
     dims, place = dims_of(alloc.result.type), Expr.of(loop.axis) - loop.first
     lanes_last = loop.hint("vector") is not None
     dims = (*dims, _extent_bound(loop)) if lanes_last else (_extent_bound(loop), *dims)
-    fresh = AllocOp(alloc.label.data, memref_of(element_of(alloc.result.type), dims, alloc.space))
+    # Registers cannot be counted through: where the loop stays one, they become memory of the task.
+    space = "local" if alloc.space == "register" and loop.hint("unroll") is None else alloc.space
+    fresh = AllocOp(alloc.label.data, memref_of(element_of(alloc.result.type), dims, space))
     fresh.result.name_hint = alloc.result.name_hint
     for user in users:
         assert isinstance(user, MemoryOp)

@@ -61,10 +61,10 @@ builtin.module {
 
 // -----
 
-// Sums along columns: a tile of sums stays in registers while the rows go by.
+// Sums along columns, of how many is not known: rows are streamed eight at a time, and the sums wait in memory.
 
 // CHECK:        loop.kernel @columns symbols [n, m] (%x: tensor<?x?xf32, #sym.dims<n, m>>) -> (tensor<?xf32, #sym.dims<m>>) {
-// CHECK-NEXT:     %s = loop.nest "sum" [j: parallel m, k: reduction n] schedule {order = ["j", "k"], loops = {j = {threads, tile = 256 : i64, tail = "peel", inner = {sink, unroll, vector = 16 : i64}}}} -> tensor<?xf32, #sym.dims<m>> {
+// CHECK-NEXT:     %s = loop.nest "sum" [j: parallel m, k: reduction n] schedule {order = ["j", "k"], loops = {j = {threads, tile = 1024 : i64, inner = {sink = "loops", vector = 16 : i64}}, k = {tile = 8 : i64, tail = "rest", inner = {unroll}}}} -> tensor<?xf32, #sym.dims<m>> {
 // CHECK-NEXT:       %a = loop.read %x[k, j] : f32
 // CHECK-NEXT:       loop.yield add %a at [j]
 // CHECK-NEXT:     }
@@ -204,5 +204,27 @@ builtin.module {
       loop.yield none %b at [h, d, j]
     }
     loop.return %y : tensor<12x64x?xf32, #sym.dims<12, 64, n>>
+  }
+}
+
+// -----
+
+// Sums along few columns: all of a row's sums stay in registers while the rows go by.
+
+// CHECK:        loop.kernel @few_columns symbols [n] (%x: tensor<?x48xf32, #sym.dims<n, 48>>) -> (tensor<48xf32>) {
+// CHECK-NEXT:     %s = loop.nest "sum" [j: parallel 48, k: reduction n] schedule {order = ["j", "k"], loops = {j = {threads, tile = 48 : i64, tail = "peel", inner = {sink, unroll, vector = 16 : i64}}}} -> tensor<48xf32> {
+// CHECK-NEXT:       %a = loop.read %x[k, j] : f32
+// CHECK-NEXT:       loop.yield add %a at [j]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.return %s : tensor<48xf32>
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.kernel @few_columns symbols [n] (%x: tensor<?x48xf32, #sym.dims<n, 48>>) -> (tensor<48xf32>) {
+    %s = loop.nest "sum" [j: parallel 48, k: reduction n] -> tensor<48xf32> {
+      %a = loop.read %x[k, j] : f32
+      loop.yield add %a at [j]
+    }
+    loop.return %s : tensor<48xf32>
   }
 }

@@ -120,3 +120,46 @@ builtin.module {
     }
   }
 }
+
+// -----
+
+// A loop that is not unrolled cannot count through registers: what it kept there becomes memory. A reduction that is
+// unrolled stays inside.
+
+// CHECK:        loop.func @stream symbols [n] (%x: memref<?x64xf32, #sym.dims<8*n, 64>>, %y: memref<64xf32>) outputs 1 {
+// CHECK-NEXT:     %acc = loop.alloc "acc" : memref<64xf32, "local">
+// CHECK-NEXT:     %zero = arith.constant 0.000000e+00 : f32
+// CHECK-NEXT:     loop.for j1 = 0 to 64 hints {vector = 16 : i64} {
+// CHECK-NEXT:       loop.store %zero, %acc[j1]
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.for k = 0 to n reduction {
+// CHECK-NEXT:       loop.for j2 = 0 to 64 hints {vector = 16 : i64} {
+// CHECK-NEXT:         loop.for k_in = 0 to 8 reduction hints {unroll} {
+// CHECK-NEXT:           %a = loop.load %x[8*k + k_in, j2] : f32
+// CHECK-NEXT:           loop.accumulate add %a, %acc[j2]
+// CHECK-NEXT:         }
+// CHECK-NEXT:       }
+// CHECK-NEXT:     }
+// CHECK-NEXT:     loop.for j3 = 0 to 64 hints {vector = 16 : i64} {
+// CHECK-NEXT:       %s = loop.load %acc[j3] : f32
+// CHECK-NEXT:       loop.store %s, %y[j3]
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+
+builtin.module {
+  loop.func @stream symbols [n] (%x: memref<?x64xf32, #sym.dims<8*n, 64>>, %y: memref<64xf32>) outputs 1 {
+    loop.for j = 0 to 64 hints {sink = "loops", vector = 16 : i64} {
+      %acc = loop.alloc "acc" : memref<f32, "register">
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %acc[]
+      loop.for k = 0 to n reduction {
+        loop.for k_in = 0 to 8 reduction hints {unroll} {
+          %a = loop.load %x[8*k + k_in, j] : f32
+          loop.accumulate add %a, %acc[]
+        }
+      }
+      %s = loop.load %acc[] : f32
+      loop.store %s, %y[j]
+    }
+  }
+}

@@ -324,6 +324,12 @@ DOWN = {
 }
 
 
+def test_wide_column_sums() -> None:
+    """Rows wider than a tile, streamed, with every kind of rest."""
+    sizes = ((0, 1100), (1, 1024), (8, 1025), (19, 2100), (24, 300))
+    check(KERNELS["column sums"], [{"n": n, "m": m} for n, m in sizes])
+
+
 @pytest.mark.parametrize("name", DOWN)
 def test_rows_across_memory(name: str) -> None:
     check(DOWN[name], COLUMNS)
