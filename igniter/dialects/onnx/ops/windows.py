@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -278,6 +278,10 @@ def infer_pad(ctx: InferContext) -> list[TensorInfo]:
     return infos(element_type(ctx), [tidy(d + p.low + p.high) for d, p in zip(dims, found, strict=True)])
 
 
+def pad_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
+    return "a wrapped index is a remainder for every element" if op.attr("mode", "constant") == "wrap" else None
+
+
 def pad_reason(op: OnnxOp) -> str | None:
     found = paddings(op, len(operand_dims(op, 0)), [known(op, 1), known(op, 3)])
     if isinstance(found, str):
@@ -338,7 +342,7 @@ def extended(mode: str, at: Expr, size: Expr, padding: Padding) -> Expr:
 
 SPECS: list[OpSpec] = [
     OpSpec("Concat", infer_concat, lower=lower_concat, legal=legal(concat_reason), kind="movement"),
-    OpSpec("Pad", infer_pad, lower=lower_pad, legal=legal(pad_reason), kind="movement"),
+    OpSpec("Pad", infer_pad, lower=lower_pad, legal=legal(pad_reason), slow=pad_slow, kind="movement"),
     OpSpec("Slice", infer_slice, lower=lower_slice, legal=legal(slice_reason), kind="movement"),
     OpSpec("Split", infer_split, lower=lower_split, legal=legal(split_reason), kind="movement"),
 ]
