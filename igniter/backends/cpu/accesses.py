@@ -293,7 +293,7 @@ class Access:
         t, suffix = self.memory, self.memory.mangled
         if self.stride == 1 and not masked:
             return self._from_memory(self._read_whole(0))
-        if self.stride in SHUFFLED and not masked:
+        if self.stride in SHUFFLED and self.stride <= self.lanes and not masked:
             return self._from_memory(self._read_shuffled(self.stride))
         passthru = self._to_memory(otherwise)
         mask = self._full_mask(condition)
@@ -338,16 +338,16 @@ class Access:
     def _read_shuffled(self, stride: int) -> Value:
         """All that lies between the first and the last lane is loaded, and the lanes are picked from it.
 
-        Nothing outside is touched: the last vector ends at the last lane and overlaps the one before it.
+        Nothing outside is touched: the last vector ends at the last lane and overlaps the one before it. That takes at
+        least as many lanes as the stride.
         """
         f, n = self.f, self.lanes
         if stride < 0:
             value = self._read_whole(1 - n)
             return f.shuffle(value, value, range(n - 1, -1, -1))
         value = self._read_whole(0)
-        lanes = [
-            min(stride * lane, n - 1) for lane in range(n)
-        ]  # Where each lane is in `value`, as far as it is there.
+        # Where each lane is in `value`, as far as it is there.
+        lanes = [min(stride * lane, n - 1) for lane in range(n)]
         for k in range(1, stride):
             start = k * n if k < stride - 1 else k * (n - 1)
             for lane in range(n):

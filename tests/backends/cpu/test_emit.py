@@ -127,6 +127,45 @@ loop.func @walks symbols [n] (%x: memref<?x{element}, #sym.dims<n>>, %y: memref<
     )
 
 
+@pytest.mark.parametrize("stride", [-1, 2, 3, 4, 5])
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16])
+def test_strided_loads_end_with_the_last_lane(lanes: int, stride: int):
+    """The emulator's buffers end at a page that is not mapped."""
+    size = abs(stride) * (lanes - 1) + 1
+    first = f"{size - 1} - v" if stride < 0 else f"{stride}*v"
+    check_against_interpreter(
+        f"""
+loop.func @ends symbols [] (%x: memref<{size}xf64>, %y: memref<{lanes}xf64>) outputs 1 {{
+  %a = loop.load %x[{first}] lane v : vector<{lanes}xf64>
+  loop.store %a, %y[v] lane v
+}}""",
+        [arange(size, dtype="f8"), np.zeros(lanes)],
+        targets=ALL,
+    )
+
+
+def test_clamps_that_several_loads_share():
+    check_against_interpreter(
+        """
+loop.func @shared symbols [n]
+    (%x: memref<?xf32, #sym.dims<n>>, %b: memref<?xf32, #sym.dims<n>>, %y: memref<5x8xf32>) outputs 1 {
+  loop.for i = 0 to 5 {
+    %a = loop.load %x[max(0, min(8*i + v - 4, n - 1))] lane v : vector<8xf32>
+    %c = loop.load %b[max(0, min(8*i + v - 4, n - 1))] lane v : vector<8xf32>
+    %d = loop.load %x[max(0, min(8*i + v - 3, n - 1))] lane v if [8*i + v - 4] : vector<8xf32>
+    %e = loop.load %b[(8*i + v) mod n] lane v : vector<8xf32>
+    %f = arith.addf %a, %c : vector<8xf32>
+    %g = arith.mulf %d, %e : vector<8xf32>
+    %h = arith.subf %f, %g : vector<8xf32>
+    loop.store %h, %y[i, v] lane v
+  }
+}""",
+        [arange(33), arange(33), np.zeros((5, 8), "f4")],
+        {"n": 33},
+        targets=ALL,
+    )
+
+
 STORES = {
     "contiguous": ("[i, v]", ""),
     "reversed": ("[i, 8 - v]", ""),
