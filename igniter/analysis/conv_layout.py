@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import NoneType, f32
 from xdsl.ir import Operation, SSAValue
 
 from igniter.analysis.fusion_legality import as_tensor, has_dims, known_values
@@ -94,16 +94,20 @@ def _scales_channels(op: OnnxOp) -> bool:
 
 
 def _is_padding_of_conv(op: OnnxOp) -> bool:
+    from igniter.dialects.onnx.base import constant_value
+
     if op.qualified_name != "Pad" or op.attr("mode", "constant") != "constant":
         return False
     users = [use.operation for use in op.results[0].uses]
     if not users or any(u.name != "onnx.Conv" or u.operands[0] is not op.results[0] for u in users):
         return False
     pads = known_values(op, 1) if len(op.operands) > 1 else None
+    fill = op.operands[2] if len(op.operands) > 2 else None
+    if fill is not None and not isinstance(fill.type, NoneType):
+        value = constant_value(fill)
+        if value is None or value.any():
+            return False
     if pads is None:
         return False
     outer = (*pads[:2], *pads[len(pads) // 2 : len(pads) // 2 + 2])
     return all(p.constant == 0 for p in outer)
-
-
-__all__ = ["nodes_in_conv_layout"]
