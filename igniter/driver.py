@@ -239,11 +239,12 @@ def make_llvm(c: Compilation) -> list[CompiledKernel]:
 def make_module(c: Compilation) -> str:
     """One LLVM module with every kernel in it, as text."""
     from igniter.backends.cpu.codegen import link_modules
+    from igniter.backends.cpu.tile_kernels import with_tile_kernels
 
-    c.one_target()
+    target = c.one_target()
     if not c.kernels:
         raise IgniterError("no node of the model compiles, so there is no code; --explain says why")
-    return link_modules([text for k in c.kernels for text in k.variants])
+    return with_tile_kernels(link_modules([text for k in c.kernels for text in k.variants]), target)
 
 
 def make_assembly(c: Compilation) -> str:

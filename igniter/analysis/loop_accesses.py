@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr, Ranges, is_nonneg, linearize, simplify
-from igniter.dialects.loop import AccumulateOp, AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, StoreOp, ViewOp
+from igniter.dialects.loop import AccumulateOp, AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, StoreOp, TileProductOp, ViewOp
 from igniter.dialects.sym import dims_of
 
 
@@ -21,24 +21,14 @@ from igniter.dialects.sym import dims_of
 class Access:
     """One access: `offset` counts elements of `base` and may name axes, indirect operands and the lane."""
 
-    op: MemoryOp
     base: SSAValue
     offset: Expr
     dims: tuple[Expr, ...]
     subscripts: tuple[Expr, ...]
     ranges: Ranges
-
-    @property
-    def writes(self) -> bool:
-        return not isinstance(self.op, LoadOp)
-
-    @property
-    def reads(self) -> bool:
-        return not isinstance(self.op, StoreOp)
-
-    @property
-    def is_indirect(self) -> bool:
-        return bool(self.op.indices)
+    reads: bool
+    writes: bool
+    is_indirect: bool = False
 
 
 def base_of(buffer: SSAValue) -> SSAValue:
@@ -76,7 +66,25 @@ def access_of(op: MemoryOp) -> Access:
     if op.lane is not None:
         ranges = Ranges({**ranges.axes, op.lane: (ZERO, Expr.of(vector_width(op)))})
     offset = linearize(op.subscripts, dims)
-    return Access(op, base_of(op.accessed), offset, dims, op.subscripts, ranges)
+    reads, writes = not isinstance(op, StoreOp), not isinstance(op, LoadOp)
+    return Access(base_of(op.accessed), offset, dims, op.subscripts, ranges, reads, writes, bool(op.indices))
+
+
+def tile_accesses(op: TileProductOp) -> list[Access]:
+    """The three accesses of a micro-kernel, over all its rows, columns and depth."""
+    ranges = tile_ranges(op)
+    found: list[Access] = []
+    for buffer, key, subscripts in op.accesses:
+        dims, writes = dims_of(buffer.type), key == "c_at"
+        offset = linearize(subscripts, dims)
+        found.append(Access(base_of(buffer), offset, dims, subscripts, ranges, not writes or op.adds, writes))
+    return found
+
+
+def tile_ranges(op: TileProductOp) -> Ranges:
+    """The ranges of the names that a micro-kernel's subscripts use."""
+    own = {name: (ZERO, extent) for name, extent in op.extents.items()}
+    return Ranges({**ranges_at(op).axes, **own})
 
 
 def vector_width(op: MemoryOp) -> int:
@@ -92,6 +100,8 @@ def accesses_in(ops: Iterable[Operation]) -> Iterator[Access]:
         for inner in op.walk():
             if isinstance(inner, MemoryOp):
                 yield access_of(inner)
+            elif isinstance(inner, TileProductOp):
+                yield from tile_accesses(inner)
 
 
 def is_private(base: SSAValue) -> bool:
@@ -146,10 +156,24 @@ def _apart(ex: Expr, axis_x: str, rx: Ranges, ey: Expr, axis_y: str, ry: Ranges,
     }
     rest_x, rest_y = rest_x - Expr(shared), rest_y - Expr(shared)
     span = cx * step
-    return all(
-        is_nonneg(r, ranges) and is_nonneg(span - 1 - r, ranges)
-        for r, ranges in ((simplify(rest_x, rx), rx), (simplify(rest_y, ry), ry))
-    )
+    return all(_within(simplify(rest, ranges), span, ranges) for rest, ranges in ((rest_x, rx), (rest_y, ry)))
+
+
+def _within(rest: Expr, span: Expr, ranges: Ranges) -> bool:
+    """Whether `0 <= rest < span`. A loop inside a block ends at the block's size, or sooner."""
+    if not is_nonneg(rest, ranges):
+        return False
+    return is_nonneg(span - 1 - rest, ranges) or is_nonneg(span - 1 - rest, _at_most_constants(ranges))
+
+
+def _at_most_constants(ranges: Ranges) -> Ranges:
+    """The ranges with `min(8, ..)` as an end taken for the 8."""
+    loose: dict[str, tuple[Expr, Expr]] = {}
+    for name, (first, end) in ranges.axes.items():
+        args = end.call.args if end.call is not None and end.call.fn == "min" else ()
+        constants = [a.constant for a in args if a.constant is not None]
+        loose[name] = (first, Expr.of(min(constants)) if constants else end)
+    return Ranges(loose)
 
 
 def trip_count(loop: ForOp) -> Expr:

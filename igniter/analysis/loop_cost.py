@@ -9,9 +9,9 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, VectorType
 from xdsl.ir import Block, Operation
 
-from igniter.analysis.expr import ONE, ZERO, Expr
+from igniter.analysis.expr import ONE, ZERO, Expr, product
 from igniter.analysis.loop_accesses import trip_count
-from igniter.dialects.loop import AllocOp, ForOp, IfOp, MemoryOp, ViewOp
+from igniter.dialects.loop import AllocOp, ForOp, IfOp, MemoryOp, TileProductOp, ViewOp
 
 CYCLES = {
     "math.exp": 12, "math.exp2": 10, "math.expm1": 20, "math.log": 16, "math.log1p": 20, "math.log2": 16,
@@ -20,6 +20,8 @@ CYCLES = {
     "math.cosh": 30, "math.asinh": 40, "math.acosh": 40, "math.atanh": 40, "math.atan2": 40, "math.cbrt": 40,
     "arith.divf": 8, "arith.remf": 30, "arith.divsi": 25, "arith.divui": 25, "arith.remsi": 25, "arith.remui": 25,
 }  # fmt: skip
+TILE_PRODUCTS = 16
+"""The products that a micro-kernel adds up in a cycle."""
 MEMORY_CYCLES = 2
 """An access that mostly hits the L1 or is streamed by the prefetcher."""
 
@@ -35,6 +37,8 @@ def body_cycles(block: Block, lanes: int = 1) -> Expr:
             nested = nested + trip_count(op) * body_cycles(op.block, max(lanes, wide)) + 8
         elif isinstance(op, IfOp):
             nested = nested + body_cycles(op.block, lanes)
+        elif isinstance(op, TileProductOp):
+            nested = nested + product(op.extents_attr.data).ceildiv(TILE_PRODUCTS)
         else:
             total += _op_cycles(op)
     return nested + max(1, -(-total // lanes)) if total else nested

@@ -2,22 +2,25 @@
 
 Nests are taken in order. A nest joins the group of its latest producer when the axes that the group has in common can
 be found again in it: an axis of the consumer stands for a group axis when every read of the group's results has it,
-bare, where the producer wrote it. What the group loses by that (the axes that are no longer common) must be a row that
-fits the cache, or a single axis. Then the vector: each nest's own axis with the most accesses side by side, or for the
-whole group its last common axis, where the rows lie across memory. Everything else is decided nest by nest from the
-strides of its accesses.
+bare, where the producer wrote it. What the group loses by joining (the axes that are no longer common) must be a row
+that fits the cache, or a single axis. A contraction that micro-kernels compute starts a group of its own, which nests
+over the same axes join as its epilogue (`product_schedules.py`). Then the vector: each nest's own axis with the most
+accesses side by side, or for the whole group its last common axis, where the rows lie across memory. Everything else is
+decided nest by nest from the strides of its accesses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr, delinearize, linearize, product, simplify, symbols_of
-from igniter.dialects.loop import Axis, IndexOp, KernelOp, NestOp, ReadOp, ViewOp, element_bytes
+from igniter.analysis.product_schedules import product_schedules, worthwhile_contraction
+from igniter.analysis.scheduling import Group, Machine, as_schedule, vector_width
+from igniter.dialects.loop import Axis, KernelOp, NestOp, ReadOp, ViewOp, element_bytes
 from igniter.dialects.sym import dims_of, element_of
 
 ROW_ELEMENTS = 16384
@@ -37,22 +40,6 @@ TILE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Machine:
-    """What a schedule depends on."""
-
-    vector_bytes: int = 64
-    registers: int = 32
-
-
-@dataclass
-class Group:
-    """Nests that share outer loops; `levels` maps, for each common axis, a nest's label to its own name for it."""
-
-    levels: list[tuple[Expr, dict[str, str]]]
-    members: list[NestOp] = field(default_factory=list[NestOp])
-
-
-@dataclass(frozen=True)
 class Read:
     """A read seen at the value behind the views, with subscripts of that value."""
 
@@ -66,6 +53,9 @@ def choose(kernel: KernelOp, machine: Machine) -> dict[str, DictionaryAttr]:
     groups = form_groups(kernel)
     schedules: dict[str, DictionaryAttr] = {}
     for k, group in enumerate(groups):
+        if group.product is not None:
+            schedules.update(product_schedules(group, group.product, f"g{k}", machine))
+            continue
         width = _column_lanes(group, machine)
         for nest in group.members:
             if width is None:
@@ -83,22 +73,30 @@ def form_groups(kernel: KernelOp) -> list[Group]:
     groups: list[Group] = []
     home: dict[NestOp, int] = {}
     for nest in kernel.nests:
+        contraction = worthwhile_contraction(nest)
+        if contraction is not None:
+            home[nest] = len(groups)
+            groups.append(Group(_own_levels(nest), [nest], contraction))
+            continue
         reads = list(reads_of(nest))
         producers = {r.base.owner for r in reads if isinstance(r.base.owner, NestOp)}
         latest = max((home[p] for p in producers), default=-1)
         joined = next((g for g in _candidates(groups, latest, producers) if _join(groups[g], nest, reads)), None)
         if joined is None:
-            parallel = [a for a in nest.axes if a.kind == "parallel" and a.extent != ONE]
-            groups.append(Group([(a.extent, {nest.label: a.name}) for a in parallel], [nest]))
+            groups.append(Group(_own_levels(nest), [nest]))
             joined = len(groups) - 1
         home[nest] = joined
     return groups
 
 
+def _own_levels(nest: NestOp) -> list[tuple[Expr, dict[str, str]]]:
+    return [(a.extent, {nest.label: a.name}) for a in nest.axes if a.kind == "parallel" and a.extent != ONE]
+
+
 def _candidates(groups: list[Group], latest: int, producers: set[NestOp]) -> Iterator[int]:
     if latest >= 0:
         yield latest
-    elif groups and not producers:
+    elif groups and not producers and groups[-1].product is None:
         yield len(groups) - 1
 
 
@@ -110,6 +108,8 @@ def _join(group: Group, nest: NestOp, reads: list[Read]) -> bool:
     if not kept or len(set(chosen)) != len(chosen):
         return False
     dropped = [group.levels[k][0] for k in range(len(group.levels)) if k not in kept]
+    if group.product is not None and (dropped or sum(a.extent != ONE for a in nest.axes) > len(kept)):
+        return False
     extra = [a.extent for a in nest.axes if a.kind == "parallel" and a.name not in chosen and a.extent != ONE]
     if not (_is_row(dropped) and _is_row(extra)):
         return False
@@ -270,7 +270,7 @@ def _schedule_columns(nest: NestOp, group: Group, label: str, width: int) -> Dic
             "tail": StringAttr("rest"),
             "inner": DictionaryAttr({"unroll": UnitAttr()}),
         }
-    return _as_schedule(order, loops)
+    return as_schedule(order, loops)
 
 
 def _square_axis(nest: NestOp, lanes: str, group: Group) -> Axis | None:
@@ -317,12 +317,7 @@ def _schedule(nest: NestOp, group: Group, label: str, machine: Machine) -> Dicti
         free = rest if len(group.members) > 1 else [n for n in order if n != vector and n not in reductions]
         width = vector_width(nest, machine, vector)
         _place_vector(nest, axes, vector, free, reductions, loops, width, machine)
-    return _as_schedule(order, loops)
-
-
-def _as_schedule(order: list[str], loops: Mapping[str, Mapping[str, Attribute]]) -> DictionaryAttr:
-    hints = {n: DictionaryAttr(dict(h)) for n, h in loops.items() if h}
-    return DictionaryAttr({"order": ArrayAttr([StringAttr(n) for n in order]), "loops": DictionaryAttr(hints)})
+    return as_schedule(order, loops)
 
 
 def _place_vector(
@@ -400,24 +395,6 @@ def _is_reused(nest: NestOp, row: str, vector: str) -> bool:
     """Whether some vector operand does not depend on `row`: then rows share it from registers."""
     touched = [symbols_of(op.subscripts) for op in nest.reads]
     return any(vector in t and row not in t for t in touched) and any(row in t for t in touched)
-
-
-def vector_width(nest: NestOp, machine: Machine, axis: str | None = None) -> int:
-    """Lanes of a vector: as many of the widest element that the nest touches along `axis` as fill a register."""
-    varying: set[SSAValue] = set()
-    elements = [element_of(r.type) for r in nest.outputs]
-    for op in nest.block.ops:
-        moves = axis is None or any(v in varying for v in op.operands)
-        if isinstance(op, ReadOp):
-            moves = moves or axis in symbols_of((*op.subscripts, *op.guards))
-            if moves:
-                elements.append(element_of(op.source.type))
-        elif isinstance(op, IndexOp):
-            moves = moves or axis in op.value.symbols
-        if moves:
-            varying.update(op.results)
-    widest = max((element_bytes(e) for e in elements), default=4)
-    return max(2, min(machine.vector_bytes // widest, 64))
 
 
 def _strides(nest: NestOp, axis: str) -> list[tuple[Expr | None, bool]]:

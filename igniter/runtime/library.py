@@ -105,11 +105,15 @@ def build_library(
     linker was found.
     """
     from igniter.backends.cpu.target import target_of
+    from igniter.backends.cpu.tile_kernels import emit_tile_kernel, required
     from igniter.backends.ort.cpu_choice import Variant
     from igniter.backends.ort.emit_library import ENTRY_POINT, INFO_SYMBOL, emit_library
     from igniter.runtime.linker import find_linker, link_shared
 
     code = {target: sorted(set(kernels)), **{t: sorted(set(texts)) for t, texts in (more or {}).items()}}
+    for t, texts in code.items():
+        # The micro-kernels that they call, each once.
+        texts += [emit_tile_kernel(name, t) for name in sorted({n for text in texts for n in required(text)})]
     if len({t.triple for t in code}) > 1:
         raise IgniterError(
             f"one library cannot be for {' and '.join(t.name for t in code)}: they are different machines"

@@ -20,12 +20,25 @@ Every tensor gets a buffer: an output of the kernel its argument, any other an a
 accumulator of their own, so that whatever happens to the loops around it, the sum is never in memory. The schedule of
 a nest, if it has one, decides the order of its loops (`order`) and leaves hints on them (`loops`), which the passes
 that follow consume. It stands first on the scheduled level.
+
+An axis with the hint `block = n` becomes two loops, over blocks and inside one; it is twice in `order`, and `inner` are
+the hints of the second loop. A contraction whose schedule has a `product` becomes a micro-kernel for each tile:
+
+    loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] schedule {
+      order = ["j", "i", "i", "j"], loops = {i = {block = 8}, j = {block = 48, inner = {vector = 16}}},
+      product = {rows = "i", columns = "j", depth = "k", tile = [8, 3]}} ...
+becomes
+    loop.for j = 0 to 64 {
+      loop.for i = 0 to (m + 7) floordiv 8 {
+        %t = loop.alloc "matmul" : memref<8x48xf32, "local">
+        loop.tile_product %t[r, 16*p + l] = %a[8*i + r, k] * %b[3*j + p, k, l] over r = min(8, m - 8*i), p = 3, ..
+        loop.for i1 = 0 to min(8, m - 8*i) { loop.for j1 = 0 to 48 { %v = loop.load %t[i1, j1] .. } }
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -47,7 +60,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.analysis.expr import ZERO, Expr
+from igniter.analysis.contractions import Product, contraction_of, panel_lanes, product_of
+from igniter.analysis.expr import ONE, ZERO, Expr, Ranges, minimum, simplify
 from igniter.dialects.loop import (
     AccumulateOp,
     AllocOp,
@@ -63,6 +77,7 @@ from igniter.dialects.loop import (
     ReadOp,
     ReturnOp,
     StoreOp,
+    TileProductOp,
     ViewOp,
     YieldOp,
     is_unsigned,
@@ -179,25 +194,29 @@ class _Lowering:
                 alloc.result.name_hint = result.name_hint
                 self.block.add_op(alloc)
                 self.buffers[result] = alloc.result
-        axes = _ordered(nest)
-        if any(a.kind == "parallel" and a.extent == ZERO for a in axes):
+        levels = _levels(nest)
+        if any(level.axis.kind == "parallel" and level.axis.extent == ZERO for level in levels):
             return  # nothing to compute; the buffers are there, and empty
-        rename = {a.name: self._axis(a.name) for a in axes}
-        self._loops(nest, axes, rename, self.block)
+        product = product_of(nest)
+        if product is not None:
+            self._product(nest, levels, product)
+        else:
+            self._loops(nest, levels)
 
-    def _loops(self, nest: NestOp, axes: Sequence[Axis], rename: dict[str, str], block: Block) -> None:
-        values = {old: Expr.of(new) for old, new in rename.items()}
-        for axis in (a for a in axes if a.kind == "parallel"):
-            block = self._open(nest, axis, rename[axis.name], block)
+    def _loops(self, nest: NestOp, levels: Sequence[Level]) -> None:
+        values: dict[str, Expr] = {}
+        block = self.block
+        for level in (x for x in levels if x.axis.kind == "parallel"):
+            block = self._open(level, values, block)
         clauses = nest.yield_op.clauses
-        reductions = [a for a in axes if a.kind == "reduction"]
+        reductions = [x for x in levels if x.axis.kind == "reduction"]
         accumulators: dict[int, SSAValue] = {}
         inner = block
         if reductions or any(c.combiner != "none" for c in clauses):
             for k, clause in enumerate(clauses):
                 accumulators[k] = self._accumulator(nest, k, clause, block)
-            for axis in reductions:
-                inner = self._open(nest, axis, rename[axis.name], inner)
+            for level in reductions:
+                inner = self._open(level, values, inner)
         mapping = self._body(nest, values, inner)
         for k, clause in enumerate(clauses):
             value = mapping.get(clause.value, clause.value)
@@ -210,6 +229,49 @@ class _Lowering:
                 value = total.result
             block.add_op(StoreOp(value, target, subscripts))
 
+    def _product(self, nest: NestOp, levels: Sequence[Level], product: Product) -> None:
+        """A contraction: a micro-kernel for every tile, and loops that move the tile to where it belongs."""
+        contraction = contraction_of(nest)
+        if isinstance(contraction, str):
+            raise IgniterError(f"lower-to-loops: nest '{nest.label}' has a schedule for a product, but {contraction}")
+        values: dict[str, Expr] = {}
+        block = self.block
+        outside = [x for x in levels if not x.inside]
+        for level in outside:
+            block = self._open(level, values, block)
+        result = nest.outputs[0]
+        lanes = panel_lanes(element_of(result.type))
+        names = [self._axis(n) for n in ("r", "p", "l", "k")]
+        row, panel, lane, depth = map(Expr.of, names)
+        sizes = {x.axis.name: x.size for x in outside}
+        at: dict[str, Expr] = {**values, product.depth: depth}
+        rows = columns = ONE
+        for x in outside:
+            if x.axis.name == product.rows:
+                at[product.rows] = values[product.rows] * sizes[product.rows] + row
+                rows = x.rest(values)
+            elif x.axis.name == product.columns:
+                at[product.columns] = values[product.columns] * sizes[product.columns] + panel * lanes + lane
+                columns = x.rest(values)
+        height, panels = product.tile
+        tile = AllocOp(nest.label, memref_of(element_of(result.type), [height, panels * lanes], "local"))
+        tile.result.name_hint = result.name_hint
+        extents = [rows, columns.ceildiv(lanes), lanes, nest.axis(product.depth).extent]
+        own = {n: (ZERO, Expr.of(e)) for n, e in zip(names, extents, strict=True)}
+        ranges = Ranges({**nest.axes_attr.ranges.axes, **own})
+        subscripts: list[list[Expr]] = [[row, panel * lanes + lane]]
+        for read in (contraction.a, contraction.b):
+            subscripts.append([simplify(s.substitute(at), ranges) for s in read.subscripts])
+        buffers = [tile.result, *(self.buffers[r.source] for r in (contraction.a, contraction.b))]
+        block.add_ops([tile, TileProductOp(buffers, subscripts, names, extents, product.tile)])
+        outer = dict(values)
+        for level in (x for x in levels if x.inside):
+            block = self._open(level, values, block)
+        inside = [values.get(n, ZERO) - outer.get(n, ZERO) * sizes.get(n, 0) for n in (product.rows, product.columns)]
+        value = LoadOp(tile.result, inside)
+        target = [s.substitute(values) for s in nest.yield_op.clauses[0].subscripts]
+        block.add_ops([value, StoreOp(value.result, self.buffers[result], target)])
+
     def _accumulator(self, nest: NestOp, k: int, clause: Clause, block: Block) -> SSAValue:
         element = element_of(nest.outputs[k].type)
         alloc = AllocOp(nest.label, memref_of(element, [], "register"))
@@ -217,10 +279,20 @@ class _Lowering:
         block.add_ops([alloc, zero, StoreOp(zero.result, alloc.result, [])])
         return alloc.result
 
-    def _open(self, nest: NestOp, axis: Axis, name: str, block: Block) -> Block:
+    def _open(self, level: Level, values: dict[str, Expr], block: Block) -> Block:
+        """The loop of a level at the end of `block`; `values` learns what the axis is in it. Its body."""
         body = Block()
-        hints = _hints(nest, axis.name)
-        block.add_op(ForOp(name, 0, axis.extent, body, reduction=axis.kind == "reduction", hints=hints))
+        name = self._axis(level.axis.name)
+        own = Expr.of(name)
+        axis = level.axis
+        if level.size == 1:
+            end, value = axis.extent, own
+        elif level.inside:
+            end, value = level.rest(values), values[axis.name] * level.size + own
+        else:
+            end, value = axis.extent.ceildiv(level.size), own
+        values[axis.name] = value
+        block.add_op(ForOp(name, 0, end, body, reduction=axis.kind == "reduction", hints=level.hints))
         return body
 
     def _body(self, nest: NestOp, values: dict[str, Expr], block: Block) -> dict[SSAValue, SSAValue]:
@@ -260,26 +332,69 @@ class _Lowering:
         block.add_ops([load, StoreOp(load.result, target, names)])
 
 
-def _ordered(nest: NestOp) -> list[Axis]:
-    """The axes in the order that the schedule gives, else as written, parallel ones first."""
+@dataclass(frozen=True)
+class Level:
+    """One loop of a nest: of an axis (`size` 1), of its blocks of `size`, or of the iterations `inside` one."""
+
+    axis: Axis
+    hints: DictionaryAttr | None
+    size: int = 1
+    inside: bool = False
+
+    def rest(self, values: Mapping[str, Expr]) -> Expr:
+        """The iterations inside the block whose number `values` has."""
+        extent = self.axis.extent
+        if extent.constant is not None and extent.constant % self.size == 0:
+            return Expr.of(self.size)
+        return minimum(Expr.of(self.size), extent - values[self.axis.name] * self.size)
+
+
+def _levels(nest: NestOp) -> list[Level]:
+    """The loops in the order that the schedule gives, else as the axes are written, parallel ones first."""
     order = nest.schedule.data.get("order") if nest.schedule is not None else None
-    if not isinstance(order, ArrayAttr):
-        return sorted(nest.axes, key=lambda a: a.kind == "reduction")
-    names = [n.data for n in cast("ArrayAttr[Attribute]", order) if isinstance(n, StringAttr)]
-    if sorted(names) != sorted(a.name for a in nest.axes):
+    by_name = {a.name: a for a in nest.axes}
+    if isinstance(order, ArrayAttr):
+        names = [n.data for n in cast("ArrayAttr[Attribute]", order) if isinstance(n, StringAttr)]
+    else:
+        names = [a.name for a in sorted(nest.axes, key=lambda a: a.kind == "reduction")]
+    hints = {name: _hints(nest, name) for name in by_name}
+    blocks = {name: _block_size(hints[name]) for name in by_name}
+    product = product_of(nest)
+    wanted = [n for n in by_name for _ in range(2 if blocks[n] > 1 else 1) if product is None or n != product.depth]
+    if sorted(names) != sorted(wanted):
         raise IgniterError(
             f"lower-to-loops: nest '{nest.label}': order {names} is no permutation of its axes "
-            f"{[a.name for a in nest.axes]}"
+            f"{wanted} (those with blocks twice)"
         )
-    by_name = {a.name: a for a in nest.axes}
-    ordered = [by_name[n] for n in names]
-    kinds = [a.kind for a in ordered]
+    levels: list[Level] = []
+    seen: set[str] = set()
+    for name in names:
+        own = hints[name]
+        if blocks[name] == 1:
+            levels.append(Level(by_name[name], own))
+            continue
+        assert own is not None
+        inner = own.data.get("inner")
+        outer = DictionaryAttr({k: v for k, v in own.data.items() if k not in ("block", "inner")})
+        if name in seen:
+            levels.append(
+                Level(by_name[name], inner if isinstance(inner, DictionaryAttr) else None, blocks[name], True)
+            )
+        else:
+            levels.append(Level(by_name[name], outer if outer.data else None, blocks[name]))
+        seen.add(name)
+    kinds = [x.axis.kind for x in levels]
     if kinds != sorted(kinds):
         raise IgniterError(
             f"lower-to-loops: nest '{nest.label}': order {names} puts a parallel axis inside a reduction; "
             "use the hint 'sink' on that axis, which sinks its loop after tiling"
         )
-    return ordered
+    return levels
+
+
+def _block_size(hints: DictionaryAttr | None) -> int:
+    size = hints.data.get("block") if hints is not None else None
+    return size.value.data if isinstance(size, IntegerAttr) else 1
 
 
 def _hints(nest: NestOp, axis: str) -> DictionaryAttr | None:

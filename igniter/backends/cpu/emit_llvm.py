@@ -31,6 +31,7 @@ from igniter.backends.cpu.function import Arena, CaptureKey, Function, Pointer, 
 from igniter.backends.cpu.llvm_types import I8, I64, PTR, llvm_type
 from igniter.backends.cpu.registers import RegisterFile
 from igniter.backends.cpu.target import Target
+from igniter.backends.cpu.tile_products import emit_tile_product
 from igniter.dialects.loop import (
     AccumulateOp,
     AllocOp,
@@ -41,6 +42,7 @@ from igniter.dialects.loop import (
     LoadOp,
     ReduceLanesOp,
     StoreOp,
+    TileProductOp,
     TransposeOp,
     ViewOp,
     element_bytes,
@@ -93,6 +95,7 @@ class FuncEmitter:
             AccumulateOp: self._accumulate,
             ReduceLanesOp: self._reduce_lanes,
             TransposeOp: self._transpose,
+            TileProductOp: self._tile_product,
             IndexOp: self._index,
         }
 
@@ -352,6 +355,9 @@ class FuncEmitter:
 
     def _reduce_lanes(self, f: Function, op: ReduceLanesOp) -> None:
         f.values[op.result] = arithmetic.reduce_lanes(f, op.combiner, f.find_value(op.vector), op.unsigned)
+
+    def _tile_product(self, f: Function, op: TileProductOp) -> None:
+        emit_tile_product(f, op, self.name)
 
     def _index(self, f: Function, op: IndexOp) -> None:
         t = llvm_type(op.result.type)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from igniter.backends.cpu.codegen import _llvm, optimize
 from igniter.backends.cpu.emit_llvm import emit_llvm
 from igniter.backends.cpu.target import Target, target_of
+from igniter.backends.cpu.tile_kernels import with_tile_kernels
 from igniter.dialects.loop import FuncOp
 from igniter.errors import IgniterError
 
@@ -33,7 +34,7 @@ class CompiledFunc:
         self.target = target
         self.symbols = tuple(symbols)
         self._scratch = scratch
-        module = optimize(ir, target)
+        module = optimize(with_tile_kernels(ir, target), target)
         machine = llvm.Target.from_triple(target.triple).create_target_machine(
             cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="jitdefault", jit=True
         )

@@ -77,6 +77,11 @@ class Target:
         """The elements of one vector register."""
         return self.vector_bytes // element_bytes
 
+    def has_feature(self, name: str) -> bool:
+        """Whether dot products of that kind (`avx512bf16`, `avx512vnni`, `dotprod`, `i8mm`) are instructions."""
+        given = self.features.split(",")
+        return f"+{name}" in given or (f"-{name}" not in given and self.cpu in _DOT_PRODUCTS.get(name, frozenset()))
+
 
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -98,6 +103,19 @@ _X86_CPUS: dict[str, int] = {
         "sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids novalake znver4 znver5 x86-64-v4",
     }.items()
     for name in names.split()
+}
+
+_SAPPHIRE = "sapphirerapids emeraldrapids graniterapids graniterapids-d diamondrapids"
+_NEOVERSE = "neoverse-n2 neoverse-n3 neoverse-v1 neoverse-v2 neoverse-v3 neoverse-v3ae grace cobalt-100"
+
+# What a CPU that is given by name has of the dot products.
+_DOT_PRODUCTS = {
+    "avx512bf16": _names(f"cooperlake znver4 znver5 {_SAPPHIRE}"),
+    "avx512vnni": _names(
+        f"cascadelake cooperlake icelake-client icelake-server rocketlake tigerlake znver4 znver5 {_SAPPHIRE}"
+    ),
+    "dotprod": _names(f"neoverse-n1 {_NEOVERSE}"),
+    "i8mm": _names(_NEOVERSE),
 }
 
 # ampere1b, ampere1c and oryon-1 are left out: LLVM 22 aborts on their incomplete scheduling models.

@@ -25,6 +25,7 @@ from igniter.dialects.loop.scheduled import (
     MemoryOp,
     ReduceLanesOp,
     StoreOp,
+    TileProductOp,
     TransposeOp,
 )
 from igniter.dialects.loop.structured import (
@@ -58,6 +59,7 @@ Loop = Dialect(
         AccumulateOp,
         ReduceLanesOp,
         TransposeOp,
+        TileProductOp,
     ],
     [AxesAttr],
 )
@@ -85,6 +87,7 @@ __all__ = [
     "ReduceLanesOp",
     "ReturnOp",
     "StoreOp",
+    "TileProductOp",
     "TransposeOp",
     "ViewOp",
     "YieldOp",

@@ -227,6 +227,10 @@ class NestOp(IRDLOperation):
         """The name that schedules and remarks use; unique in the kernel."""
         return self.label_attr.data
 
+    def axis(self, name: str) -> Axis:
+        """The axis of that name."""
+        return next(a for a in self.axes if a.name == name)
+
     @property
     def axes(self) -> tuple[Axis, ...]:
         return self.axes_attr.data

@@ -28,6 +28,7 @@ from igniter.dialects.loop import (
     MemoryOp,
     ReduceLanesOp,
     StoreOp,
+    TileProductOp,
     TransposeOp,
     ViewOp,
 )
@@ -111,6 +112,7 @@ class _Machine:
             AccumulateOp: self._accumulate,
             ReduceLanesOp: self._reduce_lanes,
             TransposeOp: self._transpose,
+            TileProductOp: self._tile_product,
             IndexOp: self._index,
         }
 
@@ -278,6 +280,45 @@ class _Machine:
         for lane, place in enumerate(places):
             if place is not None:
                 do(place, values[lane])
+
+    def _tile_product(self, op: TileProductOp) -> None:
+        extents = {name: extent.evaluate(self.env) for name, extent in op.extents.items()}
+        row, panel, lane, depth = op.names
+        for what, name, most in (("rows", row, op.tile[0]), ("panels", panel, op.tile[1])):
+            if extents[name] > most:
+                raise self._error(op, f"{extents[name]} {what} in a tile of {most}")
+        c = self._tile_places(op, 0, (row, panel, lane), extents)
+        a = self._tile_places(op, 1, (row, depth), extents)
+        b = self._tile_places(op, 2, (panel, lane, depth), extents)
+        into = self.buffers[op.c].data
+        wide = np.float64 if into.dtype.kind == "f" else np.int64
+        left, right = (signed(self.buffers[v].data[at]).astype(wide) for v, at in ((op.a, a), (op.b, b)))
+        with np.errstate(all="ignore"):
+            total = np.einsum("rk,plk->rpl", left, right)
+            into[c] = (into[c] + total if op.adds else total).astype(into.dtype)
+
+    def _tile_places(self, op: TileProductOp, which: int, names: Sequence[str], extents: Mapping[str, int]) -> Array:
+        """The flat index of every element that a micro-kernel touches in one of its buffers."""
+        value, _, subscripts = op.accesses[which]
+        shape = [extents[n] for n in names]
+        buffer = self.buffers[value]
+        places = np.empty(shape, np.int64)
+        for at in np.ndindex(*shape):
+            env = {**self.env, **dict(zip(names, at, strict=True))}
+            flat = 0
+            for subscript, size in zip(subscripts, buffer.shape, strict=True):
+                index = subscript.evaluate(env)
+                if not 0 <= index < size:
+                    raise self._error(op, f"subscript {subscript} is {index}, in a dim of {size}")
+                flat = flat * size + index
+            if self.races is not None and buffer.root not in self.private:
+                byte = buffer.start + flat * buffer.data.itemsize
+                if not self.races.touch((buffer.root, byte), which == 0):
+                    raise self._error(op, f"two iterations of a threads loop meet at element {flat}")
+            places[at] = flat
+        if which == 0 and buffer.root in self.inputs:
+            raise self._error(op, "writes an input")
+        return places
 
     def _reduce_lanes(self, op: ReduceLanesOp) -> None:
         values = np.asarray(self.values[op.vector])

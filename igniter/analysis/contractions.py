@@ -1,0 +1,216 @@
+"""Contractions on the structured level: which nests are sums of products that a micro-kernel can compute.
+
+A contraction is a nest with one reduction axis, the depth, whose body is the product of two reads, each perhaps
+widened. One read, `a`, runs along the rows and the depth; the other, `b`, along the columns and the depth. The other
+axes are batch axes: loops around. What `b` is read from must have its columns in panels: side by side in memory, as
+many as fill 64 bytes of sums. That is so for a row-major matrix of a multiple of that many columns, and for one that
+was packed (`pack-weights`, `pack-operands`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BFloat16Type,
+    DictionaryAttr,
+    Float32Type,
+    Float64Type,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
+    StringAttr,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from igniter.analysis.expr import ONE, ZERO, Expr, Ranges, linearize, simplify, symbols_of
+from igniter.dialects.loop import NestOp, ReadOp, YieldOp, element_bytes, scalar_type
+from igniter.dialects.sym import dims_of, element_of
+
+PANEL_BYTES = 64
+
+WIDENINGS = frozenset(("arith.extf", "arith.extsi", "arith.extui"))
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A nest as a contraction. `rows` is None where `a` is a vector."""
+
+    a: ReadOp
+    b: ReadOp
+    rows: str | None
+    columns: str
+    depth: str
+    batch: tuple[str, ...]
+    """The other axes, in the order of the nest."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """The part of a schedule that makes a contraction tiles: which axes, and the most rows and panels of a tile."""
+
+    rows: str
+    columns: str
+    depth: str
+    tile: tuple[int, int]
+
+
+def panel_lanes(element: Attribute) -> int:
+    """The columns of a panel of sums of this type."""
+    return PANEL_BYTES // element_bytes(scalar_type(element))
+
+
+def tile_size(vector_bytes: int, registers: int, panels: int | None) -> tuple[int, int]:
+    """Rows and panels of a register tile, for as many `panels` as there are (None: not known).
+
+    The file holds the sums, a row of panels and a broadcast. Three panels at most: more of them share a broadcast, but
+    fewer rows then share a panel. Few panels are shared out evenly, so that the last tile is not a narrow one.
+    """
+    vectors = PANEL_BYTES // vector_bytes
+    widest = 3 if panels is None else -(-panels // -(-max(panels, 1) // 3))
+    for width in range(widest, 1, -1):
+        rows = (registers - 1 - width * vectors) // (width * vectors)
+        if rows >= 4:
+            return min(rows, 8 if width > 2 else 12), width
+    # Narrow files do without a register for every vector of the panel: they are operands in memory.
+    rows = (registers - 1 - min(vectors, 4)) // vectors
+    return max(2, min(rows, 12)), 1
+
+
+def kind_of(a: Attribute, b: Attribute, c: Attribute) -> str | None:
+    """The kind of micro-kernel that multiplies elements `a` by `b` and adds up `c`; None where there is none."""
+
+    def byte(element: Attribute) -> str:
+        if not isinstance(element, IntegerType) or element.width.data != 8:
+            return ""
+        return "u8" if element.signedness.data == Signedness.UNSIGNED else "i8"
+
+    for kind, name in ((Float32Type, "f32"), (Float64Type, "f64")):
+        if all(isinstance(e, kind) for e in (a, b, c)):
+            return name
+    if isinstance(a, BFloat16Type) and isinstance(b, BFloat16Type) and isinstance(c, Float32Type):
+        return "bf16"
+    if isinstance(c, IntegerType) and c.width.data == 32 and byte(a) and byte(b) == "i8":
+        return byte(a) + "i8"
+    return None
+
+
+def product_of(nest: NestOp) -> Product | None:
+    """The `product` of a nest's schedule; an empty name for `rows` where there are none."""
+    found = nest.schedule.data.get("product") if nest.schedule is not None else None
+    if not isinstance(found, DictionaryAttr):
+        return None
+    text = {k: v.data for k, v in found.data.items() if isinstance(v, StringAttr)}
+    tile = [n.value.data for n in cast("ArrayAttr[Attribute]", found.data["tile"]) if isinstance(n, IntegerAttr)]
+    return Product(text.get("rows", ""), text["columns"], text["depth"], (tile[0], tile[1]))
+
+
+def is_contraction_body(nest: NestOp) -> bool:
+    """Whether a nest sums products of two reads over one axis, wherever they lie in memory."""
+    return not isinstance(_factors(nest), str)
+
+
+def contraction_of(nest: NestOp) -> Contraction | str:
+    """`nest` as a contraction that micro-kernels compute, or why it is none."""
+    factors = _factors(nest)
+    if isinstance(factors, str):
+        return factors
+    depth = next(a.name for a in nest.axes if a.kind == "reduction")
+    reasons: list[str] = []
+    for a, b in (factors, factors[::-1]):
+        found = _as_product(nest, a, b, depth)
+        if not isinstance(found, str):
+            return found
+        reasons.append(found)
+    return reasons[0]
+
+
+def _factors(nest: NestOp) -> tuple[ReadOp, ReadOp] | str:
+    """The two reads whose product is summed."""
+    clauses = nest.yield_op.clauses
+    if len(clauses) != 1 or clauses[0].combiner != "add":
+        return "it is not one sum"
+    if sum(a.kind == "reduction" for a in nest.axes) != 1:
+        return "it does not sum over one axis"
+    product = clauses[0].value.owner
+    if not isinstance(product, Operation) or product.name not in ("arith.mulf", "arith.muli"):
+        return "it does not sum products"
+    reads = [_read_behind(v) for v in product.operands]
+    ops = [op for op in nest.block.ops if not isinstance(op, (ReadOp, YieldOp)) and op is not product]
+    if None in reads or any(op.name not in WIDENINGS for op in ops) or reads[0] is reads[1]:
+        return "it does not sum products of two reads"
+    a, b = reads
+    assert a is not None and b is not None
+    if any(r.guards or r.indices for r in (a, b)):
+        return "what it reads is guarded or indirect"
+    return a, b
+
+
+def _read_behind(value: SSAValue) -> ReadOp | None:
+    owner = value.owner
+    while isinstance(owner, Operation) and owner.name in WIDENINGS:
+        owner = owner.operands[0].owner
+    return owner if isinstance(owner, ReadOp) else None
+
+
+def _as_product(nest: NestOp, a: ReadOp, b: ReadOp, depth: str) -> Contraction | str:
+    in_a, in_b = symbols_of(a.subscripts), symbols_of(b.subscripts)
+    names = [x.name for x in nest.axes if x.kind == "parallel" and x.extent != ONE]
+    columns = [n for n in names if n in in_b and n not in in_a]
+    if depth not in in_a or depth not in in_b:
+        return "one factor does not change along the depth"
+    elements = [element_of(v.type) for v in (a.source, b.source, nest.outputs[0])]
+    if kind_of(*elements) is None:
+        return f"there is no micro-kernel for products of {elements[0]} and {elements[1]} in {elements[2]}"
+    lanes = panel_lanes(elements[2])
+    column = next((n for n in reversed(columns) if _has_panels(nest, b, n, depth, lanes)), None)
+    if column is None:
+        return "the columns of neither factor lie side by side in panels"
+    rows = [n for n in names if n in in_a and n not in in_b and _is_affine(nest, a, (n, depth))]
+    if not _is_affine(nest, a, (depth,)):
+        return "the depth of a factor has no constant step"
+    row = rows[-1] if rows else None
+    batch = tuple(n for n in names if n not in (row, column))
+    return Contraction(a, b, row, column, depth, batch)
+
+
+def offset_of(nest: NestOp, read: ReadOp, values: Mapping[str, Expr], ranges: Ranges) -> Expr:
+    """The element of its tensor that a read takes, with axes replaced."""
+    subscripts = [simplify(s.substitute(values), ranges) for s in read.subscripts]
+    return simplify(linearize(subscripts, dims_of(read.source.type)), ranges)
+
+
+def _is_affine(nest: NestOp, read: ReadOp, names: tuple[str, ...]) -> bool:
+    offset = offset_of(nest, read, {}, nest.axes_attr.ranges)
+    return all(offset.coefficient(n) is not None for n in names)
+
+
+def group_of(read: ReadOp, nest: NestOp) -> int:
+    """The steps of depth of a factor that fill the bytes of one sum."""
+    return element_bytes(element_of(nest.outputs[0].type)) // element_bytes(element_of(read.source.type))
+
+
+def _has_panels(nest: NestOp, b: ReadOp, column: str, depth: str, lanes: int) -> bool:
+    """Whether `column` can be split into panels and lanes, and each group of the depth is side by side."""
+    extent = nest.axis(column).extent
+    group = group_of(b, nest)
+    axes = dict(nest.axes_attr.ranges.axes)
+    axes.update({"$p": (ZERO, extent.ceildiv(lanes)), "$l": (ZERO, Expr.of(lanes)), "$g": (ZERO, Expr.of(group))})
+    inner = Expr.of(depth) * group + Expr.of("$g")
+    values = {column: Expr.of("$p") * lanes + Expr.of("$l"), depth: inner if group > 1 else Expr.of(depth)}
+    offset = offset_of(nest, b, values, Ranges(axes))
+    steps = [offset.coefficient(n) for n in ("$l", "$p", depth)]
+    if steps[0] != Expr.of(group) or None in steps:
+        return False
+    if group > 1 and offset.coefficient("$g") != ONE:
+        return False
+    # A last panel that is not full must be padded, as a packed operand is.
+    padded = any(column in s.symbols and s.coefficient(column) is None for s in b.subscripts)
+    return padded or _is_multiple(extent, lanes)
+
+
+def _is_multiple(extent: Expr, n: int) -> bool:
+    return all(c % n == 0 for _, c in extent.terms)

@@ -1,0 +1,102 @@
+"""`loop.tile_product` as a call of a micro-kernel: the steps of its accesses, in bytes, are the arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from igniter.analysis.contractions import kind_of
+from igniter.analysis.expr import ZERO, Expr, Ranges, floordiv, linearize, simplify
+from igniter.backends.cpu.errors import EmitError
+from igniter.backends.cpu.function import Function
+from igniter.backends.cpu.llvm_types import I64, Type
+from igniter.backends.cpu.tile_kernels import KINDS, TileKind, TileSize, declaration, tile_name
+from igniter.dialects.loop import TileProductOp, element_bytes
+from igniter.dialects.sym import dims_of, element_of
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Where an operand starts, and its step along each name, in bytes."""
+
+    offset: Expr
+    steps: dict[str, Expr]
+
+
+def emit_tile_product(f: Function, op: TileProductOp, func: str) -> None:
+    """The call of the micro-kernel that does `op`."""
+    known = kind_of(*(element_of(v.type) for v in (op.a, op.b, op.c)))
+    if known is None:
+        types = " and ".join(str(element_of(v.type)) for v in (op.a, op.b))
+        raise EmitError(func, op, f"there is no micro-kernel for products of {types} in {element_of(op.c.type)}")
+    kind = KINDS[known]
+    row, panel, lane, depth = op.names
+    lanes, steps = op.extents[lane], op.extents[depth]
+    if lanes != Expr.of(kind.lanes):
+        raise EmitError(func, op, f"a panel of {lanes} lanes; {kind.name} has {kind.lanes}")
+    a, b, c = (_operand(f, op, which, kind, func) for which in range(3))
+    _expect(f, op, func, "c", c.steps, lane, kind.step_bytes)
+    _expect(f, op, func, "c", c.steps, panel, kind.step_bytes * kind.lanes)
+    _expect(f, op, func, "b", b.steps, lane, kind.step_bytes)
+    groups = f.prepare(floordiv(steps + (kind.group - 1), Expr.of(kind.group)))
+    byte = Type("i8")
+    arguments: list[str] = []
+    for operand, value, names in ((a, op.a, (row, depth)), (b, op.b, (panel, depth)), (c, op.c, (row,))):
+        arguments.append(f.address(f.find_pointer(value), byte, f.prepare(operand.offset)).typed)
+        arguments += [f.expr(f.prepare(operand.steps[n])).typed for n in names]
+    arguments += [f.expr(f.prepare(op.extents[row])).typed, f.expr(groups).typed, f"i64 {int(op.adds)}"]
+    _calls(f, op, kind, f.prepare(op.extents[panel]), ", ".join(arguments))
+
+
+def _calls(f: Function, op: TileProductOp, kind: TileKind, panels: Expr, arguments: str) -> None:
+    """The micro-kernel for as many panels as there are: one of several where that is known at run time only."""
+
+    def call(count: int) -> None:
+        name = tile_name(kind.name, TileSize(op.tile[0], count), f.module.target)
+        f.module.declarations.setdefault(name, declaration(name))
+        f.raw(f"call void @{name}({arguments})")
+
+    if panels.constant is not None:
+        if panels.constant > 0:
+            call(panels.constant)
+        return
+    number, done = f.expr(panels), f.label("multiplied")
+    for count in range(op.tile[1], 0, -1):
+        this, other = f.label(f"panels{count}."), f.label("fewer")
+        f.branch(f.icmp("eq", number, f.const(I64, count)), this, other)
+        f.start(this)
+        call(count)
+        f.jump(done)
+        f.start(other)
+    f.jump(done)
+    f.start(done)
+
+
+def _operand(f: Function, op: TileProductOp, which: int, kind: TileKind, func: str) -> Operand:
+    value, _, subscripts = op.accesses[(1, 2, 0)[which]]
+    row, panel, lane, depth = op.names
+    # A step of depth is a group of elements that are stored side by side.
+    grouped = {depth: Expr.of(depth) * kind.group} if which < 2 else {}
+    ranges = Ranges(
+        {
+            **f.axes,
+            lane: (ZERO, Expr.of(kind.lanes)),
+            row: (ZERO, Expr.of(op.tile[0])),
+            panel: (ZERO, Expr.of(op.tile[1])),
+            depth: (ZERO, op.extents[depth]),
+        }
+    )
+    prepared = [simplify(s.substitute(f.fixed).substitute(grouped), ranges) for s in subscripts]
+    offset = simplify(linearize(prepared, dims_of(value.type)), ranges) * element_bytes(element_of(value.type))
+    steps: dict[str, Expr] = {}
+    for name in op.names:
+        step = offset.coefficient(name)
+        if step is None:
+            raise EmitError(func, op, f"subscripts {[str(s) for s in subscripts]} are not affine in '{name}'")
+        steps[name] = step
+        offset = offset.without(name)
+    return Operand(offset, steps)
+
+
+def _expect(f: Function, op: TileProductOp, func: str, what: str, steps: dict[str, Expr], name: str, size: int) -> None:
+    if f.prepare(steps[name]) != Expr.of(size):
+        raise EmitError(func, op, f"along '{name}' the elements of {what} are {steps[name]} bytes apart, not {size}")
