@@ -268,8 +268,10 @@ def make_library(c: Compilation) -> Library | None:
     from igniter.dialects.ort import LibraryOp
     from igniter.runtime.library import build_library
     from igniter.transforms.form_ort_library import replace_regions
+    from igniter.transforms.pack_weights import fold_packs
 
     with c.stage("library"):
+        fold_packs(c.module)
         if not c.kernels:
             return None
         ops = [_parse_op(c, k.op) for k in c.kernels]

@@ -22,7 +22,10 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "eliminate-dead-nodes",
     ),
     # onnx -> fusion: which nodes become one kernel.
-    "cpu-fusion": ("form-fusion-regions",),
+    "cpu-fusion": (
+        "form-fusion-regions",
+        "pack-weights",
+    ),
     # fusion -> loop, structured: what is computed.
     "cpu-loop": (
         "lower-onnx-to-loop",
@@ -35,6 +38,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "inline-nests",
         "collapse-axes",
         "canonicalize-loop",
+        "pack-operands",
         "choose-schedule",
         "lower-to-loops",
         "fuse-loops",

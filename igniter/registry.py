@@ -66,6 +66,8 @@ PASSES: dict[str, str] = {
     "inline-regions": "igniter.transforms.inline_regions:InlineRegions",
     "lower-onnx-to-loop": "igniter.transforms.lower_onnx_to_loop:LowerOnnxToLoopPass",
     "lower-to-loops": "igniter.transforms.lower_to_loops:LowerToLoops",
+    "pack-operands": "igniter.transforms.pack_operands:PackOperands",
+    "pack-weights": "igniter.transforms.pack_weights:PackWeights",
     "parallelize-loops": "igniter.transforms.parallelize_loops:ParallelizeLoops",
     "plan-buffers": "igniter.transforms.plan_buffers:PlanBuffers",
     "promote-buffers": "igniter.transforms.promote_buffers:PromoteBuffers",

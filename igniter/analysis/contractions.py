@@ -110,12 +110,12 @@ def product_of(nest: NestOp) -> Product | None:
 
 def is_contraction_body(nest: NestOp) -> bool:
     """Whether a nest sums products of two reads over one axis, wherever they lie in memory."""
-    return not isinstance(_factors(nest), str)
+    return not isinstance(factors_of(nest), str)
 
 
 def contraction_of(nest: NestOp) -> Contraction | str:
     """`nest` as a contraction that micro-kernels compute, or why it is none."""
-    factors = _factors(nest)
+    factors = factors_of(nest)
     if isinstance(factors, str):
         return factors
     depth = next(a.name for a in nest.axes if a.kind == "reduction")
@@ -128,7 +128,7 @@ def contraction_of(nest: NestOp) -> Contraction | str:
     return reasons[0]
 
 
-def _factors(nest: NestOp) -> tuple[ReadOp, ReadOp] | str:
+def factors_of(nest: NestOp) -> tuple[ReadOp, ReadOp] | str:
     """The two reads whose product is summed."""
     clauses = nest.yield_op.clauses
     if len(clauses) != 1 or clauses[0].combiner != "add":
@@ -214,3 +214,13 @@ def _has_panels(nest: NestOp, b: ReadOp, column: str, depth: str, lanes: int) ->
 
 def _is_multiple(extent: Expr, n: int) -> bool:
     return all(c % n == 0 for _, c in extent.terms)
+
+
+def is_unpacking(nest: NestOp) -> bool:
+    """Whether a nest only reads a packed tensor as the plain one: what a contraction takes as it is."""
+    reads = nest.reads
+    clauses = nest.yield_op.clauses
+    if len(reads) != 1 or len(clauses) != 1 or clauses[0].value is not reads[0].result or reads[0].guards:
+        return False
+    calls = [s.call for s in reads[0].subscripts if s.call is not None]
+    return bool(calls) and all(c.fn in ("floordiv", "mod") and c.args[0].symbol is not None for c in calls)

@@ -62,7 +62,7 @@ memory, without vectors, or with an accurate but slow function."""
 class CostModel:
     """What to assume, and what to leave to ORT."""
 
-    contractions: Contractions = "small"
+    contractions: Contractions = "all"
     """Which MatMuls and their like are fused: none, those up to `small_flops`, or all."""
     small_flops: int = 65_536
     singletons: Singletons = "winning"
@@ -122,6 +122,13 @@ class CostModel:
             return None
         return Reason("cost", f"{op_name(op)} of {flops:,} operations is left to ONNX Runtime (contractions=small)")
 
+    def contraction_class(self, op: Operation) -> str:
+        """`weights` for a contraction with a constant operand, `products` for one of two tensors that are computed,
+        and nothing for what is no contraction, or a small one."""
+        if op_kind(op) != "contraction" or self.flops(op) <= self.small_flops:
+            return ""
+        return "weights" if any(is_constant(v) for v in op.operands[:2]) else "products"
+
     def region_reason(self, ops: Iterable[Operation]) -> Reason | None:
         """Why nodes that could be a region are none: a kernel of their own would not be faster."""
         working = [op for op in ops if op_name(op) not in VIEWS]
@@ -133,6 +140,8 @@ class CostModel:
         name = op_name(op)
         if _folds_into_matmul(op) and self.contractions != "all":
             return Reason("cost", f"{name} of the last two dims is part of the MatMul that ONNX Runtime runs")
+        if op_kind(op) == "contraction" and self.contractions == "all":
+            return None
         if self.singletons == "winning" and (name in WINNING_OPS or op_kind(op) in WINNING_KINDS):
             return None
         return Reason("cost", f"{name} alone is left to ONNX Runtime (singletons={self.singletons})")
@@ -156,6 +165,11 @@ def _folds_into_matmul(op: Operation) -> bool:
     rank = len(order)
     swapped = rank >= 2 and order == [*range(rank - 2), rank - 1, rank - 2]
     return swapped and all(op_name(use.operation) == "MatMul" for use in op.results[0].uses)
+
+
+def is_constant(value: SSAValue) -> bool:
+    """Whether a constant defines a tensor."""
+    return isinstance(value.owner, Operation) and value.owner.name == "onnx.Constant"
 
 
 def op_name(op: Operation) -> str:

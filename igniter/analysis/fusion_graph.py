@@ -6,7 +6,7 @@ gets from its symbols (`operand_kind` says `values`) makes no edge to a node tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from igniter.analysis.conv_layout import nodes_in_conv_layout
-from igniter.analysis.fusion_cost import CostModel
+from igniter.analysis.fusion_cost import CostModel, op_kind
 from igniter.analysis.fusion_legality import Reason, node_reason, operand_kind, type_symbols
 from igniter.analysis.region_growing import Refusal
 
@@ -48,6 +48,10 @@ class FusionGraph:
     """From a node to one that would need its result, were that one in no region."""
     siblings: tuple[tuple[int, int], ...]
     """Neighbours among the nodes that read the same tensor."""
+    contractions: tuple[str, ...]
+    """`CostModel.contraction_class` of each node."""
+    moves: tuple[tuple[int, int], ...]
+    """From a node that only moves elements to a contraction of computed tensors, which reads them where they were."""
 
     @property
     def eligible(self) -> list[bool]:
@@ -91,7 +95,27 @@ def build_graph(block: Block, cost: CostModel, siblings: bool) -> FusionGraph:
                 (dropped if free else edges)[source, target] = None
     pairs = _siblings(block, nodes, number, reasons) if siblings else ()
     labels = tuple(map(node_label, nodes))
-    return FusionGraph(nodes, labels, reasons, tuple(edges), tuple(dropped), tuple(pairs))
+    classes = tuple(cost.contraction_class(op) if reasons[k] is None else "" for k, op in enumerate(nodes))
+    moves = tuple(_moves(nodes, edges, classes))
+    return FusionGraph(nodes, labels, reasons, tuple(edges), tuple(dropped), tuple(pairs), classes, moves)
+
+
+def _moves(
+    nodes: Sequence[Operation], edges: Iterable[tuple[int, int]], classes: Sequence[str]
+) -> Iterator[tuple[int, int]]:
+    """The edges into contractions of computed tensors, through nodes that move elements, nearest first."""
+    sources: dict[int, list[int]] = {}
+    for source, target in edges:
+        sources.setdefault(target, []).append(source)
+    for target, kind in enumerate(classes):
+        pending = [target] if kind == "products" else []
+        while pending:
+            reader = pending.pop()
+            for source in sources.get(reader, ()):
+                alone = all(use.operation is nodes[reader] for result in nodes[source].results for use in result.uses)
+                if alone and op_kind(nodes[source]) == "movement":
+                    yield source, reader
+                    pending.append(source)
 
 
 def _siblings(
@@ -119,6 +143,7 @@ class RegionPolicy:
     def __init__(self, graph: FusionGraph, limits: Limits):
         self.limits = limits
         count = len(graph.nodes)
+        self.contractions = list(graph.contractions)
         self.nodes = [1] * count
         self.span = [(index, index) for index in range(count)]
         """The first and the last node of each region, in the order of the block."""
@@ -143,6 +168,11 @@ class RegionPolicy:
         if self.nodes[a] + self.nodes[b] > limits.nodes:
             return Refusal("nodes", f"the region would have more than {limits.nodes} nodes (max-nodes)")
         crossing = self._crossing(a, b) or self._crossing(b, a)
+        kinds = self.contractions[a], self.contractions[b]
+        if "weights" in kinds and all(kinds):
+            return Refusal("contractions", "each holds a contraction of its own, one of them with weights")
+        if kinds == ("products", "products") and not crossing:
+            return Refusal("contractions", "each holds a contraction, and neither reads the other", final=False)
         if not crossing:
             gap = max(self.span[a][0], self.span[b][0]) - min(self.span[a][1], self.span[b][1]) - 1
             if gap > SIBLING_DISTANCE:
@@ -179,6 +209,7 @@ class RegionPolicy:
 
     def merged(self, kept: int, gone: int) -> None:
         self.nodes[kept] += self.nodes[gone]
+        self.contractions[kept] = self.contractions[kept] or self.contractions[gone]
         (first, last), (start, end) = self.span[kept], self.span[gone]
         self.span[kept] = min(first, start), max(last, end)
         for x, y in ((kept, gone), (gone, kept)):

@@ -38,8 +38,8 @@ class Reason:
 
     kind: str
     """`no-lowering`, `illegal`, `type`, `rank`, `subgraph`, `data-dependent`, `shape`: a node that cannot be fused;
-    `cost`, `view`, `symbols`: one that should not be; `barrier`, `cycle`, `nodes`, `inputs`, `outputs`, `far`: two
-    regions that do not merge."""
+    `cost`, `view`, `symbols`: one that should not be; `barrier`, `cycle`, `contractions`, `nodes`, `inputs`, `outputs`,
+    `far`: two regions that do not merge."""
     message: str
     nodes: tuple[str, ...] = ()
     """The names of the nodes that stand in the way."""

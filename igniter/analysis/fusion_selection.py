@@ -53,7 +53,8 @@ def as_reason(graph: FusionGraph, refusal: Refusal) -> Reason:
 def select_regions(graph: FusionGraph, cost: CostModel, limits: Limits, sources: SymbolSources) -> Selection:
     """The groups of nodes that are worth a region each."""
     count = len(graph.nodes)
-    candidates = [*_by_target(graph.edges), *graph.siblings]
+    # What moves the operands of a contraction goes to it, before what computes them can take it.
+    candidates = [*graph.moves, *_by_target(graph.edges), *graph.siblings]
     eligible = graph.eligible
     growth = grow_regions(count, graph.edges, eligible, candidates, RegionPolicy(graph, limits), range(count))
     grown = [m for m in growth.members if eligible[m[0]]]

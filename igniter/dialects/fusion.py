@@ -4,6 +4,8 @@
                (attributes {...})? { op* fusion.yield %v... : type... }
 
     dims   ::= %s = fusion.dims [expr, ...] : tensor<nxi64>
+    pack   ::= %p = fusion.pack %w columns c depth d panel n (group g)? : type to type
+    unpack ::= %w = fusion.unpack %p columns c depth d panel n (group g)? : type to type
 
 A region is isolated from above: what its nodes use comes in through its operands, except constants small enough to be
 cloned into it. Its body is ordinary `onnx` IR, so that a region can be run, printed and unfused. The symbols of its
@@ -12,17 +14,33 @@ types mean the same dims inside and outside; `form-fusion-regions` sees to it th
 
 `fusion.dims` stands in a region for an integer operand that is a function of the symbols, such as the shape of a
 Reshape, so that the nodes that computed it are not needed.
+
+`fusion.pack` is a weight in another layout: panels of `n` columns side by side, for every step (or every `g` steps) of
+depth, and what is missing in the last panel filled with zeros. It is computed at compile time. `fusion.unpack`, in a
+region, is its inverse and moves nothing: it says how what reads the weight finds its elements.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
 
-from xdsl.dialects.builtin import FlatSymbolRefAttrConstr, StringAttr, SymbolRefAttr, TensorType, i32, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FlatSymbolRefAttrConstr,
+    IntAttr,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Dialect, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
+    operand_def,
     opt_prop_def,
     prop_def,
     region_def,
@@ -36,8 +54,34 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.analysis.expr import Expr, ExprLike
+from igniter.analysis.expr import Expr, ExprLike, floordiv, mod
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, parse_exprs
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a weight is packed: which of its dims are the columns and the depth, the columns of a panel, and the steps of
+    depth that stand side by side. All other dims come first and stay as they are."""
+
+    columns: int
+    depth: int
+    panel: int
+    group: int = 1
+
+    def packed_dims(self, dims: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The dims of the packed weight: the others, panels, groups of depth, columns, depth in a group."""
+        others = [d for k, d in enumerate(dims) if k not in (self.columns, self.depth)]
+        panels, groups = dims[self.columns].ceildiv(self.panel), dims[self.depth].ceildiv(self.group)
+        inner = [Expr.of(self.panel), Expr.of(self.group)] if self.group > 1 else [Expr.of(self.panel)]
+        return (*others, panels, groups, *inner)
+
+    def subscripts(self, at: Sequence[Expr]) -> list[Expr]:
+        """Where in the packed weight the element at the subscripts `at` of the plain one is."""
+        others = [e for k, e in enumerate(at) if k not in (self.columns, self.depth)]
+        column, depth, panel, group = at[self.columns], at[self.depth], Expr.of(self.panel), Expr.of(self.group)
+        if self.group == 1:
+            return [*others, floordiv(column, panel), depth, mod(column, panel)]
+        return [*others, floordiv(column, panel), floordiv(depth, group), mod(column, panel), mod(depth, group)]
 
 
 @irdl_op_definition
@@ -90,6 +134,82 @@ class DimsOp(IRDLOperation):
     def print(self, printer: Printer) -> None:
         printer.print_string(f" [{', '.join(map(str, self.dims))}] : ")
         printer.print_attribute(self.result.type)
+
+
+class _LayoutOp(IRDLOperation):
+    """What packing and its inverse share."""
+
+    source = operand_def(TensorType)
+    layout_attr = prop_def(ArrayAttr[IntAttr], prop_name="layout")
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, source: SSAValue, layout: Layout, result_type: Attribute):
+        numbers = (layout.columns, layout.depth, layout.panel, layout.group)
+        super().__init__(
+            operands=[source],
+            properties={"layout": ArrayAttr([IntAttr(n) for n in numbers])},
+            result_types=[result_type],
+        )
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(*(n.data for n in self.layout_attr))
+
+    def verify_types(self, plain: Attribute, packed: Attribute) -> None:
+        layout, dims = self.layout, dims_of(plain)
+        if layout.columns == layout.depth or max(layout.columns, layout.depth) >= len(dims):
+            raise VerifyException(f"{plain} has no columns {layout.columns} beside depth {layout.depth}")
+        if layout.group > 1 and (dims[layout.depth].constant or 0) % layout.group:
+            raise VerifyException(f"a depth of {dims[layout.depth]} is no multiple of the group of {layout.group}")
+        wanted = layout.packed_dims(dims)
+        if dims_of(packed) != wanted or element_of(packed) != element_of(plain):
+            raise VerifyException(f"{plain} packed has dims [{', '.join(map(str, wanted))}], not {packed}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        source = parser.parse_unresolved_operand()
+        numbers: list[int] = []
+        for keyword in ("columns", "depth", "panel"):
+            parser.parse_keyword(keyword)
+            numbers.append(parser.parse_integer())
+        numbers.append(parser.parse_integer() if parser.parse_optional_keyword("group") is not None else 1)
+        parser.parse_characters(":")
+        operand = parser.resolve_operand(source, parser.parse_type())
+        parser.parse_keyword("to")
+        return cls(operand, Layout(*numbers), parser.parse_type())
+
+    def print(self, printer: Printer) -> None:
+        layout = self.layout
+        printer.print_string(" ")
+        printer.print_ssa_value(self.source)
+        group = f" group {layout.group}" if layout.group > 1 else ""
+        printer.print_string(f" columns {layout.columns} depth {layout.depth} panel {layout.panel}{group} : ")
+        printer.print_attribute(self.source.type)
+        printer.print_string(" to ")
+        printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class PackOp(_LayoutOp):
+    """A weight in panels of columns."""
+
+    name = "fusion.pack"
+
+    def verify_(self) -> None:
+        self.verify_types(self.source.type, self.result.type)
+
+
+@irdl_op_definition
+class UnpackOp(_LayoutOp):
+    """The weight that was packed, as the nodes of a region see it."""
+
+    name = "fusion.unpack"
+
+    def verify_(self) -> None:
+        self.verify_types(self.result.type, self.source.type)
+        if not isinstance(self.parent_op(), RegionOp):
+            raise VerifyException("fusion.unpack stands in a fusion.region")
 
 
 @irdl_op_definition
@@ -230,4 +350,4 @@ def _verify_types(
             )
 
 
-Fusion = Dialect("fusion", [RegionOp, DimsOp, YieldOp], [])
+Fusion = Dialect("fusion", [RegionOp, DimsOp, PackOp, UnpackOp, YieldOp], [])

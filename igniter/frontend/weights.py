@@ -1,6 +1,7 @@
 """Weights: handles of tensors whose bytes stay where they are, in a mapped file or in the array that they came in.
 
-The IR holds a `Weight`, never the bytes. A weight's bytes are ONNX's `raw_data` layout: row-major, little-endian, and
+The IR holds a `Weight`, never the bytes. A weight in another layout is derived: computed from its source each time its
+bytes are asked for, and not kept. A weight's bytes are ONNX's `raw_data` layout: row-major, little-endian, and
 elements of less than a byte packed from the low bits on. A file is mapped once for all the weights that it holds.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from xdsl.ir import Attribute
 
@@ -32,6 +33,14 @@ class FileRange:
     length: int
 
 
+class Derivation(Protocol):
+    """How a weight comes from another; equal derivations give equal bytes."""
+
+    def compute(self) -> np.ndarray[Any, Any]:
+        """The values."""
+        ...
+
+
 class Weight:
     """A constant tensor: shape, element type and where the bytes are.
 
@@ -39,12 +48,13 @@ class Weight:
     and must not be written to.
     """
 
-    __slots__ = ("_array", "_digest", "_raw", "element_type", "file", "shape", "strings")
+    __slots__ = ("_array", "_digest", "_raw", "derivation", "element_type", "file", "shape", "strings")
 
     shape: tuple[int, ...]
     element_type: Attribute
     file: FileRange | None
     strings: tuple[bytes, ...] | None
+    derivation: Derivation | None
 
     def __init__(
         self,
@@ -55,7 +65,9 @@ class Weight:
         file: FileRange | None = None,
         strings: Sequence[bytes] | None = None,
         array: np.ndarray[Any, Any] | None = None,
+        derivation: Derivation | None = None,
     ):
+        self.derivation = derivation
         self.shape = tuple(shape)
         self.element_type = element
         self.file = file
@@ -108,7 +120,8 @@ class Weight:
     @property
     def elided(self) -> bool:
         """Whether the bytes were left out of the text that this weight was read from."""
-        return self._raw is None and self._array is None and self.file is None and self.strings is None
+        given = (self._raw, self._array, self.file, self.strings, self.derivation)
+        return all(source is None for source in given)
 
     def array(self) -> np.ndarray[Any, Any]:
         """The values, read-only; strings are `str` objects (bytes that are not UTF-8 escaped as surrogates)."""
@@ -118,6 +131,8 @@ class Weight:
             values = np.empty(len(self.strings), dtype=object)
             values[:] = [s.decode("utf-8", "surrogateescape") for s in self.strings]
             return values.reshape(self.shape)
+        if self.derivation is not None:
+            return self.derivation.compute()
         if self._array is None:
             row = self.element
             if row.bits < 8:
@@ -136,6 +151,8 @@ class Weight:
             raise IgniterError(f"{self.describe()} has no raw bytes")
         if self.file is not None:
             return _file_bytes(self.file)
+        if self.derivation is not None:
+            return memoryview(cast(Any, self.array().reshape(-1).view(np.uint8)))
         if self._raw is not None:
             return memoryview(self._raw)
         if self._array is None:
@@ -175,11 +192,14 @@ class Weight:
             return self.elided and other.elided
         if self.strings is not None or (self.file is not None and self.file == other.file):
             return self.strings == other.strings
+        if self.derivation is not None and self.derivation == other.derivation:
+            return True
         return self.raw() == other.raw()
 
     def __hash__(self) -> int:
         # The bytes of a big weight are not read for a hash; equality settles it.
-        sample = b"" if self.elided or self.strings is not None else bytes(self.raw()[:64])
+        unread = self.elided or self.strings is not None or self.derivation is not None
+        sample = b"" if unread else bytes(self.raw()[:64])
         return hash((self.shape, self.element_type, self.strings, sample))
 
     def __repr__(self) -> str:

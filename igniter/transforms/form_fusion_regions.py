@@ -44,7 +44,7 @@ class FormFusionRegions(ModulePass):
 
     name = "form-fusion-regions"
 
-    contractions: Contractions = "small"
+    contractions: Contractions = "all"
     """Which MatMuls and their like are fused: none, those of up to `small-flops` operations, or all."""
     singletons: Singletons = "winning"
     """Which nodes become a region alone: none, those whose kernels beat ONNX Runtime's, or all."""

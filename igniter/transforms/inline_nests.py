@@ -52,6 +52,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.analysis.body_cost import axes_behind, backward_slice, body_cost, is_contraction
+from igniter.analysis.contractions import is_unpacking
 from igniter.analysis.expr import ONE
 from igniter.analysis.reindexing import count_divisions
 from igniter.dialects.loop import Clause, IndexOp, KernelOp, NestOp, ReadOp, ViewOp
@@ -275,13 +276,15 @@ class InlineNests(ModulePass):
             if lacking and cost.total > self.max_recompute:
                 along = ", ".join(lacking)
                 return f"'{name}' would run its body again along {along} (cost {cost.total} > {self.max_recompute})"
-            reason = self.division_refusal(ops, site, len(distinct))
+            reason = self.division_refusal(nest, ops, site, len(distinct))
             if reason is not None:
                 return reason
         return None
 
-    def division_refusal(self, ops: Sequence[Operation], site: Site, readers: int) -> str | None:
+    def division_refusal(self, nest: NestOp, ops: Sequence[Operation], site: Site, readers: int) -> str | None:
         """Why the divisions that folding leaves are not wanted."""
+        if is_contraction(site.reader) and is_unpacking(nest):
+            return None
         before, after = divisions_of([*ops, site.read]), divisions_after(ops, site)
         if after <= before or self.divisions == "always":
             return None

@@ -21,7 +21,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from igniter.dialects.fusion import RegionOp
+from igniter.dialects.fusion import PackOp, RegionOp, UnpackOp
+from igniter.errors import IgniterError
 from igniter.transforms.expand_dims import expand_dims
 
 
@@ -66,3 +67,19 @@ def inline_region(region: RegionOp) -> None:
         result.replace_all_uses_with(value)
     region.detach()
     region.erase()
+    for op in list(outer.ops):
+        if isinstance(op, UnpackOp):
+            unpack(op)
+
+
+def unpack(op: UnpackOp) -> None:
+    """Makes the users of an unpacked weight use the weight itself; what packed it goes where nothing else needs it."""
+    pack = op.source.owner
+    if not isinstance(pack, PackOp):
+        raise IgniterError(f"inline-regions: fusion.unpack of {op.source.type} has no fusion.pack before it")
+    op.result.replace_all_uses_with(pack.source)
+    op.detach()
+    op.erase()
+    if not any(r.uses for r in pack.results):
+        pack.detach()
+        pack.erase()

@@ -36,10 +36,10 @@ from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.dialects.fusion import DimsOp, RegionOp
+from igniter.dialects.fusion import DimsOp, RegionOp, UnpackOp
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
-from igniter.dialects.sym import DimsAttr
+from igniter.dialects.sym import DimsAttr, dims_of
 from igniter.transforms.lowering import KernelBuilder, Lowering, LoweringError
 from igniter.transforms.lowering.builder import symbols_of_types
 from igniter.transforms.lowering.constants import constant_tensor, dims_tensor
@@ -83,6 +83,9 @@ def lower_node(op: Operation, kernel: KernelBuilder, values: dict[SSAValue, SSAV
     if isinstance(op, DimsOp):
         values[op.result] = dims_tensor(kernel, op.dims, op.result.type)
         return
+    if isinstance(op, UnpackOp):
+        values[op.result] = unpacked(kernel, op, values[op.source])
+        return
     if not isinstance(op, OnnxOp):
         raise LoweringError(f"'{op.name}' in a fusion region is no ONNX op")
     array = constant_value(op.results[0]) if op.name == "onnx.Constant" else None
@@ -97,6 +100,14 @@ def lower_node(op: Operation, kernel: KernelBuilder, values: dict[SSAValue, SSAV
     if reason is not None:
         raise context.fail(reason)
     _bind(op, context, list(spec.lower(context)), values)
+
+
+def unpacked(kernel: KernelBuilder, op: UnpackOp, packed: SSAValue) -> SSAValue:
+    """A nest that reads a packed weight as the plain one; contractions take it in."""
+    nest = kernel.nest("unpack")
+    at = nest.axes(dims_of(op.result.type))
+    value = nest.read(packed, op.layout.subscripts(at))
+    return nest.finish(("none", value, at, op.result.type))[0]
 
 
 def _bind(op: OnnxOp, context: Lowering, made: list[SSAValue | None], values: dict[SSAValue, SSAValue]) -> None:

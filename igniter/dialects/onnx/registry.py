@@ -9,7 +9,7 @@ A spec may leave out any part. Without `infer`, the schema's own inference (from
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -85,6 +85,7 @@ FoldRule = Callable[["OnnxOp", "Sequence[np.ndarray | None]"], "list[np.ndarray]
 LowerRule = Callable[[Any], "Sequence[SSAValue | None]"]
 LegalRule = Callable[["OnnxOp"], "str | None"]
 FlopsRule = Callable[["OnnxOp"], Expr]
+PackRule = Callable[["OnnxOp"], "Mapping[int, tuple[int, int]]"]
 SlowRule = Callable[["OnnxOp", Callable[[Expr], int]], "str | None"]
 
 
@@ -103,6 +104,8 @@ class OpSpec:
     """Scalar operations a run performs; for ops without, one an output element."""
     slow: SlowRule | None = None
     """Why ORT's kernel is faster for this node whatever it is fused with, given typical sizes; None when it is not."""
+    packs: PackRule | None = None
+    """Of a contraction: the operands that can be packed into panels, each with its dim of columns and of depth."""
     kind: str = "other"
     """elementwise | reduction | normalization | movement | contraction | shape | other: what the cost model asks."""
 

@@ -153,6 +153,14 @@ def matmul_flops(op: OnnxOp) -> Expr:
     return 2 * product(dims_of(op.results[0].type)) * a.dim("k")
 
 
+def matmul_packs(op: OnnxOp) -> dict[int, tuple[int, int]]:
+    """The right operand, where it is a matrix or a stack of them."""
+    _, b = sides(op, operand_dims(op, 0), operand_dims(op, 1))
+    if "n" not in b.order:
+        return {}
+    return {1: (b.order.index("n"), b.order.index("k"))}
+
+
 # -- Gemm -------------------------------------------------------------------------------------------------------------
 
 
@@ -297,13 +305,49 @@ def einsum_flops(op: OnnxOp) -> Expr:
     return max(2, len(shapes)) * product(equation_of(op, shapes).extents(shapes).values())
 
 
+def einsum_packs(op: OnnxOp) -> dict[int, tuple[int, int]]:
+    """An operand of two that has one summed dim, and last in the result a dim of its own."""
+    if len(op.inputs) != 2:
+        return {}
+    equation = equation_of(op, [operand_dims(op, k) for k in range(2)])
+    found: dict[int, tuple[int, int]] = {}
+    for index in range(2):
+        own, other = equation.inputs[index], equation.inputs[1 - index]
+        if len(equation.summed) != 1 or not equation.output or len(set(own)) != len(own):
+            continue
+        column, depth = equation.output[-1], equation.summed[0]
+        if column in own and column not in other and depth in own and depth in other:
+            found[index] = (own.index(column), own.index(depth))
+    return found
+
+
 SPECS: list[OpSpec] = [
     OpSpec(
-        "Einsum", infer_einsum, lower=lower_einsum, legal=legal(einsum_reason), flops=einsum_flops, kind="contraction"
+        "Einsum",
+        infer_einsum,
+        lower=lower_einsum,
+        legal=legal(einsum_reason),
+        flops=einsum_flops,
+        packs=einsum_packs,
+        kind="contraction",
     ),
-    OpSpec("Gemm", infer_gemm, lower=lower_gemm, legal=legal(gemm_reason), flops=matmul_flops, kind="contraction"),
     OpSpec(
-        "MatMul", infer_matmul, lower=lower_matmul, legal=legal(matmul_reason), flops=matmul_flops, kind="contraction"
+        "Gemm",
+        infer_gemm,
+        lower=lower_gemm,
+        legal=legal(gemm_reason),
+        flops=matmul_flops,
+        packs=matmul_packs,
+        kind="contraction",
+    ),
+    OpSpec(
+        "MatMul",
+        infer_matmul,
+        lower=lower_matmul,
+        legal=legal(matmul_reason),
+        flops=matmul_flops,
+        packs=matmul_packs,
+        kind="contraction",
     ),
     OpSpec(
         "MatMulInteger",
@@ -311,6 +355,7 @@ SPECS: list[OpSpec] = [
         lower=lower_matmul_integer,
         legal=legal(matmul_integer_reason),
         flops=matmul_flops,
+        packs=matmul_packs,
         kind="contraction",
     ),
     OpSpec(
@@ -319,6 +364,7 @@ SPECS: list[OpSpec] = [
         lower=lower_matmul,
         legal=legal(matmul_reason),
         flops=matmul_flops,
+        packs=matmul_packs,
         kind="contraction",
     ),
 ]

@@ -1,0 +1,171 @@
+"""`pack-weights`: constant operands of contractions get the layout that micro-kernels read.
+
+    %y = fusion.region @r0 (%a = %x : tensor<?x768xf32, ..>, %b = %w : tensor<768x3072xf32>) -> (..) {
+      %0 = onnx.MatMul(%a, %b) : ..
+becomes
+    %p = fusion.pack %w columns 1 depth 0 panel 16 : tensor<768x3072xf32> to tensor<192x768x16xf32>
+    %y = fusion.region @r0 (%a = %x : tensor<?x768xf32, ..>, %b = %p : tensor<192x768x16xf32>) -> (..) {
+      %1 = fusion.unpack %b columns 1 depth 0 panel 16 : tensor<192x768x16xf32> to tensor<768x3072xf32>
+      %0 = onnx.MatMul(%a, %1) : ..
+
+Panels fill 64 bytes of sums whatever the target, so that one file of weights serves every CPU that a library is for.
+`fold_packs` makes constants of the packed weights once the kernels are there; until then a region that goes back to ORT
+finds the plain ones. It stands after `form-fusion-regions`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.analysis.contractions import kind_of, panel_lanes
+from igniter.dialects.fusion import Layout, PackOp, RegionOp, UnpackOp
+from igniter.dialects.onnx.attributes import text_of
+from igniter.dialects.onnx.base import OnnxOp, constant_weight, make_constant
+from igniter.dialects.onnx.ops import spec_of
+from igniter.dialects.sym import dims_of, element_of, tensor_of
+from igniter.frontend.weights import Weight
+
+if TYPE_CHECKING:
+    import numpy as np
+
+SMALLEST_COLUMNS = 4
+
+
+@dataclass(frozen=True)
+class PackWeights(ModulePass):
+    """Packs constant operands of contractions into panels of columns."""
+
+    name = "pack-weights"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for region in [r for r in op.walk() if isinstance(r, RegionOp)]:
+            for node in list(region.block.ops):
+                spec = spec_of(node) if isinstance(node, OnnxOp) else None
+                if isinstance(node, OnnxOp) and spec is not None and spec.packs is not None:
+                    for index, (columns, depth) in spec.packs(node).items():
+                        _pack(region, node, index, columns, depth)
+
+
+def _pack(region: RegionOp, node: OnnxOp, index: int, columns: int, depth: int) -> None:
+    """Gives operand `index` of a node of `region` in panels, where it is a weight and that is possible."""
+    argument = node.operands[index]
+    if not isinstance(argument, BlockArgument):
+        return
+    weight = region.inputs[argument.index]
+    if constant_weight(weight) is None:
+        return
+    elements = element_of(node.operands[0].type), element_of(node.operands[1].type)
+    sums = element_of(node.results[0].type)
+    if kind_of(*elements, sums) is None:
+        return
+    dims = dims_of(argument.type)
+    lanes = panel_lanes(sums)
+    group = panel_lanes(elements[index]) // lanes
+    extents = dims[columns].constant, dims[depth].constant
+    if extents[0] is None or extents[1] is None or extents[0] < SMALLEST_COLUMNS or extents[1] % group:
+        return
+    layout = Layout(columns, depth, lanes, group)
+    packed = _packed(region, weight, layout)
+    inner = _argument(region, argument, packed)
+    unpack = UnpackOp(inner, layout, argument.type)
+    unpack.result.name_hint = argument.name_hint
+    region.block.insert_op_before(unpack, node)
+    node.operands[index] = unpack.result
+    if argument is not inner and argument.first_use is None:
+        region.operands = [v for k, v in enumerate(region.operands) if k != argument.index]
+        region.block.erase_arg(argument)
+
+
+def _packed(region: RegionOp, weight: SSAValue, layout: Layout) -> SSAValue:
+    """The packed weight: one for all regions that want it."""
+    for use in weight.uses:
+        if isinstance(use.operation, PackOp) and use.operation.layout == layout:
+            return use.operation.result
+    dims = layout.packed_dims(dims_of(weight.type))
+    pack = PackOp(weight, layout, tensor_of(element_of(weight.type), dims))
+    pack.result.name_hint = weight.name_hint
+    block = region.parent
+    assert block is not None
+    constant = weight.owner
+    assert isinstance(constant, Operation)
+    block.insert_op_after(pack, constant)
+    return pack.result
+
+
+def _argument(region: RegionOp, beside: BlockArgument, value: SSAValue) -> BlockArgument:
+    """The argument of a region that stands for `value`: a new one after that of the plain weight."""
+    for given, argument in zip(region.inputs, region.block.args, strict=True):
+        if given is value:
+            return argument
+    argument = region.block.insert_arg(value.type, beside.index + 1)
+    argument.name_hint = beside.name_hint
+    region.operands = [*region.operands[: argument.index], value, *region.operands[argument.index :]]
+    return argument
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The values of a packed weight."""
+
+    source: Weight
+    layout: Layout
+
+    def compute(self) -> np.ndarray[Any, Any]:
+        """The panels, zeros where the last one has no column."""
+        import numpy as np
+
+        layout, plain = self.layout, self.source.array()
+        others = [k for k in range(plain.ndim) if k not in (layout.columns, layout.depth)]
+        matrix = plain.transpose([*others, layout.depth, layout.columns])
+        *batch, depth, columns = matrix.shape
+        panels = -(-columns // layout.panel)
+        whole = columns // layout.panel
+        result = np.zeros((*batch, panels, depth // layout.group, layout.panel, layout.group), plain.dtype)
+        view = result.transpose([*range(len(batch)), -3, -1, -4, -2])  # depth, in its group, panels, columns
+        split = matrix.reshape((*batch, depth // layout.group, layout.group, columns))
+        view[..., :whole, :] = split[..., : whole * layout.panel].reshape((*split.shape[:-1], whole, layout.panel))
+        if whole < panels:
+            view[..., whole, : columns - whole * layout.panel] = split[..., whole * layout.panel :]
+        return result if layout.group > 1 else result.reshape(result.shape[:-1])
+
+
+def fold_packs(module: ModuleOp) -> int:
+    """Replaces every packed weight by a constant that is computed when it is written; returns how many there were."""
+    found = [op for op in module.walk() if isinstance(op, PackOp)]
+    taken: set[str] = set()
+    for pack in found:
+        weight = constant_weight(pack.source)
+        assert weight is not None
+        shape = [d.constant or 0 for d in dims_of(pack.result.type)]
+        derived = Weight(shape, weight.element_type, derivation=Packed(weight, pack.layout))
+        constant = make_constant(derived, _fresh_name(pack, taken))
+        block = pack.parent
+        assert block is not None
+        block.insert_op_before(constant, pack)
+        pack.result.replace_all_uses_with(constant.results[0])
+        plain = pack.source.owner
+        for op in (pack, plain):
+            assert isinstance(op, Operation)
+            if not any(r.uses for r in op.results):
+                op.detach()
+                op.erase()
+    return len(found)
+
+
+def _fresh_name(pack: PackOp, taken: set[str]) -> str:
+    """A name for the initializer: that of the plain weight with the layout behind it."""
+    constant = pack.source.owner
+    assert isinstance(constant, Operation)
+    layout = pack.layout
+    own = text_of(constant.properties.get("initializer_name"), "weight")
+    stem = name = f"{own}.panels{layout.columns}.{layout.depth}.{layout.panel}x{layout.group}"
+    while name in taken:
+        name = f"{stem}.{len(taken)}"
+    taken.add(name)
+    return name
