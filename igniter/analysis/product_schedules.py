@@ -4,12 +4,18 @@ The loops are batch axes, groups of panels of columns, tiles of rows: a group of
 stays in the second-level cache while all rows go by, as in Goto and van de Geijn (2008). Together they are one loop of
 tasks for the thread pool. Nests of the same axes that read the sums point by point (a bias, an activation, a residual)
 run on each tile as it is finished.
+
+A group of rows is what attention is: scores of a block of queries against all keys, what normalises these rows, and
+their product with the values. The loops are batch axes and blocks of rows, and what stands between the members is a
+block of rows that never leaves the cache. It pays where the right factors are small enough to be read for every block.
 """
 
 from __future__ import annotations
 
+from typing import cast
+
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, BlockArgument
 
 from igniter.analysis.contractions import Contraction, contraction_of, panel_lanes, tile_size
 from igniter.analysis.scheduling import Group, Machine, as_schedule, vector_width
@@ -31,22 +37,18 @@ def worthwhile_contraction(nest: NestOp) -> Contraction | None:
     return None if columns is not None and columns < SMALLEST_COLUMNS else found
 
 
-def product_schedules(
-    group: Group, contraction: Contraction, label: str, machine: Machine
-) -> dict[str, DictionaryAttr]:
+def reads_weights(contraction: Contraction) -> bool:
+    """Whether the right factor is a packed weight: large, and the same for all rows."""
+    b = contraction.b
+    return isinstance(b.source, BlockArgument) and any(s.call is not None for s in b.subscripts)
+
+
+def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, DictionaryAttr]:
     """The schedules of a contraction and of its epilogue, by the nests' labels."""
     anchor = group.members[0]
-    columns = anchor.axis(contraction.columns).extent.constant
+    contraction = group.products[anchor]
     lanes = panel_lanes(element_of(anchor.outputs[0].type))
-    panels = None if columns is None else -(-columns // lanes)
-    height, width = tile_size(machine.vector_bytes, machine.registers, panels)
-    product: dict[str, Attribute] = {
-        "columns": StringAttr(contraction.columns),
-        "depth": StringAttr(contraction.depth),
-        "tile": ArrayAttr([IntegerAttr(height, i64), IntegerAttr(width, i64)]),
-    }
-    if contraction.rows is not None:
-        product["rows"] = StringAttr(contraction.rows)
+    height, width = _tile(anchor, contraction, machine)
     found: dict[str, DictionaryAttr] = {}
     for nest in group.members:
         names = {of[anchor.label]: of[nest.label] for _, of in group.levels}
@@ -54,11 +56,65 @@ def product_schedules(
         outer = [*(names[n] for n in contraction.batch), *tiled]
         loops: dict[str, dict[str, Attribute]] = {n: {"fuse": StringAttr(label)} for n in outer}
         loops[outer[0]]["threads"] = UnitAttr()
-        sizes = (width * lanes, height)
-        for name, size in zip(tiled, sizes, strict=False):
+        for name, size in zip(tiled, (width * lanes, height), strict=False):
             loops[name]["block"] = IntegerAttr(size, i64)
-        lanes_here = vector_width(nest, machine, tiled[0])
-        loops[tiled[0]]["inner"] = DictionaryAttr({"vector": IntegerAttr(lanes_here, i64)})
-        more = {"product": DictionaryAttr(product)} if nest is anchor else None
+        loops[tiled[0]]["inner"] = _vector(nest, tiled[0], machine)
+        more = {"product": _product(contraction, height, width)} if nest is anchor else None
         found[nest.label] = as_schedule([*outer, *tiled[::-1]], loops, more)
     return found
+
+
+def row_block(group: Group, machine: Machine) -> int:
+    """The rows of a block that all contractions of a group of rows have as a tile."""
+    return min(8, *(_tile(nest, c, machine)[0] for nest, c in group.products.items()))
+
+
+def row_product_schedule(
+    nest: NestOp, contraction: Contraction, group: Group, label: str, machine: Machine
+) -> DictionaryAttr:
+    """The schedule of one contraction of a group of rows: all its columns for a block of rows."""
+    lanes = panel_lanes(element_of(nest.outputs[0].type))
+    height, width = row_block(group, machine), _tile(nest, contraction, machine)[1]
+    outer = [of[nest.label] for _, of in group.levels]
+    row = outer[-1]
+    loops: dict[str, dict[str, Attribute]] = {n: {"fuse": StringAttr(label)} for n in outer}
+    loops[outer[0]]["threads"] = UnitAttr()
+    loops[row]["block"] = IntegerAttr(height, i64)
+    loops[contraction.columns] = {
+        "block": IntegerAttr(width * lanes, i64),
+        "inner": _vector(nest, contraction.columns, machine),
+    }
+    order = [*outer, contraction.columns, row, contraction.columns]
+    return as_schedule(order, loops, {"product": _product(contraction, height, width)})
+
+
+def in_blocks(schedule: DictionaryAttr, row: str, height: int) -> DictionaryAttr:
+    """The schedule of a nest with its loop over rows cut into blocks."""
+    order, loops = schedule.data["order"], schedule.data["loops"]
+    assert isinstance(order, ArrayAttr) and isinstance(loops, DictionaryAttr)
+    names = [n.data for n in cast("ArrayAttr[Attribute]", order) if isinstance(n, StringAttr)]
+    hints = {n: dict(h.data) for n, h in loops.data.items() if isinstance(h, DictionaryAttr)}
+    hints.setdefault(row, {})["block"] = IntegerAttr(height, i64)
+    at = names.index(row)
+    return as_schedule([*names[: at + 1], row, *names[at + 1 :]], hints)
+
+
+def _tile(nest: NestOp, contraction: Contraction, machine: Machine) -> tuple[int, int]:
+    columns = nest.axis(contraction.columns).extent.constant
+    lanes = panel_lanes(element_of(nest.outputs[0].type))
+    return tile_size(machine.vector_bytes, machine.registers, None if columns is None else -(-columns // lanes))
+
+
+def _vector(nest: NestOp, axis: str, machine: Machine) -> DictionaryAttr:
+    return DictionaryAttr({"vector": IntegerAttr(vector_width(nest, machine, axis), i64)})
+
+
+def _product(contraction: Contraction, height: int, width: int) -> DictionaryAttr:
+    product: dict[str, Attribute] = {
+        "columns": StringAttr(contraction.columns),
+        "depth": StringAttr(contraction.depth),
+        "tile": ArrayAttr([IntegerAttr(height, i64), IntegerAttr(width, i64)]),
+    }
+    if contraction.rows is not None:
+        product["rows"] = StringAttr(contraction.rows)
+    return DictionaryAttr(product)

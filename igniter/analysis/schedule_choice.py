@@ -4,9 +4,10 @@ Nests are taken in order. A nest joins the group of its latest producer when the
 be found again in it: an axis of the consumer stands for a group axis when every read of the group's results has it,
 bare, where the producer wrote it. What the group loses by joining (the axes that are no longer common) must be a row
 that fits the cache, or a single axis. A contraction that micro-kernels compute starts a group of its own, which nests
-over the same axes join as its epilogue (`product_schedules.py`). Then the vector: each nest's own axis with the most
-accesses side by side, or for the whole group its last common axis, where the rows lie across memory. Everything else is
-decided nest by nest from the strides of its accesses.
+over the same axes join as its epilogue, or nests over its rows and further contractions as attention
+(`product_schedules.py`). Then the vector: each nest's own axis with the most accesses side by side, or for the whole
+group its last common axis, where the rows lie across memory. Everything else is decided nest by nest from the strides
+of its accesses.
 """
 
 from __future__ import annotations
@@ -17,8 +18,16 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, SSAValue
 
+from igniter.analysis.contractions import Contraction
 from igniter.analysis.expr import ONE, ZERO, Expr, delinearize, linearize, product, simplify, symbols_of
-from igniter.analysis.product_schedules import product_schedules, worthwhile_contraction
+from igniter.analysis.product_schedules import (
+    in_blocks,
+    product_schedules,
+    reads_weights,
+    row_block,
+    row_product_schedule,
+    worthwhile_contraction,
+)
 from igniter.analysis.scheduling import Group, Machine, as_schedule, vector_width
 from igniter.dialects.loop import Axis, KernelOp, NestOp, ReadOp, ViewOp, element_bytes
 from igniter.dialects.sym import dims_of, element_of
@@ -53,8 +62,11 @@ def choose(kernel: KernelOp, machine: Machine) -> dict[str, DictionaryAttr]:
     groups = form_groups(kernel)
     schedules: dict[str, DictionaryAttr] = {}
     for k, group in enumerate(groups):
-        if group.product is not None:
-            schedules.update(product_schedules(group, group.product, f"g{k}", machine))
+        if group.by_rows:
+            schedules.update(_schedule_rows(group, f"g{k}", machine))
+            continue
+        if group.products:
+            schedules.update(product_schedules(group, f"g{k}", machine))
             continue
         width = _column_lanes(group, machine)
         for nest in group.members:
@@ -74,16 +86,14 @@ def form_groups(kernel: KernelOp) -> list[Group]:
     home: dict[NestOp, int] = {}
     for nest in kernel.nests:
         contraction = worthwhile_contraction(nest)
-        if contraction is not None:
-            home[nest] = len(groups)
-            groups.append(Group(_own_levels(nest), [nest], contraction))
-            continue
         reads = list(reads_of(nest))
         producers = {r.base.owner for r in reads if isinstance(r.base.owner, NestOp)}
         latest = max((home[p] for p in producers), default=-1)
-        joined = next((g for g in _candidates(groups, latest, producers) if _join(groups[g], nest, reads)), None)
+        candidates = _candidates(groups, latest, producers)
+        joined = next((g for g in candidates if _join(groups[g], nest, reads, contraction)), None)
         if joined is None:
-            groups.append(Group(_own_levels(nest), [nest]))
+            products = {} if contraction is None else {nest: contraction}
+            groups.append(Group(_own_levels(nest), [nest], products))
             joined = len(groups) - 1
         home[nest] = joined
     return groups
@@ -96,11 +106,11 @@ def _own_levels(nest: NestOp) -> list[tuple[Expr, dict[str, str]]]:
 def _candidates(groups: list[Group], latest: int, producers: set[NestOp]) -> Iterator[int]:
     if latest >= 0:
         yield latest
-    elif groups and not producers and groups[-1].product is None:
+    elif groups and not producers and not groups[-1].products:
         yield len(groups) - 1
 
 
-def _join(group: Group, nest: NestOp, reads: list[Read]) -> bool:
+def _join(group: Group, nest: NestOp, reads: list[Read], contraction: Contraction | None) -> bool:
     """Adds `nest` to `group` if enough of its axes are the group's; False and no change otherwise."""
     matched = [_match(extent, names, group, nest, reads) for extent, names in group.levels]
     kept = [k for k, axis in enumerate(matched) if axis is not None]
@@ -108,19 +118,51 @@ def _join(group: Group, nest: NestOp, reads: list[Read]) -> bool:
     if not kept or len(set(chosen)) != len(chosen):
         return False
     dropped = [group.levels[k][0] for k in range(len(group.levels)) if k not in kept]
-    if group.product is not None and (dropped or sum(a.extent != ONE for a in nest.axes) > len(kept)):
-        return False
     extra = [a.extent for a in nest.axes if a.kind == "parallel" and a.name not in chosen and a.extent != ONE]
-    if not (_is_row(dropped) and _is_row(extra)):
+    if group.products:
+        whole = not dropped and not extra and all(a.kind == "parallel" for a in nest.axes)
+        if (not whole or contraction is not None) and not _joins_rows(group, nest, kept, matched, contraction):
+            return False
+    elif (
+        contraction is not None
+        or not (_is_row(dropped) and _is_row(extra))
+        or (_is_parallel([e for e, _ in group.levels]) and not _is_parallel([group.levels[k][0] for k in kept]))
+    ):
         return False
-    if not _is_parallel([group.levels[k][0] for k in kept]) and _is_parallel([extent for extent, _ in group.levels]):
-        return False
-    group.levels = [group.levels[k] for k in kept]
-    for (_, names), axis in zip(group.levels, chosen, strict=True):
+    if group.products and not group.by_rows and dropped:
+        group.by_rows = True
+        rows = next(iter(group.products.values())).rows
+        first = group.members[0].label
+        group.levels = sorted((group.levels[k] for k in kept), key=lambda level: level[1][first] == rows)
+        matched = [_match(extent, names, group, nest, reads) for extent, names in group.levels]
+    else:
+        group.levels = [group.levels[k] for k in kept]
+        matched = [matched[k] for k in kept]
+    for (_, names), axis in zip(group.levels, matched, strict=True):
         assert axis is not None
         names[nest.label] = axis
     group.members.append(nest)
+    if contraction is not None:
+        group.products[nest] = contraction
     return True
+
+
+def _joins_rows(
+    group: Group, nest: NestOp, kept: list[int], matched: list[str | None], contraction: Contraction | None
+) -> bool:
+    """Whether a nest that does not run over all axes of a contraction runs over its batch axes and rows: the members
+    then go over a block of rows one after the other, which must not read too much again for every block."""
+    anchor = group.members[0]
+    first = group.products[anchor]
+    if first.rows is None or reads_weights(first) or (contraction is not None and reads_weights(contraction)):
+        return False
+    common = {*first.batch, first.rows}
+    if {group.levels[k][1][anchor.label] for k in kept} != common:
+        return False
+    if contraction is None:
+        return True
+    row = next(k for k in kept if group.levels[k][1][anchor.label] == first.rows)
+    return matched[row] == contraction.rows and len(contraction.batch) == len(first.batch)
 
 
 def _is_row(extents: list[Expr]) -> bool:
@@ -183,6 +225,24 @@ def reads_of(nest: NestOp) -> Iterator[Read]:
             subscripts = tuple(simplify(e, ranges) for e in delinearize(offset, dims_of(source.type)))
             base = source
         yield Read(op, base, subscripts)
+
+
+# -- rows of contractions ---------------------------------------------------------------------------------------------
+
+
+def _schedule_rows(group: Group, label: str, machine: Machine) -> dict[str, DictionaryAttr]:
+    """Members of a group of rows: contractions in tiles, the others row by row inside a block of rows."""
+    height = row_block(group, machine)
+    found: dict[str, DictionaryAttr] = {}
+    for nest in group.members:
+        contraction = group.products.get(nest)
+        if contraction is not None:
+            found[nest.label] = row_product_schedule(nest, contraction, group, label, machine)
+            continue
+        plain = _schedule(nest, group, label, machine)
+        row = group.levels[-1][1][nest.label]
+        found[nest.label] = in_blocks(plain, row, height)
+    return found
 
 
 # -- groups whose lanes are columns -----------------------------------------------------------------------------------
@@ -380,7 +440,7 @@ def _place_vector(
 def _transposed_axis(nest: NestOp, vector: str, rest: list[str]) -> str | None:
     """The axis along which some operand is contiguous that is read with a stride along `vector`."""
     for op in nest.reads:
-        if op.indices or op.guards or not op.subscripts or vector in op.subscripts[-1].symbols:
+        if op.indices or not op.subscripts or vector in op.subscripts[-1].symbols:
             continue
         dims = dims_of(op.source.type)
         if _stride(op.subscripts, dims, vector, nest) in (None, ZERO):

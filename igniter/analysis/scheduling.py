@@ -28,8 +28,10 @@ class Group:
 
     levels: list[tuple[Expr, dict[str, str]]]
     members: list[NestOp] = field(default_factory=list[NestOp])
-    product: Contraction | None = None
-    """What the first member is, where micro-kernels compute it."""
+    products: dict[NestOp, Contraction] = field(default_factory=dict[NestOp, Contraction])
+    """The members that micro-kernels compute: the first, and in a group of rows others."""
+    by_rows: bool = False
+    """Whether only batch axes and rows are common: the members go over a block of rows one after the other."""
 
 
 def as_schedule(

@@ -60,7 +60,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.analysis.contractions import Product, contraction_of, panel_lanes, product_of
+from igniter.analysis.contractions import Contraction, Product, contraction_of, panel_lanes, product_of
 from igniter.analysis.expr import ONE, ZERO, Expr, Ranges, minimum, simplify
 from igniter.dialects.loop import (
     AccumulateOp,
@@ -263,7 +263,8 @@ class _Lowering:
         for read in (contraction.a, contraction.b):
             subscripts.append([simplify(s.substitute(at), ranges) for s in read.subscripts])
         buffers = [tile.result, *(self.buffers[r.source] for r in (contraction.a, contraction.b))]
-        block.add_ops([tile, TileProductOp(buffers, subscripts, names, extents, product.tile)])
+        fetch = self._next_panels(contraction, product, outside, values, sizes)
+        block.add_ops([tile, TileProductOp(buffers, subscripts, names, extents, product.tile, fetch=fetch)])
         outer = dict(values)
         for level in (x for x in levels if x.inside):
             block = self._open(level, values, block)
@@ -271,6 +272,24 @@ class _Lowering:
         value = LoadOp(tile.result, inside)
         target = [s.substitute(values) for s in nest.yield_op.clauses[0].subscripts]
         block.add_ops([value, StoreOp(value.result, self.buffers[result], target)])
+
+    def _next_panels(
+        self,
+        contraction: Contraction,
+        product: Product,
+        outside: Sequence[Level],
+        values: Mapping[str, Expr],
+        sizes: Mapping[str, int],
+    ) -> list[Expr] | None:
+        """Where the panels of the next tile of columns are: the first tiles of rows fetch one each."""
+        if not product.rows or outside[-1].axis.name != product.rows or outside[-2].axis.name != product.columns:
+            return None
+        number = minimum(values[product.rows], Expr.of(product.tile[1] - 1))
+        lanes = sizes[product.columns] // product.tile[1]
+        column = (values[product.columns] + 1) * sizes[product.columns] + number * lanes
+        return [
+            s.substitute({**values, product.columns: column, product.depth: ZERO}) for s in contraction.b.subscripts
+        ]
 
     def _accumulator(self, nest: NestOp, k: int, clause: Clause, block: Block) -> SSAValue:
         element = element_of(nest.outputs[k].type)

@@ -27,8 +27,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.expr import ONE, ZERO, Expr, Ranges, delinearize, is_nonneg, linearize, maximum, simplify
-from igniter.analysis.loop_accesses import ranges_at
-from igniter.dialects.loop import AccumulateOp, AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, StoreOp, ViewOp
+from igniter.analysis.loop_accesses import ranges_at, tile_ranges, vector_width
+from igniter.dialects.loop import AccumulateOp, AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, StoreOp, TileProductOp, ViewOp
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of
 from igniter.transforms.loop_rewrites import erase_dead_values, nested_blocks
 
@@ -83,19 +83,53 @@ def resolve_views(func: FuncOp) -> None:
             view.erase()
 
 
+@dataclass(frozen=True)
+class Place:
+    """One access to a buffer: an op, and which of its properties the subscripts are."""
+
+    op: Operation
+    key: str
+
+    @property
+    def subscripts(self) -> tuple[Expr, ...]:
+        found = self.op.properties[self.key]
+        assert isinstance(found, DimsAttr)
+        return found.data
+
+    @property
+    def is_indirect(self) -> bool:
+        return isinstance(self.op, MemoryOp) and bool(self.op.indices)
+
+    @property
+    def ranges(self) -> Ranges:
+        return tile_ranges(self.op) if isinstance(self.op, TileProductOp) else _ranges_with_lane(self.op)
+
+
+def places_of(buffer: SSAValue) -> list[Place] | None:
+    """Every access to a buffer; None where something else uses it."""
+    found: list[Place] = []
+    for op in dict.fromkeys(use.operation for use in buffer.uses):
+        if isinstance(op, MemoryOp):
+            found.append(Place(op, "subscripts"))
+        elif isinstance(op, TileProductOp) and op.next_at is None:
+            found += [Place(op, key) for value, key, _ in op.accesses if value is buffer]
+        else:
+            return None
+    return found
+
+
 def promote(alloc: AllocOp) -> bool:
     """Moves and shrinks one buffer; False when nothing can be gained."""
-    users = [use.operation for use in alloc.result.uses]
-    if not users or not all(isinstance(u, MemoryOp) for u in users):
+    accesses = places_of(alloc.result)
+    if not accesses:
         return False
-    accesses = [u for u in users if isinstance(u, MemoryOp)]
-    block = _common_block(accesses)
+    block = _common_block([place.op for place in accesses])
     home = alloc.parent_block()
     if block is None or home is None or block is home:
         return False
     owner = block.parent_op()
     outer = frozenset(ranges_at(next(iter(block.ops))).axes) if isinstance(owner, ForOp) else frozenset[str]()
-    layout = _split(accesses, outer)
+    layout = _split(accesses, dims_of(alloc.result.type), outer)
     if layout is None:
         return False
     rests, dims = layout
@@ -103,36 +137,41 @@ def promote(alloc: AllocOp) -> bool:
     if isinstance(owner, ForOp) and len(kept) == len(dims) and alloc.space == "scratch" and not kept:
         return False
     new_dims = [dims[k] for k in kept]
-    space = "register" if not kept or alloc.space == "register" else "local"
+    in_registers = alloc.space == "register" or (
+        not kept and not any(isinstance(place.op, TileProductOp) for place in accesses)
+    )
+    space = "register" if in_registers else "local"
     fresh = AllocOp(alloc.label.data, memref_of(element_of(alloc.result.type), new_dims, space))
     fresh.result.name_hint = alloc.result.name_hint
     first = block.first_op
     assert first is not None
     block.insert_op_before(fresh, first)
-    for op, rest in zip(accesses, rests, strict=True):
-        op.subscripts_attr = DimsAttr(rest[k] for k in kept)
+    for place, rest in zip(accesses, rests, strict=True):
+        place.op.properties[place.key] = DimsAttr(rest[k] for k in kept)
     alloc.result.replace_all_uses_with(fresh.result)
     alloc.detach()
     alloc.erase()
     return True
 
 
-def _split(accesses: list[MemoryOp], outer: frozenset[str]) -> tuple[list[list[Expr]], list[Expr]] | None:
+def _split(
+    accesses: list[Place], full: tuple[Expr, ...], outer: frozenset[str]
+) -> tuple[list[list[Expr]], list[Expr]] | None:
     """Every subscript as a common base, of `outer` axes, plus a rest; and the dims that hold all the rests."""
-    rank = len(accesses[0].subscripts)
-    full = dims_of(accesses[0].accessed.type)
     rests: list[list[Expr]] = [[] for _ in accesses]
     dims: list[Expr] = []
-    for k in range(rank):
-        bases = {_terms_in(op.subscripts[k], outer) for op in accesses}
-        if len(bases) != 1 or any(op.indices for op in accesses):
+    if any(place.is_indirect for place in accesses):
+        return None
+    for k in range(len(full)):
+        bases = {_terms_in(place.subscripts[k], outer) for place in accesses}
+        if len(bases) != 1:
             return None
         (base,) = bases
         extent = ZERO
-        for op, rest in zip(accesses, rests, strict=True):
-            inner = op.subscripts[k] - base
+        for place, rest in zip(accesses, rests, strict=True):
+            inner = place.subscripts[k] - base
             rest.append(inner)
-            upper = _upper(inner, _ranges_with_lane(op), outer)
+            upper = _upper(inner, place.ranges, outer)
             if upper is None:
                 extent = full[k]
                 if base != ZERO:
@@ -142,7 +181,7 @@ def _split(accesses: list[MemoryOp], outer: frozenset[str]) -> tuple[list[list[E
         else:
             dims.append(extent)
             continue
-        rests = [[*r[:k], op.subscripts[k]] for r, op in zip(rests, accesses, strict=True)]
+        rests = [[*r[:k], place.subscripts[k]] for r, place in zip(rests, accesses, strict=True)]
         dims.append(extent)
     return rests, dims
 
@@ -180,16 +219,14 @@ def _free_of(end: Expr, outer: frozenset[str], ranges: Ranges) -> Expr | None:
     return next((a for a in end.call.args if not a.symbols & outer), None)
 
 
-def _ranges_with_lane(op: MemoryOp) -> Ranges:
-    from igniter.analysis.loop_accesses import vector_width
-
+def _ranges_with_lane(op: Operation) -> Ranges:
     ranges = ranges_at(op)
-    if op.lane is None:
+    if not isinstance(op, MemoryOp) or op.lane is None:
         return ranges
     return Ranges({**ranges.axes, op.lane: (ZERO, Expr.of(vector_width(op)))})
 
 
-def _common_block(ops: list[MemoryOp]) -> Block | None:
+def _common_block(ops: list[Operation]) -> Block | None:
     """The innermost block that holds all of `ops`, themselves or in its regions."""
     chains = [_chain(op) for op in ops]
     common: Block | None = None
@@ -227,6 +264,7 @@ def forward_stores(block: Block) -> None:
                 known[(op.buffer, *_key(op))] = op.value
             continue
         written = {inner.accessed for inner in op.walk() if isinstance(inner, (StoreOp, AccumulateOp))}
+        written |= {inner.c for inner in op.walk() if isinstance(inner, TileProductOp)}
         known = {k: v for k, v in known.items() if k[0] not in written}
 
 

@@ -1,16 +1,17 @@
 """Micro-kernels: the product of a few rows with a few panels of columns, the innermost part of every contraction.
 
     void @igniter.tile.f32.8x3.TARGET(ptr a, i64 a_row, i64 a_depth, ptr b, i64 b_panel, i64 b_depth,
-                                      ptr c, i64 c_row, i64 rows, i64 depth, i64 add)
+                                      ptr c, i64 c_row, i64 rows, i64 depth, i64 add, ptr next)
 
     c[r, p*L + l] (+)= sum over k < depth of a[r, k] * b[p, k, l]      for r < rows, p < 3, l < L
 
 A panel is `L` columns, 64 bytes of sums (16 of f32 or i32, 8 of f64), whatever the width of the target's vectors, so
 that packed operands do not depend on it. `a_row`, `a_depth`, `b_panel`, `b_depth` and `c_row` are steps in bytes; the
 lanes of a panel are contiguous. `rows` is at most the 8 of the name. Sums stay in registers over the whole depth: there
-is a loop for each number of rows, and the call branches to it. Operands that are
-narrower than the sums come in groups of as many steps of depth as fill four bytes (2 of bf16, 4 of i8): `b[p, k, l]` is
-then such a group, and so is `a[r, k]`.
+is a loop for each number of rows, and the call branches to it. As many lines as there are steps of depth are fetched
+from `next` on into the second-level cache: panels that will be wanted soon. Operands that are narrower than the sums
+come in groups of as many steps of depth as fill four bytes (2 of bf16, 4 of i8): `b[p, k, l]` is then such a group, and
+so is `a[r, k]`.
 
 Every kind and size is an LLVM module of its own (`emit_tile_kernel`), with nothing of one model in it: it is compiled
 once and kept in the cache. Kernels declare it by its name, from which `required` and `parse_name` find it again.
@@ -36,7 +37,7 @@ PANEL_BYTES = 64
 UNROLL = 4
 """Steps of depth in the main loop."""
 
-PARAMETERS = ("a", "a_row", "a_depth", "b", "b_panel", "b_depth", "c", "c_row", "rows", "depth", "add")
+PARAMETERS = ("a", "a_row", "a_depth", "b", "b_panel", "b_depth", "c", "c_row", "rows", "depth", "add", "next")
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def emit_tile_kernel(name: str, target: Target) -> str:
 
 
 def _parameter_type(name: str) -> Type:
-    return PTR if name in ("a", "b", "c") else I64
+    return PTR if name in ("a", "b", "c", "next") else I64
 
 
 def _signature() -> str:
@@ -226,6 +227,7 @@ class _Body(Builder):
         index, a_at, b_at, *sums = phis
         for k in range(step):
             sums = self._step(sums, a_at, b_at, rows, panels, k)
+            self._fetch(index, k)
             a_at = self.binary("add nsw", a_at, self.args["a_depth"])
             b_at = self.binary("add nsw", b_at, self.args["b_depth"])
         following = self.binary("add nsw", index, self.const(I64, step))
@@ -259,6 +261,13 @@ class _Body(Builder):
                 at = turn + r * len(columns) + n
                 result[at] = self._multiply(factor, column, result[at])
         return result
+
+    def _fetch(self, index: Value, k: int) -> None:
+        """Asks for the line of `next` that belongs to a step."""
+        at = self.binary("mul nsw", index, self.const(I64, PANEL_BYTES))
+        place = self._at(self._at(self.args["next"], at), self.const(I64, k * PANEL_BYTES))
+        self.module.declarations.setdefault("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.raw(f"call void @llvm.prefetch.p0(ptr {place.text}, i32 0, i32 2, i32 1)")
 
     # -- arithmetic of each kind --------------------------------------------------------------------------------------
 

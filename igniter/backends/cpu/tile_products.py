@@ -44,6 +44,8 @@ def emit_tile_product(f: Function, op: TileProductOp, func: str) -> None:
         arguments.append(f.address(f.find_pointer(value), byte, f.prepare(operand.offset)).typed)
         arguments += [f.expr(f.prepare(operand.steps[n])).typed for n in names]
     arguments += [f.expr(f.prepare(op.extents[row])).typed, f.expr(groups).typed, f"i64 {int(op.adds)}"]
+    # Without a place to fetch from, what is there anyway is fetched again.
+    arguments.append(arguments[0] if op.next_at is None else _place(f, op, op.next_at.data))
     _calls(f, op, kind, f.prepare(op.extents[panel]), ", ".join(arguments))
 
 
@@ -69,6 +71,13 @@ def _calls(f: Function, op: TileProductOp, kind: TileKind, panels: Expr, argumen
         f.start(other)
     f.jump(done)
     f.start(done)
+
+
+def _place(f: Function, op: TileProductOp, subscripts: tuple[Expr, ...]) -> str:
+    """The address of an element of `b`."""
+    offset = linearize([f.prepare(s) for s in subscripts], dims_of(op.b.type))
+    size = element_bytes(element_of(op.b.type))
+    return f.address(f.find_pointer(op.b), Type("i8"), f.prepare(offset * size)).typed
 
 
 def _operand(f: Function, op: TileProductOp, which: int, kind: TileKind, func: str) -> Operand:

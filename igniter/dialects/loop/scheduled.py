@@ -7,7 +7,8 @@
            | %v = loop.load %b[subs] (lane name)? (with ..)? (if [guards] (else %v)?)? : scalar or vector
            | loop.store %v, %b[subs] (lane name)? (with ..)? (if [guards])?
            | loop.accumulate combiner %v, %b[subs] (lane name)? (with ..)? (if [guards])?
-           | loop.tile_product %c[subs] (+)?= %a[subs] * %b[subs] over r = expr, p = expr, l = n, k = expr tile nxm
+           | loop.tile_product %c[subs] (+)?= %a[subs] * %b[subs] over names tile [n, m] (fetch [subs])?
+           |     names ::= r = expr, p = expr, l = n, k = expr
            | %s = loop.reduce_lanes combiner (unsigned)? %v : vector to scalar
            | %v... = loop.transpose %v... : vector                           as many vectors as lanes, a square
            | %v = loop.index expr (lane name)? : i64 | vector
@@ -27,7 +28,8 @@ touched. Without `lane` an access is scalar. `loop.index j + v lane v` is likewi
 `loop.tile_product` is a micro-kernel: the sum over `k` of products, for a few rows `r`, panels `p` of columns and lanes
 `l` of a panel. The four names are local to the op. `tile` is the largest number of rows and panels, which may be fewer
 at the edges. The sums are f32, f64 or i32; narrower operands are stored in groups of steps of `k`, whose subscripts are
-then `k floordiv 2` or so (`igniter.backends.cpu.tile_kernels`).
+then `k floordiv 2` or so (`igniter.backends.cpu.tile_kernels`). `fetch` is the place in `b` of what is wanted next; it
+need not be inside `b`.
 
 `threads(grain)`: the iterations go to the thread pool, `grain` of them to a task. Memory spaces: "" the caller's
 buffers, `scratch` one arena per call, shared by all tasks (with an `offset` in bytes once planned), `local` private
@@ -587,6 +589,8 @@ class TileProductOp(IRDLOperation):
     a_at = prop_def(DimsAttr)
     b_at = prop_def(DimsAttr)
     tile_attr = prop_def(ArrayAttr[IntAttr], prop_name="tile")
+    next_at = opt_prop_def(DimsAttr)
+    """Where in `b` the panels are that will be wanted soon."""
     add_attr = opt_prop_def(UnitAttr, prop_name="add")
 
     def __init__(
@@ -598,6 +602,7 @@ class TileProductOp(IRDLOperation):
         tile: tuple[int, int],
         *,
         add: bool = False,
+        fetch: Iterable[ExprLike] | None = None,
     ):
         c_at, a_at, b_at = (DimsAttr(s) for s in subscripts)
         super().__init__(
@@ -610,6 +615,7 @@ class TileProductOp(IRDLOperation):
                 "b_at": b_at,
                 "tile": ArrayAttr([IntAttr(n) for n in tile]),
                 "add": UnitAttr() if add else None,
+                "next_at": None if fetch is None else DimsAttr(fetch),
             },
         )
 
@@ -656,6 +662,8 @@ class TileProductOp(IRDLOperation):
             wrong = (symbols_of(subscripts) & set(self.names)) - set(names)
             if wrong:
                 raise VerifyException(f"the subscripts of {key[0]} name {sorted(wrong)[0]}, which it does not run over")
+        if self.next_at is not None and len(self.next_at.data) != len(dims_of(self.b.type)):
+            raise VerifyException(f"{len(self.next_at.data)} subscripts of {self.b.type}")
 
     @classmethod
     def parse(cls, parser: Parser) -> TileProductOp:
@@ -683,7 +691,8 @@ class TileProductOp(IRDLOperation):
         parser.parse_characters(",")
         panels = parser.parse_integer()
         parser.parse_characters("]")
-        return cls([c, a, b], [c_at, a_at, b_at], names, extents, (rows, panels), add=add)
+        fetch = parse_exprs(parser) if parser.parse_optional_keyword("fetch") is not None else None
+        return cls([c, a, b], [c_at, a_at, b_at], names, extents, (rows, panels), add=add, fetch=fetch)
 
     def print(self, printer: Printer) -> None:
         def access(buffer: SSAValue, subscripts: Iterable[Expr]) -> None:
@@ -698,6 +707,8 @@ class TileProductOp(IRDLOperation):
         access(self.b, self.b_at.data)
         over = ", ".join(f"{n} = {e}" for n, e in self.extents.items())
         printer.print_string(f" over {over} tile [{self.tile[0]}, {self.tile[1]}]")
+        if self.next_at is not None:
+            printer.print_string(f" fetch [{', '.join(map(str, self.next_at.data))}]")
 
 
 @irdl_op_definition
@@ -815,7 +826,8 @@ def _used_names(op: Operation) -> frozenset[str]:
         return symbols_of((*op.subscripts, *op.guards)) - local
     if isinstance(op, TileProductOp):
         subscripts = (s for _, _, at in op.accesses for s in at)
-        return symbols_of((*subscripts, *op.extents_attr.data)) - set(op.names)
+        fetched = op.next_at.data if op.next_at is not None else ()
+        return symbols_of((*subscripts, *fetched, *op.extents_attr.data)) - set(op.names)
     if isinstance(op, IndexOp):
         return op.value.symbols - {op.lane}
     if isinstance(op, ForOp):
