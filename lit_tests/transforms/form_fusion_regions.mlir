@@ -1,8 +1,8 @@
-// RUN: igniter-opt %s --split-input-file -p form-fusion-regions | filecheck %s
-// RUN: igniter-opt %s --split-input-file -p form-fusion-regions --remarks --emit=none 2>&1 | filecheck %s --check-prefix=REMARK
+// RUN: igniter-opt %s --split-input-file -p "form-fusion-regions{contractions=small}" | filecheck %s
+// RUN: igniter-opt %s --split-input-file -p "form-fusion-regions{contractions=small}" --remarks --emit=none 2>&1 | filecheck %s --check-prefix=REMARK
 // RUN: igniter-opt %s --split-input-file -p 'form-fusion-regions{contractions=all singletons=all}' | filecheck %s --check-prefix=ALL
-// RUN: igniter-opt %s --split-input-file -p 'form-fusion-regions{max-nodes=2}' --remarks --emit=none 2>&1 | filecheck %s --check-prefix=TWO
-// RUN: igniter-opt %s --split-input-file -p form-fusion-regions,inline-regions | filecheck %s --check-prefix=INLINE
+// RUN: igniter-opt %s --split-input-file -p 'form-fusion-regions{contractions=small max-nodes=2}' --remarks --emit=none 2>&1 | filecheck %s --check-prefix=TWO
+// RUN: igniter-opt %s --split-input-file -p "form-fusion-regions{contractions=small},inline-regions" | filecheck %s --check-prefix=INLINE
 
 // A MatMul stays, what follows it is one region, with the constant scale cloned into it and the bias as an operand.
 builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {"" = 21 : i64}}} {
