@@ -111,6 +111,7 @@ class Module:
         output: str | PathLike[str] | None = None,
         *,
         target: str = "native",
+        precision: str = "f32",
         options: CompileOptions | None = None,
         verify: bool = True,
         shapes: Sequence[Mapping[str, int]] | None = None,
@@ -121,10 +122,11 @@ class Module:
         """Compile a copy of the model, and check the result against ONNX Runtime unless `verify` is false.
 
         The folder `output` gets the rewritten model, its library and a report; without one the artifact lives in a
-        temporary folder as long as the object. `shapes` are the values of the symbolic dims to verify with.
+        temporary folder as long as the object. `precision` is f32, or on request bf16 or int8-dynamic for products with
+        weights. `shapes` are the values of the symbolic dims to verify with.
         `VerificationFailed` says which output differs; `strict` makes a kernel that cannot be compiled an error.
         """
-        chosen = options or CompileOptions(target=target)
+        chosen = options or CompileOptions(target=target, precision=precision)
         copy = self.clone()
         compilation = Compilation(copy.ir, chosen, copy.ctx, strict=strict, progress=progress or (lambda _: None))
         if cache:

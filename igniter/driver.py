@@ -45,6 +45,8 @@ class CompileOptions:
 
     target: str = "native"
     """A CPU by name: see `igniter.backends.cpu.target`."""
+    precision: str = "f32"
+    """What products with weights are computed in: see `igniter.transforms.lower_precision`."""
     onnx_passes: str = "cpu-onnx"
     fusion_passes: str = "cpu-fusion"
     loop_passes: str = "cpu-loop"
@@ -127,6 +129,8 @@ def make_onnx(c: Compilation) -> ModuleOp:
     c.nodes_before = count_nodes(c.module)
     with c.stage("onnx"):
         _run(c, c.module, c.options.onnx_passes)
+        if c.options.precision != "f32":
+            _run(c, c.module, f"lower-precision{{to={c.options.precision}}}")
     return c.module
 
 

@@ -65,6 +65,7 @@ PASSES: dict[str, str] = {
     "inline-nests": "igniter.transforms.inline_nests:InlineNests",
     "inline-regions": "igniter.transforms.inline_regions:InlineRegions",
     "lower-onnx-to-loop": "igniter.transforms.lower_onnx_to_loop:LowerOnnxToLoopPass",
+    "lower-precision": "igniter.transforms.lower_precision:LowerPrecision",
     "lower-to-loops": "igniter.transforms.lower_to_loops:LowerToLoops",
     "pack-operands": "igniter.transforms.pack_operands:PackOperands",
     "pack-weights": "igniter.transforms.pack_weights:PackWeights",

@@ -224,3 +224,12 @@ def is_unpacking(nest: NestOp) -> bool:
         return False
     calls = [s.call for s in reads[0].subscripts if s.call is not None]
     return bool(calls) and all(c.fn in ("floordiv", "mod") and c.args[0].symbol is not None for c in calls)
+
+
+def is_widened_read(nest: NestOp) -> bool:
+    """Whether a nest only widens elements, as the factors of a contraction may be."""
+    clauses = nest.yield_op.clauses
+    if len(clauses) != 1 or clauses[0].combiner != "none":
+        return False
+    read = _read_behind(clauses[0].value)
+    return read is not None and not read.guards and not read.indices and clauses[0].value is not read.result

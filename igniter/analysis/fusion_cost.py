@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from xdsl.dialects.builtin import BFloat16Type, Float32Type
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from igniter.analysis.expr import Expr
@@ -168,8 +169,21 @@ def _folds_into_matmul(op: Operation) -> bool:
 
 
 def is_constant(value: SSAValue) -> bool:
-    """Whether a constant defines a tensor."""
-    return isinstance(value.owner, Operation) and value.owner.name == "onnx.Constant"
+    """Whether a constant defines a tensor, itself or cast to another type."""
+    owner = value.owner
+    while isinstance(owner, Operation) and op_name(owner) == "Cast":
+        owner = owner.operands[0].owner
+    return isinstance(owner, Operation) and owner.name == "onnx.Constant"
+
+
+def is_widening(op: Operation) -> bool:
+    """Whether a node only makes f32 of bf16, which a contraction reads as it is."""
+    if op_name(op) != "Cast":
+        return False
+    source, result = as_tensor(op.operands[0].type), as_tensor(op.results[0].type)
+    if source is None or result is None:
+        return False
+    return isinstance(source.element_type, BFloat16Type) and isinstance(result.element_type, Float32Type)
 
 
 def op_name(op: Operation) -> str:
@@ -192,4 +206,8 @@ def _width(shaped: Attribute) -> int:
     from igniter.dialects.loop import element_bytes
 
     tensor = as_tensor(shaped)
-    return element_bytes(tensor.element_type) if tensor is not None and is_kernel_type(tensor.element_type) else 1
+    if tensor is None:
+        return 1
+    if isinstance(tensor.element_type, BFloat16Type):
+        return 2
+    return element_bytes(tensor.element_type) if is_kernel_type(tensor.element_type) else 1

@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from igniter.analysis.conv_layout import nodes_in_conv_layout
-from igniter.analysis.fusion_cost import CostModel, op_kind
+from igniter.analysis.fusion_cost import CostModel, is_widening, op_kind
 from igniter.analysis.fusion_legality import Reason, node_reason, operand_kind, type_symbols
 from igniter.analysis.region_growing import Refusal
 
@@ -51,7 +51,7 @@ class FusionGraph:
     contractions: tuple[str, ...]
     """`CostModel.contraction_class` of each node."""
     moves: tuple[tuple[int, int], ...]
-    """From a node that only moves elements to a contraction of computed tensors, which reads them where they were."""
+    """From a node that only moves or widens elements to a contraction that reads them where and as they were."""
 
     @property
     def eligible(self) -> list[bool]:
@@ -103,17 +103,19 @@ def build_graph(block: Block, cost: CostModel, siblings: bool) -> FusionGraph:
 def _moves(
     nodes: Sequence[Operation], edges: Iterable[tuple[int, int]], classes: Sequence[str]
 ) -> Iterator[tuple[int, int]]:
-    """The edges into contractions of computed tensors, through nodes that move elements, nearest first."""
+    """The edges into contractions of computed tensors, through nodes that move elements, and into any contraction
+    through those that widen them, nearest first."""
     sources: dict[int, list[int]] = {}
     for source, target in edges:
         sources.setdefault(target, []).append(source)
     for target, kind in enumerate(classes):
-        pending = [target] if kind == "products" else []
+        pending = [target] if kind else []
         while pending:
             reader = pending.pop()
             for source in sources.get(reader, ()):
                 alone = all(use.operation is nodes[reader] for result in nodes[source].results for use in result.uses)
-                if alone and op_kind(nodes[source]) == "movement":
+                moves = kind == "products" and op_kind(nodes[source]) == "movement"
+                if alone and (moves or is_widening(nodes[source])):
                     yield source, reader
                     pending.append(source)
 

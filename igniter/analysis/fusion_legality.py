@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
 from xdsl.dialects.builtin import (
+    BFloat16Type,
     DictionaryAttr,
     Float32Type,
     Float64Type,
@@ -159,7 +160,8 @@ def _types_reason(op: OnnxOp) -> Reason | None:
         type_ = as_tensor(value.type)
         if type_ is None:
             return Reason("rank", f"{op.qualified_name}: the rank of a {value.type} is not known")
-        if not is_kernel_type(type_.element_type):
+        narrow = op.qualified_name == "Cast" and isinstance(type_.element_type, BFloat16Type)
+        if not narrow and not is_kernel_type(type_.element_type):
             return Reason("type", f"{op.qualified_name}: kernels do not compute with {type_.element_type}")
         if not has_dims(type_):
             return Reason("rank", f"{op.qualified_name}: the dims of a {type_} have no names; run infer-shapes")

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, cast
 from igniter.errors import IgniterError
 from igniter.runtime.library import Library, library_info
 from igniter.runtime.session import make_session
-from igniter.runtime.verify import Verification, verify_sessions
+from igniter.runtime.verify import PRECISIONS, Verification, verify_sessions
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -90,8 +90,12 @@ class Artifact:
     ) -> Verification:
         """Compare with ORT on the original model (`reference`, or where the model came from).
 
-        See `igniter.runtime.verify.verify_sessions` for what is compared and how.
+        See `igniter.runtime.verify.verify_sessions` for what is compared and how. A model of lower precision is
+        compared with the original in f32, within the bounds of `igniter.runtime.verify.PRECISIONS` unless `rtol` is
+        given.
         """
+        if rtol is None:
+            rtol = PRECISIONS.get(str(self.report.get("options", {}).get("precision", "f32")))
         original = reference if reference is not None else self.source
         if original is None:
             raise IgniterError(

@@ -20,6 +20,14 @@ app = typer.Typer(
 )
 
 
+class Precision(StrEnum):
+    """`igniter.transforms.lower_precision.PRECISIONS`, as a choice of the command line."""
+
+    f32 = "f32"
+    bf16 = "bf16"
+    int8_dynamic = "int8-dynamic"
+
+
 class Level(StrEnum):
     """What `--emit` can name."""
 
@@ -67,6 +75,9 @@ def compile(
         str, typer.Option("-o", "--output", help="The folder, or the file of --emit.", show_default=False)
     ] = "",
     target: Target = "native",
+    precision: Annotated[
+        Precision, typer.Option(help="What products with weights are computed in. All but f32 change the results.")
+    ] = Precision.f32,
     emit: Annotated[Level, typer.Option(help="Stop at this level and print it.")] = Level.library,
     explain: Annotated[
         bool, typer.Option(help="Say what was fused and what stopped the biggest missed fusions.")
@@ -90,6 +101,7 @@ def compile(
                 model,
                 output,
                 target,
+                precision.value,
                 emit.value,
                 explain,
                 remarks,

@@ -52,7 +52,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.analysis.body_cost import axes_behind, backward_slice, body_cost, is_contraction
-from igniter.analysis.contractions import is_unpacking
+from igniter.analysis.contractions import is_unpacking, is_widened_read
 from igniter.analysis.expr import ONE
 from igniter.analysis.reindexing import count_divisions
 from igniter.dialects.loop import Clause, IndexOp, KernelOp, NestOp, ReadOp, ViewOp
@@ -270,7 +270,7 @@ class InlineNests(ModulePass):
                 return f"{len(distinct)} readers would each run its body (cost {cost.total} > {self.max_duplicate})"
             if len(ops) + len(site.reader.block.ops) > self.max_body:
                 return f"the body of '{name}' would pass {self.max_body} ops"
-            if is_contraction(site.reader) and not cost.is_movement:
+            if is_contraction(site.reader) and not cost.is_movement and not is_widened_read(nest):
                 return f"'{name}' is a contraction and takes plain reads"
             lacking = lacking_axes(site, nest)
             if lacking and cost.total > self.max_recompute:

@@ -76,6 +76,10 @@ class Rewriter:
         """A new constant in front of the root."""
         return self._insert(make_constant(array)).results[0]
 
+    def insert(self, op: Operation) -> None:
+        """Puts a node, a named constant say, in front of the root."""
+        self._insert(op)
+
     def set_operand(self, op: Operation, index: int, value: SSAValue) -> None:
         """Gives a node another operand, of which `infer-shapes` has noted nothing."""
         before = op.operands[index]

@@ -24,6 +24,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.contractions import kind_of, panel_lanes
+from igniter.analysis.fusion_cost import is_widening
 from igniter.dialects.fusion import Layout, PackOp, RegionOp, UnpackOp
 from igniter.dialects.onnx.attributes import text_of
 from igniter.dialects.onnx.base import OnnxOp, constant_weight, make_constant
@@ -54,15 +55,18 @@ class PackWeights(ModulePass):
 
 def _pack(region: RegionOp, node: OnnxOp, index: int, columns: int, depth: int) -> None:
     """Gives operand `index` of a node of `region` in panels, where it is a weight and that is possible."""
-    argument = node.operands[index]
+    # A weight that is kept in fewer bits is widened before it is multiplied; the micro-kernel takes it as it is.
+    user, place = _behind_widening(node, index)
+    argument = user.operands[place]
     if not isinstance(argument, BlockArgument):
         return
     weight = region.inputs[argument.index]
     if constant_weight(weight) is None:
         return
-    elements = element_of(node.operands[0].type), element_of(node.operands[1].type)
+    factors = (_behind_widening(node, k) for k in range(2))
+    elements = [element_of(op.operands[k].type) for op, k in factors]
     sums = element_of(node.results[0].type)
-    if kind_of(*elements, sums) is None:
+    if kind_of(elements[0], elements[1], sums) is None:
         return
     dims = dims_of(argument.type)
     lanes = panel_lanes(sums)
@@ -75,11 +79,19 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, columns: int, depth: int) 
     inner = _argument(region, argument, packed)
     unpack = UnpackOp(inner, layout, argument.type)
     unpack.result.name_hint = argument.name_hint
-    region.block.insert_op_before(unpack, node)
-    node.operands[index] = unpack.result
+    region.block.insert_op_before(unpack, user)
+    user.operands[place] = unpack.result
     if argument is not inner and argument.first_use is None:
         region.operands = [v for k, v in enumerate(region.operands) if k != argument.index]
         region.block.erase_arg(argument)
+
+
+def _behind_widening(node: OnnxOp, index: int) -> tuple[Operation, int]:
+    """The op, and which of its operands, that reads what a node's operand is before it is widened."""
+    owner = node.operands[index].owner
+    if isinstance(owner, OnnxOp) and is_widening(owner) and owner.results[0].has_one_use():
+        return owner, 0
+    return node, index
 
 
 def _packed(region: RegionOp, weight: SSAValue, layout: Layout) -> SSAValue:

@@ -22,6 +22,7 @@ class CompileRequest:
     model: str
     output: str
     target: str
+    precision: str
     emit: str
     explain: bool
     remarks: bool
@@ -50,6 +51,7 @@ def _compile_library(request: CompileRequest) -> None:
         artifact = module.compile(
             output,
             target=request.target,
+            precision=request.precision,
             verify=request.verify,
             cache=request.cache,
             strict=request.strict,
@@ -104,7 +106,7 @@ def _emit_level(request: CompileRequest) -> None:
         module = igniter.load(request.model)
         c = Compilation(
             module.ir,
-            CompileOptions(target=request.target),
+            CompileOptions(target=request.target, precision=request.precision),
             module.ctx,
             cache=default_cache() if request.cache else None,
             strict=request.strict,

@@ -145,6 +145,12 @@ def _cast(ctx: Lowering) -> list[SSAValue]:
     return [ctx.map(lambda x: x.to(target), ctx.required(0))]
 
 
+def _cast_reason(op: OnnxOp) -> str | None:
+    """bf16 is converted to and from f32, which is all that kernels do with it."""
+    elements = [element_of(v.type) for v in (op.operands[0], op.results[0])]
+    return None if sorted(map(str, elements)) == ["bf16", "f32"] else computed_reason(op)
+
+
 def _same_dims(op: OnnxOp) -> str | None:
     if dims_of(op.operands[0].type) == dims_of(op.results[0].type):
         return None
@@ -271,7 +277,7 @@ SPECS: list[OpSpec] = [
         "Cast",
         infer=_cast_infer,
         lower=_cast,
-        legal=legal(computed_reason, _same_dims),
+        legal=legal(_cast_reason, _same_dims),
         flops=elementwise_flops(1),
         kind="elementwise",
     ),
