@@ -44,7 +44,7 @@ class Derivation(Protocol):
 class Weight:
     """A constant tensor: shape, element type and where the bytes are.
 
-    Equal weights have the same shape, element type and bytes. `array()` and `raw()` are views where that is possible
+    Equal weights have the same shape, element type and bytes; two that are derived, equal derivations. `array()` and `raw()` are views where that is possible
     and must not be written to.
     """
 
@@ -192,15 +192,15 @@ class Weight:
             return self.elided and other.elided
         if self.strings is not None or (self.file is not None and self.file == other.file):
             return self.strings == other.strings
-        if self.derivation is not None and self.derivation == other.derivation:
-            return True
+        if self.derivation is not None and other.derivation is not None:
+            return self.derivation == other.derivation
         return self.raw() == other.raw()
 
     def __hash__(self) -> int:
         # The bytes of a big weight are not read for a hash; equality settles it.
         unread = self.elided or self.strings is not None or self.derivation is not None
         sample = b"" if unread else bytes(self.raw()[:64])
-        return hash((self.shape, self.element_type, self.strings, sample))
+        return hash((self.shape, self.element_type, self.strings, self.derivation, sample))
 
     def __repr__(self) -> str:
         return f"Weight({self.describe()})"
