@@ -1,7 +1,8 @@
 """Schedules of contractions: tiles for micro-kernels, and the nests that work on a tile while it is in the cache.
 
 The loops are batch axes, groups of panels of columns, tiles of rows: a group of panels is read from memory once and
-stays in the second-level cache while all rows go by, as in Goto and van de Geijn (2008). Together they are one loop of
+stays in the second-level cache while all rows go by, as in Goto and van de Geijn (2008). Where the columns are no
+weight, rows are outside. Together they are one loop of
 tasks for the thread pool. Nests of the same axes that read the sums point by point (a bias, an activation, a residual)
 run on each tile as it is finished.
 
@@ -53,12 +54,14 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, D
     for nest in group.members:
         names = {of[anchor.label]: of[nest.label] for _, of in group.levels}
         tiled = [names[n] for n in (contraction.columns, contraction.rows) if n is not None]
-        outer = [*(names[n] for n in contraction.batch), *tiled]
+        # What is computed and packed is small beside weights: a stack of those is then read once, row by row.
+        nested = tiled if reads_weights(contraction) else tiled[::-1]
+        outer = [*(names[n] for n in contraction.batch), *nested]
         loops: dict[str, dict[str, Attribute]] = {n: {"fuse": StringAttr(label)} for n in outer}
         loops[outer[0]]["threads"] = UnitAttr()
         for name, size in zip(tiled, (width * lanes, height), strict=False):
             loops[name]["block"] = IntegerAttr(size, i64)
-        loops[tiled[0]]["inner"] = _vector(nest, tiled[0], machine)
+        loops[tiled[0]]["inner"] = _vector(nest, tiled[0], machine, width * lanes)
         more = {"product": _product(contraction, height, width)} if nest is anchor else None
         found[nest.label] = as_schedule([*outer, *tiled[::-1]], loops, more)
     return found
@@ -82,7 +85,7 @@ def row_product_schedule(
     loops[row]["block"] = IntegerAttr(height, i64)
     loops[contraction.columns] = {
         "block": IntegerAttr(width * lanes, i64),
-        "inner": _vector(nest, contraction.columns, machine),
+        "inner": _vector(nest, contraction.columns, machine, width * lanes),
     }
     order = [*outer, contraction.columns, row, contraction.columns]
     return as_schedule(order, loops, {"product": _product(contraction, height, width)})
@@ -105,8 +108,14 @@ def _tile(nest: NestOp, contraction: Contraction, machine: Machine) -> tuple[int
     return tile_size(machine.vector_bytes, machine.registers, None if columns is None else -(-columns // lanes))
 
 
-def _vector(nest: NestOp, axis: str, machine: Machine) -> DictionaryAttr:
-    return DictionaryAttr({"vector": IntegerAttr(vector_width(nest, machine, axis), i64)})
+def _vector(nest: NestOp, axis: str, machine: Machine, size: int) -> DictionaryAttr:
+    """The hints of the loop over the columns of a tile: vectors, all of them at once where there are always as many."""
+    lanes = vector_width(nest, machine, axis)
+    hints: dict[str, Attribute] = {"vector": IntegerAttr(lanes, i64)}
+    extent = nest.axis(axis).extent.constant
+    if extent is not None and extent % size == 0 and size % lanes == 0:
+        hints["unroll"] = UnitAttr()
+    return DictionaryAttr(hints)
 
 
 def _product(contraction: Contraction, height: int, width: int) -> DictionaryAttr:

@@ -44,8 +44,8 @@ class Derivation(Protocol):
 class Weight:
     """A constant tensor: shape, element type and where the bytes are.
 
-    Equal weights have the same shape, element type and bytes; two that are derived, equal derivations. `array()` and `raw()` are views where that is possible
-    and must not be written to.
+    Equal weights have the same shape, element type and bytes; two that are derived, equal derivations. `array()` and
+    `raw()` are views where that is possible and must not be written to.
     """
 
     __slots__ = ("_array", "_digest", "_raw", "derivation", "element_type", "file", "shape", "strings")
