@@ -15,6 +15,7 @@ from igniter.dialects.loop.attrs import (
     is_unsigned,
     scalar_type,
 )
+from igniter.dialects.loop.calls import CallOp, ClockOp
 from igniter.dialects.loop.scheduled import (
     AccumulateOp,
     AllocOp,
@@ -58,6 +59,8 @@ Loop = Dialect(
         AccumulateOp,
         ReduceLanesOp,
         TransposeOp,
+        CallOp,
+        ClockOp,
     ],
     [AxesAttr],
 )
@@ -70,7 +73,9 @@ __all__ = [
     "AxesAttr",
     "Axis",
     "AxisKind",
+    "CallOp",
     "Clause",
+    "ClockOp",
     "Combiner",
     "ForOp",
     "FuncOp",
