@@ -252,6 +252,7 @@ def report(c: Compilation) -> dict[str, Any]:
         "nodes_after": count_nodes(c.module),
         "kernels": len(c.kernels),
         "regions": _region_count(c),
+        "programs": [p.to_dict() for p in c.steps],
         "left_to_onnxruntime": [{"region": name, "reason": reason} for name, reason in c.dropped],
         "seconds": c.report_seconds(),
         "peak_memory": c.peak_memory,
