@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
+    from igniter.analysis.program_steps import ProgramSteps
     from igniter.backends.cpu.target import Target
     from igniter.context import IgniterContext
-    from igniter.analysis.program_steps import ProgramSteps
     from igniter.dialects.fusion import ProgramOp, RegionOp
     from igniter.dialects.loop import FuncOp, KernelOp
     from igniter.dialects.ort import OpOp
@@ -428,8 +428,8 @@ def _reason(error: Exception) -> str:
 
 
 def _drop(c: Compilation, regions: Sequence[RegionOp], reason: str) -> None:
-    from igniter.remarks import remark
     from igniter.dialects.fusion import ProgramOp
+    from igniter.remarks import remark
     from igniter.transforms.inline_regions import inline_group
 
     for region in regions:

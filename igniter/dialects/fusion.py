@@ -315,9 +315,7 @@ def _print_binding(printer: Printer, argument: SSAValue, operand: SSAValue) -> N
     printer.print_attribute(argument.type)
 
 
-def _verify_types(
-    here: str, outside: str, outer: Sequence[Attribute], inside: str, inner: Sequence[Attribute]
-) -> None:
+def _verify_types(here: str, outside: str, outer: Sequence[Attribute], inside: str, inner: Sequence[Attribute]) -> None:
     if len(outer) != len(inner):
         raise VerifyException(f"{here} has {len(outer)} {outside}s, but {len(inner)} {inside}s")
     for index, (out, inn) in enumerate(zip(outer, inner, strict=True)):

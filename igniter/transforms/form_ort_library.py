@@ -7,7 +7,8 @@ adds
     }
 
 It needs `plan-buffers`, which knows the scratch size. A kernel that only programs call is no op. `replace_regions` then
-turns every `fusion.program` and every other `fusion.region` into a node of its op, in the library's domain; it is called once the code is there, because the domain's name is a hash of it.
+turns every `fusion.program` and every other `fusion.region` into a node of its op, in the library's domain; it is
+called once the code is there, because the domain's name is a hash of it.
 """
 
 from __future__ import annotations
@@ -43,16 +44,19 @@ class FormOrtLibrary(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         within = _called_in_programs_only(op)
         ops = [describe(f) for f in op.ops if isinstance(f, FuncOp) and f.sym_name.data not in within]
+        for old in [o for o in op.ops if isinstance(o, LibraryOp) and o.sym_name.data == self.library]:
+            old.detach()
+            old.erase()
         if ops:
             op.body.block.add_op(LibraryOp(self.library, ops))
 
 
-def _called_in_programs_only(module: ModuleOp) -> set[str]:
-    """The kernels that other kernels call, and no region outside of a program is computed by."""
-    called = {call.callee for func in module.ops if isinstance(func, FuncOp) for call in func.walk()
-              if isinstance(call, CallOp)}
-    regions = [op for op in module.walk() if isinstance(op, RegionOp) and not isinstance(op.parent_op(), ProgramOp)]
-    return called - {region.kernel_name for region in regions}
+def _called_in_programs_only(module: ModuleOp) -> set[str | None]:
+    """The kernels that programs call, and that compute no region outside of one."""
+    regions = [op for op in module.walk() if isinstance(op, RegionOp)]
+    alone = {r.kernel_name for r in regions if not isinstance(r.parent_op(), ProgramOp)}
+    called = {op.callee for op in module.walk() if isinstance(op, CallOp)}
+    return (called | {r.kernel_name for r in regions}) - alone
 
 
 def op_name(kernel: str) -> str:

@@ -9,8 +9,9 @@ becomes
 
     %y = onnx.Relu(%x) : ...
 
-The inverse of `form-fusion-regions`; programs are taken apart first. It makes a module with regions one that ORT can run, which is how the fusion
-level is checked, and `igniter-opt model.mlir -p inline-regions --emit=onnx` shows what a region holds in any viewer.
+The inverse of `form-fusion-regions`; programs are taken apart first. It makes a module with regions one that ORT can
+run, which is how the fusion level is checked, and `igniter-opt model.mlir -p inline-regions --emit=onnx` shows what a
+region holds in any viewer.
 """
 
 from __future__ import annotations

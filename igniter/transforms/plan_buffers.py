@@ -7,9 +7,10 @@ becomes
 
 Buffers of a func live from the first statement of its body that touches them to the last. Two that are never live
 together may share memory: each in turn, largest first where sizes are known, gets the lowest offset that is free
-(constant sizes), or the slot of a dead buffer (symbolic sizes): one that is known to be large enough, else the one that
-grows least. A buffer may also take the place of one that is read for the last time, element by element, where it is written. Buffers inside a loop
-stay on the task's stack while they are small and of known size; others get one slot a task in the arena.
+(constant sizes), or the slot of a dead buffer (symbolic sizes): one that is known to be large enough, else the one
+that grows least. A buffer may also take the place of one that is read for the last time, element by element, where it
+is written. Buffers inside a loop stay on the task's stack while they are small and of known size; others get one slot a
+task in the arena.
 
 The plan can be read as a remark (`--remarks`): the total, what it would take without sharing, and the lower bound.
 It is the last pass before code is emitted.
@@ -205,7 +206,11 @@ def _reuse_slots(buffers: list[LiveBuffer]) -> tuple[list[Expr], Expr]:
     """Symbolic sizes: a dead buffer's slot that is known to be large enough, or grows to be so, else a new one."""
     slots: list[_Slot] = []
     chosen: dict[int, _Slot] = {}
-    large_enough = cache(lambda size, needed: is_nonneg(size - needed))
+
+    @cache
+    def large_enough(size: Expr, needed: Expr) -> bool:
+        return is_nonneg(size - needed)
+
     for k in sorted(range(len(buffers)), key=lambda k: (buffers[k].first, k)):
         buffer = buffers[k]
         free = [s for s in slots if not any(b.overlaps(buffer) for b in s.buffers)]

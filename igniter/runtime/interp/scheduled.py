@@ -224,7 +224,9 @@ class _Machine:
             if value in op.outputs and buffer.root in self.inputs:
                 raise self._error(op, "writes an input")
             # Memory is told apart by its address, which an empty buffer may share with another one.
-            arrays.append(buffer.data.reshape(buffer.shape) if buffer.data.size else np.empty(buffer.shape, buffer.data.dtype))
+            arrays.append(
+                buffer.data.reshape(buffer.shape) if buffer.data.size else np.empty(buffer.shape, buffer.data.dtype)
+            )
         self._check_apart(op)
         # Its arena is memory of its own, though fresh: whatever the call leaves in the scratch of the caller is void.
         if op.scratch is not None:
