@@ -18,7 +18,7 @@ It is the last pass before code is emitted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -60,14 +60,21 @@ class LiveBuffer:
 
 @dataclass(frozen=True)
 class Plan:
-    """Offsets in bytes, in the order of `buffers`; `total` is the arena, `lower_bound` what no plan can go below."""
+    """Offsets in bytes, in the order of `buffers`; `total` is the arena."""
 
     buffers: tuple[LiveBuffer, ...]
     offsets: tuple[Expr, ...]
     total: Expr
-    lower_bound: Expr
-    unshared: Expr
-    """The sum of all sizes: what it would take without sharing."""
+
+    @property
+    def unshared(self) -> Expr:
+        """The sum of all sizes: what it would take without sharing."""
+        return sum((b.size for b in self.buffers), ZERO)
+
+    @property
+    def lower_bound(self) -> Expr:
+        """What no plan can go below: the most bytes live at once."""
+        return _lower_bound(self.buffers)
 
 
 @dataclass(frozen=True)
@@ -174,8 +181,7 @@ def plan_offsets(buffers: list[LiveBuffer]) -> Plan:
         offsets, total = _first_fit(buffers)
     else:
         offsets, total = _reuse_slots(buffers)
-    unshared = sum((b.size for b in buffers), ZERO)
-    return Plan(tuple(buffers), tuple(offsets), total, _lower_bound(buffers), unshared)
+    return Plan(tuple(buffers), tuple(offsets), total)
 
 
 def _first_fit(buffers: list[LiveBuffer]) -> tuple[list[Expr], Expr]:
@@ -238,9 +244,9 @@ def _typical(size: Expr) -> int:
     return size.evaluate(dict.fromkeys(size.symbols, TYPICAL_DIM))
 
 
-def _lower_bound(buffers: list[LiveBuffer]) -> Expr:
+def _lower_bound(buffers: Sequence[LiveBuffer]) -> Expr:
     """The most bytes live at once."""
-    bound = ZERO
+    lives: dict[Expr, None] = {}
     for moment in sorted({b.first for b in buffers}):
         here = [b for b in buffers if b.first <= moment <= b.last]
         replaced = {
@@ -249,7 +255,9 @@ def _lower_bound(buffers: list[LiveBuffer]) -> Expr:
             for old in here
             if new.first == old.last == moment and old.first < moment and replaces_in_place(old.alloc, new.alloc)
         }
-        live = sum((b.size for b in here if b.alloc not in replaced), ZERO)
+        lives[sum((b.size for b in here if b.alloc not in replaced), ZERO)] = None
+    bound = ZERO
+    for live in lives:
         bound = _larger(bound, live)
     return bound
 
