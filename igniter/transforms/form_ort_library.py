@@ -29,9 +29,6 @@ from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.errors import IgniterError
 from igniter.transforms.lower_programs import time_stamps
 
-STAMPS = "igniter.stamps."
-"""What the names of the outputs start with that have the time stamps of a program, before its name."""
-
 
 @dataclass(frozen=True)
 class FormOrtLibrary(ModulePass):
@@ -104,6 +101,7 @@ def replace_regions(module: ModuleOp, domain: str, profile: bool = False) -> int
 
 def _replace(group: GroupOp, domain: str, profile: bool) -> None:
     from igniter.dialects.onnx.base import make_op
+    from igniter.runtime.verify import STAMPS
 
     kernel = group.kernel_name if isinstance(group, RegionOp) else group.label
     if kernel is None:
