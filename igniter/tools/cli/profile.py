@@ -65,9 +65,9 @@ def _compile(
         original = reference or given.source
         if original is None:
             raise IgniterError(f"the original model of {path} is not known or has changed: give --reference")
-        known = {f.name for f in dataclasses.fields(options)}
-        said = {k: v for k, v in given.report["options"].items() if k in known}
-        options = igniter.CompileOptions(**{**said, "profile": True})
+        said: dict[str, Any] = given.report["options"]
+        known = {f.name for f in dataclasses.fields(options)} & said.keys()
+        options = dataclasses.replace(options, **{**{name: said[name] for name in known}, "profile": True})
     return original, igniter.compile(original, folder, options=options, verify=False, progress=step)
 
 
