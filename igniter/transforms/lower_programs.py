@@ -120,10 +120,11 @@ class _Lowering:
         source = value
         while isinstance(source.owner, Operation) and not isinstance(source.owner, RegionOp):
             source = source.owner.operands[0]
-        if not isinstance(source.owner, RegionOp) or source in self.buffers:
+        if not isinstance(source.owner, RegionOp) or source in self.buffers or value in self.buffers:
             return False
         memref = _memref(source.type)
         self.buffers[source] = output if memref == output.type else self._view_of(output, memref)
+        self.buffers[value] = output
         return True
 
     def _view_of(self, buffer: SSAValue, memref: Attribute) -> SSAValue:
@@ -133,6 +134,8 @@ class _Lowering:
 
     def _view(self, op: Operation) -> None:
         (result,) = op.results
+        if result in self.buffers:
+            return
         self.buffers[result] = self._view_of(self.buffers[op.operands[0]], _memref(result.type))
         self.buffers[result].name_hint = result.name_hint
 
