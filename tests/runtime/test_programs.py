@@ -207,9 +207,7 @@ def test_eight_threads_call_one_session() -> None:
 def test_inputs_that_do_not_fit_are_named() -> None:
     session: Any = compiled(transformer(layers=1)).session()
     feed = {"x": np.zeros((2, 5, 32), np.float32), "mask": np.zeros((2, 1, 1, 6), np.float32)}
-    with pytest.raises(
-        Exception, match=r"igniter_p0: input \d+ \('in\d+'\) has dim 3 = 6, expected seq = 5"
-    ):
+    with pytest.raises(Exception, match=r"igniter_p0: input \d+ \('in\d+'\) has dim 3 = 6, expected seq = 5"):
         session.run(None, feed)
 
 
