@@ -254,12 +254,25 @@ def report(c: Compilation) -> dict[str, Any]:
         "nodes_after": count_nodes(c.module),
         "kernels": len(c.kernels),
         "regions": _region_count(c),
+        "programs": [p.to_dict() for p in c.steps],
+        "inputs": _input_dims(c),
         "left_to_onnxruntime": [{"region": name, "reason": reason} for name, reason in c.dropped],
         "seconds": c.report_seconds(),
         "peak_memory": c.peak_memory,
         "fusion": [{**s.to_dict(), "text": str(s)} for s in summaries(c.ctx.remarks)],
         "remarks": [r.to_dict() for r in c.ctx.remarks],
     }
+
+
+def _input_dims(c: Compilation) -> dict[str, list[str]]:
+    """The dims of the inputs, in the symbols that the figures of programs are in."""
+    from igniter.analysis.fusion_legality import as_tensor, has_dims
+    from igniter.dialects.onnx.structure import main_graph
+    from igniter.dialects.sym import dims_of
+
+    graph = main_graph(c.module)
+    types = [(name, as_tensor(arg.type)) for name, arg in zip(graph.input_names, graph.body.args, strict=True)]
+    return {name: [str(d) for d in dims_of(t)] for name, t in types if t is not None and has_dims(t)}
 
 
 def _region_count(c: Compilation) -> int:

@@ -6,7 +6,8 @@
 Each function takes a `Compilation` to one level and says so in its name; what each level's passes are is in
 `pipelines.py`. From `make_loop` on every kernel goes its own way: one that cannot be lowered, scheduled or emitted
 gives its nodes back to ONNX Runtime, with a remark that says why, and costs nothing but speed. What a kernel became is
-cached under its text, the passes, the target and the versions.
+cached under its text, the passes, the target and the versions. Once all kernels are known to be good, `make_llvm` joins
+the regions to programs, which call them.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from igniter._version import build_id
 from igniter.errors import IgniterError
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
+    from igniter.analysis.program_steps import ProgramSteps
     from igniter.backends.cpu.target import Target
     from igniter.context import IgniterContext
-    from igniter.dialects.fusion import RegionOp
+    from igniter.dialects.fusion import ProgramOp, RegionOp
     from igniter.dialects.loop import FuncOp, KernelOp
     from igniter.dialects.ort import OpOp
     from igniter.runtime.cache import Cache
@@ -51,20 +53,28 @@ class CompileOptions:
     fusion_passes: str = "cpu-fusion"
     loop_passes: str = "cpu-loop"
     schedule_passes: str = "cpu-schedule"
+    program_passes: str = "cpu-programs"
+    """What joins regions to programs; "" leaves each region a custom op of its own."""
+    profile: bool = False
+    """Whether programs note the time between their steps, in outputs of their own: see `igniter bench --profile`."""
 
     def key(self) -> str:
         """A hash of the options and of Igniter's version: part of every cache key."""
         text = json.dumps([build_id(), dataclasses.asdict(self)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def to_dict(self) -> dict[str, str]:
+    def kernel_key(self) -> str:
+        """`key` without what is the same to a kernel: whether it is called from a program."""
+        return dataclasses.replace(self, program_passes="", profile=False).key()
+
+    def to_dict(self) -> dict[str, Any]:
         """For reports."""
         return dataclasses.asdict(self)
 
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """One kernel as LLVM IR, once for each target, and the custom op around it in the text of the `ort` dialect."""
+    """One kernel or program as LLVM IR, once for each target, and the custom op around it in the text of `ort`."""
 
     name: str
     variants: tuple[str, ...]
@@ -87,6 +97,9 @@ class Compilation:
     peak_memory: dict[str, int] = field(default_factory=dict[str, int])
     """The process's peak memory after each stage, in bytes."""
     kernels: list[CompiledKernel] = field(default_factory=list[CompiledKernel])
+    programs: list[CompiledKernel] = field(default_factory=list[CompiledKernel])
+    steps: list[ProgramSteps] = field(default_factory=list["ProgramSteps"])
+    """What the programs do, for reports and profiles."""
     nodes_before: int = 0
     dropped: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Regions that went back to ONNX Runtime, each with the reason."""
@@ -164,7 +177,7 @@ def make_loop(c: Compilation) -> ModuleOp:
 
 
 def make_scheduled(c: Compilation) -> ModuleOp:
-    """Every kernel scheduled; for looking at, since `make_llvm` does it kernel by kernel."""
+    """Every kernel scheduled, and the programs that call them; for looking at, since `make_llvm` goes one by one."""
     target = c.one_target()
     with c.stage("scheduled"):
         for kernel in _kernels(c.module):
@@ -174,6 +187,9 @@ def make_scheduled(c: Compilation) -> ModuleOp:
                 func.detach()
                 c.module.body.block.add_op(func)
             _erase(kernel)
+        _form_programs(c)
+        _run(c, c.module, "lower-programs{profile=true}" if c.options.profile else "lower-programs")
+        _run(c, c.module, "plan-buffers")
     return c.module
 
 
@@ -199,7 +215,7 @@ def compile_kernel(c: Compilation, kernel: KernelOp) -> CompiledKernel:
     """One kernel as LLVM IR, from the cache if it has been compiled before."""
     from igniter.runtime.cache import cache_key
 
-    key = cache_key("kernel", c.options.key(), repr(c.targets), str(kernel))
+    key = cache_key("kernel", c.options.kernel_key(), repr(c.targets), str(kernel))
     if c.cache is not None:
         found = c.cache.get(key)
         if found is not None:
@@ -230,14 +246,89 @@ def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
 
 
 def make_llvm(c: Compilation) -> list[CompiledKernel]:
-    """LLVM IR for every kernel; those that cannot be emitted give their nodes back."""
+    """LLVM IR for every kernel, those that cannot be emitted giving their nodes back, and then for every program."""
     with c.stage("llvm"):
         for kernel in _kernels(c.module):
             compiled = _attempt(c, _users(c.module, kernel), lambda k=kernel: compile_kernel(c, k))
             if compiled is not None:
                 c.kernels.append(compiled)
             _erase(kernel)
+    with c.stage("programs"):
+        _make_programs(c)
     return c.kernels
+
+
+# -- programs ---------------------------------------------------------------------------------------------------------
+
+
+def _form_programs(c: Compilation) -> list[ProgramOp]:
+    """Joins regions to programs. For a profile a region alone becomes one too: only programs note the time."""
+    from igniter.dialects.fusion import ProgramOp
+
+    _run(c, c.module, c.options.program_passes)
+    if c.options.profile:
+        _run(c, c.module, "form-programs{alone=true}")
+    return [op for op in c.module.walk() if isinstance(op, ProgramOp)]
+
+
+def _make_programs(c: Compilation) -> None:
+    """LLVM IR for every program; one that cannot be emitted leaves its regions custom ops of their own."""
+    from igniter.analysis.program_steps import program_steps
+    from igniter.remarks import remark
+    from igniter.transforms.inline_regions import inline_group
+
+    ops = {k.name: _parse_op(c, k.op) for k in c.kernels}
+    for program in _form_programs(c):
+        try:
+            c.programs.append(_compile_program(c, program, ops))
+            c.steps.append(program_steps(program))
+        except Exception as error:
+            if c.strict:
+                raise
+            remark(c.ctx, "driver", program.label, "missed", f"its regions stay ops of their own: {_reason(error)}")
+            inline_group(program)
+
+
+def _compile_program(c: Compilation, program: ProgramOp, kernels: Mapping[str, OpOp]) -> CompiledKernel:
+    """One program as LLVM IR, from the cache if it has been compiled before."""
+    from igniter.runtime.cache import cache_key
+    from igniter.transforms.form_ort_library import describe
+    from igniter.transforms.lower_programs import lower_program
+    from igniter.transforms.plan_buffers import plan_func
+
+    func = lower_program(program, kernels, c.options.profile)
+    plan_func(func)
+    func.verify()
+    op = str(describe(func))
+    key = cache_key("program", build_id(), repr(c.targets), str(func))
+    found = c.cache.get(key) if c.cache is not None else None
+    texts = _emit_program(c, func) if found is None else tuple(json.loads(found))
+    if c.cache is not None and found is None:
+        c.cache.put(key, json.dumps(texts).encode())
+    return CompiledKernel(program.label, texts, op)
+
+
+def _emit_program(c: Compilation, func: FuncOp) -> tuple[str, ...]:
+    """The program for every target; it calls the kernels for that target."""
+    from xdsl.dialects.builtin import StringAttr
+
+    from igniter.backends.cpu.emit_llvm import emit_llvm
+    from igniter.dialects.loop import CallOp
+    from igniter.runtime.library import variant_suffix
+
+    texts: list[str] = []
+    for k, target in enumerate(c.targets):
+        suffix = variant_suffix(k, len(c.targets))
+        variant = func.clone()
+        variant.sym_name = StringAttr(func.sym_name.data + suffix)
+        for call in variant.block.ops:
+            if isinstance(call, CallOp):
+                call.callee += suffix
+        texts.append(emit_llvm(variant, target))
+    return tuple(texts)
+
+
+# -- what comes out ---------------------------------------------------------------------------------------------------
 
 
 def make_module(c: Compilation) -> str:
@@ -248,7 +339,8 @@ def make_module(c: Compilation) -> str:
     target = c.one_target()
     if not c.kernels:
         raise IgniterError("no node of the model compiles, so there is no code; --explain says why")
-    return with_tile_kernels(link_modules([text for k in c.kernels for text in k.variants]), target)
+    texts = [text for k in (*c.kernels, *c.programs) for text in k.variants]
+    return with_tile_kernels(link_modules(texts), target)
 
 
 def make_assembly(c: Compilation) -> str:
@@ -268,7 +360,8 @@ def make_object(c: Compilation) -> bytes:
 
 
 def make_library(c: Compilation) -> Library | None:
-    """The shared library, and `module` with a custom op for each region; `None` where no region compiled."""
+    """The shared library, and `module` with a custom op for each program and each region in none; `None` where no
+    region compiled."""
     from igniter.dialects.ort import LibraryOp
     from igniter.runtime.library import build_library
     from igniter.transforms.form_ort_library import replace_regions
@@ -278,13 +371,15 @@ def make_library(c: Compilation) -> Library | None:
         fold_packs(c.module)
         if not c.kernels:
             return None
-        ops = [_parse_op(c, k.op) for k in c.kernels]
+        alone = {region.kernel_name for region in _regions_alone(c.module)}
+        code = (*c.kernels, *c.programs)
+        ops = [_parse_op(c, k.op) for k in (*(k for k in c.kernels if k.name in alone), *c.programs)]
         info = {"options": c.options.to_dict(), "target_name": c.options.target}
-        first, *others = ((t, [k.variants[i] for k in c.kernels]) for i, t in enumerate(c.targets))
+        first, *others = ((t, [k.variants[i] for k in code]) for i, t in enumerate(c.targets))
         library = build_library(
             LibraryOp("igniter", ops), first[1], first[0], more=dict(others), info=info, cache=c.cache
         )
-        replace_regions(c.module, library.domain)
+        replace_regions(c.module, library.domain, c.options.profile)
     return library
 
 
@@ -332,19 +427,25 @@ def _attempt(c: Compilation, regions: Sequence[RegionOp], step: Callable[[], T])
         if c.strict:
             raise
         # Whatever went wrong with one kernel, the model still compiles: that is what the original nodes are kept for.
-        reason = error.message if isinstance(error, IgniterError) else f"{type(error).__name__}: {error}"
-        _drop(c, regions, reason)
+        _drop(c, regions, _reason(error))
         return None
 
 
+def _reason(error: Exception) -> str:
+    return error.message if isinstance(error, IgniterError) else f"{type(error).__name__}: {error}"
+
+
 def _drop(c: Compilation, regions: Sequence[RegionOp], reason: str) -> None:
+    from igniter.dialects.fusion import ProgramOp
     from igniter.remarks import remark
-    from igniter.transforms.inline_regions import inline_region
+    from igniter.transforms.inline_regions import inline_group
 
     for region in regions:
+        if isinstance(program := region.parent_op(), ProgramOp):
+            inline_group(program)
         c.dropped.append((region.label, reason))
         remark(c.ctx, "driver", region.label, "missed", f"left to ONNX Runtime: {reason}")
-        inline_region(region)
+        inline_group(region)
 
 
 def _users(module: ModuleOp, kernel: KernelOp) -> list[RegionOp]:
@@ -353,6 +454,13 @@ def _users(module: ModuleOp, kernel: KernelOp) -> list[RegionOp]:
 
     name = kernel.sym_name.data
     return [op for op in module.walk() if isinstance(op, RegionOp) and op.kernel_name == name]
+
+
+def _regions_alone(module: ModuleOp) -> list[RegionOp]:
+    """The regions that are in no program."""
+    from igniter.dialects.fusion import ProgramOp, RegionOp
+
+    return [op for op in module.walk() if isinstance(op, RegionOp) and not isinstance(op.parent_op(), ProgramOp)]
 
 
 def _kernels(module: ModuleOp) -> list[KernelOp]:
@@ -367,14 +475,14 @@ def _erase(kernel: KernelOp) -> None:
 
 
 def count_nodes(module: ModuleOp) -> int:
-    """The ONNX nodes of the main graph as ORT will see them: a region counts as one, constants as none."""
-    from igniter.dialects.fusion import RegionOp
+    """The ONNX nodes of the main graph as ORT will see them: a region or a program counts as one, constants as none."""
+    from igniter.dialects.fusion import GroupOp
     from igniter.dialects.onnx.base import OnnxOp
     from igniter.dialects.onnx.structure import GraphOp
 
     total = 0
     for graph in (op for op in module.ops if isinstance(op, GraphOp)):
         total += sum(
-            isinstance(op, RegionOp) or (isinstance(op, OnnxOp) and op.op_type != "Constant") for op in graph.body.ops
+            isinstance(op, GroupOp) or (isinstance(op, OnnxOp) and op.op_type != "Constant") for op in graph.body.ops
         )
     return total

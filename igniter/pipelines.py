@@ -52,6 +52,8 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "plan-buffers",
         "form-ort-library",
     ),
+    # fusion -> fusion: which regions are entered together, once their kernels are known to compile.
+    "cpu-programs": ("form-programs",),
     "cpu": (
         "cpu-onnx",
         "cpu-fusion",

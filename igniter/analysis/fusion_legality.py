@@ -62,6 +62,8 @@ def operand_kind(op: Operation, index: int) -> OperandKind:
     value = op.operands[index]
     if isinstance(value.type, NoneType):
         return "absent"
+    if op.name == "fusion.region":
+        return "tensor"
     if is_inline_constant(value):
         return "constant"
     return "tensor" if known_values(op, index) is None else "values"

@@ -3,6 +3,9 @@
     region ::= %r... = fusion.region @name (%arg = %operand : type, ...) (kernel @kernel)? -> (type, ...)
                (attributes {...})? { op* fusion.yield %v... : type... }
 
+    program ::= %r... = fusion.program @name (%arg = %operand : type, ...) -> (type, ...)
+               (attributes {...})? { (region | view | dims | constant)* fusion.yield %v... : type... }
+
     dims   ::= %s = fusion.dims [expr, ...] : tensor<nxi64>
     pack   ::= %p = fusion.pack %w columns c depth d panel n (group g)? : type to type
     unpack ::= %w = fusion.unpack %p columns c depth d panel n (group g)? : type to type
@@ -18,6 +21,10 @@ Reshape, so that the nodes that computed it are not needed.
 `fusion.pack` is a weight in another layout: panels of `n` columns side by side, for every step (or every `g` steps) of
 depth, and what is missing in the last panel filled with zeros. It is computed at compile time. `fusion.unpack`, in a
 region, is its inverse and moves nothing: it says how what reads the weight finds its elements.
+
+A program is a sequence of regions that ONNX Runtime enters once: their kernels are called one after the other, on
+buffers in one arena. Between them it holds only views, ONNX nodes that rename elements (`fusion_cost.VIEWS`), and
+what these take their shapes from. `form-programs` makes it, `lower-programs` lowers it.
 """
 
 from __future__ import annotations
@@ -86,7 +93,7 @@ class Layout:
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """The results of a region."""
+    """The results of a region or a program."""
 
     name = "fusion.yield"
     values = var_operand_def()
@@ -97,8 +104,8 @@ class YieldOp(IRDLOperation):
         super().__init__(operands=[values])
 
     def verify_(self) -> None:
-        if not isinstance(self.parent_op(), RegionOp):
-            raise VerifyException("fusion.yield stands in a fusion.region")
+        if not isinstance(self.parent_op(), GroupOp):
+            raise VerifyException("fusion.yield stands in a fusion.region or a fusion.program")
 
 
 @irdl_op_definition
@@ -212,16 +219,76 @@ class UnpackOp(_LayoutOp):
             raise VerifyException("fusion.unpack stands in a fusion.region")
 
 
-@irdl_op_definition
-class RegionOp(IRDLOperation):
-    """A convex group of nodes that is compiled as one."""
+class GroupOp(IRDLOperation):
+    """What regions and programs share: a name, tensors in and out, and a body isolated from above."""
 
-    name = "fusion.region"
     sym_name = prop_def(StringAttr)
-    kernel = opt_prop_def(FlatSymbolRefAttrConstr)
     inputs = var_operand_def()
     outputs = var_result_def()
     body = region_def("single_block")
+
+    @property
+    def what(self) -> str:
+        """What the op is called in messages: `region` or `program`."""
+        return self.name.partition(".")[2]
+
+    @property
+    def label(self) -> str:
+        """The name of the group, which remarks and reports use."""
+        return self.sym_name.data
+
+    @property
+    def block(self) -> Block:
+        return self.body.block
+
+    @property
+    def yield_op(self) -> YieldOp:
+        last = self.block.last_op
+        assert isinstance(last, YieldOp)
+        return last
+
+    @property
+    def yielded(self) -> tuple[SSAValue, ...]:
+        """The values inside that become the results, in order."""
+        return tuple(self.yield_op.values)
+
+    def verify_group(self) -> None:
+        """The types of operands and results, and that there is something inside."""
+        here = f"{self.what} @{self.label}"
+        terminator = self.block.last_op
+        if not isinstance(terminator, YieldOp):
+            raise VerifyException(f"{here} does not end with fusion.yield")
+        _verify_types(here, "operand", self.operand_types, "argument", self.block.arg_types)
+        _verify_types(here, "result", self.result_types, "yielded value", terminator.operand_types)
+        if terminator.prev_op is None:
+            raise VerifyException(f"{here} holds no node")
+        if not self.results:
+            raise VerifyException(f"{here} has no result")
+
+    def print_head(self, printer: Printer) -> None:
+        """`@name (%arg = %operand : type, ...)`"""
+        printer.print_string(" ")
+        printer.print_symbol_name(self.label)
+        printer.print_string(" (")
+        printer.print_list(zip(self.block.args, self.inputs, strict=True), lambda pair: _print_binding(printer, *pair))
+        printer.print_string(")")
+
+    def print_tail(self, printer: Printer) -> None:
+        """`-> (type, ...) attributes {...} { ... }`"""
+        printer.print_string(" -> (")
+        printer.print_list(self.result_types, printer.print_attribute)
+        printer.print_string(")")
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+
+
+@irdl_op_definition
+class RegionOp(GroupOp):
+    """A convex group of nodes that is compiled as one."""
+
+    name = "fusion.region"
+    kernel = opt_prop_def(FlatSymbolRefAttrConstr)
     traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), Pure())
 
     def __init__(
@@ -245,11 +312,6 @@ class RegionOp(IRDLOperation):
         )
 
     @property
-    def label(self) -> str:
-        """The name of the region, which remarks and reports use."""
-        return self.sym_name.data
-
-    @property
     def kernel_name(self) -> str | None:
         """The `loop.kernel` that computes the region; `None` before it is lowered."""
         return None if self.kernel is None else self.kernel.root_reference.data
@@ -258,35 +320,12 @@ class RegionOp(IRDLOperation):
     def kernel_name(self, name: str) -> None:
         self.kernel = SymbolRefAttr(name)
 
-    @property
-    def block(self) -> Block:
-        return self.body.block
-
-    @property
-    def yield_op(self) -> YieldOp:
-        last = self.block.last_op
-        assert isinstance(last, YieldOp)
-        return last
-
-    @property
-    def yielded(self) -> tuple[SSAValue, ...]:
-        """The values inside that become the results, in order."""
-        return tuple(self.yield_op.values)
-
     def verify_(self) -> None:
-        terminator = self.block.last_op
-        if not isinstance(terminator, YieldOp):
-            raise VerifyException(f"region @{self.label} does not end with fusion.yield")
-        _verify_types(self, "operand", self.operand_types, "argument", self.block.arg_types)
-        _verify_types(self, "result", self.result_types, "yielded value", terminator.operand_types)
-        if terminator.prev_op is None:
-            raise VerifyException(f"region @{self.label} holds no node")
-        if not self.results:
-            raise VerifyException(f"region @{self.label} has no result")
+        self.verify_group()
         for op in self.block.ops:
-            if isinstance(op, RegionOp):
-                raise VerifyException(f"region @{self.label} holds region @{op.label}; regions do not nest")
-            if op is not terminator and op.has_trait(IsTerminator):
+            if isinstance(op, GroupOp):
+                raise VerifyException(f"region @{self.label} holds {op.what} @{op.label}; regions do not nest")
+            if op is not self.yield_op and op.has_trait(IsTerminator):
                 raise VerifyException(f"region @{self.label} holds the terminator '{op.name}'")
             for inner in op.regions:
                 if inner.blocks:
@@ -294,31 +333,89 @@ class RegionOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> RegionOp:
-        name = parser.parse_symbol_name().data
-        bindings = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_binding(parser))
-        operands = [parser.resolve_operand(operand, argument.type) for argument, operand in bindings]
+        name, operands, arguments = _parse_head(parser)
         kernel = parser.parse_symbol_name().data if parser.parse_optional_keyword("kernel") is not None else None
-        parser.parse_characters("->")
-        types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
-        attributes = parser.parse_optional_attr_dict_with_keyword()
-        body = parser.parse_region([argument for argument, _ in bindings])
-        return cls(name, operands, types, body, kernel, attributes.data if attributes else None)
+        types, attributes, body = _parse_tail(parser, arguments)
+        return cls(name, operands, types, body, kernel, attributes)
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_symbol_name(self.label)
-        printer.print_string(" (")
-        printer.print_list(zip(self.block.args, self.inputs, strict=True), lambda pair: _print_binding(printer, *pair))
-        printer.print_string(")")
+        self.print_head(printer)
         if self.kernel is not None:
             printer.print_string(" kernel ")
             printer.print_symbol_name(self.kernel.root_reference.data)
-        printer.print_string(" -> (")
-        printer.print_list(self.result_types, printer.print_attribute)
-        printer.print_string(")")
-        printer.print_op_attributes(self.attributes, print_keyword=True)
-        printer.print_string(" ")
-        printer.print_region(self.body, print_entry_block_args=False)
+        self.print_tail(printer)
+
+
+@irdl_op_definition
+class ProgramOp(GroupOp):
+    """Regions, and views between them, whose kernels are called one after the other by one custom op."""
+
+    name = "fusion.program"
+    traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), Pure())
+
+    def __init__(
+        self,
+        sym_name: str,
+        inputs: Sequence[SSAValue],
+        result_types: Sequence[Attribute],
+        body: Region,
+        attributes: Mapping[str, Attribute] | None = None,
+    ):
+        super().__init__(
+            operands=[inputs],
+            result_types=[result_types],
+            properties={"sym_name": StringAttr(sym_name)},
+            regions=[body],
+            attributes=dict(attributes or {}),
+        )
+
+    @property
+    def calls(self) -> tuple[RegionOp, ...]:
+        """The regions, in the order in which their kernels are called."""
+        return tuple(op for op in self.block.ops if isinstance(op, RegionOp))
+
+    def verify_(self) -> None:
+        from igniter.analysis.fusion_cost import VIEWS, op_name
+
+        self.verify_group()
+        if not self.calls:
+            raise VerifyException(f"program @{self.label} holds no region")
+        for op in self.block.ops:
+            if isinstance(op, (RegionOp, DimsOp)) or op is self.yield_op or op.name == "onnx.Constant":
+                continue
+            if op_name(op) not in VIEWS:
+                raise VerifyException(
+                    f"program @{self.label} holds '{op.name}'; it may hold regions, and views between them"
+                )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ProgramOp:
+        name, operands, arguments = _parse_head(parser)
+        types, attributes, body = _parse_tail(parser, arguments)
+        return cls(name, operands, types, body, attributes)
+
+    def print(self, printer: Printer) -> None:
+        self.print_head(printer)
+        self.print_tail(printer)
+
+
+def _parse_head(parser: Parser) -> tuple[str, list[SSAValue], list[Parser.Argument]]:
+    """`@name (%arg = %operand : type, ...)`"""
+    name = parser.parse_symbol_name().data
+    bindings = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_binding(parser))
+    operands = [parser.resolve_operand(operand, argument.type) for argument, operand in bindings]
+    return name, operands, [argument for argument, _ in bindings]
+
+
+def _parse_tail(
+    parser: Parser, arguments: Sequence[Parser.Argument]
+) -> tuple[list[Attribute], Mapping[str, Attribute], Region]:
+    """`-> (type, ...) attributes {...} { ... }`"""
+    parser.parse_characters("->")
+    types: list[Attribute] = list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type))
+    attributes = parser.parse_optional_attr_dict_with_keyword()
+    body = parser.parse_region(arguments)
+    return types, dict(attributes.data) if attributes else {}, body
 
 
 def _parse_binding(parser: Parser) -> tuple[Parser.Argument, UnresolvedOperand]:
@@ -338,16 +435,12 @@ def _print_binding(printer: Printer, argument: SSAValue, operand: SSAValue) -> N
     printer.print_attribute(argument.type)
 
 
-def _verify_types(
-    region: RegionOp, outside: str, outer: Sequence[Attribute], inside: str, inner: Sequence[Attribute]
-) -> None:
+def _verify_types(here: str, outside: str, outer: Sequence[Attribute], inside: str, inner: Sequence[Attribute]) -> None:
     if len(outer) != len(inner):
-        raise VerifyException(f"region @{region.label} has {len(outer)} {outside}s, but {len(inner)} {inside}s")
+        raise VerifyException(f"{here} has {len(outer)} {outside}s, but {len(inner)} {inside}s")
     for index, (out, inn) in enumerate(zip(outer, inner, strict=True)):
         if out != inn:
-            raise VerifyException(
-                f"region @{region.label}: {outside} {index} has type {out}, but its {inside} has type {inn}"
-            )
+            raise VerifyException(f"{here}: {outside} {index} has type {out}, but its {inside} has type {inn}")
 
 
-Fusion = Dialect("fusion", [RegionOp, DimsOp, PackOp, UnpackOp, YieldOp], [])
+Fusion = Dialect("fusion", [RegionOp, ProgramOp, DimsOp, PackOp, UnpackOp, YieldOp], [])

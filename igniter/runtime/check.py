@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.dialects.fusion import RegionOp
+from igniter.dialects.fusion import GroupOp
 from igniter.dialects.loop import FuncOp, KernelOp
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp
 from igniter.errors import IgniterError
@@ -74,7 +74,7 @@ class ResultChecker:
 def run_module(module: ModuleOp, seed: int = 0) -> dict[str, list[Array]]:
     """The results of everything in the module that runs, by name, on random inputs that only `seed` decides."""
     results: dict[str, list[Array]] = {}
-    regions = {r.label: r for r in module.walk() if isinstance(r, RegionOp)}
+    regions = {r.label: r for r in module.walk() if isinstance(r, GroupOp)}
     kernels = {k.sym_name.data: k for k in module.ops if isinstance(k, (KernelOp, FuncOp))}
     for op in module.ops:
         if isinstance(op, GraphOp):
@@ -136,23 +136,25 @@ def run_graph(module: ModuleOp, graph: GraphOp, seed: int) -> list[Array]:
     return run_onnx(onnx_level(module), specs, seed)
 
 
-def run_region(module: ModuleOp, region: RegionOp, seed: int) -> list[Array]:
-    """One region as a model of its own."""
+def run_region(module: ModuleOp, region: GroupOp, seed: int) -> list[Array]:
+    """One region or program as a model of its own."""
+    from igniter.dialects.onnx.attributes import texts_attr
+    from igniter.transforms.inline_regions import inline_all
+
     names = [f"i{index}" for index in range(len(region.block.args))]
     block = Block(arg_types=[a.type for a in region.block.args])
-    values: dict[SSAValue, SSAValue] = dict(zip(region.block.args, block.args, strict=True))
-    for op in region.block.ops:
-        if op is not region.yield_op:
-            block.add_op(op.clone(values))
-    block.add_op(ReturnOp.make([values[v] for v in region.yielded]))
-    from igniter.dialects.onnx.attributes import texts_attr
-
+    copy = region.clone()
+    copy.operands = list(block.args)
+    block.add_op(copy)
+    block.add_op(ReturnOp.make(copy.results))
     attributes = {
         "input_names": texts_attr(names),
         "output_names": texts_attr([f"o{index}" for index in range(len(region.yielded))]),
     }
     graph = GraphOp.make("region", Region(block), attributes)
-    return run_onnx(ModuleOp([graph], dict(module.attributes)), inputs_of(names, region.block.args), seed)
+    alone = ModuleOp([graph], dict(module.attributes))
+    inline_all(alone)
+    return run_onnx(alone, inputs_of(names, region.block.args), seed)
 
 
 INTERPRETED_ELEMENTS = 1 << 16

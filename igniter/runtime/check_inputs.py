@@ -82,13 +82,13 @@ _PASSING = {"Cast", "Unsqueeze", "Squeeze", "Reshape", "Identity", "Flatten", "S
 
 def index_bound(value: SSAValue, depth: int = 4) -> int:
     """The smallest size of a constant's axis that `value` indexes; 2 where it indexes none."""
-    from igniter.dialects.fusion import RegionOp
+    from igniter.dialects.fusion import GroupOp
     from igniter.dialects.onnx.base import OnnxOp
 
     bounds: list[int] = []
     for use in value.uses:
         op = use.operation
-        if isinstance(op, RegionOp):
+        if isinstance(op, GroupOp):
             bounds.append(index_bound(op.block.args[use.index], depth))
         if not isinstance(op, OnnxOp):
             continue

@@ -145,6 +145,13 @@ def bench(
     rounds: Annotated[int, typer.Option(min=1, help="How often each system gets its turn.")] = 7,
     target: Target = "native",
     spinning: Annotated[bool, typer.Option(help="Let ONNX Runtime's threads spin between ops.")] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Time every kernel of the compiled model instead.")
+    ] = False,
+    trace: Annotated[
+        str,
+        typer.Option(help="Write the profile as a trace that Chrome and Perfetto show.", show_default=False),
+    ] = "",
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -152,6 +159,11 @@ def bench(
     from igniter.tools.cli.bench import run
 
     with reported(debug):
+        if profile or trace:
+            from igniter.tools.cli.profile import run as run_profile
+
+            run_profile(model, reference, tuple(shape or ()), threads, target, spinning, trace, json)
+            return
         run(model, reference, tuple(shape or ()), threads, rounds, target, spinning, json)
 
 

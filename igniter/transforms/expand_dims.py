@@ -1,4 +1,4 @@
-"""`fusion.dims` as ONNX nodes, for a region that is taken apart.
+"""`fusion.dims` as ONNX nodes, for a region or a program that is taken apart.
 
     %s = fusion.dims [seq, 64*batch]  ->  %0 = onnx.Shape(%x), %1 = onnx.Gather(%0, [1]), %2 = onnx.Gather(%0, [0])
                                           %3 = onnx.Mul(%2, [64]), %s = onnx.Concat(%1, %3)
@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from igniter.analysis.bind_symbols import Bind, Solve, bind_symbols
 from igniter.analysis.expr import Atom, Call, Expr, Sym
 from igniter.analysis.fusion_legality import as_tensor
-from igniter.dialects.fusion import DimsOp, RegionOp
+from igniter.dialects.fusion import DimsOp, GroupOp
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.errors import IgniterError
 
@@ -25,7 +25,7 @@ _OPS = {"floordiv": "Div", "mod": "Mod", "min": "Min", "max": "Max"}
 _CAST_TO_I32 = 6
 
 
-def expand_dims(region: RegionOp) -> None:
+def expand_dims(region: GroupOp) -> None:
     """Replaces every `fusion.dims` of a region by nodes in the same place, made of the region's arguments."""
     found = [op for op in region.block.ops if isinstance(op, DimsOp)]
     if not found:
@@ -41,7 +41,7 @@ def expand_dims(region: RegionOp) -> None:
 class _Symbols:
     """Makes nodes for expressions, each once; all are i64 tensors of one element."""
 
-    def __init__(self, region: RegionOp, before: Operation):
+    def __init__(self, region: GroupOp, before: Operation):
         self.region = region
         self.before = before
         self._made: dict[object, SSAValue] = {}
@@ -87,7 +87,7 @@ class _Symbols:
     def _symbol(self, symbol: Sym) -> SSAValue:
         step = self._steps.get(symbol.name)
         if step is None:
-            raise IgniterError(f"region @{self.region.label}: no operand tells the size {symbol}")
+            raise IgniterError(f"{self.region.what} @{self.region.label}: no operand tells the size {symbol}")
         dim = self._dim(step.input, step.axis)
         if isinstance(step, Bind):
             return dim

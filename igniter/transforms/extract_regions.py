@@ -1,14 +1,17 @@
-"""Moving nodes into a `fusion.region`."""
+"""Moving nodes into a `fusion.region`, and regions into a `fusion.program`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from typing import TypeVar
 
 from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from igniter.analysis.fusion_legality import known_values, operand_kind
-from igniter.dialects.fusion import DimsOp, RegionOp, YieldOp
+from igniter.dialects.fusion import DimsOp, ProgramOp, RegionOp, YieldOp
+
+Group = TypeVar("Group", RegionOp, ProgramOp)
 
 
 def localize_operands(members: Sequence[Operation]) -> list[Operation]:
@@ -34,8 +37,10 @@ def form_region(
     operands: Sequence[SSAValue],
     results: Sequence[SSAValue],
     before: Operation,
-) -> RegionOp:
-    """Moves `clones` and `members`, which are in topological order, into a region that stands before an op."""
+    make: type[Group] = RegionOp,
+) -> Group:
+    """Moves `clones` and `members`, which are in topological order, into a region (or a program, which `make` makes)
+    that stands before an op."""
     body = Block(arg_types=[v.type for v in operands])
     inner: dict[SSAValue, SSAValue] = {}
     for operand, argument in zip(operands, body.args, strict=True):
@@ -51,7 +56,7 @@ def form_region(
     for op in members:
         op.detach()
         body.add_op(op)
-    region = RegionOp(name, operands, [v.type for v in results], Region(body))
+    region = make(name, operands, [v.type for v in results], Region(body))
     block = before.parent
     assert block is not None
     block.insert_op_before(region, before)

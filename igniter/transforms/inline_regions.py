@@ -9,8 +9,9 @@ becomes
 
     %y = onnx.Relu(%x) : ...
 
-The inverse of `form-fusion-regions`. It makes a module with regions one that ORT can run, which is how the fusion
-level is checked, and `igniter-opt model.mlir -p inline-regions --emit=onnx` shows what a region holds in any viewer.
+The inverse of `form-fusion-regions`; programs are taken apart first. It makes a module with regions one that ORT can
+run, which is how the fusion level is checked, and `igniter-opt model.mlir -p inline-regions --emit=onnx` shows what a
+region holds in any viewer.
 """
 
 from __future__ import annotations
@@ -21,27 +22,25 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from igniter.dialects.fusion import PackOp, RegionOp, UnpackOp
+from igniter.dialects.fusion import GroupOp, PackOp, ProgramOp, RegionOp, UnpackOp
 from igniter.errors import IgniterError
 from igniter.transforms.expand_dims import expand_dims
 
 
 @dataclass(frozen=True)
 class InlineRegions(ModulePass):
-    """Replaces every `fusion.region` by the nodes that it holds."""
+    """Replaces every `fusion.program` and `fusion.region` by the nodes that it holds."""
 
     name = "inline-regions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for region in [r for r in op.walk() if isinstance(r, RegionOp)]:
-            inline_region(region)
+        inline_all(op)
 
 
 def onnx_level(module: ModuleOp) -> ModuleOp:
     """A copy of the module with nothing but its ONNX graph and functions: what can be exported and run."""
     clone = module.clone()
-    for region in [op for op in clone.walk() if isinstance(op, RegionOp)]:
-        inline_region(region)
+    inline_all(clone)
     for op in list(clone.ops):
         if not op.name.startswith("onnx."):
             op.detach()
@@ -49,24 +48,31 @@ def onnx_level(module: ModuleOp) -> ModuleOp:
     return clone
 
 
-def inline_region(region: RegionOp) -> None:
-    """Move the nodes of `region` to where it stands, and erase it."""
-    outer = region.parent
+def inline_all(module: ModuleOp) -> None:
+    """Takes every program apart, and then every region."""
+    for kind in (ProgramOp, RegionOp):
+        for group in [op for op in module.walk() if isinstance(op, kind)]:
+            inline_group(group)
+
+
+def inline_group(group: GroupOp) -> None:
+    """Move what a region or a program holds to where it stands, and erase it."""
+    outer = group.parent
     assert outer is not None
-    expand_dims(region)
-    for argument, operand in zip(region.block.args, region.inputs, strict=True):
+    expand_dims(group)
+    for argument, operand in zip(group.block.args, group.inputs, strict=True):
         argument.replace_all_uses_with(operand)
-    terminator = region.yield_op
+    terminator = group.yield_op
     yielded = tuple(terminator.values)
     terminator.detach()
     terminator.erase()
-    for node in list(region.block.ops):
+    for node in list(group.block.ops):
         node.detach()
-        outer.insert_op_before(node, region)
-    for result, value in zip(region.results, yielded, strict=True):
+        outer.insert_op_before(node, group)
+    for result, value in zip(group.results, yielded, strict=True):
         result.replace_all_uses_with(value)
-    region.detach()
-    region.erase()
+    group.detach()
+    group.erase()
     for op in list(outer.ops):
         if isinstance(op, UnpackOp):
             unpack(op)

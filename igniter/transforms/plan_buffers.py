@@ -7,9 +7,10 @@ becomes
 
 Buffers of a func live from the first statement of its body that touches them to the last. Two that are never live
 together may share memory: each in turn, largest first where sizes are known, gets the lowest offset that is free
-(constant sizes), or the slot of a dead buffer that is known to be large enough (symbolic sizes). A buffer may also
-take the place of one that is read for the last time, element by element, where it is written. Buffers inside a loop
-stay on the task's stack while they are small and of known size; others get one slot a task in the arena.
+(constant sizes), or the slot of a dead buffer (symbolic sizes): one that is known to be large enough, else the one
+that grows least. A buffer may also take the place of one that is read for the last time, element by element, where it
+is written. Buffers inside a loop stay on the task's stack while they are small and of known size; others get one slot a
+task in the arena.
 
 The plan can be read as a remark (`--remarks`): the total, what it would take without sharing, and the lower bound.
 It is the last pass before code is emitted.
@@ -17,7 +18,9 @@ It is the last pass before code is emitted.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -31,6 +34,8 @@ from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of, space
 from igniter.remarks import remark
 
 ALIGNMENT = 64
+TYPICAL_DIM = 128
+"""What a symbol is taken to be where two sizes are compared and neither is known to be larger."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +60,21 @@ class LiveBuffer:
 
 @dataclass(frozen=True)
 class Plan:
-    """Offsets in bytes, in the order of `buffers`; `total` is the arena, `lower_bound` what no plan can go below."""
+    """Offsets in bytes, in the order of `buffers`; `total` is the arena."""
 
     buffers: tuple[LiveBuffer, ...]
     offsets: tuple[Expr, ...]
     total: Expr
-    lower_bound: Expr
-    unshared: Expr
-    """The sum of all sizes: what it would take without sharing."""
+
+    @property
+    def unshared(self) -> Expr:
+        """The sum of all sizes: what it would take without sharing."""
+        return sum((b.size for b in self.buffers), ZERO)
+
+    @property
+    def lower_bound(self) -> Expr:
+        """What no plan can go below: the most bytes live at once."""
+        return _lower_bound(self.buffers)
 
 
 @dataclass(frozen=True)
@@ -75,7 +87,8 @@ class PlanBuffers(ModulePass):
     """The most that the buffers of one task may take of its stack."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
+        # One that is planned stays so: the buffers of its tasks have slots that a second look would not find.
+        for func in [f for f in op.walk() if isinstance(f, FuncOp) and f.scratch_bytes is None]:
             plan = plan_func(func, self.stack_bytes)
             remark(
                 ctx,
@@ -100,8 +113,9 @@ def plan_func(func: FuncOp, stack_bytes: int = 32768) -> Plan:
             continue
         moved = _to_scratch(alloc)
         slots[moved] = _task_count(moved)
+    order = {op: k for k, op in enumerate(func.block.ops)}
     buffers = [
-        LiveBuffer(alloc, _aligned(buffer_bytes(alloc)) * count, *_live_range(func, alloc))
+        LiveBuffer(alloc, _aligned(buffer_bytes(alloc)) * count, *_live_range(func, alloc, order))
         for alloc, count in slots.items()
     ]
     plan = plan_offsets(buffers)
@@ -164,17 +178,13 @@ def buffer_bytes(alloc: AllocOp) -> Expr:
 def plan_offsets(buffers: list[LiveBuffer]) -> Plan:
     """Offsets such that buffers live together do not overlap."""
     if all(b.size.constant is not None for b in buffers):
-        offsets = _first_fit(buffers)
+        offsets, total = _first_fit(buffers)
     else:
-        offsets = _reuse_slots(buffers)
-    total = ZERO
-    for buffer, offset in zip(buffers, offsets, strict=True):
-        total = _larger(total, offset + buffer.size)
-    unshared = sum((b.size for b in buffers), ZERO)
-    return Plan(tuple(buffers), tuple(offsets), total, _lower_bound(buffers), unshared)
+        offsets, total = _reuse_slots(buffers)
+    return Plan(tuple(buffers), tuple(offsets), total)
 
 
-def _first_fit(buffers: list[LiveBuffer]) -> list[Expr]:
+def _first_fit(buffers: list[LiveBuffer]) -> tuple[list[Expr], Expr]:
     """Greedy by size (Pisarchyk and Lee, 2020): the lowest offset that no overlapping placed buffer takes."""
     offsets: dict[int, int] = {}
     sizes = [b.size.constant or 0 for b in buffers]
@@ -186,32 +196,57 @@ def _first_fit(buffers: list[LiveBuffer]) -> list[Expr]:
                 break
             place = max(place, end)
         offsets[k] = place
-    return [Expr.of(offsets[k]) for k in range(len(buffers))]
+    total = max((offsets[k] + sizes[k] for k in offsets), default=0)
+    return [Expr.of(offsets[k]) for k in range(len(buffers))], Expr.of(total)
 
 
-def _reuse_slots(buffers: list[LiveBuffer]) -> list[Expr]:
-    """Symbolic sizes: a dead buffer's slot when it is known to be large enough, else a new one at the end."""
-    offsets: list[Expr] = [ZERO] * len(buffers)
-    slots: list[tuple[Expr, Expr, list[LiveBuffer]]] = []
-    end = ZERO
+@dataclass
+class _Slot:
+    """A place in the arena that buffers take in turn."""
+
+    size: Expr
+    buffers: list[LiveBuffer]
+
+
+def _reuse_slots(buffers: list[LiveBuffer]) -> tuple[list[Expr], Expr]:
+    """Symbolic sizes: a dead buffer's slot that is known to be large enough, or grows to be so, else a new one."""
+    slots: list[_Slot] = []
+    chosen: dict[int, _Slot] = {}
+
+    @cache
+    def large_enough(size: Expr, needed: Expr) -> bool:
+        return is_nonneg(size - needed)
+
     for k in sorted(range(len(buffers)), key=lambda k: (buffers[k].first, k)):
         buffer = buffers[k]
-        fits = [s for s in slots if is_nonneg(s[1] - buffer.size) and not any(b.overlaps(buffer) for b in s[2])]
+        free = [s for s in slots if not any(b.overlaps(buffer) for b in s.buffers)]
+        fits = [s for s in free if large_enough(s.size, buffer.size)]
         if fits:
-            tight = [s for s in fits if all(is_nonneg(o[1] - s[1]) for o in fits)]
-            chosen = tight[0] if tight else fits[0]
+            slot = next((s for s in fits if all(large_enough(o.size, s.size) for o in fits)), fits[0])
+        elif free:
+            # The larger of two sizes is never more than both.
+            slot = min(free, key=lambda s: _typical(_larger(s.size, buffer.size)) - _typical(s.size))
+            slot.size = _larger(slot.size, buffer.size)
         else:
-            chosen = (end, buffer.size, list[LiveBuffer]())
-            slots.append(chosen)
-            end = end + buffer.size
-        chosen[2].append(buffer)
-        offsets[k] = chosen[0]
-    return offsets
+            slot = _Slot(buffer.size, [])
+            slots.append(slot)
+        slot.buffers.append(buffer)
+        chosen[k] = slot
+    offsets: dict[int, Expr] = {}
+    end = ZERO
+    for slot in slots:
+        offsets[id(slot)] = end
+        end = end + slot.size
+    return [offsets[id(chosen[k])] for k in range(len(buffers))], end
 
 
-def _lower_bound(buffers: list[LiveBuffer]) -> Expr:
+def _typical(size: Expr) -> int:
+    return size.evaluate(dict.fromkeys(size.symbols, TYPICAL_DIM))
+
+
+def _lower_bound(buffers: Sequence[LiveBuffer]) -> Expr:
     """The most bytes live at once."""
-    bound = ZERO
+    lives: dict[Expr, None] = {}
     for moment in sorted({b.first for b in buffers}):
         here = [b for b in buffers if b.first <= moment <= b.last]
         replaced = {
@@ -220,7 +255,9 @@ def _lower_bound(buffers: list[LiveBuffer]) -> Expr:
             for old in here
             if new.first == old.last == moment and old.first < moment and replaces_in_place(old.alloc, new.alloc)
         }
-        live = sum((b.size for b in here if b.alloc not in replaced), ZERO)
+        lives[sum((b.size for b in here if b.alloc not in replaced), ZERO)] = None
+    bound = ZERO
+    for live in lives:
         bound = _larger(bound, live)
     return bound
 
@@ -235,8 +272,7 @@ def _aligned(size: Expr) -> Expr:
     return floordiv(size + (ALIGNMENT - 1), Expr.of(ALIGNMENT)) * ALIGNMENT
 
 
-def _live_range(func: FuncOp, alloc: AllocOp) -> tuple[int, int]:
-    order = {op: k for k, op in enumerate(func.block.ops)}
+def _live_range(func: FuncOp, alloc: AllocOp, order: Mapping[Operation, int]) -> tuple[int, int]:
     touched = [order[_statement(func, user)] for user in _users(alloc.result)]
     return (min(touched), max(touched)) if touched else (0, 0)
 

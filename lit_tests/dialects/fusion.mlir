@@ -104,7 +104,7 @@ fusion.region @r0 (%a = %x : tensor<4xf32>) -> () {
 // -----
 
 %x = "test.op"() : () -> tensor<4xf32>
-// expected-error@+1 {{fusion.yield stands in a fusion.region}}
+// expected-error@+1 {{fusion.yield stands in a fusion.region or a fusion.program}}
 fusion.yield %x : tensor<4xf32>
 
 // -----
@@ -116,3 +116,59 @@ fusion.yield %x : tensor<4xf32>
 
 // expected-error@+1 {{fusion.dims makes an i32 or i64 tensor of rank 0 or 1, not tensor<1xf32>}}
 %s = fusion.dims [n] : tensor<1xf32>
+
+// -----
+
+// A program holds regions, views between them, and what these take their shapes from.
+%x = "test.op"() : () -> tensor<?x8xf32, #sym.dims<n, 8>>
+%y = fusion.program @p0 (%a = %x : tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<8*n>>) attributes {note = "one result"} {
+  %b = fusion.region @r0 (%c = %a : tensor<?x8xf32, #sym.dims<n, 8>>) kernel @k -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
+    %d = onnx.Relu(%c) : (tensor<?x8xf32, #sym.dims<n, 8>>) -> tensor<?x8xf32, #sym.dims<n, 8>>
+    fusion.yield %d : tensor<?x8xf32, #sym.dims<n, 8>>
+  }
+  %s = fusion.dims [8*n] : tensor<1xi64>
+  %e = onnx.Reshape(%b, %s) : (tensor<?x8xf32, #sym.dims<n, 8>>, tensor<1xi64>) -> tensor<?xf32, #sym.dims<8*n>>
+  fusion.yield %e : tensor<?xf32, #sym.dims<8*n>>
+}
+
+// CHECK:      %y = fusion.program @p0 (%a = %x : tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<8*n>>) attributes {note = "one result"} {
+// CHECK-NEXT:   %b = fusion.region @r0 (%c = %a : tensor<?x8xf32, #sym.dims<n, 8>>) kernel @k -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
+// CHECK:        %s = fusion.dims [8*n] : tensor<1xi64>
+// CHECK-NEXT:   %e = onnx.Reshape(%b, %s)
+// CHECK-NEXT:   fusion.yield %e : tensor<?xf32, #sym.dims<8*n>>
+// CHECK-NEXT: }
+// GENERIC: "fusion.program"(%x) <{sym_name = "p0"}> ({
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+// expected-error@+1 {{program @p0 holds no region}}
+%y = fusion.program @p0 (%a = %x : tensor<4xf32>) -> (tensor<4xf32>) {
+  %b = onnx.Identity(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  fusion.yield %b : tensor<4xf32>
+}
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+// expected-error@+1 {{program @p0 holds 'onnx.Exp'; it may hold regions, and views between them}}
+%y = fusion.program @p0 (%a = %x : tensor<4xf32>) -> (tensor<4xf32>) {
+  %b = fusion.region @r0 (%c = %a : tensor<4xf32>) -> (tensor<4xf32>) {
+    %d = onnx.Relu(%c) : (tensor<4xf32>) -> tensor<4xf32>
+    fusion.yield %d : tensor<4xf32>
+  }
+  %e = onnx.Exp(%b) : (tensor<4xf32>) -> tensor<4xf32>
+  fusion.yield %e : tensor<4xf32>
+}
+
+// -----
+
+%x = "test.op"() : () -> tensor<4xf32>
+// expected-error@+1 {{program @p0: result 0 has type tensor<2xf32>, but its yielded value has type tensor<4xf32>}}
+%y = fusion.program @p0 (%a = %x : tensor<4xf32>) -> (tensor<2xf32>) {
+  %b = fusion.region @r0 (%c = %a : tensor<4xf32>) -> (tensor<4xf32>) {
+    %d = onnx.Relu(%c) : (tensor<4xf32>) -> tensor<4xf32>
+    fusion.yield %d : tensor<4xf32>
+  }
+  fusion.yield %b : tensor<4xf32>
+}

@@ -1,5 +1,5 @@
-// RUN: igniter-opt %s -p inline-regions | filecheck %s
-// RUN: igniter-opt %s -p inline-regions --check-each --emit=none 2>&1 | filecheck %s --check-prefix=CHECKED
+// RUN: igniter-opt %s -p inline-regions --split-input-file | filecheck %s
+// RUN: igniter-opt %s -p inline-regions --split-input-file --check-each --emit=none 2>&1 | filecheck %s --check-prefix=CHECKED
 
 // Nodes take the place of their region, in order, wired to what the region read and to what reads it.
 
@@ -19,5 +19,31 @@ builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {
     }
     %y = onnx.Neg(%r) : (tensor<4xf32>) -> tensor<4xf32>
     onnx.return %y, %s : tensor<4xf32>, tensor<4xf32>
+  }
+}
+
+// -----
+
+// Programs are taken apart first. A shape that was an expression is computed from what the program reads.
+
+// CHECK:      onnx.graph @main(%x: tensor<?x2xf32, #sym.dims<n, 2>>)
+// CHECK:        %[[B:.*]] = onnx.Exp(%x)
+// CHECK:        onnx.Shape(%x)
+// CHECK:        %[[E:.*]] = onnx.Reshape(%[[B]],
+// CHECK-NEXT:   onnx.return %[[E]]
+// CHECKED: inline-regions: 1 results agree
+
+builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {"" = 21 : i64}}} {
+  onnx.graph @main(%x: tensor<?x2xf32, #sym.dims<n, 2>>) attributes {input_names = ["x"], output_names = ["y"]} {
+    %y = fusion.program @p0 (%a = %x : tensor<?x2xf32, #sym.dims<n, 2>>) -> (tensor<?xf32, #sym.dims<2*n>>) {
+      %b = fusion.region @r0 (%c = %a : tensor<?x2xf32, #sym.dims<n, 2>>) -> (tensor<?x2xf32, #sym.dims<n, 2>>) {
+        %0 = onnx.Exp(%c) : (tensor<?x2xf32, #sym.dims<n, 2>>) -> tensor<?x2xf32, #sym.dims<n, 2>>
+        fusion.yield %0 : tensor<?x2xf32, #sym.dims<n, 2>>
+      }
+      %s = fusion.dims [2*n] : tensor<1xi64>
+      %e = onnx.Reshape(%b, %s) : (tensor<?x2xf32, #sym.dims<n, 2>>, tensor<1xi64>) -> tensor<?xf32, #sym.dims<2*n>>
+      fusion.yield %e : tensor<?xf32, #sym.dims<2*n>>
+    }
+    onnx.return %y : tensor<?xf32, #sym.dims<2*n>>
   }
 }

@@ -181,3 +181,30 @@ builtin.module {
     }
   }
 }
+
+// -----
+
+// Where it is not known which of two sizes is larger, a slot that is free grows: one slot as large as both need.
+
+// CHECK:        loop.func @grown symbols [n, m] {{.*}} outputs 1 scratch(max(64*((4*m + 63) floordiv 64), 64*((4*n + 63) floordiv 64))) {
+// CHECK-NEXT:     %a = loop.alloc "a" offset 0 : memref<?xf32, #sym.dims<n>, "scratch">
+// CHECK-NEXT:     %b = loop.alloc "b" offset 0 : memref<?xf32, #sym.dims<m>, "scratch">
+
+builtin.module {
+  loop.func @grown symbols [n, m] (%x: memref<4xf32>, %y: memref<2xf32>) outputs 1 {
+    %a = loop.alloc "a" : memref<?xf32, #sym.dims<n>, "scratch">
+    %b = loop.alloc "b" : memref<?xf32, #sym.dims<m>, "scratch">
+    loop.if [n - 1] {
+      %v = loop.load %x[0] : f32
+      loop.store %v, %a[0]
+      %w = loop.load %a[0] : f32
+      loop.store %w, %y[0]
+    }
+    loop.if [m - 1] {
+      %v = loop.load %x[0] : f32
+      loop.store %v, %b[0]
+      %w = loop.load %b[0] : f32
+      loop.store %w, %y[1]
+    }
+  }
+}

@@ -13,6 +13,7 @@ import onnx
 from tests.fuzz.graph import Array, Case
 from tests.isolated import Lost, run_isolated
 
+SMALL_REGIONS = "form-fusion-regions{contractions=all singletons=all max-nodes=2}"
 EVERYTHING = "form-fusion-regions{contractions=all singletons=all}"
 """Fusion that leaves to ORT only what cannot be compiled."""
 
@@ -41,8 +42,9 @@ class Outcome:
 
 
 def fusion_of(seed: int) -> str:
-    """Half of the cases compile as by default, the others as much as can be."""
-    return "cpu-fusion" if seed % 2 else EVERYTHING
+    """Half of the cases compile as by default, the others as much as can be: in large regions, or in small ones, of
+    which programs are made."""
+    return "cpu-fusion" if seed % 2 else EVERYTHING if seed % 4 else SMALL_REGIONS
 
 
 def run_case(case: Case) -> Outcome:

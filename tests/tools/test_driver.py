@@ -43,7 +43,7 @@ def test_stages_follow_each_other(model: Path) -> None:
     assert library is not None
     assert library.data.startswith(b"\x7fELF")
     assert library.domain in str(c.module)
-    assert seen == ["onnx", "fusion", "loop", "llvm", "asm", "library"]
+    assert seen == ["onnx", "fusion", "loop", "llvm", "programs", "asm", "library"]
     assert list(c.seconds) == seen
 
 

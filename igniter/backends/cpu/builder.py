@@ -46,11 +46,18 @@ class Module:
     declarations: dict[str, str] = field(default_factory=dict[str, str])
     globals: dict[str, str] = field(default_factory=dict[str, str])
     helpers: set[str] = field(default_factory=set[str])
+    defined: set[str] = field(default_factory=set[str])
+    """The kernels in this module, which other functions of it call without a declaration."""
     loops: int = 0
 
     def declare(self, name: str, result: object, args: Iterable[Type]) -> None:
         if name not in self.declarations:
             self.declarations[name] = f"declare {result} @{name}({', '.join(map(str, args))})"
+
+    def declare_kernel(self, name: str) -> None:
+        """A kernel that may be in another module of the same library."""
+        if name not in self.declarations:
+            self.declarations[name] = f"declare hidden void @{quote(name)}({', '.join(['ptr'] * 5)})"
 
     def add_helper(self, name: str, make: Callable[[], str]) -> None:
         """An internal function that several places call: made once."""
@@ -67,7 +74,7 @@ class Module:
         parts = [f'target triple = "{self.target.triple}"', ""]
         parts += [self.globals[k] for k in sorted(self.globals)]
         parts += self.functions
-        parts += [self.declarations[k] for k in sorted(self.declarations)]
+        parts += [self.declarations[k] for k in sorted(self.declarations) if k not in self.defined]
         parts.append(f"attributes #0 = {{ {self.target.function_attributes} }}")
         if self.loops:
             parts.append('!0 = !{!"llvm.loop.vectorize.enable", i1 false}')
@@ -204,3 +211,8 @@ def flatten(lines: Lines) -> list[str]:
         else:
             result.extend(flatten(line))
     return result
+
+
+def quote(name: str) -> str:
+    """A global's name as LLVM writes it."""
+    return name if name.replace("_", "a").replace(".", "a").isalnum() else f'"{name}"'

@@ -24,8 +24,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from igniter.analysis.expr import Expr, is_nonneg, product, simplify
-from igniter.backends.cpu import accesses, arithmetic
-from igniter.backends.cpu.builder import Module, Value, flatten
+from igniter.backends.cpu import accesses, arithmetic, calls
+from igniter.backends.cpu.builder import Module, Value, flatten, quote
 from igniter.backends.cpu.errors import EmitError
 from igniter.backends.cpu.function import Arena, CaptureKey, Function, Pointer, Scope
 from igniter.backends.cpu.llvm_types import I8, I64, PTR, llvm_type
@@ -35,6 +35,8 @@ from igniter.backends.cpu.tile_products import emit_tile_product
 from igniter.dialects.loop import (
     AccumulateOp,
     AllocOp,
+    CallOp,
+    ClockOp,
     ForOp,
     FuncOp,
     IfOp,
@@ -97,11 +99,14 @@ class FuncEmitter:
             TransposeOp: self._transpose,
             TileProductOp: self._tile_product,
             IndexOp: self._index,
+            CallOp: calls.emit_call,
+            ClockOp: calls.emit_clock,
         }
 
     # -- functions ----------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
+        self.module.defined.add(self.name)
         body = Function(self.module, f"{self.name}.body")
         parameters: list[str] = []
         for arg in self.func.block.args:
@@ -143,7 +148,7 @@ class FuncEmitter:
             lines.append(f"  %s{i} = load i64, ptr %q{i}, align 8")
             args.append(f"i64 %s{i}")
         args += ["ptr %scratch", "ptr %parallel_for", "ptr %context"]
-        header = "ptr %buffers, ptr %symbols, ptr %scratch, ptr %parallel_for, ptr %context"
+        header = calls.KERNEL_PARAMETERS
         lines.append(f"  call void @{quote(body.function_name)}({', '.join(args)})")
         text = [f"define void @{quote(self.name)}({header}) #0 {{", "entry:", *lines, "  ret void", "}", ""]
         self.module.functions.append("\n".join(text))
@@ -375,8 +380,3 @@ def last_of(bounds: tuple[Expr, Expr], step: int) -> Expr:
 
 def end_is(f: Function, end: Value, expr: Expr) -> bool:
     return expr.constant is not None and end.text == str(expr.constant)
-
-
-def quote(name: str) -> str:
-    """A global's name as LLVM writes it."""
-    return name if name.replace("_", "a").replace(".", "a").isalnum() else f'"{name}"'

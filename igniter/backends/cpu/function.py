@@ -71,6 +71,8 @@ class Function(Builder):
         self.pointers: dict[SSAValue, Pointer] = {}
         self.captures: list[tuple[CaptureKey, Value]] = []
         self.arena: Value | None = None
+        self.call_arrays: tuple[Value, Value] | None = None
+        """Where calls of other kernels put their buffers and symbols."""
         self.lines = [self.allocas, self.scopes[0].head]
 
     @property

@@ -15,6 +15,7 @@ from igniter.dialects.loop.attrs import (
     is_unsigned,
     scalar_type,
 )
+from igniter.dialects.loop.calls import CallOp, ClockOp
 from igniter.dialects.loop.scheduled import (
     AccumulateOp,
     AllocOp,
@@ -60,6 +61,8 @@ Loop = Dialect(
         ReduceLanesOp,
         TransposeOp,
         TileProductOp,
+        CallOp,
+        ClockOp,
     ],
     [AxesAttr],
 )
@@ -72,7 +75,9 @@ __all__ = [
     "AxesAttr",
     "Axis",
     "AxisKind",
+    "CallOp",
     "Clause",
+    "ClockOp",
     "Combiner",
     "ForOp",
     "FuncOp",

@@ -14,6 +14,7 @@
            | %v = loop.index expr (lane name)? : i64 | vector
            | %b = loop.view %b : memref to memref
            | ops of arith, math and vector (vector.broadcast) on scalars and vectors
+           | loop.call and loop.clock, of which programs are made: see `calls.py`
 
 Axes and symbols are names in expressions, as on the structured level; the names of all loops in a func differ.
 The values of a loop body live in that body: what crosses iterations or loops goes through a buffer. An accumulator
@@ -71,6 +72,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from igniter.analysis.expr import ONE, Expr, ExprLike, symbols_of
 from igniter.dialects.loop.attrs import COMBINERS, INDIRECT_PREFIX, Combiner, scalar_type
+from igniter.dialects.loop.calls import CallOp, ClockOp
 from igniter.dialects.loop.structured import (
     AccessOp,
     IndexOp,
@@ -786,7 +788,7 @@ class TransposeOp(IRDLOperation):
             raise VerifyException("all vectors of a transposed square have one type")
 
 
-STATEMENTS = (
+_STATEMENTS = (
     AllocOp,
     ForOp,
     IfOp,
@@ -799,6 +801,7 @@ STATEMENTS = (
     IndexOp,
     ViewOp,
 )
+STATEMENTS = (*_STATEMENTS, CallOp, ClockOp)
 
 
 def _verify_block(block: Block, names: frozenset[str], axes: set[str]) -> None:
@@ -835,6 +838,8 @@ def _used_names(op: Operation) -> frozenset[str]:
         return op.first.symbols | op.end.symbols | grain.symbols
     if isinstance(op, IfOp):
         return symbols_of(op.guards)
+    if isinstance(op, CallOp):
+        return symbols_of(op.symbols)
     if isinstance(op, AllocOp):
         return symbols_of(dims_of(op.result.type))
     return frozenset()

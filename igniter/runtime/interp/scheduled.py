@@ -7,6 +7,7 @@ pattern), so that what depends on it shows; buffers planned into the arena share
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -20,6 +21,8 @@ from igniter.analysis.expr import Expr, product
 from igniter.dialects.loop import (
     AccumulateOp,
     AllocOp,
+    CallOp,
+    ClockOp,
     ForOp,
     FuncOp,
     IfOp,
@@ -114,6 +117,8 @@ class _Machine:
             TransposeOp: self._transpose,
             TileProductOp: self._tile_product,
             IndexOp: self._index,
+            CallOp: self._call,
+            ClockOp: self._clock,
         }
 
     def run(self) -> None:
@@ -209,6 +214,39 @@ class _Machine:
         lanes = cast("VectorType[Any]", op.result.type).get_shape()[0]
         numbers = [op.value.evaluate({**self.env, op.lane: k}) for k in range(lanes)]
         self.values[op.result] = np.array(numbers, np.int64)
+
+    def _call(self, op: CallOp) -> None:
+        callee = op.find_callee()
+        if not isinstance(callee, FuncOp):
+            raise self._error(op, f"there is no kernel @{op.callee} in the module to run")
+        symbols = {s: e.evaluate(self.env) for s, e in zip(callee.symbol_names, op.symbols, strict=True)}
+        arrays: list[Array] = []
+        for value in op.buffers:
+            buffer = self.buffers[value]
+            if value in op.outputs and buffer.root in self.inputs:
+                raise self._error(op, "writes an input")
+            # Memory is told apart by its address, which an empty buffer may share with another one.
+            arrays.append(
+                buffer.data.reshape(buffer.shape) if buffer.data.size else np.empty(buffer.shape, buffer.data.dtype)
+            )
+        self._check_apart(op)
+        # Its arena is memory of its own, though fresh: whatever the call leaves in the scratch of the caller is void.
+        if op.scratch is not None:
+            self.buffers[op.scratch].data.view(np.uint8).fill(UNWRITTEN)
+        for value in op.outputs:
+            self.buffers[value].data.view(np.uint8).fill(UNWRITTEN)
+        run_func(callee, arrays, symbols)
+
+    def _check_apart(self, op: CallOp) -> None:
+        """No byte that the call writes may belong to another of its buffers."""
+        written = [*op.outputs, *([] if op.scratch is None else [op.scratch])]
+        for value in written:
+            for other in (*op.buffers, *([] if op.scratch is None else [op.scratch])):
+                if other is not value and _overlap(self.buffers[value], self.buffers[other]):
+                    raise self._error(op, "a buffer that it writes overlaps another one")
+
+    def _clock(self, op: ClockOp) -> None:
+        self.values[op.result] = np.int64(time.perf_counter_ns())
 
     # -- accesses -----------------------------------------------------------------------------------------------------
 
@@ -332,6 +370,10 @@ class _Machine:
         square = np.stack([self.values[v] for v in op.rows])
         for result, column in zip(op.columns, square.T, strict=True):
             self.values[result] = column
+
+
+def _overlap(a: Buffer, b: Buffer) -> bool:
+    return a.root == b.root and a.start < b.start + b.data.nbytes and b.start < a.start + a.data.nbytes
 
 
 def combine(combiner: str, x: Any, y: Any) -> Any:

@@ -65,13 +65,22 @@ def time_artifact(
     **options: Any,
 ) -> tuple[dict[str, int], Timing]:
     """The original and the compiled model at one choice of sizes (what `case` leaves out is chosen); the sizes too."""
-    from igniter.runtime.random_inputs import default_shapes, index_limits, random_inputs, specs_of
     from igniter.runtime.timing import time_models
 
     original = reference or artifact.source
     if original is None:
         raise IgniterError(f"the original model of {artifact.folder} is not known or has changed: give --reference")
+    sizes, inputs = inputs_for(artifact, original, case)
+    models = {ORT: (original, ()), IGNITER: (artifact.model_path, artifact.libraries)}
+    return sizes, time_models(models, inputs, threads=threads, **options)
+
+
+def inputs_for(
+    artifact: Artifact, original: str | bytes, case: Mapping[str, int]
+) -> tuple[dict[str, int], dict[str, Any]]:
+    """Sizes for all symbolic dims (what `case` leaves out is chosen), and random inputs of these sizes."""
     from igniter.frontend import import_model
+    from igniter.runtime.random_inputs import default_shapes, index_limits, random_inputs, specs_of
 
     specs = specs_of(artifact.session(intra_op_num_threads=1))
     known = {symbol for spec in specs for symbol in spec.symbols()}
@@ -81,9 +90,7 @@ def time_artifact(
             f"the model has no dim {', '.join(unknown)}; its dims are {', '.join(sorted(known)) or 'fixed'}"
         )
     sizes = {**_longest(default_shapes(specs)), **case}
-    inputs = random_inputs(specs, sizes, index_limits(import_model(original)))
-    models = {ORT: (original, ()), IGNITER: (artifact.model_path, artifact.libraries)}
-    return sizes, time_models(models, inputs, threads=threads, **options)
+    return sizes, random_inputs(specs, sizes, index_limits(import_model(original)))
 
 
 def _longest(cases: list[dict[str, int]]) -> dict[str, int]:

@@ -71,8 +71,9 @@ def _compile_library(request: CompileRequest) -> None:
 def _print_report(artifact: Any, request: CompileRequest) -> None:
     out = console()
     report = artifact.report
+    programs = f" ({len(report['programs'])} of them programs)" if report["programs"] else ""
     out.print(
-        f"{report['nodes_before']} nodes became {report['nodes_after']}: {report['regions']} fused, "
+        f"{report['nodes_before']} nodes became {report['nodes_after']}: {report['regions']} fused{programs}, "
         f"{report['kernels']} different kernels for {report['target']}"
     )
     stages = ", ".join(f"{name} {seconds:.2f}" for name, seconds in report["seconds"].items())

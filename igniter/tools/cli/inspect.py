@@ -35,6 +35,7 @@ def describe_artifact(folder: Path) -> dict[str, Any]:
 
     artifact = Artifact.load(folder)
     report = {k: v for k, v in artifact.report.items() if k not in ("remarks", "fusion")}
+    report["programs"] = {p["program"]: f"{len(p['steps'])} kernels" for p in report.get("programs", ())}
     return {
         "folder": str(folder),
         **report,

@@ -1,0 +1,171 @@
+"""What a program is made of on the scheduled level: calls of kernels, and the time between them.
+
+    stmt ::= loop.call @kernel symbols [expr, ...] (%input, ...) -> (%output, ...) (scratch %arena)?
+           | %t = loop.clock : i64
+
+A call runs a `loop.func`, which may be in another module (every kernel is compiled on its own), with the values of
+its symbols and its buffers; `scratch` is the memory that it works in, at least as large as its arena. Outputs overlap
+nothing else. A call stands in the body of a func, not in a loop: kernels have threads of their own.
+
+`loop.clock` reads the CPU's time stamp counter, in ticks of no particular length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects.builtin import FlatSymbolRefAttrConstr, MemRefType, ModuleOp, SymbolRefAttr, i64
+from xdsl.ir import SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    opt_operand_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from igniter.analysis.expr import Expr, ExprLike, product
+from igniter.dialects.loop.attrs import element_bytes
+from igniter.dialects.loop.structured import parse_value
+from igniter.dialects.sym import DimsAttr, dims_of, element_of, parse_exprs
+
+
+@irdl_op_definition
+class CallOp(IRDLOperation):
+    """Runs a scheduled kernel on buffers of this one."""
+
+    name = "loop.call"
+    callee_attr = prop_def(FlatSymbolRefAttrConstr, prop_name="callee")
+    symbols_attr = prop_def(DimsAttr, prop_name="symbols")
+    inputs = var_operand_def(MemRefType)
+    outputs = var_operand_def(MemRefType)
+    scratch = opt_operand_def(MemRefType)
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def __init__(
+        self,
+        callee: str,
+        symbols: Iterable[ExprLike],
+        inputs: Sequence[SSAValue],
+        outputs: Sequence[SSAValue],
+        scratch: SSAValue | None = None,
+    ):
+        super().__init__(
+            operands=[inputs, outputs, scratch],
+            properties={"callee": SymbolRefAttr(callee), "symbols": DimsAttr(symbols)},
+        )
+
+    @property
+    def callee(self) -> str:
+        """The name of the kernel."""
+        return self.callee_attr.root_reference.data
+
+    @callee.setter
+    def callee(self, name: str) -> None:
+        self.callee_attr = SymbolRefAttr(name)
+
+    @property
+    def symbols(self) -> tuple[Expr, ...]:
+        """The values of the kernel's symbols, in its order."""
+        return self.symbols_attr.data
+
+    @property
+    def buffers(self) -> tuple[SSAValue, ...]:
+        """Inputs, then outputs."""
+        return (*self.inputs, *self.outputs)
+
+    def verify_(self) -> None:
+        from igniter.dialects.loop.scheduled import FuncOp
+
+        parent = self.parent_op()
+        if parent is not None and not isinstance(parent, FuncOp):
+            raise VerifyException(f"loop.call @{self.callee} stands in the body of a loop.func, not in a loop")
+        written = set(self.outputs)
+        if len(written) != len(self.outputs) or written & {*self.inputs}:
+            raise VerifyException(f"loop.call @{self.callee}: an output is another buffer of the call too")
+        callee = self.find_callee()
+        if callee is not None:
+            self._verify_signature(callee)
+
+    def _verify_signature(self, callee: object) -> None:
+        from igniter.dialects.loop.scheduled import FuncOp
+
+        assert isinstance(callee, FuncOp)
+        name = f"loop.call @{self.callee}"
+        args = callee.block.args
+        given, wanted = len(self.inputs), len(args) - callee.output_count
+        if given != wanted or len(self.outputs) != callee.output_count:
+            raise VerifyException(
+                f"{name} has {given} inputs and {len(self.outputs)} outputs, the kernel {wanted} and "
+                f"{callee.output_count}"
+            )
+        if len(self.symbols) != len(callee.symbol_names):
+            raise VerifyException(f"{name} has {len(self.symbols)} symbols, the kernel {len(callee.symbol_names)}")
+        values = dict(zip(callee.symbol_names, self.symbols, strict=True))
+        for k, (buffer, arg) in enumerate(zip(self.buffers, args, strict=True)):
+            dims = tuple(d.substitute(values) for d in dims_of(arg.type))
+            if element_of(buffer.type) != element_of(arg.type) or dims_of(buffer.type) != dims:
+                raise VerifyException(f"{name}: buffer {k} is a {buffer.type}, the kernel takes {arg.type}")
+        self._verify_scratch(name, callee.scratch_bytes, values)
+
+    def _verify_scratch(self, name: str, needed: Expr | None, values: dict[str, Expr]) -> None:
+        if needed is None or needed == Expr.of(0):
+            return
+        if self.scratch is None:
+            raise VerifyException(f"{name} has no scratch memory, the kernel works in {needed} bytes")
+        size = product(dims_of(self.scratch.type)) * element_bytes(element_of(self.scratch.type))
+        missing = (needed.substitute(values) - size).constant
+        if missing is not None and missing > 0:
+            raise VerifyException(f"{name} has {missing} bytes of scratch memory less than the kernel needs")
+
+    def find_callee(self) -> IRDLOperation | None:
+        """The `loop.func` of that name in this module; None where the kernel is in another one."""
+        from igniter.dialects.loop.scheduled import FuncOp
+
+        module = self.parent_op()
+        while module is not None and not isinstance(module, ModuleOp):
+            module = module.parent_op()
+        if module is None:
+            return None
+        name = self.callee
+        return next((op for op in module.ops if isinstance(op, FuncOp) and op.sym_name.data == name), None)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CallOp:
+        callee = parser.parse_symbol_name().data
+        parser.parse_keyword("symbols")
+        symbols = parse_exprs(parser)
+        inputs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_value(parser))
+        parser.parse_characters("->")
+        outputs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_value(parser))
+        scratch = parse_value(parser) if parser.parse_optional_keyword("scratch") is not None else None
+        return cls(callee, symbols, inputs, outputs, scratch)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.callee)
+        printer.print_string(f" symbols [{', '.join(map(str, self.symbols))}] (")
+        printer.print_list(self.inputs, printer.print_ssa_value)
+        printer.print_string(") -> (")
+        printer.print_list(self.outputs, printer.print_ssa_value)
+        printer.print_string(")")
+        if self.scratch is not None:
+            printer.print_string(" scratch ")
+            printer.print_ssa_value(self.scratch)
+
+
+@irdl_op_definition
+class ClockOp(IRDLOperation):
+    """The time stamp counter, for profiles: monotonic on one machine, in ticks of no particular length."""
+
+    name = "loop.clock"
+    result = result_def(i64)
+    assembly_format = "`:` type($result) attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__(result_types=[i64])

@@ -1,0 +1,91 @@
+// RUN: igniter-opt %s --split-input-file --verify-diagnostics | filecheck %s
+// RUN: igniter-opt %s --split-input-file --verify-diagnostics --emit=generic | filecheck %s --check-prefix=GENERIC
+
+// A call has symbols, inputs, outputs, and the memory that the kernel works in. The kernel may be in another module.
+loop.func @k symbols [d0] (%x: memref<?xf32, #sym.dims<d0>>, %y: memref<?xf32, #sym.dims<d0>>) outputs 1 scratch(4*d0) {
+}
+loop.func @p symbols [n] (%x: memref<?x8xf32, #sym.dims<n, 8>>, %y: memref<?xf32, #sym.dims<8*n>>, %t: memref<2xi64>) outputs 2 {
+  %a = loop.view %x : memref<?x8xf32, #sym.dims<n, 8>> to memref<?xf32, #sym.dims<8*n>>
+  %s = loop.alloc "k.scratch" : memref<?xi8, #sym.dims<32*n>, "scratch">
+  %0 = loop.clock : i64
+  loop.store %0, %t[0]
+  loop.call @k symbols [8*n] (%a) -> (%y) scratch %s
+  loop.call @elsewhere symbols [] () -> (%y)
+}
+
+// CHECK:      loop.func @p symbols [n]
+// CHECK:        %0 = loop.clock : i64
+// CHECK-NEXT:   loop.store %0, %t[0]
+// CHECK-NEXT:   loop.call @k symbols [8*n] (%a) -> (%y) scratch %s
+// CHECK-NEXT:   loop.call @elsewhere symbols [] () -> (%y)
+// CHECK-NEXT: }
+// GENERIC: "loop.call"(%a, %y, %s) <{callee = @k, symbols = #sym.dims<8*n>, operandSegmentSizes = array<i32: 1, 1, 1>}>
+
+// -----
+
+loop.func @k symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
+}
+loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
+  // expected-error@+1 {{loop.call @k has 0 inputs and 1 outputs, the kernel 1 and 1}}
+  loop.call @k symbols [] () -> (%y)
+}
+
+// -----
+
+loop.func @k symbols [d0] (%x: memref<?xf32, #sym.dims<d0>>, %y: memref<4xf32>) outputs 1 {
+}
+loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
+  // expected-error@+1 {{loop.call @k has 0 symbols, the kernel 1}}
+  loop.call @k symbols [] (%x) -> (%y)
+}
+
+// -----
+
+loop.func @k symbols [d0] (%x: memref<?xf32, #sym.dims<d0>>, %y: memref<4xf32>) outputs 1 {
+}
+loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
+  // expected-error@+1 {{loop.call @k: buffer 0 is a memref<4xf32>, the kernel takes memref<?xf32, #sym.dims<d0>>}}
+  loop.call @k symbols [8] (%x) -> (%y)
+}
+
+// -----
+
+loop.func @k symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 scratch(64) {
+}
+loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
+  // expected-error@+1 {{loop.call @k has no scratch memory, the kernel works in 64 bytes}}
+  loop.call @k symbols [] (%x) -> (%y)
+}
+
+// -----
+
+loop.func @k symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 scratch(64) {
+}
+loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
+  %s = loop.alloc "s" : memref<48xi8, "scratch">
+  // expected-error@+1 {{loop.call @k has 16 bytes of scratch memory less than the kernel needs}}
+  loop.call @k symbols [] (%x) -> (%y) scratch %s
+}
+
+// -----
+
+loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
+  // expected-error@+1 {{loop.call @k: an output is another buffer of the call too}}
+  loop.call @k symbols [] (%y) -> (%y)
+}
+
+// -----
+
+loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
+  loop.for i = 0 to 4 {
+    // expected-error@+1 {{loop.call @k stands in the body of a loop.func, not in a loop}}
+    loop.call @k symbols [] (%x) -> (%y)
+  }
+}
+
+// -----
+
+// expected-error@+1 {{'loop.call' names ['m'], no enclosing loop or symbol}}
+loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
+  loop.call @k symbols [m] (%x) -> (%y)
+}
