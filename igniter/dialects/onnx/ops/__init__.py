@@ -16,7 +16,9 @@ from igniter.registry import load_external
 
 FAMILIES: tuple[str, ...] = (
     "activation",
+    "attention",
     "contraction",
+    "contrib_attention",
     "convolution",
     "elementwise",
     "indexing",
