@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import i1
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr
 from igniter.dialects.loop import is_float
@@ -23,13 +23,14 @@ from igniter.dialects.onnx.ops.attention_nests import (
     Shapes,
     appended,
     attend,
-    broadcast_into,
     dims_reason,
     equate_all,
     head_size,
     inferred_shapes,
     lowest,
+    mask_reason,
     operand_shapes,
+    read_by_key,
     shape_at,
     unknown_infos,
 )
@@ -102,7 +103,7 @@ def _reason(op: OnnxOp) -> str | None:
         return dims
     reason = heads_reason(dims) or dims_reason(shapes, NAMES, _wanted(dims)) or _attributes_reason(op, dims)
     if reason is None and operand(op, MASK) is not None:
-        reason = _mask_reason(op, operand_dims(op, MASK), dims)
+        reason = mask_reason(operand_dims(op, MASK), dims, "mask")
     return reason or _outputs_reason(op, dims)
 
 
@@ -144,14 +145,6 @@ def _attributes_reason(op: OnnxOp, dims: AttentionDims) -> str | None:
     if (operand(op, PAST_KEY) is None) != (operand(op, PAST_VALUE) is None):
         return "it has a past key or a past value, but not both"
     return None
-
-
-def _mask_reason(op: OnnxOp, mask: Dims, dims: AttentionDims) -> str | None:
-    value = operand(op, MASK)
-    if value is None or not mask:
-        return "its mask is a scalar"
-    # The last dim may be shorter: what lies beyond it is not seen.
-    return broadcast_into((*mask[:-1], dims.total), dims.scores, "mask")
 
 
 def _outputs_reason(op: OnnxOp, dims: AttentionDims) -> str | None:
@@ -228,7 +221,7 @@ def _mask(ctx: Lowering, dims: AttentionDims) -> Mask | None:
         return [*bounds, ahead <= right] if right >= 0 else bounds
 
     def mask(nest: Nest, at: Point, score: Scalar) -> Scalar:
-        bias = None if tensor is None else _read_mask(ctx, nest, tensor, at, dims, hidden)
+        bias = None if tensor is None else _read_mask(nest, tensor, at, dims, score.element)
         for each in seen(nest, at):
             bias = each.select(nest.const(0, score.element) if bias is None else bias, hidden)
         value = score if bias is None else score + bias
@@ -239,22 +232,11 @@ def _mask(ctx: Lowering, dims: AttentionDims) -> Mask | None:
     return mask
 
 
-def _read_mask(ctx: Lowering, nest: Nest, tensor: SSAValue, at: Point, dims: AttentionDims, hidden: float) -> Scalar:
+def _read_mask(nest: Nest, tensor: SSAValue, at: Point, dims: AttentionDims, element: Attribute) -> Scalar:
     """The mask as a bias; beyond its last dim, which may be shorter than the keys, nothing is seen."""
-    own, target = dims_of(tensor.type), dims.scores
-    short = own[-1] != dims.total
-    have = list(own) if not short else [*own[:-1], dims.total]
-    missing = len(target) - len(own)
-    subscripts = [
-        ZERO if d == ONE and t != ONE else e
-        for d, t, e in zip(have, target[missing:], at.subscripts[missing:], strict=True)
-    ]
-    element = element_of(tensor.type)
-    guards = [own[-1] - 1 - at.j] if short else []
-    if element == ctx.element(0):
-        return nest.read(tensor, subscripts, guards=guards, otherwise=hidden if short else None)
-    allowed = nest.read(tensor, subscripts, guards=guards)
-    return allowed.select(nest.const(0, ctx.element(0)), hidden)
+    if element_of(tensor.type) == element:
+        return read_by_key(nest, tensor, at, dims, lowest(element))
+    return read_by_key(nest, tensor, at, dims).select(nest.const(0, element), lowest(element))
 
 
 def _types_reason(op: OnnxOp) -> str | None:

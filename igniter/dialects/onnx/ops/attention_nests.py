@@ -120,11 +120,13 @@ def dims_reason(shapes: Shapes, names: Sequence[str], wanted: dict[int, Dims]) -
     return None
 
 
-def broadcast_into(dims: Dims, target: Dims, what: str) -> str | None:
-    """Why a tensor of `dims` is not known to broadcast to `target`; None when it is."""
+def mask_reason(mask: Dims, dims: AttentionDims, what: str) -> str | None:
+    """Why `read_by_key` cannot read a tensor; None when it can."""
     from igniter.transforms.lowering.broadcast import broadcast_reason
 
-    reason = broadcast_reason([dims], target)
+    if not mask:
+        return f"its {what} is a scalar"
+    reason = broadcast_reason([(*mask[:-1], dims.total)], dims.scores)
     return None if reason is None else f"its {what}: {reason}"
 
 
@@ -207,6 +209,19 @@ def appended(ctx: Lowering, dims: AttentionDims, past: SSAValue | None, new: Hea
         return nest.read(new.tensor, new.subscripts(b, h, later, d), guards=[later], otherwise=value)
 
     return ctx.generate(dims.present(new.size), point, part=part)
+
+
+def read_by_key(nest: Nest, tensor: SSAValue, at: Point, dims: AttentionDims, otherwise: float | None = None) -> Scalar:
+    """A tensor that broadcasts to the scores, except that its last dim is one of keys: the rest reads `otherwise`.
+
+    That dim is `total` where ONNX Runtime runs the node at all. Where the two are not known to be equal, as the length
+    of a mask is not known to be that of past and new keys, the guard costs less than leaving the node alone.
+    """
+    own, missing = dims_of(tensor.type), 4 - len(dims_of(tensor.type))
+    outer = zip(own[:-1], dims.scores[missing:], at.subscripts[missing:], strict=False)
+    subscripts = [ZERO if have == ONE != want else e for have, want, e in outer]
+    guards = [own[-1] - 1 - at.j] if own[-1] != dims.total else []
+    return nest.read(tensor, [*subscripts, at.j], guards=guards, otherwise=otherwise if guards else None)
 
 
 # -- the nests --------------------------------------------------------------------------------------------------------

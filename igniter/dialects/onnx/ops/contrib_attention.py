@@ -22,13 +22,14 @@ from igniter.dialects.onnx.ops.attention_nests import (
     Point,
     Shapes,
     attend,
-    broadcast_into,
     dims_reason,
     equate_all,
     head_size,
     inferred_shapes,
     lowest,
+    mask_reason,
     operand_shapes,
+    read_by_key,
     shape_at,
     unknown_infos,
     with_bias,
@@ -47,34 +48,26 @@ if TYPE_CHECKING:
 # -- masks ------------------------------------------------------------------------------------------------------------
 
 
-def _mask_forms(dims: AttentionDims) -> list[Dims]:
-    """The dims of a mask that say what its elements mean: those of MultiHeadAttention, and ends and starts."""
-    return [
-        (dims.batch, dims.total),
-        (dims.batch, dims.queries, dims.total),
-        (dims.batch,),
-        (dims.batch * 3 + 2,),
-        (dims.batch * 2,),
-    ]
-
-
-def _mask_reason(shapes: Shapes, index: int, forms: Sequence[Dims]) -> str | None:
-    have = shape_at(shapes, index)
-    if have is None or have in forms:
+def _padding_reason(mask: Dims | None, dims: AttentionDims, lengths: Sequence[Expr]) -> str | None:
+    """Why what a mask says is not known: a mask of one dim says it by its length."""
+    if mask is None or (len(mask) == 1 and mask[0] in lengths):
         return None
-    return f"what its mask of dims [{', '.join(map(str, have))}] means is not known"
+    if mask[:-1] in ((dims.batch,), (dims.batch, dims.queries)):
+        return None
+    return f"what its mask of dims [{', '.join(map(str, mask))}] means is not known"
 
 
 def _padding(ctx: Lowering, mask: SSAValue, dims: AttentionDims, nest: Nest, at: Point, score: Scalar) -> Scalar:
     """0 for a key that the mask leaves, `mask_filter_value` for one that it does not."""
     own = dims_of(mask.type)
+    guards = [own[-1] - 1 - at.j] if own[-1] != dims.total else []
     if len(own) == 1:
         # One number for each row: behind the last key. In a second row, the first key.
         seen = nest.index(at.j) < nest.read(mask, [at.b]).to(i64)
         if own[0] == dims.batch * 2:
             seen = seen & (nest.index(at.j) >= nest.read(mask, [at.b + dims.batch]).to(i64))
     else:
-        seen = nest.read(mask, [at.b, at.j] if len(own) == 2 else [at.b, at.i, at.j]) > 0
+        seen = nest.read(mask, [at.b, at.j] if len(own) == 2 else [at.b, at.i, at.j], guards=guards) > 0
     return seen.select(nest.const(0, score.element), float_attr(ctx, "mask_filter_value", -10000.0))
 
 
@@ -98,7 +91,7 @@ def _mask(ctx: Lowering, dims: AttentionDims, mask: SSAValue | None, bias: SSAVa
         value = hidden(nest, at, score)
         if bias is None:
             return score if value is None else score + value
-        read = ctx.read_broadcast(nest, bias, at.subscripts, dims.scores)
+        read = read_by_key(nest, bias, at, dims, lowest(score.element))
         return score + (read if value is None else read + value)
 
     return applied
@@ -140,7 +133,9 @@ def _multi_head_infer(ctx: InferContext) -> list[TensorInfo]:
     batched = [(k, 0) for k in (0, 1, 2, PAST_KEY, PAST_VALUE)]
     mask = shape_at(shapes, PADDING)
     equate_all(ctx, shapes, *batched, *([(PADDING, 0)] if mask is not None and len(mask) > 1 else []))
-    equate_all(ctx, shapes, (1, 2), (2, 2)) if len(shapes[1] or ()) == 4 else equate_all(ctx, shapes, (1, 1), (2, 1))
+    equate_all(ctx, shapes, (1, 2), (2, 2)) if len(shape_at(shapes, 1) or ()) == 4 else equate_all(
+        ctx, shapes, (1, 1), (2, 1)
+    )
     equate_all(ctx, shapes, (PAST_KEY, 2), (PAST_VALUE, 2))
     dims = _multi_head_dims(ctx.op, inferred_shapes(ctx) or [])
     if isinstance(dims, str):
@@ -156,7 +151,7 @@ def _multi_head_reason(op: OnnxOp) -> str | None:
     if isinstance(dims, str):
         return dims
     hidden, value_hidden = dims.heads * dims.head, dims.heads * dims.value_head
-    apart = len(shapes[1] or ()) == 4
+    apart = len(shape_at(shapes, 1) or ()) == 4
     wanted: dict[int, Dims] = {
         1: (dims.batch, dims.heads, dims.keys, dims.head) if apart else (dims.batch, dims.keys, hidden),
         2: (dims.batch, dims.heads, dims.keys, dims.value_head) if apart else (dims.batch, dims.keys, value_hidden),
@@ -164,17 +159,18 @@ def _multi_head_reason(op: OnnxOp) -> str | None:
         PAST_KEY: (dims.batch, dims.heads, dims.past, dims.head),
         PAST_VALUE: (dims.batch, dims.heads, dims.past, dims.value_head),
     }
-    reason = dims_reason(shapes, NAMES, wanted) or _mask_reason(shapes, PADDING, _mask_forms(dims)[:4])
+    reason = dims_reason(shapes, NAMES, wanted) or _padding_reason(
+        shape_at(shapes, PADDING), dims, (dims.batch, dims.batch * 3 + 2)
+    )
     if reason is None and (operand(op, PAST_KEY) is None) != (operand(op, PAST_VALUE) is None):
         return "it has a past key or a past value, but not both"
     if reason is None and (operand(op, PAST_LENGTH) is not None or operand(op, INDIRECTION) is not None):
         return "its past and present are one buffer, or those of a beam search"
-    return reason or _score_bias_reason(shapes, SCORE_BIAS, dims) or _scores_reason(op)
+    return reason or _score_bias_reason(shape_at(shapes, SCORE_BIAS), dims) or _scores_reason(op)
 
 
-def _score_bias_reason(shapes: Shapes, index: int, dims: AttentionDims) -> str | None:
-    bias = shape_at(shapes, index)
-    return None if bias is None else broadcast_into(bias, dims.scores, "attention bias")
+def _score_bias_reason(bias: Dims | None, dims: AttentionDims) -> str | None:
+    return None if bias is None else mask_reason(bias, dims, "attention bias")
 
 
 def _scores_reason(op: OnnxOp) -> str | None:
@@ -263,8 +259,9 @@ def _self_reason(op: OnnxOp) -> str | None:
         ATTENTION_BIAS: (weights[1],),
         PAST: (Expr.of(2), dims.batch, dims.heads, dims.past, dims.head),
     }
-    # A mask of one column hides all keys or none, which is the same.
-    forms = [*_mask_forms(dims), (dims.batch, ONE), (ONE, ONE)]
+    mask = shape_at(shapes, MASK)
+    if mask is not None and _hides_nothing(mask):
+        mask = None
     if int(op.attr("do_rotary", 0)) or int(op.attr("past_present_share_buffer", 0)):
         return "it rotates queries and keys, or its past and present are one buffer"
     outputs = op.outputs
@@ -273,9 +270,14 @@ def _self_reason(op: OnnxOp) -> str | None:
         return "its past and present hold keys and values of different sizes"
     return (
         dims_reason(shapes, names, wanted)
-        or _mask_reason(shapes, MASK, forms)
-        or _score_bias_reason(shapes, ATTENTION_SCORE_BIAS, dims)
+        or _padding_reason(mask, dims, (dims.batch, dims.batch * 2, dims.batch * 3 + 2))
+        or _score_bias_reason(shape_at(shapes, ATTENTION_SCORE_BIAS), dims)
     )
+
+
+def _hides_nothing(mask: Dims) -> bool:
+    """A mask of one column hides all keys or none, which is the same."""
+    return len(mask) == 2 and mask[1] == ONE
 
 
 def _projected(ctx: Lowering) -> SSAValue:
@@ -322,7 +324,7 @@ def _self_attention(ctx: Lowering) -> list[SSAValue | None]:
         key = Heads(present, dims.total, dims.head, joined=False, lead=(ZERO,))
         value = Heads(present, dims.total, dims.value_head, joined=False, lead=(ONE,))
     mask = ctx.input(MASK)
-    if mask is not None and len(dims_of(mask.type)) == 2 and dims_of(mask.type)[1] == ONE:
+    if mask is not None and _hides_nothing(dims_of(mask.type)):
         mask = None
     applied = _mask(ctx, dims, mask, ctx.input(ATTENTION_SCORE_BIAS))
     made = attend(ctx, Attention(dims, query, key, value, _scale(ctx, dims), mask=applied))
