@@ -25,7 +25,7 @@ from igniter.dialects.onnx.ops.attention_nests import (
     attend,
     dims_reason,
     equate_all,
-    head_size,
+    head_sizes,
     inferred_shapes,
     lowest,
     mask_reason,
@@ -66,9 +66,9 @@ def attention_dims(op: OnnxOp, shapes: Shapes) -> AttentionDims | str:
         batch, heads, queries, size = query
         return AttentionDims(batch, heads, key[1], queries, key[2], past, size, value[3], joined=False)
     heads, kv_heads = int(op.attr("q_num_heads", 0)), int(op.attr("kv_num_heads", 0))
-    sizes = head_size(query[2], heads), head_size(value[2], kv_heads)
-    if isinstance(sizes[0], str) or isinstance(sizes[1], str):
-        return str(sizes[0] if isinstance(sizes[0], str) else sizes[1])
+    sizes = head_sizes((query[2], heads), (value[2], kv_heads))
+    if isinstance(sizes, str):
+        return sizes
     split = Expr.of(heads), Expr.of(kv_heads)
     return AttentionDims(query[0], *split, query[1], key[1], past, *sizes, joined=True)
 

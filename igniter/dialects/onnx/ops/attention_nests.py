@@ -104,6 +104,14 @@ def head_size(hidden: Expr, heads: int) -> Expr | str:
     return tidy(floordiv(hidden, Expr.of(heads)))
 
 
+def head_sizes(query: tuple[Expr, int], value: tuple[Expr, int]) -> tuple[Expr, Expr] | str:
+    """The features of a head of the query and of the value, each given by all its features and its heads."""
+    first, second = head_size(*query), head_size(*value)
+    if isinstance(first, str):
+        return first
+    return second if isinstance(second, str) else (first, second)
+
+
 def equate_all(ctx: InferContext, shapes: Shapes, *places: tuple[int, int]) -> None:
     """Records that the dims at `(operand, axis)` are equal; those of omitted operands do not count."""
     found = [dims[axis] for index, axis in places if (dims := shape_at(shapes, index)) is not None and len(dims) > axis]

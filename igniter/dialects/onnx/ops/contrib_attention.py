@@ -24,7 +24,7 @@ from igniter.dialects.onnx.ops.attention_nests import (
     attend,
     dims_reason,
     equate_all,
-    head_size,
+    head_sizes,
     inferred_shapes,
     lowest,
     mask_reason,
@@ -35,7 +35,7 @@ from igniter.dialects.onnx.ops.attention_nests import (
     with_bias,
 )
 from igniter.dialects.onnx.ops.pointwise import computed_reason, float_attr
-from igniter.dialects.onnx.ops.rules import element_type, legal, operand
+from igniter.dialects.onnx.ops.rules import element_type, legal, operand, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
 from igniter.transforms.lowering import Lowering, Nest, Scalar
@@ -117,13 +117,13 @@ def _multi_head_dims(op: OnnxOp, shapes: Shapes) -> AttentionDims | str:
         return "its query, key or value is packed, or of a rank that ONNX Runtime does not take"
     if past_key is not None and (len(past_key) != 4 or len(key) == 4):
         return "it has both a past and keys that are one"
-    size = head_size(query[2], heads)
-    value_size = value[3] if len(value) == 4 else head_size(value[2], heads)
-    if isinstance(size, str) or isinstance(value_size, str):
-        return str(size if isinstance(size, str) else value_size)
+    apart = len(value) == 4
+    sizes = head_sizes((query[2], heads), (value[3] * heads if apart else value[2], heads))
+    if isinstance(sizes, str):
+        return sizes
     past = ZERO if past_key is None else past_key[2]
-    split, keys = Expr.of(heads), key[2] if len(key) == 4 else key[1]
-    return AttentionDims(query[0], split, split, query[1], keys, past, size, value_size, joined=True)
+    split, keys = Expr.of(heads), key[2] if apart else key[1]
+    return AttentionDims(query[0], split, split, query[1], keys, past, *sizes, joined=True)
 
 
 def _multi_head_infer(ctx: InferContext) -> list[TensorInfo]:
@@ -218,9 +218,9 @@ def _self_dims(op: OnnxOp, shapes: Shapes) -> AttentionDims | str:
     sizes: Sequence[int] = op.attr("qkv_hidden_sizes", None) or [columns // 3] * 3
     if len(sizes) != 3 or sizes[0] != sizes[1] or sum(sizes) != columns:
         return f"its {columns} weights are not those of queries, keys and values of {list(sizes)} features"
-    found = head_size(Expr.of(sizes[0]), heads), head_size(Expr.of(sizes[2]), heads)
-    if isinstance(found[0], str) or isinstance(found[1], str):
-        return str(found[0] if isinstance(found[0], str) else found[1])
+    found = head_sizes((Expr.of(sizes[0]), heads), (Expr.of(sizes[2]), heads))
+    if isinstance(found, str):
+        return found
     split = Expr.of(heads)
     length = ZERO if past is None else past[3]
     return AttentionDims(given[0], split, split, given[1], given[1], length, *found, joined=True)
@@ -252,7 +252,7 @@ def _self_reason(op: OnnxOp) -> str | None:
     dims = _self_dims(op, shapes)
     if isinstance(dims, str):
         return dims
-    given, weights = shapes[0] or (), shapes[WEIGHTS] or ()
+    given, weights = operand_dims(op, 0), operand_dims(op, WEIGHTS)
     names = ("input", "weights", "bias", "mask", "past", "attention bias")
     wanted: dict[int, Dims] = {
         WEIGHTS: (given[2], weights[1]),
