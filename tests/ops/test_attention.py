@@ -355,3 +355,156 @@ def test_what_self_attention_refuses() -> None:
     assert "rotates" in refusal("Attention", operands, {"num_heads": 4, "do_rotary": 1}, **MICROSOFT)
     assert "32 features make 5 heads" in refusal("Attention", operands, {"num_heads": 5}, **MICROSOFT)
     assert "[3, 1, 9, 9]" in refusal("Attention", [*operands, ones(3, 1, 9, 9)], {"num_heads": 4}, **MICROSOFT)
+
+
+# -- GroupQueryAttention ----------------------------------------------------------------------------------------------
+
+
+def grouped(
+    attrs: dict[str, Any],
+    lengths: list[int],
+    total: int,
+    *extra: Array | None,
+    new: int = 5,
+    past: int | None = None,
+    shared: int = SHARED,
+    packed: bool = False,
+    size: int = 16,
+    wanted: Any = None,
+    **options: Any,
+) -> None:
+    """Checks the op; `lengths` are those of the batches with what is new, `extra` the operands from the cosines on."""
+    batch = len(lengths)
+    q, k, v = (normal(batch, new, n * size, seed=n + s) for s, n in enumerate((HEADS, shared, shared)))
+    operands: list[Array | None] = [np.concatenate([q, k, v], 2), None, None] if packed else [q, k, v]
+    cache = [None if past is None else normal(batch, shared, past, size, seed=s) for s in (8, 9)]
+    given = [*operands, *cache, np.array(lengths, np.int32) - 1, np.array(total, np.int32), *extra]
+    attrs = {"num_heads": HEADS, "kv_num_heads": shared, **attrs}
+    fixed = {n * size for n in (HEADS, shared, HEADS + 2 * shared)} | {HEADS, shared, size, 8}
+    options = {"tolerance": 1e-5, "fixed": fixed, "constant": [6], "outputs": 3} | options
+    check("GroupQueryAttention", given, attrs, **MICROSOFT, **options)
+
+
+GROUPED_KINDS: list[dict[str, Any]] = [
+    {},
+    {"scale": 0.6},
+    {"softcap": 1.5},
+    {"local_window_size": 3},
+    {"local_window_size": 1},
+    {"causal": 0},
+]
+
+
+@pytest.mark.parametrize("shared", [1, SHARED, HEADS])
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("attrs", GROUPED_KINDS)
+def test_prompts(attrs: dict[str, Any], packed: bool, shared: int) -> None:
+    grouped(attrs, [5, 5, 5], 5, packed=packed, shared=shared)
+    grouped(attrs, [5, 5, 5], 5, packed=packed, shared=shared, past=11)
+
+
+@pytest.mark.parametrize("attrs", GROUPED_KINDS)
+def test_decoding(attrs: dict[str, Any]) -> None:
+    grouped(attrs, [7, 4, 2], 7, past=6, new=1)
+    grouped(attrs, [7, 4, 2], 7, past=11, new=1)
+    grouped(attrs, [9], 9, past=6, new=3)
+    grouped(attrs, [9], 9, past=11, new=3)
+
+
+def test_one_key() -> None:
+    grouped({}, [1], 1, new=1)
+    grouped({}, [1, 1, 1], 1, new=1, past=0)
+
+
+@pytest.mark.parametrize("dims", [(1, 1), (3, 1), (1, HEADS), (3, HEADS)])
+def test_grouped_score_biases(dims: tuple[int, int]) -> None:
+    bias = normal(*dims, 5, 5, seed=3)
+    grouped({"softcap": 1.0}, [5, 5, 5], 5, None, None, None, bias)
+    grouped({}, [7, 4, 2], 7, None, None, None, normal(*dims, 1, 7), past=6, new=1)
+
+
+@pytest.mark.parametrize("width", [8, 16])
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize("packed", [False, True])
+def test_rotated_queries_and_keys(packed: bool, interleaved: int, width: int) -> None:
+    attrs = {"do_rotary": 1, "rotary_interleaved": interleaved}
+    tables = normal(13, width // 2 if width == 16 else 8, seed=1), normal(13, width // 2 if width == 16 else 8, seed=2)
+    size = 16 if width == 16 else 32
+    grouped(attrs, [5, 5, 5], 5, *tables, packed=packed, size=size)
+    grouped(attrs, [7, 4, 2], 7, *tables, packed=packed, past=6, new=1, size=size)
+    grouped(attrs, [9], 9, *tables, packed=packed, past=6, new=3, size=size)
+
+
+def test_a_prompt_that_is_padded() -> None:
+    # What its last queries give is undefined: the present is not.
+    q, k, v = (normal(2, 5, n * 8, seed=n) for n in (HEADS, SHARED, SHARED))
+    attrs = {"num_heads": HEADS, "kv_num_heads": SHARED}
+    heads = [np.swapaxes(a.reshape(2, 5, -1, 8), 1, 2) for a in (q, k, v)]
+    whole = [heads[0], *(np.repeat(a, HEADS // SHARED, 1) for a in heads[1:])]
+    hidden = np.where(np.arange(5) > np.arange(5)[:, None], -np.inf, 0)
+    result = np.swapaxes(plain(*whole, hidden), 1, 2).reshape(2, 5, -1)
+    given = [q, k, v, None, None, np.array([4, 1], np.int32), np.array(5, np.int32)]
+    check(
+        "GroupQueryAttention", given, attrs, **MICROSOFT, constant=[6], outputs=3, tolerance=1e-5,
+        fixed=[HEADS, SHARED, 8, 16, 32], expected=[result, *heads[1:]],
+    )  # fmt: skip
+
+
+def test_what_grouped_attention_refuses() -> None:
+    q, k = normal(3, 5, HEADS * 8), normal(3, 5, SHARED * 8)
+    operands = [q, k, k, None, None, np.array([4, 4, 4], np.int32), np.array(5, np.int32)]
+    attrs = {"num_heads": HEADS, "kv_num_heads": SHARED}
+
+    def why(given: list[Array | None], known: list[int], **more: Any) -> str:
+        return refusal("GroupQueryAttention", given, {**attrs, **more}, **MICROSOFT, constant=known, outputs=3)
+
+    assert "total sequence length is only known when it runs" in why(operands, [])
+    assert "smoothed" in why(operands, [6], smooth_softmax=1)
+    assert "slides" in why(operands, [6], sliding_window_cache=1, local_window_size=2)
+    assert "window holds no key" in why(operands, [6], local_window_size=0)
+    assert "positions are given" in why(
+        [*operands, normal(9, 4), normal(9, 4), np.zeros((3, 5), np.int64)], [6], do_rotary=1
+    )
+    assert "not known to be for pairs" in why([*operands, normal(9, 8), normal(9, 8)], [6], do_rotary=1)
+
+
+# -- RotaryEmbedding --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize("turned", [0, 4, SIZE])
+@pytest.mark.parametrize("joined", [False, True])
+def test_rotary_embedding(joined: bool, turned: int, interleaved: int) -> None:
+    x, pairs = normal(3, 5, HEADS * SIZE) if joined else normal(3, HEADS, 5, SIZE), (turned or SIZE) // 2
+    attrs = {"interleaved": interleaved, "rotary_embedding_dim": turned} | ({"num_heads": HEADS} if joined else {})
+    positions = np.random.default_rng(0).integers(0, 13, (3, 5))
+    options: dict[str, Any] = {"tolerance": 1e-6, "fixed": FIXED | {pairs}}
+    tables = normal(13, pairs, seed=1), normal(13, pairs, seed=2)
+    check("RotaryEmbedding", [x, *tables, positions], attrs, opset=23, **options)
+    check("RotaryEmbedding", [x, normal(3, 5, pairs, seed=1), normal(3, 5, pairs, seed=2)], attrs, opset=23, **options)
+    if turned and not joined:
+        attrs["num_heads"] = HEADS
+    for where in (positions, np.array([6])):
+        check("RotaryEmbedding", [x, where, *tables], attrs, **MICROSOFT, **options)
+
+
+def test_rotary_embedding_of_heads_that_are_not_counted() -> None:
+    # They have as many features as the tables have cosines and sines.
+    x, tables = normal(3, 5, HEADS * SIZE), (normal(13, SIZE // 2, seed=1), normal(13, SIZE // 2, seed=2))
+    check("RotaryEmbedding", [x, np.array([2]), *tables], {}, **MICROSOFT, tolerance=1e-6, fixed=FIXED)
+
+
+def test_rotary_embedding_in_double_precision() -> None:
+    x, tables = (
+        normal(3, HEADS, 1, SIZE, dtype="float64"),
+        [normal(3, 1, SIZE // 2, dtype="float64", seed=s) for s in (1, 2)],
+    )
+    check("RotaryEmbedding", [x, *tables], {}, opset=23, tolerance=1e-12, fixed=FIXED)
+
+
+def test_what_rotary_embedding_refuses() -> None:
+    x, tables = normal(3, 5, HEADS * SIZE), [normal(3, 5, SIZE // 2), normal(3, 5, SIZE // 2)]
+    assert "how many heads" in refusal("RotaryEmbedding", [x, *tables], {}, opset=23)
+    assert "not known to be for 8 pairs" in refusal("RotaryEmbedding", [x, *tables], {"num_heads": 2}, opset=23)
+    packed = [x, np.array([0]), tables[0][0], tables[1][0]]
+    assert "packed" in refusal("RotaryEmbedding", packed, {"num_heads": HEADS, "is_packed_batching": 1}, **MICROSOFT)
