@@ -494,14 +494,6 @@ def test_rotary_embedding_of_heads_that_are_not_counted() -> None:
     check("RotaryEmbedding", [x, np.array([2]), *tables], {}, **MICROSOFT, tolerance=1e-6, fixed=FIXED)
 
 
-def test_rotary_embedding_in_double_precision() -> None:
-    x, tables = (
-        normal(3, HEADS, 1, SIZE, dtype="float64"),
-        [normal(3, 1, SIZE // 2, dtype="float64", seed=s) for s in (1, 2)],
-    )
-    check("RotaryEmbedding", [x, *tables], {}, opset=23, tolerance=1e-12, fixed=FIXED)
-
-
 def test_what_rotary_embedding_refuses() -> None:
     x, tables = normal(3, 5, HEADS * SIZE), [normal(3, 5, SIZE // 2), normal(3, 5, SIZE // 2)]
     assert "how many heads" in refusal("RotaryEmbedding", [x, *tables], {}, opset=23)

@@ -111,7 +111,8 @@ def _heads(op: OnnxOp) -> tuple[Expr, Expr] | str:
 
 
 def _pairs(op: OnnxOp, size: Expr) -> Expr:
-    return floordiv(Expr.of(int(op.attr("rotary_embedding_dim", 0))) or size, Expr.of(2))
+    turned = int(op.attr("rotary_embedding_dim", 0))
+    return floordiv(Expr.of(turned) if turned else size, Expr.of(2))
 
 
 def _reason(op: OnnxOp) -> str | None:
