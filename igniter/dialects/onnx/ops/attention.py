@@ -6,7 +6,6 @@ least finite number for a score, and a query that sees no key, all of whose mask
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import i1
@@ -101,7 +100,7 @@ def _reason(op: OnnxOp) -> str | None:
     dims = attention_dims(op, shapes)
     if isinstance(dims, str):
         return dims
-    reason = heads_reason(dims) or dims_reason(shapes, NAMES, _wanted(dims)) or _attributes_reason(op, dims)
+    reason = heads_reason(dims) or dims_reason(shapes, NAMES, _wanted(dims)) or _attributes_reason(op)
     if reason is None and operand(op, MASK) is not None:
         reason = mask_reason(operand_dims(op, MASK), dims, "mask")
     return reason or _outputs_reason(op, dims)
@@ -134,10 +133,8 @@ def _wanted(dims: AttentionDims) -> dict[int, Dims]:
     }
 
 
-def _attributes_reason(op: OnnxOp, dims: AttentionDims) -> str | None:
+def _attributes_reason(op: OnnxOp) -> str | None:
     scale = op.attributes.get("scale")
-    if scale is None and not dims.head.constant:
-        return f"its scale is that of heads of {dims.head} features, a number that is only known when it runs"
     if scale is not None and float(op.attr("scale")) <= 0:
         return "its scale is not above 0"
     if operand(op, LENGTHS) is not None and operand(op, PAST_KEY) is not None:
@@ -171,7 +168,7 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
     value = Heads(ctx.required(2), dims.keys, dims.value_head, dims.joined)
     key, present_key = with_past(ctx, dims, ctx.input(PAST_KEY), key, ctx.wants(1), "key")
     value, present_value = with_past(ctx, dims, ctx.input(PAST_VALUE), value, ctx.wants(2), "value")
-    scale = default_scale(dims) if ctx.op.attributes.get("scale") is None else float_attr(ctx, "scale")
+    scale = None if ctx.op.attributes.get("scale") is None else float_attr(ctx, "scale")
     mask = _mask(ctx, dims)
     # Rows of a causal mask alone have a key each.
     hides = any(ctx.input(k) is not None for k in (MASK, LENGTHS)) or _window(ctx, "left") or _window(ctx, "right")
@@ -179,10 +176,6 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
     made = attend(ctx, Attention(dims, query, key, value, scale, float_attr(ctx, "softcap"), mask, emptied))
     stage = made.stages[int(ctx.attr("qk_matmul_output_mode", 0))] if ctx.wants(3) else None
     return [made.result, present_key, present_value, stage]
-
-
-def default_scale(dims: AttentionDims) -> float:
-    return 1.0 / math.sqrt(dims.head.constant or 1)
 
 
 def with_past(

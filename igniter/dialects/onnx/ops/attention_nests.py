@@ -7,6 +7,7 @@ nests between them. So whatever later levels do for one form of attention, they 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -243,7 +244,8 @@ class Attention:
     query: Heads
     key: Heads
     value: Heads
-    scale: float
+    scale: float | None
+    """None for 1 by the root of the features of a head."""
     softcap: float = 0.0
     mask: Mask | None = None
     emptied: float | None = None
@@ -265,13 +267,22 @@ def attend(ctx: Lowering, given: Attention) -> Computed:
     def elementwise(x: SSAValue, function: Callable[[Scalar], Scalar], part: str) -> SSAValue:
         return ctx.map(function, x, element=element, dims=dims.scores, part=part)
 
-    scaled = raw if given.scale == 1 else elementwise(raw, lambda s: s * given.scale, "scale")
+    scaled = raw
+    if given.scale != 1:
+        scaled = elementwise(raw, lambda s: s * _scale(s.nest, given, element), "scale")
     capped = scaled
     if given.softcap > 0:
         capped = elementwise(scaled, lambda s: (s / given.softcap).tanh() * given.softcap, "softcap")
     masked = capped if given.mask is None else _masked(ctx, capped, given.mask, dims, element)
     weights = softmax_of(ctx, masked, [3], element, emptied=given.emptied, part="weights")
     return Computed(_weighted(ctx, given, weights), (scaled, capped, masked, weights))
+
+
+def _scale(nest: Nest, given: Attention, element: Attribute) -> Scalar | float:
+    head = given.dims.head
+    if given.scale is not None:
+        return given.scale
+    return 1 / math.sqrt(head.constant) if head.constant else 1 / nest.index(head).to(element).sqrt()
 
 
 def _scores(ctx: Lowering, given: Attention) -> SSAValue:

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr, product
-from igniter.dialects.onnx.ops.attention import default_scale, with_past
+from igniter.dialects.onnx.ops.attention import with_past
 from igniter.dialects.onnx.ops.attention_nests import (
     Attention,
     AttentionDims,
@@ -95,11 +95,6 @@ def _mask(ctx: Lowering, dims: AttentionDims, mask: SSAValue | None, bias: SSAVa
         return score + (read if value is None else read + value)
 
     return applied
-
-
-def _scale(ctx: Lowering, dims: AttentionDims) -> float:
-    scale = float_attr(ctx, "scale", 0.0)
-    return default_scale(dims) if scale == 0 else scale
 
 
 # -- MultiHeadAttention -----------------------------------------------------------------------------------------------
@@ -191,7 +186,7 @@ def _multi_head(ctx: Lowering) -> list[SSAValue | None]:
     key, present_key = with_past(ctx, dims, ctx.input(PAST_KEY), key, ctx.wants(1), "present_key")
     value, present_value = with_past(ctx, dims, ctx.input(PAST_VALUE), value, ctx.wants(2), "present_value")
     mask = _mask(ctx, dims, ctx.input(PADDING), ctx.input(SCORE_BIAS))
-    made = attend(ctx, Attention(dims, query, key, value, _scale(ctx, dims), mask=mask))
+    made = attend(ctx, Attention(dims, query, key, value, float_attr(ctx, "scale") or None, mask=mask))
     return [made.result, present_key, present_value]
 
 
@@ -327,7 +322,7 @@ def _self_attention(ctx: Lowering) -> list[SSAValue | None]:
     if mask is not None and _hides_nothing(dims_of(mask.type)):
         mask = None
     applied = _mask(ctx, dims, mask, ctx.input(ATTENTION_SCORE_BIAS))
-    made = attend(ctx, Attention(dims, query, key, value, _scale(ctx, dims), mask=applied))
+    made = attend(ctx, Attention(dims, query, key, value, float_attr(ctx, "scale") or None, mask=applied))
     return [made.result, present]
 
 

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr, is_nonneg, maximum
-from igniter.dialects.onnx.ops.attention import default_scale, heads_reason
+from igniter.dialects.onnx.ops.attention import heads_reason
 from igniter.dialects.onnx.ops.attention_nests import (
     Attention,
     AttentionDims,
@@ -232,9 +232,8 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
         replace(new, tensor=made, length=dims.total, joined=False, first=ZERO)
         for new, made in zip((key, value), presents, strict=True)
     )
-    scale = float_attr(ctx, "scale", 0.0)
-    softcap = float_attr(ctx, "softcap", 0.0)
-    given = Attention(dims, query, key, value, scale or default_scale(dims), softcap, _mask(ctx, dims))
+    scale, softcap = float_attr(ctx, "scale") or None, float_attr(ctx, "softcap")
+    given = Attention(dims, query, key, value, scale, softcap, _mask(ctx, dims))
     return [attend(ctx, given).result, *presents]
 
 
