@@ -6,7 +6,7 @@ and with dynamic ones, in which equal sizes share a symbol, and again after the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -50,13 +50,14 @@ def model_of(
     opset: int = OPSET,
     domain: str = "",
     dynamic: bool = False,
+    fixed: Collection[int] = (),
 ) -> onnx.ModelProto:
-    """A model of one node; inputs named in `constant` are initializers."""
+    """A model of one node; inputs named in `constant` are initializers. Sizes in `fixed` are never symbols."""
     names = ["" if a is None else f"x{k}" for k, a in enumerate(inputs)]
     given = [(k, n, a) for k, (n, a) in enumerate(zip(names, inputs, strict=True)) if a is not None]
     node = helper.make_node(op_type, names, [f"y{k}" for k in range(outputs)], domain=domain, name="node", **attrs)
     infos = [
-        helper.make_tensor_value_info(n, element_code(a), [dim(d, dynamic) for d in a.shape])
+        helper.make_tensor_value_info(n, element_code(a), [dim(d, dynamic and d not in fixed) for d in a.shape])
         for k, n, a in given
         if k not in constant
     ]
@@ -146,6 +147,7 @@ def check(
     domain: str = "",
     tolerance: float = 0.0,
     dynamic: Sequence[bool] = (False, True),
+    fixed: Collection[int] = (),
     expected: Sequence[np.ndarray[Any, Any]] | None = None,
 ) -> None:
     """Lowers the node and compares the interpreter's results with the reference's."""
@@ -163,6 +165,7 @@ def check(
             opset=opset,
             domain=domain,
             dynamic=symbolic,
+            fixed=fixed,
         )
         kernel = kernel_of(module_of(model))
         for made in (kernel, optimise(kernel)):

@@ -16,13 +16,17 @@ from igniter.registry import load_external
 
 FAMILIES: tuple[str, ...] = (
     "activation",
+    "attention",
     "contraction",
+    "contrib_attention",
     "convolution",
     "elementwise",
+    "grouped_attention",
     "indexing",
     "movement",
     "normalization",
     "reduction",
+    "rotary",
     "shape",
     "softmax",
     "transformer",

@@ -7,9 +7,10 @@ and one with NaN or +inf, is NaN throughout, as in ONNX Runtime.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import EXP, operand_count, same_as_input
@@ -36,13 +37,35 @@ def _own_axes(ctx: Lowering) -> list[int]:
 
 
 def _softmax(ctx: Lowering) -> list[SSAValue]:
-    x, dims, axes = ctx.required(0), ctx.dims(0), _own_axes(ctx)
+    return [softmax_of(ctx, ctx.required(0), _own_axes(ctx), ctx.out_element())]
+
+
+def softmax_of(
+    ctx: Lowering,
+    x: SSAValue,
+    axes: Sequence[int],
+    element: Attribute,
+    *,
+    emptied: float | None = None,
+    part: str = "",
+) -> SSAValue:
+    """The softmax of `x` over `axes`, of type `element`. Rows with nothing above `emptied`, if it is given, are 0."""
+    dims = dims_of(x.type)
     top = ctx.reduce("max", x, axes, part="max")
-    wide = element_of(top.type)
-    raised = ctx.map(lambda v, m: (v - m).exp(), x, top, element=wide, dims=dims, part="exp")
+    wide, rows = element_of(top.type), dims_of(top.type)
+    floor = top
+    if emptied is not None:
+        # Of a row of -inf alone no exponential of inf - inf is taken: they are 0, and so is the inverse of their sum.
+        floor = ctx.map(lambda m: m.maximum(emptied), top, element=wide, dims=rows, part="floor")
+    raised = ctx.map(lambda v, m: (v - m).exp(), x, floor, element=wide, dims=dims, part="exp")
     total = ctx.reduce("add", raised, axes, part="sum")
-    inverse = ctx.map(lambda s: 1 / s, total, element=wide, dims=dims_of(total.type), part="inverse")
-    return [ctx.map(lambda e, r: e * r, raised, inverse)]
+    if emptied is None:
+        inverse = ctx.map(lambda s: 1 / s, total, element=wide, dims=rows, part="inverse")
+    else:
+        inverse = ctx.map(
+            lambda s, m: (m <= emptied).select(0, 1 / s), total, top, element=wide, dims=rows, part="inverse"
+        )
+    return ctx.map(lambda e, r: e * r, raised, inverse, element=element, dims=dims, part=part)
 
 
 def _log_softmax(ctx: Lowering) -> list[SSAValue]:

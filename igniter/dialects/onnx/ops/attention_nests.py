@@ -1,0 +1,320 @@
+"""What the attention ops are made of: scores, their softmax, and the weighted sum of the values.
+
+The nests are those of attention written out in ONNX. Both contractions have the product of two reads for a body, and
+heads are split and joined by the subscripts of what they read and write; scale, soft cap and masks are elementwise
+nests between them. So whatever later levels do for one form of attention, they do for the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, product
+from igniter.dialects.onnx.ops.pointwise import EXP
+from igniter.dialects.onnx.ops.rules import operand, operand_dims, tidy
+from igniter.dialects.onnx.ops.softmax import softmax_of
+from igniter.dialects.onnx.registry import Dims, InferContext, TensorInfo
+from igniter.dialects.sym import dims_of, element_of, tensor_of
+from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.transforms.lowering.context import Subscripts
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+
+Shapes = Sequence["Dims | None"]
+"""The dims of every operand of a node; None for an omitted one."""
+
+Mask = Callable[[Nest, "Point", Scalar], Scalar]
+"""The score at a point with the mask applied: of a key that must not be seen, or of one that a bias favours."""
+
+
+# -- dims -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AttentionDims:
+    """The sizes of one attention: `past` keys that were there, and `keys` that come in, make `total`."""
+
+    batch: Expr
+    heads: Expr
+    kv_heads: Expr
+    queries: Expr
+    keys: Expr
+    past: Expr
+    head: Expr
+    value_head: Expr
+    joined: bool
+    """Whether results have heads and features in one dim: [batch, queries, heads*value_head]."""
+
+    @property
+    def total(self) -> Expr:
+        return self.past + self.keys
+
+    @property
+    def result(self) -> Dims:
+        if self.joined:
+            return (self.batch, self.queries, self.heads * self.value_head)
+        return (self.batch, self.heads, self.queries, self.value_head)
+
+    @property
+    def scores(self) -> Dims:
+        return (self.batch, self.heads, self.queries, self.total)
+
+    def present(self, size: Expr) -> Dims:
+        return (self.batch, self.kv_heads, self.total, size)
+
+    @property
+    def group(self) -> Expr:
+        """How many heads share those of keys and values."""
+        return ONE if self.heads == self.kv_heads else floordiv(self.heads, self.kv_heads)
+
+    @property
+    def flops(self) -> Expr:
+        return product(self.scores) * (2 * (self.head + self.value_head) + EXP + 4)
+
+
+def operand_shapes(op: OnnxOp) -> list[Dims | None]:
+    """The dims of every operand of a node whose operands are all tensors of known rank."""
+    return [None if operand(op, k) is None else operand_dims(op, k) for k in range(len(op.inputs))]
+
+
+def inferred_shapes(ctx: InferContext) -> list[Dims | None] | None:
+    """The dims of every operand in a shape rule; None where the rank of one is not known."""
+    infos = [ctx.input(k) for k in range(len(ctx.op.inputs))]
+    if any(info is not None and info.dims is None for info in infos):
+        return None
+    return [None if info is None else info.dims for info in infos]
+
+
+def shape_at(shapes: Shapes, index: int) -> Dims | None:
+    return shapes[index] if index < len(shapes) else None
+
+
+def head_size(hidden: Expr, heads: int) -> Expr | str:
+    """The features of each of `heads` heads; or why that is not known."""
+    if heads < 1:
+        return "it does not say how many heads it has"
+    if hidden.constant is None or hidden.constant % heads:
+        return f"that {hidden} features make {heads} heads is not known"
+    return tidy(floordiv(hidden, Expr.of(heads)))
+
+
+def head_sizes(query: tuple[Expr, int], value: tuple[Expr, int]) -> tuple[Expr, Expr] | str:
+    """The features of a head of the query and of the value, each given by all its features and its heads."""
+    first, second = head_size(*query), head_size(*value)
+    if isinstance(first, str):
+        return first
+    return second if isinstance(second, str) else (first, second)
+
+
+def equate_all(ctx: InferContext, shapes: Shapes, *places: tuple[int, int]) -> None:
+    """Records that the dims at `(operand, axis)` are equal; those of omitted operands do not count."""
+    found = [dims[axis] for index, axis in places if (dims := shape_at(shapes, index)) is not None and len(dims) > axis]
+    for other in found[1:]:
+        ctx.equate(found[0], other)
+
+
+def dims_reason(shapes: Shapes, names: Sequence[str], wanted: dict[int, Dims]) -> str | None:
+    """Why the operands are not known to have the dims `wanted` of them; None when they are, or are omitted."""
+    for index, dims in wanted.items():
+        have = shape_at(shapes, index)
+        if have is not None and have != dims:
+            return f"its {names[index]} has dims [{_text(have)}], which are not known to be [{_text(dims)}]"
+    return None
+
+
+def mask_reason(mask: Dims, dims: AttentionDims, what: str) -> str | None:
+    """Why `read_by_key` cannot read a tensor; None when it can."""
+    from igniter.transforms.lowering.broadcast import broadcast_reason
+
+    if not mask:
+        return f"its {what} is a scalar"
+    reason = broadcast_reason([(*mask[:-1], dims.total)], dims.scores)
+    return None if reason is None else f"its {what}: {reason}"
+
+
+def unknown_infos(ctx: InferContext, element: Attribute, ranks: Sequence[int] | None) -> list[TensorInfo]:
+    """Results of which only the ranks are known; or, with None, not even these."""
+    if ranks is None:
+        return [TensorInfo(element, None)] * len(ctx.op.results)
+    name = ctx.op.op_type.lower()
+    return [
+        TensorInfo(element, tuple(ctx.fresh(f"{name}_{k}_{axis}") for axis in range(rank)))
+        for k, rank in enumerate(ranks)
+    ]
+
+
+def _text(dims: Dims) -> str:
+    return ", ".join(map(str, dims))
+
+
+# -- operands ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Queries, keys or values: where the feature `d` of the vector of head `h` at position `s` is."""
+
+    tensor: SSAValue
+    length: Expr
+    size: Expr
+    joined: bool
+    """[batch, position, first + head*size + feature], or [*lead, batch, head, position, feature]."""
+    first: Expr = ZERO
+    lead: tuple[Expr, ...] = ()
+
+    def read(self, nest: Nest, b: Expr, h: Expr, s: Expr, d: Expr) -> Scalar:
+        return nest.read(self.tensor, self.subscripts(b, h, s, d))
+
+    def subscripts(self, b: Expr, h: Expr, s: Expr, d: Expr) -> list[Expr]:
+        return [b, s, self.first + h * self.size + d] if self.joined else [*self.lead, b, h, s, d]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A score: that of query `i` and key `j`, in head `h`."""
+
+    b: Expr
+    h: Expr
+    i: Expr
+    j: Expr
+
+    @property
+    def subscripts(self) -> list[Expr]:
+        return [self.b, self.h, self.i, self.j]
+
+
+def lowest(element: Attribute) -> float:
+    """The least finite number: what ONNX Runtime adds to the score of a key that must not be seen."""
+    return -3.4028234663852886e38 if element == f32 else -1.7976931348623157e308
+
+
+def with_bias(ctx: Lowering, x: SSAValue, bias: SSAValue | None, first: Expr, part: str) -> SSAValue:
+    """`x`, of dims [batch, position, features], plus the part of `bias` that begins at `first`."""
+    if bias is None:
+        return x
+
+    def point(nest: Nest, at: Subscripts) -> Scalar:
+        return nest.read(x, at) + nest.read(bias, [at[2] + first])
+
+    return ctx.generate(dims_of(x.type), point, part=part)
+
+
+def appended(ctx: Lowering, dims: AttentionDims, past: SSAValue | None, new: Heads, part: str) -> SSAValue:
+    """The past keys or values and the new ones behind them: [batch, kv_heads, total, size]."""
+
+    def point(nest: Nest, at: Subscripts) -> Scalar:
+        b, h, s, d = at
+        if past is None:
+            return new.read(nest, b, h, s, d)
+        later = s - dims.past
+        value = nest.read(past, at, guards=[dims.past - 1 - s])
+        return nest.read(new.tensor, new.subscripts(b, h, later, d), guards=[later], otherwise=value)
+
+    return ctx.generate(dims.present(new.size), point, part=part)
+
+
+def read_by_key(nest: Nest, tensor: SSAValue, at: Point, dims: AttentionDims, otherwise: float | None = None) -> Scalar:
+    """A tensor that broadcasts to the scores, except that its last dim is one of keys: the rest reads `otherwise`.
+
+    That dim is `total` where ONNX Runtime runs the node at all. Where the two are not known to be equal, as the length
+    of a mask is not known to be that of past and new keys, the guard costs less than leaving the node alone.
+    """
+    own, missing = dims_of(tensor.type), 4 - len(dims_of(tensor.type))
+    outer = zip(own[:-1], dims.scores[missing:], at.subscripts[missing:], strict=False)
+    subscripts = [ZERO if have == ONE != want else e for have, want, e in outer]
+    guards = [own[-1] - 1 - at.j] if own[-1] != dims.total else []
+    return nest.read(tensor, [*subscripts, at.j], guards=guards, otherwise=otherwise if guards else None)
+
+
+# -- the nests --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Attention:
+    """What is to be computed. `emptied`: rows whose scores are all at most this have no key, and give zeros."""
+
+    dims: AttentionDims
+    query: Heads
+    key: Heads
+    value: Heads
+    scale: float | None
+    """None for 1 by the root of the features of a head."""
+    softcap: float = 0.0
+    mask: Mask | None = None
+    emptied: float | None = None
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The result, and what it came from: scaled scores, those after the soft cap, after the mask, after the softmax."""
+
+    result: SSAValue
+    stages: tuple[SSAValue, SSAValue, SSAValue, SSAValue]
+
+
+def attend(ctx: Lowering, given: Attention) -> Computed:
+    """The nests of one attention."""
+    dims, element = given.dims, element_of(given.query.tensor.type)
+    raw = _scores(ctx, given)
+
+    def elementwise(x: SSAValue, function: Callable[[Scalar], Scalar], part: str) -> SSAValue:
+        return ctx.map(function, x, element=element, dims=dims.scores, part=part)
+
+    scaled = raw
+    if given.scale != 1:
+        scaled = elementwise(raw, lambda s: s * _scale(s.nest, given, element), "scale")
+    capped = scaled
+    if given.softcap > 0:
+        capped = elementwise(scaled, lambda s: (s / given.softcap).tanh() * given.softcap, "softcap")
+    masked = capped if given.mask is None else _masked(ctx, capped, given.mask, dims, element)
+    weights = softmax_of(ctx, masked, [3], element, emptied=given.emptied, part="weights")
+    return Computed(_weighted(ctx, given, weights), (scaled, capped, masked, weights))
+
+
+def _scale(nest: Nest, given: Attention, element: Attribute) -> Scalar | float:
+    head = given.dims.head
+    if given.scale is not None:
+        return given.scale
+    return 1 / math.sqrt(head.constant) if head.constant else 1 / nest.index(head).to(element).sqrt()
+
+
+def _scores(ctx: Lowering, given: Attention) -> SSAValue:
+    group = given.dims.group
+
+    def point(nest: Nest, at: Subscripts, over: Subscripts) -> Scalar:
+        b, h, i, j = at
+        query = given.query.read(nest, b, h, i, over[0])
+        return query * given.key.read(nest, b, floordiv(h, group), j, over[0])
+
+    element = element_of(given.query.tensor.type)
+    return ctx.generate(
+        given.dims.scores, point, over=[given.dims.head], combiner="add", element=element, part="scores"
+    )
+
+
+def _masked(ctx: Lowering, x: SSAValue, mask: Mask, dims: AttentionDims, element: Attribute) -> SSAValue:
+    def point(nest: Nest, at: Subscripts) -> Scalar:
+        return mask(nest, Point(*at), nest.read(x, at))
+
+    return ctx.generate(dims.scores, point, element=element, part="mask")
+
+
+def _weighted(ctx: Lowering, given: Attention, weights: SSAValue) -> SSAValue:
+    """The sum of the values, weighted; written where the heads are joined, if they are."""
+    dims, element = given.dims, element_of(given.value.tensor.type)
+    nest = ctx.nest()
+    b, h, i, d = nest.axes([dims.batch, dims.heads, dims.queries, dims.value_head])
+    j = nest.reduction(dims.total)
+    value = nest.read(weights, [b, h, i, j]) * given.value.read(nest, b, floordiv(h, dims.group), j, d)
+    if not dims.joined:
+        return nest.finish(("add", value, [b, h, i, d], tensor_of(element, dims.result)))[0]
+    apart = (dims.batch, dims.queries, dims.heads, dims.value_head)
+    (made,) = nest.finish(("add", value, [b, i, h, d], tensor_of(element, apart)))
+    return ctx.view(made, dims.result)

@@ -1,0 +1,254 @@
+"""GroupQueryAttention of com.microsoft: attention of a decoder, to a cache of which every batch fills its own length.
+
+The new keys and values are put where those of a batch end, `seqlens_k + 1 - queries` from the start, and the attention
+is to the whole of the present, of which a query sees its own position and those before it. A prompt that is padded at
+its end has queries that stand for nothing; in ONNX Runtime their results are undefined, here they see what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
+
+from igniter.analysis.expr import ONE, ZERO, Expr, is_nonneg, maximum
+from igniter.dialects.onnx.ops.attention import heads_reason
+from igniter.dialects.onnx.ops.attention_nests import (
+    Attention,
+    AttentionDims,
+    Heads,
+    Mask,
+    Point,
+    Shapes,
+    attend,
+    dims_reason,
+    equate_all,
+    head_size,
+    inferred_shapes,
+    lowest,
+    mask_reason,
+    operand_shapes,
+    read_by_key,
+    shape_at,
+    unknown_infos,
+)
+from igniter.dialects.onnx.ops.pointwise import computed_reason, float_attr
+from igniter.dialects.onnx.ops.rotary import angle_at, rotated
+from igniter.dialects.onnx.ops.rules import element_type, known, legal, operand, tidy
+from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.sym import dims_of
+from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.transforms.lowering.context import Subscripts
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+
+NAMES = ("query", "key", "value", "past key", "past value", "lengths")
+PAST_KEY, PAST_VALUE, LENGTHS, TOTAL, COS, SIN, POSITIONS, BIAS = range(3, 11)
+
+
+# -- dims -------------------------------------------------------------------------------------------------------------
+
+
+def _dims(op: OnnxOp, shapes: Shapes, total: Dims | None) -> AttentionDims | str:
+    """The sizes; `past` is what of the present is no new key. `total` is what is known of the length of all."""
+    query, key, past = (shape_at(shapes, k) for k in (0, 1, PAST_KEY))
+    heads, shared = int(op.attr("num_heads", 0)), int(op.attr("kv_num_heads", 0))
+    if query is None or len(query) != 3 or (key is not None and len(key) != 3):
+        return "its query or its key does not have rank 3"
+    if past is not None and len(past) != 4:
+        return f"its past key has rank {len(past)}"
+    size = head_size(query[2], heads + (2 * shared if key is None else 0))
+    if isinstance(size, str):
+        return size
+    if total is None or len(total) != 1:
+        return "its total sequence length is only known when it runs, and with it the size of its present"
+    buffer = ZERO if past is None else past[2]
+    length = total[0] if is_nonneg(total[0] - buffer) else tidy(maximum(total[0], buffer))
+    split = Expr.of(heads), Expr.of(shared)
+    return AttentionDims(query[0], *split, query[1], query[1], length - query[1], size, size, joined=True)
+
+
+def _infer(ctx: InferContext) -> list[TensorInfo]:
+    element, shapes = element_type(ctx), inferred_shapes(ctx)
+    if shapes is None:
+        return unknown_infos(ctx, element, None)
+    equate_all(ctx, shapes, (0, 0), (1, 0), (2, 0), (PAST_KEY, 0), (PAST_VALUE, 0), (LENGTHS, 0))
+    equate_all(ctx, shapes, (0, 1), (1, 1), (2, 1))
+    equate_all(ctx, shapes, (PAST_KEY, 2), (PAST_VALUE, 2))
+    equate_all(ctx, shapes, (COS, 0), (SIN, 0))
+    shapes = inferred_shapes(ctx) or []
+    dims = _dims(ctx.op, shapes, ctx.values(TOTAL))
+    if not isinstance(dims, str):
+        return [TensorInfo(element, d) for d in (dims.result, dims.present(dims.head), dims.present(dims.head))]
+    results, query = unknown_infos(ctx, element, (3, 4, 4)), shape_at(shapes, 0)
+    if query is not None and shape_at(shapes, 1) is not None:
+        results[0] = TensorInfo(element, query)
+    return results
+
+
+# -- legality ---------------------------------------------------------------------------------------------------------
+
+
+def _reason(op: OnnxOp) -> str | None:
+    shapes = operand_shapes(op)
+    dims = _dims(op, shapes, known(op, TOTAL))
+    if isinstance(dims, str):
+        return dims
+    hidden, past = dims.kv_heads * dims.head, shape_at(shapes, PAST_KEY)
+    cached = (dims.batch, dims.kv_heads, past[2] if past is not None else ZERO, dims.head)
+    wanted: dict[int, Dims] = {
+        1: (dims.batch, dims.queries, hidden),
+        2: (dims.batch, dims.queries, hidden),
+        PAST_KEY: cached,
+        PAST_VALUE: cached,
+        LENGTHS: (dims.batch,),
+    }
+    reason = heads_reason(dims) or dims_reason(shapes, NAMES, wanted) or _form_reason(op) or _rotary_reason(op, dims)
+    bias = shape_at(shapes, BIAS)
+    return reason or (None if bias is None else mask_reason(bias, dims, "attention bias"))
+
+
+def _form_reason(op: OnnxOp) -> str | None:
+    """Why it is a form of the op that is left to ONNX Runtime."""
+    if (operand(op, 1) is None) != (operand(op, 2) is None) or (
+        (operand(op, PAST_KEY) is None) != (operand(op, PAST_VALUE) is None)
+    ):
+        return "it has a key or a value, but not both"
+    if operand(op, LENGTHS) is None:
+        return "it does not say how long its batches are"
+    outputs = op.outputs
+    if len(outputs) > 3 and outputs[3] is not None:
+        return "its scores are an output"
+    if any(operand(op, k) is not None for k in range(BIAS + 1, 16)) or int(op.attr("smooth_softmax", 0)) > 0:
+        return "its softmax is smoothed, or its keys are normalised or quantised"
+    if int(op.attr("sliding_window_cache", 0)) or int(op.attr("kv_cache_bit_width", 0)):
+        return "its cache slides or is quantised"
+    if any(str(op.attr(f"{side}_quant_type", "NONE")) != "NONE" for side in "kv"):
+        return "its cache is quantised"
+    if int(op.attr("local_window_size", -1)) == 0:
+        return "its window holds no key"
+    return None
+
+
+def _rotary_reason(op: OnnxOp, dims: AttentionDims) -> str | None:
+    if not int(op.attr("do_rotary", 0)):
+        return None
+    if operand(op, POSITIONS) is not None:
+        return "its positions are given"
+    tables = [operand(op, k) for k in (COS, SIN)]
+    shapes = [dims_of(t.type) for t in tables if t is not None]
+    width = shapes[0][-1].constant if len(shapes) == 2 and shapes[0] == shapes[1] and len(shapes[0]) == 2 else None
+    if not width or 2 * width > (dims.head.constant or 0):
+        return "its cosines and sines are not known to be for pairs of its features"
+    return None
+
+
+# -- lowering ---------------------------------------------------------------------------------------------------------
+
+
+def _before(ctx: Lowering, dims: AttentionDims) -> Callable[[Nest, Expr], Scalar]:
+    """How many keys of batch `b` are there before the new ones: none when a prompt begins, padded or not."""
+    lengths = ctx.required(LENGTHS)
+
+    def before(nest: Nest, b: Expr) -> Scalar:
+        return (nest.read(lengths, [b]).to(i64) + nest.index(ONE - dims.queries)).maximum(0)
+
+    return before
+
+
+def _present(ctx: Lowering, dims: AttentionDims, past: SSAValue | None, new: Heads, part: str) -> SSAValue:
+    """What was there before, the new keys or values behind it, and zeros up to the end of the buffer."""
+    before = _before(ctx, dims)
+
+    def point(nest: Nest, at: Subscripts) -> Scalar:
+        b, h, s, d = at
+        end, name = before(nest, b), Expr.of("_0")
+        later = s - name
+        value: Scalar | None = None
+        if past is not None:
+            # A length beyond the past, which ONNX Runtime refuses, must not be read.
+            guards = [name - 1 - s, dims_of(past.type)[2] - 1 - s]
+            value = nest.read(past, at, guards=guards, indices=[end])
+        guards = [later, dims.queries - 1 - later]
+        subscripts = new.subscripts(b, h, later, d)
+        return nest.read(new.tensor, subscripts, guards=guards, otherwise=value, indices=[end])
+
+    return ctx.generate(dims.present(new.size), point, part=part)
+
+
+def _mask(ctx: Lowering, dims: AttentionDims) -> Mask:
+    """What a query sees: the keys of its batch up to its own, as many as the window holds."""
+    before, bias, lengths = _before(ctx, dims), ctx.input(BIAS), ctx.required(LENGTHS)
+    window = int(ctx.attr("local_window_size", -1))
+    causal = int(ctx.attr("causal", 1)) == 1
+
+    def mask(nest: Nest, at: Point, score: Scalar) -> Scalar:
+        value = score if bias is None else score + read_by_key(nest, bias, at, dims, lowest(score.element))
+        if not causal:
+            return (nest.index(at.j) <= nest.read(lengths, [at.b]).to(i64)).select(value, lowest(score.element))
+        ahead = nest.index(at.j - at.i) - before(nest, at.b)
+        seen = ahead <= 0
+        if window > 0:
+            seen = seen & (ahead > -window)
+        return seen.select(value, lowest(score.element))
+
+    return mask
+
+
+def _operands(ctx: Lowering, dims: AttentionDims) -> tuple[Heads, Heads, Heads]:
+    """Queries, keys and values: three operands, or columns of one."""
+    query, key, value = ctx.required(0), ctx.input(1), ctx.input(2)
+
+    def heads(tensor: SSAValue, first: Expr) -> Heads:
+        return Heads(tensor, dims.queries, dims.head, joined=True, first=first)
+
+    if key is not None and value is not None:
+        return heads(query, ZERO), heads(key, ZERO), heads(value, ZERO)
+    columns = dims.heads * dims.head, (dims.heads + dims.kv_heads) * dims.head
+    return heads(query, ZERO), heads(query, columns[0]), heads(query, columns[1])
+
+
+def _lower(ctx: Lowering) -> list[SSAValue | None]:
+    dims = _dims(ctx.op, operand_shapes(ctx.op), ctx.values(TOTAL))
+    if isinstance(dims, str):
+        raise ctx.fail(dims)
+    query, key, value = _operands(ctx, dims)
+    if int(ctx.attr("do_rotary", 0)):
+        before = _before(ctx, dims)
+        tables = ctx.required(COS), ctx.required(SIN)
+        angle = angle_at(*tables, lambda nest, b, s: before(nest, b) + nest.index(s))
+        pairs, interleaved = dims_of(tables[0].type)[1], int(ctx.attr("rotary_interleaved", 0)) == 1
+        query = rotated(ctx, query, dims.heads, pairs, interleaved, angle, "query")
+        key = rotated(ctx, key, dims.kv_heads, pairs, interleaved, angle, "key")
+    presents = [
+        _present(ctx, dims, ctx.input(PAST_KEY), key, "present_key"),
+        _present(ctx, dims, ctx.input(PAST_VALUE), value, "present_value"),
+    ]
+    key, value = (
+        replace(new, tensor=made, length=dims.total, joined=False, first=ZERO)
+        for new, made in zip((key, value), presents, strict=True)
+    )
+    scale, softcap = float_attr(ctx, "scale") or None, float_attr(ctx, "softcap")
+    given = Attention(dims, query, key, value, scale, softcap, _mask(ctx, dims))
+    return [attend(ctx, given).result, *presents]
+
+
+def _flops(op: OnnxOp) -> Expr:
+    dims = _dims(op, operand_shapes(op), known(op, TOTAL))
+    return ONE if isinstance(dims, str) else dims.flops
+
+
+SPECS: list[OpSpec] = [
+    OpSpec(
+        "com.microsoft.GroupQueryAttention",
+        _infer,
+        lower=_lower,
+        legal=legal(computed_reason, _reason),
+        flops=_flops,
+        kind="contraction",
+    ),
+]

@@ -1,0 +1,190 @@
+"""Rotary position embeddings, ONNX's and ONNX Runtime's: pairs of features of a head turned by an angle a position.
+
+The two features of a pair are an axis of extent 2. Feature `p` becomes `x[p]*cos ± x[1 - p]*sin`, so that one nest
+computes both, and reads and writes go along the other features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from xdsl.ir import SSAValue
+
+from igniter.analysis.expr import ONE, Expr, floordiv
+from igniter.dialects.onnx.ops.attention_nests import Heads, head_size
+from igniter.dialects.onnx.ops.indexing import read_at
+from igniter.dialects.onnx.ops.normalization import float_legal
+from igniter.dialects.onnx.ops.pointwise import elementwise_flops
+from igniter.dialects.onnx.ops.rules import element_type, input_dims, operand, operand_dims
+from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.sym import dims_of, element_of, tensor_of
+from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.transforms.lowering.context import Subscripts
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+
+Angle = Callable[[Nest, Expr, Expr, Expr], tuple[Scalar, Scalar]]
+"""Cosine and sine by which pair `d` at position `s` of batch `b` is turned."""
+
+
+def rotated(
+    ctx: Lowering, x: Heads, heads: Expr, pairs: Expr, interleaved: bool, angle: Angle, part: str = ""
+) -> Heads:
+    """The first `2*pairs` features of every head turned, the others as they are; where they are is not changed."""
+    dims = dims_of(x.tensor.type)
+    outer = (dims[0], dims[1], heads) if x.joined else dims[:3]
+    whole = pairs * 2 == x.size
+    nest = ctx.nest(part if whole else f"{part}_turned".strip("_"))
+    first, second, third = nest.axes(outer)
+    b, h, s = (first, third, second) if x.joined else (first, second, third)
+    lanes = (pairs, Expr.of(2)) if interleaved else (Expr.of(2), pairs)
+    if interleaved:
+        d = nest.parallel(pairs)
+        p = nest.parallel(2)
+    else:
+        p = nest.parallel(2)
+        d = nest.parallel(pairs)
+
+    def feature(which: Expr) -> Expr:
+        return d * 2 + which if interleaved else which * pairs + d
+
+    cos, sin = angle(nest, b, s, d)
+    own, other = (x.read(nest, b, h, s, feature(k)) for k in (p, ONE - p))
+    turned = other * sin
+    value = own * cos + nest.index(p).eq(0).select(-turned, turned)
+    places = [d, p] if interleaved else [p, d]
+    target = tensor_of(element_of(x.tensor.type), (*outer, *lanes))
+    (made,) = nest.finish(("none", value, [first, second, third, *places], target))
+    if not whole:
+        made = _with_rest(ctx, ctx.view(made, (*outer, pairs * 2)), x, part)
+    tensor = ctx.view(made, (dims[0], dims[1], heads * x.size) if x.joined else dims)
+    return Heads(tensor, x.length, x.size, x.joined)
+
+
+def _with_rest(ctx: Lowering, turned: SSAValue, x: Heads, part: str) -> SSAValue:
+    """The turned features and behind them those that are not."""
+    outer, size = dims_of(turned.type)[:3], dims_of(turned.type)[3]
+
+    def point(nest: Nest, at: Subscripts) -> Scalar:
+        b, h, s = (at[0], at[2], at[1]) if x.joined else (at[0], at[1], at[2])
+        rest = nest.read(x.tensor, x.subscripts(b, h, s, at[3]), guards=[at[3] - size])
+        return nest.read(turned, at, guards=[size - 1 - at[3]], otherwise=rest)
+
+    return ctx.generate((*outer, x.size), point, element=element_of(turned.type), part=part)
+
+
+def angle_at(cos: SSAValue, sin: SSAValue, position: Callable[[Nest, Expr, Expr], Scalar | Expr]) -> Angle:
+    """The angles in tables of rows for positions: 0 where a position has no row, which ONNX Runtime does not allow."""
+
+    def angle(nest: Nest, b: Expr, s: Expr, d: Expr) -> tuple[Scalar, Scalar]:
+        row = position(nest, b, s)
+        return read_at(nest, cos, dims_of(cos.type), [row, d]), read_at(nest, sin, dims_of(sin.type), [row, d])
+
+    return angle
+
+
+# -- the ops ----------------------------------------------------------------------------------------------------------
+
+
+def _places(op: OnnxOp) -> tuple[int, int, int]:
+    """The operands that are the positions, the cosines and the sines."""
+    return (1, 2, 3) if op.domain else (3, 1, 2)
+
+
+def _heads(op: OnnxOp) -> tuple[Expr, Expr] | str:
+    """How many heads there are, and of how many features; or why that is not known."""
+    dims, cos = operand_dims(op, 0), operand_dims(op, _places(op)[1])
+    if len(dims) == 4:
+        return dims[1], dims[3]
+    if len(dims) != 3 or not cos:
+        return "its input does not have rank 3 or 4"
+    heads, width = int(op.attr("num_heads", 0)), cos[-1].constant
+    if heads:
+        size = head_size(dims[2], heads)
+        return size if isinstance(size, str) else (Expr.of(heads), size)
+    if not op.domain or not width or int(op.attr("rotary_embedding_dim", 0)) or dims[2].constant is None:
+        return "it does not say how many heads it has"
+    count = floordiv(dims[2], Expr.of(2 * width))
+    return (count, Expr.of(2 * width)) if dims[2].constant % (2 * width) == 0 else "its heads are not known"
+
+
+def _pairs(op: OnnxOp, size: Expr) -> Expr:
+    turned = int(op.attr("rotary_embedding_dim", 0))
+    return floordiv(Expr.of(turned) if turned else size, Expr.of(2))
+
+
+def _reason(op: OnnxOp) -> str | None:
+    found = _heads(op)
+    if isinstance(found, str):
+        return found
+    turned = int(op.attr("rotary_embedding_dim", 0))
+    size = found[1].constant
+    if not size or size % 2 or turned % 2 or not 0 <= turned <= size:
+        return f"that {turned or found[1]} of {found[1]} features a head make pairs is not known"
+    if op.domain and (int(op.attr("is_packed_batching", 0)) or float(op.attr("scale", 1.0)) != 1.0):
+        return "its batch is packed, or its positions are scaled"
+    return _tables_reason(op, Expr.of((turned or size) // 2))
+
+
+def _tables_reason(op: OnnxOp, pairs: Expr) -> str | None:
+    dims, (positions, *tables) = operand_dims(op, 0), _places(op)
+    rows = (dims[0], dims[2] if len(dims) == 4 else dims[1])
+    for table in tables:
+        have = operand_dims(op, table)
+        wanted: tuple[Dims, ...] = ((*rows, pairs),) if operand(op, positions) is None else ((have[0], pairs),)
+        if have not in wanted:
+            return f"its cosines and sines of dims [{', '.join(map(str, have))}] are not known to be for {pairs} pairs"
+    if operand(op, positions) is None:
+        return None
+    have = operand_dims(op, positions)
+    if have == rows or (op.domain and have == (ONE,)):
+        return None
+    return f"its positions of dims [{', '.join(map(str, have))}] are not known to be those of its input"
+
+
+def _infer(ctx: InferContext) -> list[TensorInfo]:
+    dims, positions = input_dims(ctx, 0), input_dims(ctx, _places(ctx.op)[0])
+    if dims is not None and len(dims) in (3, 4) and positions is not None and len(positions) == 2:
+        ctx.equate(dims[0], positions[0])
+        ctx.equate(dims[-2] if len(dims) == 4 else dims[1], positions[1])
+    return [TensorInfo(element_type(ctx), input_dims(ctx, 0))]
+
+
+def _lower(ctx: Lowering) -> list[SSAValue]:
+    found = _heads(ctx.op)
+    if isinstance(found, str):
+        raise ctx.fail(found)
+    heads, size = found
+    dims = ctx.dims(0)
+    where, cos, sin = _places(ctx.op)
+    x = Heads(ctx.required(0), dims[1] if len(dims) == 3 else dims[2], size, joined=len(dims) == 3)
+    positions, tables = ctx.input(where), (ctx.required(cos), ctx.required(sin))
+
+    def by_batch(nest: Nest, b: Expr, s: Expr, d: Expr) -> tuple[Scalar, Scalar]:
+        return nest.read(tables[0], [b, s, d]), nest.read(tables[1], [b, s, d])
+
+    def position(nest: Nest, b: Expr, s: Expr) -> Scalar:
+        assert positions is not None
+        if len(dims_of(positions.type)) == 1:
+            return nest.read(positions, [Expr.of(0)]) + nest.index(s)
+        return nest.read(positions, [b, s])
+
+    angle = by_batch if positions is None else angle_at(*tables, position)
+    interleaved = int(ctx.attr("interleaved", 0)) == 1
+    return [rotated(ctx, x, heads, _pairs(ctx.op, size), interleaved, angle).tensor]
+
+
+def _spec(name: str) -> OpSpec:
+    return OpSpec(
+        name,
+        _infer,
+        lower=_lower,
+        legal=float_legal(_reason),
+        flops=elementwise_flops(4),
+        kind="elementwise",
+    )
+
+
+SPECS: list[OpSpec] = [_spec("RotaryEmbedding"), _spec("com.microsoft.RotaryEmbedding")]
