@@ -235,9 +235,8 @@ class Probe:
     def sample(self) -> None:
         self.samples.append(self.work / self.run())
 
-    @property
-    def rate(self) -> float:
-        return statistics.median(self.samples)
+    def rate(self, best: bool = False) -> float:
+        return max(self.samples) if best else statistics.median(self.samples)
 
 
 class Probes:
@@ -274,16 +273,16 @@ class Probes:
             for probe in (*self._flops.values(), *self._levels.values(), *self._buffers.values()):
                 probe.sample()
 
-    def machine(self) -> Machine:
-        """The rates so far."""
+    def machine(self, best: bool = False) -> Machine:
+        """The rates so far, medians or the best."""
         caches = target_of("native").caches
-        flops = {kind: probe.rate for kind, probe in self._flops.items()}
-        bandwidth = {level: probe.rate for level, probe in self._levels.items()}
+        flops = {kind: probe.rate(best) for kind, probe in self._flops.items()}
+        bandwidth = {level: probe.rate(best) for level, probe in self._levels.items()}
         return Machine(self.threads, flops, bandwidth, self.threads * caches.l2, caches.l3)
 
     def reading(self, size: int) -> float:
         """Bytes a second when one of `buffers` is read again and again."""
-        return self._buffers[size].rate
+        return self._buffers[size].rate()
 
     def _reader(self, size: int) -> Probe:
         share = max(512, size // self.threads // 512 * 512)
@@ -302,10 +301,10 @@ def sizes(threads: int) -> dict[Level, int]:
 
 
 def measure(threads: int, rounds: int = 9) -> Machine:
-    """Every rate with that many threads."""
+    """Every rate with that many threads: the best samples, where nothing is run beside that is disturbed as well."""
     with Probes(threads) as probes:
         probes.sample(rounds)
-        return probes.machine()
+        return probes.machine(best=True)
 
 
 def describe(machine: Machine) -> str:
