@@ -270,8 +270,21 @@ class Probes:
 
     def sample(self, rounds: int = 1) -> None:
         for _ in range(rounds):
-            for probe in (*self._flops.values(), *self._levels.values(), *self._buffers.values()):
+            for probe in self._all:
                 probe.sample()
+
+    def restart(self) -> None:
+        """Forget the samples so far."""
+        for probe in self._all:
+            probe.samples.clear()
+
+    @property
+    def sampled(self) -> bool:
+        return all(probe.samples for probe in self._all)
+
+    @property
+    def _all(self) -> list[Probe]:
+        return [*self._flops.values(), *self._levels.values(), *self._buffers.values()]
 
     def machine(self, best: bool = False) -> Machine:
         """The rates so far, medians or the best."""

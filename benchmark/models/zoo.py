@@ -47,6 +47,11 @@ class Architecture:
         return self.name.rsplit("/", 1)[-1]
 
     @property
+    def family(self) -> str:
+        """What ORT's transformers optimizer takes it for."""
+        return {"GPT2Config": "gpt2", "T5Config": "t5", "LlamaConfig": "gpt_neox"}.get(self.config, "bert")
+
+    @property
     def all_inputs(self) -> tuple[str, ...]:
         """In the order of the ONNX model."""
         return self.inputs + (self.cache.names("past_key_values") if self.cache else ())

@@ -144,8 +144,7 @@ IREE_FLAGS: dict[str, tuple[str, ...]] = {
 def _iree(task: Task, folder: Path) -> Prepared:
     fixed = _fix_sizes(task, folder)
     mlir = folder / "model.mlir"
-    importer = [sys.executable, "-m", "iree.compiler.tools.import_onnx", str(fixed), "-o", str(mlir)]
-    _command([*importer, "--opset-version", "17", "--large-model"])
+    _command([sys.executable, "-m", "iree.compiler.tools.import_onnx", str(fixed), "-o", str(mlir)])
     return _best((name, lambda f=flags, n=name: _iree_variant(task, mlir, f, n)) for name, flags in IREE_FLAGS.items())
 
 
@@ -165,7 +164,7 @@ def _iree_variant(task: Task, mlir: Path, flags: tuple[str, ...], name: str) -> 
     config = rt.Config("local-sync" if task.threads == 1 else "local-task")
     context = rt.SystemContext(config=config)
     context.add_vm_module(rt.VmModule.mmap(config.vm_instance, str(target)))
-    (function,) = [f for name, f in context.modules.module.vm_module_functions] if False else [_entry(context)]
+    function = _entry(context)
     arguments = [rt.asdevicearray(config.device, value) for value in _graph_inputs(task)]
     last: list[Any] = []
 
@@ -298,8 +297,12 @@ def _best(variants: Iterable[tuple[str, Callable[[], Prepared]]]) -> Prepared:
 
 
 def _fix_sizes(task: Task, folder: Path) -> Path:
-    """The model with the sizes of the inputs in place of its symbolic dims, weights in one file beside it."""
+    """The model with the sizes of the inputs in place of its symbolic dims, and what follows from them folded.
+
+    ORT's basic level does that and stays within ONNX's own ops. Weights are in one file beside the model.
+    """
     import onnx
+    import onnxruntime
 
     model = onnx.load(task.model)
     for value in model.graph.input:
@@ -311,9 +314,14 @@ def _fix_sizes(task: Task, folder: Path) -> Path:
     del model.graph.value_info[:]
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")
-    path = folder / "fixed.onnx"
-    onnx.save_model(model, path, save_as_external_data=True, location="fixed.data")
-    return path
+    fixed, folded = folder / "fixed.onnx", folder / "folded.onnx"
+    onnx.save_model(model, fixed, save_as_external_data=True, location="fixed.data")
+    settings = onnxruntime.SessionOptions()
+    settings.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    settings.optimized_model_filepath = str(folded)
+    settings.add_session_config_entry("session.optimized_model_external_initializers_file_name", "folded.data")
+    onnxruntime.InferenceSession(str(fixed), settings, providers=["CPUExecutionProvider"])
+    return folded
 
 
 def _graph_inputs(task: Task) -> list[np.ndarray]:
