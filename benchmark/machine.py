@@ -286,6 +286,15 @@ class Probes:
     def _all(self) -> list[Probe]:
         return [*self._flops.values(), *self._levels.values(), *self._buffers.values()]
 
+    @property
+    def spread(self) -> float:
+        """How far apart the quartiles of the f32 rate are, relative to its median: how disturbed the machine was."""
+        samples = self._flops["f32"].samples
+        if len(samples) < 2:
+            return 0.0
+        low, middle, high = statistics.quantiles(samples, n=4, method="inclusive")
+        return (high - low) / middle
+
     def machine(self, best: bool = False) -> Machine:
         """The rates so far, medians or the best."""
         caches = target_of("native").caches

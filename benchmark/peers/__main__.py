@@ -122,7 +122,7 @@ def _race(
     machine: Machine | None = probes.machine() if probes.sampled else None
     if machine is not None and ARITHMETIC[precision] in machine.flops:
         _say(describe(machine))
-        made.rates = asdict(machine)
+        made.rates = {**asdict(machine), "spread": probes.spread}
         made.roofline = asdict(roofline(graph.steps(dims, ARITHMETIC[precision]), machine))
     return made
 

@@ -103,7 +103,8 @@ def _share(race: Race, result: Result) -> str:
 
 
 def _noise(race: Race) -> str:
-    return f"{race.noise:.1%}"
+    """How far apart the reference's processes are, and the quartiles of the machine's peak."""
+    return f"{race.noise:.1%}" + (f", peak {race.rates['spread']:.1%}" if race.rates else "")
 
 
 def _missing(race: Race) -> list[str]:

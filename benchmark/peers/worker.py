@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from benchmark.peers.protocol import Failed, Load, Loaded, Prepared, Run, Task, Unavailable
-from benchmark.peers.systems import SYSTEMS
+from benchmark.peers.systems import SYSTEMS, reason_of
 
 
 def main() -> None:
@@ -48,7 +48,7 @@ def main() -> None:
             except Unavailable as error:
                 answer = Failed(str(error))
             except Exception as error:
-                answer = Failed(f"{type(error).__name__}: {str(error).strip()[:300]}")
+                answer = Failed(reason_of(error))
             pickle.dump(answer, answers)
             answers.flush()
 
