@@ -244,15 +244,15 @@ def _torch_module(task: Task) -> tuple[Any, list[Any]]:
     import torch
 
     torch.set_num_threads(task.threads)
-    torch.set_num_interop_threads(1) if torch.get_num_interop_threads() != 1 else None
     if not task.torch:
         raise Unavailable("there is no torch module of this model")
     place, *arguments = task.torch
     file, _, function = place.partition(":")
     module = getattr(importlib.import_module(file), function)(*arguments)
+    inputs = [torch.from_numpy(np.ascontiguousarray(value)) for value in task.inputs.values()]
     if task.precision == "bf16":
-        module = module.to(torch.bfloat16)
-    return module, [torch.from_numpy(np.ascontiguousarray(value)) for value in task.inputs.values()]
+        return module.to(torch.bfloat16), [i.to(torch.bfloat16) if i.is_floating_point() else i for i in inputs]
+    return module, inputs
 
 
 def _in_torch(module: Any, arguments: list[Any], note: str) -> Prepared:
