@@ -4,7 +4,8 @@
     python benchmark/export.py --all
 
 Files go to `benchmark/.cache/<model>-<exporter>/model.onnx` and are made once. `dynamo` is `torch.export` at opset
-18, `torchscript` the tracer at opset 17; both have dynamic batch and sequence.
+18, `torchscript` the tracer at opset 17; both have dynamic batch and sequence. Decode steps, which take a cache of
+dynamic length instead, are exported by dynamo alone.
 Attention is exported as the plain MatMul, Softmax, MatMul that deployed models have.
 """
 
@@ -72,39 +73,76 @@ def wrap(model: Any, architecture: Architecture) -> Any:
             self.model = model
 
         def forward(self, *tensors: Any) -> tuple[Any, ...]:
-            out = self.model(**dict(zip(architecture.inputs, tensors, strict=True)), return_dict=True)
-            return tuple(out[name] for name in architecture.outputs)
+            count = len(architecture.inputs)
+            named: dict[str, Any] = dict(zip(architecture.inputs, tensors[:count], strict=True))
+            if architecture.cache is None:
+                out = self.model(**named, return_dict=True)
+                return tuple(out[name] for name in architecture.outputs)
+            cache = _cache_of(tensors[count:])
+            out = self.model(**named, past_key_values=cache, use_cache=True, return_dict=True)
+            present = [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
+            return (*(out[name] for name in architecture.outputs), *present)
 
     # The tracing exporter restores the mode of the wrapper, not of what is in it.
     return Wrapper().eval()
 
 
-def example_inputs(architecture: Architecture, batch: int, sequence: int) -> tuple[Any, ...]:
-    """Example tensors for the export."""
+def _cache_of(tensors: tuple[Any, ...]) -> Any:
+    """transformers' cache with these keys and values; its own way to fill one would concatenate them to nothing."""
+    from transformers.cache_utils import DynamicCache, DynamicLayer
+
+    cache = DynamicCache()
+    for keys, values in zip(tensors[::2], tensors[1::2], strict=True):
+        layer = DynamicLayer()
+        layer.lazy_initialization(keys, values)
+        layer.keys, layer.values = keys, values
+        cache.layers.append(layer)
+    return cache
+
+
+def torch_module(name: str) -> Any:
+    """The module that the model called `name` was exported from: what torch's own compiler is given."""
+    return build(find(name))
+
+
+def example_inputs(architecture: Architecture, batch: int, length: int) -> tuple[Any, ...]:
+    """Example tensors for the export; of a decode step `length` is that of the past."""
     import torch
 
+    decode = architecture.cache
+    tokens = (batch, 1 if decode else length)
     values = {
-        "input_ids": torch.randint(5, 1000, (batch, sequence), dtype=torch.int64),
-        "attention_mask": torch.ones((batch, sequence), dtype=torch.int64),
-        "token_type_ids": torch.zeros((batch, sequence), dtype=torch.int64),
+        "input_ids": torch.randint(5, 1000, tokens, dtype=torch.int64),
+        "attention_mask": torch.ones((batch, length + 1 if decode else length), dtype=torch.int64),
+        "token_type_ids": torch.zeros(tokens, dtype=torch.int64),
+        "position_ids": torch.full(tokens, length, dtype=torch.int64),
     }
-    return tuple(values[name] for name in architecture.inputs)
+    found = [values[name] for name in architecture.inputs]
+    if decode:
+        shape = (batch, decode.heads, length, decode.size)
+        found += [torch.randn(shape) for _ in decode.names("past_key_values")]
+    return tuple(found)
 
 
 def _export_dynamo(wrapper: Any, architecture: Architecture, target: Path) -> None:
     import torch
     from torch.export import Dim
 
-    dims = {0: Dim("batch", min=1, max=64), 1: Dim("sequence", min=2, max=500)}
+    batch, length = Dim("batch", min=1, max=64), Dim(architecture.dims[1], min=2, max=500)
+    if architecture.cache:
+        whole = {"input_ids": {0: batch}, "position_ids": {0: batch}, "attention_mask": {0: batch, 1: length + 1}}
+        shapes = [whole.get(name, {0: batch, 2: length}) for name in architecture.all_inputs]
+    else:
+        shapes = [{0: batch, 1: length} for _ in architecture.inputs]
     torch.onnx.export(
         wrapper,
         example_inputs(architecture, 2, 16),
         str(target),
         dynamo=True,
         opset_version=EXPORTERS["dynamo"],
-        input_names=list(architecture.inputs),
-        output_names=list(architecture.outputs),
-        dynamic_shapes=(tuple(dims for _ in architecture.inputs),),
+        input_names=list(architecture.all_inputs),
+        output_names=list(architecture.all_outputs),
+        dynamic_shapes=(tuple(shapes),),
         external_data=True,
         verbose=False,
     )
@@ -113,9 +151,12 @@ def _export_dynamo(wrapper: Any, architecture: Architecture, target: Path) -> No
 def _export_torchscript(wrapper: Any, architecture: Architecture, target: Path) -> None:
     import torch
 
+    if architecture.cache:
+        raise ValueError(f"{architecture.name} is exported by dynamo alone")
     axes = {name: {0: "batch", 1: "sequence"} for name in architecture.inputs}
     for name in architecture.outputs:
-        whole = name in ("last_hidden_state", "start_logits", "end_logits") or architecture.name == "gpt2"
+        # The logits of a language model are for every token, those of a classifier for the sequence.
+        whole = name in ("last_hidden_state", "start_logits", "end_logits") or "LM" in architecture.model
         axes[name] = {0: "batch", 1: "sequence"} if whole else {0: "batch"}
     torch.onnx.export(
         wrapper,
@@ -173,7 +214,7 @@ def main() -> None:
     if args.all:
         failed: list[str] = []
         for architecture in ARCHITECTURES.values():
-            for exporter in exporters:
+            for exporter in exporters if architecture.cache is None else ["dynamo"]:
                 try:
                     print(ensure(architecture, exporter), flush=True)
                 except subprocess.CalledProcessError:
@@ -183,7 +224,7 @@ def main() -> None:
         return
     if not args.model_name:
         parser.error("--model_name or --all")
-    for exporter in exporters:
+    for exporter in exporters if find(args.model_name).cache is None else ["dynamo"]:
         start = time.perf_counter()
         path = export(find(args.model_name), exporter)
         print(f"{path} ({time.perf_counter() - start:.0f} s)", flush=True)

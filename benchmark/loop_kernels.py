@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from xdsl.parser import Parser
 
-from igniter.backends.cpu.jit import CompiledFunc, compile_func, compile_ir
+from benchmark.machine import peak
+from igniter.backends.cpu.jit import compile_func
 from igniter.backends.cpu.target import target_of
 from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp, KernelOp
@@ -64,42 +65,6 @@ CASES = (
 )
 
 
-def fma_peak(lanes: int, registers: int = 24, trips: int = 20000) -> tuple[CompiledFunc, int]:
-    """A loop of independent FMAs in registers, and the flops of one call."""
-    kind = f"<{lanes} x float>"
-    # Different starts, or the compiler would make one chain of equal ones.
-    start = [f"  %a{k}.0 = phi {kind} [ splat (float {k}.0), %entry ], [ %a{k}.1, %loop ]" for k in range(registers)]
-    step = [
-        f"  %a{k}.1 = call {kind} @llvm.fma.v{lanes}f32({kind} %a{k}.0, {kind} %x, {kind} %y)" for k in range(registers)
-    ]
-    total = ["  %s0 = fadd " + f"{kind} %a0.1, %a1.1"]
-    total += [f"  %s{k - 1} = fadd {kind} %s{k - 2}, %a{k}.1" for k in range(2, registers)]
-    ir = "\n".join(
-        [
-            f"declare {kind} @llvm.fma.v{lanes}f32({kind}, {kind}, {kind})",
-            "define void @peak(ptr %buffers, ptr %symbols, ptr %scratch, ptr %parallel_for, ptr %context) {",
-            "entry:",
-            "  %p = load ptr, ptr %buffers",
-            f"  %x = load {kind}, ptr %p, align 4",
-            f"  %y = load {kind}, ptr %p, align 4",
-            "  br label %loop",
-            "loop:",
-            "  %i = phi i64 [ 0, %entry ], [ %next, %loop ]",
-            *start,
-            *step,
-            "  %next = add i64 %i, 1",
-            f"  %more = icmp ult i64 %next, {trips}",
-            "  br i1 %more, label %loop, label %done",
-            "done:",
-            *total,
-            f"  store {kind} %s{registers - 2}, ptr %p, align 4",
-            "  ret void",
-            "}",
-        ]
-    )
-    return compile_ir("peak", ir), 2 * lanes * registers * trips
-
-
 def load(case: Case) -> tuple[FuncOp, list[np.ndarray]]:
     """The scheduled kernel and its buffers, inputs random."""
     module = Parser(IgniterContext(), (EXAMPLES / f"{case.file}.mlir").read_text()).parse_module()
@@ -117,9 +82,11 @@ def load(case: Case) -> tuple[FuncOp, list[np.ndarray]]:
 def measure(rounds: int) -> list[dict[str, Any]]:
     """One row a case: medians of interleaved runs."""
     target = target_of("native")
-    peak, peak_flops = fma_peak(target.vector_bytes // 4)
+    found = peak()
+    assert found is not None
+    multiply_adds, peak_flops = found
     scratch = np.zeros(target.vector_bytes // 4, np.float32)
-    run_peak = peak.prepared([scratch], {})
+    run_peak = multiply_adds.prepared([scratch], {})
     rows: list[dict[str, Any]] = []
     for case in CASES:
         func, buffers = load(case)

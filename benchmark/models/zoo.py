@@ -15,6 +15,18 @@ ANSWER = ("start_logits", "end_logits")
 
 
 @dataclass(frozen=True)
+class Cache:
+    """The keys and values that a decode step gets and returns: per layer (batch, heads, past, size) of each."""
+
+    layers: int
+    heads: int
+    size: int
+
+    def names(self, prefix: str) -> tuple[str, ...]:
+        return tuple(f"{prefix}.{layer}.{part}" for layer in range(self.layers) for part in ("key", "value"))
+
+
+@dataclass(frozen=True)
 class Architecture:
     """One model: which classes of transformers make it, with which arguments, and its inputs and outputs."""
 
@@ -26,11 +38,37 @@ class Architecture:
     outputs: tuple[str, ...] = ("last_hidden_state",)
     package: str = ""
     """The Python package that holds trained weights, where there is one."""
+    cache: Cache | None = None
+    """Of a decode step: one new token, with a cache of dynamic length among the inputs and outputs."""
 
     @property
     def slug(self) -> str:
         """The name as part of a file's."""
         return self.name.rsplit("/", 1)[-1]
+
+    @property
+    def family(self) -> str:
+        """What ORT's transformers optimizer takes it for."""
+        return {"GPT2Config": "gpt2", "T5Config": "t5", "LlamaConfig": "gpt_neox"}.get(self.config, "bert")
+
+    @property
+    def all_inputs(self) -> tuple[str, ...]:
+        """In the order of the ONNX model."""
+        return self.inputs + (self.cache.names("past_key_values") if self.cache else ())
+
+    @property
+    def all_outputs(self) -> tuple[str, ...]:
+        """In the order of the ONNX model."""
+        return self.outputs + (self.cache.names("present") if self.cache else ())
+
+    @property
+    def dims(self) -> tuple[str, str]:
+        """The names of the symbolic dims, the one that is a length last."""
+        return ("batch", "past") if self.cache else ("batch", "sequence")
+
+    def sizes(self, batch: int, length: int) -> dict[str, int]:
+        """The symbolic dims with values; for a decode step the length is that of the past."""
+        return dict(zip(self.dims, (batch, length), strict=True))
 
 
 _BERT_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -52,6 +90,17 @@ _MOBILEBERT: dict[str, Any] = {
     "normalization_type": "no_norm",
     "classifier_activation": False,
 }
+_GPT2: dict[str, Any] = {"vocab_size": 50257}
+_LLAMA: dict[str, Any] = {
+    "vocab_size": 32000,
+    "hidden_size": 768,
+    "intermediate_size": 2048,
+    "num_hidden_layers": 8,
+    "num_attention_heads": 12,
+    "num_key_value_heads": 4,
+    "max_position_embeddings": 2048,
+}
+_DECODE_INPUTS = ("input_ids", "attention_mask", "position_ids")
 
 ARCHITECTURES: dict[str, Architecture] = {
     a.name: a
@@ -100,8 +149,34 @@ ARCHITECTURES: dict[str, Architecture] = {
         Architecture(
             "bert-base-uncased", "BertConfig", "BertModel", {"vocab_size": 30522}, _BERT_INPUTS, outputs=HIDDEN
         ),
+        Architecture("gpt2", "GPT2Config", "GPT2LMHeadModel", {**_GPT2, "use_cache": False}, outputs=("logits",)),
         Architecture(
-            "gpt2", "GPT2Config", "GPT2LMHeadModel", {"vocab_size": 50257, "use_cache": False}, outputs=("logits",)
+            "gpt2-decode",
+            "GPT2Config",
+            "GPT2LMHeadModel",
+            _GPT2,
+            _DECODE_INPUTS,
+            ("logits",),
+            cache=Cache(layers=12, heads=12, size=64),
+        ),
+        # No published one is small enough to be timed here: 8 layers, three queries to a key.
+        Architecture(
+            "llama-small", "LlamaConfig", "LlamaForCausalLM", {**_LLAMA, "use_cache": False}, outputs=("logits",)
+        ),
+        Architecture(
+            "llama-small-decode",
+            "LlamaConfig",
+            "LlamaForCausalLM",
+            _LLAMA,
+            _DECODE_INPUTS,
+            ("logits",),
+            cache=Cache(layers=8, heads=4, size=64),
+        ),
+        Architecture(
+            "t5-small-encoder",
+            "T5Config",
+            "T5EncoderModel",
+            {"vocab_size": 32128, "d_model": 512, "d_kv": 64, "d_ff": 2048, "num_layers": 6, "num_heads": 8},
         ),
         Architecture(
             "squeezebert",

@@ -1,0 +1,349 @@
+"""What this machine can do at most, measured: multiply-adds a second in registers, and bytes read a second.
+
+Generated code, so that nothing but the instructions is measured: independent multiply-adds in as many
+registers as hide their latency, and loads of a buffer again and again. Threads are Python's, which a call into
+generated code lets go of; all start together, and the last to end counts. A rate is the median of its samples: a
+caller takes one between the runs of what it holds against the rate, since a core's clock drifts.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from igniter.backends.cpu.jit import CompiledFunc, compile_ir
+from igniter.backends.cpu.target import Target, target_of
+
+Arithmetic = Literal["f32", "bf16", "int8"]
+Level = Literal["l2", "l3", "memory"]
+LEVELS: tuple[Level, ...] = ("l2", "l3", "memory")
+
+REGISTERS = 24
+"""Accumulators: more than the latency of a multiply-add times those issued a cycle, fewer than the registers."""
+
+_SIGNATURE = "(ptr %buffers, ptr %symbols, ptr %scratch, ptr %parallel_for, ptr %context)"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Measured rates with some number of threads: scalar operations a second, bytes a second, cache sizes in bytes."""
+
+    threads: int
+    flops: dict[Arithmetic, float]
+    """A multiply-add counts as two; a kind that the CPU has no instruction for is not there."""
+    bandwidth: dict[Level, float]
+    l2: int
+    """Of all threads together; `l3` is shared."""
+    l3: int
+
+    def level(self, size: int) -> Level:
+        """Where a buffer of that size lies when it is read again."""
+        return "l2" if size <= self.l2 else "l3" if size <= self.l3 else "memory"
+
+    def seconds(self, size: int) -> float:
+        """What moving that many bytes takes at the bandwidth of where they lie."""
+        return size / self.bandwidth[self.level(size)]
+
+
+# -- multiply-adds ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Instruction:
+    """How one kind of multiply-add is written: the accumulator's and the factors' types, and the order of operands."""
+
+    name: str
+    total: str
+    factor: str
+    total_first: bool
+    flops_a_bit: float
+
+
+def _instruction(kind: Arithmetic, target: Target) -> _Instruction | None:
+    bits = 8 * target.vector_bytes
+    floats, integers = f"<{bits // 32} x float>", f"<{bits // 32} x i32>"
+    if kind == "f32":
+        return _Instruction(f"llvm.fma.v{bits // 32}f32", floats, floats, False, 2 / 32)
+    on = target.features.split(",")
+    if kind == "bf16" and bits == 512 and "+avx512bf16" in on:
+        return _Instruction("llvm.x86.avx512bf16.dpbf16ps.512", floats, f"<{bits // 16} x bfloat>", True, 2 / 16)
+    if kind == "int8" and bits == 512 and "+avx512vnni" in on:
+        return _Instruction("llvm.x86.avx512.vpdpbusd.512", integers, f"<{bits // 8} x i8>", True, 2 / 8)
+    return None
+
+
+def peak(kind: Arithmetic = "f32", trips: int = 20000) -> tuple[CompiledFunc, int] | None:
+    """A loop of independent multiply-adds in registers, and the operations of one call.
+
+    Its one buffer has a vector's bytes. `None` where the CPU has no instruction for the kind.
+    """
+    target = target_of("native")
+    what = _instruction(kind, target)
+    if what is None:
+        return None
+    one = "float" if "float" in what.total else "i32"
+    add = "fadd" if one == "float" else "add"
+    order = "{t} {a}, {f} %x, {f} %y" if what.total_first else "{f} %x, {f} %y, {t} {a}"
+    # Different starts, or the compiler would make one chain of equal ones.
+    starts = [f"splat ({one} {float(k) if one == 'float' else k})" for k in range(REGISTERS)]
+    lines = [
+        f"declare {what.total} @{what.name}({', '.join(_parameters(what))})",
+        f"define void @peak{_SIGNATURE} {{",
+        "entry:",
+        "  %p = load ptr, ptr %buffers",
+        f"  %x = load volatile {what.factor}, ptr %p, align 4",
+        f"  %y = load volatile {what.factor}, ptr %p, align 4",
+        "  br label %loop",
+        "loop:",
+        "  %i = phi i64 [ 0, %entry ], [ %next, %loop ]",
+        *(f"  %a{k}.0 = phi {what.total} [ {start}, %entry ], [ %a{k}.1, %loop ]" for k, start in enumerate(starts)),
+        *(
+            f"  %a{k}.1 = call {what.total} @{what.name}("
+            + order.format(t=what.total, a=f"%a{k}.0", f=what.factor)
+            + ")"
+            for k in range(REGISTERS)
+        ),
+        "  %next = add i64 %i, 1",
+        f"  %more = icmp ult i64 %next, {trips}",
+        "  br i1 %more, label %loop, label %done",
+        "done:",
+        *_sum([f"%a{k}.1" for k in range(REGISTERS)], what.total, add),
+        f"  store {what.total} %sum, ptr %p, align 4",
+        "  ret void",
+        "}",
+    ]
+    operations = round(what.flops_a_bit * 8 * target.vector_bytes) * REGISTERS * trips
+    return compile_ir("peak", "\n".join(lines)), operations
+
+
+def _parameters(what: _Instruction) -> list[str]:
+    factors = [what.factor, what.factor]
+    return [what.total, *factors] if what.total_first else [*factors, what.total]
+
+
+def _sum(values: Sequence[str], kind: str, add: str) -> Iterator[str]:
+    """Lines that leave the sum of `values` in `%sum`."""
+    total = values[0]
+    for k, value in enumerate(values[1:], 1):
+        name = "%sum" if k == len(values) - 1 else f"%s{k}"
+        yield f"  {name} = {add} {kind} {total}, {value}"
+        total = name
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def reader(size: int) -> CompiledFunc:
+    """Loads every byte of a buffer of `size` bytes (a multiple of 512) a number of times, the symbol `repeats`."""
+    vector = target_of("native").vector_bytes
+    kind = f"<{vector // 8} x i64>"
+    unrolled = 512 // vector
+    step = [
+        line
+        for k in range(unrolled)
+        for line in (
+            f"  %at{k} = getelementptr i8, ptr %row, i64 {k * vector}",
+            f"  %v{k} = load {kind}, ptr %at{k}, align 8",
+            f"  %a{k}.1 = xor {kind} %a{k}.0, %v{k}",
+        )
+    ]
+    lines = [
+        f"define void @read{_SIGNATURE} {{",
+        "entry:",
+        "  %p = load ptr, ptr %buffers",
+        "  %result = getelementptr ptr, ptr %buffers, i64 1",
+        "  %q = load ptr, ptr %result",
+        "  %repeats = load i64, ptr %symbols",
+        "  br label %again",
+        "again:",
+        "  %r = phi i64 [ 0, %entry ], [ %r.next, %end ]",
+        "  br label %loop",
+        "loop:",
+        "  %i = phi i64 [ 0, %again ], [ %next, %loop ]",
+        *(f"  %a{k}.0 = phi {kind} [ zeroinitializer, %again ], [ %a{k}.1, %loop ]" for k in range(unrolled)),
+        "  %row = getelementptr i8, ptr %p, i64 %i",
+        *step,
+        "  %next = add i64 %i, 512",
+        f"  %more = icmp ult i64 %next, {size}",
+        "  br i1 %more, label %loop, label %end",
+        "end:",
+        *_sum([f"%a{k}.1" for k in range(unrolled)], kind, "xor"),
+        # Every pass leaves something behind, or all but the last could be dropped.
+        f"  store volatile {kind} %sum, ptr %q, align 8",
+        "  %r.next = add i64 %r, 1",
+        "  %not.yet = icmp ult i64 %r.next, %repeats",
+        "  br i1 %not.yet, label %again, label %done",
+        "done:",
+        "  ret void",
+        "}",
+    ]
+    return compile_ir("read", "\n".join(lines), symbols=["repeats"])
+
+
+# -- measuring --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def together(calls: Sequence[Callable[[], object]]) -> Iterator[Callable[[], float]]:
+    """A function that runs all calls at the same time, each on a thread of its own, and returns the seconds."""
+    begin, end = threading.Barrier(len(calls)), threading.Barrier(len(calls))
+    running = True
+
+    def work(call: Callable[[], object]) -> None:
+        while True:
+            begin.wait()
+            if not running:
+                return
+            call()
+            end.wait()
+
+    helpers = [threading.Thread(target=work, args=(call,), daemon=True) for call in calls[1:]]
+    for helper in helpers:
+        helper.start()
+
+    def run() -> float:
+        begin.wait()
+        start = time.perf_counter()
+        calls[0]()
+        end.wait()
+        return time.perf_counter() - start
+
+    try:
+        yield run
+    finally:
+        running = False
+        begin.wait()
+
+
+@dataclass
+class Probe:
+    """Samples of one rate: `work` (operations or bytes) is what one run of all threads does."""
+
+    work: float
+    run: Callable[[], float]
+    samples: list[float] = field(default_factory=list[float])
+
+    def sample(self) -> None:
+        self.samples.append(self.work / self.run())
+
+    def rate(self, best: bool = False) -> float:
+        return max(self.samples) if best else statistics.median(self.samples)
+
+
+class Probes:
+    """Probes of everything that a `Machine` says, and of buffers of other sizes; `sample` takes one of each.
+
+    A sample is 5 to 20 ms a probe, long beside what it takes to start the threads.
+    """
+
+    TRIPS = 1_500_000
+    READ = 1 << 29
+
+    def __init__(self, threads: int, levels: Sequence[Level] = LEVELS, buffers: Sequence[int] = ()):
+        self.threads = threads
+        self._open = ExitStack()
+        self._flops: dict[Arithmetic, Probe] = {}
+        self._levels = {level: self._reader(sizes(threads)[level]) for level in levels}
+        self._buffers = {size: self._reader(size) for size in dict.fromkeys(buffers)}
+        for kind in ("f32", "bf16", "int8"):
+            found = peak(kind, self.TRIPS)
+            if found is not None:
+                func, operations = found
+                vector = target_of("native").vector_bytes
+                calls = [func.prepared([np.zeros(vector, np.uint8)], {}) for _ in range(threads)]
+                self._flops[kind] = Probe(threads * operations, self._open.enter_context(together(calls)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def sample(self, rounds: int = 1) -> None:
+        for _ in range(rounds):
+            for probe in self._all:
+                probe.sample()
+
+    def restart(self) -> None:
+        """Forget the samples so far."""
+        for probe in self._all:
+            probe.samples.clear()
+
+    @property
+    def sampled(self) -> bool:
+        return all(probe.samples for probe in self._all)
+
+    @property
+    def _all(self) -> list[Probe]:
+        return [*self._flops.values(), *self._levels.values(), *self._buffers.values()]
+
+    @property
+    def spread(self) -> float:
+        """How far apart the quartiles of the f32 rate are, relative to its median: how disturbed the machine was."""
+        samples = self._flops["f32"].samples
+        if len(samples) < 2:
+            return 0.0
+        low, middle, high = statistics.quantiles(samples, n=4, method="inclusive")
+        return (high - low) / middle
+
+    def machine(self, best: bool = False) -> Machine:
+        """The rates so far, medians or the best."""
+        caches = target_of("native").caches
+        flops = {kind: probe.rate(best) for kind, probe in self._flops.items()}
+        bandwidth = {level: probe.rate(best) for level, probe in self._levels.items()}
+        return Machine(self.threads, flops, bandwidth, self.threads * caches.l2, caches.l3)
+
+    def reading(self, size: int) -> float:
+        """Bytes a second when one of `buffers` is read again and again."""
+        return self._buffers[size].rate()
+
+    def _reader(self, size: int) -> Probe:
+        share = max(512, size // self.threads // 512 * 512)
+        repeats = max(1, self.READ // (share * self.threads))
+        func = reader(share)
+        # Written once, so that every page is one of its own and not the zero page.
+        buffers = [np.full(share // 4, 1, np.int32) for _ in range(self.threads)]
+        calls = [func.prepared([b, np.zeros(64, np.uint8)], {"repeats": repeats}) for b in buffers]
+        return Probe(share * self.threads * repeats, self._open.enter_context(together(calls)))
+
+
+def sizes(threads: int) -> dict[Level, int]:
+    """A buffer's size for each level: half of what the level holds, and for memory what no cache does."""
+    caches = target_of("native").caches
+    return {"l2": threads * caches.l2 // 2, "l3": caches.l3 // 2, "memory": max(1 << 28, 4 * caches.l3)}
+
+
+def measure(threads: int, rounds: int = 9) -> Machine:
+    """Every rate with that many threads: the best samples, where nothing is run beside that is disturbed as well."""
+    with Probes(threads) as probes:
+        probes.sample(rounds)
+        return probes.machine(best=True)
+
+
+def describe(machine: Machine) -> str:
+    """One line: what was measured."""
+    flops = ", ".join(f"{kind} {rate / 1e9:.0f} GFLOP/s" for kind, rate in machine.flops.items())
+    read = ", ".join(f"{level} {rate / 1e9:.1f} GB/s" for level, rate in machine.bandwidth.items())
+    return f"threads {machine.threads}: {flops}; read {read}"
+
+
+def cpu() -> dict[str, Any]:
+    """What results say of the machine that they were taken on."""
+    target = target_of("native")
+    return {
+        "cpu": target.cpu,
+        "cores": os.cpu_count(),
+        "vector_bytes": target.vector_bytes,
+        "l2": target.caches.l2,
+        "l3": target.caches.l3,
+        "python": platform.python_version(),
+    }
