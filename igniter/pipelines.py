@@ -38,6 +38,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "inline-nests",
         "collapse-axes",
         "canonicalize-loop",
+        "postpone-scales",
         "pack-operands",
         "choose-schedule",
         "lower-to-loops",

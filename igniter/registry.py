@@ -73,6 +73,7 @@ PASSES: dict[str, str] = {
     "pack-weights": "igniter.transforms.pack_weights:PackWeights",
     "parallelize-loops": "igniter.transforms.parallelize_loops:ParallelizeLoops",
     "plan-buffers": "igniter.transforms.plan_buffers:PlanBuffers",
+    "postpone-scales": "igniter.transforms.postpone_scales:PostponeScales",
     "promote-buffers": "igniter.transforms.promote_buffers:PromoteBuffers",
     "recompose": "igniter.transforms.recompose:Recompose",
     "sink-loops": "igniter.transforms.sink_loops:SinkLoops",

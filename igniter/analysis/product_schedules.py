@@ -76,19 +76,32 @@ def row_product_schedule(
     nest: NestOp, contraction: Contraction, group: Group, label: str, machine: Machine
 ) -> DictionaryAttr:
     """The schedule of one contraction of a group of rows: all its columns for a block of rows."""
-    lanes = panel_lanes(element_of(nest.outputs[0].type))
     height, width = row_block(group, machine), _tile(nest, contraction, machine)[1]
+    tiled = _row_tiles(nest, contraction.columns, group, label, machine, (height, width))
+    return as_schedule(*tiled, {"product": _product(contraction, height, width)})
+
+
+def row_epilogue_schedule(
+    nest: NestOp, product: NestOp, columns: str, group: Group, label: str, machine: Machine
+) -> DictionaryAttr:
+    """The schedule of a nest that works on the tiles of a contraction of a group of rows; `columns` is its own axis."""
+    size = row_block(group, machine), _tile(product, group.products[product], machine)[1]
+    return as_schedule(*_row_tiles(nest, columns, group, label, machine, size))
+
+
+def _row_tiles(
+    nest: NestOp, columns: str, group: Group, label: str, machine: Machine, size: tuple[int, int]
+) -> tuple[list[str], dict[str, dict[str, Attribute]]]:
+    """The order of loops and their hints, for tiles of so many rows and panels in a block of rows."""
+    lanes = panel_lanes(element_of(nest.outputs[0].type))
     outer = [of[nest.label] for _, of in group.levels]
     row = outer[-1]
     loops: dict[str, dict[str, Attribute]] = {n: {"fuse": StringAttr(label)} for n in outer}
     loops[outer[0]]["threads"] = UnitAttr()
-    loops[row]["block"] = IntegerAttr(height, i64)
-    loops[contraction.columns] = {
-        "block": IntegerAttr(width * lanes, i64),
-        "inner": _vector(nest, contraction.columns, machine, width * lanes),
-    }
-    order = [*outer, contraction.columns, row, contraction.columns]
-    return as_schedule(order, loops, {"product": _product(contraction, height, width)})
+    loops[row]["block"] = IntegerAttr(size[0], i64)
+    width = size[1] * lanes
+    loops[columns] = {"block": IntegerAttr(width, i64), "inner": _vector(nest, columns, machine, width)}
+    return [*outer, columns, row, columns], loops
 
 
 def in_blocks(schedule: DictionaryAttr, row: str, height: int) -> DictionaryAttr:

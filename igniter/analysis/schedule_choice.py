@@ -25,6 +25,7 @@ from igniter.analysis.product_schedules import (
     product_schedules,
     reads_weights,
     row_block,
+    row_epilogue_schedule,
     row_product_schedule,
     worthwhile_contraction,
 )
@@ -239,10 +240,33 @@ def _schedule_rows(group: Group, label: str, machine: Machine) -> dict[str, Dict
         if contraction is not None:
             found[nest.label] = row_product_schedule(nest, contraction, group, label, machine)
             continue
+        ends = _ends_product(nest, group)
+        if ends is not None:
+            found[nest.label] = row_epilogue_schedule(nest, *ends, group, label, machine)
+            continue
         plain = _schedule(nest, group, label, machine)
         row = group.levels[-1][1][nest.label]
         found[nest.label] = in_blocks(plain, row, height)
     return found
+
+
+def _ends_product(nest: NestOp, group: Group) -> tuple[NestOp, str] | None:
+    """The contraction of a group of rows whose sums a nest reads point by point, and the nest's axis of columns."""
+    common = {names[nest.label] for _, names in group.levels}
+    own = [a for a in nest.axes if a.name not in common and a.extent != ONE]
+    if len(own) != 1 or own[0].kind != "parallel":
+        return None
+    for read in reads_of(nest):
+        producer = read.base.owner
+        if not isinstance(producer, NestOp) or producer not in group.products or read.op.indices or read.op.guards:
+            continue
+        columns = group.products[producer].columns
+        written = producer.yield_op.clauses[0].subscripts
+        at = [r.symbol for w, r in zip(written, read.subscripts, strict=True) if w.symbol == columns]
+        if at == [own[0].name] and own[0].extent == producer.axis(columns).extent:
+            sizes = {element_bytes(element_of(n.outputs[0].type)) for n in (nest, producer)}
+            return (producer, own[0].name) if len(sizes) == 1 else None
+    return None
 
 
 # -- groups whose lanes are columns -----------------------------------------------------------------------------------
