@@ -115,10 +115,14 @@ def to_bf16(op: OnnxOp, rw: Rewriter) -> Replacement | None:
         narrow = rw.op("Cast", [found.rows], [tensor_of(bf16, dims)], {"to": BF16}).results[0]
         rw.memo[found.rows] = narrow
     left = rw.op("Cast", [narrow], [found.rows.type], {"to": FLOAT}).results[0]
-    weight = Weight(found.weight.shape, bf16, derivation=Rounded(found.weight))
-    constant = make_constant(weight, f"{weight_name(op)}.bf16")
-    rw.insert(constant)
-    right = rw.op("Cast", [constant.results[0]], [tensor_of(f32, weight.shape)], {"to": FLOAT}).results[0]
+    plain = op.operands[1]
+    rounded = rw.memo.get(plain)
+    if rounded is None or not rw.is_alive(rounded):
+        weight = Weight(found.weight.shape, bf16, derivation=Rounded(found.weight))
+        constant = make_constant(weight, f"{weight_name(op)}.bf16")
+        rw.insert(constant)
+        rounded = rw.memo[plain] = constant.results[0]
+    right = rw.op("Cast", [rounded], [tensor_of(f32, found.weight.shape)], {"to": FLOAT}).results[0]
     attrs = {"transB": 1} if found.transposed else {}
     inputs = [left, right] if found.bias is None else [left, right, found.bias]
     return rw.op(op.op_type, inputs, [op.results[0].type], attrs).results
@@ -145,14 +149,9 @@ def to_int8(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     if found is None or op.opset < 13:
         return None
     rows, scale = quantized_rows(found.rows, op.opset, rw)
-    weight, factors, offsets = quantized_weight(found)
-    name = weight_name(op)
-    columns = [make_constant(v, f"{name}.{part}") for v, part in ((weight, "i8"), (factors, "scale"), (offsets, "sum"))]
-    for constant in columns:
-        rw.insert(constant)
-    packed, factor, offset = (c.results[0] for c in columns)
+    weight, factor, offset = quantized_columns(found, op, rw)
     dims = dims_of(op.results[0].type)
-    sums = rw.op("MatMulInteger", [rows, packed], [tensor_of(i32, dims)]).results[0]
+    sums = rw.op("MatMulInteger", [rows, weight], [tensor_of(i32, dims)]).results[0]
     exact = rw.op("Sub", [sums, offset], [tensor_of(i32, dims)]).results[0]
     result = tensor_of(f32, dims)
     wide = rw.op("Cast", [exact], [result], {"to": FLOAT}).results[0]
@@ -194,6 +193,27 @@ def quantized_rows(x: SSAValue, opset: int, rw: Rewriter) -> tuple[SSAValue, SSA
     rows = node("Cast", [shifted], tensor_of(element_of_dtype(np.dtype(np.uint8)).attr, dims), {"to": UINT8})
     rw.memo[x], rw.memo[rows] = rows, scale
     return rows, scale
+
+
+def quantized_columns(product: Product, op: OnnxOp, rw: Rewriter) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """The constants of a weight: its columns, their scales and their sums; the same for all products with it."""
+    plain = op.operands[1]
+    found = [rw.memo.get(plain)]
+    while found[-1] is not None and len(found) < 3:
+        found.append(rw.memo.get(found[-1]))
+    if not product.transposed and all(v is not None and rw.is_alive(v) for v in found) and len(found) == 3:
+        weight, scale, offset = found
+        assert weight is not None and scale is not None and offset is not None
+        return weight, scale, offset
+    name = weight_name(op) + (".t" if product.transposed else "")
+    parts = zip(quantized_weight(product), ("i8", "scale", "sum"), strict=True)
+    constants = [make_constant(value, f"{name}.{part}") for value, part in parts]
+    for constant in constants:
+        rw.insert(constant)
+    weight, scale, offset = (c.results[0] for c in constants)
+    if not product.transposed:
+        rw.memo[plain], rw.memo[weight], rw.memo[scale] = weight, scale, offset
+    return weight, scale, offset
 
 
 def quantized_weight(

@@ -1,0 +1,94 @@
+"""Models in bf16 and int8: the errors that rounding leaves, and no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import igniter
+from igniter.errors import IgniterError
+from igniter.runtime.session import make_session
+
+RNG = np.random.default_rng(5)
+
+
+def model(kind: str, depth: int, columns: int, opset: int = 17) -> bytes:
+    """Two products with one weight, or a Gemm, with an activation between them."""
+    w = (RNG.standard_normal((depth, columns)) / np.sqrt(depth)).astype(np.float32)
+    c = RNG.standard_normal(columns).astype(np.float32)
+    weights = [numpy_helper.from_array(w if kind != "transposed" else w.T.copy(), "w"), numpy_helper.from_array(c, "c")]
+    if kind == "twice":
+        nodes = [
+            helper.make_node("MatMul", ["x", "w"], ["m"]),
+            helper.make_node("Tanh", ["m"], ["t"]),
+            helper.make_node("MatMul", ["t", "w"], ["y"]),
+        ]
+    elif kind == "transposed":
+        nodes = [helper.make_node("Gemm", ["x", "w", "c"], ["y"], transB=1)]
+    else:
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Add", ["m", "c"], ["y"])]
+    dims = ["n", depth] if kind == "transposed" else ["b", "n", depth]
+    out = [*dims[:-1], columns]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, out)],
+        weights,
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    onnx.checker.check_model(proto)
+    return proto.SerializeToString()
+
+
+@pytest.mark.parametrize("opset", [17, 18])
+@pytest.mark.parametrize(("precision", "bound"), [("bf16", 1e-2), ("int8-dynamic", 3e-2)])
+@pytest.mark.parametrize(
+    ("kind", "depth", "columns"),
+    [("plain", 64, 48), ("plain", 100, 37), ("twice", 64, 64), ("transposed", 128, 80), ("plain", 7, 32)],
+)
+def test_errors_are_those_of_rounding(
+    precision: str, bound: float, kind: str, depth: int, columns: int, opset: int, tmp_path: Path
+) -> None:
+    source = model(kind, depth, columns, opset)
+    artifact = igniter.compile(source, tmp_path / "out", precision=precision, verify=False, strict=True)
+    session, reference = artifact.session(), make_session(source)
+    for rows in (1, 2, 17, 0):
+        shape = (rows, depth) if kind == "transposed" else (2, rows, depth)
+        x = RNG.standard_normal(shape).astype(np.float32)
+        if rows == 17:
+            x[..., 3, :] = 0.0
+        (expected,), (actual,) = reference.run(None, {"x": x}), session.run(None, {"x": x})
+        assert actual.shape == expected.shape
+        error = np.max(np.abs(actual - expected), initial=0.0) / max(1e-9, np.max(np.abs(expected), initial=0.0))
+        assert error <= bound
+        if rows == 17 and depth % 4 == 0:
+            assert error > 1e-6, "nothing was rounded"
+
+
+def test_what_is_not_finite_stays_so(tmp_path: Path) -> None:
+    source = model("plain", 64, 32)
+    x = RNG.standard_normal((1, 4, 64)).astype(np.float32)
+    x[0, 1, 5], x[0, 2, 7] = np.nan, np.inf
+    for precision in ("bf16", "int8-dynamic"):
+        artifact = igniter.compile(source, tmp_path / precision, precision=precision, verify=False, strict=True)
+        (y,) = artifact.session().run(None, {"x": x})
+        assert not np.isfinite(y[0, 1]).any() and not np.isfinite(y[0, 2]).any()
+        assert np.isfinite(y[0, 0]).all() and np.isfinite(y[0, 3]).all()
+
+
+def test_the_report_says_the_precision_and_verify_its_error(tmp_path: Path) -> None:
+    artifact = igniter.compile(model("plain", 64, 48), tmp_path / "out", precision="int8-dynamic")
+    assert artifact.report["options"]["precision"] == "int8-dynamic"
+    verification = artifact.verify()
+    assert verification.ok
+    assert 1e-4 < max(verification.max_errors.values()) < 5e-2
+
+
+def test_an_unknown_precision_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(IgniterError, match="int8-dynamic"):
+        igniter.compile(model("plain", 64, 48), tmp_path / "out", precision="int3")
