@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation
 from igniter.analysis.expr import ZERO, Expr, product
 from igniter.analysis.fusion_cost import VIEWS, op_name
 from igniter.analysis.fusion_graph import is_node, node_label
-from igniter.dialects.fusion import DimsOp, ProgramOp, RegionOp, YieldOp
+from igniter.dialects.fusion import ProgramOp, RegionOp
 from igniter.dialects.sym import dims_of, element_of
 
 
@@ -62,7 +62,9 @@ def program_steps(program: ProgramOp) -> ProgramSteps:
 
 
 def _step(region: RegionOp) -> Step:
-    nodes = [op for op in region.block.ops if is_node(op) and not isinstance(op, (DimsOp, YieldOp))]
+    from igniter.dialects.onnx.base import OnnxOp
+
+    nodes = [op for op in region.block.ops if isinstance(op, OnnxOp) and is_node(op)]
     flops = sum((_flops(op) for op in nodes), ZERO)
     moved = sum((_bytes(value.type) for value in (*region.inputs, *region.results)), ZERO)
     ops = tuple(op_name(op) for op in nodes)

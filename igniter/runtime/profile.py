@@ -3,7 +3,8 @@
 A model compiled with `CompileOptions(profile=True)` has one more output for each of its programs: the CPU's time stamp
 counter before the first kernel and after each. The counter's ticks become seconds by comparison with the clock around
 the runs: the ticks between the first stamps of two runs are the seconds between the starts of the two. A step's time
-is the median over the runs, and what is left of the run is ONNX Runtime's: its nodes, and the call from Python.
+is the median over the runs, and so is that of the rest, which is ONNX Runtime's: its nodes, and the call from Python.
+Their sum is a run that nothing interrupts; on a machine with other work to do, the median run takes longer.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class StepTime:
     start: float
     ms: float
     share: float
-    """Of the whole run."""
+    """Of a run without interruptions."""
     flops: int | None
     bytes: int | None
     """Both `None` where a dim depends on the data."""
@@ -55,19 +56,27 @@ class Profile:
     """The steps of all programs in the order in which they run, in milliseconds."""
 
     steps: tuple[StepTime, ...]
-    run_ms: float
+    rest_ms: float
+    """What of a run is in no step."""
+    measured_ms: float
     """The median run."""
     runs: int
 
     @property
-    def rest_ms(self) -> float:
-        """What of the run is in no step."""
-        return max(0.0, self.run_ms - sum(step.ms for step in self.steps))
+    def run_ms(self) -> float:
+        """A run without interruptions: all steps and the rest."""
+        return self.rest_ms + sum(step.ms for step in self.steps)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
         steps = [{**asdict(s), "gflops": s.gflops, "gbytes": s.gbytes} for s in self.steps]
-        return {"run_ms": self.run_ms, "rest_ms": self.rest_ms, "runs": self.runs, "steps": steps}
+        return {
+            "run_ms": self.run_ms,
+            "rest_ms": self.rest_ms,
+            "measured_ms": self.measured_ms,
+            "runs": self.runs,
+            "steps": steps,
+        }
 
     def to_trace(self) -> dict[str, Any]:
         """The steps as a trace that Chrome (chrome://tracing) and Perfetto show; times are in microseconds."""
@@ -152,27 +161,25 @@ def _profile(
     stamps: Sequence[list[list[int]]],
     ms: float,
 ) -> Profile:
-    run_ms = 1000 * statistics.median(lengths)
-    first = [run[0][0] for run in stamps]
+    inside = [ms * sum(program[-1] - program[0] for program in run) for run in stamps]
+    rest = statistics.median(max(0.0, 1000 * run - own) for run, own in zip(lengths, inside, strict=True))
+    # Kernels of a program follow each other: a step starts where the one before ends, whatever interrupted the runs.
+    times = [
+        [ms * statistics.median(run[k][i + 1] - run[k][i] for run in stamps) for i in range(len(program["steps"]))]
+        for k, program in enumerate(programs)
+    ]
+    first = [min(program[0] for program in run) for run in stamps]
+    whole = rest + sum(map(sum, times))
     steps: list[StepTime] = []
     for k, program in enumerate(programs):
-        for i, step in enumerate(program["steps"]):
-            took = ms * statistics.median(run[k][i + 1] - run[k][i] for run in stamps)
-            start = ms * statistics.median(run[k][i] - zero for run, zero in zip(stamps, first, strict=True))
-            steps.append(
-                StepTime(
-                    program["program"],
-                    step["region"],
-                    step["kernel"],
-                    f"{'+'.join(step['ops'])} ({step['nodes'][0]})",
-                    start,
-                    took,
-                    took / run_ms,
-                    _value(step["flops"], sizes),
-                    _value(step["bytes"], sizes),
-                )
-            )
-    return Profile(tuple(steps), run_ms, len(lengths))
+        start = ms * statistics.median(run[k][0] - zero for run, zero in zip(stamps, first, strict=True))
+        for step, took in zip(program["steps"], times[k], strict=True):
+            flops, moved = _value(step["flops"], sizes), _value(step["bytes"], sizes)
+            what = f"{'+'.join(step['ops'])} ({step['nodes'][0]})"
+            names = (program["program"], step["region"], step["kernel"], what)
+            steps.append(StepTime(*names, start, took, took / whole, flops, moved))
+            start += took
+    return Profile(tuple(steps), rest, 1000 * statistics.median(lengths), len(lengths))
 
 
 def _sizes(artifact: Artifact, inputs: Mapping[str, Any]) -> dict[str, int]:

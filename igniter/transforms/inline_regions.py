@@ -23,8 +23,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from igniter.dialects.fusion import GroupOp, PackOp, ProgramOp, RegionOp, UnpackOp
-from igniter.errors import IgniterError
 from igniter.transforms.expand_dims import expand_dims
+from igniter.transforms.expand_packs import expand_unpack
 
 
 @dataclass(frozen=True)
@@ -66,23 +66,26 @@ def inline_group(group: GroupOp) -> None:
     yielded = tuple(terminator.values)
     terminator.detach()
     terminator.erase()
-    for node in list(group.block.ops):
+    nodes = list(group.block.ops)
+    for node in nodes:
         node.detach()
         outer.insert_op_before(node, group)
     for result, value in zip(group.results, yielded, strict=True):
         result.replace_all_uses_with(value)
     group.detach()
     group.erase()
-    for op in list(outer.ops):
-        if isinstance(op, UnpackOp):
-            unpack(op)
+    for node in nodes:
+        if isinstance(node, UnpackOp):
+            unpack(node)
 
 
 def unpack(op: UnpackOp) -> None:
-    """Makes the users of an unpacked weight use the weight itself; what packed it goes where nothing else needs it."""
+    """Makes the users of an unpacked weight use the weight itself; what packed it goes where nothing else needs it.
+    Where the packed weight comes from outside, nodes unpack it."""
     pack = op.source.owner
     if not isinstance(pack, PackOp):
-        raise IgniterError(f"inline-regions: fusion.unpack of {op.source.type} has no fusion.pack before it")
+        expand_unpack(op)
+        return
     op.result.replace_all_uses_with(pack.source)
     op.detach()
     op.erase()

@@ -30,7 +30,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
       %0 = onnx.Exp(%x_1) : (tensor<?x8xf32, #sym.dims<n, 8>>) -> tensor<?x8xf32, #sym.dims<n, 8>>
       fusion.yield %0 : tensor<?x8xf32, #sym.dims<n, 8>>
     }
-    %shape = onnx.Constant() {value = #onnx.tensor<i64, [-1]>} : () -> tensor<1xi64>
+    %shape = onnx.Constant() {value = #onnx.tensor<1xi64, [-1]>} : () -> tensor<1xi64>
     %v = onnx.Reshape(%a, %shape) {igniter.values = {"1" = #sym.dims<8*n>}} : (tensor<?x8xf32, #sym.dims<n, 8>>, tensor<1xi64>) -> tensor<?xf32, #sym.dims<8*n>>
     %b = fusion.region @r1 (%v_1 = %v : tensor<?xf32, #sym.dims<8*n>>) kernel @r1 -> (tensor<?xf32, #sym.dims<8*n>>) {
       %0 = onnx.Tanh(%v_1) : (tensor<?xf32, #sym.dims<8*n>>) -> tensor<?xf32, #sym.dims<8*n>>
@@ -68,11 +68,11 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
   onnx.graph @main(%x: tensor<?x8xf32, #sym.dims<n, 8>>, %m: tensor<?xf32, #sym.dims<m>>) attributes {input_names = ["x", "m"], output_names = ["a", "v", "b", "q"]} {
     %a = fusion.region @r0 (%x_1 = %x : tensor<?x8xf32, #sym.dims<n, 8>>) kernel @r0 -> (tensor<1x?x8xf32, #sym.dims<1, n, 8>>) {
       %0 = onnx.Exp(%x_1) : (tensor<?x8xf32, #sym.dims<n, 8>>) -> tensor<?x8xf32, #sym.dims<n, 8>>
-      %1 = onnx.Constant() {value = #onnx.tensor<i64, [0]>} : () -> tensor<1xi64>
+      %1 = onnx.Constant() {value = #onnx.tensor<1xi64, [0]>} : () -> tensor<1xi64>
       %2 = onnx.Unsqueeze(%0, %1) : (tensor<?x8xf32, #sym.dims<n, 8>>, tensor<1xi64>) -> tensor<1x?x8xf32, #sym.dims<1, n, 8>>
       fusion.yield %2 : tensor<1x?x8xf32, #sym.dims<1, n, 8>>
     }
-    %zero = onnx.Constant() {value = #onnx.tensor<i64, [0]>} : () -> tensor<1xi64>
+    %zero = onnx.Constant() {value = #onnx.tensor<1xi64, [0]>} : () -> tensor<1xi64>
     %v = onnx.Squeeze(%a, %zero) : (tensor<1x?x8xf32, #sym.dims<1, n, 8>>, tensor<1xi64>) -> tensor<?x8xf32, #sym.dims<n, 8>>
     %s = onnx.Shape(%m) : (tensor<?xf32, #sym.dims<m>>) -> tensor<1xi64>
     %w = onnx.Reshape(%a, %s) {igniter.values = {"1" = #sym.dims<8*n>}} : (tensor<1x?x8xf32, #sym.dims<1, n, 8>>, tensor<1xi64>) -> tensor<?xf32, #sym.dims<8*n>>

@@ -84,7 +84,10 @@ def _print(sizes: dict[str, int], profile: Profile) -> None:
     table.add_row("", "ONNX Runtime", "", _ms(rest), _percent(rest / profile.run_ms), "", "")
     out.print(table)
     out.print(_by_kernel(profile))
-    out.print(f"one run: {profile.run_ms:.4g} ms, the median of {profile.runs}")
+    out.print(
+        f"one run: {profile.run_ms:.4g} ms without interruptions; the median of {profile.runs}: "
+        f"{profile.measured_ms:.4g} ms"
+    )
 
 
 def _by_kernel(profile: Profile) -> Any:
