@@ -479,19 +479,12 @@ def test_a_total_that_is_the_length_of_a_mask() -> None:
         compare(artifact.session().run(None, feeds), reference(model, feeds), 1e-5)
 
 
-def test_a_prompt_that_is_padded() -> None:
-    # What its last queries give is undefined: the present is not.
-    q, k, v = (normal(2, 5, n * 8, seed=n) for n in (HEADS, SHARED, SHARED))
-    attrs = {"num_heads": HEADS, "kv_num_heads": SHARED}
-    heads = [np.swapaxes(a.reshape(2, 5, -1, 8), 1, 2) for a in (q, k, v)]
-    whole = [heads[0], *(np.repeat(a, HEADS // SHARED, 1) for a in heads[1:])]
-    hidden = np.where(np.arange(5) > np.arange(5)[:, None], -np.inf, 0)
-    result = np.swapaxes(plain(*whole, hidden), 1, 2).reshape(2, 5, -1)
-    given = [q, k, v, None, None, np.array([4, 1], np.int32), np.array(5, np.int32)]
-    check(
-        "GroupQueryAttention", given, attrs, **MICROSOFT, constant=[6], outputs=3, tolerance=1e-5,
-        fixed=[HEADS, SHARED, 8, 16, 32], expected=[result, *heads[1:]],
-    )  # fmt: skip
+@pytest.mark.parametrize("attrs", GROUPED_KINDS)
+def test_a_prompt_that_is_padded(attrs: dict[str, Any]) -> None:
+    grouped(attrs, [5, 3, 1], 5)
+    grouped(attrs, [5, 3, 1], 5, past=11)
+    tables = normal(13, 8, seed=1), normal(13, 8, seed=2)
+    grouped({**attrs, "do_rotary": 1}, [5, 3, 1], 5, *tables, packed=True)
 
 
 def test_what_grouped_attention_refuses() -> None:
