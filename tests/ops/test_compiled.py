@@ -137,3 +137,33 @@ def test_normalizations() -> None:
     run("LpNormalization", [x], {"axis": 1}, 1e-5)
     run("SkipLayerNormalization", [x, x[:1], scale, bias], {}, 1e-5, domain="com.microsoft")
     run("SimplifiedLayerNormalization", [x, scale], {}, 1e-5)
+
+
+def test_attention() -> None:
+    q, k, v = floats(3, 4, 19, 8), floats(3, 2, 37, 8, seed=1), floats(3, 2, 37, 6, seed=2)
+    fixed: dict[str, Any] = {"fixed": [4, 2, 8, 6, 24, 12, 16, 32, 96], "opset": 23}
+    run("Attention", [q, k, v], {"is_causal": 1, "softcap": 2.0}, 1e-5, **fixed)
+    mask = np.random.default_rng(0).integers(0, 2, (19, 37)).astype(bool)
+    mask[5] = False
+    run("Attention", [q, k, v, mask], {}, 1e-5, **fixed)
+    past = [floats(3, 2, 9, n, seed=n) for n in (8, 6)]
+    run("Attention", [q, k, v, None, *past], {"is_causal": 1}, 1e-5, **fixed, outputs=4)
+    joined = [floats(3, 19, 32), floats(3, 19, 32, seed=1), floats(3, 19, 32, seed=2), floats(96, seed=3)]
+    padding = np.random.default_rng(0).integers(0, 2, (3, 19)).astype(np.int32)
+    padding[:, 0] = 1
+    masked = {"num_heads": 4, "unidirectional": 1}
+    run("MultiHeadAttention", [*joined, padding], masked, 1e-5, domain="com.microsoft", **fixed)
+    projected = [(floats(3, 19, 12) / 8).astype(F32), floats(12, 96, seed=1), floats(96, seed=2), padding]
+    run("Attention", projected, masked, 2e-5, domain="com.microsoft", outputs=2, **fixed)
+
+
+@pytest.mark.parametrize("interleaved", [0, 1])
+def test_attention_to_a_cache(interleaved: int) -> None:
+    q, k, v = floats(3, 1, 64), floats(3, 1, 32, seed=1), floats(3, 1, 32, seed=2)
+    cache, tables = [floats(3, 2, 37, 16, seed=n) for n in (3, 4)], [floats(50, 8, seed=n) for n in (5, 6)]
+    lengths, total = np.array([37, 11, 0], np.int32), np.array(38, np.int32)
+    attrs = {"num_heads": 4, "kv_num_heads": 2, "do_rotary": 1, "rotary_interleaved": interleaved}
+    for given in ([q, k, v], [np.concatenate([q, k, v], 2), None, None]):
+        operands = [*given, *cache, lengths, total, *tables]
+        options: dict[str, Any] = {"constant": [6], "outputs": 3, "fixed": [2, 8, 16, 64, 32, 128]}
+        run("GroupQueryAttention", operands, attrs, 2e-5, domain="com.microsoft", **options)

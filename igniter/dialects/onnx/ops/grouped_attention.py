@@ -1,8 +1,8 @@
 """GroupQueryAttention of com.microsoft: attention of a decoder, to a cache of which every batch fills its own length.
 
 The new keys and values are put where those of a batch end, `seqlens_k + 1 - queries` from the start, and the attention
-is to the whole of the present, of which a query sees its own position and those before it. A prompt that is padded at
-its end has queries that stand for nothing; in ONNX Runtime their results are undefined, here they see what is there.
+is to the whole of the present, of which a query sees its own position and those before it. In a prompt that is padded
+at its end, no query sees the padding, and those that are padding see what the last query sees.
 """
 
 from __future__ import annotations
@@ -188,12 +188,11 @@ def _mask(ctx: Lowering, dims: AttentionDims) -> Mask:
 
     def mask(nest: Nest, at: Point, score: Scalar) -> Scalar:
         value = score if bias is None else score + read_by_key(nest, bias, at, dims, lowest(score.element))
-        if not causal:
-            return (nest.index(at.j) <= nest.read(lengths, [at.b]).to(i64)).select(value, lowest(score.element))
-        ahead = nest.index(at.j - at.i) - before(nest, at.b)
-        seen = ahead <= 0
-        if window > 0:
-            seen = seen & (ahead > -window)
+        key, last = nest.index(at.j), nest.read(lengths, [at.b]).to(i64)
+        own = nest.index(at.i) + before(nest, at.b)
+        seen = key <= (own.minimum(last) if causal else last)
+        if causal and window > 0:
+            seen = seen & (key > own - window)
         return seen.select(value, lowest(score.element))
 
     return mask
@@ -233,7 +232,9 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
         for new, made in zip((key, value), presents, strict=True)
     )
     scale, softcap = float_attr(ctx, "scale") or None, float_attr(ctx, "softcap")
-    given = Attention(dims, query, key, value, scale, softcap, _mask(ctx, dims))
+    # Padding that is further from the last query than the window reaches sees nothing.
+    emptied = lowest(ctx.element(0)) if int(ctx.attr("local_window_size", -1)) > 0 else None
+    given = Attention(dims, query, key, value, scale, softcap, _mask(ctx, dims), emptied)
     return [attend(ctx, given).result, *presents]
 
 
