@@ -45,7 +45,7 @@ from igniter.frontend.extras import (
 from igniter.frontend.result_types import ResultTypes
 from igniter.frontend.schemas import find_schema
 from igniter.frontend.tensors import Source, import_sparse, import_tensor
-from igniter.frontend.value_types import Symbols, dim_params, import_type, value_info
+from igniter.frontend.value_types import Symbols, dim_params, import_type, input_params, value_info
 
 
 def import_proto(model: onnx.ModelProto, source: Source) -> ModuleOp:
@@ -82,7 +82,7 @@ class _ModelImporter:
     def __init__(self, model: onnx.ModelProto, source: Source):
         self.model = model
         self.source = source
-        self.symbols = Symbols.for_names(dim_params(model))
+        self.symbols = Symbols.for_names(dim_params(model), input_params(model))
         self.opsets = {entry.domain: entry.version for entry in model.opset_import}
         self.functions = {(f.domain, f.name, f.overload) for f in model.functions}
         self.function_names = {(f.domain, f.name) for f in model.functions}

@@ -1,6 +1,7 @@
 """`TypeProto` to IR types and back, and the names of symbolic dims.
 
-A `dim_param` becomes a symbol of the same name. A dim of which the model says nothing becomes a fresh symbol,
+A `dim_param` becomes a symbol of the same name, or the expression that it writes over the names of other dims of the
+inputs (`past + 1`, as exporters name what is a sum). A dim of which the model says nothing becomes a fresh symbol,
 `unk__0` and so on, with a prefix that no name in the model begins with; exporting turns those back to unknown.
 """
 
@@ -31,6 +32,7 @@ from igniter.dialects.onnx.types import (
 from igniter.dialects.sym import DYNAMIC, DimsAttr, tensor_of
 from igniter.errors import IgniterError
 
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _SAFE = re.compile(r"[ !#-\[\]-~]+")
 """What the text form of a symbol can hold: printable ASCII without quotes and backslashes."""
 
@@ -41,29 +43,34 @@ class Symbols:
 
     prefix: str = "unk__"
     aliases: dict[str, str] = field(default_factory=dict[str, str])
+    expressions: dict[str, Expr] = field(default_factory=dict[str, Expr])
+    """The `dim_param`s that are arithmetic on others."""
     _count: int = 0
     _by_param: dict[str, str] = field(default_factory=dict[str, str])
-    _tensors: dict[tuple[int, tuple[int | str, ...]], Attribute] = field(
-        default_factory=dict[tuple[int, tuple[int | str, ...]], Attribute]
+    _tensors: dict[tuple[int, tuple[int | str | Expr, ...]], Attribute] = field(
+        default_factory=dict[tuple[int, tuple[int | str | Expr, ...]], Attribute]
     )
 
     @staticmethod
-    def for_names(names: Iterable[str]) -> Symbols:
-        """With a prefix for fresh symbols that none of the `dim_param`s begins with."""
-        taken = tuple(names)
+    def for_names(names: Iterable[str], known: Iterable[str] = ()) -> Symbols:
+        """With a prefix for fresh symbols that none of the `dim_param`s begins with; `known` are those of inputs."""
+        taken, bound = tuple(names), frozenset(known)
         prefix, count = "unk__", 0
         while any(n.startswith(prefix) for n in taken):
             count += 1
             prefix = f"unk{count}__"
-        return Symbols(prefix)
+        found = {n: e for n in taken if (e := _expression(n, bound)) is not None}
+        return Symbols(prefix, expressions=found)
 
     def fresh(self) -> str:
         """A new symbol for an unknown dim."""
         self._count += 1
         return f"{self.prefix}{self._count - 1}"
 
-    def of_param(self, param: str) -> str:
-        """The symbol of a `dim_param`."""
+    def of_param(self, param: str) -> str | Expr:
+        """The symbol of a `dim_param`, or the expression that it writes."""
+        if param in self.expressions:
+            return self.expressions[param]
         if _SAFE.fullmatch(param):
             return param
         if param not in self._by_param:
@@ -72,12 +79,24 @@ class Symbols:
             self.aliases[symbol] = param
         return self._by_param[param]
 
-    def tensor(self, code: int, element: Attribute, dims: tuple[int | str, ...]) -> Attribute:
+    def tensor(self, code: int, element: Attribute, dims: tuple[int | str | Expr, ...]) -> Attribute:
         """A tensor type; a model has few different ones, and making one is slow."""
         found = self._tensors.get((code, dims))
         if found is None:
             found = self._tensors[code, dims] = tensor_of(element, dims)
         return found
+
+
+def _expression(param: str, known: frozenset[str]) -> Expr | None:
+    """The expression that a `dim_param` writes over `known` names, where it would be written the same again."""
+    if _NAME.fullmatch(param) or not _SAFE.fullmatch(param):
+        return None
+    try:
+        found = Expr.parse(param)
+    except ValueError:
+        return None
+    same = str(found) == param and found.constant is None
+    return found if same and all(_NAME.fullmatch(n) for n in found.symbols) and found.symbols <= known else None
 
 
 @dataclass(frozen=True)
@@ -129,13 +148,19 @@ def _tensor(proto: onnx.TypeProto.Tensor | onnx.TypeProto.SparseTensor, symbols:
     element = _element(proto.elem_type)
     if not proto.HasField("shape"):
         return UnrankedTensorType(element)
-    dims: list[int | str] = []
+    dims: list[int | str | Expr] = []
     for dim in proto.shape.dim:
         if dim.HasField("dim_value") and dim.dim_value >= 0:
             dims.append(dim.dim_value)
         else:
             dims.append(symbols.of_param(dim.dim_param) if dim.dim_param else symbols.fresh())
     return symbols.tensor(proto.elem_type, element, tuple(dims))
+
+
+def input_params(model: onnx.ModelProto) -> set[str]:
+    """The `dim_param`s of the inputs."""
+    shapes = [v.type.tensor_type.shape for v in model.graph.input if v.type.HasField("tensor_type")]
+    return {d.dim_param for shape in shapes for d in shape.dim if d.dim_param}
 
 
 def dim_params(model: onnx.ModelProto) -> set[str]:

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import ModuleOp, NoneType, TensorType
 from xdsl.ir import Region
 from xdsl.parser import Parser
 
+import igniter
 from igniter.context import IgniterContext
 from igniter.dialects.onnx.base import CustomOp, OnnxOp, constant_value, make_constant, make_op
 from igniter.dialects.onnx.structure import ReturnOp, functions, main_graph
@@ -614,3 +615,23 @@ def test_sequences_optionals_and_maps() -> None:
     opaque.type.opaque_type.domain, opaque.type.opaque_type.name = "d", "T"
     node = h.make_node("Foo", ["s", "o", "m", "p", "q"], ["y"], domain="d")
     keeps(model([node], {**infos, "q": opaque}, {"y": [1]}, opsets={"": 21, "d": 1}))
+
+
+def test_dim_params_that_are_arithmetic_on_other_dims_are_expressions() -> None:
+    """Exporters name what is a sum by the sum: such a dim is that of a Concat, and no symbol of its own."""
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[batch, past] x, float[batch, 1] y, float[batch, "past + 1"] m, float["other + 1"] u)
+        => (float[batch, "past + 1"] z, float["other + 1"] v) { c = Concat<axis = 1>(x, y)  z = Add(c, m)  v = Relu(u) }
+    """
+    model = onnx.parser.parse_model(text.replace('"past + 1"', "past_plus").replace('"other + 1"', "other_plus"))
+    for value in (*model.graph.input, *model.graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            dim.dim_param = {"past_plus": "past + 1", "other_plus": "other + 1"}.get(dim.dim_param, dim.dim_param)
+    module = igniter.load(model)
+    assert "#sym.dims<batch, past + 1>" in str(module)
+    assert '"other + 1"' in str(module), "a name over dims that no input has stays a name"
+    back = module.to_onnx()
+    params = [[d.dim_param for d in v.type.tensor_type.shape.dim] for v in back.graph.input]
+    assert params == [["batch", "past"], ["batch", ""], ["batch", "past + 1"], ["other + 1"]]
+    module.run_passes("infer-shapes")
+    assert "whether" not in str(module)
