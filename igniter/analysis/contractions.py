@@ -172,6 +172,8 @@ def _as_product(nest: NestOp, a: ReadOp, b: ReadOp, depth: str) -> Contraction |
     rows = [n for n in names if n in in_a and n not in in_b and _is_affine(nest, a, (n, depth))]
     if not _is_affine(nest, a, (depth,)):
         return "the depth of a factor has no constant step"
+    if not _has_groups(nest, a, depth):
+        return "steps of depth that one instruction multiplies do not lie side by side"
     row = rows[-1] if rows else None
     batch = tuple(n for n in names if n not in (row, column))
     return Contraction(a, b, row, column, depth, batch)
@@ -191,6 +193,15 @@ def _is_affine(nest: NestOp, read: ReadOp, names: tuple[str, ...]) -> bool:
 def group_of(read: ReadOp, nest: NestOp) -> int:
     """The steps of depth of a factor that fill the bytes of one sum."""
     return element_bytes(element_of(nest.outputs[0].type)) // element_bytes(element_of(read.source.type))
+
+
+def _has_groups(nest: NestOp, a: ReadOp, depth: str) -> bool:
+    """Whether the depth comes in whole groups, each side by side: what narrow operands are multiplied in."""
+    group = group_of(a, nest)
+    if group == 1:
+        return True
+    together = offset_of(nest, a, {}, nest.axes_attr.ranges).coefficient(depth) == ONE
+    return together and _is_multiple(nest.axis(depth).extent, group)
 
 
 def _has_panels(nest: NestOp, b: ReadOp, column: str, depth: str, lanes: int) -> bool:
