@@ -26,7 +26,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, Ranges, linearize, simplify, symbols_of
+from igniter.analysis.expr import ONE, ZERO, Expr, Ranges, is_nonneg, linearize, simplify, symbols_of
 from igniter.dialects.loop import NestOp, ReadOp, YieldOp, element_bytes, scalar_type
 from igniter.dialects.sym import dims_of, element_of
 
@@ -218,9 +218,12 @@ def _has_panels(nest: NestOp, b: ReadOp, column: str, depth: str, lanes: int) ->
         return False
     if group > 1 and offset.coefficient("$g") != ONE:
         return False
-    # A last panel that is not full must be padded, as a packed operand is.
+    # A last panel that is not full must be padded, as a packed operand is: memory is there for all its lanes.
     padded = any(column in s.symbols and s.coefficient(column) is None for s in b.subscripts)
-    return padded or _is_multiple(extent, lanes)
+    if padded or _is_multiple(extent, lanes):
+        return True
+    places = zip((s.substitute(values) for s in b.subscripts), dims_of(b.source.type), strict=True)
+    return all(is_nonneg(simplify(dim - 1 - at, Ranges(axes)), Ranges(axes)) for at, dim in places)
 
 
 def _is_multiple(extent: Expr, n: int) -> bool:
