@@ -29,6 +29,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from igniter.analysis.expr import ONE, ZERO, Expr, Ranges, is_nonneg, linearize, simplify, symbols_of
 from igniter.dialects.loop import NestOp, ReadOp, YieldOp, element_bytes, scalar_type
 from igniter.dialects.sym import dims_of, element_of
+from igniter.errors import IgniterError
 
 PANEL_BYTES = 64
 
@@ -104,8 +105,28 @@ def product_of(nest: NestOp) -> Product | None:
     if not isinstance(found, DictionaryAttr):
         return None
     text = {k: v.data for k, v in found.data.items() if isinstance(v, StringAttr)}
-    tile = [n.value.data for n in cast("ArrayAttr[Attribute]", found.data["tile"]) if isinstance(n, IntegerAttr)]
+    tiles = cast("ArrayAttr[Attribute]", found.data.get("tile", ArrayAttr([])))
+    tile = [n.value.data for n in tiles if isinstance(n, IntegerAttr)]
+    if len(tile) != 2 or not {"columns", "depth"} <= text.keys():
+        raise IgniterError(f"nest '{nest.label}': a product names its columns, its depth and a tile of [rows, panels]")
     return Product(text.get("rows", ""), text["columns"], text["depth"], (tile[0], tile[1]))
+
+
+def product_reason(nest: NestOp, product: Product, blocks: Mapping[str, int]) -> str | None:
+    """Why a nest cannot be the micro-kernels that its schedule asks for; `blocks` are the sizes of its axes' blocks."""
+    contraction = contraction_of(nest)
+    if isinstance(contraction, str):
+        return contraction
+    wanted = contraction.rows or "", contraction.columns, contraction.depth
+    if (product.rows, product.columns, product.depth) != wanted:
+        return f"its rows, columns and depth are {list(wanted)}"
+    height, panels = product.tile
+    width = panels * panel_lanes(element_of(nest.outputs[0].type))
+    if blocks.get(product.rows, 1) > height or blocks[product.columns] != width:
+        return (
+            f"a tile of {height} rows and {panels} panels takes blocks of {height} rows at most and of {width} columns"
+        )
+    return None
 
 
 def is_contraction_body(nest: NestOp) -> bool:
