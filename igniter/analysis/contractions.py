@@ -26,9 +26,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, Ranges, linearize, simplify, symbols_of
+from igniter.analysis.expr import ONE, ZERO, Expr, Ranges, is_nonneg, linearize, simplify, symbols_of
 from igniter.dialects.loop import NestOp, ReadOp, YieldOp, element_bytes, scalar_type
 from igniter.dialects.sym import dims_of, element_of
+from igniter.errors import IgniterError
 
 PANEL_BYTES = 64
 
@@ -104,8 +105,28 @@ def product_of(nest: NestOp) -> Product | None:
     if not isinstance(found, DictionaryAttr):
         return None
     text = {k: v.data for k, v in found.data.items() if isinstance(v, StringAttr)}
-    tile = [n.value.data for n in cast("ArrayAttr[Attribute]", found.data["tile"]) if isinstance(n, IntegerAttr)]
+    tiles = cast("ArrayAttr[Attribute]", found.data.get("tile", ArrayAttr([])))
+    tile = [n.value.data for n in tiles if isinstance(n, IntegerAttr)]
+    if len(tile) != 2 or not {"columns", "depth"} <= text.keys():
+        raise IgniterError(f"nest '{nest.label}': a product names its columns, its depth and a tile of [rows, panels]")
     return Product(text.get("rows", ""), text["columns"], text["depth"], (tile[0], tile[1]))
+
+
+def product_reason(nest: NestOp, product: Product, blocks: Mapping[str, int]) -> str | None:
+    """Why a nest cannot be the micro-kernels that its schedule asks for; `blocks` are the sizes of its axes' blocks."""
+    contraction = contraction_of(nest)
+    if isinstance(contraction, str):
+        return contraction
+    wanted = contraction.rows or "", contraction.columns, contraction.depth
+    if (product.rows, product.columns, product.depth) != wanted:
+        return f"its rows, columns and depth are {list(wanted)}"
+    height, panels = product.tile
+    width = panels * panel_lanes(element_of(nest.outputs[0].type))
+    if blocks.get(product.rows, 1) > height or blocks[product.columns] != width:
+        return (
+            f"a tile of {height} rows and {panels} panels takes blocks of {height} rows at most and of {width} columns"
+        )
+    return None
 
 
 def is_contraction_body(nest: NestOp) -> bool:
@@ -172,6 +193,8 @@ def _as_product(nest: NestOp, a: ReadOp, b: ReadOp, depth: str) -> Contraction |
     rows = [n for n in names if n in in_a and n not in in_b and _is_affine(nest, a, (n, depth))]
     if not _is_affine(nest, a, (depth,)):
         return "the depth of a factor has no constant step"
+    if not _has_groups(nest, a, depth):
+        return "steps of depth that one instruction multiplies do not lie side by side"
     row = rows[-1] if rows else None
     batch = tuple(n for n in names if n not in (row, column))
     return Contraction(a, b, row, column, depth, batch)
@@ -193,6 +216,15 @@ def group_of(read: ReadOp, nest: NestOp) -> int:
     return element_bytes(element_of(nest.outputs[0].type)) // element_bytes(element_of(read.source.type))
 
 
+def _has_groups(nest: NestOp, a: ReadOp, depth: str) -> bool:
+    """Whether the depth comes in whole groups, each side by side: what narrow operands are multiplied in."""
+    group = group_of(a, nest)
+    if group == 1:
+        return True
+    together = offset_of(nest, a, {}, nest.axes_attr.ranges).coefficient(depth) == ONE
+    return together and _is_multiple(nest.axis(depth).extent, group)
+
+
 def _has_panels(nest: NestOp, b: ReadOp, column: str, depth: str, lanes: int) -> bool:
     """Whether `column` can be split into panels and lanes, and each group of the depth is side by side."""
     extent = nest.axis(column).extent
@@ -207,9 +239,12 @@ def _has_panels(nest: NestOp, b: ReadOp, column: str, depth: str, lanes: int) ->
         return False
     if group > 1 and offset.coefficient("$g") != ONE:
         return False
-    # A last panel that is not full must be padded, as a packed operand is.
+    # A last panel that is not full must be padded, as a packed operand is: memory is there for all its lanes.
     padded = any(column in s.symbols and s.coefficient(column) is None for s in b.subscripts)
-    return padded or _is_multiple(extent, lanes)
+    if padded or _is_multiple(extent, lanes):
+        return True
+    places = zip((s.substitute(values) for s in b.subscripts), dims_of(b.source.type), strict=True)
+    return all(is_nonneg(simplify(dim - 1 - at, Ranges(axes)), Ranges(axes)) for at, dim in places)
 
 
 def _is_multiple(extent: Expr, n: int) -> bool:

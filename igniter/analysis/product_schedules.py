@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, String
 from xdsl.ir import Attribute, BlockArgument
 
 from igniter.analysis.contractions import Contraction, contraction_of, panel_lanes, tile_size
+from igniter.analysis.expr import ONE
 from igniter.analysis.scheduling import Group, Machine, as_schedule, vector_width
 from igniter.dialects.loop import NestOp
 from igniter.dialects.sym import element_of
@@ -63,7 +64,7 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, D
             loops[name]["block"] = IntegerAttr(size, i64)
         loops[tiled[0]]["inner"] = _vector(nest, tiled[0], machine, width * lanes)
         more = {"product": _product(contraction, height, width)} if nest is anchor else None
-        found[nest.label] = as_schedule([*outer, *tiled[::-1]], loops, more)
+        found[nest.label] = as_schedule([*_ones(nest), *outer, *tiled[::-1]], loops, more)
     return found
 
 
@@ -101,7 +102,7 @@ def _row_tiles(
     loops[row]["block"] = IntegerAttr(size[0], i64)
     width = size[1] * lanes
     loops[columns] = {"block": IntegerAttr(width, i64), "inner": _vector(nest, columns, machine, width)}
-    return [*outer, columns, row, columns], loops
+    return [*_ones(nest), *outer, columns, row, columns], loops
 
 
 def in_blocks(schedule: DictionaryAttr, row: str, height: int) -> DictionaryAttr:
@@ -113,6 +114,11 @@ def in_blocks(schedule: DictionaryAttr, row: str, height: int) -> DictionaryAttr
     hints.setdefault(row, {})["block"] = IntegerAttr(height, i64)
     at = names.index(row)
     return as_schedule([*names[: at + 1], row, *names[at + 1 :]], hints)
+
+
+def _ones(nest: NestOp) -> list[str]:
+    """The axes that no group has in common because they run once; `canonicalize-loop` would have removed them."""
+    return [a.name for a in nest.axes if a.kind == "parallel" and a.extent == ONE]
 
 
 def _tile(nest: NestOp, contraction: Contraction, machine: Machine) -> tuple[int, int]:

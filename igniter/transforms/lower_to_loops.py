@@ -60,7 +60,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.analysis.contractions import Contraction, Product, contraction_of, panel_lanes, product_of
+from igniter.analysis.contractions import Contraction, Product, contraction_of, panel_lanes, product_of, product_reason
 from igniter.analysis.expr import ONE, ZERO, Expr, Ranges, minimum, simplify
 from igniter.dialects.loop import (
     AccumulateOp,
@@ -232,8 +232,9 @@ class _Lowering:
     def _product(self, nest: NestOp, levels: Sequence[Level], product: Product) -> None:
         """A contraction: a micro-kernel for every tile, and loops that move the tile to where it belongs."""
         contraction = contraction_of(nest)
-        if isinstance(contraction, str):
-            raise IgniterError(f"lower-to-loops: nest '{nest.label}' has a schedule for a product, but {contraction}")
+        reason = product_reason(nest, product, {x.axis.name: x.size for x in levels})
+        if reason is not None or isinstance(contraction, str):
+            raise IgniterError(f"lower-to-loops: nest '{nest.label}' has a schedule for a product, but {reason}")
         values: dict[str, Expr] = {}
         block = self.block
         outside = [x for x in levels if not x.inside]

@@ -10,7 +10,7 @@ becomes
 
 Panels fill 64 bytes of sums whatever the target, so that one file of weights serves every CPU that a library is for.
 `fold_packs` makes constants of the packed weights once the kernels are there; until then a region that goes back to ORT
-finds the plain ones. It stands after `form-fusion-regions`.
+finds the plain ones. It stands after `form-fusion-regions`. Every contraction with a constant operand gets a remark.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from xdsl.passes import ModulePass
 
 from igniter.analysis.contractions import kind_of, panel_lanes
 from igniter.analysis.fusion_cost import is_widening
+from igniter.analysis.fusion_graph import node_label
 from igniter.dialects.fusion import Layout, PackOp, RegionOp, UnpackOp
 from igniter.dialects.onnx.attributes import text_of
 from igniter.dialects.onnx.base import OnnxOp, constant_weight, make_constant
 from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.frontend.weights import Weight
+from igniter.remarks import remark
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,30 +52,40 @@ class PackWeights(ModulePass):
                 spec = spec_of(node) if isinstance(node, OnnxOp) else None
                 if isinstance(node, OnnxOp) and spec is not None and spec.packs is not None:
                     for index, (columns, depth) in spec.packs(node).items():
-                        _pack(region, node, index, columns, depth)
+                        _remark(ctx, node, index, _pack(region, node, index, columns, depth))
 
 
-def _pack(region: RegionOp, node: OnnxOp, index: int, columns: int, depth: int) -> None:
-    """Gives operand `index` of a node of `region` in panels, where it is a weight and that is possible."""
+def _remark(ctx: Context, node: OnnxOp, index: int, reason: str | None) -> None:
+    if reason is None:
+        remark(ctx, PackWeights.name, node_label(node), "applied", f"operand {index} is packed into panels")
+    elif reason:
+        remark(ctx, PackWeights.name, node_label(node), "missed", reason)
+
+
+def _pack(region: RegionOp, node: OnnxOp, index: int, columns: int, depth: int) -> str | None:
+    """Gives operand `index` of a node of `region` in panels; why not, or "" where it is no weight."""
     # A weight that is kept in fewer bits is widened before it is multiplied; the micro-kernel takes it as it is.
     user, place = _behind_widening(node, index)
     argument = user.operands[place]
     if not isinstance(argument, BlockArgument):
-        return
+        return ""
     weight = region.inputs[argument.index]
     if constant_weight(weight) is None:
-        return
+        return ""
     factors = (_behind_widening(node, k) for k in range(2))
     elements = [element_of(op.operands[k].type) for op, k in factors]
     sums = element_of(node.results[0].type)
     if kind_of(elements[0], elements[1], sums) is None:
-        return
+        return f"there is no micro-kernel for products of {elements[0]} and {elements[1]} in {sums}"
     dims = dims_of(argument.type)
     lanes = panel_lanes(sums)
     group = panel_lanes(elements[index]) // lanes
     extents = dims[columns].constant, dims[depth].constant
-    if extents[0] is None or extents[1] is None or extents[0] < SMALLEST_COLUMNS or extents[1] % group:
-        return
+    assert extents[0] is not None and extents[1] is not None, "a constant has constant dims"
+    if extents[0] < SMALLEST_COLUMNS:
+        return f"{extents[0]} columns fill too little of a panel"
+    if extents[1] % group:
+        return f"a depth of {extents[1]} is no multiple of the {group} steps that are multiplied together"
     layout = Layout(columns, depth, lanes, group)
     packed = _packed(region, weight, layout)
     inner = _argument(region, argument, packed)
@@ -84,6 +96,7 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, columns: int, depth: int) 
     if argument is not inner and argument.first_use is None:
         region.operands = [v for k, v in enumerate(region.operands) if k != argument.index]
         region.block.erase_arg(argument)
+    return None
 
 
 def _behind_widening(node: OnnxOp, index: int) -> tuple[Operation, int]:

@@ -228,3 +228,95 @@ builtin.module {
     loop.return %s : tensor<48xf32>
   }
 }
+
+// -----
+
+// A contraction with a packed weight: groups of panels outside, tiles of rows inside, and the bias and the activation
+// on each tile as it is finished.
+
+// CHECK:      loop.kernel @gemm
+// CHECK-NEXT:   %c = loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] schedule {order = ["j", "i", "i", "j"], loops = {j = {fuse = "g0", threads, block = 48 : i64, inner = {vector = 16 : i64, unroll}}, i = {fuse = "g0", block = 8 : i64}}, product = {columns = "j", depth = "k", tile = [8 : i64, 3 : i64], rows = "i"}}
+// CHECK:        %y = loop.nest "relu" [i: parallel m, j: parallel 3072] schedule {order = ["j", "i", "i", "j"], loops = {j = {fuse = "g0", threads, block = 48 : i64, inner = {vector = 16 : i64, unroll}}, i = {fuse = "g0", block = 8 : i64}}}
+
+builtin.module {
+  loop.kernel @gemm symbols [m] (%a: tensor<?x768xf32, #sym.dims<m, 768>>, %b: tensor<192x768x16xf32>, %bias: tensor<3072xf32>) -> (tensor<?x3072xf32, #sym.dims<m, 3072>>) {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] -> tensor<?x3072xf32, #sym.dims<m, 3072>> {
+      %x = loop.read %a[i, k] : f32
+      %w = loop.read %b[j floordiv 16, k, j mod 16] : f32
+      %p = arith.mulf %x, %w : f32
+      loop.yield add %p at [i, j]
+    }
+    %y = loop.nest "relu" [i: parallel m, j: parallel 3072] -> tensor<?x3072xf32, #sym.dims<m, 3072>> {
+      %v = loop.read %c[i, j] : f32
+      %d = loop.read %bias[j] : f32
+      %s = arith.addf %v, %d : f32
+      %z = arith.constant 0.0 : f32
+      %r = arith.maximumf %s, %z : f32
+      loop.yield none %r at [i, j]
+    }
+    loop.return %y : tensor<?x3072xf32, #sym.dims<m, 3072>>
+  }
+}
+
+// -----
+
+// What needs whole rows of a product with a weight starts anew: the weight would be read again for every block of rows.
+
+// CHECK:      loop.kernel @rows
+// CHECK:        loop.nest "matmul" {{.*}} i = {fuse = "g0", block = 8 : i64}
+// CHECK:        loop.nest "max" {{.*}} schedule {order = ["i", "k"], loops = {i = {threads}, k = {vector = 16 : i64, accumulators = 4 : i64}}}
+
+builtin.module {
+  loop.kernel @rows symbols [m] (%a: tensor<?x768xf32, #sym.dims<m, 768>>, %b: tensor<192x768x16xf32>) -> (tensor<?xf32, #sym.dims<m>>) {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] -> tensor<?x3072xf32, #sym.dims<m, 3072>> {
+      %x = loop.read %a[i, k] : f32
+      %w = loop.read %b[j floordiv 16, k, j mod 16] : f32
+      %p = arith.mulf %x, %w : f32
+      loop.yield add %p at [i, j]
+    }
+    %y = loop.nest "max" [i: parallel m, k: reduction 3072] -> tensor<?xf32, #sym.dims<m>> {
+      %v = loop.read %c[i, k] : f32
+      loop.yield max %v at [i]
+    }
+    loop.return %y : tensor<?xf32, #sym.dims<m>>
+  }
+}
+
+// -----
+
+// Attention: scores of a block of rows, their maxima, and the product with the values share the loops over heads and
+// blocks of rows.
+
+// CHECK:      loop.kernel @attention
+// CHECK-NEXT:   %c = loop.nest "scores" {{.*}} schedule {order = ["h", "i", "j", "i", "j"], loops = {h = {fuse = "g0", threads}, i = {fuse = "g0", block = 8 : i64}, j = {block = 48 : i64, inner = {vector = 16 : i64, unroll}}}, product = {columns = "j", depth = "k", tile = [8 : i64, 3 : i64], rows = "i"}}
+// CHECK:        loop.nest "max" {{.*}} schedule {order = ["h", "i", "i", "j"], loops = {h = {fuse = "g0", threads}, i = {fuse = "g0", block = 8 : i64}, j = {vector = 16 : i64, accumulators = 4 : i64}}}
+// CHECK:        loop.nest "sub" {{.*}} schedule {order = ["h", "i", "j", "i", "j"], loops = {h = {fuse = "g0", threads}, i = {fuse = "g0", block = 8 : i64}, j = {block = 48 : i64, inner = {vector = 16 : i64, unroll}}}}
+// CHECK:        loop.nest "values" {{.*}} schedule {order = ["h", "i", "j", "i", "j"], loops = {h = {fuse = "g0", threads}, i = {fuse = "g0", block = 8 : i64}, j = {block = 32 : i64, inner = {vector = 16 : i64, unroll}}}, product = {columns = "j", depth = "k", tile = [8 : i64, 2 : i64], rows = "i"}}
+
+builtin.module {
+  loop.kernel @attention symbols [s] (%q: tensor<2x?x64xf32, #sym.dims<2, s, 64>>, %k: tensor<2x64x96xf32>, %v: tensor<2x96x64xf32>) -> (tensor<2x?x64xf32, #sym.dims<2, s, 64>>) {
+    %c = loop.nest "scores" [h: parallel 2, i: parallel s, j: parallel 96, k: reduction 64] -> tensor<2x?x96xf32, #sym.dims<2, s, 96>> {
+      %x = loop.read %q[h, i, k] : f32
+      %w = loop.read %k[h, k, j] : f32
+      %p = arith.mulf %x, %w : f32
+      loop.yield add %p at [h, i, j]
+    }
+    %m = loop.nest "max" [h: parallel 2, i: parallel s, j: reduction 96] -> tensor<2x?xf32, #sym.dims<2, s>> {
+      %x = loop.read %c[h, i, j] : f32
+      loop.yield max %x at [h, i]
+    }
+    %e = loop.nest "sub" [h: parallel 2, i: parallel s, j: parallel 96] -> tensor<2x?x96xf32, #sym.dims<2, s, 96>> {
+      %x = loop.read %c[h, i, j] : f32
+      %y = loop.read %m[h, i] : f32
+      %z = arith.subf %x, %y : f32
+      loop.yield none %z at [h, i, j]
+    }
+    %o = loop.nest "values" [h: parallel 2, i: parallel s, j: parallel 64, k: reduction 96] -> tensor<2x?x64xf32, #sym.dims<2, s, 64>> {
+      %x = loop.read %e[h, i, k] : f32
+      %w = loop.read %v[h, k, j] : f32
+      %p = arith.mulf %x, %w : f32
+      loop.yield add %p at [h, i, j]
+    }
+    loop.return %o : tensor<2x?x64xf32, #sym.dims<2, s, 64>>
+  }
+}

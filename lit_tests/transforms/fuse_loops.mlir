@@ -195,3 +195,51 @@ builtin.module {
     }
   }
 }
+
+// -----
+
+// A block of rows of a product, and what reads the same rows; the last block is shorter in both.
+
+// CHECK:      loop.func @blocks
+// CHECK:        loop.for i = 0 to ((n + 7) floordiv 8) hints {fuse = "g"} {
+// CHECK-NEXT:     loop.tile_product %c[8*i + r, l]
+// CHECK-NEXT:     loop.for i_in = 0 to min(-8*i + n, 8) {
+// CHECK-NOT:    hints {fuse = "g"}
+
+builtin.module {
+  loop.func @blocks symbols [n] (%x: memref<?x64xf32, #sym.dims<n, 64>>, %b: memref<64x16xf32>, %y: memref<?xf32, #sym.dims<n>>) outputs 1 {
+    %c = loop.alloc "c" : memref<?x16xf32, #sym.dims<n, 16>, "scratch">
+    loop.for i = 0 to (n + 7) floordiv 8 hints {fuse = "g"} {
+      loop.tile_product %c[8*i + r, l] = %x[8*i + r, k] * %b[k, l] over r = min(8, n - 8*i), p = 1, l = 16, k = 64 tile [8, 1]
+    }
+    loop.for i1 = 0 to (n + 7) floordiv 8 hints {fuse = "g"} {
+      loop.for i_in = 0 to min(8, n - 8*i1) {
+        %v = loop.load %c[8*i1 + i_in, 3] : f32
+        loop.store %v, %y[8*i1 + i_in]
+      }
+    }
+  }
+}
+
+// -----
+
+// The rows that are read belong to other blocks: two loops.
+
+// CHECK:      loop.func @turned
+// CHECK:        loop.for i = 0 to 4 hints {fuse = "g"} {
+// CHECK:        loop.for i1 = 0 to 4 hints {fuse = "g"} {
+
+builtin.module {
+  loop.func @turned symbols [] (%x: memref<32x64xf32>, %b: memref<64x16xf32>, %y: memref<32xf32>) outputs 1 {
+    %c = loop.alloc "c" : memref<32x16xf32, "scratch">
+    loop.for i = 0 to 4 hints {fuse = "g"} {
+      loop.tile_product %c[8*i + r, l] = %x[8*i + r, k] * %b[k, l] over r = 8, p = 1, l = 16, k = 64 tile [8, 1]
+    }
+    loop.for i1 = 0 to 4 hints {fuse = "g"} {
+      loop.for i_in = 0 to 8 {
+        %v = loop.load %c[31 - 8*i1 - i_in, 3] : f32
+        loop.store %v, %y[8*i1 + i_in]
+      }
+    }
+  }
+}

@@ -141,3 +141,128 @@ builtin.module {
     loop.return %y, %s : tensor<0x?xf32, #sym.dims<0, n>>, tensor<?xf32, #sym.dims<n>>
   }
 }
+
+// -----
+
+// An axis with a block is two loops: over blocks, and inside one, which has the hints `inner`. The last may be shorter.
+
+// CHECK:      loop.func @blocks
+// CHECK-NEXT:   loop.for i = 0 to ((n + 7) floordiv 8) hints {fuse = "g", threads} {
+// CHECK-NEXT:     loop.for j = 0 to 2 {
+// CHECK-NEXT:       loop.for i1 = 0 to min(-8*i + n, 8) {
+// CHECK-NEXT:         loop.for j1 = 0 to 24 hints {vector = 8 : i64} {
+// CHECK-NEXT:           %a = loop.load %x[8*i + i1, 24*j + j1] : f32
+// CHECK-NEXT:           loop.store %a, %0[8*i + i1, 24*j + j1]
+
+builtin.module {
+  loop.kernel @blocks symbols [n] (%x: tensor<?x48xf32, #sym.dims<n, 48>>) -> (tensor<?x48xf32, #sym.dims<n, 48>>) {
+    %y = loop.nest "copy" [i: parallel n, j: parallel 48] schedule {order = ["i", "j", "i", "j"], loops = {
+        i = {block = 8 : i64, fuse = "g", threads}, j = {block = 24 : i64, inner = {vector = 8 : i64}}}} -> tensor<?x48xf32, #sym.dims<n, 48>> {
+      %a = loop.read %x[i, j] : f32
+      loop.yield none %a at [i, j]
+    }
+    loop.return %y : tensor<?x48xf32, #sym.dims<n, 48>>
+  }
+}
+
+// -----
+
+// Blocks around a reduction: its accumulator stands inside them.
+
+// CHECK:      loop.func @sums
+// CHECK-NEXT:   loop.for i = 0 to 3 {
+// CHECK-NEXT:     loop.for i1 = 0 to min(-8*i + 20, 8) {
+// CHECK-NEXT:       loop.alloc "sum" : memref<f32, "register">
+// CHECK:            loop.for k = 0 to n reduction {
+// CHECK-NEXT:         %a = loop.load %x[8*i + i1, k] : f32
+
+builtin.module {
+  loop.kernel @sums symbols [n] (%x: tensor<20x?xf32, #sym.dims<20, n>>) -> (tensor<20xf32>) {
+    %y = loop.nest "sum" [i: parallel 20, k: reduction n] schedule {order = ["i", "i", "k"], loops = {i = {block = 8 : i64}}} -> tensor<20xf32> {
+      %a = loop.read %x[i, k] : f32
+      loop.yield add %a at [i]
+    }
+    loop.return %y : tensor<20xf32>
+  }
+}
+
+// -----
+
+// A contraction with a `product`: a micro-kernel for every tile, for as many rows as there are. With tiles of rows
+// inside those of columns, the first of them fetch the panels that come next.
+
+// CHECK:      loop.func @gemm
+// CHECK-NEXT:   loop.for j = 0 to 3 hints {threads} {
+// CHECK-NEXT:     loop.for i = 0 to ((m + 7) floordiv 8) {
+// CHECK-NEXT:       %c = loop.alloc "matmul" : memref<8x48xf32, "local">
+// CHECK-NEXT:       loop.tile_product %c[r, l + 16*p] = %a[8*i + r, k] * %b[3*j + p, k, l] over r = min(-8*i + m, 8), p = ((min(-48*j + 100, 48) + 15) floordiv 16), l = 16, k = 64 tile [8, 3] fetch [{{.*}}, 0, {{.*}}]
+// CHECK-NEXT:       loop.for i1 = 0 to min(-8*i + m, 8) {
+// CHECK-NEXT:         loop.for j1 = 0 to min(-48*j + 100, 48) hints {vector = 16 : i64} {
+// CHECK-NEXT:           %1 = loop.load %c[i1, j1] : f32
+// CHECK-NEXT:           loop.store %1, %0[8*i + i1, 48*j + j1]
+
+builtin.module {
+  loop.kernel @gemm symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<7x64x16xf32>) -> (tensor<?x100xf32, #sym.dims<m, 100>>) {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 100, k: reduction 64] schedule {
+        order = ["j", "i", "i", "j"], loops = {i = {block = 8 : i64}, j = {block = 48 : i64, threads, inner = {vector = 16 : i64}}},
+        product = {rows = "i", columns = "j", depth = "k", tile = [8 : i64, 3 : i64]}} -> tensor<?x100xf32, #sym.dims<m, 100>> {
+      %x = loop.read %a[i, k] : f32
+      %y = loop.read %b[j floordiv 16, k, j mod 16] : f32
+      %p = arith.mulf %x, %y : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x100xf32, #sym.dims<m, 100>>
+  }
+}
+
+// -----
+
+// Batch axes are loops around the tiles. The result may be stored in another order.
+
+// CHECK:      loop.func @batch
+// CHECK:        loop.for b = 0 to n {
+// CHECK-NEXT:     loop.for i = 0 to ((m + 7) floordiv 8) {
+// CHECK-NEXT:       loop.for j = 0 to 1 {
+// CHECK-NEXT:         %c = loop.alloc "matmul" : memref<8x48xf32, "local">
+// CHECK-NEXT:         loop.tile_product %c[r, l + 16*p] = %a[8*i + r, b, k] * %w[b, k, 48*j + l + 16*p] over r = min(-8*i + m, 8), p = 3, l = 16, k = d tile [8, 3]
+// CHECK-NOT:          fetch
+// CHECK:                loop.store %1, %0[b, 48*j + j1, 8*i + i1]
+
+builtin.module {
+  loop.kernel @batch symbols [n, m, d] (%a: tensor<?x?x?xf32, #sym.dims<m, n, d>>, %w: tensor<?x?x48xf32, #sym.dims<n, d, 48>>) -> (tensor<?x48x?xf32, #sym.dims<n, 48, m>>) {
+    %c = loop.nest "matmul" [b: parallel n, i: parallel m, j: parallel 48, k: reduction d] schedule {
+        order = ["b", "i", "j", "i", "j"], loops = {i = {block = 8 : i64}, j = {block = 48 : i64}},
+        product = {rows = "i", columns = "j", depth = "k", tile = [8 : i64, 3 : i64]}} -> tensor<?x48x?xf32, #sym.dims<n, 48, m>> {
+      %x = loop.read %a[i, b, k] : f32
+      %y = loop.read %w[b, k, j] : f32
+      %p = arith.mulf %x, %y : f32
+      loop.yield add %p at [b, j, i]
+    }
+    loop.return %c : tensor<?x48x?xf32, #sym.dims<n, 48, m>>
+  }
+}
+
+// -----
+
+// A vector times a matrix has one row and no axis for it.
+
+// CHECK:      loop.func @vector
+// CHECK-NEXT:   loop.for j = 0 to 2 {
+// CHECK-NEXT:     %c = loop.alloc "matmul" : memref<1x48xf32, "local">
+// CHECK-NEXT:     loop.tile_product %c[r, l + 16*p] = %a[k] * %b[k, 48*j + l + 16*p] over r = 1, p = 3, l = 16, k = 64 tile [1, 3]
+// CHECK-NEXT:     loop.for j1 = 0 to 48 {
+// CHECK-NEXT:       %1 = loop.load %c[0, j1] : f32
+
+builtin.module {
+  loop.kernel @vector symbols [] (%a: tensor<64xf32>, %b: tensor<64x96xf32>) -> (tensor<96xf32>) {
+    %c = loop.nest "matmul" [j: parallel 96, k: reduction 64] schedule {
+        order = ["j", "j"], loops = {j = {block = 48 : i64}},
+        product = {columns = "j", depth = "k", tile = [1 : i64, 3 : i64]}} -> tensor<96xf32> {
+      %x = loop.read %a[k] : f32
+      %y = loop.read %b[k, j] : f32
+      %p = arith.mulf %x, %y : f32
+      loop.yield add %p at [j]
+    }
+    loop.return %c : tensor<96xf32>
+  }
+}

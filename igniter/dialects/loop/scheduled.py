@@ -830,7 +830,7 @@ def _used_names(op: Operation) -> frozenset[str]:
     if isinstance(op, TileProductOp):
         subscripts = (s for _, _, at in op.accesses for s in at)
         fetched = op.next_at.data if op.next_at is not None else ()
-        return symbols_of((*subscripts, *fetched, *op.extents_attr.data)) - set(op.names)
+        return (symbols_of(subscripts) - set(op.names)) | symbols_of((*fetched, *op.extents_attr.data))
     if isinstance(op, IndexOp):
         return op.value.symbols - {op.lane}
     if isinstance(op, ForOp):

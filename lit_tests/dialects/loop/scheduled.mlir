@@ -48,3 +48,30 @@ loop.func @all symbols [n, m] (%x: memref<?x?xf32, #sym.dims<n, m>>, %i: memref<
     %p, %q = loop.transpose %c, %d : vector<2xf32>, vector<2xf32> to vector<2xf32>, vector<2xf32>
   }
 }
+
+// A micro-kernel: what is replaced or added to, extents that are known at run time only, and what is fetched ahead.
+// `k floordiv 2` and `k mod 2` are a group of two steps of depth.
+
+// CHECK:      loop.func @tiles symbols [m, n, d] (%a: memref<?x?xf32, #sym.dims<m, d>>, %b: memref<?x?x16xf32, #sym.dims<((n + 15) floordiv 16), d, 16>>, %c: memref<?x?xf32, #sym.dims<m, n>>) outputs 1 {
+// CHECK-NEXT:   %t = loop.alloc "tile" : memref<8x48xf32, "local">
+// CHECK-NEXT:   loop.for j = 0 to ((n + 47) floordiv 48) {
+// CHECK-NEXT:     loop.for i = 0 to ((m + 7) floordiv 8) {
+// CHECK-NEXT:       loop.tile_product %t[r, l + 16*p] = %a[8*i + r, k] * %b[3*j + p, k, l] over r = min(-8*i + m, 8), p = ((min(-48*j + n, 48) + 15) floordiv 16), l = 16, k = d tile [8, 3] fetch [3*j + min(2, i) + 3, 0, 0]
+// CHECK-NEXT:       loop.tile_product %t[r, l + 16*p] += %a[8*i + r, k] * %b[3*j + p, k, l] over r = 8, p = 3, l = 16, k = d tile [8, 3]
+// CHECK-NEXT:     }
+// CHECK-NEXT:   }
+// CHECK-NEXT: }
+loop.func @tiles symbols [m, n, d] (%a: memref<?x?xf32, #sym.dims<m, d>>, %b: memref<?x?x16xf32, #sym.dims<(n + 15) floordiv 16, d, 16>>, %c: memref<?x?xf32, #sym.dims<m, n>>) outputs 1 {
+  %t = loop.alloc "tile" : memref<8x48xf32, "local">
+  loop.for j = 0 to (n + 47) floordiv 48 {
+    loop.for i = 0 to (m + 7) floordiv 8 {
+      loop.tile_product %t[r, 16*p + l] = %a[8*i + r, k] * %b[3*j + p, k, l] over r = min(8, m - 8*i), p = (min(48, n - 48*j) + 15) floordiv 16, l = 16, k = d tile [8, 3] fetch [3*j + min(i, 2) + 3, 0, 0]
+      loop.tile_product %t[r, 16*p + l] += %a[8*i + r, k] * %b[3*j + p, k, l] over r = 8, p = 3, l = 16, k = d tile [8, 3]
+    }
+  }
+}
+
+// CHECK:      loop.tile_product %t1[r, l + 16*p] = %a1[r, k] * %b1[p, (k floordiv 4), l, (k mod 4)] over r = 2, p = 1, l = 16, k = 64 tile [2, 1]
+loop.func @groups symbols [] (%a1: memref<2x64xui8>, %b1: memref<1x16x16x4xi8>, %t1: memref<2x16xi32>) outputs 1 {
+  loop.tile_product %t1[r, 16*p + l] = %a1[r, k] * %b1[p, k floordiv 4, l, k mod 4] over r = 2, p = 1, l = 16, k = 64 tile [2, 1]
+}

@@ -148,3 +148,80 @@ loop.func @select symbols [] (%x: memref<4xf32>) outputs 1 {
   // expected-error {{'arith.select' of vector<4xf32> cannot choose by vector<2xi1>}}
   %d = arith.select %c, %a, %a : vector<4xf32>
 }
+
+// -----
+
+loop.func @names symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
+  // expected-error {{four names are run over: a row, a panel, a lane and a step of depth}}
+  loop.tile_product %c[r, 16*r + l] = %a[r, k] * %b[r, k, l] over r = 8, r = 3, l = 16, k = 64 tile [8, 3]
+}
+
+// -----
+
+loop.func @lanes symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
+  // expected-error {{the lanes of a panel are a constant, not n}}
+  loop.tile_product %c[r, 16*p + l] = %a[r, k] * %b[p, k, l] over r = 8, p = 3, l = n, k = 64 tile [8, 3]
+}
+
+// -----
+
+loop.func @rows symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
+  // expected-error {{8 rows are more than the 6 of the tile}}
+  loop.tile_product %c[r, 16*p + l] = %a[r, k] * %b[p, k, l] over r = 8, p = 3, l = 16, k = 64 tile [6, 3]
+}
+
+// -----
+
+loop.func @panels symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
+  // expected-error {{3 panels are more than the 2 of the tile}}
+  loop.tile_product %c[r, 16*p + l] = %a[r, k] * %b[p, k, l] over r = n, p = 3, l = 16, k = 64 tile [8, 2]
+}
+
+// -----
+
+loop.func @rank symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
+  // expected-error {{1 subscripts of memref<8x64xf32>}}
+  loop.tile_product %c[r, 16*p + l] = %a[r] * %b[p, k, l] over r = 8, p = 3, l = 16, k = 64 tile [8, 3]
+}
+
+// -----
+
+loop.func @left symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
+  // expected-error {{the subscripts of a name p, which it does not run over}}
+  loop.tile_product %c[r, 16*p + l] = %a[p, k] * %b[p, k, l] over r = 8, p = 3, l = 16, k = 64 tile [8, 3]
+}
+
+// -----
+
+loop.func @right symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
+  // expected-error {{the subscripts of b name r, which it does not run over}}
+  loop.tile_product %c[r, 16*p + l] = %a[r, k] * %b[r, k, l] over r = 8, p = 3, l = 16, k = 64 tile [8, 3]
+}
+
+// -----
+
+loop.func @sums symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
+  // expected-error {{the subscripts of c name k, which it does not run over}}
+  loop.tile_product %c[k, 16*p + l] = %a[r, k] * %b[p, k, l] over r = 8, p = 3, l = 16, k = 64 tile [8, 3]
+}
+
+// -----
+
+loop.func @fetched symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
+  // expected-error {{2 subscripts of memref<3x64x16xf32>}}
+  loop.tile_product %c[r, 16*p + l] = %a[r, k] * %b[p, k, l] over r = 8, p = 3, l = 16, k = 64 tile [8, 3] fetch [0, 0]
+}
+
+// -----
+
+// expected-error {{'loop.tile_product' names ['j'], no enclosing loop or symbol}}
+loop.func @unknown symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
+  loop.tile_product %c[r, 16*p + l] = %a[r, k] * %b[p, k, l] over r = n, p = j, l = 16, k = 64 tile [8, 3]
+}
+
+// -----
+
+// expected-error {{'loop.tile_product' names ['p'], no enclosing loop or symbol}}
+loop.func @ahead symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
+  loop.tile_product %c[r, 16*p + l] = %a[r, k] * %b[p, k, l] over r = n, p = 3, l = 16, k = 64 tile [8, 3] fetch [p, 0, 0]
+}

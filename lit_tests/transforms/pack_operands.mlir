@@ -1,0 +1,185 @@
+// RUN: igniter-opt %s -p pack-operands --split-input-file | filecheck %s
+// RUN: igniter-opt %s -p pack-operands --remarks --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=REMARKS
+// RUN: igniter-opt %s -p pack-operands,choose-schedule,lower-to-loops,fuse-loops,promote-buffers --check-each --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=CHECKED
+
+// CHECKED-COUNT-9: check: promote-buffers: 1 results agree
+
+// The keys of attention: columns that lie across memory are brought side by side, zeros behind the last of them.
+
+// CHECK:      %{{.*}} = loop.nest "scores.pack" [b: parallel 2, p: parallel ((n + 15) floordiv 16), k: parallel 64, l: parallel 16] -> tensor<2x?x64x16xf32, #sym.dims<2, ((n + 15) floordiv 16), 64, 16>> {
+// CHECK-NEXT:   %[[V:.*]] = loop.read %y[b, l + 16*p, k] if [-l + n - 16*p - 1] : f32
+// CHECK-NEXT:   loop.yield none %[[V]] at [b, p, k, l]
+// CHECK:      loop.nest "scores"
+// CHECK-NEXT:   %v = loop.read %x[b, i, k] : f32
+// CHECK-NEXT:   loop.read %{{.*}}[b, (j floordiv 16), k, (j mod 16)] : f32
+// REMARKS: remark: pack-operands: 'scores' applied: its right factor is packed into panels
+
+builtin.module {
+  loop.kernel @k symbols [m, n] (%x: tensor<2x?x64xf32, #sym.dims<2, m, 64>>, %y: tensor<2x?x64xf32, #sym.dims<2, n, 64>>) -> (tensor<2x?x?xf32, #sym.dims<2, m, n>>) {
+    %c = loop.nest "scores" [b: parallel 2, i: parallel m, j: parallel n, k: reduction 64] -> tensor<2x?x?xf32, #sym.dims<2, m, n>> {
+      %v = loop.read %x[b, i, k] : f32
+      %u = loop.read %y[b, j, k] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [b, i, j]
+    }
+    loop.return %c : tensor<2x?x?xf32, #sym.dims<2, m, n>>
+  }
+}
+
+// -----
+
+// Row-major, but the columns fill no whole number of panels.
+
+// CHECK: loop.nest "scores.pack" [p: parallel 2, k: parallel n, l: parallel 16]
+// CHECK-NEXT: loop.read %y[k, l + 16*p] if [-l - 16*p + 19] : f32
+
+builtin.module {
+  loop.kernel @k symbols [m, n] (%x: tensor<?x?xf32, #sym.dims<m, n>>, %y: tensor<?x20xf32, #sym.dims<n, 20>>) -> (tensor<?x20xf32, #sym.dims<m, 20>>) {
+    %c = loop.nest "scores" [i: parallel m, j: parallel 20, k: reduction n] -> tensor<?x20xf32, #sym.dims<m, 20>> {
+      %v = loop.read %x[i, k] : f32
+      %u = loop.read %y[k, j] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x20xf32, #sym.dims<m, 20>>
+  }
+}
+
+// -----
+
+// Columns that fill panels are padded with nothing. Those of doubles are 8 wide.
+
+// CHECK: loop.nest "scores.pack" [p: parallel 3, k: parallel n, l: parallel 8]
+// CHECK-NEXT: loop.read %y[l + 8*p, k] : f64
+
+builtin.module {
+  loop.kernel @k symbols [m, n] (%x: tensor<?x?xf64, #sym.dims<m, n>>, %y: tensor<24x?xf64, #sym.dims<24, n>>) -> (tensor<?x24xf64, #sym.dims<m, 24>>) {
+    %c = loop.nest "scores" [i: parallel m, j: parallel 24, k: reduction n] -> tensor<?x24xf64, #sym.dims<m, 24>> {
+      %v = loop.read %x[i, k] : f64
+      %u = loop.read %y[j, k] : f64
+      %p = arith.mulf %v, %u : f64
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x24xf64, #sym.dims<m, 24>>
+  }
+}
+
+// -----
+
+// Panels that are there already.
+
+// CHECK:      loop.kernel @k
+// CHECK-NEXT:   loop.nest "scores"
+
+builtin.module {
+  loop.kernel @k symbols [m, n] (%x: tensor<?x?xf32, #sym.dims<m, n>>, %y: tensor<?x48xf32, #sym.dims<n, 48>>) -> (tensor<?x48xf32, #sym.dims<m, 48>>) {
+    %c = loop.nest "scores" [i: parallel m, j: parallel 48, k: reduction n] -> tensor<?x48xf32, #sym.dims<m, 48>> {
+      %v = loop.read %x[i, k] : f32
+      %u = loop.read %y[k, j] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x48xf32, #sym.dims<m, 48>>
+  }
+}
+
+// -----
+
+// The result's last axis belongs to the left factor: that one is packed.
+
+// CHECK: loop.nest "scores.pack" [p: parallel ((m + 15) floordiv 16), k: parallel 64, l: parallel 16]
+// CHECK-NEXT: loop.read %x[l + 16*p, k]
+
+builtin.module {
+  loop.kernel @k symbols [m, n] (%x: tensor<?x64xf32, #sym.dims<m, 64>>, %y: tensor<?x64xf32, #sym.dims<n, 64>>) -> (tensor<?x?xf32, #sym.dims<n, m>>) {
+    %c = loop.nest "scores" [j: parallel n, i: parallel m, k: reduction 64] -> tensor<?x?xf32, #sym.dims<n, m>> {
+      %v = loop.read %x[i, k] : f32
+      %u = loop.read %y[j, k] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [j, i]
+    }
+    loop.return %c : tensor<?x?xf32, #sym.dims<n, m>>
+  }
+}
+
+// -----
+
+// Three rows do not make up for it.
+
+// CHECK:      loop.kernel @k
+// CHECK-NEXT:   loop.nest "scores"
+// REMARKS: remark: pack-operands: 'scores' missed: only 3 rows would share it
+
+builtin.module {
+  loop.kernel @k symbols [n] (%x: tensor<3x64xf32>, %y: tensor<?x64xf32, #sym.dims<n, 64>>) -> (tensor<3x?xf32, #sym.dims<3, n>>) {
+    %c = loop.nest "scores" [i: parallel 3, j: parallel n, k: reduction 64] -> tensor<3x?xf32, #sym.dims<3, n>> {
+      %v = loop.read %x[i, k] : f32
+      %u = loop.read %y[j, k] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<3x?xf32, #sym.dims<3, n>>
+  }
+}
+
+// -----
+
+// One of the factors is a vector: no rows share what would be packed.
+
+// CHECK:      loop.kernel @k
+// CHECK-NEXT:   loop.nest "scores"
+// REMARKS: remark: pack-operands: 'scores' missed: no axis of the result is in one factor only
+
+builtin.module {
+  loop.kernel @k symbols [n] (%x: tensor<64xf32>, %y: tensor<?x64xf32, #sym.dims<n, 64>>) -> (tensor<?xf32, #sym.dims<n>>) {
+    %c = loop.nest "scores" [j: parallel n, k: reduction 64] -> tensor<?xf32, #sym.dims<n>> {
+      %v = loop.read %x[k] : f32
+      %u = loop.read %y[j, k] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [j]
+    }
+    loop.return %c : tensor<?xf32, #sym.dims<n>>
+  }
+}
+
+// -----
+
+// No micro-kernel multiplies these.
+
+// CHECK:      loop.kernel @k
+// CHECK-NEXT:   loop.nest "scores"
+// REMARKS: remark: pack-operands: 'scores' missed: there is no micro-kernel for products of i64 and i64 in i64
+
+builtin.module {
+  loop.kernel @k symbols [m, n] (%x: tensor<?x8xi64, #sym.dims<m, 8>>, %y: tensor<?x8xi64, #sym.dims<n, 8>>) -> (tensor<?x?xi64, #sym.dims<m, n>>) {
+    %c = loop.nest "scores" [i: parallel m, j: parallel n, k: reduction 8] -> tensor<?x?xi64, #sym.dims<m, n>> {
+      %v = loop.read %x[i, k] : i64
+      %u = loop.read %y[j, k] : i64
+      %p = arith.muli %v, %u : i64
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x?xi64, #sym.dims<m, n>>
+  }
+}
+
+// -----
+
+// Narrow numbers are packed in groups, at compile time only.
+
+// CHECK:      loop.kernel @k
+// CHECK-NEXT:   loop.nest "scores"
+// REMARKS: remark: pack-operands: 'scores' missed: elements of bf16 are packed at compile time only
+
+builtin.module {
+  loop.kernel @k symbols [m, n] (%x: tensor<?x8xbf16, #sym.dims<m, 8>>, %y: tensor<?x8xbf16, #sym.dims<n, 8>>) -> (tensor<?x?xf32, #sym.dims<m, n>>) {
+    %c = loop.nest "scores" [i: parallel m, j: parallel n, k: reduction 8] -> tensor<?x?xf32, #sym.dims<m, n>> {
+      %v = loop.read %x[i, k] : bf16
+      %u = loop.read %y[j, k] : bf16
+      %v1 = arith.extf %v : bf16 to f32
+      %u1 = arith.extf %u : bf16 to f32
+      %p = arith.mulf %v1, %u1 : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x?xf32, #sym.dims<m, n>>
+  }
+}

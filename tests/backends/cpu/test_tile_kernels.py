@@ -1,0 +1,245 @@
+"""Every micro-kernel against numpy: all kinds, all numbers of rows, all depths, on every CPU that there is here."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from igniter.backends.cpu.builder import Builder, Module, flatten
+from igniter.backends.cpu.codegen import compile_object
+from igniter.backends.cpu.jit import CompiledFunc, compile_ir
+from igniter.backends.cpu.llvm_types import I64, PTR
+from igniter.backends.cpu.target import Target, target_of
+from igniter.backends.cpu.tile_kernels import (
+    KINDS,
+    PARAMETERS,
+    TileKind,
+    TileSize,
+    declaration,
+    emit_tile_kernel,
+    parse_name,
+    required,
+    tile_name,
+    with_tile_kernels,
+)
+from igniter.errors import IgniterError
+
+from .emulator import EmulatedFunc, is_emulated
+from .test_codegen import undefined_symbols
+
+Array = np.ndarray
+
+X86 = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4+avx512bf16", "x86-64-v4+avx512vnni", "native")
+ARM = ("aarch64", "aarch64+dotprod", "aarch64+dotprod+i8mm")
+# The tiles that schedules have (`igniter.analysis.contractions.tile_size`).
+SIZES = {64: ((8, 3), (12, 2), (12, 1)), 32: ((6, 1), (4, 2)), 16: ((2, 1), (6, 1))}
+DEPTHS = (0, 1, 3, 4, 5, 64, 100)
+
+NUMBERS = {
+    "f32": (np.dtype(np.float32),) * 3,
+    "f64": (np.dtype(np.float64),) * 3,
+    "bf16": (np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.bfloat16), np.dtype(np.float32)),
+    "u8i8": (np.dtype(np.uint8), np.dtype(np.int8), np.dtype(np.int32)),
+    "i8i8": (np.dtype(np.int8), np.dtype(np.int8), np.dtype(np.int32)),
+}
+"""The types of `a`, `b` and `c` of a kind."""
+
+
+def runs_here(target: str) -> bool:
+    """Whether this machine can run code for the target; Arm's is emulated."""
+    if is_emulated(target) or target == "native":
+        return True
+    wanted, here = target_of(target), target_of("native")
+    extra = [f[1:] for f in wanted.features.split(",") if f.startswith("+")]
+    return wanted.arch == here.arch and wanted.level <= here.level and all(map(here.has_feature, extra))
+
+
+def skip_unless_it_runs(kind: str, target: str) -> None:
+    if not runs_here(target):
+        pytest.skip(f"this machine does not run code for {target}")
+    if is_emulated(target) and kind == "u8i8" and target_of(target).has_feature("i8mm"):
+        pytest.skip("the emulator's CPU is older than usdot")
+
+
+def ir_of(kind: str, size: TileSize, target: Target) -> str:
+    """`@k(buffers = a, b, c, symbols = all other parameters)`: a call of the micro-kernel."""
+    module = Module(target)
+    name = tile_name(kind, size, target)
+    module.declarations[name] = declaration(name)
+    f = Builder(module)
+    values: list[str] = []
+    buffers, numbers = ("a", "b", "c"), [p for p in PARAMETERS if p not in ("a", "b", "c", "next")]
+    for parameter in PARAMETERS:
+        kept = "b" if parameter == "next" else parameter
+        found = ("buffers", buffers.index(kept), PTR) if kept in buffers else ("symbols", numbers.index(kept), I64)
+        place = f.emit(PTR, f"getelementptr i64, ptr %{found[0]}, i64 {found[1]}")
+        values.append(f.emit(found[2], f"load {found[2]}, ptr {place.text}").typed)
+    f.raw(f"call void @{name}({', '.join(values)})")
+    header = "define void @k(ptr %buffers, ptr %symbols, ptr %scratch, ptr %parallel_for, ptr %context) #0 {"
+    module.functions.append("\n".join([header, "entry:", *flatten(f.lines), "  ret void", "}", ""]))
+    return module.text()
+
+
+@cache
+def compiled(kind: str, size: TileSize, target: str) -> CompiledFunc | EmulatedFunc:
+    cpu = target_of(target)
+    symbols = [p for p in PARAMETERS if p not in ("a", "b", "c", "next")]
+    if is_emulated(target):
+        return EmulatedFunc("k", with_tile_kernels(ir_of(kind, size, cpu), cpu), cpu, symbols)
+    return compile_ir("k", ir_of(kind, size, cpu), target, symbols)
+
+
+class Guarded:
+    """Arrays that each end right before a page that cannot be touched."""
+
+    PAGES = 16
+
+    def __init__(self) -> None:
+        self._maps: list[mmap.mmap] = []
+
+    def copy(self, array: Array) -> Array:
+        """The array, at the end of its pages."""
+        size = self.PAGES * mmap.PAGESIZE
+        assert array.nbytes <= size
+        memory = mmap.mmap(-1, size + mmap.PAGESIZE)
+        whole = np.frombuffer(memory, np.uint8)
+        status = ctypes.CDLL(None).mprotect(ctypes.c_void_p(whole.ctypes.data + size), mmap.PAGESIZE, 0)
+        assert status == 0
+        self._maps.append(memory)
+        placed = whole[size - array.nbytes : size].view(array.dtype).reshape(array.shape)
+        placed[...] = array
+        return placed
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a call's operands lie: `rows` of `a` side by side (`by_columns`) or one after the other."""
+
+    rows: int
+    depth: int
+    add: bool
+    by_columns: bool
+
+
+def shapes_of(kind: TileKind, size: TileSize) -> Iterator[Shape]:
+    for rows in range(1, size.rows + 1):
+        for depth in DEPTHS:
+            yield Shape(rows, depth, bool((rows + depth) % 2), bool(depth % 2) and kind.group == 1)
+    yield Shape(size.rows, 5, True, True)
+
+
+def check(kind: TileKind, size: TileSize, target: str, shape: Shape, pages: Guarded) -> None:
+    """One call; `a` and `b` end where memory ends, and the bytes between the rows of `c` stay."""
+    rng = np.random.default_rng(shape.rows * 1000 + shape.depth)
+    group, lanes = kind.group, kind.lanes
+    left, right, sums = NUMBERS[kind.name]
+
+    def numbers(dtype: np.dtype, *dims: int) -> Array:
+        if dtype.kind in "iu":
+            info = np.iinfo(dtype)
+            return rng.integers(info.min, info.max, dims, endpoint=True).astype(dtype)
+        return rng.standard_normal(dims).astype(dtype)
+
+    a = numbers(left, shape.rows, shape.depth, group)
+    b = numbers(right, size.panels, shape.depth, lanes, group)
+    if sums.kind == "i":
+        c = rng.integers(-1000, 1000, (shape.rows, size.panels * lanes + 3)).astype(sums)
+    else:
+        c = numbers(sums, shape.rows, size.panels * lanes + 3)
+    wide = np.float64 if sums.kind == "f" else np.int64
+    product = np.einsum("rkg,pklg->rpl", a.astype(wide), b.astype(wide)).reshape(shape.rows, -1)
+    expected = c.astype(wide)
+    expected[:, :-3] = product + (expected[:, :-3] if shape.add else 0)
+    stored = np.ascontiguousarray(a.transpose(1, 0, 2)) if shape.by_columns else a
+    step = kind.step_bytes
+    a_row, a_depth = (step, step * shape.rows) if shape.by_columns else (step * shape.depth, step)
+    buffers = [pages.copy(x) if not is_emulated(target) else x for x in (stored, b, c)]
+    compiled(kind.name, size, target)(
+        *buffers,
+        a_row=a_row,
+        a_depth=a_depth,
+        b_panel=step * lanes * shape.depth,
+        b_depth=step * lanes,
+        c_row=step * c.shape[1],
+        rows=shape.rows,
+        depth=shape.depth,
+        add=int(shape.add),
+    )
+    scale = float(np.abs(expected).max(initial=0))
+    rtol = 0 if sums.kind == "i" else 1e-13 if kind.name == "f64" else 1e-5
+    np.testing.assert_allclose(buffers[2], expected, rtol, rtol * scale, err_msg=f"{kind.name} {size} {shape}")
+
+
+@pytest.mark.parametrize("target", (*X86, *ARM))
+@pytest.mark.parametrize("kind", KINDS)
+def test_products(kind: str, target: str) -> None:
+    """The tiles of the schedules, at every number of rows and several depths."""
+    skip_unless_it_runs(kind, target)
+    pages = Guarded()
+    rows, panels = SIZES[target_of(target).vector_bytes][0]
+    size = TileSize(rows, panels)
+    for shape in shapes_of(KINDS[kind], size):
+        if not is_emulated(target) or shape.depth < 64 or shape.rows == rows:
+            check(KINDS[kind], size, target, shape, pages)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("target", (*X86, *ARM))
+@pytest.mark.parametrize("kind", KINDS)
+def test_products_of_every_size(kind: str, target: str) -> None:
+    skip_unless_it_runs(kind, target)
+    for rows, panels in (*(s for sizes in SIZES.values() for s in sizes), (1, 1), (8, 2), (8, 1)):
+        for shape in shapes_of(KINDS[kind], TileSize(rows, panels)):
+            check(KINDS[kind], TileSize(rows, panels), target, shape, Guarded())
+
+
+@pytest.mark.parametrize("target", ("x86-64", "x86-64-v3", "native"))
+def test_infinities_and_nan(target: str) -> None:
+    """0 * inf is NaN in its column only, and so is a NaN in its row and column."""
+    size = TileSize(*SIZES[target_of(target).vector_bytes][0])
+    lanes = KINDS["f32"].lanes
+    a, b = np.ones((2, 5), np.float32), np.ones((size.panels, 5, lanes), np.float32)
+    a[0, 2], a[1, 4], b[0, 2, 3], b[0, 1, 5] = 0, np.nan, np.inf, -np.inf
+    c = np.full((2, size.panels * lanes), 7, np.float32)
+    steps = {"a_row": 20, "a_depth": 4, "b_panel": 4 * 5 * lanes, "b_depth": 4 * lanes, "c_row": c.strides[0]}
+    compiled("f32", size, target)(a, b, c, **steps, rows=2, depth=5, add=0)
+    with np.errstate(invalid="ignore"):
+        expected = np.einsum("rk,pkl->rpl", a, b).reshape(c.shape)
+    np.testing.assert_array_equal(c, expected)
+
+
+def test_no_rows_change_nothing() -> None:
+    size = TileSize(*SIZES[target_of("native").vector_bytes][0])
+    c = np.full((1, size.panels * 16), 7, np.float32)
+    zeros = dict.fromkeys(("a_row", "a_depth", "b_panel", "b_depth", "c_row", "rows", "add"), 0)
+    compiled("f32", size, "native")(c, c, c, **zeros, depth=3)
+    assert (c == 7).all()
+
+
+@pytest.mark.parametrize("target", (*X86, *ARM, "neoverse-v2", "sapphirerapids"))
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_needed_from_outside(kind: str, target: str) -> None:
+    """An object of a caller and its micro-kernel has no undefined symbol: no memset, no fma, no conversion."""
+    cpu = target_of(target)
+    size = TileSize(2, 1)
+    data = compile_object(with_tile_kernels(ir_of(kind, size, cpu), cpu), cpu)
+    assert undefined_symbols(data) == []
+    assert undefined_symbols(compile_object(emit_tile_kernel(tile_name(kind, size, cpu), cpu), cpu)) == []
+
+
+def test_names() -> None:
+    cpu = target_of("x86-64-v3")
+    name = tile_name("u8i8", TileSize(6, 1), cpu)
+    assert parse_name(name) == (KINDS["u8i8"], TileSize(6, 1))
+    assert required(f"{declaration(name)}\n{declaration(name)}\ndeclare void @other()") == [name]
+    assert name != tile_name("u8i8", TileSize(6, 1), target_of("x86-64-v4"))
+    assert parse_name("igniter.tile.f16.8x3.01234567") is parse_name("memset") is None
+    with pytest.raises(IgniterError, match=r"'memset' is not the name of a micro-kernel; known kinds: f32, f64, bf16"):
+        emit_tile_kernel("memset", cpu)
