@@ -266,3 +266,14 @@ def erase_if_dead(op: NestOp | ViewOp) -> None:
     if all(r.first_use is None for r in op.results):
         op.detach()
         op.erase()
+
+
+def fresh_label(nest: NestOp, wanted: str) -> str:
+    """`wanted`, with a number where another nest of the kernel has that label."""
+    kernel = nest.parent_op()
+    assert isinstance(kernel, KernelOp)
+    taken = {other.label for other in kernel.nests}
+    label, k = wanted, 1
+    while label in taken:
+        label, k = f"{wanted}_{k}", k + 1
+    return label

@@ -27,6 +27,7 @@ from igniter.analysis.expr import ONE, Expr, floordiv, mod, symbols_of
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, YieldOp
 from igniter.dialects.sym import element_of, tensor_of
 from igniter.remarks import remark
+from igniter.transforms.nest_rewriting import fresh_label
 
 FEWEST_ROWS = 4
 """Packing moves every element once; fewer rows than this do not make up for it."""
@@ -104,7 +105,7 @@ def _pack(nest: NestOp, read: ReadOp, column: str, depth: str) -> None:
     where = [Expr.of(a.name) for a in axes]
     body = Block([inner, YieldOp([Clause("none", inner.result, where)])])
     target = tensor_of(element_of(read.source.type), [a.extent for a in axes])
-    pack = NestOp(f"{nest.label}.pack", axes, [target], Region(body))
+    pack = NestOp(fresh_label(nest, f"{nest.label}.pack"), axes, [target], Region(body))
     block = nest.parent
     assert block is not None
     block.insert_op_before(pack, nest)

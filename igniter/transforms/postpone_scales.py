@@ -25,6 +25,7 @@ from igniter.analysis.contractions import factors_of
 from igniter.analysis.expr import Expr, symbols_of
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, YieldOp
 from igniter.remarks import remark
+from igniter.transforms.nest_rewriting import fresh_label
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def _scale_after(nest: NestOp, found: Scaled, places: dict[str, Expr]) -> None:
     scale = ReadOp(found.scale.source, [s.substitute(places) for s in found.scale.subscripts])
     product = arith.MulfOp(total.result, scale.result)
     body = Block([total, scale, product, YieldOp([Clause("none", product.result, clause.subscripts)])])
-    after = NestOp(f"{nest.label}.scale", axes, [result.type], Region(body))
+    after = NestOp(fresh_label(nest, f"{nest.label}.scale"), axes, [result.type], Region(body))
     block = nest.parent
     assert block is not None
     block.insert_op_after(after, nest)

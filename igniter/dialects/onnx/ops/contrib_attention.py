@@ -335,6 +335,11 @@ def _self_flops(op: OnnxOp) -> Expr:
     return dims.flops + 2 * dims.batch * dims.queries * product(weights)
 
 
+def _self_packs(op: OnnxOp) -> dict[int, tuple[int, int]]:
+    """The weights of the projection."""
+    return {WEIGHTS: (1, 0)}
+
+
 SPECS: list[OpSpec] = [
     OpSpec(
         "com.microsoft.Attention",
@@ -342,6 +347,7 @@ SPECS: list[OpSpec] = [
         lower=_self_attention,
         legal=legal(computed_reason, _self_reason),
         flops=_self_flops,
+        packs=_self_packs,
         kind="contraction",
     ),
     OpSpec(
