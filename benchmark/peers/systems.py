@@ -48,7 +48,8 @@ def _igniter(task: Task, folder: Path) -> Prepared:
     import igniter
     from igniter.driver import CompileOptions
 
-    options = CompileOptions(fusion_passes=task.options.get("fusion_passes", CompileOptions().fusion_passes))
+    fusion = task.options.get("fusion_passes", CompileOptions().fusion_passes)
+    options = CompileOptions(precision=task.precision, fusion_passes=fusion)
     artifact = igniter.load(task.model).compile(folder / "model.igniter", options=options, verify=False)
     report = artifact.report
     note = f"{report['nodes_before']} nodes became {report['nodes_after']}, {report['regions']} of them regions"
@@ -350,7 +351,7 @@ def reason_of(error: Exception) -> str:
 SYSTEMS: dict[str, System] = {
     s.name: s
     for s in (
-        System("igniter", ("igniter",), _igniter),
+        System("igniter", ("igniter",), _igniter, ("f32", "bf16", "int8-dynamic")),
         System("ort", ("onnxruntime",), _ort, ("f32", "int8-dynamic")),
         System("ort-transformers", ("onnxruntime",), _ort_transformers),
         System("openvino", ("openvino",), _openvino, ("f32", "bf16", "int8-dynamic")),

@@ -115,11 +115,10 @@ def _packed(region: RegionOp, weight: SSAValue, layout: Layout) -> SSAValue:
     dims = layout.packed_dims(dims_of(weight.type))
     pack = PackOp(weight, layout, tensor_of(element_of(weight.type), dims))
     pack.result.name_hint = weight.name_hint
-    block = region.parent
-    assert block is not None
+    # Where the weight is: a region in a subgraph may take it from the graph around it.
     constant = weight.owner
-    assert isinstance(constant, Operation)
-    block.insert_op_after(pack, constant)
+    assert isinstance(constant, Operation) and constant.parent is not None
+    constant.parent.insert_op_after(pack, constant)
     return pack.result
 
 
