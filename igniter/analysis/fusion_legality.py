@@ -162,12 +162,19 @@ def _types_reason(op: OnnxOp) -> Reason | None:
         type_ = as_tensor(value.type)
         if type_ is None:
             return Reason("rank", f"{op.qualified_name}: the rank of a {value.type} is not known")
-        narrow = op.qualified_name == "Cast" and isinstance(type_.element_type, BFloat16Type)
-        if not narrow and not is_kernel_type(type_.element_type):
+        if not is_kernel_type(type_.element_type) and not _is_rounding(value):
             return Reason("type", f"{op.qualified_name}: kernels do not compute with {type_.element_type}")
         if not has_dims(type_):
             return Reason("rank", f"{op.qualified_name}: the dims of a {type_} have no names; run infer-shapes")
     return None
+
+
+def _is_rounding(value: SSAValue) -> bool:
+    """Whether a tensor of bf16 is only a step of rounding: made by a cast or constant, and read by casts alone."""
+    tensor, owner = as_tensor(value.type), value.owner
+    if tensor is None or not isinstance(tensor.element_type, BFloat16Type) or not isinstance(owner, Operation):
+        return False
+    return owner.name in ("onnx.Cast", "onnx.Constant") and all(u.operation.name == "onnx.Cast" for u in value.uses)
 
 
 def has_dims(shaped: TensorType[Attribute]) -> bool:
