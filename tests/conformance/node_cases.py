@@ -19,7 +19,7 @@ from onnx import numpy_helper
 from onnx.backend.test.case.test_case import TestCase
 
 MODES = ("static", "dynamic", "parameters", "constant")
-EVERYTHING = "form-fusion-regions{contractions=all singletons=all}"
+EVERYTHING = "form-fusion-regions{contractions=all singletons=all},pack-weights"
 ORT_IR_VERSION = 11
 # And in its newest opset, which ORT otherwise refuses as unreleased.
 os.environ["ALLOW_RELEASED_ONNX_OPSET_ONLY"] = "0"

@@ -14,7 +14,7 @@ from tests.fuzz.graph import Array, Case
 from tests.isolated import Lost, run_isolated
 
 SMALL_REGIONS = "form-fusion-regions{contractions=all singletons=all max-nodes=2}"
-EVERYTHING = "form-fusion-regions{contractions=all singletons=all}"
+EVERYTHING = "form-fusion-regions{contractions=all singletons=all},pack-weights"
 """Fusion that leaves to ORT only what cannot be compiled."""
 
 TOLERANCE = {"float32": 1e-4, "float64": 1e-9}
