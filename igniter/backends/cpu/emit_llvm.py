@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from igniter.analysis.expr import Expr, is_nonneg, product, simplify
-from igniter.backends.cpu import accesses, arithmetic, calls
+from igniter.backends.cpu import accesses, arithmetic, calls, team
 from igniter.backends.cpu.builder import Module, Value, flatten, quote
 from igniter.backends.cpu.errors import EmitError
 from igniter.backends.cpu.function import Arena, CaptureKey, Function, Pointer, Scope
@@ -150,8 +150,12 @@ class FuncEmitter:
         args += ["ptr %scratch", "ptr %parallel_for", "ptr %context"]
         header = calls.KERNEL_PARAMETERS
         lines.append(f"  call void @{quote(body.function_name)}({', '.join(args)})")
-        text = [f"define void @{quote(self.name)}({header}) #0 {{", "entry:", *lines, "  ret void", "}", ""]
+        together = team.wants_team(self.func)
+        name, linkage = (f"{self.name}.alone", "internal ") if together else (self.name, "")
+        text = [f"define {linkage}void @{quote(name)}({header}) #0 {{", "entry:", *lines, "  ret void", "}", ""]
         self.module.functions.append("\n".join(text))
+        if together:
+            team.emit_team(self.module, self.name)
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
