@@ -32,6 +32,10 @@ from igniter.dialects.sym import dims_of, element_of
 from igniter.errors import IgniterError
 
 PANEL_BYTES = 64
+"""The sums of one row in a panel."""
+
+SMALLEST_COLUMNS = 4
+"""Fewer columns than this fill too little of a panel."""
 
 WIDENINGS = frozenset(("arith.extf", "arith.extsi", "arith.extui"))
 
@@ -127,11 +131,6 @@ def product_reason(nest: NestOp, product: Product, blocks: Mapping[str, int]) ->
             f"a tile of {height} rows and {panels} panels takes blocks of {height} rows at most and of {width} columns"
         )
     return None
-
-
-def is_contraction_body(nest: NestOp) -> bool:
-    """Whether a nest sums products of two reads over one axis, wherever they lie in memory."""
-    return not isinstance(factors_of(nest), str)
 
 
 def contraction_of(nest: NestOp) -> Contraction | str:

@@ -110,6 +110,9 @@ class CostModel:
 
         spec = spec_of(op) if isinstance(op, OnnxOp) else None
         slow = spec.slow(op, self.estimate) if isinstance(op, OnnxOp) and spec is not None and spec.slow else None
+        small = op_kind(op) == "contraction" and self.flops(op) <= self.small_flops
+        if small and self.contractions != "none":
+            slow = None
         if convolved and slow is None:
             slow = "it is part of a convolution, or done in its layout"
         if slow is not None and self.singletons != "all":
@@ -118,10 +121,11 @@ class CostModel:
             return None
         if self.contractions == "none":
             return Reason("cost", f"{op_name(op)} is left to ONNX Runtime (contractions=none)")
-        flops = self.flops(op)
-        if flops <= self.small_flops:
+        if small:
             return None
-        return Reason("cost", f"{op_name(op)} of {flops:,} operations is left to ONNX Runtime (contractions=small)")
+        return Reason(
+            "cost", f"{op_name(op)} of {self.flops(op):,} operations is left to ONNX Runtime (contractions=small)"
+        )
 
     def contraction_class(self, op: Operation) -> str:
         """`weights` for a contraction with a constant operand, `products` for one of two tensors that are computed,

@@ -2,9 +2,8 @@
 
 The loops are batch axes, groups of panels of columns, tiles of rows: a group of panels is read from memory once and
 stays in the second-level cache while all rows go by, as in Goto and van de Geijn (2008). Where the columns are no
-weight, rows are outside. Together they are one loop of
-tasks for the thread pool. Nests of the same axes that read the sums point by point (a bias, an activation, a residual)
-run on each tile as it is finished.
+weight, rows are outside. Together they are one loop of tasks for the thread pool. Nests of the same axes that read the
+sums point by point (a bias, an activation, a residual) run on each tile as it is finished.
 
 A group of rows is what attention is: scores of a block of queries against all keys, what normalises these rows, and
 their product with the values. The loops are batch axes and blocks of rows, and what stands between the members is a
@@ -18,14 +17,11 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, BlockArgument
 
-from igniter.analysis.contractions import Contraction, contraction_of, panel_lanes, tile_size
+from igniter.analysis.contractions import SMALLEST_COLUMNS, Contraction, contraction_of, panel_lanes, tile_size
 from igniter.analysis.expr import ONE
 from igniter.analysis.scheduling import Group, Machine, as_schedule, vector_width
 from igniter.dialects.loop import NestOp
 from igniter.dialects.sym import element_of
-
-SMALLEST_COLUMNS = 4
-"""Fewer columns than this fill too little of a panel."""
 
 
 def worthwhile_contraction(nest: NestOp) -> Contraction | None:

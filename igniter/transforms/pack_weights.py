@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.analysis.contractions import kind_of, panel_lanes
+from igniter.analysis.contractions import SMALLEST_COLUMNS, kind_of, panel_lanes
 from igniter.analysis.fusion_cost import is_widening
 from igniter.analysis.fusion_graph import node_label
 from igniter.dialects.fusion import Layout, PackOp, RegionOp, UnpackOp
@@ -36,8 +36,6 @@ from igniter.remarks import remark
 
 if TYPE_CHECKING:
     import numpy as np
-
-SMALLEST_COLUMNS = 4
 
 
 @dataclass(frozen=True)

@@ -398,3 +398,25 @@ def test_contraction(name: str) -> None:
 def test_contraction_on_every_cpu(name: str, target: str) -> None:
     """Tiles of other sizes."""
     check(ALL[name], target)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "rows", "left"),
+    [
+        ("y = MatMulInteger(a, b, z)", 128, True),
+        ("y = MatMulInteger(a, b)", 128, False),
+        ("y = MatMulInteger(a, b, z)", 2, False),
+        ('y = Einsum<equation = "ij,jk,lk->il">(f, g, g)', 64, True),
+        ('y = Einsum<equation = "ij,jk->ik">(f, g)', 64, False),
+    ],
+)
+def test_products_without_a_micro_kernel_are_left_unless_small(nodes: str, rows: int, left: bool) -> None:
+    """ONNX Runtime has kernels for them; here they would be loops over single products."""
+    width = 64 if rows > 2 else 8
+    kind = "int32" if "Integer" in nodes else "float"
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+        g (uint8[{rows},{width}] a, int8[{width},{width}] b, uint8 z, float[{rows},{width}] f, float[{width},{width}] g)
+        => ({kind}[{rows},{width}] y) {{ {nodes} }}
+    """
+    module = igniter.load(onnx.parser.parse_model(text)).run_passes("cpu-onnx,cpu-fusion")
+    assert ("fusion.region" not in str(module)) is left

@@ -26,13 +26,11 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from igniter.analysis.contractions import PANEL_BYTES
 from igniter.backends.cpu.builder import Builder, Module, Value, flatten
 from igniter.backends.cpu.llvm_types import I32, I64, PTR, Type
 from igniter.backends.cpu.target import Target
 from igniter.errors import IgniterError
-
-PANEL_BYTES = 64
-"""The sums of a row in a panel."""
 
 UNROLL = 4
 """Steps of depth in the main loop."""
@@ -218,7 +216,7 @@ class _Body(Builder):
         """Steps `first` to `end`, `step` an iteration; the offsets of both operands and the sums after it."""
         before = self.block
         body, done = f"{label}.body", f"{label}.done"
-        self.branch(self.icmp("slt", first, end), Value(PTR, f"%{body}").text[1:], done)
+        self.branch(self.icmp("slt", first, end), body, done)
         self.start(body)
         places = len(self.lines)
         carried = [first, *offsets, *start]

@@ -33,7 +33,7 @@ def emit_tile_product(f: Function, op: TileProductOp, func: str) -> None:
     lanes, steps = op.extents[lane], op.extents[depth]
     if lanes != Expr.of(kind.lanes):
         raise EmitError(func, op, f"a panel of {lanes} lanes; {kind.name} has {kind.lanes}")
-    a, b, c = (_operand(f, op, which, kind, func) for which in range(3))
+    c, a, b = (_operand(f, op, which, kind, func) for which in range(3))
     _expect(f, op, func, "c", c.steps, lane, kind.step_bytes)
     _expect(f, op, func, "c", c.steps, panel, kind.step_bytes * kind.lanes)
     _expect(f, op, func, "b", b.steps, lane, kind.step_bytes)
@@ -81,10 +81,10 @@ def _place(f: Function, op: TileProductOp, subscripts: tuple[Expr, ...]) -> str:
 
 
 def _operand(f: Function, op: TileProductOp, which: int, kind: TileKind, func: str) -> Operand:
-    value, _, subscripts = op.accesses[(1, 2, 0)[which]]
+    value, _, subscripts = op.accesses[which]
     row, panel, lane, depth = op.names
     # A step of depth is a group of elements that are stored side by side.
-    grouped = {depth: Expr.of(depth) * kind.group} if which < 2 else {}
+    grouped = {depth: Expr.of(depth) * kind.group}
     ranges = Ranges(
         {
             **f.axes,

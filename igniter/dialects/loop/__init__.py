@@ -26,7 +26,6 @@ from igniter.dialects.loop.scheduled import (
     MemoryOp,
     ReduceLanesOp,
     StoreOp,
-    TileProductOp,
     TransposeOp,
 )
 from igniter.dialects.loop.structured import (
@@ -40,6 +39,7 @@ from igniter.dialects.loop.structured import (
     ViewOp,
     YieldOp,
 )
+from igniter.dialects.loop.tiles import TileProductOp
 
 Loop = Dialect(
     "loop",

@@ -7,8 +7,7 @@
            | %v = loop.load %b[subs] (lane name)? (with ..)? (if [guards] (else %v)?)? : scalar or vector
            | loop.store %v, %b[subs] (lane name)? (with ..)? (if [guards])?
            | loop.accumulate combiner %v, %b[subs] (lane name)? (with ..)? (if [guards])?
-           | loop.tile_product %c[subs] (+)?= %a[subs] * %b[subs] over names tile [n, m] (fetch [subs])?
-           |     names ::= r = expr, p = expr, l = n, k = expr
+           | loop.tile_product ...                                           see `tiles`
            | %s = loop.reduce_lanes combiner (unsigned)? %v : vector to scalar
            | %v... = loop.transpose %v... : vector                           as many vectors as lanes, a square
            | %v = loop.index expr (lane name)? : i64 | vector
@@ -25,12 +24,6 @@ A vector access names a `lane` variable, local to the access (it is no axis): la
 `l` in place of that name, in its subscripts and its guards alike: `%x[i, j + v] lane v if [n - 1 - j - v]`.
 A guarded-off lane of a load has the value after `else` (zero if absent); of a store or an accumulate, it is not
 touched. Without `lane` an access is scalar. `loop.index j + v lane v` is likewise the vector of the values.
-
-`loop.tile_product` is a micro-kernel: the sum over `k` of products, for a few rows `r`, panels `p` of columns and lanes
-`l` of a panel. The four names are local to the op. `tile` is the largest number of rows and panels, which may be fewer
-at the edges. The sums are f32, f64 or i32; narrower operands are stored in groups of steps of `k`, whose subscripts are
-then `k floordiv 2` or so (`igniter.backends.cpu.tile_kernels`). `fetch` is the place in `b` of what is wanted next; it
-need not be inside `b`.
 
 `threads(grain)`: the iterations go to the thread pool, `grain` of them to a task. Memory spaces: "" the caller's
 buffers, `scratch` one arena per call, shared by all tasks (with an `offset` in bytes once planned), `local` private
@@ -84,6 +77,7 @@ from igniter.dialects.loop.structured import (
     symbols_attr,
     vector_element,
 )
+from igniter.dialects.loop.tiles import TileProductOp
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, parse_expr_here, parse_exprs, space_of
 
 SPACES = frozenset(("scratch", "local", "register"))
@@ -575,142 +569,6 @@ class AccumulateOp(MemoryOp):
         printer.print_string(", ")
         printer.print_ssa_value(self.buffer)
         print_access_tail(printer, self, lane=self.lane)
-
-
-@irdl_op_definition
-class TileProductOp(IRDLOperation):
-    """A tile of a contraction: rows of `a` times panels of columns of `b`, summed over the depth into `c`."""
-
-    name = "loop.tile_product"
-    c = operand_def(MemRefType)
-    a = operand_def(MemRefType)
-    b = operand_def(MemRefType)
-    names_attr = prop_def(ArrayAttr[StringAttr], prop_name="names")
-    extents_attr = prop_def(DimsAttr, prop_name="extents")
-    c_at = prop_def(DimsAttr)
-    a_at = prop_def(DimsAttr)
-    b_at = prop_def(DimsAttr)
-    tile_attr = prop_def(ArrayAttr[IntAttr], prop_name="tile")
-    next_at = opt_prop_def(DimsAttr)
-    """Where in `b` the panels are that will be wanted soon."""
-    add_attr = opt_prop_def(UnitAttr, prop_name="add")
-
-    def __init__(
-        self,
-        operands: Sequence[SSAValue],
-        subscripts: Sequence[Iterable[ExprLike]],
-        names: Sequence[str],
-        extents: Sequence[ExprLike],
-        tile: tuple[int, int],
-        *,
-        add: bool = False,
-        fetch: Iterable[ExprLike] | None = None,
-    ):
-        c_at, a_at, b_at = (DimsAttr(s) for s in subscripts)
-        super().__init__(
-            operands=list(operands),
-            properties={
-                "names": symbols_attr(names),
-                "extents": DimsAttr(extents),
-                "c_at": c_at,
-                "a_at": a_at,
-                "b_at": b_at,
-                "tile": ArrayAttr([IntAttr(n) for n in tile]),
-                "add": UnitAttr() if add else None,
-                "next_at": None if fetch is None else DimsAttr(fetch),
-            },
-        )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What the subscripts call the row, the panel, the lane and the step of depth."""
-        return tuple(n.data for n in self.names_attr)
-
-    @property
-    def extents(self) -> dict[str, Expr]:
-        """How many there are of each name."""
-        return dict(zip(self.names, self.extents_attr.data, strict=True))
-
-    @property
-    def tile(self) -> tuple[int, int]:
-        """The most rows and panels."""
-        rows, panels = (n.data for n in self.tile_attr)
-        return rows, panels
-
-    @property
-    def adds(self) -> bool:
-        """Whether the products are added to what `c` holds; else they replace it."""
-        return self.add_attr is not None
-
-    @property
-    def accesses(self) -> tuple[tuple[SSAValue, str, tuple[Expr, ...]], ...]:
-        """Each buffer with the name of its subscripts' property, and these: the one that is written first."""
-        return ((self.c, "c_at", self.c_at.data), (self.a, "a_at", self.a_at.data), (self.b, "b_at", self.b_at.data))
-
-    def verify_(self) -> None:
-        if len(self.names) != 4 or len(set(self.names)) != 4 or len(self.extents_attr.data) != 4:
-            raise VerifyException("four names are run over: a row, a panel, a lane and a step of depth")
-        rows, panels, lanes, _ = self.extents_attr.data
-        if lanes.constant is None:
-            raise VerifyException(f"the lanes of a panel are a constant, not {lanes}")
-        for what, extent, most in (("rows", rows, self.tile[0]), ("panels", panels, self.tile[1])):
-            if extent.constant is not None and extent.constant > most:
-                raise VerifyException(f"{extent} {what} are more than the {most} of the tile")
-        row, panel, lane, depth = self.names
-        allowed = ((row, panel, lane), (row, depth), (panel, lane, depth))
-        for (buffer, key, subscripts), names in zip(self.accesses, allowed, strict=True):
-            if len(subscripts) != len(dims_of(buffer.type)):
-                raise VerifyException(f"{len(subscripts)} subscripts of {buffer.type}")
-            wrong = (symbols_of(subscripts) & set(self.names)) - set(names)
-            if wrong:
-                raise VerifyException(f"the subscripts of {key[0]} name {sorted(wrong)[0]}, which it does not run over")
-        if self.next_at is not None and len(self.next_at.data) != len(dims_of(self.b.type)):
-            raise VerifyException(f"{len(self.next_at.data)} subscripts of {self.b.type}")
-
-    @classmethod
-    def parse(cls, parser: Parser) -> TileProductOp:
-        c = parse_value(parser)
-        c_at = parse_exprs(parser)
-        add = parser.parse_optional_punctuation("+") is not None
-        parser.parse_characters("=")
-        a = parse_value(parser)
-        a_at = parse_exprs(parser)
-        parser.parse_characters("*")
-        b = parse_value(parser)
-        b_at = parse_exprs(parser)
-        parser.parse_keyword("over")
-        names: list[str] = []
-        extents: list[Expr] = []
-        for k in range(4):
-            if k:
-                parser.parse_characters(",")
-            names.append(parser.parse_identifier("name"))
-            parser.parse_characters("=")
-            extents.append(parse_expr_here(parser))
-        parser.parse_keyword("tile")
-        parser.parse_characters("[")
-        rows = parser.parse_integer()
-        parser.parse_characters(",")
-        panels = parser.parse_integer()
-        parser.parse_characters("]")
-        fetch = parse_exprs(parser) if parser.parse_optional_keyword("fetch") is not None else None
-        return cls([c, a, b], [c_at, a_at, b_at], names, extents, (rows, panels), add=add, fetch=fetch)
-
-    def print(self, printer: Printer) -> None:
-        def access(buffer: SSAValue, subscripts: Iterable[Expr]) -> None:
-            printer.print_ssa_value(buffer)
-            printer.print_string(f"[{', '.join(map(str, subscripts))}]")
-
-        printer.print_string(" ")
-        access(self.c, self.c_at.data)
-        printer.print_string(" += " if self.adds else " = ")
-        access(self.a, self.a_at.data)
-        printer.print_string(" * ")
-        access(self.b, self.b_at.data)
-        over = ", ".join(f"{n} = {e}" for n, e in self.extents.items())
-        printer.print_string(f" over {over} tile [{self.tile[0]}, {self.tile[1]}]")
-        if self.next_at is not None:
-            printer.print_string(f" fetch [{', '.join(map(str, self.next_at.data))}]")
 
 
 @irdl_op_definition

@@ -6,16 +6,27 @@ tile and pack. Scales, biases and the narrowing to a 16-bit result are nests of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, SSAValue
 
+from igniter.analysis.contractions import kind_of
 from igniter.analysis.expr import ONE, ZERO, Expr, product
 from igniter.dialects.onnx.ops.rules import broadcast, element_type, infos, input_dims, legal, operand, operand_dims
-from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.onnx.registry import (
+    Dims,
+    FlopsRule,
+    InferContext,
+    InferRule,
+    LowerRule,
+    OpSpec,
+    PackRule,
+    SlowRule,
+    TensorInfo,
+)
 from igniter.dialects.sym import dims_of, element_of
 from igniter.transforms.lowering import Lowering, Nest, Scalar
 from igniter.transforms.lowering.broadcast import aligned, broadcast_dims, broadcast_reason
@@ -159,6 +170,16 @@ def matmul_packs(op: OnnxOp) -> dict[int, tuple[int, int]]:
     if "n" not in b.order:
         return {}
     return {1: (b.order.index("n"), b.order.index("k"))}
+
+
+def matmul_integer_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
+    """What no micro-kernel multiplies is a loop over single products."""
+    if any(operand(op, k) is not None for k in (2, 3)):
+        return "products with zero points have no micro-kernel"
+    elements = [element_of(op.operands[k].type) for k in range(2)]
+    if kind_of(elements[0], elements[1], i32) is None:
+        return f"products of {elements[0]} and {elements[1]} have no micro-kernel"
+    return None
 
 
 # -- Gemm -------------------------------------------------------------------------------------------------------------
@@ -321,50 +342,29 @@ def einsum_packs(op: OnnxOp) -> dict[int, tuple[int, int]]:
     return found
 
 
+def einsum_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
+    """ORT multiplies two operands at a time; one nest runs over the names of all."""
+    return "it multiplies more than two operands" if len(op.inputs) > 2 else None
+
+
+def contraction(
+    name: str,
+    infer: InferRule,
+    lower: LowerRule,
+    reason: Callable[[OnnxOp], str | None],
+    flops: FlopsRule = matmul_flops,
+    packs: PackRule = matmul_packs,
+    slow: SlowRule | None = None,
+) -> OpSpec:
+    return OpSpec(
+        name, infer, lower=lower, legal=legal(reason), flops=flops, packs=packs, slow=slow, kind="contraction"
+    )
+
+
 SPECS: list[OpSpec] = [
-    OpSpec(
-        "Einsum",
-        infer_einsum,
-        lower=lower_einsum,
-        legal=legal(einsum_reason),
-        flops=einsum_flops,
-        packs=einsum_packs,
-        kind="contraction",
-    ),
-    OpSpec(
-        "Gemm",
-        infer_gemm,
-        lower=lower_gemm,
-        legal=legal(gemm_reason),
-        flops=matmul_flops,
-        packs=matmul_packs,
-        kind="contraction",
-    ),
-    OpSpec(
-        "MatMul",
-        infer_matmul,
-        lower=lower_matmul,
-        legal=legal(matmul_reason),
-        flops=matmul_flops,
-        packs=matmul_packs,
-        kind="contraction",
-    ),
-    OpSpec(
-        "MatMulInteger",
-        infer_matmul,
-        lower=lower_matmul_integer,
-        legal=legal(matmul_integer_reason),
-        flops=matmul_flops,
-        packs=matmul_packs,
-        kind="contraction",
-    ),
-    OpSpec(
-        "com.microsoft.FusedMatMul",
-        infer_matmul,
-        lower=lower_matmul,
-        legal=legal(matmul_reason),
-        flops=matmul_flops,
-        packs=matmul_packs,
-        kind="contraction",
-    ),
+    contraction("Einsum", infer_einsum, lower_einsum, einsum_reason, einsum_flops, einsum_packs, einsum_slow),
+    contraction("Gemm", infer_gemm, lower_gemm, gemm_reason),
+    contraction("MatMul", infer_matmul, lower_matmul, matmul_reason),
+    contraction("MatMulInteger", infer_matmul, lower_matmul_integer, matmul_integer_reason, slow=matmul_integer_slow),
+    contraction("com.microsoft.FusedMatMul", infer_matmul, lower_matmul, matmul_reason),
 ]
