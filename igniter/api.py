@@ -11,21 +11,18 @@ print(module)
 
 from __future__ import annotations
 
-import json
-import shutil
-import tempfile
+import hashlib
 import time
-import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
-from xdsl.dialects.builtin import ModuleOp
-
-from igniter.context import IgniterContext
 from igniter.driver import (
     Compilation,
+    CompiledKernel,
     CompileOptions,
     count_nodes,
     make_fusion,
@@ -33,32 +30,39 @@ from igniter.driver import (
     make_llvm,
     make_loop,
     make_onnx,
+    nodes_left,
+    require_all_compiled,
 )
 from igniter.errors import IgniterError
 from igniter.memory import collection_paused
-from igniter.passes import run_pipeline
-from igniter.remarks import Remarks
-from igniter.runtime.files import write_whole
+from igniter.runtime.folders import NotGood
 
 if TYPE_CHECKING:
     import onnx
+    from xdsl.dialects.builtin import ModuleOp
 
+    from igniter.context import IgniterContext
+    from igniter.remarks import Remarks
     from igniter.runtime.artifact import Artifact
-    from igniter.runtime.verify import Verification
+    from igniter.runtime.verification.report import Verification
 
     Model: TypeAlias = "str | PathLike[str] | bytes | onnx.ModelProto"
+    Inputs: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | Path | None"
 
-REPORT = "report.json"
 EXTERNAL_BYTES = 1024
 """Weights of at least this size go to the external file, which ORT maps; the rest stays in the model."""
 
+
+VERIFY_OPTIONS = {"shapes": None, "inputs": None, "rtol": None, "atol": 0.0, "seed": 0, "budget": None}
+"""What `compile` hands on to `Artifact.verify`, with the defaults."""
 
 _PROTO_LIMIT = (1 << 31) - 1
 """protobuf serialises no more."""
 
 
-class VerificationFailed(IgniterError):
-    """The compiled model does not compute what the original computes; `verification` has the figures."""
+class VerificationFailed(NotGood):
+    """The compiled model does not compute what the original computes; `verification` has the figures, `folder` the
+    model."""
 
     def __init__(self, message: str, verification: Verification):
         super().__init__(message)
@@ -72,6 +76,8 @@ class Module:
         self.ir = ir
         self.ctx = ctx
         self.source = source
+        self.external: set[str] = set()
+        """The files besides `source` that weights are in."""
         self.import_seconds = 0.0
         """How long `load` took to make IR of the model."""
 
@@ -82,6 +88,8 @@ class Module:
 
     def run_passes(self, pipeline: str, *, verify_each: bool = True) -> Self:
         """Run a pipeline (`"infer-shapes,form-fusion-regions{...}"`) over the IR, in place."""
+        from igniter.passes import run_pipeline
+
         run_pipeline(self.ctx, self.ir, pipeline, verify_each=verify_each)
         return self
 
@@ -115,18 +123,28 @@ class Module:
         options: CompileOptions | None = None,
         verify: bool = True,
         shapes: Sequence[Mapping[str, int]] | None = None,
+        inputs: Inputs = None,
+        rtol: float | None = None,
+        atol: float = 0.0,
+        seed: int = 0,
+        budget: float | None = None,
         cache: bool = True,
         strict: bool = False,
+        sanitize: bool = False,
         progress: Callable[[str], None] | None = None,
     ) -> Artifact:
         """Compile a copy of the model, and check the result against ONNX Runtime unless `verify` is false.
 
         The folder `output` gets the rewritten model, its library and a report; without one the artifact lives in a
         temporary folder as long as the object. `precision` is f32, or on request bf16 or int8-dynamic for products with
-        weights. `shapes` are the values of the symbolic dims to verify with.
-        `VerificationFailed` says which output differs; `strict` makes a kernel that cannot be compiled an error.
+        weights. `shapes`, `inputs`, `rtol`, `atol`, `seed` and `budget` (seconds) are for the verification, as
+        `Artifact.verify` takes them. `VerificationFailed` says which output differs, and `output` is then as it was;
+        where nothing could be compared, the report says so. `strict` makes a node that cannot be compiled an error;
+        with `sanitize`, every access of a kernel checks its address at run time.
         """
         chosen = options or CompileOptions(target=target, precision=precision)
+        if sanitize:
+            chosen = replace(chosen, sanitize=True)
         copy = self.clone()
         compilation = Compilation(copy.ir, chosen, copy.ctx, strict=strict, progress=progress or (lambda _: None))
         if cache:
@@ -135,15 +153,30 @@ class Module:
             compilation.cache = default_cache()
         if self.import_seconds:
             compilation.seconds["import"] = self.import_seconds
-        return _compile(compilation, self.source, self, output, verify, shapes)
+        given = {"shapes": shapes, "inputs": inputs, "rtol": rtol, "atol": atol, "seed": seed}
+        if budget is not None:
+            given["budget"] = budget
+        with blaming(self.source):
+            return _compile(compilation, self.source, self, output, given if verify else None)
 
     def __str__(self) -> str:
         return str(self.ir)
 
+    def __repr__(self) -> str:
+        where = "a model in memory" if self.source is None or isinstance(self.source, bytes) else str(self.source)
+        return f"<igniter.Module of {where}: {count_nodes(self.ir)} nodes>"
+
 
 def load(model: Model) -> Module:
-    """The module of an ONNX model: a path, the bytes of a file, or a `ModelProto`. Weights stay in their file."""
+    """The module of an ONNX model: a path, the bytes of a file, or a `ModelProto`. Weights stay in their file.
+
+    A path that ends in `.mlir` is a module's text.
+    """
+    from igniter.context import IgniterContext
     from igniter.frontend import import_model
+
+    if isinstance(model, (str, PathLike)) and str(model).endswith(".mlir"):
+        return parse(Path(cast("str", model)).read_text(encoding="utf-8"), str(model))
 
     ctx = IgniterContext()
     ctx.remarks.enabled = True
@@ -156,38 +189,96 @@ def load(model: Model) -> Module:
         source = model.SerializeToString()
     start = time.perf_counter()
     with collection_paused():
-        module = Module(import_model(model), ctx, source)
+        external: set[str] = set()
+        module = Module(import_model(model, external=external), ctx, source)
+        module.external = external
     module.import_seconds = time.perf_counter() - start
     return module
 
 
-def parse(text: str) -> Module:
-    """The module that `text` writes, in the syntax that `str(module)` gives."""
+def parse(text: str, name: str = "<text>") -> Module:
+    """The module that `text` writes, in the syntax that `str(module)` gives; `name` is what errors call the text."""
     from xdsl.parser import Parser
+    from xdsl.utils.exceptions import ParseError
+
+    from igniter.context import IgniterContext
 
     ctx = IgniterContext()
     ctx.remarks.enabled = True
-    return Module(Parser(ctx, text).parse_module(), ctx)
+    try:
+        return Module(Parser(ctx, text, name).parse_module(), ctx)
+    except ParseError as error:
+        raise IgniterError(str(error).strip()) from error
 
 
 def compile(model: Model, output: str | PathLike[str] | None = None, **options: Any) -> Artifact:
-    """`load(model).compile(output, ...)`."""
-    return load(model).compile(output, **options)
+    """`load(model).compile(output, ...)`; of a model in a file that has been compiled in this way before, the finished
+    result is taken from the cache."""
+    if not isinstance(model, (str, PathLike)) or str(model).endswith(".mlir") or not options.get("cache", True):
+        return load(model).compile(output, **options)
+    from igniter.runtime.cache import default_cache
+    from igniter.runtime.results import Results
+
+    given = {k: options[k] for k, default in VERIFY_OPTIONS.items() if options.get(k, default) != default}
+    verify = given if options.get("verify", True) else None
+    chosen = options.get("options") or CompileOptions(
+        **{k: options[k] for k in ("target", "precision") if k in options}
+    )
+    results = Results.of(default_cache(), Path(cast("str", model)), chosen, bool(options.get("strict")))
+    if results is None:
+        return load(model).compile(output, **options)
+    found = results.take(Path(output) if output is not None else None, verify, check)
+    if found is not None:
+        return found
+    step: Callable[[str], None] = options.get("progress") or (lambda _: None)
+    step("reading")
+    module = load(model)
+    artifact = module.compile(output, **options)
+    results.keep(artifact, sorted(module.external), verify)
+    return artifact
+
+
+@contextmanager
+def blaming(model: str | Path | bytes | None) -> Generator[None]:
+    """Says of a model that is not valid which node is wrong, where otherwise a pass would say how it failed.
+
+    A model is looked at only once it has failed, and errors that have other reasons are left as they are.
+    """
+    from igniter.passes import PassError
+    from igniter.runtime.session import SessionError
+
+    try:
+        yield
+    except Exception as error:
+        if model is None or (isinstance(error, IgniterError) and not isinstance(error, (PassError, SessionError))):
+            raise
+        from igniter.frontend import why_invalid
+
+        why = why_invalid(model)
+        if why is None:
+            raise
+        what = "the model" if isinstance(model, bytes) else str(model)
+        raise IgniterError(f"{what} is not a valid model: {why}") from error
+
+
+def is_fused(module: ModuleOp) -> bool:
+    """Whether a module has been taken past the ONNX level: it has regions, or kernels."""
+    from igniter.dialects.fusion import RegionOp
+    from igniter.dialects.loop import KernelOp
+
+    return any(isinstance(op, KernelOp) for op in module.ops) or any(isinstance(op, RegionOp) for op in module.walk())
 
 
 def lower_to_kernels(c: Compilation) -> None:
     """Take a module from wherever it is to compiled kernels; levels that it is past are left out."""
-    from igniter.dialects.fusion import RegionOp
-    from igniter.dialects.loop import KernelOp
-
-    has_kernels = any(isinstance(op, KernelOp) for op in c.module.ops)
-    has_regions = any(isinstance(op, RegionOp) for op in c.module.walk())
-    if not has_regions and not has_kernels:
+    if not is_fused(c.module):
         make_onnx(c)
         make_fusion(c)
     c.nodes_before = c.nodes_before or count_nodes(c.module)
     make_loop(c)
     make_llvm(c)
+    if c.strict:
+        require_all_compiled(c)
 
 
 def _compile(
@@ -195,49 +286,55 @@ def _compile(
     source: str | Path | bytes | None,
     original: Module,
     output: str | PathLike[str] | None,
-    verify: bool,
-    shapes: Sequence[Mapping[str, int]] | None,
+    verify: Mapping[str, Any] | None,
 ) -> Artifact:
-    from igniter.frontend import save_model
     from igniter.runtime.artifact import write_artifact
+    from igniter.runtime.results import folder_for
 
     lower_to_kernels(c)
     library = make_library(c)
-    temporary = None if output is not None else tempfile.mkdtemp(prefix="igniter-")
-    folder = Path(output) if output is not None else Path(cast("str", temporary)) / "model.igniter"
-    with c.stage("write"):
+    with folder_for(output) as place:
         artifact = write_artifact(
-            folder,
-            save_model=lambda path: save_model(c.module, path, external_data_threshold=EXTERNAL_BYTES),
+            place.folder,
+            save_model=lambda path: _save(c, path),
             libraries=[library] if library is not None else [],
             report=report(c),
             source=source,
+            finish=lambda artifact: _finish(artifact, c, original, verify),
         )
-    if temporary is not None:
-        weakref.finalize(artifact, shutil.rmtree, temporary, ignore_errors=True)
-    if artifact.source is None:
-        artifact.source = original.to_onnx().SerializeToString()
-    verification: Verification | None = None
-    if verify:
-        with c.stage("verify"):
-            verification = artifact.verify(shapes=shapes)
-    _record(artifact, verification, c)
+        place.lives_with(artifact)
     return artifact
 
 
-def _record(artifact: Artifact, verification: Verification | None, c: Compilation) -> None:
-    """Put what came after the folder was written into its report; `VerificationFailed` where that is not good."""
-    if verification is not None:
-        artifact.report["verification"] = verification.to_dict()
-    artifact.report["seconds"] = c.report_seconds()
-    artifact.report["peak_memory"] = c.peak_memory
-    text = json.dumps(artifact.report, indent=2, default=str) + "\n"
-    write_whole(artifact.folder / REPORT, text)
-    if verification is not None and not verification.ok:
+def _save(c: Compilation, path: Path) -> None:
+    from igniter.frontend import save_model
+
+    with c.stage("write"):
+        save_model(c.module, path, external_data_threshold=EXTERNAL_BYTES, hashed=True, oldest_ir=True)
+
+
+def _finish(artifact: Artifact, c: Compilation, original: Module, verify: Mapping[str, Any] | None) -> None:
+    """Verify a model before it is put in place, and put that and the times into its report; `VerificationFailed` where
+    an output differs."""
+    if artifact.source is None:
+        artifact.source = original.to_onnx().SerializeToString()
+    try:
+        if verify is not None:
+            with c.stage("verify"):
+                check(artifact, verify)
+    finally:
+        artifact.report["seconds"] = c.report_seconds()
+        artifact.report["peak_memory"] = c.peak_memory
+
+
+def check(artifact: Artifact, verify: Mapping[str, Any]) -> None:
+    """Verify a compiled model and put the outcome into its report; `VerificationFailed` where an output differs."""
+    verification = artifact.verify(**verify)
+    artifact.report["verification"] = verification.to_dict()
+    if verification.status == "differs":
         failures = "; ".join(verification.failures[:3])
         raise VerificationFailed(
-            f"the compiled model in {artifact.folder} does not compute what the original computes: {failures}",
-            verification,
+            f"the compiled model does not compute what the original computes: {failures}", verification
         )
 
 
@@ -253,15 +350,22 @@ def report(c: Compilation) -> dict[str, Any]:
         "nodes_before": c.nodes_before,
         "nodes_after": count_nodes(c.module),
         "kernels": len(c.kernels),
+        "kernel_digest": kernel_digest(c.kernels),
         "regions": _region_count(c),
         "programs": [p.to_dict() for p in c.steps],
         "inputs": _input_dims(c),
-        "left_to_onnxruntime": [{"region": name, "reason": reason} for name, reason in c.dropped],
+        "left_to_onnxruntime": [node.to_dict() for node in nodes_left(c)],
         "seconds": c.report_seconds(),
         "peak_memory": c.peak_memory,
         "fusion": [{**s.to_dict(), "text": str(s)} for s in summaries(c.ctx.remarks)],
         "remarks": [r.to_dict() for r in c.ctx.remarks],
     }
+
+
+def kernel_digest(kernels: Sequence[CompiledKernel]) -> str:
+    """What kernels were compiled to: equal for equal code, whichever programs call it."""
+    texts = sorted(text for kernel in kernels for text in kernel.variants)
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
 def _input_dims(c: Compilation) -> dict[str, list[str]]:

@@ -22,13 +22,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from igniter._version import build_id
+from igniter.environment import wants_sanitizer
 from igniter.errors import IgniterError
 from igniter.memory import collection_paused, peak_memory
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Block
     from xdsl.passes import ModulePass
 
+    from igniter.analysis.left_nodes import LeftNode
     from igniter.analysis.program_steps import ProgramSteps
     from igniter.backends.cpu.target import Target
     from igniter.context import IgniterContext
@@ -57,6 +60,9 @@ class CompileOptions:
     """What joins regions to programs; "" leaves each region a custom op of its own."""
     profile: bool = False
     """Whether programs note the time between their steps, in outputs of their own: see `igniter bench --profile`."""
+    sanitize: bool = field(default_factory=wants_sanitizer)
+    """Whether every access of a kernel checks its address at run time: see `igniter.backends.cpu.sanitizer`. The
+    default is what the environment's `IGNITER_SANITIZE` says."""
 
     def key(self) -> str:
         """A hash of the options and of Igniter's version: part of every cache key."""
@@ -91,7 +97,7 @@ class Compilation:
     cache: Cache | None = None
     verify_each: bool = False
     strict: bool = False
-    """A kernel that cannot be compiled is an error rather than left to ONNX Runtime: for tests."""
+    """A node that cannot be compiled is an error rather than left to ONNX Runtime."""
     progress: Callable[[str], None] = lambda _: None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     peak_memory: dict[str, int] = field(default_factory=dict[str, int])
@@ -103,6 +109,8 @@ class Compilation:
     nodes_before: int = 0
     dropped: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Regions that went back to ONNX Runtime, each with the reason."""
+    failed_nodes: dict[str, str] = field(default_factory=dict[str, str])
+    """The nodes of these regions, by what they are called in remarks, with the reason."""
 
     @property
     def targets(self) -> list[Target]:
@@ -212,19 +220,25 @@ def schedule_kernel(c: Compilation, kernel: KernelOp, target: Target) -> tuple[F
 
 
 def compile_kernel(c: Compilation, kernel: KernelOp) -> CompiledKernel:
-    """One kernel as LLVM IR, from the cache if it has been compiled before."""
+    """One kernel as LLVM IR, from the cache if it has been compiled before; what passes said of it comes with it."""
+    from igniter.remarks import Remark
     from igniter.runtime.cache import cache_key
 
-    key = cache_key("kernel", c.options.kernel_key(), repr(c.targets), str(kernel))
-    if c.cache is not None:
-        found = c.cache.get(key)
-        if found is not None:
-            name, variants, op = json.loads(found)
-            return CompiledKernel(name, tuple(variants), op)
-    compiled = _compile_variants(c, kernel)
-    if c.cache is not None:
-        c.cache.put(key, json.dumps(dataclasses.astuple(compiled)).encode())
-    return compiled
+    remarks = c.ctx.remarks
+    key = cache_key("kernel", c.options.kernel_key(), repr(c.targets), str(remarks.enabled), str(kernel))
+    found = c.cache.get(key) if c.cache is not None else None
+    if found is None:
+        before = len(remarks)
+        compiled = _compile_variants(c, kernel)
+        said = [r.to_dict() for r in remarks.items[before:]]
+        del remarks.items[before:]
+        found = json.dumps([compiled.name, compiled.variants, compiled.op, said], default=str).encode()
+        if c.cache is not None:
+            c.cache.put(key, found)
+    name, variants, op, said = json.loads(found)
+    for entry in said:
+        remarks.add(Remark.from_dict(entry))
+    return CompiledKernel(name, tuple(variants), op)
 
 
 def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
@@ -240,7 +254,7 @@ def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
     for k, target in enumerate(c.targets):
         func, described = schedule_kernel(c, kernel, target)
         func.sym_name = StringAttr(name + variant_suffix(k, len(c.targets)))
-        texts.append(emit_llvm(func, target))
+        texts.append(emit_llvm(func, target, c.options.sanitize))
         op = described if op is None else with_scratch(op, described.scratch)
     return CompiledKernel(name, tuple(texts), str(op))
 
@@ -300,7 +314,7 @@ def _compile_program(c: Compilation, program: ProgramOp, kernels: Mapping[str, O
     plan_func(func)
     func.verify()
     op = str(describe(func))
-    key = cache_key("program", build_id(), repr(c.targets), str(func))
+    key = cache_key("program", build_id(), repr(c.targets), str(c.options.sanitize), str(func))
     found = c.cache.get(key) if c.cache is not None else None
     texts = _emit_program(c, func) if found is None else tuple(json.loads(found))
     if c.cache is not None and found is None:
@@ -324,7 +338,7 @@ def _emit_program(c: Compilation, func: FuncOp) -> tuple[str, ...]:
         for call in variant.block.ops:
             if isinstance(call, CallOp):
                 call.callee += suffix
-        texts.append(emit_llvm(variant, target))
+        texts.append(emit_llvm(variant, target, c.options.sanitize))
     return tuple(texts)
 
 
@@ -362,9 +376,10 @@ def make_object(c: Compilation) -> bytes:
 def make_library(c: Compilation) -> Library | None:
     """The shared library, and `module` with a custom op for each program and each region in none; `None` where no
     region compiled."""
+    from igniter.dialects.fusion import ProgramOp
     from igniter.dialects.ort import LibraryOp
     from igniter.runtime.library import build_library
-    from igniter.transforms.form_ort_library import replace_regions
+    from igniter.transforms.form_ort_library import name_nodes, name_ports, replace_regions
     from igniter.transforms.pack_weights import fold_packs
 
     with c.stage("library"):
@@ -373,13 +388,26 @@ def make_library(c: Compilation) -> Library | None:
             return None
         alone = {region.kernel_name for region in _regions_alone(c.module)}
         code = (*c.kernels, *c.programs)
-        ops = [_parse_op(c, k.op) for k in (*(k for k in c.kernels if k.name in alone), *c.programs)]
+        groups = {op.label: op for op in c.module.walk() if isinstance(op, ProgramOp)}
+        ops = [name_ports(_parse_op(c, p.op), groups[p.name]) for p in c.programs]
+        named: dict[str, OpOp] = {}
+        for kernel in (k for k in c.kernels if k.name in alone):
+            users = [region for region in _regions_alone(c.module) if region.kernel_name == kernel.name]
+            own = name_nodes(_parse_op(c, kernel.op), users)
+            named.update(own)
+            ops += dict.fromkeys(own.values())
         info = {"options": c.options.to_dict(), "target_name": c.options.target}
         first, *others = ((t, [k.variants[i] for k in code]) for i, t in enumerate(c.targets))
         library = build_library(
-            LibraryOp("igniter", ops), first[1], first[0], more=dict(others), info=info, cache=c.cache
+            LibraryOp("igniter", ops),
+            first[1],
+            first[0],
+            more=dict(others),
+            info=info,
+            cache=c.cache,
+            sanitize=c.options.sanitize,
         )
-        replace_regions(c.module, library.domain, c.options.profile)
+        replace_regions(c.module, library.domain, c.options.profile, named)
     return library
 
 
@@ -401,13 +429,20 @@ def _parse_op(c: Compilation, text: str) -> OpOp:
 def _run(c: Compilation, module: ModuleOp, pipeline: str, target: Target | None = None) -> None:
     from igniter.passes import parse_passes, run_passes
 
-    passes = tuple(_for_target(p, target or c.targets[0]) for p in parse_passes(pipeline))
+    wanted = [target] if target is not None else c.targets
+    passes = tuple(_for_targets(p, wanted) for p in parse_passes(pipeline))
     run_passes(c.ctx, module, passes, verify_each=c.verify_each)
 
 
-def _for_target(this: ModulePass, target: Target) -> ModulePass:
-    """The pass with the target's figures in the options that ask for them and were not set."""
-    figures = {"vector_bytes": target.vector_bytes, "registers": target.vector_registers}
+def _for_targets(this: ModulePass, targets: Sequence[Target]) -> ModulePass:
+    """The pass with figures of the target in the options that ask for them and were not set; of several, the first's,
+    and what any of them has."""
+    figures = {
+        "vector_bytes": targets[0].vector_bytes,
+        "registers": targets[0].vector_registers,
+        "byte_products": any(t.byte_products for t in targets),
+        "unsigned": all(t.arch == "x86_64" for t in targets),
+    }
     given = {
         f.name: figures[f.name]
         for f in dataclasses.fields(this)
@@ -435,7 +470,23 @@ def _reason(error: Exception) -> str:
     return error.message if isinstance(error, IgniterError) else f"{type(error).__name__}: {error}"
 
 
+def nodes_left(c: Compilation) -> list[LeftNode]:
+    """The nodes that ONNX Runtime will run, each with the reason."""
+    from igniter.analysis.left_nodes import left_nodes
+
+    return left_nodes(c.module, c.ctx.remarks, c.failed_nodes)
+
+
+def require_all_compiled(c: Compilation) -> None:
+    """`IgniterError` that lists the nodes left to ONNX Runtime for want of a kernel, and not because it is as fast."""
+    left = [node for node in nodes_left(c) if not node.is_choice]
+    if left:
+        shown = "; ".join(map(str, left[:5])) + ("; ..." if len(left) > 5 else "")
+        raise IgniterError(f"{len(left)} nodes would be left to ONNX Runtime, and --strict forbids it: {shown}")
+
+
 def _drop(c: Compilation, regions: Sequence[RegionOp], reason: str) -> None:
+    from igniter.analysis.fusion_graph import is_node, node_label
     from igniter.dialects.fusion import ProgramOp
     from igniter.remarks import remark
     from igniter.transforms.inline_regions import inline_group
@@ -444,6 +495,7 @@ def _drop(c: Compilation, regions: Sequence[RegionOp], reason: str) -> None:
         if isinstance(program := region.parent_op(), ProgramOp):
             inline_group(program)
         c.dropped.append((region.label, reason))
+        c.failed_nodes.update((node_label(op), reason) for op in region.block.ops if is_node(op))
         remark(c.ctx, "driver", region.label, "missed", f"left to ONNX Runtime: {reason}")
         inline_group(region)
 
@@ -475,14 +527,23 @@ def _erase(kernel: KernelOp) -> None:
 
 
 def count_nodes(module: ModuleOp) -> int:
-    """The ONNX nodes of the main graph as ORT will see them: a region or a program counts as one, constants as none."""
-    from igniter.dialects.fusion import GroupOp
-    from igniter.dialects.onnx.base import OnnxOp
+    """The ONNX nodes of the main graph and of the subgraphs in it, as ORT will see them.
+
+    A region or a program counts as one, constants as none.
+    """
     from igniter.dialects.onnx.structure import GraphOp
 
+    return sum(_count_nodes(graph.body) for graph in module.ops if isinstance(graph, GraphOp))
+
+
+def _count_nodes(block: Block) -> int:
+    from igniter.dialects.fusion import GroupOp
+    from igniter.dialects.onnx.base import OnnxOp
+
     total = 0
-    for graph in (op for op in module.ops if isinstance(op, GraphOp)):
-        total += sum(
-            isinstance(op, GroupOp) or (isinstance(op, OnnxOp) and op.op_type != "Constant") for op in graph.body.ops
-        )
+    for op in block.ops:
+        if isinstance(op, GroupOp):
+            total += 1
+        elif isinstance(op, OnnxOp) and op.op_type != "Constant":
+            total += 1 + sum(_count_nodes(inner) for region in op.regions for inner in region.blocks)
     return total

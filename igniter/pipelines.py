@@ -9,8 +9,10 @@ PIPELINES: dict[str, tuple[str, ...]] = {
     # onnx -> onnx: shapes known, constants folded, exported patterns recognised.
     "cpu-onnx": (
         "inline-functions",
+        "expand-quantized",
         "infer-shapes",
         "canonicalize-onnx",
+        "form-integer-products",
         "fold-constants",
         "eliminate-common-nodes",
         # Once more on what is left: new constants and merged nodes tell more dims.
@@ -19,11 +21,14 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "recompose",
         # Weights that recomposition transposed.
         "fold-constants",
+        # Integer products as micro-kernels have them.
+        "hoist-zero-points",
         "eliminate-dead-nodes",
     ),
     # onnx -> fusion: which nodes become one kernel.
     "cpu-fusion": (
         "form-fusion-regions",
+        "lift-constants",
         "pack-weights",
     ),
     # fusion -> loop, structured: what is computed.
@@ -40,6 +45,8 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "canonicalize-loop",
         "postpone-scales",
         "pack-operands",
+        # Every read proven inside of its tensor or guarded, every write proven, or the kernel refused.
+        "check-bounds{guard=true}",
         "choose-schedule",
         "lower-to-loops",
         "fuse-loops",

@@ -56,15 +56,19 @@ PASSES: dict[str, str] = {
     "elide-weights": "igniter.transforms.elide_weights:ElideWeights",
     "eliminate-common-nodes": "igniter.transforms.eliminate_common_nodes:EliminateCommonNodes",
     "eliminate-dead-nodes": "igniter.transforms.eliminate_dead_nodes:EliminateDeadNodes",
+    "expand-quantized": "igniter.transforms.expand_quantized:ExpandQuantized",
     "fold-constants": "igniter.transforms.fold_constants:FoldConstants",
     "form-fusion-regions": "igniter.transforms.form_fusion_regions:FormFusionRegions",
+    "form-integer-products": "igniter.transforms.form_integer_products:FormIntegerProducts",
     "form-ort-library": "igniter.transforms.form_ort_library:FormOrtLibrary",
     "form-programs": "igniter.transforms.form_programs:FormPrograms",
     "fuse-loops": "igniter.transforms.fuse_loops:FuseLoops",
+    "hoist-zero-points": "igniter.transforms.hoist_zero_points:HoistZeroPoints",
     "infer-shapes": "igniter.transforms.infer_shapes:InferShapes",
     "inline-functions": "igniter.transforms.inline_functions:InlineFunctions",
     "inline-nests": "igniter.transforms.inline_nests:InlineNests",
     "inline-regions": "igniter.transforms.inline_regions:InlineRegions",
+    "lift-constants": "igniter.transforms.lift_constants:LiftConstants",
     "lower-onnx-to-loop": "igniter.transforms.lower_onnx_to_loop:LowerOnnxToLoopPass",
     "lower-precision": "igniter.transforms.lower_precision:LowerPrecision",
     "lower-programs": "igniter.transforms.lower_programs:LowerPrograms",
@@ -91,7 +95,7 @@ class UnknownName(IgniterError):
     def __init__(self, kind: str, name: str, known: Mapping[str, object]):
         import difflib
 
-        close = difflib.get_close_matches(name, list(known), n=3)
+        close = list(dict.fromkeys(difflib.get_close_matches(name, list(known), n=3)))
         hint = f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
         super().__init__(f"there is no {kind} called '{name}'{hint}")
         self.name = name

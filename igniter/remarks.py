@@ -49,6 +49,11 @@ class Remark:
             "details": self.details,
         }
 
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> Remark:
+        """The inverse of `to_dict`."""
+        return Remark(data["pass"], data["node"], data["kind"], data["message"], data["details"])
+
 
 @dataclass
 class Remarks:

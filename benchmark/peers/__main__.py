@@ -132,8 +132,10 @@ def make_task(
 ) -> Task:
     """The model at that size with random inputs, the same for every system."""
     from igniter.frontend import import_model
-    from igniter.runtime.random_inputs import index_limits, random_inputs, specs_of
     from igniter.runtime.session import make_session
+    from igniter.runtime.verification.graph_facts import index_limits
+    from igniter.runtime.verification.inputs import random_inputs
+    from igniter.runtime.verification.specs import specs_of
 
     specs = specs_of(make_session(path))
     made = random_inputs(specs, dims, index_limits(import_model(path)))

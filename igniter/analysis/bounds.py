@@ -9,19 +9,22 @@ still be right, and what is proven cannot be wrong.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
 
 from xdsl.ir import Operation
 
 from igniter.analysis.expr import ONE, ZERO, Atom, Call, Expr, Ranges, floordiv, is_nonneg
 from igniter.analysis.expr import call as rebuild
-from igniter.analysis.reindexing import solve
-from igniter.dialects.loop import ForOp, FuncOp, IfOp, KernelOp, MemoryOp, NestOp
+from igniter.analysis.loop_accesses import INDIRECT
+from igniter.analysis.reindexing import tells_apart
+from igniter.analysis.requirements import Requirement
+from igniter.dialects.loop import AccessOp, ForOp, FuncOp, IfOp, KernelOp, MemoryOp, NestOp, ProcedureOp
+from igniter.dialects.loop.attrs import INDIRECT_PREFIX
 from igniter.dialects.sym import dims_of
 
-INDIRECT = re.compile(r"_\d+")
 MAX_FACTS = 2
 """How many guards one proof may combine."""
 MAX_CALLS = 6
@@ -42,6 +45,13 @@ class Unproven:
 
 def proven(e: Expr, ranges: Ranges, facts: Sequence[Expr] = ()) -> bool:
     """Whether `e >= 0` follows from the ranges of the axes and from every one of `facts` being >= 0."""
+    axes = tuple((name, first, end) for name, (first, end) in ranges.axes.items())
+    return _proven(e, axes, tuple(facts))
+
+
+@lru_cache(maxsize=1 << 14)
+def _proven(e: Expr, axes_of: tuple[tuple[str, Expr, Expr], ...], facts: Sequence[Expr]) -> bool:
+    ranges = Ranges({name: (first, end) for name, first, end in axes_of})
     if _follows(e, _with_indirect(ranges, facts), facts, MAX_FACTS):
         return True
     # `n - n mod 8` is a multiple of 8 that the quotient shows and the remainder hides.
@@ -111,15 +121,53 @@ def _holds(e: Expr, ranges: Ranges, depth: int) -> bool:
     if call.fn in ("min", "max"):
         # The least argument bounds from above whatever subtracts the minimum: one that suffices is enough.
         choices = (_holds(_replaced(e, call, a), ranges, depth - 1) for a in call.args)
-        return all(choices) if (coefficient > 0) == (call.fn == "min") else any(choices)
+        if (coefficient > 0) == (call.fn == "min"):
+            return all(choices)
+        return any(choices) or _holds_on_average(e, call, ranges, depth)
+    between = _difference(e, call)
+    if between is not None and _holds(between, ranges, depth - 1):
+        return True
     if any(_holds(_without_quotient(e, call, c), ranges, depth - 1) for c in _multiples(e, call)):
         return True
     inner = _range_of(call, ranges, depth)
     if inner is None:
         return False
-    name = f"%{len(ranges.axes)}"
+    # Unlike any name in use: axes have been taken away on the way here, so their number names nothing.
+    name = next(n for k in count() if (n := f"%{k}") not in ranges.axes and n not in e.symbols)
     wider = Ranges({**ranges.axes, name: inner})
     return _holds(_replaced(e, call, Expr.of(name)), wider, depth - 1)
+
+
+def _holds_on_average(e: Expr, call: Call, ranges: Ranges, depth: int) -> bool:
+    """A maximum is at least the mean of its two arguments, a minimum at most: |i - 2| is `max(i - 2, 2 - i)`."""
+    if len(call.args) != 2 or any(call in monomial and monomial != (call,) for monomial, _ in e.terms):
+        return False
+    (coefficient,) = (c for monomial, c in e.terms if monomial == (call,))
+    rest = e - Expr({(call,): coefficient})
+    return _holds(rest * 2 + (call.args[0] + call.args[1]) * coefficient, ranges, depth - 1)
+
+
+def _difference(e: Expr, call: Call) -> Expr | None:
+    """What is >= 0 only if `e` is, for an `e` of `c*(a floordiv n) - c*(b floordiv n) + rest`: the difference of the
+    quotients is at least `(a - b) floordiv n`, and that is at least `k` where `a - b >= k*n`. None: `e` is no such."""
+    divisor = call.args[1].constant if call.fn == "floordiv" else None
+    quotients: dict[int, Expr] = {}
+    constant = 0
+    for monomial, c in e.terms:
+        atom = monomial[0] if len(monomial) == 1 else None
+        if not monomial:
+            constant = c
+        elif divisor and isinstance(atom, Call) and atom.fn == "floordiv" and atom.args[1] == call.args[1]:
+            if c in quotients:
+                return None
+            quotients[c] = atom.args[0]
+        else:
+            return None
+    c = max(quotients, default=0)
+    if divisor is None or quotients.keys() != {c, -c}:
+        return None
+    least = -(constant // c)  # the least k for which c*k + constant >= 0
+    return quotients[c] - quotients[-c] - least * divisor
 
 
 def _holds_at_end(e: Expr, ranges: Ranges, depth: int) -> bool:
@@ -200,66 +248,96 @@ def upper_bound(e: Expr, ranges: Ranges) -> Expr | None:
 # -- accesses ---------------------------------------------------------------------------------------------------------
 
 
-def out_of_bounds(
+def _unproven(
     subscripts: Sequence[Expr], dims: Sequence[Expr], facts: Sequence[Expr], ranges: Ranges
-) -> Iterator[str]:
-    """For each subscript, why it may leave its dim."""
+) -> Iterator[tuple[Expr, str]]:
+    """For each subscript, what is not proven to be >= 0, and that in words."""
     for subscript, dim in zip(subscripts, dims, strict=True):
         if not proven(subscript, ranges, facts):
-            yield f"{subscript} may be negative"
-        elif not proven(dim - 1 - subscript, ranges, facts):
-            yield f"{subscript} may reach {dim}, the size of its dim"
+            yield subscript, f"{subscript} may be negative"
+        if not proven(dim - 1 - subscript, ranges, facts):
+            yield dim - 1 - subscript, f"{subscript} may reach {dim}, the size of its dim"
 
 
-def nest_reasons(nest: NestOp) -> Iterator[Unproven]:
-    """What is not proven of the reads and clauses of a nest."""
-    ranges = nest.axes_attr.ranges
-    for read in nest.reads:
-        for reason in out_of_bounds(read.subscripts, dims_of(read.source.type), read.guards, ranges):
-            yield Unproven(nest.label, f"a read of {read.source.type}: {reason}")
-    extents = {a.name: a.extent for a in nest.axes if a.kind == "parallel"}
-    for clause, result in zip(nest.yield_op.clauses, nest.outputs, strict=True):
-        for reason in out_of_bounds(clause.subscripts, dims_of(result.type), (), ranges):
-            yield Unproven(nest.label, f"a write of {result.type}: {reason}")
-        if clause.combiner == "none" and not tells_apart(clause.subscripts, extents):
-            where = ", ".join(map(str, clause.subscripts))
-            yield Unproven(nest.label, f"two points may write one element at [{where}]")
+def facts_of(requires: Iterable[Requirement]) -> list[Expr]:
+    """What a kernel requires, as expressions that are >= 0 wherever it runs."""
+    found: list[Expr] = []
+    for requirement in requires:
+        found.append(requirement.right - requirement.left)
+        if requirement.relation == "==":
+            found.append(requirement.left - requirement.right)
+    return found
 
 
-def tells_apart(subscripts: Iterable[Expr], extents: Mapping[str, Expr]) -> bool:
-    """Whether different points of the axes give different subscripts: each axis can be computed back."""
-    found: set[str] = {name for name, extent in extents.items() if extent == ONE}
-    for subscript in subscripts:
-        used = subscript.symbols & extents.keys()
-        if len(used) == 1:
-            (name,) = used
-            coefficient = subscript.coefficient(name)
-            if coefficient is not None and coefficient.constant:
-                found.add(name)
-        elif used:
-            fixed = subscript - Expr({m: c for m, c in subscript.terms if not Expr({m: c}).symbols & extents.keys()})
-            found |= (solve(fixed, Expr.of("at"), extents) or {}).keys()
-    return extents.keys() <= found
+@dataclass(frozen=True)
+class KnownAccess:
+    """An access with what is known where it happens."""
+
+    where: str
+    op: AccessOp
+    facts: tuple[Expr, ...]
+    """Expressions that are >= 0 there."""
+    ranges: Ranges
+
+    def unproven(self) -> Iterator[tuple[Expr, str]]:
+        """What must be >= 0, and is not proven to be, with what it means."""
+        return _unproven(self.op.subscripts, dims_of(self.op.accessed.type), self.facts, self.ranges)
 
 
-def function_reasons(func: FuncOp) -> Iterator[Unproven]:
-    """What is not proven of the accesses of a scheduled kernel."""
+def missing_guards(access: KnownAccess) -> list[Expr]:
+    """The guards that keep an access inside of its buffer where proofs do not."""
+    return list(dict.fromkeys(e for e, _ in access.unproven()))
+
+
+def known_accesses(op: KernelOp | FuncOp) -> Iterator[KnownAccess]:
+    """Every read, load, store and accumulation of a kernel; not the writes of nests, nor micro-kernels."""
+    facts = facts_of(op.requires)
+    if isinstance(op, FuncOp):
+        yield from _statements(op, op.sym_name.data, {}, facts)
+        return
+    for each in op.computations:
+        if isinstance(each, ProcedureOp):
+            yield from _statements(each, each.label, each.axes_attr.ranges.axes, facts)
+        elif isinstance(each, NestOp):
+            for read in each.reads:
+                yield KnownAccess(each.label, read, (*read.guards, *facts), each.axes_attr.ranges)
+
+
+def _statements(
+    root: FuncOp | ProcedureOp, where: str, around: Mapping[str, tuple[Expr, Expr]], facts: Sequence[Expr]
+) -> Iterator[KnownAccess]:
+    """The accesses below `root`, with the ranges of the axes `around` it."""
     from igniter.analysis.loop_accesses import enclosing_loops, vector_width
 
-    for op in func.walk():
+    for op in root.walk():
         if not isinstance(op, MemoryOp):
             continue
-        axes = {loop.axis: _reached(loop) for loop in enclosing_loops(op)}
+        axes = {**around} | {loop.axis: _reached(loop) for loop in enclosing_loops(op)}
         if op.lane is not None:
             axes[op.lane] = ZERO, Expr.of(vector_width(op))
-        facts, dims = [*op.guards, *_enclosing_guards(op)], dims_of(op.accessed.type)
-        for reason in out_of_bounds(op.subscripts, dims, facts, Ranges(axes)):
-            yield Unproven(func.sym_name.data, f"'{op.name}' of {op.accessed.type}: {reason}")
+        yield KnownAccess(where, op, (*op.guards, *enclosing_guards(op), *facts), Ranges(axes))
+
+
+def unproven_writes(op: KernelOp | FuncOp) -> Iterator[Unproven]:
+    """What is not proven of the clauses of nests: that they stay inside, and that no element is written twice."""
+    if isinstance(op, FuncOp):
+        return
+    facts = facts_of(op.requires)
+    for nest in op.nests:
+        extents = {a.name: a.extent for a in nest.axes if a.kind == "parallel"}
+        for clause, result in zip(nest.yield_op.clauses, nest.outputs, strict=True):
+            for _, reason in _unproven(clause.subscripts, dims_of(result.type), facts, nest.axes_attr.ranges):
+                yield Unproven(nest.label, f"a write of {result.type}: {reason}")
+            if clause.combiner == "none" and not tells_apart(clause.subscripts, extents):
+                where = ", ".join(map(str, clause.subscripts))
+                yield Unproven(nest.label, f"two points may write one element at [{where}]")
 
 
 def _reached(loop: ForOp) -> tuple[Expr, Expr]:
     """The values that an axis takes, as `(first, end)`; the last one may be more than 1 below the loop's end."""
-    first, end, step = without_mod(loop.first), without_mod(loop.end), loop.step
+    from igniter.analysis.loop_accesses import loop_range
+
+    (first, end), step = map(without_mod, loop_range(loop)), loop.step
     distance = end - first
     steps = (distance - 1).constant
     if steps is not None and steps >= 0:
@@ -267,20 +345,33 @@ def _reached(loop: ForOp) -> tuple[Expr, Expr]:
     return first, end - step + 1 if distance // step * step == distance else end
 
 
-def _enclosing_guards(op: Operation) -> list[Expr]:
+def enclosing_guards(op: MemoryOp) -> list[Expr]:
+    """What the conditions around an access say. A value that they name is called as the access calls it, if it does."""
     found: list[Expr] = []
+    own = {value: Expr.of(f"{INDIRECT_PREFIX}{k}") for k, value in enumerate(op.indices)}
     parent = op.parent_op()
     while parent is not None:
         if isinstance(parent, IfOp):
-            found += parent.guards
+            names = {
+                f"{INDIRECT_PREFIX}{k}": own.setdefault(value, Expr.of(f"{INDIRECT_PREFIX}{len(own)}"))
+                for k, value in enumerate(parent.indices)
+            }
+            found += [g.substitute(names) for g in parent.guards]
         parent = parent.parent_op()
     return found
 
 
 def unproven_accesses(op: Operation) -> list[Unproven]:
     """What is not proven of a `loop.kernel` or a `loop.func`."""
-    if isinstance(op, KernelOp):
-        return [reason for nest in op.nests for reason in nest_reasons(nest)]
-    if isinstance(op, FuncOp):
-        return list(function_reasons(op))
-    raise ValueError(f"'{op.name}' is neither a loop.kernel nor a loop.func")
+    if not isinstance(op, (KernelOp, FuncOp)):
+        raise ValueError(f"'{op.name}' is neither a loop.kernel nor a loop.func")
+    found = [
+        Unproven(access.where, f"{_what(access.op)} {access.op.accessed.type}: {reason}")
+        for access in known_accesses(op)
+        for _, reason in access.unproven()
+    ]
+    return [*found, *unproven_writes(op)]
+
+
+def _what(op: AccessOp) -> str:
+    return f"'{op.name}' of" if isinstance(op, MemoryOp) else "a read of"

@@ -5,6 +5,10 @@ widened. One read, `a`, runs along the rows and the depth; the other, `b`, along
 axes are batch axes: loops around. What `b` is read from must have its columns in panels: side by side in memory, as
 many as fill 64 bytes of sums. That is so for a row-major matrix of a multiple of that many columns, and for one that
 was packed (`pack-weights`, `pack-operands`).
+
+16-bit floats are multiplied as f32: `a` is widened as a whole (`pack-operands`), since each of its elements is used for
+many columns, and `b` in registers, panel by panel. Bytes, and bf16 beside bf16, come in groups of steps of depth that
+one instruction multiplies.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     BFloat16Type,
     DictionaryAttr,
+    Float16Type,
     Float32Type,
     Float64Type,
     IntegerAttr,
@@ -37,6 +42,9 @@ PANEL_BYTES = 64
 SMALLEST_COLUMNS = 4
 """Fewer columns than this fill too little of a panel."""
 
+GROUPS = {"bf16": 2, "i16": 2, "u8i8": 4, "i8i8": 4}
+"""The steps of depth that a micro-kernel multiplies together, where they are more than one."""
+
 WIDENINGS = frozenset(("arith.extf", "arith.extsi", "arith.extui"))
 
 
@@ -44,6 +52,8 @@ WIDENINGS = frozenset(("arith.extf", "arith.extsi", "arith.extui"))
 class Contraction:
     """A nest as a contraction. `rows` is None where `a` is a vector."""
 
+    kind: str
+    """The kind of micro-kernel."""
     a: ReadOp
     b: ReadOp
     rows: str | None
@@ -80,27 +90,48 @@ def tile_size(vector_bytes: int, registers: int, panels: int | None) -> tuple[in
         rows = (registers - 1 - width * vectors) // (width * vectors)
         if rows >= 4:
             return min(rows, 8 if width > 2 else 12), width
-    # Narrow files do without a register for every vector of the panel: they are operands in memory.
-    rows = (registers - 1 - min(vectors, 4)) // vectors
+    # Narrow files do without a register for every vector of the panel: they are operands in memory. In small files
+    # some are left free: with all of them taken, LLVM's schedules spill sums in every step (measured: 6 rows of two
+    # vectors in 16 registers run at half the speed of 4 rows).
+    spare = 4 if registers < 32 else 0
+    rows = (registers - 1 - spare - min(vectors, 4)) // vectors
     return max(2, min(rows, 12)), 1
 
 
 def kind_of(a: Attribute, b: Attribute, c: Attribute) -> str | None:
     """The kind of micro-kernel that multiplies elements `a` by `b` and adds up `c`; None where there is none."""
 
-    def byte(element: Attribute) -> str:
-        if not isinstance(element, IntegerType) or element.width.data != 8:
+    def integer(element: Attribute) -> str:
+        if not isinstance(element, IntegerType) or element.width.data not in (8, 16):
             return ""
-        return "u8" if element.signedness.data == Signedness.UNSIGNED else "i8"
+        return ("u" if element.signedness.data == Signedness.UNSIGNED else "i") + str(element.width.data)
 
     for kind, name in ((Float32Type, "f32"), (Float64Type, "f64")):
         if all(isinstance(e, kind) for e in (a, b, c)):
             return name
     if isinstance(a, BFloat16Type) and isinstance(b, BFloat16Type) and isinstance(c, Float32Type):
         return "bf16"
-    if isinstance(c, IntegerType) and c.width.data == 32 and byte(a) and byte(b) == "i8":
-        return byte(a) + "i8"
+    if isinstance(a, Float32Type) and isinstance(c, Float32Type):
+        return "f32f16" if isinstance(b, Float16Type) else "f32bf16" if isinstance(b, BFloat16Type) else None
+    if isinstance(c, IntegerType) and c.width.data == 32:
+        factors = integer(a), integer(b)
+        return {("u8", "i8"): "u8i8", ("i8", "i8"): "i8i8", ("i16", "i16"): "i16"}.get(factors)
     return None
+
+
+def widened_kind(a: Attribute, b: Attribute, c: Attribute) -> str | None:
+    """The kind that multiplies elements `a`, made f32 before, by `b`; None where `a` is no 16-bit float."""
+    return kind_of(c, b, c) if is_half(a) and isinstance(c, Float32Type) else None
+
+
+def is_half(element: Attribute) -> bool:
+    """Whether elements are floats of 16 bits."""
+    return isinstance(element, (Float16Type, BFloat16Type))
+
+
+def group_of(kind: str) -> int:
+    """The steps of depth that a kind of micro-kernel has side by side: as many as fill the bytes of one sum."""
+    return GROUPS.get(kind, 1)
 
 
 def product_of(nest: NestOp) -> Product | None:
@@ -133,15 +164,24 @@ def product_reason(nest: NestOp, product: Product, blocks: Mapping[str, int]) ->
     return None
 
 
-def contraction_of(nest: NestOp) -> Contraction | str:
-    """`nest` as a contraction that micro-kernels compute, or why it is none."""
+def contraction_of(nest: NestOp, moved: bool = False) -> Contraction | str:
+    """`nest` as a contraction that micro-kernels compute, or why it is none. `moved`: as what it is once its `a`, of
+    elements narrower than the sums, has been copied to where its depth is side by side, widened if need be."""
     factors = factors_of(nest)
     if isinstance(factors, str):
         return factors
     depth = next(a.name for a in nest.axes if a.kind == "reduction")
     reasons: list[str] = []
     for a, b in (factors, factors[::-1]):
-        found = _as_product(nest, a, b, depth)
+        elements = [element_of(v.type) for v in (a.source, b.source, nest.outputs[0])]
+        narrow = moved and element_bytes(elements[0]) < element_bytes(elements[2])
+        kinds = [kind_of(*elements), widened_kind(*elements) if narrow else None]
+        found: Contraction | str = (
+            f"there is no micro-kernel for products of {elements[0]} and {elements[1]} in {elements[2]}"
+        )
+        for kind in kinds:
+            if kind is not None and isinstance(found, str):
+                found = _as_product(nest, a, b, depth, kind, narrow)
         if not isinstance(found, str):
             return found
         reasons.append(found)
@@ -176,27 +216,24 @@ def _read_behind(value: SSAValue) -> ReadOp | None:
     return owner if isinstance(owner, ReadOp) else None
 
 
-def _as_product(nest: NestOp, a: ReadOp, b: ReadOp, depth: str) -> Contraction | str:
+def _as_product(nest: NestOp, a: ReadOp, b: ReadOp, depth: str, kind: str, moved: bool) -> Contraction | str:
     in_a, in_b = symbols_of(a.subscripts), symbols_of(b.subscripts)
     names = [x.name for x in nest.axes if x.kind == "parallel" and x.extent != ONE]
     columns = [n for n in names if n in in_b and n not in in_a]
     if depth not in in_a or depth not in in_b:
         return "one factor does not change along the depth"
-    elements = [element_of(v.type) for v in (a.source, b.source, nest.outputs[0])]
-    if kind_of(*elements) is None:
-        return f"there is no micro-kernel for products of {elements[0]} and {elements[1]} in {elements[2]}"
-    lanes = panel_lanes(elements[2])
-    column = next((n for n in reversed(columns) if _has_panels(nest, b, n, depth, lanes)), None)
+    lanes, group = panel_lanes(element_of(nest.outputs[0].type)), group_of(kind)
+    column = next((n for n in reversed(columns) if _has_panels(nest, b, n, depth, lanes, group)), None)
     if column is None:
         return "the columns of neither factor lie side by side in panels"
-    rows = [n for n in names if n in in_a and n not in in_b and _is_affine(nest, a, (n, depth))]
-    if not _is_affine(nest, a, (depth,)):
+    rows = [n for n in names if n in in_a and n not in in_b and (moved or _is_affine(nest, a, (n, depth)))]
+    if not moved and not _is_affine(nest, a, (depth,)):
         return "the depth of a factor has no constant step"
-    if not _has_groups(nest, a, depth):
+    if not _is_multiple(nest.axis(depth).extent, group) or (group > 1 and not moved and not _is_dense(nest, a, depth)):
         return "steps of depth that one instruction multiplies do not lie side by side"
     row = rows[-1] if rows else None
     batch = tuple(n for n in names if n not in (row, column))
-    return Contraction(a, b, row, column, depth, batch)
+    return Contraction(kind, a, b, row, column, depth, batch)
 
 
 def offset_of(nest: NestOp, read: ReadOp, values: Mapping[str, Expr], ranges: Ranges) -> Expr:
@@ -210,24 +247,14 @@ def _is_affine(nest: NestOp, read: ReadOp, names: tuple[str, ...]) -> bool:
     return all(offset.coefficient(n) is not None for n in names)
 
 
-def group_of(read: ReadOp, nest: NestOp) -> int:
-    """The steps of depth of a factor that fill the bytes of one sum."""
-    return element_bytes(element_of(nest.outputs[0].type)) // element_bytes(element_of(read.source.type))
+def _is_dense(nest: NestOp, a: ReadOp, depth: str) -> bool:
+    """Whether the steps of depth of a factor lie side by side."""
+    return offset_of(nest, a, {}, nest.axes_attr.ranges).coefficient(depth) == ONE
 
 
-def _has_groups(nest: NestOp, a: ReadOp, depth: str) -> bool:
-    """Whether the depth comes in whole groups, each side by side: what narrow operands are multiplied in."""
-    group = group_of(a, nest)
-    if group == 1:
-        return True
-    together = offset_of(nest, a, {}, nest.axes_attr.ranges).coefficient(depth) == ONE
-    return together and _is_multiple(nest.axis(depth).extent, group)
-
-
-def _has_panels(nest: NestOp, b: ReadOp, column: str, depth: str, lanes: int) -> bool:
+def _has_panels(nest: NestOp, b: ReadOp, column: str, depth: str, lanes: int, group: int) -> bool:
     """Whether `column` can be split into panels and lanes, and each group of the depth is side by side."""
     extent = nest.axis(column).extent
-    group = group_of(b, nest)
     axes = dict(nest.axes_attr.ranges.axes)
     axes.update({"$p": (ZERO, extent.ceildiv(lanes)), "$l": (ZERO, Expr.of(lanes)), "$g": (ZERO, Expr.of(group))})
     inner = Expr.of(depth) * group + Expr.of("$g")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from igniter.analysis.expr import Atom, Call, Expr, Sym, call
+from igniter.analysis.requirements import Requirement, equal
 
 
 class DimEqualities:
@@ -17,16 +18,21 @@ class DimEqualities:
     def __init__(self, inputs: Iterable[str] = ()):
         self._inputs = {name: i for i, name in enumerate(dict.fromkeys(inputs))}
         self._bound: dict[str, Expr] = {}
-        self._calls: dict[Call, Expr] = {}
+        self._calls: dict[Call, tuple[Expr, str | None]] = {}
         self._age: dict[str, int] = {}
         self._local: list[set[str]] = []
         self.version = 0
+        self.node: str | None = None
+        """The node whose rule speaks."""
 
     @property
-    def assumptions(self) -> list[tuple[Expr, Expr]]:
+    def assumptions(self) -> list[Requirement]:
         """Equalities that hold in every valid run and that no dim of an input shows: a run that breaks one has to be
         refused, where ORT would have refused it at the node that asks for it."""
-        return [(Expr({(atom,): 1}), self.resolve(value)) for atom, value in self._calls.items()]
+        text = "its dims do not fit together"
+        return [
+            equal(Expr({(atom,): 1}), self.resolve(value), text).at(node) for atom, (value, node) in self._calls.items()
+        ]
 
     def declare(self, name: str) -> None:
         """Makes a symbol known; one of a nested graph that is open belongs to it."""
@@ -61,7 +67,7 @@ class DimEqualities:
             if isinstance(atom, Sym):
                 return Expr.of(atom.name)
             known = self._calls.get(atom)
-            return known if known is not None else call(atom.fn, [self._without_calls(x) for x in atom.args])
+            return known[0] if known is not None else call(atom.fn, [self._without_calls(x) for x in atom.args])
 
         return e.map_atoms(rewrite)
 
@@ -90,7 +96,7 @@ class DimEqualities:
             assert isinstance(atom, Call)
             value = (Expr({(atom,): factor}) - zero) * factor
             if len(str(value)) < len(str(atom)) and str(atom) not in str(value):
-                self._calls[atom] = value
+                self._calls[atom] = (value, self.node)
                 self.version += 1
                 return
 

@@ -50,6 +50,8 @@ class Call:
 Atom: TypeAlias = Sym | Call
 ExprLike: TypeAlias = "Expr | int | str"
 
+MAX_TERMS, MAX_TEXT = 32, 4000
+
 
 class Expr:
     """An immutable symbolic integer; build with `Expr.of`, operators, `floordiv`, `mod`, `minimum`, `maximum`."""
@@ -111,6 +113,12 @@ class Expr:
             atom = self.terms[0][0][0]
             return atom if isinstance(atom, Call) else None
         return None
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the expression is one to compute with. Products of sums are kept multiplied out, with twice as many
+        terms for every factor of two: whoever makes dims stops at some size (`MAX_TERMS`, `MAX_TEXT`)."""
+        return len(self.terms) <= MAX_TERMS and (len(self.terms) < 2 or len(str(self)) <= MAX_TEXT)
 
     @property
     def symbols(self) -> frozenset[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from xdsl.dialects.builtin import BFloat16Type, Float32Type
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, i16, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from igniter.analysis.expr import Expr
@@ -39,11 +39,14 @@ WINNING_OPS = frozenset(
         "Elu",
         "Erf",
         "Exp",
+        "GRU",
         "Gelu",
         "HardSwish",
+        "LSTM",
         "Log",
         "Mish",
         "Pow",
+        "RNN",
         "Selu",
         "Softplus",
         "Swish",
@@ -71,6 +74,8 @@ class CostModel:
     typical_dim: int = 128
     """The size assumed of a dim that is not in `typical`."""
     typical: Mapping[str, int] = field(default_factory=dict[str, int])
+    byte_products: bool = True
+    """Whether a target of the library multiplies bytes (`Target.byte_products`)."""
 
     def estimate(self, e: Expr) -> int:
         """The value of an expression at typical sizes."""
@@ -111,8 +116,10 @@ class CostModel:
         spec = spec_of(op) if isinstance(op, OnnxOp) else None
         slow = spec.slow(op, self.estimate) if isinstance(op, OnnxOp) and spec is not None and spec.slow else None
         small = op_kind(op) == "contraction" and self.flops(op) <= self.small_flops
-        if small and self.contractions != "none":
+        if small and self.contractions != "none" and not (spec is not None and spec.slow_when_small):
             slow = None
+        if slow is None and not self.byte_products and not small and multiplies_bytes(op):
+            slow = "no target multiplies bytes, and ONNX Runtime adds their products in 16 bits"
         if convolved and slow is None:
             slow = "it is part of a convolution, or done in its layout"
         if slow is not None and self.singletons != "all":
@@ -180,14 +187,25 @@ def is_constant(value: SSAValue) -> bool:
     return isinstance(owner, Operation) and owner.name == "onnx.Constant"
 
 
+def multiplies_bytes(op: Operation) -> bool:
+    """Whether a node multiplies two dequantised factors: a product of bytes in ONNX Runtime (QLinearMatMul)."""
+    if op_name(op) not in ("MatMul", "Gemm"):
+        return False
+    sources = [v.owner for v in op.operands[:2]]
+    return all(isinstance(s, Operation) and op_name(s) == "DequantizeLinear" for s in sources)
+
+
 def is_widening(op: Operation) -> bool:
-    """Whether a node only makes f32 of bf16, which a contraction reads as it is."""
+    """Whether a node only makes f32 of 16-bit floats, or i32 of i16, which a contraction reads as they are."""
     if op_name(op) != "Cast":
         return False
     source, result = as_tensor(op.operands[0].type), as_tensor(op.results[0].type)
     if source is None or result is None:
         return False
-    return isinstance(source.element_type, BFloat16Type) and isinstance(result.element_type, Float32Type)
+    kinds = source.element_type, result.element_type
+    return kinds == (i16, i32) or (
+        isinstance(kinds[0], (BFloat16Type, Float16Type)) and isinstance(kinds[1], Float32Type)
+    )
 
 
 def op_name(op: Operation) -> str:
@@ -212,6 +230,4 @@ def _width(shaped: Attribute) -> int:
     tensor = as_tensor(shaped)
     if tensor is None:
         return 1
-    if isinstance(tensor.element_type, BFloat16Type):
-        return 2
     return element_bytes(tensor.element_type) if is_kernel_type(tensor.element_type) else 1

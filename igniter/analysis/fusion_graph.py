@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Block, Operation, SSAValue
@@ -17,7 +18,12 @@ from xdsl.traits import IsTerminator
 from igniter.analysis.conv_layout import nodes_in_conv_layout
 from igniter.analysis.fusion_cost import CostModel, is_widening, op_kind
 from igniter.analysis.fusion_legality import Reason, node_reason, operand_kind, type_symbols
+from igniter.analysis.quantized_neighbours import beside_integer_ops
 from igniter.analysis.region_growing import Refusal
+
+if TYPE_CHECKING:
+    from igniter.dialects.fusion import RegionOp
+    from igniter.dialects.onnx.base import OnnxOp
 
 SIBLING_DISTANCE = 64
 """Two regions that only share an input merge when at most this many nodes lie between them in the graph: merging
@@ -68,21 +74,30 @@ def node_label(op: Operation) -> str:
     return op.node_name or (outputs[0] if outputs else op.qualified_name)
 
 
+def region_nodes(region: RegionOp) -> list[OnnxOp]:
+    """The ONNX nodes of a region that compute something, in order: what requirements of its kernel count."""
+    from igniter.dialects.onnx.base import OnnxOp
+
+    return [op for op in region.block.ops if isinstance(op, OnnxOp) and is_node(op)]
+
+
 def is_node(op: Operation) -> bool:
     """Whether an op of a graph's block computes something at run time."""
     return op.name not in ("onnx.Constant", "onnx.NoValue") and not op.has_trait(IsTerminator)
 
 
-def build_graph(block: Block, cost: CostModel, siblings: bool) -> FusionGraph:
-    """The graph of a block's nodes."""
+def build_graph(block: Block, cost: CostModel, siblings: bool, inputs: Sequence[SSAValue] | None = None) -> FusionGraph:
+    """The graph of a block's nodes, which can see `inputs`: by default the block's own."""
     nodes = tuple(op for op in block.ops if is_node(op))
     number = {op: index for index, op in enumerate(nodes)}
     symbols: set[str] = set()
-    for argument in block.args:
+    for argument in block.args if inputs is None else inputs:
         symbols |= type_symbols(argument.type)
     outer = frozenset(symbols)
     convolved = nodes_in_conv_layout(nodes)
-    reasons = tuple(node_reason(op, outer) or cost.left_to_ort(op, op in convolved) for op in nodes)
+    known = [node_reason(op, outer) or cost.left_to_ort(op, op in convolved) for op in nodes]
+    beside = beside_integer_ops(nodes, known)
+    reasons = tuple(beside.get(k, reason) for k, reason in enumerate(known))
     edges: dict[tuple[int, int], None] = {}
     dropped: dict[tuple[int, int], None] = {}
     for target, op in enumerate(nodes):

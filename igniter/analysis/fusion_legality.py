@@ -10,11 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
 from xdsl.dialects.builtin import (
-    BFloat16Type,
     DictionaryAttr,
-    Float32Type,
-    Float64Type,
-    IntegerType,
     NoneType,
     TensorType,
     i32,
@@ -23,6 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from igniter.analysis.expr import Expr
+from igniter.dialects.loop import is_storable
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
 from igniter.dialects.sym import DYNAMIC, DimsAttr, dims_of, element_of
 
@@ -101,10 +98,8 @@ def is_inline_constant(value: SSAValue) -> bool:
 
 
 def is_kernel_type(element: Attribute) -> bool:
-    """Whether kernels compute with elements of this type."""
-    if isinstance(element, IntegerType):
-        return element.width.data in (1, 8, 16, 32, 64)
-    return isinstance(element, (Float32Type, Float64Type))
+    """Whether tensors of kernels can have elements of this type."""
+    return is_storable(element)
 
 
 def node_reason(op: Operation, outer_symbols: frozenset[str]) -> Reason | None:
@@ -162,19 +157,11 @@ def _types_reason(op: OnnxOp) -> Reason | None:
         type_ = as_tensor(value.type)
         if type_ is None:
             return Reason("rank", f"{op.qualified_name}: the rank of a {value.type} is not known")
-        if not is_kernel_type(type_.element_type) and not _is_rounding(value):
+        if not is_kernel_type(type_.element_type):
             return Reason("type", f"{op.qualified_name}: kernels do not compute with {type_.element_type}")
         if not has_dims(type_):
             return Reason("rank", f"{op.qualified_name}: the dims of a {type_} have no names; run infer-shapes")
     return None
-
-
-def _is_rounding(value: SSAValue) -> bool:
-    """Whether a tensor of bf16 is only a step of rounding: made by a cast or constant, and read by casts alone."""
-    tensor, owner = as_tensor(value.type), value.owner
-    if tensor is None or not isinstance(tensor.element_type, BFloat16Type) or not isinstance(owner, Operation):
-        return False
-    return owner.name in ("onnx.Cast", "onnx.Constant") and all(u.operation.name == "onnx.Cast" for u in value.uses)
 
 
 def has_dims(shaped: TensorType[Attribute]) -> bool:

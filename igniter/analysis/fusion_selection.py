@@ -11,7 +11,7 @@ from igniter.analysis.fusion_cost import VIEWS, CostModel, op_name
 from igniter.analysis.fusion_graph import FusionGraph, Limits, RegionPolicy
 from igniter.analysis.fusion_legality import Reason, operand_kind
 from igniter.analysis.fusion_symbols import SymbolSources
-from igniter.analysis.graph_order import topological_order
+from igniter.analysis.graph_order import tangled_nodes, topological_order
 from igniter.analysis.region_growing import Growth, Refusal, grow_regions
 
 
@@ -73,6 +73,9 @@ def select_regions(graph: FusionGraph, cost: CostModel, limits: Limits, sources:
             elif group:
                 groups.append(group)
                 bindings.append(found)
+        if bound is needy:
+            # What cannot learn its symbols left all the same.
+            _dissolve_tangled(graph, groups, bindings, left)
         try:
             order = _order(graph, groups)
         except ValueError:
@@ -131,19 +134,37 @@ def _without_views(
     return tuple(inside.values())
 
 
+def _dissolve_tangled(
+    graph: FusionGraph, groups: list[tuple[int, ...]], bindings: list[tuple[SSAValue, ...]], left: dict[int, Reason]
+) -> None:
+    """Gives groups back, the smallest first, until none depends on itself through a node that left another."""
+    count = len(graph.nodes)
+    while tangled := tangled_nodes(count + len(groups), _edges(graph, groups)):
+        # The nodes alone are acyclic, so there is a group among them.
+        gone = min((k for k in range(len(groups)) if count + k in tangled), key=lambda k: len(groups[k]))
+        reason = Reason("cycle", "its region would wait for a node that needs the region's own shape arithmetic")
+        left.update((n, reason) for n in groups[gone])
+        del groups[gone], bindings[gone]
+
+
+def _edges(graph: FusionGraph, groups: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
+    """The edges between units: a node by its number, the k-th group by the number of nodes and k."""
+    unit = {n: len(graph.nodes) + k for k, group in enumerate(groups) for n in group}
+    edges: dict[tuple[int, int], None] = {}
+    for source, target in graph.edges:
+        edges[unit.get(source, source), unit.get(target, target)] = None
+    for source, target in graph.dropped:
+        if target not in unit:
+            edges[unit.get(source, source), target] = None
+    return [e for e in edges if e[0] != e[1]]
+
+
 def _order(graph: FusionGraph, groups: Sequence[tuple[int, ...]]) -> list[int]:
     """Groups and single nodes in an order that they can run in, as late as their last member stood.
 
     `ValueError` where they depend on each other in a cycle.
     """
-    unit = {n: len(graph.nodes) + k for k, group in enumerate(groups) for n in group}
-    grouped = set(unit)
-    edges: dict[tuple[int, int], None] = {}
-    for source, target in graph.edges:
-        edges[unit.get(source, source), unit.get(target, target)] = None
-    for source, target in graph.dropped:
-        if target not in grouped:
-            edges[unit.get(source, source), target] = None
+    grouped = {n for group in groups for n in group}
     priority = [*range(len(graph.nodes)), *(group[-1] for group in groups)]
-    found = topological_order(len(priority), [e for e in edges if e[0] != e[1]], priority)
+    found = topological_order(len(priority), _edges(graph, groups), priority)
     return [u if u < len(graph.nodes) else len(graph.nodes) - 1 - u for u in found if u not in grouped]

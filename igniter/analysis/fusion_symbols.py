@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from igniter.analysis.bind_symbols import bind_symbols
 from igniter.analysis.fusion_legality import Reason, as_tensor, has_dims, is_kernel_type, node_symbols, operand_kind
@@ -14,9 +14,10 @@ from igniter.dialects.sym import dims_of
 class SymbolSources:
     """Where a region of a graph can read off a symbol that its operands do not tell."""
 
-    def __init__(self, block: Block):
+    def __init__(self, inputs: Iterable[SSAValue]):
+        """`inputs` are those of the graph and, of a subgraph, those of the graphs around it."""
         self._inputs: dict[str, SSAValue] = {}
-        for argument in block.args:
+        for argument in inputs:
             for name in _dim_names(argument):
                 self._inputs.setdefault(name, argument)
 

@@ -135,3 +135,26 @@ def topological_order(count: int, edges: Iterable[tuple[int, int]], priority: Se
         stuck = next(node for node in range(count) if missing[node])
         raise ValueError(f"the graph has a cycle that node {stuck} follows or lies on")
     return order
+
+
+def tangled_nodes(count: int, edges: Iterable[tuple[int, int]]) -> set[int]:
+    """The nodes that lie on a cycle, or on a path from one cycle to another; empty where the edges form none."""
+    edges = list(edges)
+    left = set(range(count))
+    for forward in (True, False):
+        after: list[list[int]] = [[] for _ in range(count)]
+        missing = [0] * count
+        for edge in edges:
+            if left.issuperset(edge):
+                source, target = edge if forward else edge[::-1]
+                after[source].append(target)
+                missing[target] += 1
+        free = [node for node in left if not missing[node]]
+        while free:
+            node = free.pop()
+            left.discard(node)
+            for target in after[node]:
+                missing[target] -= 1
+                if not missing[target]:
+                    free.append(target)
+    return left

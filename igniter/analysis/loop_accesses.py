@@ -6,15 +6,20 @@ their offsets can be equal only if the loop's axis has the same value in both: t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr, Ranges, is_nonneg, linearize, simplify
 from igniter.dialects.loop import AccumulateOp, AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, StoreOp, TileProductOp, ViewOp
+from igniter.dialects.loop.attrs import INDIRECT_PREFIX
 from igniter.dialects.sym import dims_of
+
+INDIRECT = re.compile(r"_\d+")
+"""The names of indirect operands in subscripts."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +55,13 @@ def enclosing_loops(op: Operation) -> list[ForOp]:
 
 
 def loop_range(loop: ForOp) -> tuple[Expr, Expr]:
-    """First value and excluded end of an axis. With a step the last value is below `end`, which is what counts."""
-    return loop.first, loop.end
+    """First value and excluded end of an axis. With a step the last value is below `end`, which is what counts.
+
+    A value that a bound names gets a name of its own, so that no access takes it for one of its own operands."""
+    if not loop.indices:
+        return loop.first, loop.end
+    names = {f"{INDIRECT_PREFIX}{k}": Expr.of(f"${loop.axis}{k}") for k in range(len(loop.indices))}
+    return loop.first.substitute(names), loop.end.substitute(names)
 
 
 def ranges_at(op: Operation) -> Ranges:
@@ -131,13 +141,57 @@ def same_iteration_only(x: Access, axis_x: str, y: Access, axis_y: str, step: in
     Proven from one subscript, `c*axis + r`: distinct iterations are `c*step` apart, so it is enough that both rests
     stay within `[0, c*step)`, or are one and the same. Where the dims differ (views), the offset is treated alike.
     """
-    if x.is_indirect or y.is_indirect:
-        return False
     pairs: list[tuple[Expr, Expr]] = []
     if x.dims == y.dims:
         pairs.extend(zip(x.subscripts, y.subscripts, strict=True))
     pairs.append((x.offset, y.offset))
+    if x.is_indirect or y.is_indirect:
+        # What an indirect operand is in one iteration says nothing of another.
+        pairs = [(a, b) for a, b in pairs if not any(INDIRECT.fullmatch(n) for n in a.symbols | b.symbols)]
     return any(_apart(ex, axis_x, x.ranges, ey, axis_y, y.ranges, step) for ex, ey in pairs)
+
+
+def shared_element(loop: ForOp) -> str | None:
+    """What two iterations of a loop may both touch, one of them writing, in words; None: proven that there is none.
+
+    Buffers that the body makes are each iteration's own.
+    """
+    accesses = [a for a in accesses_in(loop.block.ops) if not _is_made_in(a.base, loop)]
+    around = {outer.axis for outer in enclosing_loops(loop)} | {loop.axis}
+    for x, y in conflicts([a for a in accesses if a.writes], accesses):
+        # The loops inside are somewhere else in the other iteration.
+        other = _with_own_axes(y, around)
+        if not same_iteration_only(x, loop.axis, other, loop.axis, loop.step):
+            shown = [f"[{', '.join(map(str, a.subscripts))}]" for a in (x, y)]
+            return f"two iterations may meet in an element of {x.base.type}, at {' and '.join(shown)}"
+    return None
+
+
+def _with_own_axes(access: Access, shared: Set[str]) -> Access:
+    """The access with other names for all axes but the `shared` ones."""
+    names = {name: Expr.of(f"{name}'") for name in access.ranges.axes.keys() - shared}
+    if not names:
+        return access
+    return replace(
+        access,
+        offset=access.offset.substitute(names),
+        subscripts=tuple(s.substitute(names) for s in access.subscripts),
+        ranges=Ranges(
+            {
+                f"{name}'" if name in names else name: (first.substitute(names), end.substitute(names))
+                for name, (first, end) in access.ranges.axes.items()
+            }
+        ),
+    )
+
+
+def _is_made_in(base: SSAValue, loop: ForOp) -> bool:
+    parent = base.owner if isinstance(base.owner, Operation) else base.owner.parent_op()
+    while parent is not None:
+        if parent is loop:
+            return True
+        parent = parent.parent_op()
+    return False
 
 
 def _apart(ex: Expr, axis_x: str, rx: Ranges, ey: Expr, axis_y: str, ry: Ranges, step: int) -> bool:
@@ -178,7 +232,8 @@ def _at_most_constants(ranges: Ranges) -> Ranges:
 
 def trip_count(loop: ForOp) -> Expr:
     """How many iterations a loop makes."""
-    extent = loop.end - loop.first
+    first, end = loop_range(loop)
+    extent = end - first
     return extent if loop.step == 1 else extent.ceildiv(loop.step)
 
 

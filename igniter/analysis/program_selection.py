@@ -47,7 +47,7 @@ def select_programs(block: Block, max_nodes: int, alone: bool = False) -> Progra
 
     `alone`: a region with nothing to share a program with becomes one too.
     """
-    sources = SymbolSources(block)
+    sources = SymbolSources(block.args)
     outer = frozenset(name for argument in block.args for name in type_symbols(argument.type))
     outside: dict[Operation, Reason] = {}
     while True:

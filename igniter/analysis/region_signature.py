@@ -21,14 +21,14 @@ _NAMES = frozenset(
 _REGION_NAMES = frozenset(("sym_name", "kernel"))
 
 
-def region_signature(region: RegionOp) -> Hashable:
-    """The signature of one region."""
+def region_signature(region: RegionOp, anything: frozenset[Operation] = frozenset()) -> Hashable:
+    """The signature of one region. Nodes in `anything` count as equal whatever their attributes are."""
     numbers: dict[SSAValue, int] = {}
     for value in region.block.args:
         numbers[value] = len(numbers)
     nodes: list[Hashable] = []
     for op in region.block.ops:
-        nodes.append(_node(op, numbers))
+        nodes.append((op.name, tuple(op.result_types)) if op in anything else _node(op, numbers))
         for result in op.results:
             numbers[result] = len(numbers)
     own = tuple((k, a) for k, a in sorted(region.properties.items()) if k not in _REGION_NAMES)

@@ -116,6 +116,29 @@ def invert(
     return values
 
 
+def tells_apart(subscripts: Sequence[Expr], extents: Mapping[str, Expr]) -> bool:
+    """Whether different points of the axes give different subscripts: each axis can be computed back."""
+    found: set[str] = {name for name, extent in extents.items() if extent == ONE}
+    for subscript in _joined(subscripts):
+        used = subscript.symbols & extents.keys()
+        if len(used) == 1:
+            (name,) = used
+            coefficient = subscript.coefficient(name)
+            if coefficient is not None and coefficient.constant:
+                found.add(name)
+        elif used:
+            fixed = subscript - Expr({m: c for m, c in subscript.terms if not Expr({m: c}).symbols & extents.keys()})
+            found |= (solve(fixed, Expr.of("at"), extents) or {}).keys()
+    return extents.keys() <= found
+
+
+def _joined(subscripts: Sequence[Expr]) -> list[Expr]:
+    """The subscripts, and the `a` that an `a floordiv b` and an `a mod b` among them are together."""
+    calls = [s.call for s in subscripts if s.call is not None]
+    remainders = {c.args for c in calls if c.fn == "mod"}
+    return [*subscripts, *(c.args[0] for c in calls if c.fn == "floordiv" and c.args in remainders)]
+
+
 def count_divisions(e: Expr) -> int:
     """How many `floordiv` and `mod` an expression takes to evaluate."""
     total = 0

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.contractions import Contraction
 from igniter.analysis.expr import Expr, symbols_of
-from igniter.dialects.loop import IndexOp, NestOp, ReadOp, element_bytes
+from igniter.dialects.loop import IndexOp, NestOp, ReadOp, element_bytes, is_float
 from igniter.dialects.sym import element_of
 
 
@@ -58,5 +58,7 @@ def vector_width(nest: NestOp, machine: Machine, axis: str | None = None) -> int
             moves = moves or axis in op.value.symbols
         if moves:
             varying.update(op.results)
+            # What is read in few bits and computed in more fills registers with what it is computed in.
+            elements += [r.type for r in op.results if is_float(r.type)]
     widest = max((element_bytes(e) for e in elements), default=4)
     return max(2, min(machine.vector_bytes // widest, 64))

@@ -5,7 +5,8 @@
 One pass over the graph in order, nested graphs included; dims that are found to be equal late (a MatMul deep in the
 model says that two inputs agree) are put in at the end, and what depends on them is inferred again. The rule of an op
 is its `OpSpec.infer`; without one, the rule that comes with the onnx package; and where neither knows, the type that
-the model gives stays. A dim of which nothing is known becomes a fresh symbol. Nothing in here changes the IR.
+the model gives stays. A dim of which nothing is known becomes a fresh symbol, and so does one whose expression has
+become too long (`Expr.is_small`): products of sums double with every factor. Nothing in here changes the IR.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from igniter.analysis.dim_equalities import DimEqualities, symbol_names
 from igniter.analysis.expr import NO_RANGES, Expr, simplify
+from igniter.analysis.requirements import Requirement
 from igniter.analysis.symbolic_values import as_elements, elements_of, known_elements, symbolic_values
 from igniter.analysis.tensor_types import declared_dims, known_dims_of, ranked, tensor_element, unranked
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
@@ -47,7 +49,7 @@ class ShapeFacts:
     """The type of each value, in terms of canonical symbols."""
     values: dict[SSAValue, Dims]
     """The elements of small integer tensors, row-major, where they are functions of the symbols."""
-    assumptions: dict[GraphOp, list[tuple[Expr, Expr]]] = field(default_factory=dict[GraphOp, list[tuple[Expr, Expr]]])
+    assumptions: dict[GraphOp, list[Requirement]] = field(default_factory=dict[GraphOp, list[Requirement]])
     """Per graph, equalities of expressions that the types take for granted beyond what the dims of its inputs show."""
     failures: list[tuple[OnnxOp, str]] = field(default_factory=list[tuple[OnnxOp, str]])
     """Nodes whose own rule broke off, with the reason; the type that the model gives was kept."""
@@ -57,7 +59,7 @@ def infer_shapes(module: ModuleOp) -> ShapeFacts:
     """What is known of every value in the module's graphs. Functions are left out: a call is typed by its model."""
     types: dict[SSAValue, Attribute] = {}
     values: dict[SSAValue, Dims] = {}
-    assumptions: dict[GraphOp, list[tuple[Expr, Expr]]] = {}
+    assumptions: dict[GraphOp, list[Requirement]] = {}
     failures: list[tuple[OnnxOp, str]] = []
     for op in module.ops:
         if isinstance(op, GraphOp):
@@ -151,6 +153,7 @@ class ShapeEngine:
             self._constant(op)
             return
         ctx = NodeContext(self, op)
+        self.equalities.node = op.node_name or op.qualified_name
         control = _control_flow(op)
         if control is not None:
             control(self, ctx)
@@ -167,7 +170,8 @@ class ShapeEngine:
             if array is None and values is not None:
                 array = self._given_elements(result, values)
             if array is not None:
-                self.elements[result] = array
+                small = [e if e is None or e.is_small else None for e in array.flat]
+                self.elements[result] = as_elements(small, array.shape)
 
     def _given_elements(self, result: OpResult, values: Dims) -> Array | None:
         info = self.infos.get(result)
@@ -296,6 +300,8 @@ class ShapeEngine:
             self.infos[result] = TensorInfo(element, None)
             return
         dims = tuple(simplify(d, NO_RANGES) for d in info.dims)
+        hint = f"{ctx.op.op_type.lower()}_{_index(result)}"
+        dims = tuple(d if d.is_small else self.fresh(ctx.op, f"{hint}_{i}") for i, d in enumerate(dims))
         given = declared_dims(type_)
         if given is not None and len(given) == len(dims):
             for dim, known in zip(dims, given, strict=True):

@@ -293,7 +293,13 @@ def _concat(ctx: ValueContext) -> Array | None:
 
     parts = [_or_unknown(ctx, i) for i in range(len(ctx.op.operands))]
     given = [p for p in parts if p is not None]
-    return np.concatenate(given, axis=ctx.op.attr("axis")) if given and len(given) == len(parts) else None
+    if not given or len(given) < len(parts):
+        return None
+    # ONNX Runtime asks for no dims of empty operands where there are others.
+    filled = [p for p in given if p.size] or given
+    axis = ctx.op.attr("axis") % max(filled[0].ndim, 1)
+    around = {(*p.shape[:axis], *p.shape[axis + 1 :]) for p in filled}
+    return np.concatenate(filled, axis=axis) if len(around) == 1 else None
 
 
 def _axes(ctx: ValueContext) -> list[int] | None:
@@ -359,7 +365,8 @@ def _python_slice(start: int, end: int, step: int, dim: int) -> slice:
     start, end = (v + dim if v < 0 else v for v in (start, end))
     if step > 0:
         return slice(max(0, min(start, dim)), max(0, min(end, dim)), step)
-    last = max(-1, min(end, dim - 1))
+    # Backwards, the greatest i32 and i64 stand for the end too, as in ONNX Runtime.
+    last = -1 if end in ((1 << 31) - 1, (1 << 63) - 1) else max(-1, min(end, dim - 1))
     return slice(max(0, min(start, dim - 1)), None if last < 0 else last, step)
 
 

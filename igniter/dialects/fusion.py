@@ -143,6 +143,32 @@ class DimsOp(IRDLOperation):
         printer.print_attribute(self.result.type)
 
 
+@irdl_op_definition
+class TablesOp(IRDLOperation):
+    """Constant tensors that the lowering of the node behind it reads, by name: what the node says in its attributes.
+
+    The node itself stays as it was, so that ONNX Runtime can run it where the region is taken apart."""
+
+    name = "fusion.tables"
+    names_attr = prop_def(ArrayAttr[StringAttr], prop_name="names")
+    tables = var_operand_def(TensorType)
+    assembly_format = "$names $tables `:` type($tables) attr-dict"
+
+    def __init__(self, tables: Mapping[str, SSAValue]):
+        super().__init__(
+            operands=[list(tables.values())], properties={"names": ArrayAttr([StringAttr(n) for n in tables])}
+        )
+
+    @property
+    def by_name(self) -> dict[str, SSAValue]:
+        """The tensors by their names."""
+        return dict(zip((n.data for n in self.names_attr), self.tables, strict=True))
+
+    def verify_(self) -> None:
+        if len(self.names_attr) != len(self.tables):
+            raise VerifyException(f"{len(self.names_attr)} names for {len(self.tables)} tables")
+
+
 class _LayoutOp(IRDLOperation):
     """What packing and its inverse share."""
 
@@ -443,4 +469,4 @@ def _verify_types(here: str, outside: str, outer: Sequence[Attribute], inside: s
             raise VerifyException(f"{here}: {outside} {index} has type {out}, but its {inside} has type {inn}")
 
 
-Fusion = Dialect("fusion", [RegionOp, ProgramOp, DimsOp, PackOp, UnpackOp, YieldOp], [])
+Fusion = Dialect("fusion", [RegionOp, ProgramOp, DimsOp, PackOp, UnpackOp, TablesOp, YieldOp], [])

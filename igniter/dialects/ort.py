@@ -1,7 +1,8 @@
 """The `ort` dialect: what an ONNX Runtime custom-op library holds, one descriptor for each fused op.
 
     library ::= ort.library @name { op* }
-    op      ::= ort.op @name kernel @symbol symbols [sym, ...] (scratch(expr))? ins [port, ...] outs [port, ...]
+    op      ::= ort.op @name kernel @symbol symbols [sym, ...] (scratch(expr))? (requires [requirement, ...])?
+                (checks [check, ...])? ins [port, ...] outs [port, ...]
     port    ::= "name" : type [dim, ...] mode? (reuses i)?
     mode    ::= optional(sym) | variadic(sym, least)
 
@@ -16,6 +17,12 @@
 not, or from a `variadic` port, whose symbol is the number of values (only the last input and the last output can be
 variadic; every value has the port's element type and dims). The kernel gets one buffer for every value, inputs
 first; that of an absent value is null.
+
+`requires`: facts of the symbols that a call checks before it computes any size from them; where one fails it ends with
+an error that names the ONNX node (`igniter.analysis.requirements`).
+
+`checks`: the kernel has as many buffers more, behind those of the outputs: numbers that tell what is wrong with the
+data (`DataCheck`). A call tests them after the run, and ends with an error where one is not fine.
 
 `reuses i`: the kernel allows the output to be in the memory of input `i`, so ORT may place it there.
 """
@@ -44,8 +51,23 @@ from xdsl.utils.exceptions import VerifyException
 
 from igniter.analysis.bind_symbols import Binding, bind_symbols
 from igniter.analysis.expr import ZERO, Expr, ExprLike
+from igniter.analysis.requirements import DataCheck, Requirement
 from igniter.dialects.onnx.types import STRING, element_type
-from igniter.dialects.sym import DimsAttr, parse_expr_here, parse_exprs
+from igniter.dialects.sym import (
+    CheckAttr,
+    DimsAttr,
+    RequirementAttr,
+    checks_attr,
+    checks_of,
+    parse_checks,
+    parse_expr_here,
+    parse_exprs,
+    parse_requirements,
+    print_checks,
+    print_requirements,
+    requirements_attr,
+    requirements_of,
+)
 
 _OP_NAME = re.compile(r"(?=.*_)[A-Za-z_][A-Za-z0-9_]*")
 _KERNEL_NAME = re.compile(r"[A-Za-z_.$][A-Za-z0-9_.$]*")
@@ -167,6 +189,8 @@ class OpOp(IRDLOperation):
     kernel = prop_def(SymbolRefAttr)
     symbols = prop_def(ArrayAttr[StringAttr])
     scratch_attr = opt_prop_def(DimsAttr, prop_name="scratch")
+    requires_attr = opt_prop_def(ArrayAttr[RequirementAttr], prop_name="requires")
+    checks_attr = opt_prop_def(ArrayAttr[CheckAttr], prop_name="checks")
     inputs_attr = prop_def(ArrayAttr[PortAttr], prop_name="inputs")
     outputs_attr = prop_def(ArrayAttr[PortAttr], prop_name="outputs")
     traits = traits_def(SymbolOpInterface())
@@ -179,6 +203,8 @@ class OpOp(IRDLOperation):
         inputs: Iterable[Port],
         outputs: Iterable[Port],
         scratch: ExprLike | None = None,
+        requires: Iterable[Requirement] = (),
+        checks: Iterable[DataCheck] = (),
     ):
         super().__init__(
             properties={
@@ -186,6 +212,8 @@ class OpOp(IRDLOperation):
                 "kernel": SymbolRefAttr(kernel),
                 "symbols": ArrayAttr(StringAttr(s) for s in symbols),
                 "scratch": None if scratch is None else DimsAttr([scratch]),
+                "requires": requirements_attr(requires),
+                "checks": checks_attr(checks),
                 "inputs": ArrayAttr(PortAttr(p) for p in inputs),
                 "outputs": ArrayAttr(PortAttr(p) for p in outputs),
             }
@@ -211,6 +239,16 @@ class OpOp(IRDLOperation):
     def scratch(self) -> Expr:
         """The size in bytes of the memory that the kernel works in."""
         return ZERO if self.scratch_attr is None else self.scratch_attr.data[0]
+
+    @property
+    def requires(self) -> tuple[Requirement, ...]:
+        """What a call checks of the symbols, in this order."""
+        return requirements_of(self.requires_attr)
+
+    @property
+    def checks(self) -> tuple[DataCheck, ...]:
+        """What the last buffers of the kernel, which are no outputs, tell of the data after the run."""
+        return checks_of(self.checks_attr)
 
     @property
     def binding(self) -> Binding:
@@ -252,6 +290,8 @@ class OpOp(IRDLOperation):
         outside = frozenset(p.symbol for p in self.outputs if p.symbol)
         wanted = [("a symbol of the kernel", s, binding.bound | outside) for s in self.symbol_names]
         wanted += [("the scratch size", s, binding.bound) for s in sorted(self.scratch.symbols)]
+        wanted += [(f"the check '{c.text}'", s, binding.bound) for c in self.checks for s in sorted(c.symbols)]
+        wanted += [(f"the requirement {r}", s, binding.bound) for r in self.requires for s in sorted(r.symbols)]
         for i, p in enumerate(self.outputs):
             names = sorted(frozenset(s for d in p.dims for s in d.symbols))
             wanted += [(f"output {i} ('{p.name}')", s, binding.bound) for s in names]
@@ -278,11 +318,12 @@ class OpOp(IRDLOperation):
         if parser.parse_optional_keyword("scratch") is not None:
             with parser.in_parens():
                 scratch = parse_expr_here(parser)
+        requires, checks = parse_requirements(parser), parse_checks(parser)
         parser.parse_keyword("ins")
         inputs = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_port(parser))
         parser.parse_keyword("outs")
         outputs = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_port(parser))
-        op = cls(name, kernel, symbols, inputs, outputs, scratch)
+        op = cls(name, kernel, symbols, inputs, outputs, scratch, requires, checks)
         attributes = parser.parse_optional_attr_dict_with_keyword()
         if attributes is not None:
             op.attributes = dict(attributes.data)
@@ -296,6 +337,8 @@ class OpOp(IRDLOperation):
         printer.print_string(f" symbols [{', '.join(str(Expr.of(s)) for s in self.symbol_names)}]")
         if self.scratch_attr is not None:
             printer.print_string(f" scratch({self.scratch})")
+        print_requirements(self.requires_attr, printer)
+        print_checks(self.checks_attr, printer)
         with printer.indented():
             for keyword, ports in (("ins", self.inputs_attr), ("outs", self.outputs_attr)):
                 printer._print_new_line()

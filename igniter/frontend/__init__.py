@@ -10,17 +10,39 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
 
-def import_model(model: str | PathLike[str] | bytes | onnx.ModelProto, *, base_dir: str = "") -> ModuleOp:
+def import_model(
+    model: str | PathLike[str] | bytes | onnx.ModelProto, *, base_dir: str = "", external: set[str] | None = None
+) -> ModuleOp:
     """The module of an ONNX model: a path, the bytes of a file, or a `ModelProto`.
 
-    The weights stay in the file, mapped. `base_dir` is the folder of the external data when there is no path.
-    `IgniterError` says what is wrong with a model that cannot be read.
+    The weights stay in the file, mapped. `base_dir` is the folder of the external data when there is no path;
+    `external` gets the paths of the files that external data was found in. `IgniterError` says what is wrong with a
+    model that cannot be read.
     """
+    from igniter.errors import IgniterError
     from igniter.frontend.importer import import_proto
     from igniter.frontend.reading import read_model
 
     proto, source = read_model(model, base_dir)
-    return import_proto(proto, source)
+    try:
+        module = import_proto(proto, source)
+        if external is not None:
+            external |= source.external
+        return module
+    except IgniterError:
+        raise
+    except Exception as error:
+        why = why_invalid(proto)
+        if why is None:
+            raise
+        raise IgniterError(f"{source.path or 'the model'} is not a valid model: {why}") from error
+
+
+def why_invalid(model: str | PathLike[str] | bytes | onnx.ModelProto) -> str | None:
+    """What is wrong with a model that could not be compiled, with the node's name; `None` where nothing is found."""
+    from igniter.frontend import diagnosis
+
+    return diagnosis.why_invalid(model)
 
 
 def export_model(module: ModuleOp) -> onnx.ModelProto:
@@ -31,13 +53,21 @@ def export_model(module: ModuleOp) -> onnx.ModelProto:
 
 
 def save_model(
-    module: ModuleOp, path: str | PathLike[str], *, external_data_threshold: int | None = None, alignment: int = 4096
+    module: ModuleOp,
+    path: str | PathLike[str],
+    *,
+    external_data_threshold: int | None = None,
+    alignment: int = 4096,
+    hashed: bool = False,
+    oldest_ir: bool = False,
 ) -> None:
     """Write the model to `path`, replacing it at once when all is written.
 
     Weights of `external_data_threshold` bytes and more go to `<path>.data` at offsets that are multiples of
-    `alignment`, so that a reader can map them. By default that is done only for a model near or over 2 GB.
+    `alignment`, so that a reader can map them. By default that is done only for a model near or over 2 GB. With
+    `hashed` the file is `<path without .onnx>.HASH.data`: other weights are in a file of another name. `oldest_ir`
+    lowers the IR version to the oldest one that the model runs with, so that older readers take it.
     """
     from igniter.frontend.saving import save_module
 
-    save_module(module, path, external_data_threshold, alignment)
+    save_module(module, path, external_data_threshold, alignment, hashed, oldest_ir)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import onnx
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from igniter.dialects.onnx.attributes import (
@@ -121,13 +121,17 @@ class _ModelExporter:
     def _inputs(self, block: Block, info: Mapping[str, Attribute], proto: onnx.GraphProto, names: ValueNames) -> None:
         given = texts_of(info.get("input_names"))
         infos = dictionaries(info.get("input_info"))
+        signature = info.get("igniter.signature")
+        types = list(cast("ArrayAttr[Attribute]", signature).data) if isinstance(signature, ArrayAttr) else []
+        if len(types) != len(block.args):
+            types = [argument.type for argument in block.args]
         for index, argument in enumerate(block.args):
             name = given[index] if index < len(given) else ""
             if not name or names.is_taken(name):
                 # Inlining can put a graph inside another that has a value of that name.
                 name = self._fresh(argument, names)
             names.give(argument, name)
-            self._value(proto.input.add(), name, argument.type, infos[index] if index < len(infos) else None)
+            self._value(proto.input.add(), name, types[index], infos[index] if index < len(infos) else None)
         names.define(block.args)
         for name, attr in entries_of(info.get("input_defaults")).items():
             self._initializer(proto, name, attr)

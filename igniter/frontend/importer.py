@@ -34,6 +34,7 @@ from igniter.dialects.onnx.types import NONE, UNKNOWN
 from igniter.dialects.sym import tensor_of
 from igniter.errors import IgniterError
 from igniter.frontend.attributes import Kind, attribute_type, import_attribute
+from igniter.frontend.diagnosis import node_text
 from igniter.frontend.extras import (
     annotations_attr,
     attribute_extra,
@@ -46,6 +47,8 @@ from igniter.frontend.result_types import ResultTypes
 from igniter.frontend.schemas import find_schema
 from igniter.frontend.tensors import Source, import_sparse, import_tensor
 from igniter.frontend.value_types import Symbols, dim_params, import_type, input_params, value_info
+
+_INT32 = 1 << 31
 
 
 def import_proto(model: onnx.ModelProto, source: Source) -> ModuleOp:
@@ -90,6 +93,9 @@ class _ModelImporter:
     def run(self) -> ModuleOp:
         if not self.model.HasField("graph"):
             raise IgniterError(f"{self.source.path or 'the model'} has no graph")
+        for domain, version in self.opsets.items():
+            if not -_INT32 <= version < _INT32:
+                raise IgniterError(f"the model imports version {version} of the domain {domain!r}: none is so high")
         functions = [self._function(f, i) for i, f in enumerate(self.model.functions)]
         graph = _GraphImporter(self, self.opsets).main(self.model.graph)
         return ModuleOp([*functions, graph], {"onnx.model": self._header()})
@@ -116,7 +122,7 @@ class _ModelImporter:
 
     def _function(self, proto: onnx.FunctionProto, index: int) -> FunctionOp:
         opsets = {entry.domain: entry.version for entry in proto.opset_import} or self.opsets
-        importer = _GraphImporter(self, opsets)
+        importer = _GraphImporter(self, opsets, in_function=True)
         declared = importer.declare(proto.value_info)
         block = Block(arg_types=[declared.types.get(name, UNKNOWN) for name in proto.input])
         scope = _Scope(values={n: a for n, a in zip(proto.input, block.args, strict=True) if n})
@@ -149,8 +155,9 @@ class _ModelImporter:
 class _GraphImporter:
     """Imports the nodes of one graph or function, and of the graphs inside its nodes."""
 
-    def __init__(self, model: _ModelImporter, opsets: dict[str, int]):
+    def __init__(self, model: _ModelImporter, opsets: dict[str, int], in_function: bool = False):
         self.model = model
+        self.in_function = in_function
         self.source = model.source
         self.symbols = model.symbols
         self.opsets = opsets
@@ -266,7 +273,7 @@ class _GraphImporter:
                 if name:
                     value = scope.find(name)
                     if value is None:
-                        raise IgniterError(f"{_of(node, where)} reads {name!r}, which nothing before it defines")
+                        raise IgniterError(f"{node_text(node, where)} reads {name!r}, which nothing before it defines")
                     operands.append(value)
                 else:
                     if omitted is None:
@@ -275,13 +282,13 @@ class _GraphImporter:
             try:
                 op = self.node(node, operands, scope, declared)
             except IgniterError as error:
-                raise IgniterError(f"{_of(node, where)}: {error.message}") from error
+                raise IgniterError(f"{node_text(node, where)}: {error.message}") from error
             block.add_op(op)
             for name, result in zip(node.output, op.results, strict=True):
                 if not name:
                     continue
                 if name in scope.values:
-                    raise IgniterError(f"{_of(node, where)} defines {name!r}, which is defined already")
+                    raise IgniterError(f"{node_text(node, where)} defines {name!r}, which is defined already")
                 scope.values[name] = result
                 hint = name_hint(name)
                 if hint is not None:
@@ -298,6 +305,8 @@ class _GraphImporter:
             kind = attribute_type(proto)
             if name in attributes or name in graphs:
                 raise IgniterError(f"attribute {name!r} is given twice")
+            if proto.ref_attr_name and not self.in_function:
+                raise IgniterError(f"attribute {name!r} refers to {proto.ref_attr_name!r} of a function; this is none")
             if kind == Kind.GRAPH and not proto.ref_attr_name:
                 graphs.append(name)
                 regions.append(self.graph(proto.g, scope, f"the graph {name!r}")[0])
@@ -404,11 +413,6 @@ def _first_no_value(block: Block) -> SSAValue:
     op = NoValueOp.make()
     block.add_op(op)
     return op.results[0]
-
-
-def _of(node: onnx.NodeProto, where: str) -> str:
-    op = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-    return f"node {node.name!r} ({op}) of {where}" if node.name else f"a node {op} of {where}"
 
 
 def _identifier(name: str) -> str:

@@ -1,7 +1,8 @@
-"""What a model imports: raising its opset, and importing the domains that its nodes have."""
+"""What a model imports: raising its opset, importing the domains that its nodes have, and the IR version it needs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 import onnx
@@ -26,6 +27,10 @@ _CHANGED = {
     ("Resize", 19),
     ("Split", 18),
     ("Scan", 9),
+    ("Max", 8),
+    ("Mean", 8),
+    ("Min", 8),
+    ("Sum", 8),
 }
 """Ops and versions whose meaning changed without the schema's parameters showing it, or which are not worth proving."""
 
@@ -56,6 +61,51 @@ def raise_opset(module: ModuleOp, version: int) -> str | None:
     header["ir_version"] = to_attr(max(written, least))
     module.attributes["onnx.model"] = DictionaryAttr(header)
     return None
+
+
+_IR_OF_TYPES = {17: 9, 18: 9, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12, 25: 13, 26: 13}
+"""The IR version that brought an element type: 8-bit floats, 4-bit integers and floats, 2-bit integers."""
+_IR_OF_CONSTANTS = 4
+"""Before it, every initializer was an input."""
+_IR_OF_FUNCTIONS = 8
+_IR_OF_OVERLOADS = 10
+
+
+def oldest_ir_version(model: onnx.ModelProto) -> int:
+    """The oldest IR version in which a model can be run, at most the one that it has.
+
+    What readers of an older version skip without loss, as metadata, needs no newer one. Models of an IR version below 4
+    keep theirs: there an initializer is an input.
+    """
+    if model.ir_version <= _IR_OF_CONSTANTS:
+        return model.ir_version
+    known = [entry for entry in model.opset_import if not entry.domain.startswith("igniter.")]
+    needed = [_IR_OF_CONSTANTS, onnx.helper.find_min_ir_version_for(known, ignore_unknown=True)]
+    if len(model.functions):
+        needed.append(_IR_OF_OVERLOADS if any(f.overload for f in model.functions) else _IR_OF_FUNCTIONS)
+    needed += [_IR_OF_TYPES.get(code, 0) for code in _element_types(model.graph)]
+    for function in model.functions:
+        needed += [_IR_OF_TYPES.get(code, 0) for node in function.node for code in _node_types(node)]
+    return min(model.ir_version, max(needed))
+
+
+def _element_types(graph: onnx.GraphProto) -> Iterator[int]:
+    """The codes of the element types that a graph mentions."""
+    yield from (t.data_type for t in graph.initializer)
+    yield from (t.values.data_type for t in graph.sparse_initializer)
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        yield value.type.tensor_type.elem_type
+    for node in graph.node:
+        yield from _node_types(node)
+
+
+def _node_types(node: onnx.NodeProto) -> Iterator[int]:
+    for attribute in node.attribute:
+        if attribute.name in ("to", "dtype", "output_dtype"):
+            yield attribute.i
+        yield attribute.t.data_type
+        for graph in (attribute.g, *attribute.graphs):
+            yield from _element_types(graph)
 
 
 @cache

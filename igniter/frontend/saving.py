@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from igniter.dialects.onnx.attributes import TensorAttr
 from igniter.errors import IgniterError
 from igniter.frontend import tensors
 from igniter.frontend.exporter import export_module
+from igniter.frontend.opsets import oldest_ir_version
 from igniter.frontend.weights import Weight
 
 _MARGIN = 64 << 20
@@ -28,9 +30,10 @@ class FileSink:
     """Appends the bytes of big weights to a file, once for equal weights, and leaves the small ones in the message."""
 
     file: IO[bytes]
-    location: str
     threshold: int
     alignment: int
+    _locations: list[onnx.StringStringEntryProto] = field(default_factory=list[onnx.StringStringEntryProto])
+    _digest: hashlib.blake2b = field(default_factory=lambda: hashlib.blake2b(digest_size=8))
     _written: dict[Weight, int] = field(default_factory=dict[Weight, int])
 
     def put(self, proto: onnx.TensorProto, weight: Weight) -> None:
@@ -41,15 +44,34 @@ class FileSink:
         if offset is None:
             end = self.file.tell()
             offset = -(-end // self.alignment) * self.alignment
-            self.file.write(bytes(offset - end))
-            self.file.write(weight.raw())
+            for part in (bytes(offset - end), weight.raw()):
+                self.file.write(part)
+                self._digest.update(part)
             self._written[weight] = offset
         proto.data_location = onnx.TensorProto.EXTERNAL
-        for key, value in (("location", self.location), ("offset", offset), ("length", weight.nbytes)):
+        self._locations.append(proto.external_data.add(key="location"))
+        for key, value in (("offset", offset), ("length", weight.nbytes)):
             proto.external_data.add(key=key, value=str(value))
 
+    @property
+    def digest(self) -> str:
+        """A hash of all that was written."""
+        return self._digest.hexdigest()
 
-def save_module(module: ModuleOp, path: str | PathLike[str], threshold: int | None, alignment: int) -> None:
+    def name(self, location: str) -> None:
+        """Say where the bytes are, once all are written."""
+        for entry in self._locations:
+            entry.value = location
+
+
+def save_module(
+    module: ModuleOp,
+    path: str | PathLike[str],
+    threshold: int | None,
+    alignment: int,
+    hashed: bool = False,
+    oldest_ir: bool = False,
+) -> None:
     """See `frontend.save_model`."""
     target: str = os.path.abspath(os.fspath(path))
     if threshold is None and weight_bytes(module) + _MARGIN > tensors.MESSAGE_LIMIT:
@@ -57,26 +79,35 @@ def save_module(module: ModuleOp, path: str | PathLike[str], threshold: int | No
     folder, name = os.path.split(target)
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.") as scratch:
-            _write(module, scratch, name, threshold, alignment)
             # The weights first: a model without its weights cannot be read, weights without a model can be ignored.
-            for written in (f"{name}.data", name):
-                if os.path.exists(os.path.join(scratch, written)):
-                    os.replace(os.path.join(scratch, written), os.path.join(folder, written))
+            for written in _write(module, scratch, name, threshold, alignment, hashed, oldest_ir):
+                os.replace(os.path.join(scratch, written), os.path.join(folder, written))
     except OSError as error:
         raise IgniterError(f"cannot write the model {target}: {error.strerror}") from error
 
 
-def _write(module: ModuleOp, scratch: str, name: str, threshold: int | None, alignment: int) -> None:
+def _write(
+    module: ModuleOp, scratch: str, name: str, threshold: int | None, alignment: int, hashed: bool, oldest_ir: bool
+) -> list[str]:
+    """Writes the files into `scratch`, and says their names: the weights, if they are a file, and the model."""
+    files = [name]
     if threshold is None:
         model = export_module(module)
     else:
-        data = os.path.join(scratch, f"{name}.data")
+        data = os.path.join(scratch, "weights")
         with open(data, "wb") as file:
-            model = export_module(module, FileSink(file, f"{name}.data", threshold, alignment))
-        if os.path.getsize(data) == 0:
-            os.remove(data)
-    with open(os.path.join(scratch, name), "wb") as file:
-        file.write(model.SerializeToString())
+            sink = FileSink(file, threshold, alignment)
+            model = export_module(module, sink)
+        location = f"{os.path.splitext(name)[0]}.{sink.digest}.data" if hashed else f"{name}.data"
+        sink.name(location)
+        if os.path.getsize(data):
+            os.replace(data, os.path.join(scratch, location))
+            files.insert(0, location)
+    if oldest_ir:
+        model.ir_version = oldest_ir_version(model)
+    with open(os.path.join(scratch, name), "wb") as written:
+        written.write(model.SerializeToString())
+    return files
 
 
 def weight_bytes(module: ModuleOp) -> int:

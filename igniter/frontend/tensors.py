@@ -27,6 +27,8 @@ class Source:
 
     path: str = ""
     folder: str = ""
+    external: set[str] = field(default_factory=set[str], compare=False)
+    """The files of external data that tensors were found in."""
 
 
 def import_tensor(tensor: onnx.TensorProto, source: Source) -> Weight:
@@ -62,6 +64,10 @@ def _external(tensor: onnx.TensorProto, source: Source, row: ElementType) -> Fil
         if not location or os.path.isabs(normal) or normal.split(os.sep)[0] == os.pardir:
             raise IgniterError(f"external data at {location!r} is not a file beside the model")
         path = os.path.join(source.folder, normal)
+        if "\0" in location:
+            raise IgniterError("its external data is at a path with a NUL in it")
+        _check_inside(path, location, source)
+        source.external.add(os.path.abspath(path))
     try:
         offset = int(entries.get("offset", "0"))
         size = os.path.getsize(path)
@@ -73,6 +79,17 @@ def _external(tensor: onnx.TensorProto, source: Source, row: ElementType) -> Fil
     if offset < 0 or length < 0 or offset + length > size:
         raise IgniterError(f"its external data is bytes {offset} to {offset + length} of {path}, which has {size}")
     return FileRange(os.path.abspath(path), offset, length)
+
+
+def _check_inside(path: str, location: str, source: Source) -> None:
+    """Symbolic links may not lead out of the model's folder, nor of the one that the model itself is linked into (as
+    download caches lay out their files); ORT asks the same."""
+    allowed = [os.path.realpath(source.folder or os.curdir)]
+    if source.path:
+        allowed.append(os.path.dirname(os.path.realpath(source.path)))
+    real = os.path.realpath(path)
+    if not any(os.path.commonpath([real, folder]) == folder for folder in allowed):
+        raise IgniterError(f"external data at {location!r} is a link to {real}, outside of the model's folder")
 
 
 def _bytes_of(tensor: onnx.TensorProto, row: ElementType) -> int:

@@ -2,7 +2,9 @@
 
 A `dim_param` becomes a symbol of the same name, or the expression that it writes over the names of other dims of the
 inputs (`past + 1`, as exporters name what is a sum). A dim of which the model says nothing becomes a fresh symbol,
-`unk__0` and so on, with a prefix that no name in the model begins with; exporting turns those back to unknown.
+`unk__0` and so on, with a prefix that no name in the model begins with; exporting turns those back to unknown. So does
+one whose `dim_param` is no name but a way to say that (`?`, `None`, `-1`, `unk__7`): two of them are two dims, and
+exporting writes the text again.
 """
 
 from __future__ import annotations
@@ -37,9 +39,14 @@ _SAFE = re.compile(r"[ !#-\[\]-~]+")
 """What the text form of a symbol can hold: printable ASCII without quotes and backslashes."""
 
 
+_ANONYMOUS = re.compile(r"\s*(\?+|-1|[Nn]one|null|nan|unk|unk_*\d+|[Uu]nknown(_?\d+)?)?\s*")
+"""What exporters write for a dim that they know nothing of. Equal texts say nothing of equal dims."""
+
+
 @dataclass
 class Symbols:
-    """The dims' names of one model. `aliases` maps a symbol to the `dim_param` that no symbol could spell."""
+    """The dims' names of one model. `aliases` maps a symbol to the `dim_param` that no symbol could spell, or that is
+    no name."""
 
     prefix: str = "unk__"
     aliases: dict[str, str] = field(default_factory=dict[str, str])
@@ -54,7 +61,8 @@ class Symbols:
     @staticmethod
     def for_names(names: Iterable[str], known: Iterable[str] = ()) -> Symbols:
         """With a prefix for fresh symbols that none of the `dim_param`s begins with; `known` are those of inputs."""
-        taken, bound = tuple(names), frozenset(known)
+        taken = tuple(n for n in names if not _ANONYMOUS.fullmatch(n))
+        bound = frozenset(known)
         prefix, count = "unk__", 0
         while any(n.startswith(prefix) for n in taken):
             count += 1
@@ -71,10 +79,14 @@ class Symbols:
         """The symbol of a `dim_param`, or the expression that it writes."""
         if param in self.expressions:
             return self.expressions[param]
+        if _ANONYMOUS.fullmatch(param):
+            symbol = f"{self.prefix}any_{len(self.aliases)}"
+            self.aliases[symbol] = param
+            return symbol
         if _SAFE.fullmatch(param):
             return param
         if param not in self._by_param:
-            symbol = f"{self.prefix}name_{len(self._by_param)}"
+            symbol = f"{self.prefix}name_{len(self.aliases)}"
             self._by_param[param] = symbol
             self.aliases[symbol] = param
         return self._by_param[param]

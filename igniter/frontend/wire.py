@@ -27,6 +27,8 @@ _INSIDE: dict[int, dict[int, int]] = {
 }
 _RAW_DATA, _EXTERNAL_DATA, _DATA_LOCATION = 9, 13, 14
 _LENGTH_DELIMITED = 2
+_DEEPEST = 100
+"""Messages inside one another; no parser of protobuf's takes more."""
 _FIXED = {1: 8, 5: 4}
 
 
@@ -39,10 +41,13 @@ def without_weights(data: memoryview) -> bytes:
     return b"".join(_message(data, 0, len(data), _MODEL))
 
 
-def _message(data: memoryview, start: int, end: int, kind: int) -> list[bytes | memoryview]:
-    """The pieces of the message in `data[start:end]`."""
+def _message(data: memoryview, start: int, end: int, kind: int, depth: int = 0) -> list[bytes | memoryview]:
+    """The pieces of the message in `data[start:end]`, which lies in `depth` others."""
+    if depth > _DEEPEST:
+        raise WireError(f"its graphs are nested more deeply than protobuf reads ({_DEEPEST} messages)")
     inside = _INSIDE.get(kind, {})
     pieces: list[bytes | memoryview] = []
+    references: list[bytes] = []
     kept = position = start
     while position < end:
         field_start = position
@@ -59,14 +64,15 @@ def _message(data: memoryview, start: int, end: int, kind: int) -> list[bytes | 
             continue
         field = tag >> 3
         if kind == _TENSOR and field == _RAW_DATA:
-            pieces += [data[kept:field_start], _reference(body, length)]
+            pieces.append(data[kept:field_start])
+            references.append(_reference(body, length))
             kept = position
         elif field in inside:
-            parts = _message(data, body, position, inside[field])
+            parts = _message(data, body, position, inside[field], depth + 1)
             pieces += [data[kept:field_start], _encode(tag), _encode(sum(map(len, parts))), *parts]
             kept = position
-    pieces.append(data[kept:end])
-    return pieces
+    # Behind all other fields: of those that a file gives twice the last one counts, and some say that data is inside.
+    return [*pieces, data[kept:end], *references]
 
 
 def _reference(offset: int, length: int) -> bytes:

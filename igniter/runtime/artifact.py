@@ -1,41 +1,53 @@
 """A compiled model on disk.
 
-    FOLDER/model.onnx        the rewritten model; its weights beside it, in files that ORT maps
-    FOLDER/libigniter_*.so   the custom-op library (none when nothing was compiled)
-    FOLDER/report.json       what was done, and where the model came from
+    FOLDER/model.onnx          the rewritten model
+    FOLDER/model.HASH.data     its weights, which ORT maps; the name has a hash of them
+    FOLDER/libigniter_HASH.so  the custom-op library (none when nothing was compiled)
+    FOLDER/report.json         what was done, and where the model came from
 
-The folder appears, or changes, in one step: everything is written into a folder beside it, which then takes its
-place. A folder that holds anything else than a compiled model is never replaced.
+The folder appears, or changes, in one step: everything is written and verified in a folder beside it, which then takes
+its place (`igniter.runtime.folders`). A folder that holds no compiled model is never replaced, and of one that does the
+user's own files stay.
 """
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from igniter.errors import IgniterError
+from igniter.runtime.digests import file_digest
+from igniter.runtime.folders import (
+    FAILED,
+    NotGood,
+    carry_over,
+    keep_failed,
+    make_readable,
+    put_in_place,
+    staging_folder,
+)
 from igniter.runtime.library import Library, library_info
 from igniter.runtime.session import make_session
-from igniter.runtime.verify import PRECISIONS, Verification, verify_sessions
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
+    from igniter.runtime.verification.graph_facts import GraphFacts
+    from igniter.runtime.verification.original import Original
+    from igniter.runtime.verification.regions import ValuesResult
+    from igniter.runtime.verification.report import Verification
+
 MODEL, REPORT = "model.onnx", "report.json"
 FORMAT = 1
 _MARK = "igniter_artifact"
-
-_AT_FDCWD = -100
-_RENAME_EXCHANGE = 2
+_RELOADS = 20
+EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
+"""ORT's setting for where the weights of a model in memory are."""
 
 
 @dataclass
@@ -43,16 +55,30 @@ class Artifact:
     """A compiled model. `source` is the original one, where it is known: a path, or the bytes of a model."""
 
     folder: Path
-    report: dict[str, Any]
+    report: dict[str, Any] = field(repr=False)
     source: str | bytes | None = field(default=None, repr=False)
 
     @classmethod
     def load(cls, folder: str | Path) -> Artifact:
         """The compiled model in a folder; `IgniterError` when there is none, or not a whole one."""
         where = Path(folder)
+        for _ in range(_RELOADS):
+            try:
+                return cls._load(where)
+            except IgniterError:
+                # Another process may just be putting another model here; what is really incomplete stays so.
+                if not _is_whole(where):
+                    raise
+        return cls._load(where)
+
+    @classmethod
+    def _load(cls, where: Path) -> Artifact:
         report = _read_report(where)
         if report is None:
             raise IgniterError(f"{where} is not a model compiled by Igniter: there is no {REPORT} that says so")
+        wrong = _why_damaged(report)
+        if wrong is not None:
+            raise IgniterError(f"{where / REPORT} is damaged: {wrong}; compile the model again")
         if report[_MARK] != FORMAT:
             raise IgniterError(f"{where} was compiled by another version of Igniter (format {report[_MARK]})")
         artifact = cls(where, report, _known_source(report))
@@ -60,6 +86,10 @@ class Artifact:
             if not path.is_file():
                 raise IgniterError(f"{where} is incomplete: {path.name} is missing")
         return artifact
+
+    def __repr__(self) -> str:
+        nodes = f"{self.report.get('nodes_before', '?')} nodes became {self.report.get('nodes_after', '?')}"
+        return f"<igniter.Artifact {self.folder}: {nodes}, for {self.report.get('target', '?')}>"
 
     @property
     def model_path(self) -> Path:
@@ -75,41 +105,131 @@ class Artifact:
         return [library_info(path) for path in self.libraries]
 
     def session(self, **ort_options: Any) -> InferenceSession:
-        """An ORT session of the compiled model; for the options see `igniter.runtime.session.make_session`."""
+        """An ORT session of the compiled model that is in the folder now; for the options see
+        `igniter.runtime.session.make_session`."""
+        self._check_saving(ort_options)
+        for _ in range(_RELOADS):
+            try:
+                return make_session(self.model_path, self.libraries, **ort_options)
+            except IgniterError:
+                # Another process may have put another model here since the report was read. The names of its files
+                # differ, so the two are never mixed: what there is now is read, and tried again.
+                report = _read_report(self.folder)
+                if report is None or report == self.report:
+                    raise
+                self.report = report
         return make_session(self.model_path, self.libraries, **ort_options)
+
+    def _check_saving(self, ort_options: Mapping[str, Any]) -> None:
+        """Refuse to have ORT save its optimised model where it would look for the weights in vain: it names their file
+        as the model does, relative to the model's folder."""
+        wanted = ort_options.get("optimized_model_filepath")
+        settings = ort_options.get("sess_options")
+        wanted = wanted or getattr(settings, "optimized_model_filepath", "")
+        if not wanted or Path(wanted).resolve().parent == self.folder.resolve():
+            return
+        if any(self.folder.glob("*.data")):
+            raise IgniterError(
+                f"ONNX Runtime would save its optimised model as {wanted} without its weights, which are in a file of "
+                f"{self.folder}: name a file in that folder (and copy both, if the model is to go elsewhere)"
+            )
 
     def verify(
         self,
-        inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | Path | None = None,
         shapes: Sequence[Mapping[str, int]] | None = None,
         rtol: float | None = None,
+        atol: float = 0.0,
         *,
         reference: str | Path | bytes | None = None,
         seed: int = 0,
+        budget: float | None = None,
         **ort_options: Any,
     ) -> Verification:
         """Compare with ORT on the original model (`reference`, or where the model came from).
 
-        See `igniter.runtime.verify.verify_sessions` for what is compared and how. A model of lower precision is
-        compared with the original in f32, within the bounds of `igniter.runtime.verify.PRECISIONS` unless `rtol` is
-        given.
+        `inputs` are feeds, or the path of a file or folder of them; without any they are made, at `shapes` or at sizes
+        that are looked for. `budget` is in seconds. What is compared and how is in `docs/verification.md`. A model of
+        lower precision is compared with the original in f32, within the bounds of `igniter.runtime.verify.PRECISIONS`
+        unless `rtol` is given.
         """
+        from igniter.runtime.verification.given import read_inputs
+        from igniter.runtime.verification.graph_facts import GraphFacts
+        from igniter.runtime.verify import BUDGET_SECONDS, PRECISIONS, Candidate, VerifyOptions, verify_models
+
         if rtol is None:
             rtol = PRECISIONS.get(str(self.report.get("options", {}).get("precision", "f32")))
+        original = self._original(reference, ort_options)
+        names = [value.name for value in original.session.get_inputs()]
+        feeds = read_inputs(inputs, names) if isinstance(inputs, (str, Path)) else inputs
+        assert original.model is not None
+        facts = model_facts(original.model) if feeds is None else GraphFacts()
+        options = VerifyOptions(feeds, shapes, rtol, atol, seed, BUDGET_SECONDS if budget is None else budget)
+        return verify_models(original, Candidate(lambda n, cut: self._candidate(n, cut, ort_options)), facts, options)
+
+    def verify_every_value(
+        self,
+        inputs: Mapping[str, Any] | str | Path | None = None,
+        shapes: Mapping[str, int] | None = None,
+        rtol: float | None = None,
+        atol: float = 0.0,
+        *,
+        reference: str | Path | bytes | None = None,
+        seed: int = 0,
+        budget: float | None = None,
+    ) -> ValuesResult:
+        """Compare every value that crosses a region, each region on the inputs that the original nodes get: see
+        `igniter.runtime.verification.regions`. A failure leaves a folder in `FOLDER.every-value` that reproduces it."""
+        from igniter.driver import CompileOptions
+        from igniter.runtime.verification.given import read_inputs
+        from igniter.runtime.verification.judgement import Allowance
+        from igniter.runtime.verification.regions import verify_regions
+        from igniter.runtime.verify import BUDGET_SECONDS, PRECISIONS, typical_inputs
+
+        if self.report.get("from_ir"):
+            raise IgniterError(f"{self.folder} was compiled from IR: there are no nodes to compare its kernels with")
+        original = self._original(reference, {})
+        names = [value.name for value in original.session.get_inputs()]
+        sizes, feed = dict(shapes or {}), inputs
+        budget = BUDGET_SECONDS if budget is None else budget
+        if isinstance(feed, (str, Path)):
+            feed = read_inputs(feed, names)[0]
+        if feed is None:
+            assert original.model is not None
+            sizes, feed = typical_inputs(original, model_facts(original.model), sizes, seed, budget, small=True)
+        options: dict[str, Any] = dict(self.report.get("options", {}))
+        keep_in = self.folder.with_name(f"{self.folder.name}.every-value")
+        allowed = Allowance(rtol if rtol is not None else PRECISIONS.get(str(options.get("precision"))), atol)
+        return verify_regions(original, CompileOptions(**options), feed, sizes, allowed, keep_in)
+
+    def _original(self, reference: str | Path | bytes | None, ort_options: Mapping[str, Any]) -> Original:
+        from igniter.runtime.verification.original import Original
+
         original = reference if reference is not None else self.source
         if original is None:
             raise IgniterError(
                 f"the original model of {self.folder} is not known or has changed since: name it with `reference`"
             )
-        return verify_sessions(
-            make_session(original, **ort_options),
-            self.session(**ort_options),
-            inputs=inputs,
-            shapes=shapes,
-            rtol=rtol,
-            limits=_limits_of(original) if inputs is None else None,
-            seed=seed,
-        )
+        return Original(original if isinstance(original, bytes) else str(original), options=ort_options)
+
+    def _candidate(self, threads: int, cut: Mapping[str, Any], ort_options: Mapping[str, Any]) -> InferenceSession:
+        """A session of the compiled model, with threads of its own choice, or with random values as inputs."""
+        options: dict[str, Any] = {"log_severity_level": 4, **ort_options}
+        config: dict[str, Any] = dict(options.get("config") or {})
+        if threads:
+            options["intra_op_num_threads"] = threads
+            options["config"] = config = {**config, "session.intra_op.allow_spinning": "0"}
+        if not cut:
+            return self.session(**options)
+        from igniter.frontend import surgery
+
+        proto, folder = surgery.read_proto(str(self.model_path))
+        computed = surgery.producers(proto)
+        hidden = [name for name in cut if name not in computed]
+        if hidden:
+            raise IgniterError(f"the random value '{hidden[0]}' of the original is not in the compiled model")
+        options["config"] = {**config, EXTERNAL_FOLDER: folder}
+        return make_session(surgery.with_inputs(proto, cut).SerializeToString(), self.libraries, **options)
 
 
 def write_artifact(
@@ -119,12 +239,15 @@ def write_artifact(
     libraries: Sequence[Library] = (),
     report: Mapping[str, Any] | None = None,
     source: str | Path | bytes | None = None,
+    finish: Callable[[Artifact], None] | None = None,
 ) -> Artifact:
     """Write a compiled model and put it in place of what is in `folder`, all at once.
 
     `save_model` writes the rewritten model, with whatever files it needs beside it, to the path that it is given.
-    `report` is what `report.json` is to say besides the names of the files; `source` the original model.
-    `IgniterError` when the folder cannot be written or holds something else.
+    `report` is what `report.json` is to say besides the names of the files; `source` the original model. `finish` is
+    given the model while it is beside its place: to verify it, and to add to its report. Where it raises `NotGood`, the
+    model goes to `FOLDER.failed`, and `folder` is as it was; where anything else is raised, nothing is left of it.
+    A user's own files in `folder` stay. `IgniterError` when the folder cannot be written or holds something else.
     """
     target = Path(os.path.abspath(folder))
     _check_replaceable(target)
@@ -135,35 +258,91 @@ def write_artifact(
         "libraries": [library.file_name for library in libraries],
         "source": _describe_source(source),
     }
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".igniter", dir=target.parent))
-    except OSError as error:
-        raise IgniterError(f"cannot write {target}: {error.strerror}") from error
-    try:
+    artifact = Artifact(target, described, str(source) if isinstance(source, Path) else source)
+    with staging_folder(target) as staging:
         save_model(staging / MODEL)
         for library in libraries:
             library.write(staging)
-        (staging / REPORT).write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
-        # mkdtemp makes private folders; a compiled model is as readable as any other output.
-        staging.chmod(0o777 & ~_umask())
-        _put_in_place(staging, target)
-    except OSError as error:
-        raise IgniterError(f"cannot write {target}: {error.strerror}") from error
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-    return Artifact(target, described, str(source) if isinstance(source, Path) else source)
+        described["files"] = sorted([REPORT, *(p.name for p in staging.iterdir())])
+        make_readable(staging)
+        try:
+            if finish is not None:
+                artifact.folder = staging
+                finish(artifact)
+        except NotGood as error:
+            _write_report(staging, described)
+            earlier = _read_report(target.with_name(target.name + FAILED))
+            error.kept_in(keep_failed(staging, target, earlier is not None), target)
+            raise
+        _write_report(staging, described)
+        carry_over(target, staging, _written_by_igniter(target))
+        put_in_place(staging, target)
+    artifact.folder = target
+    return artifact
 
 
 # -- the report -------------------------------------------------------------------------------------------------------
 
 
+def _write_report(folder: Path, report: Mapping[str, Any]) -> None:
+    (folder / REPORT).write_text(json.dumps(report, indent=2, default=str) + "\n", encoding="utf-8")
+
+
+def _written_by_igniter(folder: Path) -> set[str]:
+    """The names of the files in a folder that are a compiled model's own; all else is the user's."""
+    report = _read_report(folder) or {}
+    if _why_damaged(report) is not None:
+        # What is not known to be Igniter's own stays.
+        report = {}
+    known = {MODEL, REPORT, f"{MODEL}.data", *report.get("libraries", ()), *report.get("files", ())}
+    return {str(name) for name in known}
+
+
 def _read_report(folder: Path) -> dict[str, Any] | None:
     try:
         found: Any = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", found) if isinstance(found, dict) and _MARK in found else None
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether the folder has, now, all that its report names, in this version's format."""
+    report = _read_report(folder)
+    if report is None or _why_damaged(report) is not None or report[_MARK] != FORMAT:
+        return False
+    return all((folder / Path(name).name).is_file() for name in (MODEL, *report.get("libraries", ())))
+
+
+_SHAPES: dict[str, tuple[type, ...]] = {
+    "libraries": (list,),
+    "files": (list,),
+    "options": (dict,),
+    "programs": (list,),
+    "fusion": (list,),
+    "remarks": (list,),
+    "left_to_onnxruntime": (list,),
+    "seconds": (dict,),
+    "verification": (dict,),
+    "source": (dict, type(None)),
+}
+"""The types of what others read out of a report, where it is there."""
+
+
+def _why_damaged(report: Mapping[str, Any]) -> str | None:
+    """What in a report is not what it should be; its file is one that anybody can edit."""
+    for key, kinds in _SHAPES.items():
+        if key in report and not isinstance(report[key], kinds):
+            return f"'{key}' is of the type {type(report[key]).__name__}"
+    for key in ("libraries", "files"):
+        if not all(isinstance(name, str) and name for name in report.get(key, ())):
+            return f"'{key}' does not list names"
+    source = cast("Mapping[str, Any]", report.get("source") or {})
+    if not all(isinstance(value, str) for value in source.values()):
+        return "'source' has something else than texts"
+    if not all(isinstance(entry, dict) for key in ("programs", "fusion", "remarks") for entry in report.get(key, ())):
+        return "an entry of a list is no object"
+    return None
 
 
 def _describe_source(source: str | Path | bytes | None) -> dict[str, str] | None:
@@ -171,35 +350,28 @@ def _describe_source(source: str | Path | bytes | None) -> dict[str, str] | None
         return None
     if isinstance(source, bytes):
         return {"sha256": hashlib.sha256(source).hexdigest()}
-    return {"path": os.path.abspath(source), "sha256": _file_digest(source)}
-
-
-def _file_digest(path: str | Path) -> str:
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise IgniterError(f"cannot read {path}: {error.strerror}") from error
+    return {"path": os.path.abspath(source), "sha256": file_digest(source)}
 
 
 def _known_source(report: Mapping[str, Any]) -> str | None:
     """The path of the original model, if it is still the one that was compiled."""
     source: Mapping[str, str] = report.get("source") or {}
     path = source.get("path")
-    if path is None or not os.path.isfile(path) or _file_digest(path) != source.get("sha256"):
+    if path is None or not os.path.isfile(path) or file_digest(path) != source.get("sha256"):
         return None
     return path
 
 
-def _limits_of(model: str | Path | bytes) -> dict[str, int]:
+def model_facts(model: str | Path | bytes) -> GraphFacts:
+    """What the graph of a model says about its inputs; nothing, where Igniter cannot read it."""
     from igniter.frontend import import_model
-    from igniter.runtime.random_inputs import index_limits
+    from igniter.runtime.verification.graph_facts import GraphFacts, facts_of
 
     try:
-        return index_limits(import_model(model))
+        return facts_of(import_model(model))
     except IgniterError:
         # ORT reads more than Igniter does; then the names of the inputs have to do.
-        return {}
+        return GraphFacts()
 
 
 # -- folders ----------------------------------------------------------------------------------------------------------
@@ -212,46 +384,3 @@ def _check_replaceable(target: Path) -> None:
         raise IgniterError(f"{target} is a file; a compiled model is a folder")
     if any(target.iterdir()) and _read_report(target) is None:
         raise IgniterError(f"{target} is a folder with something else in it than a compiled model; not replaced")
-
-
-def _put_in_place(staging: Path, target: Path) -> None:
-    """Make `staging` be `target`; afterwards, what was there before is at `staging`, or gone."""
-    for _ in range(10):
-        try:
-            os.rename(staging, target)
-            return
-        except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-        if _exchange(staging, target):
-            return
-        # No exchange on this system: for a moment there is nothing, and the old folder is kept until then.
-        old = staging.with_name(staging.name + ".old")
-        try:
-            os.rename(target, old)
-        except FileNotFoundError:
-            continue
-        try:
-            os.rename(staging, target)
-        except OSError:
-            os.rename(old, target)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
-        return
-    raise OSError(errno.EBUSY, "other processes keep replacing the folder")
-
-
-def _exchange(one: Path, two: Path) -> bool:
-    """Swap two folders in one step, where the system can (Linux's `renameat2`)."""
-    try:
-        rename = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError, TypeError):
-        return False
-    rename.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
-    return rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(two), _RENAME_EXCHANGE) == 0
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
+from igniter.analysis.expr import Expr
+from igniter.analysis.requirements import Requirement
 from igniter.dialects.sym import dims_of, element_of
 from igniter.errors import IgniterError
 
@@ -39,6 +41,66 @@ def default_sizes(types: Iterable[Attribute]) -> dict[str, int]:
         for dim in dims_of(tensor):
             names.update(dict.fromkeys(sorted(dim.symbols)))
     return {name: SIZES[i % len(SIZES)] for i, name in enumerate(names)}
+
+
+MOST_SCALE = 512
+
+
+def sizes_without_empties(
+    types: Sequence[Attribute],
+    ops: Sequence[Operation],
+    requires: Sequence[Requirement],
+    known: Mapping[str, int],
+) -> dict[str, int]:
+    """Sizes for the symbols of the types: those of `known`, the others small and different from each other, and as
+    large as it takes for no tensor in `ops` to be empty and all of `requires` to hold. What never holds is left to fail
+    where it is run."""
+    base = default_sizes(types)
+    shaped = [v.type for op in ops for v in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args))]
+    dims = [d for t in (*types, *shaped) for d in _dims(t)]
+    scale = 1
+    while scale <= MOST_SCALE:
+        sizes = {name: known.get(name, size * scale) for name, size in base.items()}
+        if all(_is_positive(d, sizes) for d in dims) and all(_holds(r, sizes) for r in requires):
+            return sizes
+        scale *= 2
+    return {name: known.get(name, size) for name, size in base.items()}
+
+
+def sizes_of(types: Sequence[Attribute], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+    """The sizes that symbols have where tensors of these types have these shapes."""
+    found: dict[str, int] = {}
+    for tensor, shape in zip(types, shapes, strict=True):
+        for dim, size in zip(_dims(tensor), shape, strict=False):
+            if dim.symbol is not None:
+                found.setdefault(dim.symbol, size)
+    return found
+
+
+def shape_of(tensor: Attribute, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of a tensor at these sizes; () where it has none."""
+    return tuple(d.evaluate(sizes) for d in _dims(tensor))
+
+
+def _dims(shaped: Attribute) -> Sequence[Expr]:
+    try:
+        return dims_of(shaped)
+    except ValueError:
+        return ()
+
+
+def _is_positive(dim: Expr, sizes: Mapping[str, int]) -> bool:
+    """Whether a dim is over 0; one of symbols that nothing is known of here counts as if."""
+    if not dim.symbols <= set(sizes):
+        return True
+    try:
+        return dim.evaluate(sizes) > 0
+    except ZeroDivisionError:
+        return False
+
+
+def _holds(requirement: Requirement, sizes: Mapping[str, int]) -> bool:
+    return not requirement.symbols <= set(sizes) or requirement.holds(sizes)
 
 
 def random_arrays(inputs: Sequence[TypedInput], sizes: Mapping[str, int], seed: int) -> list[np.ndarray[Any, Any]]:
@@ -83,7 +145,7 @@ _PASSING = {"Cast", "Unsqueeze", "Squeeze", "Reshape", "Identity", "Flatten", "S
 def index_bound(value: SSAValue, depth: int = 4) -> int:
     """The smallest size of a constant's axis that `value` indexes; 2 where it indexes none."""
     from igniter.dialects.fusion import GroupOp
-    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.dialects.onnx.base import OnnxOp, constant_weight
 
     bounds: list[int] = []
     for use in value.uses:
@@ -92,7 +154,10 @@ def index_bound(value: SSAValue, depth: int = 4) -> int:
             bounds.append(index_bound(op.block.args[use.index], depth))
         if not isinstance(op, OnnxOp):
             continue
-        if op.op_type.startswith("Gather") and use.index == 1:
+        if op.op_type == "Equal" and (listed := constant_weight(op.operands[1 - use.index])) is not None:
+            # Compared with 0, 1, 2, ...: a one-hot written out.
+            bounds.append(int(listed.array().max(initial=0)) + 1 if listed.strings is None else 2)
+        elif op.op_type.startswith("Gather") and use.index == 1:
             bounds.append(_indexed_size(op))
         elif op.op_type in _PASSING and use.index == 0 and depth:
             bounds.append(index_bound(op.results[0], depth - 1))

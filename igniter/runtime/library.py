@@ -96,11 +96,13 @@ def build_library(
     more: Mapping[Target, Sequence[str]] | None = None,
     info: Mapping[str, object] | None = None,
     cache: Cache | None = None,
+    sanitize: bool = False,
 ) -> Library:
     """The shared library of `library`, with the kernels that the LLVM modules `kernels` define for `target`.
 
     `more` has the same kernels for other CPUs; the library then takes the best that the machine it is loaded on can
-    run, and the names of kernels end in `variant_suffix`. `info` (JSON values: options, pipeline, target's name) is put
+    run, and the names of kernels end in `variant_suffix`. With `sanitize`, the kernels are sanitized ones.
+    `info` (JSON values: options, pipeline, target's name) is put
     into the library together with the versions. `IgniterError` says what LLVM or the linker did not like, or that no
     linker was found.
     """
@@ -125,7 +127,9 @@ def build_library(
         **(info or {}),
     }
     modules = [(t, text) for t, texts in code.items() for text in texts]
-    emitted = emit_library(library, target.triple, described, [text.encode() for _, text in modules], variants)
+    emitted = emit_library(
+        library, target.triple, described, [text.encode() for _, text in modules], variants, sanitize
+    )
     linker = find_linker(target.triple)
     parts = [hashlib.sha256("\n".join([*code_identity(t), text]).encode()).digest() for t, text in modules]
     key = cache_key("library", *code_identity(target), " ".join(linker.command), emitted.text, *parts)

@@ -12,6 +12,18 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 
+class SessionError(IgniterError):
+    """What ONNX Runtime says of a model that it does not take."""
+
+
+def silence() -> None:
+    """No log of ONNX Runtime's on standard error: what goes wrong comes back as an error that says the same."""
+    import onnxruntime
+
+    ort: Any = onnxruntime
+    ort.set_default_logger_severity(4)
+
+
 def make_session(model: str | Path | bytes, libraries: Sequence[str | Path] = (), **options: Any) -> InferenceSession:
     """A session of `model`, a path or the bytes of one, with custom-op libraries registered.
 
@@ -49,4 +61,4 @@ def make_session(model: str | Path | bytes, libraries: Sequence[str | Path] = ()
         return ort.InferenceSession(source, settings, providers=providers, provider_options=provider_options)
     except Exception as error:
         what = "the model" if isinstance(model, bytes) else str(model)
-        raise IgniterError(f"ONNX Runtime does not load {what}: {error}") from error
+        raise SessionError(f"ONNX Runtime does not load {what}: {error}") from error

@@ -1,114 +1,94 @@
-"""Whether a compiled model computes what ONNX Runtime computes on the original.
+"""Whether a compiled model computes what ONNX Runtime computes on the original: the cases, one after the other.
 
-Both run on the same random inputs at several shapes. Of every output the largest difference is taken relative to the
-largest magnitude in ORT's output (an element near zero beside large ones is no better known than they are); NaN and
-infinities must be in the same places; integers, booleans and strings must be equal. A shape that the original model
-itself does not accept is skipped, with ORT's reason; at least one must be left.
+What the parts are is said in `igniter.runtime.verification`, and what is promised in `docs/verification.md`.
 """
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from igniter.errors import IgniterError
-from igniter.runtime.random_inputs import default_shapes, random_inputs, specs_of
-
-if TYPE_CHECKING:
-    import numpy as np
+from igniter.runtime.session import SessionError
+from igniter.runtime.verification.decisions import Explainer
+from igniter.runtime.verification.graph_facts import GraphFacts
+from igniter.runtime.verification.guard import guarded_run, memory_limit
+from igniter.runtime.verification.inputs import Style, random_inputs, takes_large
+from igniter.runtime.verification.judgement import (
+    CHAOS,
+    NO_NOISE,
+    TOLERANCES,
+    Allowance,
+    Noise,
+    compare_output,
+    failure,
+)
+from igniter.runtime.verification.original import Original
+from igniter.runtime.verification.report import CaseResult, OutputResult, Refusal, Verification
+from igniter.runtime.verification.sizes import Proposal, Search, Sizes
+from igniter.runtime.verification.specs import InputSpec, checked_shapes, specs_of, symbols_of
 
 STAMPS = "igniter.stamps."
 """What the names of the outputs start with that a model compiled for a profile has besides its own: the time stamps of
 a program, whose name follows. They are not compared."""
 
-TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
-"""The largest error allowed by default, by the type of the output."""
-
 PRECISIONS = {"bf16": 5e-2, "int8-dynamic": 2e-1}
-"""The same for models that were compiled to lower precision on request. What is right depends on the model; the error
-that was measured is what counts, and this only catches what is plainly wrong."""
+"""The tolerance for models that were compiled to lower precision on request. What is right depends on the model; the
+error that was measured is what counts, and this only catches what is plainly wrong."""
+
+BUDGET_SECONDS = 30.0
+"""For finding sizes and comparing, by default. What is begun is finished, so it can be somewhat more."""
+RUN_SHARE = 0.25
+"""The share of the budget that one run of the original may take while sizes are looked for."""
+INNER_RANDOM = "a random node is inside of a loop, a branch or a function, from where what it draws cannot be taken"
+MANY_THREADS = 4
+"""Threads of the case with many rows, whatever the number of cores: what is shared out must be shared out right."""
 
 
 @dataclass(frozen=True)
-class OutputResult:
-    """One output at one shape. `max_error` is relative to `magnitude`, the largest finite one in ORT's output."""
+class VerifyOptions:
+    """How a verification is done; what is left out is chosen. `shapes` name sizes of some or all symbolic dims."""
 
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    max_error: float
-    max_difference: float
-    magnitude: float
-    ok: bool
-    reason: str = ""
+    inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+    shapes: Sequence[Mapping[str, int]] | None = None
+    rtol: float | None = None
+    atol: float = 0.0
+    seed: int = 0
+    budget: float = BUDGET_SECONDS
+
+    @property
+    def feeds(self) -> list[Mapping[str, Any]]:
+        """The inputs that were given, one mapping a case."""
+        if self.inputs is None:
+            return []
+        return [self.inputs] if isinstance(self.inputs, Mapping) else list(self.inputs)
 
 
 @dataclass(frozen=True)
-class CaseResult:
-    """All outputs for one choice of shapes; a case that did not run has a reason and no outputs."""
+class _Ready:
+    """A case that the original runs."""
 
-    shapes: dict[str, int]
-    status: Literal["passed", "failed", "skipped"]
-    outputs: tuple[OutputResult, ...] = ()
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class Verification:
-    """The result of a verification; true when it is good."""
-
-    cases: tuple[CaseResult, ...]
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing failed, and something was compared."""
-        statuses = [case.status for case in self.cases]
-        return "failed" not in statuses and "passed" in statuses
-
-    def __bool__(self) -> bool:
-        return self.ok
-
-    @property
-    def max_errors(self) -> dict[str, float]:
-        """The largest error of every output over all cases."""
-        found: dict[str, float] = {}
-        for output in (o for case in self.cases for o in case.outputs):
-            found[output.name] = max(found.get(output.name, 0.0), output.max_error)
-        return found
-
-    @property
-    def failures(self) -> list[str]:
-        """A line for everything that is wrong."""
-        lines: list[str] = []
-        for case in self.cases:
-            where = f" at {', '.join(f'{k}={v}' for k, v in case.shapes.items())}" if case.shapes else ""
-            if case.status == "failed" and case.reason:
-                lines.append(f"{case.reason}{where}")
-            lines += [f"output '{o.name}'{where}: {o.reason}" for o in case.outputs if not o.ok]
-        if all(case.status == "skipped" for case in self.cases):
-            reasons = "; ".join(dict.fromkeys(case.reason for case in self.cases))
-            lines.append(f"the original model runs at none of the shapes tried: {reasons}")
-        return lines
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON values; an error that is no number becomes text."""
-        return _plain({"ok": self.ok, "max_errors": self.max_errors, "cases": [asdict(c) for c in self.cases]})
-
-    def to_json(self) -> str:
-        return json.dumps(self.to_dict(), indent=2)
+    feed: dict[str, Any]
+    expected: list[Any]
+    drawn: dict[str, Any]
+    seed: int
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
+class Candidate:
+    """The compiled model: `make` gives a session with so many threads (0: as by default) and these values cut out."""
+
+    def __init__(self, make: Callable[[int, Mapping[str, Any]], Any]):
+        self._make = make
+        self._sessions: dict[tuple[int, tuple[str, ...]], Any] = {}
+
+    def session(self, threads: int = 0, cut: Mapping[str, Any] | None = None) -> Any:
+        """The session, made once."""
+        key = (threads, tuple(cut or {}))
+        if key not in self._sessions:
+            self._sessions[key] = self._make(threads, cut or {})
+        return self._sessions[key]
 
 
 def verify_sessions(
@@ -118,28 +98,32 @@ def verify_sessions(
     inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
     shapes: Sequence[Mapping[str, int]] | None = None,
     rtol: float | None = None,
+    atol: float = 0.0,
     limits: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> Verification:
-    """Compare two ORT sessions, of the original model and of the compiled one.
-
-    `inputs` are feeds to use as they are; otherwise random ones are made for every element of `shapes` (a size for
-    every symbolic dim), by default for a few chosen by `default_shapes`. `limits` bounds integer inputs
-    (`igniter.runtime.random_inputs.index_limits`). `rtol` is the largest error allowed for floating-point outputs.
-    """
-    _same_interface(reference, candidate)
-    if inputs is not None:
-        feeds = [inputs] if isinstance(inputs, Mapping) else inputs
-        return Verification(tuple(_compare({}, feed, reference, candidate, rtol) for feed in feeds))
-    specs = specs_of(reference)
-    cases: list[CaseResult] = []
-    for i, case in enumerate(default_shapes(specs) if shapes is None else shapes):
-        feed = random_inputs(specs, case, limits or {}, seed + i)
-        cases.append(_compare(dict(case), feed, reference, candidate, rtol))
-    return Verification(tuple(cases))
+    """Compare two ORT sessions, of the original model and of the compiled one, neither of which is looked into."""
+    options = VerifyOptions(inputs, shapes, rtol, atol, seed)
+    facts = GraphFacts(dict(limits or {}))
+    return verify_models(Original(session=reference), Candidate(lambda _threads, _cut: candidate), facts, options)
 
 
-def _same_interface(reference: Any, candidate: Any) -> None:
+def verify_models(original: Original, candidate: Candidate, facts: GraphFacts, options: VerifyOptions) -> Verification:
+    """Compare the compiled model with the original at the sizes or on the inputs that `options` give, else at sizes
+    that are looked for."""
+    reference = original.session
+    try:
+        compiled = candidate.session()
+    except SessionError as error:
+        return Verification(
+            (CaseResult({}, "failed", reason=f"the compiled model does not load: {first_line(error)}"),)
+        )
+    same_interface(reference, compiled)
+    return _Verifier(original, candidate, facts, options).run()
+
+
+def same_interface(reference: Any, candidate: Any) -> None:
+    """`IgniterError` where two sessions do not have the same inputs and outputs."""
     for what in ("inputs", "outputs"):
         theirs, ours = (
             [v.name for v in getattr(s, f"get_{what}")() if not v.name.startswith(STAMPS)]
@@ -149,98 +133,210 @@ def _same_interface(reference: Any, candidate: Any) -> None:
             raise IgniterError(f"the compiled model has the {what} {ours}, the original {theirs}")
 
 
-def _compare(
-    shapes: dict[str, int], feed: Mapping[str, Any], reference: Any, candidate: Any, rtol: float | None
-) -> CaseResult:
-    names: list[str] = [value.name for value in reference.get_outputs()]
+@dataclass
+class _Verifier:
+    original: Original
+    candidate: Candidate
+    facts: GraphFacts
+    options: VerifyOptions
+    refused: list[Refusal] = field(default_factory=list[Refusal])
+    _attempts: int = 0
+    _started: float = field(default_factory=time.monotonic)
+
+    def run(self) -> Verification:
+        if self.original.random_values is None:
+            return Verification(
+                (),
+                cannot=INNER_RANDOM,
+            )
+        cases: list[CaseResult] = []
+        for proposal, ready in self.cases():
+            unstable = self._own_runs_differ(ready) if not cases else ""
+            if unstable:
+                return Verification(tuple(cases), tuple(self.refused), unstable)
+            cases.append(self._judge(proposal, ready))
+        return Verification(tuple(cases), tuple(self.refused))
+
+    # -- cases --------------------------------------------------------------------------------------------------------
+
+    def cases(self) -> Iterator[tuple[Proposal, _Ready]]:
+        if self.options.inputs is not None:
+            for i, feed in enumerate(self.options.feeds):
+                ready = self._start(dict(feed), {}, self.options.seed + i, limited=False)
+                if isinstance(ready, Refusal):
+                    self.refused.append(ready)
+                else:
+                    yield Proposal("given", {}), ready
+            return
+        try:
+            specs = specs_of(self.original.session)
+        except IgniterError as error:
+            self.refused.append(Refusal({}, error.message))
+            return
+        wanted: list[dict[str, int]] = [{}]
+        if self.options.shapes is not None:
+            wanted = [checked_shapes(specs, s) for s in self.options.shapes]
+        symbols = symbols_of(specs)
+        for fixed in wanted:
+            whole = all(s in fixed for s in symbols)
+            search = Search(
+                specs,
+                self.facts,
+                lambda sizes: self._attempt(specs, sizes),
+                fixed,
+                self._started + self.options.budget / 2,
+                refused=self.refused,
+            )
+            for proposal, ready in search.run():
+                yield (replace(proposal, kind="given") if fixed and whole else proposal), ready
+                if self._is_over():
+                    break
+            if self.options.shapes is None:
+                yield from self._more(specs, search, symbols)
+
+    def _more(
+        self, specs: Sequence[InputSpec], search: Search[_Ready], symbols: Sequence[str]
+    ) -> Iterator[tuple[Proposal, _Ready]]:
+        """At the last sizes that ran: several threads where no case had them, and integers at the type's limits."""
+        if search.last is not None and any(takes_large(spec, self.facts) for spec in specs):
+            ready = self._attempt(specs, search.last, ("large",))
+            if not isinstance(ready, Refusal):
+                yield Proposal("large integers", search.last), ready
+        if not symbols and search.last is not None:
+            ready = self._attempt(specs, search.last)
+            if not isinstance(ready, Refusal):
+                yield Proposal("many", search.last), ready
+
+    def _attempt(
+        self, specs: Sequence[InputSpec], sizes: Sizes, styles: Sequence[Style] = ("usual", "ones", "zeros")
+    ) -> _Ready | Refusal:
+        """Run the original at these sizes; integers of another kind are tried where it does not take the usual."""
+        refusal = Refusal(sizes, "")
+        # Each attempt has inputs of its own, of other kinds too.
+        seed = self.options.seed + self._attempts
+        self._attempts += 1
+        for style in styles:
+            try:
+                feed = random_inputs(specs, sizes, self.facts, seed, style)
+            except MemoryError:
+                return Refusal(sizes, "the inputs do not fit into memory")
+            except IgniterError as error:
+                return Refusal(sizes, error.message)
+            found = self._start(feed, sizes, seed)
+            if not isinstance(found, Refusal):
+                return found
+            refusal = refusal if refusal.reason else found
+            if not any(spec.is_integer for spec in specs):
+                break
+        return refusal
+
+    def _start(self, feed: dict[str, Any], sizes: Sizes, seed: int, *, limited: bool = True) -> _Ready | Refusal:
+        seconds = self.options.budget * RUN_SHARE if limited else None
+        try:
+            expected, drawn = self.original.run(feed, seconds, memory_limit() if limited else None)
+        except Exception as error:  # whatever ORT raises, it raises about the original model
+            return Refusal(sizes, first_line(error))
+        return _Ready(feed, expected, drawn, seed)
+
+    def _own_runs_differ(self, ready: _Ready) -> str:
+        """Whether the original, run twice, differs from itself though nothing in it is random."""
+        again = self.original.run_again(ready.feed, ready.drawn)
+        for name, one, two in zip(self.original.output_names, ready.expected, again, strict=True):
+            if not compare_output(name, one, two, 1e-3).ok:
+                return f"two runs of the original on the same inputs differ in output '{name}'"
+        return ""
+
+    # -- judging ------------------------------------------------------------------------------------------------------
+
+    def _judge(self, proposal: Proposal, ready: _Ready) -> CaseResult:
+        threads = MANY_THREADS if proposal.kind == "many" else 0
+        result = CaseResult(proposal.sizes, "passed", kind=proposal.kind, threads=threads)
+        names = self.original.output_names
+        try:
+            session = self.candidate.session(threads, ready.drawn)
+            actual = guarded_run(session, names, {**ready.feed, **ready.drawn}, None)
+        except Exception as error:
+            return replace(result, status="failed", reason=f"the compiled model fails: {first_line(error)}")
+        outputs = self._judged(names, ready, actual, thorough=False)
+        if not all(o.ok for o in outputs):
+            outputs = self._judged(names, ready, actual, thorough=True)
+        wrong = [o for o in outputs if not o.ok]
+        if wrong and all(o.reason.startswith(CHAOS) for o in wrong):
+            return replace(result, status="skipped", outputs=tuple(outputs), reason=wrong[0].reason)
+        return replace(result, status="failed" if wrong else "passed", outputs=tuple(outputs))
+
+    def _judged(
+        self, names: Sequence[str], ready: _Ready, actual: Sequence[Any], *, thorough: bool
+    ) -> list[OutputResult]:
+        allowed = Allowance(self.options.rtol, self.options.atol)
+        noises = self._noises(names, ready, thorough=thorough)
+        outputs: list[OutputResult] = []
+        explainer = Explainer(
+            self.original, ready.feed, ready.drawn, allowed, time.monotonic() + self.options.budget / 2
+        )
+        for name, e, a in zip(names, ready.expected, actual, strict=True):
+            noise = noises.get(name, NO_NOISE)
+            output = compare_output(name, e, a, allowed.rtol, allowed.atol, noise)
+            if not output.ok and thorough:
+                output = _explained(explainer, output, a, noise)
+            outputs.append(output)
+        return outputs
+
+    def _noises(self, names: Sequence[str], ready: _Ready, *, thorough: bool) -> dict[str, Noise]:
+        left = self._started + self.options.budget - time.monotonic()
+        if left <= 0 and not thorough:
+            return {}
+        seconds = max(left, self.options.budget / 4)
+        runs = self.original.others(ready.feed, ready.drawn, ready.seed, thorough=thorough, seconds=seconds)
+        sources = self.original.sources(names, ready.feed, ready.drawn) if thorough else {}
+        return {
+            name: Noise([run[i] for run in runs], sources.get(name, 0.0), bool(runs)) for i, name in enumerate(names)
+        }
+
+    def _is_over(self) -> bool:
+        return time.monotonic() > self._started + self.options.budget
+
+
+def typical_inputs(
+    original: Original,
+    facts: GraphFacts,
+    fixed: Mapping[str, int],
+    seed: int = 0,
+    budget: float = BUDGET_SECONDS,
+    *,
+    small: bool = False,
+) -> tuple[dict[str, int], dict[str, Any]]:
+    """Sizes at which the original runs, of those that are looked for the biggest that is not one of many rows, and
+    inputs of these sizes; with `small` the first that are not all ones. `fixed` are sizes that are asked for;
+    `IgniterError` where nothing runs."""
+    verifier = _Verifier(
+        original, Candidate(lambda _threads, _cut: None), facts, VerifyOptions(shapes=[fixed], seed=seed, budget=budget)
+    )
+    best: tuple[int, dict[str, int], dict[str, Any]] | None = None
+    for proposal, ready in verifier.cases():
+        size = sum(getattr(value, "size", 0) for value in ready.feed.values())
+        if best is None or (proposal.kind not in ("many", "large integers") and size > best[0]):
+            best = (size, proposal.sizes, ready.feed)
+        if small and proposal.kind != "ones":
+            break
+    if best is None:
+        raise IgniterError("; ".join(Verification((), tuple(verifier.refused)).reasons))
+    return best[1], best[2]
+
+
+def _explained(explainer: Explainer, output: OutputResult, actual: Any, noise: Noise) -> OutputResult:
+    """The output, good where the roundings above it could as well have gone the other way."""
     try:
-        expected = reference.run(None, dict(feed))
-    except Exception as error:  # whatever ORT raises, it raises about the original model
-        return CaseResult(shapes, "skipped", reason=_first_line(error))
-    try:
-        actual = candidate.run(names, dict(feed))
+        note = explainer.explain(output.name, actual, noise)
     except Exception as error:
-        return CaseResult(shapes, "failed", reason=f"the compiled model fails: {_first_line(error)}")
-    outputs = [compare_output(n, e, a, rtol) for n, e, a in zip(names, expected, actual, strict=True)]
-    return CaseResult(shapes, "passed" if all(o.ok for o in outputs) else "failed", tuple(outputs))
+        # A model that cannot be looked into is judged without that.
+        return replace(output, reason=f"{output.reason} (its roundings cannot be looked at: {first_line(error)})")
+    return replace(output, ok=True, reason="", note=note) if note else output
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an error says, without what follows."""
     return str(error).strip().split("\n", 1)[0]
 
 
-def compare_output(name: str, expected: Any, actual: Any, rtol: float | None = None) -> OutputResult:
-    """How far `actual` is from `expected`; sequences are compared element by element, and the worst counts."""
-    import numpy as np
-
-    if isinstance(expected, list) or isinstance(actual, list):
-        return _compare_sequence(name, expected, actual, rtol)
-    kind = type(expected).__name__
-    if kind in ("NoneType", "dict") or actual is None:
-        return _same(name, kind) if _equal(expected, actual) else _failure(name, kind, (), "the values differ")
-    e, a = np.asarray(expected), np.asarray(actual)
-    if e.dtype != a.dtype:
-        return _failure(name, str(a.dtype), a.shape, f"the type is {a.dtype}, ORT's is {e.dtype}")
-    if e.shape != a.shape:
-        return _failure(name, str(a.dtype), a.shape, f"the shape is {list(a.shape)}, ORT's is {list(e.shape)}")
-    if e.dtype.kind in "OUS":
-        return _same(name, str(e.dtype), e.shape) if _equal(e, a) else _failure(name, "string", e.shape, "text differs")
-    if e.dtype.kind in "biu":
-        return _compare_exact(name, e, a)
-    return _compare_floats(name, e, a, TOLERANCES.get(e.dtype.name, 1e-4) if rtol is None else rtol)
-
-
-def _compare_exact(name: str, e: np.ndarray[Any, Any], a: np.ndarray[Any, Any]) -> OutputResult:
-    import numpy as np
-
-    wrong = int(np.count_nonzero(e != a))
-    # Differences of integers can pass 64 bits; their size is only for the report.
-    difference = float(np.max(np.abs(e.astype(np.float64) - a.astype(np.float64)), initial=0.0))
-    magnitude = float(np.max(np.abs(e.astype(np.float64)), initial=0.0))
-    error = difference / magnitude if magnitude else difference
-    reason = f"{wrong} of {e.size} elements differ" if wrong else ""
-    return OutputResult(name, str(e.dtype), e.shape, error, difference, magnitude, not wrong, reason)
-
-
-def _compare_floats(name: str, e: np.ndarray[Any, Any], a: np.ndarray[Any, Any], tolerance: float) -> OutputResult:
-    import numpy as np
-
-    wide = np.complex128 if e.dtype.kind == "c" else np.float64
-    dtype, shape = str(e.dtype), e.shape
-    e, a = e.astype(wide), a.astype(wide)
-    finite = np.isfinite(e) & np.isfinite(a)
-    # Equal infinities are equal; all else that is not finite on both sides must be NaN on both.
-    strange = int(np.count_nonzero(~finite & ~(np.isnan(e) & np.isnan(a)) & ~(e == a)))
-    with np.errstate(invalid="ignore"):  # infinities of both
-        difference = float(np.max(np.abs(e - a), initial=0.0, where=finite))
-    magnitude = float(np.max(np.abs(e), initial=0.0, where=np.isfinite(e)))
-    error = difference / magnitude if magnitude else difference
-    reason = ""
-    if strange:
-        reason = f"NaN or infinity in {strange} of {e.size} places on one side only"
-    elif error > tolerance:
-        reason = f"the largest error, {error:.3g} of the largest magnitude {magnitude:.3g}, is over {tolerance:.3g}"
-    return OutputResult(name, dtype, shape, error, difference, magnitude, not reason, reason)
-
-
-def _compare_sequence(name: str, expected: Any, actual: Any, rtol: float | None) -> OutputResult:
-    if not isinstance(expected, list) or not isinstance(actual, list) or len(expected) != len(actual):  # pyright: ignore[reportUnknownArgumentType]
-        return _failure(name, "sequence", (), "the sequences differ in length, or one is none")
-    parts = [compare_output(name, e, a, rtol) for e, a in zip(expected, actual, strict=True)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    if not parts:
-        return _same(name, "sequence")
-    return max(parts, key=lambda p: (not p.ok, p.max_error))
-
-
-def _equal(expected: Any, actual: Any) -> bool:
-    import numpy as np
-
-    return bool(np.array_equal(np.asarray(expected, object), np.asarray(actual, object)))
-
-
-def _same(name: str, dtype: str = "", shape: tuple[int, ...] = ()) -> OutputResult:
-    return OutputResult(name, dtype, shape, 0.0, 0.0, 0.0, True)
-
-
-def _failure(name: str, dtype: str, shape: tuple[int, ...], reason: str) -> OutputResult:
-    return OutputResult(name, dtype, shape, math.inf, math.inf, 0.0, False, reason)
+__all__ = ["TOLERANCES", "Candidate", "VerifyOptions", "compare_output", "failure", "verify_models", "verify_sessions"]

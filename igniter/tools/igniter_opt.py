@@ -52,6 +52,7 @@ class OptOptions:
     remarks_output: str
     check_each: bool
     check_seed: int
+    check_sizes: list[str]
     debug: bool
 
 
@@ -120,6 +121,13 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
         help="run the IR before and after every pass, and name the pass that changed a result",
     )
     add("--check-seed", type=int, default=0, metavar="N", help="seed of the random inputs of --check-each")
+    add(
+        "--check-sizes",
+        action="append",
+        default=[],
+        metavar="SIZES",
+        help="sizes of symbols for --check-each: n=8,m=16",
+    )
     add(
         "--verify-diagnostics",
         action="store_true",

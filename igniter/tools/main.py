@@ -47,7 +47,17 @@ Target = Annotated[str, typer.Option(help="The CPU: native, x86-64-v3, znver4, a
 Shapes = Annotated[
     list[str] | None, typer.Option("--shape", help="Sizes of the symbolic dims, batch=1,seq=128; may be repeated.")
 ]
-Threads = Annotated[int, typer.Option(help="ONNX Runtime's threads within an op; 0 leaves it to ONNX Runtime.")]
+Inputs = Annotated[
+    str,
+    typer.Option(
+        "--inputs", help="Inputs to use: a .npz file, or a folder with input_0.pb and so on", show_default=False
+    ),
+]
+Rtol = Annotated[float | None, typer.Option(help="The largest error allowed, relative to the largest value.")]
+Atol = Annotated[float, typer.Option(help="An error that is allowed besides, in absolute terms.")]
+Seed = Annotated[int, typer.Option(help="Of the random inputs.")]
+Budget = Annotated[float, typer.Option(help="Seconds for finding sizes and comparing.")]
+Threads = Annotated[int, typer.Option(min=0, help="ONNX Runtime's threads within an op; 0 leaves it to ONNX Runtime.")]
 Reference = Annotated[
     str, typer.Option(help="The original model, where the folder does not know it.", show_default=False)
 ]
@@ -85,17 +95,29 @@ def compile(
     remarks: Annotated[bool, typer.Option(help="Say what every pass did to every node.")] = False,
     verify: Annotated[bool, typer.Option(help="Compare the result with ONNX Runtime on the original.")] = True,
     shape: Shapes = None,
-    cache: Annotated[bool, typer.Option(help="Use compiled kernels of earlier runs.")] = True,
+    inputs: Inputs = "",
+    rtol: Rtol = None,
+    atol: Atol = 0.0,
+    seed: Seed = 0,
+    budget: Budget = 30.0,
+    cache: Annotated[bool, typer.Option(help="Use kernels and results of earlier runs.")] = True,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Fail where a kernel would be left to ONNX Runtime.")
+        bool, typer.Option("--strict", help="Fail where a node would be left to ONNX Runtime for want of a kernel.")
+    ] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Have programs note the time, for `igniter bench --profile`.")
+    ] = False,
+    sanitize: Annotated[
+        bool, typer.Option("--sanitize", help="Check every access of a kernel at run time: slow, to look for bugs.")
     ] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Compile a model to a folder: the rewritten model, its kernels in a library, and a report."""
     from igniter.tools.cli.compile import CompileRequest, run
+    from igniter.tools.cli.output import InputRequest
 
-    with reported(debug):
+    with reported(debug, json):
         run(
             CompileRequest(
                 model,
@@ -109,7 +131,9 @@ def compile(
                 verify,
                 cache,
                 strict,
-                tuple(shape or ()),
+                sanitize,
+                InputRequest(tuple(shape or ()), inputs, rtol, atol, seed, budget),
+                profile,
             )
         )
 
@@ -119,21 +143,28 @@ def verify(
     artifact: Annotated[str, typer.Argument(help="The folder that `igniter compile` made.")],
     reference: Reference = "",
     shape: Shapes = None,
-    rtol: Annotated[
-        float | None, typer.Option(help="The largest error allowed, relative to the largest value.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Of the random inputs.")] = 0,
+    inputs: Inputs = "",
+    rtol: Rtol = None,
+    atol: Atol = 0.0,
+    seed: Seed = 0,
+    budget: Budget = 30.0,
+    every_value: Annotated[
+        bool, typer.Option("--every-value", help="Compare each region on the inputs that its nodes get.")
+    ] = False,
     threads: Threads = 0,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Compare a compiled model with ONNX Runtime on the original, at several shapes."""
-    from igniter.tools.cli.verify import run
+    from igniter.tools.cli.output import InputRequest
+    from igniter.tools.cli.verify import EXIT_CODES, run, run_every_value
 
-    with reported(debug):
-        ok = run(artifact, reference, tuple(shape or ()), rtol, seed, threads, json)
-        if not ok:
-            raise typer.Exit(1)
+    with reported(debug, json):
+        asked = InputRequest(tuple(shape or ()), inputs, rtol, atol, seed, budget)
+        status = (run_every_value if every_value else run)(artifact, reference, asked, threads, json)
+        code = EXIT_CODES[status]
+        if code:
+            raise typer.Exit(code)
 
 
 @app.command()
@@ -141,6 +172,10 @@ def bench(
     model: Annotated[str, typer.Argument(help="An ONNX model, or the folder that `igniter compile` made.")],
     reference: Reference = "",
     shape: Shapes = None,
+    inputs: Inputs = "",
+    rtol: Rtol = None,
+    atol: Atol = 0.0,
+    seed: Seed = 0,
     threads: Threads = 1,
     rounds: Annotated[int, typer.Option(min=1, help="How often each system gets its turn.")] = 7,
     target: Target = "native",
@@ -157,14 +192,16 @@ def bench(
 ) -> None:
     """Time a model in ONNX Runtime before and after, in turns, each in its own process."""
     from igniter.tools.cli.bench import run
+    from igniter.tools.cli.output import InputRequest
 
-    with reported(debug):
+    with reported(debug, json):
+        asked = InputRequest(tuple(shape or ()), inputs, rtol, atol, seed)
         if profile or trace:
             from igniter.tools.cli.profile import run as run_profile
 
-            run_profile(model, reference, tuple(shape or ()), threads, target, spinning, trace, json)
+            run_profile(model, reference, asked, threads, target, spinning, trace, json)
             return
-        run(model, reference, tuple(shape or ()), threads, rounds, target, spinning, json)
+        run(model, reference, asked, threads, rounds, target, spinning, json)
 
 
 @app.command()
@@ -176,7 +213,7 @@ def inspect(
     """Show what is in a model, a compiled model or a library."""
     from igniter.tools.cli.inspect import run
 
-    with reported(debug):
+    with reported(debug, json):
         run(path, json)
 
 
@@ -195,7 +232,7 @@ def demo(
     """Compile a MobileBERT-shaped model made on the spot, verify it, and time it beside ONNX Runtime."""
     from igniter.tools.cli.demo import run
 
-    with reported(debug):
+    with reported(debug, json):
         run(output, layers, sequence, threads, rounds, json)
 
 

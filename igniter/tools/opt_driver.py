@@ -110,7 +110,9 @@ class OptDriver:
             text, failed = self._run_chunk(chunk, name, offset, frontend, passes)
             outputs.append(text)
             status = max(status, failed)
-        self._write(outputs)
+        # What failed leaves no empty file where there was none, and leaves alone what was there.
+        if any(outputs) or status == 0:
+            self._write(outputs)
         return status
 
     # Reading and writing.
@@ -141,8 +143,9 @@ class OptDriver:
             return ""
         if emit == "onnx":
             from igniter.frontend import export_model
+            from igniter.transforms.inline_regions import onnx_level
 
-            return export_model(module).SerializeToString()
+            return export_model(onnx_level(module)).SerializeToString()
         if emit in ("llvm", "asm"):
             from igniter.backends.cpu.codegen import compile_assembly
             from igniter.backends.cpu.emit_llvm import emit_module
@@ -202,8 +205,10 @@ class OptDriver:
         observers: list[PassObserver] = [IRPrinter(self.options, self.stderr)]
         if self.options.check_each:
             from igniter.runtime.check import ResultChecker
+            from igniter.tools.cli.output import parse_shapes
 
-            observers.append(ResultChecker(ctx, seed=self.options.check_seed, log=self.stderr))
+            sizes = {n: s for case in parse_shapes(self.options.check_sizes) or [] for n, s in case.items()}
+            observers.append(ResultChecker(ctx, seed=self.options.check_seed, log=self.stderr, sizes=sizes))
         # The timer stands last, closest to the pass: what the other observers take is not the pass's time.
         return (*observers, timer)
 

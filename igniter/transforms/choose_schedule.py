@@ -20,8 +20,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from igniter.analysis.procedure_schedules import schedule_procedure
 from igniter.analysis.schedule_choice import Machine, choose
-from igniter.dialects.loop import KernelOp
+from igniter.dialects.loop import KernelOp, ProcedureOp
 
 
 @dataclass(frozen=True)
@@ -42,3 +43,6 @@ class ChooseSchedule(ModulePass):
             for nest in kernel.nests:
                 if nest.schedule is None:
                     nest.schedule = chosen[nest.label]
+            for each in kernel.computations:
+                if isinstance(each, ProcedureOp) and each.schedule is None:
+                    each.schedule = schedule_procedure(each, machine)

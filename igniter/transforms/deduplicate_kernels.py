@@ -11,14 +11,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, StringAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.expr import Expr
 from igniter.dialects.fusion import RegionOp
-from igniter.dialects.loop import AxesAttr, Axis, KernelOp
-from igniter.dialects.sym import DimsAttr, dims_of, element_of, tensor_of
+from igniter.dialects.loop import AxesAttr, Axis, ForOp, KernelOp, ProcedureOp
+from igniter.dialects.sym import (
+    DimsAttr,
+    checks_attr,
+    dims_of,
+    element_of,
+    memref_of,
+    requirements_attr,
+    space_of,
+    tensor_of,
+)
 from igniter.remarks import remark
 
 
@@ -55,7 +64,8 @@ def rename_symbols(kernel: KernelOp) -> None:
         for dim in dims_of(arg.type):
             order.update(dict.fromkeys(sorted(dim.symbols)))
     order.update(dict.fromkeys(kernel.symbol_names))
-    taken = {a.name for nest in kernel.nests for a in nest.axes}
+    taken = {a.name for each in kernel.computations for a in each.axes}
+    taken |= {op.axis for op in kernel.walk() if isinstance(op, ForOp)}
     names: dict[str, Expr] = {}
     for old in order:
         k = len(names)
@@ -67,10 +77,15 @@ def rename_symbols(kernel: KernelOp) -> None:
     for op in kernel.walk():
         for result in op.results:
             _retype(result, names)
+        if isinstance(op, ProcedureOp):
+            for arg in op.block.args:
+                _retype(arg, names)
         for key, attr in op.properties.items():
             op.properties[key] = _renamed(attr, names)
     for arg in kernel.block.args:
         _retype(arg, names)
+    kernel.requires_attr = requirements_attr(r.substitute(names) for r in kernel.requires)
+    kernel.checks_attr = checks_attr(c.substitute(names) for c in kernel.checks)
     kernel.symbols = ArrayAttr([StringAttr(str(names[s].symbol)) for s in order])
     kernel.declared_types = ArrayAttr([v.type for v in kernel.returned])
 
@@ -81,7 +96,12 @@ def _retype(value: SSAValue, names: dict[str, Expr]) -> None:
     except ValueError:
         return
     if any(d.constant is None for d in dims):
-        value._type = tensor_of(element_of(value.type), [d.substitute(names) for d in dims])
+        renamed = [d.substitute(names) for d in dims]
+        kind: Attribute = value.type
+        if kind.name == MemRefType.name:
+            value._type = memref_of(element_of(kind), renamed, space_of(kind) or None)
+        else:
+            value._type = tensor_of(element_of(kind), renamed)
 
 
 def _renamed(attr: Attribute, names: dict[str, Expr]) -> Attribute:

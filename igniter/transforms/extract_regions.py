@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from igniter.analysis.fusion_legality import known_values, operand_kind
-from igniter.dialects.fusion import DimsOp, ProgramOp, RegionOp, YieldOp
+from igniter.dialects.fusion import DimsOp, ProgramOp, RegionOp, TablesOp, YieldOp
 
 Group = TypeVar("Group", RegionOp, ProgramOp)
 
@@ -66,6 +66,24 @@ def form_region(
             use.operation.operands[use.index] = result
     body.add_op(YieldOp(results))
     return region
+
+
+def attach_tables(region: RegionOp, node: Operation, name: str) -> None:
+    """Gives a region the tables of one of its nodes as operands; `name` is what their initializers are called after."""
+    from igniter.dialects.onnx.base import OnnxOp, make_constant
+    from igniter.dialects.onnx.ops import spec_of
+
+    spec = spec_of(node) if isinstance(node, OnnxOp) else None
+    block = region.parent
+    if not isinstance(node, OnnxOp) or spec is None or spec.tables is None or block is None:
+        return
+    inner: dict[str, SSAValue] = {}
+    for key, array in spec.tables(node).items():
+        constant = make_constant(array, f"{node.node_name or name}.{key}")
+        block.insert_op_before(constant, region)
+        inner[key] = region.block.insert_arg(constant.results[0].type, len(region.block.args))
+        region.operands = [*region.operands, constant.results[0]]
+    region.block.insert_op_before(TablesOp(inner), node)
 
 
 def region_results(members: Sequence[Operation], wanted: Set[SSAValue]) -> list[SSAValue]:

@@ -181,6 +181,8 @@ class _Folder:
             return "it is random"
         if any(a.name == "onnx.ref" for a in op.attributes.values()):
             return "it reads an attribute of its function"
+        if _keeps_bytes(op):
+            return "what reads it multiplies integers"
         sizes = [_bytes_of(r) for r in op.results if not isinstance(r.type, NoneType)]
         known = [s for s in sizes if s is not None]
         if len(known) != len(sizes):
@@ -190,7 +192,7 @@ class _Folder:
         # What only moves or converts a weight is always folded: a layout is chosen at compile time, never in each run.
         if total > self.options.max_bytes and not (op.op_type in _LAYOUT and total <= read):
             return f"{total} bytes of results are more than max_bytes"
-        if total > SMALL and total > self.options.max_growth * read:
+        if total > SMALL and total > self.options.max_growth * read and not _is_weight(op):
             return f"{total} bytes of results are too many for the {read} bytes that it reads"
         return None
 
@@ -284,6 +286,45 @@ class _Folder:
 _RANDOM = frozenset(
     ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 )
+
+
+_WIDENING = frozenset(("Add", "Cast", "DequantizeLinear", "Mul", "Reshape", "Sub", "Transpose"))
+"""What the values of a weight that is stored in few bits are computed with."""
+
+
+def _keeps_bytes(op: OnnxOp) -> bool:
+    """Whether a DequantizeLinear belongs to an op that multiplies the bytes of both its operands."""
+    from igniter.analysis.quantized_neighbours import INTEGER_OPS
+
+    if op.op_type != "DequantizeLinear":
+        return False
+    for use in op.results[0].uses:
+        reader = use.operation
+        if isinstance(reader, OnnxOp) and reader.qualified_name in INTEGER_OPS and use.index > 0:
+            first = reader.operands[0].owner
+            if isinstance(first, OnnxOp) and first.op_type == "DequantizeLinear":
+                return True
+    return False
+
+
+def _is_weight(op: OnnxOp, depth: int = 6) -> bool:
+    """Whether products read what is computed here, and nothing else: in each run they would need it as it is.
+
+    ONNX Runtime computes these when it loads a model, too.
+    """
+    if op.op_type not in _WIDENING or depth == 0:
+        return False
+    uses = list(op.results[0].uses)
+    for use in uses:
+        reader = use.operation
+        if not isinstance(reader, OnnxOp):
+            return False
+        if reader.qualified_name in ("Conv", "Gemm", "MatMul"):
+            if use.index != 1:
+                return False
+        elif not _is_weight(reader, depth - 1):
+            return False
+    return bool(uses)
 
 
 def _integers(dims: DimsAttr, value: SSAValue) -> Array | None:

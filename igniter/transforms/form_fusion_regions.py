@@ -19,7 +19,7 @@ does not look into regions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -28,13 +28,13 @@ from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.fusion_cost import Contractions, CostModel, Singletons
-from igniter.analysis.fusion_graph import FusionGraph, Limits, build_graph, is_node
+from igniter.analysis.fusion_graph import FusionGraph, Limits, build_graph, is_node, node_label
 from igniter.analysis.fusion_selection import Selection, select_regions
 from igniter.analysis.fusion_summary import FusionSummary, count_kinds, missed_fusions, summarize_regions
 from igniter.analysis.fusion_symbols import SymbolSources, region_operands
-from igniter.dialects.fusion import RegionOp
+from igniter.dialects.fusion import GroupOp, RegionOp
 from igniter.remarks import Remarks, remark, remarks_of
-from igniter.transforms.extract_regions import form_region, localize_operands, region_results
+from igniter.transforms.extract_regions import attach_tables, form_region, localize_operands, region_results
 from igniter.transforms.onnx_rewriting import is_unused
 
 
@@ -56,18 +56,26 @@ class FormFusionRegions(ModulePass):
     small_flops: int = 65_536
     typical_dim: int = 128
     """The size that the cost model assumes of a symbolic dim."""
+    byte_products: bool = True
+    """Whether a target multiplies bytes; products of dequantised factors are left to ONNX Runtime where none does."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         taken = {region.label for region in op.walk() if isinstance(region, RegionOp)}
         names = (name for number in range(1 << 30) if (name := f"r{number}") not in taken)
-        for name, block in _graphs(op):
-            self._form(ctx, name, block, names)
+        for name, block, inputs in _graphs(op):
+            self._form(ctx, name, block, inputs, names)
 
-    def _form(self, ctx: Context, name: str, block: Block, names: Iterator[str]) -> None:
-        cost = CostModel(self.contractions, self.small_flops, self.singletons, self.typical_dim)
-        graph = build_graph(block, cost, self.siblings)
+    def _form(self, ctx: Context, name: str, block: Block, inputs: Sequence[SSAValue], names: Iterator[str]) -> None:
+        cost = CostModel(
+            self.contractions,
+            self.small_flops,
+            self.singletons,
+            self.typical_dim,
+            byte_products=self.byte_products,
+        )
+        graph = build_graph(block, cost, self.siblings, inputs)
         limits = Limits(self.max_nodes, self.max_inputs, self.max_outputs)
-        selection = select_regions(graph, cost, limits, SymbolSources(block))
+        selection = select_regions(graph, cost, limits, SymbolSources(inputs))
         labels = [next(names) for _ in selection.groups]
         explain = remarks_of(ctx) is not None
         regions = summarize_regions(graph, selection, labels, cost) if explain else ()
@@ -88,13 +96,23 @@ def summaries(remarks: Remarks) -> list[FusionSummary]:
     return [FusionSummary.from_dict(r.details["summary"]) for r in notes if "summary" in r.details]
 
 
-def _graphs(module: ModuleOp) -> Iterator[tuple[str, Block]]:
-    """The main graph and, innermost first, the subgraphs of its nodes. Functions have no types until inlined."""
+def _graphs(module: ModuleOp) -> Iterator[tuple[str, Block, tuple[SSAValue, ...]]]:
+    """The subgraphs of nodes, innermost first, and the main graph, each with the inputs that its nodes can see: those
+    of the graphs around it as well. Functions have no types until inlined."""
     from igniter.dialects.onnx.structure import GraphOp
 
     for graph in module.ops:
         if isinstance(graph, GraphOp):
-            yield graph.sym_name, graph.body
+            yield from _bodies(graph.body, graph.sym_name, ())
+
+
+def _bodies(block: Block, name: str, outer: tuple[SSAValue, ...]) -> Iterator[tuple[str, Block, tuple[SSAValue, ...]]]:
+    inputs = (*outer, *block.args)
+    for op in list(block.ops):
+        if not isinstance(op, GroupOp):
+            for inner in (b for region in op.regions for b in region.blocks):
+                yield from _bodies(inner, f"{name}/{node_label(op)}", inputs)
+    yield name, block, inputs
 
 
 def _extract(block: Block, graph: FusionGraph, selection: Selection, labels: list[str]) -> None:
@@ -117,6 +135,8 @@ def _extract(block: Block, graph: FusionGraph, selection: Selection, labels: lis
         operands = list(dict.fromkeys([*region_operands(members), *bindings]))
         results = region_results(members, wanted)
         region = form_region(labels[group], members, clones[group], operands, results, end)
+        for number, node in enumerate(members):
+            attach_tables(region, node, f"{labels[group]}.{number}")
         moved.update(zip(results, region.results, strict=True))
     _drop_unused(block)
 

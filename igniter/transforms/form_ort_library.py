@@ -13,21 +13,25 @@ called once the code is there, because the domain's name is a hash of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, i64
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.expr import Expr, maximum
 from igniter.dialects.fusion import GroupOp, ProgramOp, RegionOp
 from igniter.dialects.loop import CallOp, FuncOp
 from igniter.dialects.onnx.attributes import texts_attr, texts_of
-from igniter.dialects.ort import LibraryOp, OpOp, Port
-from igniter.dialects.sym import dims_of, element_of, tensor_of
+from igniter.dialects.ort import LibraryOp, OpOp, Port, PortAttr
+from igniter.dialects.sym import checks_attr, dims_of, element_of, requirements_attr, tensor_of
 from igniter.errors import IgniterError
-from igniter.transforms.lower_programs import time_stamps
+from igniter.transforms.lower_programs import time_stamps, with_names
+
+LONGEST_NAME = 200
+"""Characters of a value's name in a message."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +44,18 @@ class FormOrtLibrary(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         within = _called_in_programs_only(op)
-        ops = [describe(f) for f in op.ops if isinstance(f, FuncOp) and f.sym_name.data not in within]
+        funcs = [f for f in op.ops if isinstance(f, FuncOp) and f.sym_name.data not in within]
+        alone = [r for r in op.walk() if isinstance(r, RegionOp) and not isinstance(r.parent_op(), ProgramOp)]
+        ops: dict[OpOp, None] = {}
+        for func in funcs:
+            described = describe(func)
+            users = [region for region in alone if region.kernel_name == func.sym_name.data]
+            ops.update(dict.fromkeys(name_nodes(described, users).values() or [described]))
         for old in [o for o in op.ops if isinstance(o, LibraryOp) and o.sym_name.data == self.library]:
             old.detach()
             old.erase()
         if ops:
-            op.body.block.add_op(LibraryOp(self.library, ops))
+            op.body.block.add_op(LibraryOp(self.library, list(ops)))
 
 
 def _called_in_programs_only(module: ModuleOp) -> set[str | None]:
@@ -73,33 +83,97 @@ def describe(func: FuncOp) -> OpOp:
         name,
         func.symbol_names,
         [_port(f"in{k}", t) for k, t in enumerate(types[:inputs])],
-        [_port(f"out{k}", t) for k, t in enumerate(types[inputs:])],
+        [_port(f"out{k}", t) for k, t in enumerate(types[inputs : len(types) - len(func.checks)])],
         func.scratch_bytes,
+        func.requires,
+        func.checks,
     )
 
 
 def with_scratch(op: OpOp, scratch: Expr) -> OpOp:
     """The op with an arena that is large enough for its own kernel and for one that needs `scratch` bytes."""
     size = maximum(op.scratch, scratch)
-    return OpOp(op.sym_name.data, op.kernel_name, op.symbol_names, op.inputs, op.outputs, size)
+    return OpOp(op.sym_name.data, op.kernel_name, op.symbol_names, op.inputs, op.outputs, size, op.requires, op.checks)
 
 
 def _port(name: str, memref: Attribute) -> Port:
     return Port(name, element_of(memref), dims_of(memref))
 
 
-def replace_regions(module: ModuleOp, domain: str, profile: bool = False) -> int:
+def name_nodes(op: OpOp, regions: Iterable[RegionOp]) -> dict[str, OpOp]:
+    """The custom op of each of `regions`, which share the kernel of `op`, by the region's label.
+
+    They are one op, unless it requires or checks something: an error names nodes, and those of every region have names
+    of their own. The kernel is the same. An op of one region has the names of its values.
+    """
+    regions = list(regions)
+    if len(regions) == 1:
+        op = name_ports(op, regions[0])
+    if all(not isinstance(r.node, int) for r in (*op.requires, *op.checks)):
+        return {region.label: op for region in regions}
+    found: dict[str, OpOp] = {}
+    for region in regions:
+        named = name_ports(op, region)
+        named.sym_name = StringAttr(op_name(region.label))
+        named.requires_attr = requirements_attr(with_names(op.requires, region))
+        named.checks_attr = checks_attr(with_names(op.checks, region))
+        found[region.label] = named
+    return found
+
+
+def name_ports(op: OpOp, group: GroupOp) -> OpOp:
+    """The op with its inputs and outputs called as the ONNX values that `group` reads and gives: for messages."""
+    named = op.clone()
+    named.inputs_attr = _named_ports(op.inputs, group.inputs)
+    named.outputs_attr = _named_ports(op.outputs, group.yielded)
+    return named
+
+
+def _named_ports(ports: Sequence[Port], values: Sequence[SSAValue]) -> ArrayAttr[PortAttr]:
+    names: list[str] = []
+    for index, port in enumerate(ports):
+        name = value_name(values[index])[:LONGEST_NAME] if index < len(values) else ""
+        # What protobuf took for text need not be.
+        name = name.encode("utf-8", "replace").decode()
+        names.append(port.name if not name or name in names else name)
+    return ArrayAttr(PortAttr(replace(p, name=n)) for p, n in zip(ports, names, strict=True))
+
+
+def value_name(value: SSAValue) -> str:
+    """What a value is called in the model; "" where it has no name there."""
+    from igniter.dialects.onnx.attributes import text_of
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.dialects.onnx.structure import GraphOp
+
+    owner = value.owner
+    if isinstance(value, BlockArgument):
+        graph = value.block.parent_op()
+        if isinstance(graph, GraphOp):
+            return graph.input_names[value.index]
+        return value_name(graph.inputs[value.index]) if isinstance(graph, GroupOp) else ""
+    if isinstance(owner, GroupOp) and isinstance(value, OpResult):
+        return value_name(owner.yield_op.values[value.index])
+    if isinstance(owner, OnnxOp) and isinstance(value, OpResult):
+        names = owner.output_names
+        name = names[value.index] if value.index < len(names) else ""
+        return name or text_of(owner.properties.get("initializer_name")) or ""
+    return ""
+
+
+def replace_regions(module: ModuleOp, domain: str, profile: bool = False, ops: Mapping[str, OpOp] | None = None) -> int:
     """Replaces every program, and every region in none, by a node of its custom op; returns how many there were.
 
-    `profile`: programs have one more output, their time stamps, which becomes an output of the graph.
+    `profile`: programs have one more output, their time stamps, which becomes an output of the graph. `ops` are the ops
+    of regions (`name_nodes`) that are not called like their kernels.
     """
     groups = [op for op in module.walk() if isinstance(op, GroupOp) and not isinstance(op.parent_op(), ProgramOp)]
     for group in groups:
-        _replace(group, domain, profile)
+        named = (ops or {}).get(group.label)
+        _replace(group, domain, profile, None if named is None else named.sym_name.data)
     return len(groups)
 
 
-def _replace(group: GroupOp, domain: str, profile: bool) -> None:
+def _replace(group: GroupOp, domain: str, profile: bool, name: str | None) -> None:
     from igniter.dialects.onnx.base import make_op
     from igniter.runtime.verify import STAMPS
 
@@ -110,7 +184,7 @@ def _replace(group: GroupOp, domain: str, profile: bool) -> None:
     stamped = profile and isinstance(group, ProgramOp)
     if isinstance(group, ProgramOp) and stamped:
         types.append(tensor_of(i64, [time_stamps(group)]))
-    node = make_op(op_name(kernel), list(group.inputs), types, domain=domain, node_name=group.label)
+    node = make_op(name or op_name(kernel), list(group.inputs), types, domain=domain, node_name=group.label)
     for key, attr in group.attributes.items():
         node.attributes[key] = attr
     block = group.parent_block()

@@ -114,6 +114,8 @@ def _asks(first: ForOp, second: ForOp) -> bool:
 
 
 def _same_range(a: ForOp, b: ForOp) -> bool:
+    if a.is_sequential or b.is_sequential or a.indices or b.indices:
+        return False
     return a.first == b.first and a.end == b.end and a.step == b.step and a.grain == b.grain
 
 

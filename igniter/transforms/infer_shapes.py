@@ -9,7 +9,7 @@
 A node whose integer operand is a function of the model's symbols carries its elements in `igniter.values`, so that no
 later level has to look at the shape arithmetic, which may then disappear. What the types take for granted beyond the
 dims of the inputs (adding a position table of 512 rows says that `min(512, seq)` is `seq`) is noted on the graph, as
-pairs in `igniter.assumptions`: a kernel that relies on it has to refuse what breaks it. The engine, and what it
+requirements in `igniter.assumptions`, which kernels check. The engine, and what it
 guarantees, is `igniter.analysis.shape_inference`. The pass may be run again at any time: it replaces what an earlier
 run left.
 
@@ -18,6 +18,7 @@ It stands first, since everything after it asks for ranks and dims.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -26,13 +27,16 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, NoneType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from igniter.analysis.requirements import Requirement, unproven
 from igniter.analysis.shape_inference import ShapeFacts, infer_shapes, operand_values
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
-from igniter.dialects.sym import DimsAttr
+from igniter.dialects.sym import DimsAttr, RequirementAttr, requirements_attr
 from igniter.remarks import remark
 
 ASSUMPTIONS_ATTRIBUTE = "igniter.assumptions"
+SIGNATURE_ATTRIBUTE = "igniter.signature"
+"""The types of a graph's inputs as the model gives them, which an exported model has again."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +55,32 @@ class InferShapes(ModulePass):
 
 def apply_facts(module: ModuleOp, facts: ShapeFacts) -> None:
     """Writes what was inferred into the types and the `igniter.values` attributes."""
+    for graph in facts.assumptions:
+        keep_signature(graph, facts.types)
     for value, type_ in facts.types.items():
         set_type(value, type_)
     for graph, pairs in facts.assumptions.items():
-        noted = graph.attributes.get(ASSUMPTIONS_ATTRIBUTE)
-        earlier = cast("ArrayAttr[Attribute]", noted).data if isinstance(noted, ArrayAttr) else ()
-        found = dict.fromkeys([*earlier, *(DimsAttr(pair) for pair in pairs)])
-        if found:
-            graph.attributes[ASSUMPTIONS_ATTRIBUTE] = ArrayAttr(list(found))
+        found = requirements_attr(unproven([*graph_assumptions(graph), *pairs]))
+        if found is not None:
+            graph.attributes[ASSUMPTIONS_ATTRIBUTE] = found
     for op in module.walk():
         if isinstance(op, OnnxOp):
             set_operand_values(op, operand_values(op, facts))
+
+
+def keep_signature(graph: Operation, types: Mapping[SSAValue, Attribute]) -> None:
+    """Notes the types that the model gives its inputs where inference says more: that is for kernels to rely on, and a
+    run that breaks it is refused by the node that asks for it, as in the original."""
+    inputs = graph.regions[0].block.args
+    if SIGNATURE_ATTRIBUTE not in graph.attributes and any(types.get(a, a.type) != a.type for a in inputs):
+        graph.attributes[SIGNATURE_ATTRIBUTE] = ArrayAttr([a.type for a in inputs])
+
+
+def graph_assumptions(graph: Operation) -> tuple[Requirement, ...]:
+    """What the types of a graph take for granted, as noted on it."""
+    noted = graph.attributes.get(ASSUMPTIONS_ATTRIBUTE)
+    found = cast("ArrayAttr[Attribute]", noted).data if isinstance(noted, ArrayAttr) else ()
+    return tuple(a.data for a in found if isinstance(a, RequirementAttr))
 
 
 def set_operand_values(op: Operation, values: dict[int, Dims]) -> None:

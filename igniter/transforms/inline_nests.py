@@ -177,6 +177,12 @@ class InlineNests(ModulePass):
         """Folds the nests of one kernel. What costs no duplicate comes first: readers merge with each other that way,
         and fewer bodies are duplicated in the end."""
         erase_dead_nests(kernel)
+        # What widens the factors of a contraction goes to it before what computes them can take it: the contraction
+        # reads them as narrow as they are stored.
+        for nest in [n for n in kernel.nests if is_widened_read(n)]:
+            found = self.sites(nest)
+            if not isinstance(found, str) and all(is_contraction(site.reader) for _, site in found):
+                self.fold_into_all(ctx, nest, found)
         # Nests to look at (again, when their readers have changed), and those that would be duplicated.
         pending, waiting = set(kernel.nests), set[NestOp]()
         while pending or waiting:

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
-from igniter.dialects.fusion import GroupOp, PackOp, ProgramOp, RegionOp, UnpackOp
+from igniter.dialects.fusion import GroupOp, PackOp, ProgramOp, RegionOp, TablesOp, UnpackOp
 from igniter.transforms.expand_dims import expand_dims
 from igniter.transforms.expand_packs import expand_unpack
 
@@ -77,6 +78,20 @@ def inline_group(group: GroupOp) -> None:
     for node in nodes:
         if isinstance(node, UnpackOp):
             unpack(node)
+        elif isinstance(node, TablesOp):
+            drop_tables(node)
+
+
+def drop_tables(op: TablesOp) -> None:
+    """Erases the tables of a node, which only its kernel reads."""
+    tables = list(op.tables)
+    op.detach()
+    op.erase()
+    for table in tables:
+        constant = table.owner
+        if isinstance(constant, Operation) and table.first_use is None:
+            constant.detach()
+            constant.erase()
 
 
 def unpack(op: UnpackOp) -> None:

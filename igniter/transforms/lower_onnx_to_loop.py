@@ -20,6 +20,7 @@ becomes
 
 Each op is lowered by the rule of its `OpSpec`, one nest or a few an op; merging nests is for later passes. Constants in
 the region become `arith.constant`s in the bodies. The region keeps its ONNX nodes, for fallback, checks and reports.
+What the nodes take for granted of the symbols, and the graph's types do (`igniter.assumptions`), the kernel requires.
 
 Requires: shapes inferred (`infer-shapes`), regions formed. An output is always the result of a nest, or a view of one,
 and no two outputs are the same nest's: where a region hands an input through, a copy is made.
@@ -36,10 +37,15 @@ from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from igniter.analysis.bind_symbols import bind_symbols
+from igniter.analysis.fusion_graph import region_nodes
+from igniter.analysis.requirements import Requirement
 from igniter.dialects.fusion import DimsOp, RegionOp, UnpackOp
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
+from igniter.dialects.onnx.requirements import node_requirements
 from igniter.dialects.sym import DimsAttr, dims_of
+from igniter.transforms.infer_shapes import graph_assumptions
 from igniter.transforms.lowering import KernelBuilder, Lowering, LoweringError
 from igniter.transforms.lowering.builder import symbols_of_types
 from igniter.transforms.lowering.constants import constant_tensor, dims_tensor
@@ -67,10 +73,30 @@ def lower_region(region: RegionOp) -> KernelOp:
     """The kernel of one region; `LoweringError` names the node that has no lowering."""
     kernel = KernelBuilder([a.type for a in region.block.args], _symbols(region))
     values: dict[SSAValue, SSAValue] = dict(zip(region.block.args, kernel.args, strict=True))
+    nodes = region_nodes(region)
+    places: dict[Operation, int] = {node: place for place, node in enumerate(nodes)}
     for op in region.block.ops:
+        known = len(kernel.checks)
         if op is not region.yield_op:
             lower_node(op, kernel, values)
+        kernel.checks[known:] = [(check.at(places.get(op)), value) for check, value in kernel.checks[known:]]
+    for place, node in enumerate(nodes):
+        kernel.requires += [r.at(place) for r in node_requirements(node)]
+    kernel.requires += assumptions_about(region, kernel)
     return kernel.finish(region.label, [values[v] for v in region.yielded])
+
+
+def assumptions_about(region: RegionOp, kernel: KernelBuilder) -> list[Requirement]:
+    """What the types of the region's graph take for granted of symbols that its operands tell (`infer-shapes`)."""
+    from igniter.dialects.onnx.structure import GraphOp
+
+    graph = region.parent_op()
+    while graph is not None and not isinstance(graph, GraphOp):
+        graph = graph.parent_op()
+    if graph is None:
+        return []
+    told = bind_symbols([(dims_of(arg.type), True) for arg in kernel.args]).bound
+    return [r for r in graph_assumptions(graph) if r.symbols <= told]
 
 
 def lower_node(op: Operation, kernel: KernelBuilder, values: dict[SSAValue, SSAValue]) -> None:

@@ -14,6 +14,8 @@ bits with a scale for each row, found at run time. Sums are i32 and exact.
 
 All of it is ONNX, so that what was made can be run by ORT, looked at and fused like any model. A product whose depth is
 no multiple of the group that instructions take (2 of bf16, 4 of i8) stays as it is, and so does one with few columns.
+A model below opset 13 is raised to it where its nodes mean the same there, and otherwise left as it is; a remark says
+how many products there are in fewer bits, and why where there are none.
 It is the last pass on the ONNX level: simplification would take the pairs of casts for nothing.
 """
 
@@ -41,6 +43,10 @@ if TYPE_CHECKING:
 Precision = Literal["f32", "bf16", "int8-dynamic"]
 PRECISIONS = ("f32", "bf16", "int8-dynamic")
 
+LEAST_OPSET = 13
+GROUPS = {"bf16": 2, "int8-dynamic": 4}
+"""The depth of a product is a multiple of what one instruction sums up."""
+
 FEWEST_COLUMNS = 16
 """A product with fewer columns is not what takes the time, and often the answer itself."""
 
@@ -62,10 +68,22 @@ class LowerPrecision(ModulePass):
             raise VerifyException(f"to is one of {', '.join(PRECISIONS)}, not '{self.to}'")
         if self.to == "f32":
             return
+        from igniter.frontend.opsets import raise_opset
+
+        # Below, ai.onnx has no casts to bf16, and a Round or a ReduceMax that differ.
+        refused = raise_opset(op, LEAST_OPSET)
         rule = to_bf16 if self.to == "bf16" else to_int8
         rules: Rules = {"MatMul": [rule], "Gemm": [rule]}
-        count = sum(run_rules(op, rules).applied.values())
-        remark(ctx, self.name, "", "note", f"{count} products in {self.to}", count=count)
+        count = sum(run_rules(op, rules).applied.values()) if refused is None else 0
+        why = ""
+        if refused is not None:
+            why = f": that takes opset {LEAST_OPSET}, and {refused}"
+        elif count == 0:
+            why = (
+                f": none is of f32 with a constant matrix of {FEWEST_COLUMNS} columns or more and a depth that is a "
+                f"multiple of {GROUPS[self.to]}"
+            )
+        remark(ctx, self.name, "", "note", f"{count} products in {self.to}{why}", count=count)
 
 
 @dataclass(frozen=True)
@@ -106,8 +124,8 @@ def product_of(op: OnnxOp, group: int) -> Product | None:
 
 def to_bf16(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     """product in bf16"""
-    found = product_of(op, 2)
-    if found is None or op.opset < 13:
+    found = product_of(op, GROUPS["bf16"])
+    if found is None:
         return None
     dims = dims_of(found.rows.type)
     narrow = rw.memo.get(found.rows)
@@ -145,8 +163,8 @@ class Rounded:
 
 def to_int8(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     """product in int8"""
-    found = product_of(op, 4)
-    if found is None or op.opset < 13:
+    found = product_of(op, GROUPS["int8-dynamic"])
+    if found is None:
         return None
     rows, scale = quantized_rows(found.rows, op.opset, rw)
     weight, factor, offset = quantized_columns(found, op, rw)

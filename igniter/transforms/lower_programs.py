@@ -19,7 +19,9 @@ adds
 
 What passes between kernels is a buffer of the arena, which `plan-buffers` places by liveness; the memory that a kernel
 itself works in is one that lives during its call only. A result of the program is written by the kernel that computes
-it. The values of a kernel's symbols are found where the kernel would find them: in the dims of its inputs.
+it. What the kernels and the views require, the program does, in its own symbols and with the names of the nodes; their
+checks are its last outputs. The
+values of a kernel's symbols are found where the kernel would find them: in the dims of its inputs.
 
 It requires scheduled and planned kernels in the module (`cpu-schedule`) and programs (`form-programs`), and leaves the
 program's ops as they are. With `profile` each program has one more output, the time stamps between its calls.
@@ -27,8 +29,9 @@ program's ops as they are. With `profile` each program has one more output, the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, i8, i64
@@ -37,8 +40,12 @@ from xdsl.passes import ModulePass
 
 from igniter.analysis.bind_symbols import Bind, Check, bind_symbols
 from igniter.analysis.expr import ZERO, Expr, floordiv
+from igniter.analysis.fusion_graph import node_label, region_nodes
+from igniter.analysis.requirements import DataCheck, Requirement, unproven
 from igniter.dialects.fusion import DimsOp, ProgramOp, RegionOp
 from igniter.dialects.loop import AllocOp, CallOp, ClockOp, ForOp, FuncOp, LoadOp, StoreOp, ViewOp
+from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.requirements import node_requirements
 from igniter.dialects.ort import OpOp
 from igniter.dialects.sym import dims_of, element_of, memref_of
 from igniter.errors import IgniterError
@@ -84,6 +91,8 @@ class _Lowering:
         self.stamps: SSAValue | None = None
         self.calls = 0
         self.axes = 0
+        self.requires: list[Requirement] = []
+        self.checks: list[DataCheck] = []
 
     def run(self) -> FuncOp:
         program = self.program
@@ -101,8 +110,9 @@ class _Lowering:
                 self._view(op)
         for value, output in copies:
             self._copy(self.buffers[value], output)
-        count = len(outputs) + (self.stamps is not None)
-        return FuncOp(program.label, self._symbols(), count, Region(self.block))
+        count = len(outputs) + (self.stamps is not None) + len(self.checks)
+        requires, body = unproven(self.requires), Region(self.block)
+        return FuncOp(program.label, self._symbols(), count, body, requires=requires, checks=self.checks)
 
     def _argument(self, memref: Attribute, name: str | None) -> SSAValue:
         arg = self.block.insert_arg(memref, len(self.block.args))
@@ -134,6 +144,8 @@ class _Lowering:
 
     def _view(self, op: Operation) -> None:
         (result,) = op.results
+        if isinstance(op, OnnxOp):
+            self.requires += [r.at(node_label(op)) for r in node_requirements(op)]
         if result in self.buffers:
             return
         self.buffers[result] = self._view_of(self.buffers[op.operands[0]], _memref(result.type))
@@ -157,9 +169,13 @@ class _Lowering:
             if result not in self.buffers:
                 self.buffers[result] = self._alloc(region.label, _memref(result.type, "scratch"), result.name_hint)
         values = _symbol_values(region, kernel)
+        self.requires += [r.substitute(values) for r in with_names(kernel.requires, region)]
         size = kernel.scratch.substitute(values)
         scratch = None if size == ZERO else self._alloc(f"{name}.scratch", memref_of(i8, [size], "scratch"))
         inputs, outputs = [self.buffers[v] for v in region.inputs], [self.buffers[v] for v in region.results]
+        for check in with_names(kernel.checks, region):
+            outputs.append(self._argument(memref_of(i64, []), None))
+            self.checks.append(check.substitute(values))
         self.block.add_op(CallOp(name, [values[s] for s in kernel.symbol_names], inputs, outputs, scratch))
         self.calls += 1
         self._stamp(self.calls)
@@ -186,6 +202,15 @@ class _Lowering:
             block = body
         load = LoadOp(source, names)
         block.add_ops([load, StoreOp(load.result, target, names)])
+
+
+Fact = TypeVar("Fact", Requirement, DataCheck)
+
+
+def with_names(facts: Iterable[Fact], region: RegionOp) -> list[Fact]:
+    """What the kernel of a region requires or checks, with the nodes of this region by name."""
+    names = [node_label(op) for op in region_nodes(region)]
+    return [f.at(names[f.node]) if isinstance(f.node, int) and f.node < len(names) else f for f in facts]
 
 
 def _memref(tensor: Attribute, space: str | None = None) -> Attribute:

@@ -21,6 +21,8 @@ accumulator of their own, so that whatever happens to the loops around it, the s
 a nest, if it has one, decides the order of its loops (`order`) and leaves hints on them (`loops`), which the passes
 that follow consume. It stands first on the scheduled level.
 
+The body of a `loop.procedure` is copied between loops over its axes; `loops` of its schedule names its own loops too.
+
 An axis with the hint `block = n` becomes two loops, over blocks and inside one; it is twice in `order`, and `inner` are
 the hints of the second loop. A contraction whose schedule has a `product` becomes a micro-kernel for each tile:
 
@@ -68,12 +70,14 @@ from igniter.dialects.loop import (
     Axis,
     Clause,
     Combiner,
+    ComputeOp,
     ForOp,
     FuncOp,
     IndexOp,
     KernelOp,
     LoadOp,
     NestOp,
+    ProcedureOp,
     ReadOp,
     ReturnOp,
     StoreOp,
@@ -86,6 +90,7 @@ from igniter.dialects.loop import (
 from igniter.dialects.loop.attrs import as_integer
 from igniter.dialects.sym import dims_of, element_of, memref_of
 from igniter.errors import IgniterError
+from igniter.transforms.loop_rewrites import substitute_axes
 
 
 @dataclass(frozen=True)
@@ -149,12 +154,15 @@ class _Lowering:
         for op in kernel.block.ops:
             if isinstance(op, NestOp):
                 self._nest(op)
+            elif isinstance(op, ProcedureOp):
+                self._procedure(op)
             elif isinstance(op, ViewOp):
                 self._view(op)
         for value, output in copies:
             self._copy(self.buffers[value], output)
         attributes = dict(kernel.attributes.items())
-        return FuncOp(kernel.sym_name.data, kernel.symbol_names, len(outputs), Region(self.block), None, attributes)
+        name, body = kernel.sym_name.data, Region(self.block)
+        return FuncOp(name, kernel.symbol_names, len(outputs), body, None, attributes, kernel.requires, kernel.checks)
 
     def _memref(self, value: SSAValue, space: str | None = None) -> Attribute:
         return memref_of(element_of(value.type), dims_of(value.type), space)
@@ -164,7 +172,7 @@ class _Lowering:
         source = value
         while isinstance(source.owner, ViewOp):
             source = source.owner.source
-        if not isinstance(source.owner, NestOp) or source in self.buffers:
+        if not isinstance(source.owner, ComputeOp) or source in self.buffers:
             return False
         if source.type == value.type:
             self.buffers[source] = output
@@ -187,13 +195,34 @@ class _Lowering:
         self.names.add(name)
         return name
 
-    def _nest(self, nest: NestOp) -> None:
-        for result in nest.outputs:
+    def _allocate(self, op: ComputeOp) -> None:
+        for result in op.outputs:
             if result not in self.buffers:
-                alloc = AllocOp(nest.label, self._memref(result, "scratch"))
+                alloc = AllocOp(op.label, self._memref(result, "scratch"))
                 alloc.result.name_hint = result.name_hint
                 self.block.add_op(alloc)
                 self.buffers[result] = alloc.result
+
+    def _procedure(self, op: ProcedureOp) -> None:
+        """The loops over the axes, and the body inside, its buffers and the names of its loops replaced."""
+        self._allocate(op)
+        mapping = dict(zip(op.read_buffers, (self.buffers[v] for v in op.inputs), strict=True))
+        mapping |= zip(op.written_buffers, (self.buffers[r] for r in op.outputs), strict=True)
+        values: dict[str, Expr] = {}
+        block = self.block
+        for level in _levels(op):
+            block = self._open(level, values, block)
+        copies = [statement.clone(mapping) for statement in op.block.ops]
+        block.add_ops(copies)
+        for loop in [inner for copy in copies for inner in copy.walk() if isinstance(inner, ForOp)]:
+            loop.hints = _hints(op, loop.axis) or loop.hints
+            name = self._axis(loop.axis)
+            values[loop.axis] = Expr.of(name)
+            loop.axis_attr = StringAttr(name)
+        substitute_axes(copies, values)
+
+    def _nest(self, nest: NestOp) -> None:
+        self._allocate(nest)
         levels = _levels(nest)
         if any(level.axis.kind == "parallel" and level.axis.extent == ZERO for level in levels):
             return  # nothing to compute; the buffers are there, and empty
@@ -369,7 +398,7 @@ class Level:
         return minimum(Expr.of(self.size), extent - values[self.axis.name] * self.size)
 
 
-def _levels(nest: NestOp) -> list[Level]:
+def _levels(nest: ComputeOp) -> list[Level]:
     """The loops in the order that the schedule gives, else as the axes are written, parallel ones first."""
     order = nest.schedule.data.get("order") if nest.schedule is not None else None
     by_name = {a.name: a for a in nest.axes}
@@ -379,7 +408,7 @@ def _levels(nest: NestOp) -> list[Level]:
         names = [a.name for a in sorted(nest.axes, key=lambda a: a.kind == "reduction")]
     hints = {name: _hints(nest, name) for name in by_name}
     blocks = {name: _block_size(hints[name]) for name in by_name}
-    product = product_of(nest)
+    product = product_of(nest) if isinstance(nest, NestOp) else None
     wanted = [n for n in by_name for _ in range(2 if blocks[n] > 1 else 1) if product is None or n != product.depth]
     if sorted(names) != sorted(wanted):
         raise IgniterError(
@@ -417,11 +446,11 @@ def _block_size(hints: DictionaryAttr | None) -> int:
     return size.value.data if isinstance(size, IntegerAttr) else 1
 
 
-def _hints(nest: NestOp, axis: str) -> DictionaryAttr | None:
+def _hints(nest: ComputeOp, axis: str) -> DictionaryAttr | None:
     loops = nest.schedule.data.get("loops") if nest.schedule is not None else None
     if not isinstance(loops, DictionaryAttr):
         return None
-    unknown = loops.data.keys() - {a.name for a in nest.axes}
+    unknown = loops.data.keys() - {a.name for a in nest.axes} - {x.axis for x in nest.walk() if isinstance(x, ForOp)}
     if unknown:
         raise IgniterError(f"lower-to-loops: nest '{nest.label}': the schedule names {sorted(unknown)}, no axes of it")
     hints = loops.data.get(axis)

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from igniter.analysis.expr import Call, Expr, Ranges, Sym, simplify
-from igniter.dialects.loop import AccessOp, Axis, Clause, IndexOp, KernelOp, NestOp, ReadOp, ViewOp, YieldOp
+from igniter.dialects.loop import AccessOp, Axis, Clause, ComputeOp, IndexOp, KernelOp, NestOp, ReadOp, ViewOp, YieldOp
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX, AxesAttr
 from igniter.dialects.sym import DimsAttr
 
@@ -249,8 +249,8 @@ def erase_dead_nests(kernel: KernelOp) -> list[str]:
     """Erases the nests and views whose results nothing uses; the labels of the nests."""
     labels: list[str] = []
     for op in reversed(list(kernel.block.ops)):
-        if isinstance(op, (NestOp, ViewOp)) and all(r.first_use is None for r in op.results):
-            if isinstance(op, NestOp):
+        if isinstance(op, (ComputeOp, ViewOp)) and all(r.first_use is None for r in op.results):
+            if isinstance(op, ComputeOp):
                 labels.append(op.label)
             op.detach()
             op.erase()
@@ -272,7 +272,7 @@ def fresh_label(nest: NestOp, wanted: str) -> str:
     """`wanted`, with a number where another nest of the kernel has that label."""
     kernel = nest.parent_op()
     assert isinstance(kernel, KernelOp)
-    taken = {other.label for other in kernel.nests}
+    taken = {other.label for other in kernel.computations}
     label, k = wanted, 1
     while label in taken:
         label, k = f"{wanted}_{k}", k + 1

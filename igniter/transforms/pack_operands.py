@@ -9,23 +9,29 @@ becomes
     }
     %s = loop.nest "scores" [...] { ...      %y = loop.read %p[b, j floordiv 16, k, j mod 16] : f32      ... }
 
+A left factor of fewer bits than the sums, whose steps of depth do not lie as micro-kernels take them, is copied to
+where they do; 16-bit floats are made f32 by the way (by the nest that computes them, where nothing else reads that).
+
 Only where the columns of neither factor lie side by side in panels already (`igniter.analysis.contractions`), and where
 enough rows share what is packed. It stands before `choose-schedule`, after the passes that change how a nest reads.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Region
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import Float32Type, ModuleOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
 
-from igniter.analysis.contractions import contraction_of, factors_of, group_of, kind_of, panel_lanes
+from igniter.analysis.contractions import Contraction, contraction_of, factors_of, is_half, kind_of, panel_lanes
 from igniter.analysis.expr import ONE, Expr, floordiv, mod, symbols_of
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, YieldOp
-from igniter.dialects.sym import element_of, tensor_of
+from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.remarks import remark
 from igniter.transforms.nest_rewriting import fresh_label
 
@@ -54,21 +60,29 @@ def pack_operand(nest: NestOp) -> str | None:
     factors = factors_of(nest)
     if nest.schedule is not None or isinstance(factors, str) or not isinstance(contraction_of(nest), str):
         return ""
-    result = nest.outputs[0]
-    elements = [element_of(v.type) for v in (*(r.source for r in factors), result)]
-    if kind_of(*elements) is None and kind_of(elements[1], elements[0], elements[2]) is None:
-        return f"there is no micro-kernel for products of {elements[0]} and {elements[1]} in {elements[2]}"
+    moved = contraction_of(nest, moved=True)
+    if not isinstance(moved, str):
+        _move(nest, moved)
+        return None
+    result = element_of(nest.outputs[0].type)
+    a, b = (element_of(r.source.type) for r in factors)
+    halves = isinstance(result, Float32Type) and all(is_half(e) or e == result for e in (a, b))
+    if not halves and kind_of(a, b, result) is None and kind_of(b, a, result) is None:
+        return f"there is no micro-kernel for products of {a} and {b} in {result}"
     depth = next(a.name for a in nest.axes if a.kind == "reduction")
     found = _columns(nest, factors, depth)
     if found is None:
         return "no axis of the result is in one factor only"
     read, column, rows = found
-    if group_of(read, nest) != 1:
+    if not halves and element_of(read.source.type) != result:
         return f"elements of {element_of(read.source.type)} are packed at compile time only"
     count = rows.constant
     if count is not None and count < FEWEST_ROWS:
         return f"only {count} rows would share it"
     _pack(nest, read, column, depth)
+    moved = contraction_of(nest, moved=True)
+    if isinstance(contraction_of(nest), str) and not isinstance(moved, str):
+        _move(nest, moved)
     return None
 
 
@@ -102,13 +116,7 @@ def _pack(nest: NestOp, read: ReadOp, column: str, depth: str) -> None:
         [s.substitute({column: at}) for s in read.subscripts],
         guards=[] if full else [extent - 1 - at],
     )
-    where = [Expr.of(a.name) for a in axes]
-    body = Block([inner, YieldOp([Clause("none", inner.result, where)])])
-    target = tensor_of(element_of(read.source.type), [a.extent for a in axes])
-    pack = NestOp(fresh_label(nest, f"{nest.label}.pack"), axes, [target], Region(body))
-    block = nest.parent
-    assert block is not None
-    block.insert_op_before(pack, nest)
+    packed = _copied(nest, inner, "pack", axes, element_of(nest.outputs[0].type))
     at_column = Expr.of(column)
     subscripts = [
         *(Expr.of(a.name) for a in batch),
@@ -116,9 +124,76 @@ def _pack(nest: NestOp, read: ReadOp, column: str, depth: str) -> None:
         Expr.of(depth),
         mod(at_column, Expr.of(lanes)),
     ]
-    packed = ReadOp(pack.outputs[0], subscripts)
-    nest.block.insert_op_before(packed, read)
-    read.result.replace_all_uses_with(packed.result)
+    _read_instead(nest, read, packed, subscripts)
+
+
+def _move(nest: NestOp, contraction: Contraction) -> None:
+    """Gives a contraction its left factor side by side in the order of the axes, in f32 where its kind wants that."""
+    read = contraction.a
+    element, result = element_of(read.source.type), element_of(nest.outputs[0].type)
+    wide = kind_of(element, element_of(contraction.b.source.type), result) != contraction.kind
+    if wide and _widen_producer(nest, read, result) and not isinstance(contraction_of(nest), str):
+        return
+    used = symbols_of(read.subscripts)
+    axes = [Axis(a.name, a.extent, "parallel") for a in nest.axes if a.name in used and a.name != contraction.depth]
+    axes.append(Axis(contraction.depth, nest.axis(contraction.depth).extent, "parallel"))
+    inner = ReadOp(read.source, read.subscripts)
+    moved = _copied(nest, inner, "rows", axes, result if wide else element)
+    _read_instead(nest, read, moved, [Expr.of(a.name) for a in axes])
+
+
+def _widen_producer(nest: NestOp, read: ReadOp, element: Attribute) -> bool:
+    """Makes the nest that computes 16-bit floats for this read alone yield them widened; False where there is none.
+
+    They stay rounded to 16 bits: what is stored is their value in f32.
+    """
+    producer = read.source.owner
+    if not isinstance(producer, NestOp) or not read.source.has_one_use() or producer.schedule is not None:
+        return False
+    index = producer.outputs.index(read.source)  # pyright: ignore[reportArgumentType]
+    clauses = producer.yield_op.clauses
+    if clauses[index].combiner != "none":
+        return False
+    clause = clauses[index]
+    wide = arith.ExtFOp(clause.value, element)
+    producer.block.insert_op_before(wide, producer.yield_op)
+    changed = [Clause("none", wide.result, c.subscripts) if k == index else c for k, c in enumerate(clauses)]
+    Rewriter.replace_op(producer.yield_op, YieldOp(changed))
+    tensor = producer.outputs[index]
+    Rewriter.replace_value_with_new_type(tensor, tensor_of(element, dims_of(tensor.type)))
+    _read_instead(nest, read, read.source, read.subscripts)
+    return True
+
+
+def _copied(nest: NestOp, inner: ReadOp, what: str, axes: list[Axis], element: Attribute) -> SSAValue:
+    """A nest over `axes` before `nest` that reads `inner` into a tensor of `element`: the tensor."""
+    where = [Expr.of(a.name) for a in axes]
+    body = Block([inner])
+    value = inner.result
+    if element_of(inner.source.type) != element:
+        wide = arith.ExtFOp(value, element)
+        body.add_op(wide)
+        value = wide.result
+    body.add_op(YieldOp([Clause("none", value, where)]))
+    target = tensor_of(element, [a.extent for a in axes])
+    copy = NestOp(fresh_label(nest, f"{nest.label}.{what}"), axes, [target], Region(body))
+    block = nest.parent
+    assert block is not None
+    block.insert_op_before(copy, nest)
+    return copy.outputs[0]
+
+
+def _read_instead(nest: NestOp, read: ReadOp, tensor: SSAValue, subscripts: Sequence[Expr]) -> None:
+    """Makes a contraction read another tensor at the place of a factor."""
+    fresh = ReadOp(tensor, subscripts)
+    nest.block.insert_op_before(fresh, read)
+    if fresh.result.type == read.result.type:
+        read.result.replace_all_uses_with(fresh.result)
+    else:
+        for use in list(read.result.uses):
+            use.operation.results[0].replace_all_uses_with(fresh.result)
+            use.operation.detach()
+            use.operation.erase()
     read.detach()
     read.erase()
 

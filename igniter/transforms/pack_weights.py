@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.analysis.contractions import SMALLEST_COLUMNS, kind_of, panel_lanes
+from igniter.analysis.contractions import SMALLEST_COLUMNS, group_of, kind_of, panel_lanes, widened_kind
 from igniter.analysis.fusion_cost import is_widening
 from igniter.analysis.fusion_graph import node_label
 from igniter.dialects.fusion import Layout, PackOp, RegionOp, UnpackOp
@@ -33,6 +33,7 @@ from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.frontend.weights import Weight
 from igniter.remarks import remark
+from igniter.transforms.lowering.scalar import compute_type
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,14 +73,18 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, columns: int, depth: int) 
         return ""
     factors = (_behind_widening(node, k) for k in range(2))
     elements = [element_of(op.operands[k].type) for op, k in factors]
-    sums = element_of(node.results[0].type)
-    if kind_of(elements[0], elements[1], sums) is None:
-        return f"there is no micro-kernel for products of {elements[0]} and {elements[1]} in {sums}"
+    sums = compute_type(element_of(node.results[0].type))
     dims = dims_of(argument.type)
     lanes = panel_lanes(sums)
-    group = panel_lanes(elements[index]) // lanes
     extents = dims[columns].constant, dims[depth].constant
     assert extents[0] is not None and extents[1] is not None, "a constant has constant dims"
+    other, own = elements[1 - index], elements[index]
+    kind = kind_of(other, own, sums)
+    if kind is None or extents[1] % group_of(kind):
+        kind = widened_kind(other, own, sums) or kind
+    if kind is None:
+        return f"there is no micro-kernel for products of {elements[0]} and {elements[1]} in {sums}"
+    group = group_of(kind)
     if extents[0] < SMALLEST_COLUMNS:
         return f"{extents[0]} columns fill too little of a panel"
     if extents[1] % group:

@@ -5,9 +5,10 @@ becomes
     loop.for bi = 0 to batch*seq threads(64) { ..b := bi floordiv seq, i := bi mod seq.. }
 
 A loop with the hint `threads` (any outermost loop with independent iterations, with option `auto`) absorbs the loop
-that is all of its body, so that a batch of one still has rows to share out. The grain, in iterations a task, is the
-hint's value, or as many as make a task worth the hand-over (`task_cycles`), and never so few that there are more than
-`max_tasks` tasks. It stands after `sink-loops` and before `vectorize-loops`.
+that is all of its body, so that a batch of one still has rows to share out. A loop gets threads only where it is proven
+that what one iteration writes, no other reads or writes; else a remark says what they may meet in. The grain, in
+iterations a task, is the hint's value, or as many as make a task worth the hand-over (`task_cycles`), and never so few
+that there are more than `max_tasks` tasks. It stands after `sink-loops` and before `vectorize-loops`.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.passes import ModulePass
 
 from igniter.analysis.expr import ONE, Expr, floordiv, maximum, mod
-from igniter.analysis.loop_accesses import enclosing_loops, trip_count
+from igniter.analysis.loop_accesses import enclosing_loops, shared_element, trip_count
 from igniter.analysis.loop_cost import iteration_cycles
 from igniter.dialects.loop import ForOp, FuncOp
 from igniter.dialects.sym import DimsAttr
 from igniter.errors import IgniterError
+from igniter.remarks import remark
 from igniter.transforms.loop_rewrites import AxisNames, move_ops, set_hints, substitute_axes, take_hint
 
 TYPICAL_EXTENT = 64
@@ -60,7 +62,12 @@ class ParallelizeLoops(ModulePass):
                             "iterations meet in one element and cannot go to threads"
                         )
                     continue
-                if hint is None and enclosing_loops(loop):
+                if hint is None and (enclosing_loops(loop) or loop.is_sequential or loop.indices):
+                    continue
+                met = shared_element(loop)
+                if met is not None:
+                    # A loop that the proof does not reach is right as it stands, on one thread.
+                    remark(ctx, self.name, func.sym_name.data, "missed", f"loop '{loop.axis}' stays sequential: {met}")
                     continue
                 while _coalesce(loop, names):
                     pass
@@ -81,12 +88,14 @@ def _coalesce(loop: ForOp, names: AxisNames) -> bool:
     only = loop.block.first_op
     if not isinstance(only, ForOp) or only is not loop.block.last_op:
         return False
-    if only.is_reduction or only.step != 1 or loop.step != 1:
+    if only.is_reduction or only.is_sequential or only.indices or only.step != 1 or loop.step != 1:
         return False
     # Vectors and unrolled loops are the inside of a tile.
     if only.hint("vector") is not None or only.hint("unroll") is not None:
         return False
     if loop.axis in only.first.symbols | only.end.symbols or loop.hint("vector") is not None:
+        return False
+    if shared_element(only) is not None:
         return False
     extent = only.end - only.first
     outer = loop.end - loop.first

@@ -125,7 +125,7 @@ def promote(alloc: AllocOp) -> bool:
         return False
     block = _common_block([place.op for place in accesses])
     home = alloc.parent_block()
-    if block is None or home is None or block is home:
+    if block is None or home is None or block is home or not _is_inside(block, home):
         return False
     owner = block.parent_op()
     outer = frozenset(ranges_at(next(iter(block.ops))).axes) if isinstance(owner, ForOp) else frozenset[str]()
@@ -238,13 +238,25 @@ def _common_block(ops: list[Operation]) -> Block | None:
 
 
 def _chain(op: Operation) -> list[Block]:
+    """The blocks around `op`, outermost first, as far as a buffer may move in: the iterations of a sequential loop hand
+    each other what is in one."""
     blocks: list[Block] = []
     parent = op.parent_block()
     while parent is not None:
         blocks.append(parent)
         owner = parent.parent_op()
+        if isinstance(owner, ForOp) and owner.is_sequential:
+            blocks.clear()
         parent = owner.parent_block() if owner is not None and not isinstance(owner, FuncOp) else None
     return blocks[::-1]
+
+
+def _is_inside(block: Block, outer: Block) -> bool:
+    parent: Block | None = block
+    while parent is not None and parent is not outer:
+        owner = parent.parent_op()
+        parent = owner.parent_block() if owner is not None else None
+    return parent is outer
 
 
 def forward_stores(block: Block) -> None:
@@ -277,7 +289,7 @@ def _key(op: MemoryOp) -> tuple[tuple[Expr, ...], str | None]:
 
 def _drop_if_unread(alloc: AllocOp) -> None:
     users = [use.operation for use in alloc.result.uses]
-    if any(not isinstance(u, (StoreOp, AccumulateOp)) for u in users):
+    if any(not isinstance(u, (StoreOp, AccumulateOp)) for u in users):  # A load, a view, the condition of a loop.
         return
     for user in users:
         user.detach()

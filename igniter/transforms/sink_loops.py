@@ -67,7 +67,7 @@ def sink(loop: ForOp, names: AxisNames) -> None:
     """Distributes `loop` over its body and moves it below every reduction in it."""
     hint = take_hint(loop, "sink")
     is_barrier = _is_plain_loop if isinstance(hint, StringAttr) and hint.data == "loops" else _holds_reduction
-    if loop.is_reduction:
+    if loop.is_reduction or loop.is_sequential:
         raise IgniterError(f"sink-loops: loop '{loop.axis}' is a reduction; only independent iterations can be sunk")
     if not any(is_barrier(op) for op in loop.block.ops):
         return

@@ -47,7 +47,7 @@ class UnrollLoops(ModulePass):
         hint = take_hint(loop, "unroll")
         if hint is not None:
             unroll(loop, hint.value.data if isinstance(hint, IntegerAttr) else 0, names)
-        elif self.single and loop.grain is None and trip_count(loop).constant == 1:
+        elif self.single and loop.grain is None and loop.going is None and trip_count(loop).constant == 1:
             unroll(loop, 0, names)
 
 
@@ -55,6 +55,8 @@ def unroll(loop: ForOp, factor: int, names: AxisNames) -> None:
     """Unrolls one loop, fully when `factor` is 0."""
     block = loop.parent_block()
     assert block is not None
+    if loop.going is not None or loop.indices:
+        raise IgniterError(f"unroll-loops: loop '{loop.axis}' ends where a value says")
     trips = trip_count(loop).constant
     if factor == 0 or (trips is not None and trips <= factor):
         if trips is None:

@@ -87,6 +87,8 @@ class _Vectorizer:
     def __init__(self, loop: ForOp, width: int, accumulators: int, names: AxisNames):
         if loop.step != 1:
             raise self._refusal(loop, f"it has step {loop.step}")
+        if loop.is_sequential or loop.indices:
+            raise self._refusal(loop, "its iterations run in order, or a value says how many there are")
         self.loop = loop
         self.width = width
         self.names = names
@@ -219,11 +221,13 @@ class _Vectorizer:
             if isinstance(op, ForOp):
                 self._emit_loop(op, target, mapping, base, guard, copy, values)
             elif isinstance(op, IfOp):
-                if any(self.loop.axis in g.symbols for g in op.guards):
+                indices = [mapping.get(i, i) for i in op.indices]
+                varies = any(isinstance(i.type, VectorType) for i in indices)
+                if varies or any(self.loop.axis in g.symbols for g in op.guards):
                     raise self._refusal(self.loop, "a condition inside it depends on it")
                 body = Block()
                 self._emit(op.block, body, dict(mapping), base, guard, copy, values)
-                target.add_op(IfOp([g.substitute(values) for g in op.guards], body))
+                target.add_op(IfOp([g.substitute(values) for g in op.guards], body, indices))
             elif isinstance(op, AllocOp):
                 dims = (*dims_of(op.result.type), Expr.of(self.width))
                 fresh = AllocOp(op.label.data, memref_of(element_of(op.result.type), dims, op.space))
@@ -249,14 +253,24 @@ class _Vectorizer:
         copy: Expr,
         values: dict[str, Expr],
     ) -> None:
-        if self.loop.axis in op.first.symbols | op.end.symbols:
+        indices = [mapping.get(i, i) for i in op.indices]
+        varies = op.going in self.private or any(isinstance(i.type, VectorType) for i in indices)
+        if varies or self.loop.axis in op.first.symbols | op.end.symbols:
             raise self._refusal(self.loop, f"the range of loop '{op.axis}' inside it depends on it")
         axis = self.names.fresh(op.axis)
         inner = {**values, op.axis: Expr.of(axis)}
         body = Block()
         self._emit(op.block, body, dict(mapping), base, guard, copy, inner)
         new = ForOp(
-            axis, op.first.substitute(values), op.end.substitute(values), body, step=op.step, reduction=op.is_reduction
+            axis,
+            op.first.substitute(values),
+            op.end.substitute(values),
+            body,
+            step=op.step,
+            reduction=op.is_reduction,
+            sequential=op.is_sequential,
+            indices=indices,
+            going=op.going,
         )
         set_hints(new, op.directives)
         target.add_op(new)

@@ -191,6 +191,25 @@ fusion.yield %x : tensor<4xf32>
 
 // -----
 
+// Tables of the node behind them.
+%x, %r = "test.op"() : () -> (tensor<4xf32>, tensor<3xi32>)
+%y = fusion.region @r0 (%a = %x : tensor<4xf32>, %b = %r : tensor<3xi32>) -> (tensor<4xf32>) {
+  fusion.tables ["roots"] %b : tensor<3xi32>
+  %0 = onnx.Relu(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  fusion.yield %0 : tensor<4xf32>
+}
+
+// CHECK:      fusion.tables ["roots"] %b : tensor<3xi32>
+// CHECK-NEXT: onnx.Relu
+
+// -----
+
+%r = "test.op"() : () -> tensor<3xi32>
+// expected-error@+1 {{2 names for 1 tables}}
+fusion.tables ["roots", "yes"] %r : tensor<3xi32>
+
+// -----
+
 %w = "test.op"() : () -> tensor<768x20xf32>
 // expected-error@+1 {{tensor<768x20xf32> has no columns 1 beside depth 1}}
 %p = fusion.pack %w columns 1 depth 1 panel 16 : tensor<768x20xf32> to tensor<2x768x16xf32>

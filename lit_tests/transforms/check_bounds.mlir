@@ -22,7 +22,7 @@ loop.kernel @proven symbols [n, m] (%x: tensor<?x?xf32, #sym.dims<n, m>>, %w: te
 }
 // CHECK-NOT: 'joined'
 // CHECK-NOT: 'gather'
-// CHECK: 'divided' missed: two points may write one element at [(i floordiv 4), (i mod 4)]
+// CHECK-NOT: 'divided'
 
 // -----
 
@@ -58,4 +58,36 @@ loop.kernel @unproven symbols [] (%x: tensor<4xf32>, %ids: tensor<4xi64>) -> (te
 // CHECK: 'shift' missed: a read of tensor<4xf32>: i - 1 may be negative
 // CHECK: 'shift' missed: a read of tensor<4xf32>: _0 may be negative
 
-// STRICT: 'divided' in @proven: two points may write one element
+// STRICT: 'shift' in @unproven: a read of tensor<4xf32>: i + 1 may reach 4
+
+// -----
+
+// With 'guard' what is not proven is guarded; a write that is not proven is an error.
+// RUN: igniter-opt %s -p check-bounds{guard=true} --split-input-file --remarks --remarks-output=- | filecheck %s --check-prefix=GUARD
+
+// GUARD:       %a = loop.read %x[i + 1] if [-i + 2] : f32
+// GUARD-NEXT:  %b = loop.read %x[i - 1] if [i - 1] : f32
+// GUARD-NEXT:  %c = loop.read %x[_0] with %id if [-_0 + 3, _0] : f32
+
+loop.kernel @required symbols [n, m] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<m>>) requires [m <= n "it is longer than the input"] {
+  %y = loop.nest "first" [i: parallel m] -> tensor<?xf32, #sym.dims<m>> {
+    %v = loop.read %x[i] : f32
+    loop.yield none %v at [i]
+  }
+  loop.return %y : tensor<?xf32, #sym.dims<m>>
+}
+// What a kernel requires is known of its symbols.
+// GUARD:      loop.kernel @required
+// GUARD:      loop.read %x[i] : f32
+
+// -----
+
+loop.kernel @packed symbols [n] (%x: tensor<?x16xf32, #sym.dims<(n + 15) floordiv 16, 16>>) -> (tensor<?xf32, #sym.dims<n>>) {
+  %y = loop.nest "unpacked" [i: parallel n] -> tensor<?xf32, #sym.dims<n>> {
+    %v = loop.read %x[i floordiv 16, i mod 16] : f32
+    loop.yield none %v at [i]
+  }
+  loop.return %y : tensor<?xf32, #sym.dims<n>>
+}
+// GUARD:      loop.kernel @packed
+// GUARD:      loop.read %x[(i floordiv 16), (i mod 16)] : f32

@@ -320,3 +320,23 @@ builtin.module {
     loop.return %o : tensor<2x?x64xf32, #sym.dims<2, s, 64>>
   }
 }
+
+// -----
+
+// A procedure: threads along the outermost axis, vectors along the loops of the body in which nothing runs in order.
+
+loop.kernel @procedure symbols [n, m] (%x: tensor<?x8x?xf32, #sym.dims<n, 8, m>>) -> (tensor<?x8x?xf32, #sym.dims<n, 8, m>>) {
+  %y = loop.procedure "scan" [i: parallel n] (%a = %x) -> (%o : tensor<?x8x?xf32, #sym.dims<n, 8, m>>) {
+    loop.for k = 0 to 8 sequential {
+      loop.for j = 0 to m {
+        %before = loop.load %o[i, k - 1, j] if [k - 1] : f32
+        %v = loop.load %a[i, k, j] : f32
+        %s = arith.addf %before, %v : f32
+        loop.store %s, %o[i, k, j]
+      }
+    }
+  }
+  loop.return %y : tensor<?x8x?xf32, #sym.dims<n, 8, m>>
+}
+// CHECK-LABEL: loop.kernel @procedure
+// CHECK: loop.procedure "scan" [i: parallel n] schedule {order = ["i"], loops = {i = {threads}, j = {vector = 16 : i64}}}

@@ -156,3 +156,25 @@ builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {
 
 // REMARK: 'inner' missed: Transpose of the last two dims is part of the MatMul that ONNX Runtime runs [reason=cost]
 // REMARK: 'outer' applied: in region
+
+// -----
+
+// The nodes of a subgraph form regions inside it, which may read what is outside.
+builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {"" = 21 : i64}}} {
+  onnx.graph @main(%c: tensor<i1>, %x: tensor<?x8xf32, #sym.dims<n, 8>>) {
+    %y = onnx.If(%c) <{node_name = "choose", graphs = ["then_branch", "else_branch"]}> ({
+      %a = onnx.Tanh(%x) <{node_name = "tanh"}> : (tensor<?x8xf32, #sym.dims<n, 8>>) -> tensor<?x8xf32, #sym.dims<n, 8>>
+      %b = onnx.Mul(%a, %x) <{node_name = "mul"}> : (tensor<?x8xf32, #sym.dims<n, 8>>, tensor<?x8xf32, #sym.dims<n, 8>>) -> tensor<?x8xf32, #sym.dims<n, 8>>
+      onnx.return %b : tensor<?x8xf32, #sym.dims<n, 8>>
+    }, {
+      onnx.return %x : tensor<?x8xf32, #sym.dims<n, 8>>
+    }) : (tensor<i1>) -> tensor<?x8xf32, #sym.dims<n, 8>>
+    onnx.return %y : tensor<?x8xf32, #sym.dims<n, 8>>
+  }
+}
+
+// CHECK: %y = onnx.If(%c)
+// CHECK-NEXT: %b = fusion.region @r0 (%x_1 = %x : tensor<?x8xf32, #sym.dims<n, 8>>)
+// CHECK: onnx.return %b
+// REMARK: 'mul' applied: in region @r0 [region=r0]
+// REMARK: 'choose' missed: If has a subgraph, which ONNX Runtime runs [reason=subgraph]

@@ -71,3 +71,24 @@ builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {
     onnx.return %y : tensor<2x2xf32>
   }
 }
+
+// -----
+
+// The tables of a node go with its region, and so do the constants that nothing else reads.
+
+// CHECK:      onnx.graph @main(%x: tensor<4xf32>)
+// CHECK-NEXT:   %[[Y:.*]] = onnx.Relu(%x)
+// CHECK-NEXT:   onnx.return %[[Y]]
+// CHECKED: inline-regions: 1 results agree
+
+builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {"" = 21 : i64}}} {
+  onnx.graph @main(%x: tensor<4xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
+    %r = onnx.Constant() <{initializer_name = "roots"}> {value = #onnx.tensor<3xi32, [0, 7, 14]>} : () -> tensor<3xi32>
+    %y = fusion.region @r0 (%a = %x : tensor<4xf32>, %b = %r : tensor<3xi32>) -> (tensor<4xf32>) {
+      fusion.tables ["roots"] %b : tensor<3xi32>
+      %0 = onnx.Relu(%a) : (tensor<4xf32>) -> tensor<4xf32>
+      fusion.yield %0 : tensor<4xf32>
+    }
+    onnx.return %y : tensor<4xf32>
+  }
+}

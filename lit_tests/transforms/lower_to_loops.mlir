@@ -266,3 +266,39 @@ builtin.module {
     loop.return %c : tensor<96xf32>
   }
 }
+
+// -----
+
+// A procedure: loops over its axes, its body inside, and hints on the loops that the schedule names. Its loops get
+// names of their own, and what it computes goes to the buffers that stand outside.
+
+loop.kernel @scan symbols [n, m] (%x: tensor<?x8x?xf32, #sym.dims<n, 8, m>>) -> (tensor<?x8x?xf32, #sym.dims<n, 8, m>>) {
+  %y = loop.procedure "scan" [i: parallel n] schedule {order = ["i"], loops = {i = {threads}, j = {vector = 8 : i64}}} (%a = %x) -> (%o : tensor<?x8x?xf32, #sym.dims<n, 8, m>>) {
+    loop.for k = 0 to 8 sequential {
+      loop.for j = 0 to m {
+        %before = loop.load %o[i, k - 1, j] if [k - 1] : f32
+        %v = loop.load %a[i, k, j] : f32
+        %s = arith.addf %before, %v : f32
+        loop.store %s, %o[i, k, j]
+      }
+    }
+  }
+  %z = loop.nest "double" [i: parallel n, k: parallel 8, j: parallel m] -> tensor<?x8x?xf32, #sym.dims<n, 8, m>> {
+    %v = loop.read %y[i, k, j] : f32
+    %w = arith.addf %v, %v : f32
+    loop.yield none %w at [i, k, j]
+  }
+  loop.return %z : tensor<?x8x?xf32, #sym.dims<n, 8, m>>
+}
+// CHECK-LABEL: loop.func @scan
+// CHECK: %[[Y:.*]] = loop.alloc "scan" : memref<?x8x?xf32, #sym.dims<n, 8, m>, "scratch">
+// CHECK-NEXT: loop.for i = 0 to n hints {threads} {
+// CHECK-NEXT:   loop.for k = 0 to 8 sequential {
+// CHECK-NEXT:     loop.for j = 0 to m hints {vector = 8 : i64} {
+// CHECK-NEXT:       %[[B:.*]] = loop.load %[[Y]][i, k - 1, j] if [k - 1] : f32
+// CHECK-NEXT:       %[[V:.*]] = loop.load %{{.*}}[i, k, j] : f32
+// CHECK-NEXT:       %[[S:.*]] = arith.addf %[[B]], %[[V]] : f32
+// CHECK-NEXT:       loop.store %[[S]], %[[Y]][i, k, j]
+// CHECK: loop.for i1 = 0 to n {
+// CHECK-NEXT:   loop.for k1 = 0 to 8 {
+// CHECK-NEXT:     loop.for j1 = 0 to m {

@@ -164,11 +164,20 @@ builtin.module {
 
 // -----
 
-// Narrow numbers are packed in groups, at compile time only.
+// 16-bit floats are multiplied in f32: the right factor is widened as it is packed, the left one by a nest of its own.
 
 // CHECK:      loop.kernel @k
-// CHECK-NEXT:   loop.nest "scores"
-// REMARKS: remark: pack-operands: 'scores' missed: elements of bf16 are packed at compile time only
+// CHECK-NEXT:   loop.nest "scores.pack" {{.*}} -> tensor<?x8x16xf32
+// CHECK-NEXT:     loop.read %y[l + 16*p, k] if {{.*}} : bf16
+// CHECK-NEXT:     arith.extf {{.*}} : bf16 to f32
+// CHECK:        loop.nest "scores.rows" [i: parallel m, k: parallel 8] -> tensor<?x8xf32
+// CHECK-NEXT:     loop.read %x[i, k] : bf16
+// CHECK-NEXT:     arith.extf {{.*}} : bf16 to f32
+// CHECK:        loop.nest "scores" [i: parallel m, j: parallel n, k: reduction 8]
+// CHECK-NEXT:     loop.read {{.*}}[i, k] : f32
+// CHECK-NEXT:     loop.read {{.*}}[(j floordiv 16), k, (j mod 16)] : f32
+// CHECK-NEXT:     arith.mulf
+// REMARKS: remark: pack-operands: 'scores' applied: its right factor is packed into panels
 
 builtin.module {
   loop.kernel @k symbols [m, n] (%x: tensor<?x8xbf16, #sym.dims<m, 8>>, %y: tensor<?x8xbf16, #sym.dims<n, 8>>) -> (tensor<?x?xf32, #sym.dims<m, n>>) {
@@ -181,5 +190,62 @@ builtin.module {
       loop.yield add %p at [i, j]
     }
     loop.return %c : tensor<?x?xf32, #sym.dims<m, n>>
+  }
+}
+
+// -----
+
+// A right factor in panels stays in 16 bits; the nest that computes the left one, for this reader alone, widens it.
+
+// CHECK:      loop.kernel @k
+// CHECK-NEXT:   loop.nest "relu" [i: parallel m, k: parallel 8] -> tensor<?x8xf32
+// CHECK:          arith.truncf {{.*}} : f32 to f16
+// CHECK-NEXT:     arith.extf {{.*}} : f16 to f32
+// CHECK:        loop.nest "product"
+// CHECK-NEXT:     loop.read {{.*}}[i, k] : f32
+// CHECK-NEXT:     loop.read %w[(j floordiv 16), k, (j mod 16)] : f16
+// CHECK-NEXT:     arith.extf {{.*}} : f16 to f32
+// CHECK-NEXT:     arith.mulf
+
+builtin.module {
+  loop.kernel @k symbols [m] (%x: tensor<?x8xf32, #sym.dims<m, 8>>, %w: tensor<2x8x16xf16>) -> (tensor<?x32xf32, #sym.dims<m, 32>>) {
+    %a = loop.nest "relu" [i: parallel m, k: parallel 8] -> tensor<?x8xf16, #sym.dims<m, 8>> {
+      %v = loop.read %x[i, k] : f32
+      %zero = arith.constant 0.0 : f32
+      %r = arith.maximumf %v, %zero : f32
+      %h = arith.truncf %r : f32 to f16
+      loop.yield none %h at [i, k]
+    }
+    %c = loop.nest "product" [i: parallel m, j: parallel 32, k: reduction 8] -> tensor<?x32xf32, #sym.dims<m, 32>> {
+      %v = loop.read %a[i, k] : f16
+      %u = loop.read %w[(j floordiv 16), k, (j mod 16)] : f16
+      %v1 = arith.extf %v : f16 to f32
+      %u1 = arith.extf %u : f16 to f32
+      %p = arith.mulf %v1, %u1 : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x32xf32, #sym.dims<m, 32>>
+  }
+}
+
+// -----
+
+// Bytes are packed in groups, at compile time only.
+
+// CHECK:      loop.kernel @k
+// CHECK-NEXT:   loop.nest "scores"
+// REMARKS: remark: pack-operands: 'scores' missed: elements of i8 are packed at compile time only
+
+builtin.module {
+  loop.kernel @k symbols [m, n] (%x: tensor<?x8xi8, #sym.dims<m, 8>>, %y: tensor<?x8xi8, #sym.dims<n, 8>>) -> (tensor<?x?xi32, #sym.dims<m, n>>) {
+    %c = loop.nest "scores" [i: parallel m, j: parallel n, k: reduction 8] -> tensor<?x?xi32, #sym.dims<m, n>> {
+      %v = loop.read %x[i, k] : i8
+      %u = loop.read %y[j, k] : i8
+      %v1 = arith.extsi %v : i8 to i32
+      %u1 = arith.extsi %u : i8 to i32
+      %p = arith.muli %v1, %u1 : i32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x?xi32, #sym.dims<m, n>>
   }
 }

@@ -47,3 +47,22 @@ builtin.module {
     }
   }
 }
+
+// -----
+
+// Iterations that may meet in an element get no threads.
+
+// CHECK:        loop.func @meet symbols [] (%x: memref<64x64xf32>, %y: memref<128xf32>) outputs 1 {
+// CHECK-NEXT:     loop.for i = 0 to 64 {
+// CHECK-NEXT:       loop.for j = 0 to 64 {
+
+builtin.module {
+  loop.func @meet symbols [] (%x: memref<64x64xf32>, %y: memref<128xf32>) outputs 1 {
+    loop.for i = 0 to 64 hints {threads} {
+      loop.for j = 0 to 64 {
+        %a = loop.load %x[i, j] : f32
+        loop.accumulate add %a, %y[i + j]
+      }
+    }
+  }
+}

@@ -1,4 +1,4 @@
-"""`python -m tests.conformance [--modes static,dynamic,constant] [--only relu] [--json FILE]`."""
+"""`python -m tests.conformance [--modes static,dynamic] [--only relu] [--json FILE] [--ledger docs/coverage.md]`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("--modes", default="static", help=f"comma-separated, of {', '.join(MODES)}")
     parser.add_argument("--only", default="", help="a part of the names of the cases")
     parser.add_argument("--json", type=Path, help="where to write the result of every case")
+    parser.add_argument("--ledger", type=Path, help="where to write what became of every op, as Markdown")
     parser.add_argument("--reasons", action="store_true", help="why nodes are left to ONNX Runtime, by count")
     args = parser.parse_args()
     names = [name for name in node_cases() if args.only in name]
@@ -36,6 +37,10 @@ def main() -> int:
         found += results
     if args.json:
         args.json.write_text(json.dumps([asdict(r) for r in found], indent=2))
+    if args.ledger:
+        from tests.conformance.ledger import ledger
+
+        args.ledger.write_text(ledger(found))
     return int(any(r.status in FAILURES for r in found))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.__main__ import run_cases
+from tests.conformance.attribute_cases import variants
+from tests.conformance.ledger import ledger
 from tests.conformance.node_cases import FAILURES, MODES, CaseResult, node_cases
 
 NATIVE = ("test_add_bcast", "test_softmax_axis_1", "test_transpose_all_permutations_3", "test_where_example")
@@ -27,6 +29,20 @@ def test_constants_are_folded() -> None:
     results = run_cases(["test_add", "test_softmax_axis_1"], "constant")
     check(results)
     assert {r.status for r in results} == {"folded"}
+
+
+def test_attributes_vary() -> None:
+    results = run_cases(["test_softmax_axis_1", "test_transpose_default", "test_add"], "attributes")
+    check(results)
+    assert [r.status for r in results] == ["native", "native", "skipped"]
+    assert len(variants(node_cases()["test_softmax_axis_1"])) >= 3
+
+
+def test_ledger_counts_and_gives_reasons() -> None:
+    left = CaseResult("b", "static", "Foo", "fallback", "Foo: it is too | long")
+    page = ledger([CaseResult("a", "static", "Foo", "native"), left, CaseResult("c", "static", "Bar", "mismatch")])
+    assert "| static | 3 | 2 | 1 | 0 | 1 | 0 | 1 |" in page
+    assert "| Foo | 2 | 1 |  |  | 1 |  | Foo: it is too \\| long (1) |" in page
 
 
 @pytest.mark.full

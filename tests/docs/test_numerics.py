@@ -5,11 +5,20 @@ from __future__ import annotations
 import re
 
 from igniter.backends.cpu.vmath import FUNCTIONS
-from igniter.runtime.verify import TOLERANCES
+from igniter.runtime.verification.decisions import MOST_CHANGES
+from igniter.runtime.verification.judgement import (
+    NOISE_FACTOR,
+    SLICE_NOISE_FACTOR,
+    SLICE_TOLERANCE,
+    SOURCE_ULPS,
+    TOLERANCES,
+)
+from igniter.runtime.verify import BUDGET_SECONDS
 from tests.backends.cpu.test_vmath import BOUNDS32, BOUNDS64
 
 from .transcripts import ROOT
 
+VERIFICATION = " ".join((ROOT / "docs" / "verification.md").read_text(encoding="utf-8").split())
 PAGE = (ROOT / "docs" / "numerics.md").read_text(encoding="utf-8")
 ROWS = {
     n: (float(a), float(b)) for n, a, b in re.findall(r"^\| `(\w+)` \| ([\d.]+) \| ([\d.]+) \|$", PAGE, re.MULTILINE)
@@ -26,4 +35,10 @@ def test_every_function_has_its_bounds():
 
 def test_tolerances():
     for limit in TOLERANCES.values():
-        assert f"{limit:.0e}".replace("e-0", "e-") in PAGE
+        assert f"{limit:.0e}".replace("e-0", "e-") in VERIFICATION
+    assert f"{NOISE_FACTOR} times the noise" in VERIFICATION
+    assert f"{SLICE_TOLERANCE} times the tolerance" in VERIFICATION
+    assert f"{SLICE_NOISE_FACTOR} times its own noise" in VERIFICATION
+    assert f"{SOURCE_ULPS} units in the last place" in VERIFICATION
+    assert f"up to {MOST_CHANGES}" in VERIFICATION
+    assert f"`--budget`, {BUDGET_SECONDS:.0f} s" in VERIFICATION

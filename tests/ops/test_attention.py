@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -537,3 +538,28 @@ def test_what_rotary_embedding_refuses() -> None:
     assert "not known to be for 8 pairs" in refusal("RotaryEmbedding", [x, *tables], {"num_heads": 2}, opset=23)
     packed = [x, np.array([0]), tables[0][0], tables[1][0]]
     assert "packed" in refusal("RotaryEmbedding", packed, {"num_heads": HEADS, "is_packed_batching": 1}, **MICROSOFT)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_values_near_the_largest_float(plain: bool) -> None:
+    """The division by the sum of the weights may come after the values are weighed, but must not be too late."""
+    nodes = [
+        onnx.helper.make_node("MatMul", ["q", "k"], ["s"]),
+        onnx.helper.make_node("Mul", ["s", "c"], ["t"]),
+        onnx.helper.make_node("Softmax", ["t"], ["p"], axis=-1),
+        onnx.helper.make_node("MatMul", ["p", "v"], ["y"]),
+    ]
+    dims = {"q": ["b", 4, "m", 16], "k": ["b", 4, 16, "n"], "v": ["b", 4, "n", 16]}
+    inputs = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, d) for n, d in dims.items()]
+    scale = onnx.numpy_helper.from_array(np.float32(0.25), "c")
+    graph = onnx.helper.make_graph(nodes, "g", inputs, [onnx.ValueInfoProto(name="y")], [scale])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    rng = np.random.default_rng(0)
+    q, k = rng.normal(size=(1, 4, 8, 16)).astype(np.float32), rng.normal(size=(1, 4, 16, 64)).astype(np.float32)
+    v = (rng.uniform(size=(1, 4, 64, 16)) * 3e38).astype(np.float32)
+    passes = "cpu-fusion" if plain else "form-fusion-regions{contractions=all singletons=all}"
+    options = igniter.CompileOptions(fusion_passes=passes)
+    (got,) = igniter.compile(model, options=options, verify=False).session().run(None, {"q": q, "k": k, "v": v})
+    scores = np.einsum("bhmd,bhdn->bhmn", q.astype(np.float64), k) * 0.25
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    np.testing.assert_allclose(got, weights / weights.sum(-1, keepdims=True) @ v.astype(np.float64), rtol=1e-5)

@@ -92,7 +92,8 @@ def test_fused_matmul(left: tuple[int, ...], right: tuple[int, ...], attrs: dict
 def test_matmul_integer() -> None:
     random = np.random.default_rng(0)
     a = random.integers(0, 255, (3, 4)).astype(np.uint8)
-    b = random.integers(-128, 127, (4, 5)).astype(np.int8)
+    # Of 7 bits: ONNX Runtime adds two products of bytes in 16 bits, and saturates, where it has nothing better.
+    b = random.integers(-64, 63, (4, 5)).astype(np.int8)
     check("MatMulInteger", [a, b])
     check("MatMulInteger", [a, b, np.uint8(12), np.int8(-3)])
     check("MatMulInteger", [a, b, np.uint8(12), np.arange(5).astype(np.int8)])

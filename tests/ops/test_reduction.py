@@ -134,4 +134,24 @@ def test_cumsum() -> None:
                 check("CumSum", [floats((3, 4, 2)), np.array(axis, np.int64)], attrs, constant=[1])
     check("CumSum", [ints((2, 6), np.int64), np.array(1, np.int32)], constant=[1])
     check("CumSum", [ints((2, 1), np.int32), np.array(1, np.int32)], {"exclusive": 1}, constant=[1])
-    assert "only known when it runs" in refusal("CumSum", [floats((3, 4)), np.array(1, np.int64)])
+    for axis in (0, 1, -1):
+        check("CumSum", [floats((3, 4)), np.array(axis, np.int64)], {"reverse": 1})
+
+
+def test_cumprod() -> None:
+    # ONNX Runtime has no kernel for it.
+    x = floats((2, 5, 3))
+    for axis in (0, 1, 2):
+        wanted = [np.cumprod(x, axis)]
+        for constant in ([1], []):
+            check("CumProd", [x, np.array(axis)], constant=constant, opset=26, expected=wanted, tolerance=1e-5)
+    before = np.flip(np.cumprod(np.flip(x, 1), 1), 1)[:, 1:]
+    wanted = [np.concatenate([before, np.ones((2, 1, 3), F32)], 1)]
+    check("CumProd", [x, np.array(1)], {"exclusive": 1, "reverse": 1}, opset=26, expected=wanted, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("axes", [[0], [1], [2], [0, 2]])
+def test_log_sum_exp_of_integers(axes: list[int]) -> None:
+    x = np.random.default_rng(7).integers(-6, 7, (17, 5, 16))
+    for dtype in (np.int64, np.int32):
+        check("ReduceLogSumExp", [x.astype(dtype), np.array(axes)], opset=18, constant=[1])

@@ -18,6 +18,8 @@ from igniter.backends.ort.api import FUNCTIONS
 P, I64, I32 = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32
 OUT = ctypes.POINTER(P)
 OUT64, OUT32 = ctypes.POINTER(I64), ctypes.POINTER(I32)
+OPTIONS = 0x1234
+"""The one session options that there is; `registered` and `entries` are what is in it."""
 CODES = {"float32": 1, "int32": 6, "int64": 7}
 
 
@@ -41,6 +43,8 @@ class FakeOrt:
         self.calls = 0
         self.failed_in = ""
         self.ops: list[int] = []
+        self.registered: list[int] = []
+        self.entries: dict[str, str] = {}
         self.inputs: list[np.ndarray | None] = []
         self.constants: dict[int, np.ndarray] = {}
         self.outputs: list[np.ndarray] = []
@@ -120,7 +124,17 @@ class FakeOrt:
 
     @takes(P, P)
     def AddCustomOpDomain(self, options, domain):
-        assert self.live[domain] == "domain"
+        assert options == OPTIONS and self.live[domain] == "domain"
+        self.registered.append(domain)
+
+    @takes(P, P, OUT32)
+    def HasSessionConfigEntry(self, options, key, out):
+        out[0] = ctypes.string_at(key).decode() in self.entries
+
+    @takes(P, P, P)
+    def AddSessionConfigEntry(self, options, key, value):
+        assert options == OPTIONS
+        self.entries[ctypes.string_at(key).decode()] = ctypes.string_at(value).decode()
 
     @takes(P)
     def ReleaseCustomOpDomain(self, domain):
@@ -229,7 +243,7 @@ class LoadedLibrary:
         self.handle.RegisterCustomOps.argtypes = (P, P)
 
     def register(self, ort: FakeOrt) -> int | None:
-        return self.handle.RegisterCustomOps(0x1234, ctypes.addressof(ort.base))
+        return self.handle.RegisterCustomOps(OPTIONS, ctypes.addressof(ort.base))
 
     def pointer(self, op: int, index: int) -> int | None:
         return (P * 25).from_address(op + 8)[index]

@@ -13,7 +13,7 @@ from library_kit import TARGET, build, model, node, scale_kernel, scale_op, valu
 from onnx import helper
 
 from igniter.errors import IgniterError
-from igniter.runtime import artifact as module
+from igniter.runtime import folders
 from igniter.runtime.artifact import Artifact, write_artifact
 from igniter.runtime.session import make_session
 
@@ -82,13 +82,13 @@ def test_the_original_must_be_known(tmp_path: Path, source: Path) -> None:
 @pytest.mark.parametrize("exchange", [True, False])
 def test_a_compiled_model_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool) -> None:
     if not exchange:
-        monkeypatch.setattr(module, "_exchange", lambda *_: False)
+        monkeypatch.setattr(folders, "exchange", lambda *_: False)
     first = compiled(tmp_path / "out")
     session = first.session()
     (tmp_path / "out" / "extra.txt").write_text("left by hand")
     second = compiled(tmp_path / "out", factor=3.0)
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(
-        ["model.onnx", "report.json", second.libraries[0].name]
+        ["extra.txt", "model.onnx", "report.json", second.libraries[0].name]
     )
     x = np.ones((1, 1), np.float32)
     assert second.session().run(None, {"x": x})[0] == 3
@@ -183,13 +183,67 @@ def test_weights_go_beside_the_model_and_are_mapped(tmp_path: Path) -> None:
     imported = import_model(proto.SerializeToString())
     made = write_artifact(
         tmp_path / "out",
-        save_model=lambda path: save_model(imported, path, external_data_threshold=1024),
+        save_model=lambda path: save_model(imported, path, external_data_threshold=1024, hashed=True),
         source=proto.SerializeToString(),
     )
     (tmp_path / "out").rename(tmp_path / "moved")
     moved = Artifact.load(tmp_path / "moved")
-    assert sorted(p.name for p in moved.folder.iterdir()) == ["model.onnx", "model.onnx.data", "report.json"]
+    (weights,) = moved.folder.glob("*.data")
+    assert sorted(p.name for p in moved.folder.iterdir()) == sorted([weights.name, "model.onnx", "report.json"])
     external = onnx.load(moved.model_path, load_external_data=False).graph.initializer[0].external_data
     assert {e.key: e.value for e in external}["offset"] == "0"
     assert moved.verify(reference=proto.SerializeToString(), shapes=[{"n": 64}, {"n": 1}])
     assert made.report["libraries"] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"libraries": 5}, "'libraries' is of the type int"),
+        ({"libraries": [None]}, "'libraries' does not list names"),
+        ({"source": ["x"]}, "'source' is of the type list"),
+        ({"source": {"path": 7}}, "'source' has something else than texts"),
+        ({"options": "f32"}, "'options' is of the type str"),
+        ({"programs": [3]}, "an entry of a list is no object"),
+        ({"igniter_artifact": "new"}, "another version"),
+        ({"files": {"a": 1}}, "'files' is of the type dict"),
+    ],
+)
+def test_a_damaged_report_is_said_to_be_damaged(
+    tmp_path: Path, source: Path, change: dict[str, object], said: str
+) -> None:
+    import json
+
+    import igniter
+
+    igniter.compile(source, tmp_path / "out", verify=False, cache=False)
+    path = tmp_path / "out" / "report.json"
+    report = json.loads(path.read_text())
+    path.write_text(json.dumps({**report, **change}))
+    with pytest.raises(IgniterError, match=said):
+        Artifact.load(tmp_path / "out")
+    for text in ("", "{", "[" * 100_000, "null", '{"igniter_artifact"', "\0"):
+        path.write_text(text)
+        with pytest.raises(IgniterError, match="is not a model compiled by Igniter"):
+            Artifact.load(tmp_path / "out")
+
+
+def test_an_optimised_model_is_saved_beside_its_weights(tmp_path: Path) -> None:
+    """ORT writes the weights' path as it stands in the model, so that elsewhere it leads nowhere."""
+    import igniter
+
+    rng = np.random.default_rng(0)
+    weights = [onnx.numpy_helper.from_array(rng.standard_normal((64, 64)).astype(np.float32), "w")]
+    values = [onnx.helper.make_tensor_value_info(name, 1, ["n", 64]) for name in "xy"]
+    node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"])
+    proto = onnx.helper.make_model(onnx.helper.make_graph([node], "g", values[:1], values[1:], weights))
+    proto.opset_import[0].version, proto.ir_version = 17, 8
+    artifact = igniter.compile(proto, tmp_path / "out", verify=False)
+    assert list((tmp_path / "out").glob("*.data"))
+    with pytest.raises(IgniterError, match=r"would save its optimised model as .* without its weights"):
+        artifact.session(optimized_model_filepath=str(tmp_path / "elsewhere.onnx"))
+    saved = tmp_path / "out" / "optimised.onnx"
+    x = np.ones((2, 64), np.float32)
+    (expected,) = artifact.session(optimized_model_filepath=str(saved)).run(None, {"x": x})
+    (found,) = make_session(saved, artifact.libraries).run(None, {"x": x})
+    np.testing.assert_array_equal(found, expected)

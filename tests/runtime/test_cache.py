@@ -89,6 +89,42 @@ def test_damaged_entries_are_dropped(tmp_path: Path, damage: str) -> None:
     assert cache.get(key(1)) == payload(1)
 
 
+def test_an_entry_under_anothers_name_is_dropped(tmp_path: Path) -> None:
+    """The key is digested too: a file that was moved, or restored to the wrong place, is no entry."""
+    cache = Cache(tmp_path)
+    cache.put(key(1), payload(1))
+    (path,) = files(cache)
+    wrong = cache.folder / "objects-2" / key(2)[:2] / key(2)[2:]
+    wrong.parent.mkdir(exist_ok=True)
+    path.rename(wrong)
+    assert cache.get(key(2)) is None
+    assert cache.statistics.corrupt == 1 and not wrong.exists()
+
+
+def test_what_earlier_versions_left_goes(tmp_path: Path) -> None:
+    left = tmp_path / "objects-1" / "ab"
+    left.mkdir(parents=True)
+    (left / "c").write_bytes(b"old")
+    Cache(tmp_path).put(key(1), payload(1))
+    assert not (tmp_path / "objects-1").exists()
+
+
+@pytest.mark.parametrize("size", ["9" * 5000, "1e30", "-5", "", "5 parsecs", "999999999999T", "0.00001"])
+@pytest.mark.parametrize("folder", ["~nobody-of-this-name/cache", "x" * 5000, "/dev/null/cache", "a\nb"])
+def test_absurd_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, size: str, folder: str) -> None:
+    """They are errors that name the variable, or they work."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("IGNITER_CACHE_SIZE", size)
+    monkeypatch.setenv("IGNITER_CACHE_DIR", folder)
+    try:
+        cache = default_cache()
+    except IgniterError as error:
+        assert "IGNITER_CACHE_SIZE" in error.message or "IGNITER_CACHE_DIR" in error.message
+        return
+    cache.put(key(1), payload(1))
+    assert cache.get(key(1)) in (None, payload(1))
+
+
 def test_abandoned_files_are_cleared_away(tmp_path: Path) -> None:
     cache = Cache(tmp_path, limit=3000)
     cache.put(key(1), payload(1))

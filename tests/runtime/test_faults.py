@@ -159,18 +159,35 @@ def test_every_call_of_registering_may_fail(tmp_path: Path) -> None:
     probe = FakeOrt()
     assert LoadedLibrary(build([OP], [KERNEL], note=-1).write(tmp_path)).register(probe) is None
     total = probe.calls
-    assert total == 3
+    assert total == 5
     for k in range(1, total + 1):
         # A library of its own each time, since the domain is made once in a library.
         fresh = LoadedLibrary(build([OP], [KERNEL], note=k).write(tmp_path))
         fake = FakeOrt()
         fake.fail_at = k
         assert fake.message(fresh.register(fake)) == f"failure in {fake.failed_in}"
-        left = ["domain"] if fake.failed_in == "AddCustomOpDomain" else []
+        left = ["domain"] if fake.failed_in in ("AddCustomOpDomain", "AddSessionConfigEntry") else []
         assert list(fake.live.values()) == left
         fake.fail_at = None
         assert fresh.register(fake) is None
         assert list(fake.live.values()) == ["domain"], "one domain, however often the library is registered"
+
+
+def test_a_domain_is_added_to_options_once(tmp_path: Path) -> None:
+    """ORT refuses options with a domain twice: whichever copy of the library comes second adds nothing."""
+    built = build([OP], [KERNEL], note="twice")
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.mkdir()
+    copies = [LoadedLibrary(built.write(folder)) for folder in folders]
+    fake = FakeOrt()
+    for library in (copies[0], copies[1], copies[0]):
+        assert library.register(fake) is None
+        assert len(fake.registered) == 1
+    assert fake.entries == {built.domain: "1"}
+    fake.registered, fake.entries = [], {}
+    assert copies[1].register(fake) is None, "other options get the domain too"
+    assert len(fake.registered) == 1
 
 
 def test_two_runtimes_in_one_process(tmp_path: Path) -> None:

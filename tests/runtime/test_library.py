@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import onnxruntime as ort
 import pytest
 from library_kit import build, function, model, node, one_node, scale_kernel, scale_op, session, value
 from xdsl.dialects.builtin import Attribute, IntegerType, bf16, f16, f32, f64, i1, i32, i64
@@ -169,6 +170,21 @@ def test_many_sessions_share_one_library(tmp_path: Path) -> None:
         np.testing.assert_array_equal(s.run(None, {"x": arange(2, 2)})[0], arange(2, 2) * 2)
     del sessions[::2]
     np.testing.assert_array_equal(sessions[0].run(None, {"x": arange(2, 2)})[0], arange(2, 2) * 2)
+
+
+def test_one_library_may_be_registered_twice(tmp_path: Path) -> None:
+    """Models that differ in their weights have equal libraries, each in its folder, and share `SessionOptions`."""
+    library = build([scale_op()], [scale_kernel()])
+    options = ort.SessionOptions()
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        path = str(library.write(tmp_path / name))
+        options.register_custom_ops_library(path)
+        options.register_custom_ops_library(path)
+    proto = one_node(library, scale_op()).SerializeToString()
+    for _ in range(2):
+        s = ort.InferenceSession(proto, options, providers=["CPUExecutionProvider"])
+        np.testing.assert_array_equal(s.run(None, {"x": arange(2, 2)})[0], arange(2, 2) * 2)
 
 
 # -- shapes -----------------------------------------------------------------------------------------------------------

@@ -13,7 +13,9 @@ from onnx import TensorProto, helper, parser
 
 from igniter.errors import IgniterError
 from igniter.frontend import import_model
-from igniter.runtime.random_inputs import InputSpec, default_shapes, index_limits, random_inputs, specs_of
+from igniter.runtime.verification.graph_facts import index_limits
+from igniter.runtime.verification.inputs import random_inputs
+from igniter.runtime.verification.specs import InputSpec, specs_of
 from igniter.runtime.verify import compare_output, verify_sessions
 
 NAN, INF = math.nan, math.inf
@@ -88,19 +90,10 @@ def test_the_tolerance_can_be_given() -> None:
 # -- shapes and inputs ------------------------------------------------------------------------------------------------
 
 
-def test_default_shapes_are_all_ones_all_different_and_all_equal() -> None:
-    specs = [InputSpec("x", "float", ("batch", "seq", 4)), InputSpec("m", "int64", ("batch", "past + seq"))]
-    cases = default_shapes(specs)
-    assert {"batch": 1, "seq": 1, "past": 1} in cases
-    assert any(len(set(c.values())) == 3 for c in cases)
-    assert any(c["seq"] == c["past"] > 1 for c in cases)
-    assert default_shapes([InputSpec("x", "float", (2, 3))]) == [{}]
-
-
 def test_dims_without_a_name_get_one() -> None:
-    spec = InputSpec("x", "float", (None, "a b", "n-1", "k*"))
-    assert spec.symbols() == ("x.0", "a b", "n", "k*")
-    assert spec.shape({"x.0": 2, "a b": 3, "n": 4, "k*": 5}) == (2, 3, 3, 5)
+    spec = InputSpec("x", "float", (None, "a b", "n-1", "k*", "?", ""))
+    assert spec.symbols() == ("x.0", "a b", "n", "k*", "x.4", "x.5")
+    assert spec.shape({"x.0": 2, "a b": 3, "n": 4, "k*": 5, "x.4": 6, "x.5": 7}) == (2, 3, 3, 5, 6, 7)
     with pytest.raises(IgniterError, match=r"no size is given for dim 'x\.0' of input 'x'"):
         spec.shape({})
 
@@ -189,13 +182,15 @@ def test_a_compiled_model_that_fails_is_a_failure() -> None:
     assert any("the compiled model fails" in line for line in result.failures)
 
 
-def test_shapes_that_the_original_refuses_are_skipped() -> None:
+def test_sizes_that_the_original_refuses_are_replaced() -> None:
     text = "g (float[n, m] x, float[k, p] w) => (float[n, p] y) { y = MatMul (x, w) }"
     result = verify_sessions(session(text), session(text))
-    assert result
-    assert {c.status for c in result.cases} == {"passed", "skipped"}
+    assert result and result.refused
+    assert {c.status for c in result.cases} == {"passed"} and len(result.cases) > 1
+    assert all(c.shapes["m"] == c.shapes["k"] for c in result.cases)
     never = verify_sessions(session(text), session(text), shapes=[{"n": 1, "m": 2, "k": 3, "p": 4}])
-    assert not never and "runs at none of the shapes" in never.failures[0]
+    assert not never and never.status == "not verified" and not never.failures
+    assert "does not run at the sizes" in never.reasons[0] and "--shape n=N,m=N,k=N,p=N" in never.reasons[-1]
 
 
 def test_given_inputs_are_used() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from tools_kit import tiny_model
 
@@ -77,7 +79,23 @@ def test_wrong_code_is_found_out(model: Path, tmp_path: Path, bad_passes: None) 
         igniter.compile(model, tmp_path / "out", options=options)
     assert not caught.value.verification.ok
     assert caught.value.verification.failures
-    assert '"ok": false' in (tmp_path / "out" / "report.json").read_text()
+    assert not (tmp_path / "out").exists() and caught.value.folder == tmp_path / "out.failed"
+    report = json.loads((tmp_path / "out.failed" / "report.json").read_text())
+    assert report["verification"]["status"] == "differs"
+    assert not igniter.Artifact.load(tmp_path / "out.failed").verify().ok
+
+
+def test_a_failing_compile_leaves_what_was_there(model: Path, tmp_path: Path, bad_passes: None) -> None:
+    good = igniter.compile(model, tmp_path / "out")
+    (tmp_path / "out" / "tokenizer.json").write_text("mine")
+    options = igniter.CompileOptions(fusion_passes="break-relu,cpu-fusion")
+    for _ in range(2):
+        with pytest.raises(igniter.VerificationFailed, match=r"kept in .*out\.failed; .*out is as it was"):
+            igniter.compile(model, tmp_path / "out", options=options)
+    assert sorted(p.name for p in tmp_path.iterdir() if "out" in p.name) == ["out", "out.failed"]
+    assert igniter.Artifact.load(tmp_path / "out").report["seconds"] == good.report["seconds"] and good.verify()
+    igniter.compile(model, tmp_path / "out", verify=False)
+    assert (tmp_path / "out" / "tokenizer.json").read_text() == "mine"
 
 
 def test_remarks_say_where_nodes_went(model: Path) -> None:
@@ -103,3 +121,30 @@ def test_names_are_listed_and_unknown_ones_refused() -> None:
 def test_a_model_in_memory(tmp_path: Path) -> None:
     artifact = igniter.compile(tiny_model(), tmp_path / "out")
     assert artifact.report["verification"]["ok"]
+
+
+def test_models_of_one_architecture_share_session_options(model: Path, tmp_path: Path) -> None:
+    """Weights are no part of a library, so models that differ in theirs have equal ones, with one domain."""
+    other = onnx.load(model)
+    table = next(t for t in other.graph.initializer if t.name == "table")
+    table.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(table) + 1, "table"))
+    onnx.save(other, tmp_path / "other.onnx")
+    sources = (model, tmp_path / "other.onnx", model)
+    made = [igniter.compile(m, tmp_path / f"{k}.igniter", verify=False) for k, m in enumerate(sources)]
+    assert len({library.read_bytes() for a in made for library in a.libraries}) == 1
+    options = onnxruntime.SessionOptions()
+    for artifact in made:
+        for library in artifact.libraries:
+            options.register_custom_ops_library(str(library))
+    inputs = {"x": np.ones((2, 8), np.float32), "w": np.ones(8, np.float32), "ids": np.array([1, 3])}
+    for artifact, source in zip(made, sources, strict=True):
+        session = onnxruntime.InferenceSession(artifact.model_path, options, providers=["CPUExecutionProvider"])
+        for a, b in zip(session.run(None, inputs), make_session(source).run(None, inputs), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_errors_at_run_time_name_the_values_of_the_model(model: Path) -> None:
+    session = igniter.compile(model, verify=False).session(log_severity_level=4)
+    feed = {"x": np.ones((2, 8), np.float32), "w": np.ones(8, np.float32), "ids": np.ones(3, np.int64)}
+    with pytest.raises(Exception, match=r"input 2 \('x'\) has dim 0 = 2, expected d0 = 3"):
+        session.run(None, feed)

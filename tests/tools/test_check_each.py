@@ -25,7 +25,7 @@ def test_right_passes_agree_on_every_level(model: Path) -> None:
     assert found.status == 0, found.err
     lines = found.err.splitlines()
     assert any("lower-onnx-to-loop: " in line for line in lines)
-    assert all("results agree" in line for line in lines)
+    assert lines[0].startswith("check: sizes are batch=") and all("results agree" in line for line in lines[1:])
     assert not any(" 0 results agree" in line for line in lines)
 
 
@@ -50,3 +50,50 @@ def test_a_kernel_is_compared_with_its_region() -> None:
 
 def test_another_seed_gives_other_inputs(model: Path) -> None:
     assert opt(str(model), "-p", "infer-shapes", "--check-each", "--check-seed=5", "--emit=none").status == 0
+
+
+def test_sizes_can_be_given(model: Path) -> None:
+    found = opt(str(model), "-p", "infer-shapes", "--check-each", "--check-sizes=batch=11", "--emit=none")
+    assert found.status == 0 and "check: sizes are batch=11" in found.err
+
+
+def test_nothing_is_empty_at_the_sizes_that_are_chosen() -> None:
+    from xdsl.dialects.builtin import f32
+
+    from igniter.analysis.expr import Expr
+    from igniter.analysis.requirements import equal
+    from igniter.dialects.sym import tensor_of
+    from igniter.runtime.check_inputs import sizes_without_empties
+
+    n = Expr.of("n")
+    inner = tensor_of(f32, [n // Expr.of(16) - Expr.of(1)])
+    assert sizes_without_empties([tensor_of(f32, ["n", "m"]), inner], [], [], {})["n"] >= 32
+    divides = equal(n % Expr.of(8), 0, "8 divides it")
+    assert sizes_without_empties([tensor_of(f32, ["n"])], [], [divides], {})["n"] % 8 == 0
+    assert sizes_without_empties([inner], [], [], {"n": 5})["n"] == 5
+
+
+def test_a_random_node_is_not_compared(tmp_path: Path) -> None:
+    import onnx.parser
+
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[n, 4] x) => (float[n, 4] y, float[n, 4] z) {
+      r = RandomNormalLike (x)  y = Add (x, r)  z = Relu (x) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "random.onnx")
+    found = opt(str(tmp_path / "random.onnx"), "-p", "cpu", "--check-each", "--emit=none")
+    assert found.status == 0, found.err
+
+
+def test_a_big_kernel_is_compared_once_it_can_be_compiled(tmp_path: Path) -> None:
+    import numpy as np
+    import onnx.parser
+    from onnx import numpy_helper
+
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[n, 256] x) => (float[n, 300] y) {
+      a = MatMul (x, w)  y = Relu (a) }"""
+    proto = onnx.parser.parse_model(text)
+    proto.graph.initializer.append(numpy_helper.from_array(np.ones((256, 300), np.float32), "w"))
+    onnx.save(proto, tmp_path / "big.onnx")
+    found = opt(str(tmp_path / "big.onnx"), "-p", "cpu", "--check-each", "--emit=none")
+    assert found.status == 0, found.err
+    assert "too big for the interpreter" in found.err
+    assert "plan-buffers: 2 results agree" in found.err

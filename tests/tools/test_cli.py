@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import igniter
 from igniter.backends.cpu.codegen import parse as parse_llvm
 from igniter.tools.main import app
+from igniter.transforms.form_fusion_regions import FormFusionRegions
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
@@ -34,6 +35,7 @@ def test_compile_says_what_it_did(model: Path, tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "nodes became" in done.stdout
     assert "verified against ONNX Runtime at" in done.stdout
+    assert f"take every symbolic dim to be {FormFusionRegions.typical_dim}" in done.stdout
     assert "main:" in done.stdout or "@r0" in done.stdout
     assert (tmp_path / "out" / "report.json").exists()
 
@@ -186,3 +188,80 @@ def test_version_and_help() -> None:
 
     assert invoke("--version").stdout == f"igniter {__version__}\n"
     assert "compile" in invoke("--help").stdout
+
+
+def test_json_is_printed_after_a_failure_too(tmp_path: Path) -> None:
+    done = invoke("compile", tmp_path / "missing.onnx", "--json")
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["error"] == {
+        "kind": "error",
+        "message": f"cannot read {tmp_path / 'missing.onnx'}: No such file or directory",
+    }
+    for command in ("verify", "bench", "inspect"):
+        assert "error" in json.loads(invoke(command, tmp_path / "missing.onnx", "--json").stdout)
+
+
+def test_no_threads_below_none(model: Path) -> None:
+    done = invoke("bench", model, "--threads", -3)
+    assert done.exit_code == 2
+    assert "--threads" in done.stderr
+
+
+def test_an_invalid_node_is_named(tmp_path: Path) -> None:
+    node = onnx.helper.make_node("Add", ["x"], ["y"], "lonely")
+    values = [onnx.helper.make_tensor_value_info(name, 1, [2]) for name in "xy"]
+    proto = onnx.helper.make_model(onnx.helper.make_graph([node], "g", values[:1], values[1:]))
+    onnx.save(proto, tmp_path / "bad.onnx")
+    for level in ("library", "fusion"):
+        done = invoke("compile", tmp_path / "bad.onnx", "-o", tmp_path / "out", "--emit", level)
+        assert done.exit_code == 1
+        assert "bad.onnx is not a valid model: node 'lonely' (Add) of the main graph is not valid" in done.stderr
+
+
+def test_a_hint_names_a_thing_once(model: Path) -> None:
+    said = invoke("compile", model, "--target", "x86_64").stderr
+    assert "Did you mean x86-64 or x86-64-" in said
+
+
+def test_compile_takes_ir(model: Path, tmp_path: Path) -> None:
+    ir = tmp_path / "model.mlir"
+    ir.write_text(str(igniter.load(model).run_passes("cpu-onnx,cpu-fusion")))
+    done = invoke("compile", ir, "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "verified against ONNX Runtime at" in done.stdout
+    assert "fusion.region" in invoke("compile", ir, "--emit=fusion").stdout
+    assert "fusion.region" not in invoke("compile", ir, "--emit=onnx").stdout
+    ir.write_text("not ir")
+    done = invoke("compile", ir)
+    assert done.exit_code == 1 and "model.mlir" in done.stderr
+
+
+def test_a_profile_is_of_the_folder_that_is_given(model: Path, tmp_path: Path) -> None:
+    stamped = tmp_path / "stamped"
+    assert invoke("compile", model, "-o", stamped, "--no-verify", "--profile").exit_code == 0
+    before = {p.name: p.stat().st_mtime_ns for p in stamped.iterdir()}
+    (model).rename(tmp_path / "moved.onnx")  # nothing is left to compile again
+    args = ("--profile", "--json", "--shape", "batch=4", "--reference", tmp_path / "moved.onnx")
+    (row,) = json.loads(invoke("bench", stamped, *args).stdout)
+    assert row["steps"]
+    assert before == {p.name: p.stat().st_mtime_ns for p in stamped.iterdir()}
+
+
+def test_a_schedule_of_ones_own_is_not_profiled_as_another(model: Path, tmp_path: Path) -> None:
+    module = igniter.load(model)
+    module.run_passes("cpu-onnx,form-fusion-regions{siblings=false max-nodes=1 singletons=all}")
+    module.compile(tmp_path / "own", verify=False)
+    done = invoke("bench", tmp_path / "own", "--profile")
+    assert done.exit_code == 1
+    assert "are not those that Igniter makes of the original" in done.stderr
+    options = igniter.CompileOptions(profile=True)
+    module.compile(tmp_path / "own", verify=False, options=options)
+    assert invoke("bench", tmp_path / "own", "--profile").exit_code == 0
+
+
+def test_reprs_are_short(model: Path, tmp_path: Path) -> None:
+    module = igniter.load(model)
+    assert repr(module) == f"<igniter.Module of {model}: 6 nodes>"
+    artifact = module.compile(tmp_path / "out", verify=False)
+    assert repr(artifact).startswith(f"<igniter.Artifact {tmp_path / 'out'}: 6 nodes became ")
+    assert len(repr(artifact)) < 300

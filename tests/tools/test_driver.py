@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from pathlib import Path
 
+import onnx.parser
 import pytest
 
 import igniter
@@ -77,6 +78,7 @@ def test_what_does_not_compile_is_left_to_onnxruntime(model: Path, bad_passes: N
     assert artifact.libraries == []
     assert report["verification"]["ok"]
     assert "pass 'crash': 'crashed 1 times'" in report["left_to_onnxruntime"][0]["reason"]
+    assert {entry["kind"] for entry in report["left_to_onnxruntime"]} == {"failed"}
     assert any(r["pass"] == "driver" and r["kind"] == "missed" for r in report["remarks"])
     with pytest.raises(IgniterError, match="pass 'crash'"):
         igniter.load(model).compile(options=options, strict=True)
@@ -103,3 +105,36 @@ def test_without_the_cache_nothing_is_stored(model: Path) -> None:
 def test_an_unknown_target_is_refused_with_the_known_ones(model: Path) -> None:
     with pytest.raises(IgniterError, match="native"):
         igniter.compile(model, target="pentium-mmx-turbo")
+
+
+UNCOMPILED = """
+<ir_version: 8, opset_import: ["" : 17]>
+mixed (float[n, 8] x, string[n] words) => (float[n, 8] y, string[m] twice, bool c, float[n, 8] z) {
+    a = Mul(x, x)
+    y = Relu(a)
+    twice = Concat<axis = 0>(words, words)
+    s = ReduceSum<keepdims = 0>(x)
+    zero = Constant<value_float = 0.0>()
+    c = Greater(s, zero)
+    z = If(c) <then_branch = then_graph () => (float[n, 8] t) { t = Neg(x) },
+               else_branch = else_graph () => (float[n, 8] e) { e = Abs(x) }>
+}
+"""
+
+
+def test_every_node_that_is_left_is_listed(tmp_path: Path) -> None:
+    module = igniter.load(onnx.parser.parse_model(UNCOMPILED))
+    artifact = module.compile(tmp_path / "out", verify=False)
+    left = {entry["node"]: entry for entry in artifact.report["left_to_onnxruntime"]}
+    stayed = [n for n in onnx.load(artifact.model_path).graph.node if not n.domain.startswith("igniter.")]
+    assert {n.output[0] for n in stayed} <= left.keys()
+    assert left["twice"]["op"] == "Concat" and "string" in left["twice"]["reason"]
+    assert left["z"]["kind"] == "subgraph" and left["t"]["kind"] == "cost"
+    with pytest.raises(IgniterError, match=r"nodes would be left .*'twice' \(Concat\)"):
+        module.compile(strict=True, verify=False)
+
+
+def test_remarks_do_not_depend_on_the_cache(model: Path) -> None:
+    first, second = (igniter.compile(model, verify=False).report["remarks"] for _ in range(2))
+    assert first == second
+    assert any(r["pass"] not in ("form-fusion-regions", "driver") for r in first)

@@ -143,3 +143,18 @@ def test_lists_every_pass() -> None:
         assert any(line.startswith(f"{name} ") for line in out.splitlines())
     assert "max-nodes: int" in out
     assert "cpu-fusion" in opt("--list-pipelines").out
+
+
+def test_a_fused_model_is_written_as_its_nodes(model: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.onnx"
+    assert opt(model, "-p", "cpu-onnx,cpu-fusion", "--emit=onnx", "-o", target).status == 0
+    onnx.checker.check_model(onnx.load(target))
+    assert len(onnx.load(target).graph.node) >= 4
+
+
+def test_what_fails_leaves_no_file(model: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.onnx"
+    assert opt(model, "-p", "tile-loops{sice=8}", "--emit=onnx", "-o", target).status == 1
+    (tmp_path / "bad.mlir").write_text("no ir")
+    assert opt(tmp_path / "bad.mlir", "-o", target).status == 1
+    assert not target.exists()

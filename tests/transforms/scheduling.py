@@ -8,6 +8,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
+from igniter.analysis.requirements import FINE
 from igniter.backends.cpu.jit import compile_func
 from igniter.backends.cpu.target import target_of
 from igniter.context import IgniterContext
@@ -76,7 +77,9 @@ def run_compiled(
         dtype = element_type(element_of(arg.type)).dtype
         outputs.append(np.full(shape, 1, dtype) if dtype.kind == "b" else np.full(shape, 77, dtype))
     compiled(*[np.ascontiguousarray(i) for i in inputs], *outputs, **{s: symbols[s] for s in func.symbol_names})
-    return outputs
+    found = outputs[len(outputs) - len(func.checks) :]
+    assert all(value == FINE for value in found), f"the checks of @{func.sym_name.data} find {found}"
+    return outputs[: len(outputs) - len(func.checks)]
 
 
 def check(

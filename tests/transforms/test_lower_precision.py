@@ -92,3 +92,24 @@ def test_the_report_says_the_precision_and_verify_its_error(tmp_path: Path) -> N
 def test_an_unknown_precision_is_refused(tmp_path: Path) -> None:
     with pytest.raises(IgniterError, match="int8-dynamic"):
         igniter.compile(model("plain", 64, 48), tmp_path / "out", precision="int3")
+
+
+@pytest.mark.parametrize("precision", ["bf16", "int8-dynamic"])
+def test_an_old_opset_is_raised(precision: str, tmp_path: Path) -> None:
+    artifact = igniter.compile(model("plain", 64, 48, opset=11), tmp_path / "out", precision=precision)
+    (said,) = [r for r in artifact.report["remarks"] if r["pass"] == "lower-precision"]
+    assert said["message"] == f"1 products in {precision}"
+
+
+def test_why_nothing_is_in_fewer_bits(tmp_path: Path) -> None:
+    """Softmax was another op before opset 13, so that the model stays there; and 7 columns are too few."""
+    proto = onnx.ModelProto.FromString(model("plain", 64, 48, opset=11))
+    proto.graph.node.append(helper.make_node("Softmax", ["m"], ["z"], "soft", axis=1))
+    proto.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, ["b", "n", 48]))
+    for source, why in (
+        (proto.SerializeToString(), "that takes opset 13, and Softmax 'soft' is another op in opset 13"),
+        (model("plain", 64, 7), "none is of f32 with a constant matrix of 16 columns or more"),
+    ):
+        artifact = igniter.compile(source, precision="bf16", verify=False)
+        (said,) = [r for r in artifact.report["remarks"] if r["pass"] == "lower-precision"]
+        assert said["message"].startswith(f"0 products in bf16: {why}")

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from igniter.backends.cpu.llvm_types import Type, literal
 from igniter.backends.cpu.target import Target
+
+if TYPE_CHECKING:
+    from igniter.backends.cpu.sanitizer import Sanitizer
 
 Lines = list["str | Lines"]
 """Instructions in order; a nested list is a place that is still being filled (hoisted code)."""
@@ -49,6 +53,8 @@ class Module:
     defined: set[str] = field(default_factory=set[str])
     """The kernels in this module, which other functions of it call without a declaration."""
     loops: int = 0
+    sanitizer: Sanitizer | None = None
+    """Checks every access at run time."""
 
     def declare(self, name: str, result: object, args: Iterable[Type]) -> None:
         if name not in self.declarations:
@@ -195,6 +201,25 @@ class Builder:
 
     def insert(self, a: Value, value: Value, lane: int) -> Value:
         return self.emit(a.type, f"insertelement {a.typed}, {value.typed}, i64 {lane}")
+
+    def opaque(self, value: Value) -> Value:
+        """The same vector, of which LLVM no longer knows where it comes from; x86 only. No instruction.
+
+        An inline assembly of nothing, on whole registers: narrower vectors are widened, wider ones taken in parts.
+        """
+        t, register = value.type, self.target.vector_bytes * 8
+        lanes = max(128 // t.bits, 1 << (t.lanes - 1).bit_length())
+        whole = min(lanes, register // t.bits)
+        parts: list[Value] = []
+        for first in range(0, lanes, whole):
+            picks = [k if k < t.lanes else 0 for k in range(first, first + whole)]
+            part = value if whole == t.lanes else self.shuffle(value, Value(t, "poison"), picks)
+            parts.append(self.emit(part.type, f'call {part.type} asm "", "=v,0"({part.typed})'))
+        while len(parts) > 1:
+            pairs = [(parts[k], parts[k + 1]) for k in range(0, len(parts), 2)]
+            parts = [self.shuffle(a, b, range(2 * a.type.lanes)) for a, b in pairs]
+        result = parts[0]
+        return result if result.type == t else self.shuffle(result, Value(result.type, "poison"), range(t.lanes))
 
     def gep(self, element: Type, base: Value, offset: Value, inbounds: bool = False) -> Value:
         t = Type("ptr", offset.type.lanes)

@@ -23,13 +23,14 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from igniter.analysis.expr import Expr, is_nonneg, product, simplify
+from igniter.analysis.expr import ZERO, Expr, is_nonneg, product, simplify
 from igniter.backends.cpu import accesses, arithmetic, calls, team
 from igniter.backends.cpu.builder import Module, Value, flatten, quote
 from igniter.backends.cpu.errors import EmitError
 from igniter.backends.cpu.function import Arena, CaptureKey, Function, Pointer, Scope
 from igniter.backends.cpu.llvm_types import I8, I64, PTR, llvm_type
 from igniter.backends.cpu.registers import RegisterFile
+from igniter.backends.cpu.sanitizer import Sanitizer
 from igniter.backends.cpu.target import Target
 from igniter.backends.cpu.tile_products import emit_tile_product
 from igniter.dialects.loop import (
@@ -49,15 +50,19 @@ from igniter.dialects.loop import (
     ViewOp,
     element_bytes,
 )
+from igniter.dialects.loop.attrs import INDIRECT_PREFIX
 from igniter.dialects.sym import dims_of, element_of
 
 MAX_STACK_BYTES = 64 << 10
 """The largest `local` buffer that goes on the stack of a task."""
 
 
-def emit_llvm(func: FuncOp, target: Target) -> str:
-    """The LLVM module, as text, of one scheduled kernel; `EmitError` names what it cannot say."""
-    module = Module(target)
+def emit_llvm(func: FuncOp, target: Target, sanitize: bool = False) -> str:
+    """The LLVM module, as text, of one scheduled kernel; `EmitError` names what it cannot say.
+
+    With `sanitize`, every access checks its address: see `igniter.backends.cpu.sanitizer`.
+    """
+    module = Module(target, sanitizer=Sanitizer() if sanitize else None)
     emit_into(module, func)
     return module.text()
 
@@ -117,6 +122,9 @@ class FuncEmitter:
             value = Value(I64, body.name("s"))
             body.scopes[0].names[symbol] = value
             parameters.append(value.typed)
+        if self.module.sanitizer is not None:
+            for arg in self.func.block.args:
+                self.module.sanitizer.add_buffer(body, arg)
         body.arena = Value(PTR, "%scratch")
         parameters.append("ptr noalias align 64 %scratch")
         parameters += ["ptr %parallel_for", "ptr %context"]
@@ -196,6 +204,8 @@ class FuncEmitter:
             if op.offset is None:
                 raise EmitError(self.name, op, f"buffer '{label}' has no offset in the arena yet; run plan-buffers")
             f.pointers[op.result] = self._scratch_pointer(f, f.prepare(op.offset))
+            if self.module.sanitizer is not None:
+                self.module.sanitizer.add_scratch(f, op.result, op.offset, self.func.scratch_bytes or ZERO)
             return
         size = product(dims_of(op.result.type)).constant
         size = None if size is None else size * element_bytes(element_of(op.result.type))
@@ -205,6 +215,8 @@ class FuncEmitter:
                 self.name, op, f"local buffer '{label}' {what} does not fit a stack; plan-buffers puts it in scratch"
             )
         f.pointers[op.result] = Pointer(f.alloca(f"[{max(size, 1)} x i8]", 64, "local"), 0)
+        if self.module.sanitizer is not None:
+            self.module.sanitizer.add_buffer(f, op.result)
 
     def _scratch_pointer(self, f: Function, offset: Expr) -> Pointer:
         return Pointer(f.address(f.find_arena(), I8, offset), f.level_of(offset))
@@ -212,9 +224,17 @@ class FuncEmitter:
     # -- control ------------------------------------------------------------------------------------------------------
 
     def _for(self, f: Function, op: ForOp) -> None:
+        if op.indices:
+            here = {f"{INDIRECT_PREFIX}{k}": f.find_value(v) for k, v in enumerate(op.indices)}
+            with accesses.local_ranges(f, None, 0, len(op.indices)):
+                ends = [f.prepare(op.first), f.prepare(op.end)]
+                low, high = (f.expr(e, here) for e in ends)
+            bounds = [accesses.ANYTHING[k] if e.symbols & here.keys() else e for k, e in enumerate(ends)]
+            self._loop(f, op, low, high, (bounds[0], bounds[1]))
+            return
         first, end = f.prepare(op.first), f.prepare(op.end)
         extent = (end - first).constant
-        if extent is not None and extent <= op.step:
+        if extent is not None and extent <= op.step and op.going is None:
             if extent > 0:
                 f.fixed[op.axis] = first
                 self._block(f, op.block)
@@ -226,13 +246,14 @@ class FuncEmitter:
 
     def _loop(self, f: Function, op: ForOp, first: Value, end: Value, bounds: tuple[Expr, Expr]) -> None:
         """`bounds` are what the axis is known to lie in; `first` and `end` may be a part of it."""
-        nonempty = first.is_constant and is_nonneg(bounds[1] - bounds[0] - 1, f.ranges) and end_is(f, end, bounds[1])
+        surely = is_nonneg(bounds[1] - bounds[0] - 1, f.ranges) and end_is(f, end, bounds[1])
+        nonempty = op.going is None and first.is_constant and surely
         body, done = f.label("body"), f.label("done")
         before = f.block
         if nonempty:
             f.jump(body)
         else:
-            f.branch(f.icmp("slt", first, end), body, done)
+            f.branch(self._goes_on(f, op, f.icmp("slt", first, end)), body, done)
         f.start(body)
         axis = f.name("i")
         phi_at = len(f.lines)
@@ -249,12 +270,26 @@ class FuncEmitter:
         del f.axes[op.axis]
         f.strides.pop(op.axis, None)
         following = f.emit(I64, f"add nsw i64 {axis}, {op.step}", "n")
+        more = self._goes_on(f, op, f.icmp("slt", following, end))
         f.lines[phi_at] = f"  {axis} = phi i64 [ {first.text}, %{before} ], [ {following.text}, %{f.block} ]"
-        f.branch(f.icmp("slt", following, end), body, done, f.module.loop_metadata())
+        f.branch(more, body, done, f.module.loop_metadata())
         f.start(done)
 
+    def _goes_on(self, f: Function, op: ForOp, more: Value) -> Value:
+        """Whether there is another iteration: there are `more`, and what the loop looks at is not 0."""
+        if op.going is None:
+            return more
+        look = LoadOp(op.going, [])
+        try:
+            going = accesses.Access(f, look, self.registers, self.name).load(look)
+        finally:
+            look.erase()
+        return f.binary("and", more, f.icmp("ne", going, f.zero(going.type)))
+
     def _if(self, f: Function, op: IfOp) -> None:
-        condition = accesses.scalar_guard(f, [f.prepare(g) for g in op.guards], {})
+        here = {f"{INDIRECT_PREFIX}{k}": f.find_value(v) for k, v in enumerate(op.indices)}
+        with accesses.local_ranges(f, None, 0, len(op.indices)):
+            condition = accesses.scalar_guard(f, [f.prepare(g) for g in op.guards], here)
         if condition is False:
             return
         if condition is True:

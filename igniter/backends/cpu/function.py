@@ -71,6 +71,7 @@ class Function(Builder):
         self.pointers: dict[SSAValue, Pointer] = {}
         self.captures: list[tuple[CaptureKey, Value]] = []
         self.arena: Value | None = None
+        self.unused: Value | None = None
         self.call_arrays: tuple[Value, Value] | None = None
         """Where calls of other kernels put their buffers and symbols."""
         self.lines = [self.allocas, self.scopes[0].head]
@@ -87,6 +88,12 @@ class Function(Builder):
         name = self.name(hint)
         self.allocas.append(f"  {name} = alloca {t}, align {align}")
         return Value(PTR, name)
+
+    def unused_place(self) -> Value:
+        """As much of the stack as a vector takes, mapped and never accessed."""
+        if self.unused is None:
+            self.unused = self.alloca("[256 x i8]", 64, "unused")
+        return self.unused
 
     # -- names and values ---------------------------------------------------------------------------------------------
 

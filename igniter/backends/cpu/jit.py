@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from igniter.backends.cpu.codegen import _llvm, optimize
 from igniter.backends.cpu.emit_llvm import emit_llvm
+from igniter.backends.cpu.sanitizer import VIOLATION
 from igniter.backends.cpu.target import Target, target_of
 from igniter.backends.cpu.tile_kernels import with_tile_kernels
 from igniter.dialects.loop import FuncOp
+from igniter.environment import wants_sanitizer
 from igniter.errors import IgniterError
 
 if TYPE_CHECKING:
@@ -42,10 +44,19 @@ class CompiledFunc:
         self._engine.finalize_object()
         address = self._engine.get_function_address(name)
         self._call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(address)
+        self._violation = self._engine.get_global_value_address(VIOLATION) if VIOLATION in ir else 0
 
     def __call__(self, *buffers: np.ndarray, threads: int = 1, **symbols: int) -> None:
-        """Run on C-contiguous arrays, in place. `threads` > 1 runs the tasks on that many threads."""
+        """Run on C-contiguous arrays, in place. `threads` > 1 runs the tasks on that many threads.
+
+        `IgniterError` where a sanitized kernel met an access that is outside of its buffer.
+        """
         self.prepared(buffers, symbols, threads)()
+        if self._violation:
+            cell = ctypes.c_char_p.from_address(self._violation)
+            text, cell.value = cell.value, None
+            if text is not None:
+                raise IgniterError(text.decode())
 
     def prepared(self, buffers: Sequence[np.ndarray], symbols: Mapping[str, int], threads: int = 1) -> Any:
         """The call as a function without arguments, for timing it."""
@@ -89,10 +100,10 @@ def _run_tasks(threads: int, task: int, count: int, data: int) -> None:
         worker.join()
 
 
-def compile_func(func: FuncOp, target: Target | str = "native") -> CompiledFunc:
-    """A scheduled kernel, compiled for this machine."""
+def compile_func(func: FuncOp, target: Target | str = "native", sanitize: bool | None = None) -> CompiledFunc:
+    """A scheduled kernel, compiled for this machine; sanitized if asked to, or if the environment asks for it."""
     target = target_of(target) if isinstance(target, str) else target
-    ir = emit_llvm(func, target)
+    ir = emit_llvm(func, target, wants_sanitizer() if sanitize is None else sanitize)
     return CompiledFunc(func.sym_name.data, ir, target, func.symbol_names, func.scratch_bytes)
 
 

@@ -77,6 +77,13 @@ class Target:
         """The elements of one vector register."""
         return self.vector_bytes // element_bytes
 
+    @property
+    def byte_products(self) -> bool:
+        """Whether the products of four bytes are added in one instruction, at four times the rate of f32."""
+        if self.arch == "x86_64":
+            return self.has_feature("avx512vnni") and self.vector_bytes == 64
+        return self.has_feature("i8mm") or self.has_feature("dotprod")
+
     def has_feature(self, name: str) -> bool:
         """Whether dot products of that kind (`avx512bf16`, `avx512vnni`, `dotprod`, `i8mm`) are instructions."""
         given = self.features.split(",")
@@ -179,7 +186,7 @@ def target_of(name: str) -> Target:
         features = ",".join(filter(None, ("-sve", features)))
         return _aarch64(name, "generic" if base == "aarch64" else base, features, _TYPICAL_CACHES["aarch64"])
     known = ["native", *X86_LEVELS, "aarch64", *sorted(_X86_CPUS), *sorted(_ARM_CPUS)]
-    close = difflib.get_close_matches(base, known, n=3)
+    close = list(dict.fromkeys(difflib.get_close_matches(base, known, n=3)))
     hint = f" Did you mean {' or '.join(close)}?" if close else ""
     raise UnknownTarget(
         f"unknown target '{name}'.{hint} Known: native, {', '.join(X86_LEVELS)}, aarch64, aarch64+FEATURE..., "

@@ -11,7 +11,7 @@ lanes of a panel are contiguous. `rows` is at most the 8 of the name. Sums stay 
 is a loop for each number of rows, and the call branches to it. As many lines as there are steps of depth are fetched
 from `next` on into the second-level cache: panels that will be wanted soon. Operands that are narrower than the sums
 come in groups of as many steps of depth as fill four bytes (2 of bf16, 4 of i8): `b[p, k, l]` is then such a group, and
-so is `a[r, k]`.
+so is `a[r, k]`. Panels of 16-bit floats beside an `a` of f32 are widened as they are read, and come one step a time.
 
 Every kind and size is an LLVM module of its own (`emit_tile_kernel`), with nothing of one model in it: it is compiled
 once and kept in the cache. Kernels declare it by its name, from which `required` and `parse_name` find it again.
@@ -26,25 +26,33 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from igniter.analysis.contractions import PANEL_BYTES
+from igniter.analysis.contractions import PANEL_BYTES, group_of
 from igniter.backends.cpu.builder import Builder, Module, Value, flatten
 from igniter.backends.cpu.llvm_types import I32, I64, PTR, Type
 from igniter.backends.cpu.target import Target
+from igniter.backends.cpu.vmath import extend
 from igniter.errors import IgniterError
 
-UNROLL = 4
-"""Steps of depth in the main loop."""
+UNROLL = {64: 4, 32: 2, 16: 1}
+"""Steps of depth in the main loop, by the bytes of a vector. LLVM takes the loads of all of them to the front, and
+where registers are few it then spills: a loop of 4 steps runs at 60% of the speed of one of 2 on AVX2."""
 
 PARAMETERS = ("a", "a_row", "a_depth", "b", "b_panel", "b_depth", "c", "c_row", "rows", "depth", "add", "next")
 
 
 @dataclass(frozen=True)
 class TileKind:
-    """What is multiplied and added up. `group`: the steps of depth that are stored side by side."""
+    """What is multiplied and added up. `panel`: the elements of panels, where they are not those of `a` in kinds
+    without groups."""
 
     name: str
     sums: Type
-    group: int = 1
+    panel: Type | None = None
+
+    @property
+    def group(self) -> int:
+        """The steps of depth that are stored side by side."""
+        return group_of(self.name)
 
     @property
     def lanes(self) -> int:
@@ -53,8 +61,13 @@ class TileKind:
 
     @property
     def step_bytes(self) -> int:
-        """The bytes of one step of depth of one row or column."""
+        """The bytes of one step of depth of one row, and of a sum."""
         return self.sums.bits // 8
+
+    @property
+    def panel_bytes(self) -> int:
+        """The bytes of one step of depth of one column."""
+        return (self.panel or self.sums).bits // 8
 
 
 KINDS = {
@@ -62,9 +75,12 @@ KINDS = {
     for kind in (
         TileKind("f32", Type("float")),
         TileKind("f64", Type("double")),
-        TileKind("bf16", Type("float"), 2),
-        TileKind("u8i8", I32, 4),
-        TileKind("i8i8", I32, 4),
+        TileKind("f32f16", Type("float"), Type("half")),
+        TileKind("f32bf16", Type("float"), Type("bfloat")),
+        TileKind("bf16", Type("float")),
+        TileKind("u8i8", I32),
+        TileKind("i8i8", I32),
+        TileKind("i16", I32),
     )
 }
 
@@ -167,6 +183,8 @@ class _Body(Builder):
         # With few sums each would wait for itself: more of them take turns.
         columns = panels * self.parts
         self.turns = 4 if rows * columns <= 2 else 2 if rows * columns <= 5 else 1
+        grouped = kind.group > 1 and module.target.arch == "x86_64"
+        self.unroll = max(self.turns, 4 if grouped else UNROLL[module.target.vector_bytes])
         self.args = {p: Value(_parameter_type(p), f"%{p}") for p in PARAMETERS}
 
     def text(self, name: str) -> str:
@@ -184,10 +202,27 @@ class _Body(Builder):
         panels = self._steps(args["b"], args["b_panel"], self.panels)
         zero = self.zero(self.vector)
         start = [zero] * (self.sums * self.turns)
-        whole = self.binary("and", args["depth"], self.const(I64, -UNROLL))
+        whole = self.binary("and", args["depth"], self.const(I64, -self.unroll))
         none = self.const(I64, 0)
-        wide = self._loop("wide", none, whole, UNROLL, [none, none], start, rows, panels)
-        sums = self._loop("rest", whole, args["depth"], 1, wide[0], wide[1], rows, panels)[1]
+        side_by_side = self.const(I64, self.kind.step_bytes)
+        # Where the factors of a row lie side by side, steps are displacements in the instructions: with as many rows as
+        # registers allow, there are none left for addresses.
+        near, far, met = "near", "far", "met"
+        self.branch(self.icmp("eq", args["a_depth"], side_by_side), near, far)
+        found: list[tuple[list[Value], str]] = []
+        for label, step in ((near, side_by_side), (far, args["a_depth"])):
+            self.start(label)
+            offsets, sums = self._loop(
+                f"{label}.wide", none, whole, self.unroll, step, [none, none], start, rows, panels
+            )
+            found.append(([*offsets, *sums], self.block))
+            self.jump(met)
+        self.start(met)
+        (one, here), (other, there) = found
+        joined = [self.phi(a.type, [(a, here), (b, there)]) for a, b in zip(one, other, strict=True)]
+        depth = args["depth"]
+        step = args["a_depth"]
+        sums = self._loop("rest", whole, depth, 1, step, joined[:2], joined[2:], rows, panels)[1]
         self._store(self._meet(sums))
         self.raw("ret void")
 
@@ -208,6 +243,7 @@ class _Body(Builder):
         first: Value,
         end: Value,
         step: int,
+        a_depth: Value,
         offsets: list[Value],
         start: list[Value],
         rows: list[Value],
@@ -226,7 +262,7 @@ class _Body(Builder):
         for k in range(step):
             sums = self._step(sums, a_at, b_at, rows, panels, k)
             self._fetch(index, k)
-            a_at = self.binary("add nsw", a_at, self.args["a_depth"])
+            a_at = self.binary("add nsw", a_at, a_depth)
             b_at = self.binary("add nsw", b_at, self.args["b_depth"])
         following = self.binary("add nsw", index, self.const(I64, step))
         after = [following, a_at, b_at, *sums]
@@ -244,12 +280,12 @@ class _Body(Builder):
     ) -> list[Value]:
         """One step of depth: a row of panels in registers, then each row's factor on all of it."""
         columns: list[Value] = []
+        stored = self.vector.with_element(self.kind.panel.element) if self.kind.panel is not None else self.vector
         for panel in panels:
             at = self._at(panel, b_at)
             for part in range(self.parts):
-                size = part * self.target.vector_bytes
-                place = at if not part else self._at(at, self.const(I64, size))
-                columns.append(self.emit(self.vector, f"load {self.vector}, ptr {place.text}, align 4"))
+                place = at if not part else self._at(at, self.const(I64, part * stored.lanes * stored.bits // 8))
+                columns.append(self.emit(stored, f"load {stored}, ptr {place.text}, align {min(4, stored.bits // 8)}"))
         prepared = [self._prepare(c) for c in columns]
         result = list(sums)
         turn = k % self.turns * self.sums
@@ -262,8 +298,9 @@ class _Body(Builder):
 
     def _fetch(self, index: Value, k: int) -> None:
         """Asks for the line of `next` that belongs to a step."""
-        at = self.binary("mul nsw", index, self.const(I64, PANEL_BYTES))
-        place = self._at(self._at(self.args["next"], at), self.const(I64, k * PANEL_BYTES))
+        size = self.kind.panel_bytes * self.kind.lanes
+        at = self.binary("mul nsw", index, self.const(I64, size))
+        place = self._at(self._at(self.args["next"], at), self.const(I64, k * size))
         self.module.declarations.setdefault("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         self.raw(f"call void @llvm.prefetch.p0(ptr {place.text}, i32 0, i32 2, i32 1)")
 
@@ -271,6 +308,8 @@ class _Body(Builder):
 
     def _prepare(self, column: Value) -> list[Value]:
         """A vector of panels as the multiplication takes it."""
+        if self.kind.panel is not None:
+            return [extend(self, column, self.vector)]
         if self.kind.name == "bf16" and not self._has_bf16():
             return self._halves(self.bitcast(column, self._integers()))
         if self.kind.name in ("u8i8", "i8i8"):
@@ -286,6 +325,8 @@ class _Body(Builder):
         bits = self.splat(self.emit(I32, f"load i32, ptr {at.text}, align 1"), self.vector.lanes)
         if self.kind.name == "bf16":
             return [self.bitcast(bits, self.vector)] if self._has_bf16() else self._halves(bits)
+        if self.kind.name == "i16":
+            return [bits]
         return [bits] if self._has_bytes() else self._words(bits, signed=self.kind.name == "i8i8")
 
     def _multiply(self, a: list[Value], b: list[Value], total: Value) -> Value:
@@ -304,7 +345,7 @@ class _Body(Builder):
         if self._has_bytes():
             return self._dot_bytes(a[0], b[0], total)
         for x, y in zip(a, b, strict=True):
-            total = self.binary("add", total, self._multiply_words(x, y))
+            total = self._dot_words(x, y, total)
         return total
 
     def _raw_cast(self, value: Value, to: str) -> str:
@@ -352,11 +393,26 @@ class _Body(Builder):
         intrinsic = f"llvm.aarch64.neon.{name}.v{lanes}i32.v{lanes * 4}i8"
         return self.call(intrinsic, t, [total, self.bitcast(a, bytes_), self.bitcast(b, bytes_)])
 
+    def _dot_words(self, a: Value, b: Value, total: Value) -> Value:
+        """Products of i16, neighbours added, and to the sums."""
+        lanes = self.vector.lanes
+        words = Type("i16", 2 * lanes)
+        x, y = self.bitcast(a, words), self.bitcast(b, words)
+        if self._has_words():
+            return self.call(f"llvm.x86.avx512.vpdpwssd.{lanes * 32}", self._integers(), [total, x, y])
+        return self.binary("add", total, self._multiply_words(x, y))
+
+    def _has_words(self) -> bool:
+        """Whether the products of two words are added to a sum in one instruction."""
+        return self.target.arch == "x86_64" and self.target.has_feature("avx512vnni") and self.target.vector_bytes == 64
+
     def _has_bf16(self) -> bool:
         return self.target.has_feature("avx512bf16") and self.target.vector_bytes == 64
 
     def _has_bytes(self) -> bool:
         """Whether the products of four bytes are added in one instruction; x86's takes unsigned by signed only."""
+        if self.kind.name == "i16":
+            return False
         if self.target.arch == "x86_64":
             return self.kind.name == "u8i8" and self.target.has_feature("avx512vnni") and self.target.vector_bytes == 64
         return self.target.has_feature("i8mm" if self.kind.name == "u8i8" else "dotprod")

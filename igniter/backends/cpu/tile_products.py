@@ -36,7 +36,7 @@ def emit_tile_product(f: Function, op: TileProductOp, func: str) -> None:
     c, a, b = (_operand(f, op, which, kind, func) for which in range(3))
     _expect(f, op, func, "c", c.steps, lane, kind.step_bytes)
     _expect(f, op, func, "c", c.steps, panel, kind.step_bytes * kind.lanes)
-    _expect(f, op, func, "b", b.steps, lane, kind.step_bytes)
+    _expect(f, op, func, "b", b.steps, lane, kind.panel_bytes)
     groups = f.prepare(floordiv(steps + (kind.group - 1), Expr.of(kind.group)))
     byte = Type("i8")
     arguments: list[str] = []
@@ -46,7 +46,27 @@ def emit_tile_product(f: Function, op: TileProductOp, func: str) -> None:
     arguments += [f.expr(f.prepare(op.extents[row])).typed, f.expr(groups).typed, f"i64 {int(op.adds)}"]
     # Without a place to fetch from, what is there anyway is fetched again.
     arguments.append(arguments[0] if op.next_at is None else _place(f, op, op.next_at.data))
-    _calls(f, op, kind, f.prepare(op.extents[panel]), ", ".join(arguments))
+    panels, wide = f.prepare(op.extents[panel]), kind.lanes * kind.step_bytes
+    if f.module.sanitizer is None:
+        _calls(f, op, kind, panels, ", ".join(arguments))
+        return
+    rows = op.extents[row]
+    inside = f.module.sanitizer.check_tile(
+        f,
+        op,
+        func,
+        (
+            ("a", op.a, a.offset, kind.step_bytes, [(a.steps[row], rows), (a.steps[depth], groups)], [rows, groups]),
+            ("b", op.b, b.offset, wide, [(b.steps[panel], panels), (b.steps[depth], groups)], [rows, panels, groups]),
+            ("c", op.c, c.offset, wide, [(c.steps[row], rows), (c.steps[panel], panels)], [rows, panels]),
+        ),
+    )
+    multiply, done = f.label("multiply"), f.label("skipped")
+    f.branch(inside, multiply, done)
+    f.start(multiply)
+    _calls(f, op, kind, panels, ", ".join(arguments))
+    f.jump(done)
+    f.start(done)
 
 
 def _calls(f: Function, op: TileProductOp, kind: TileKind, panels: Expr, arguments: str) -> None:

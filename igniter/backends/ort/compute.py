@@ -59,7 +59,12 @@ counted:
   %more.in = sub i64 %values.in, %fixed.in
   %members = select i1 %variadic, i64 %more.in, i64 0
   %values = add i64 %values.in, %values.out
-  %buffers = alloca ptr, i64 %values
+  ; The kernel writes what its checks find behind the outputs.
+  %n.checks.at = getelementptr %Desc, ptr %desc, i64 0, i32 12
+  %n.checks = load i64, ptr %n.checks.at
+  %found = alloca i64, i64 %n.checks
+  %values.all = add i64 %values, %n.checks
+  %buffers = alloca ptr, i64 %values.all
   %own.dims.at = getelementptr %Desc, ptr %desc, i64 0, i32 8
   %own.dims = load i64, ptr %own.dims.at
   %rank.spread = call i64 @llvm.smax.i64(i64 %spread, i64 0)
@@ -177,7 +182,10 @@ bad.shapes:
   %bad.got = load i64, ptr %bad.got.at
   %of.output = icmp eq i32 %kind, 7
   %bad.list = select i1 %of.output, i64 2, i64 1
-  %bad.port = call ptr @igniter_port(ptr %op, i64 %bad.list, i64 %bad.port.n)
+  %bad.of.list = call ptr @igniter_port(ptr %op, i64 %bad.list, i64 %bad.port.n)
+  ; A requirement is about no port, and the message is in the failure.
+  %required = icmp eq i32 %kind, 13
+  %bad.port = select i1 %required, ptr %failure, ptr %bad.of.list
   %fail.shapes = call ptr @igniter_fail(ptr %api, ptr %desc, i32 %kind, ptr %bad.port,
     i64 %bad.index, i64 %bad.axis, i64 %bad.want, i64 %bad.got)
   ret ptr %fail.shapes
@@ -240,8 +248,37 @@ out.write:
   br label %out.loop
 
 run:
+  store i64 0, ptr %index.at
+  br label %found.loop
+found.loop:
+  %k = load i64, ptr %index.at
+  %k.more = icmp ult i64 %k, %n.checks
+  br i1 %k.more, label %found.body, label %start
+found.body:
+  %k.found.at = getelementptr i64, ptr %found, i64 %k
+  %k.place = add i64 %values, %k
+  %k.buffer.at = getelementptr ptr, ptr %buffers, i64 %k.place
+  store ptr %k.found.at, ptr %k.buffer.at
+  %k.next = add i64 %k, 1
+  store i64 %k.next, ptr %index.at
+  br label %found.loop
+start:
   %size = load i64, ptr %size.at
   %done = call ptr @igniter_run(ptr %desc, ptr %api, ptr %ctx, ptr %buffers, ptr %symbols, i64 %size)
+  %ran = icmp eq ptr %done, null
+  %checks.some = icmp ne i64 %n.checks, 0
+  %checks.now = and i1 %ran, %checks.some
+  br i1 %checks.now, label %test, label %end
+test:
+  %checks.at = getelementptr %Desc, ptr %desc, i64 0, i32 13
+  %checks.f = load ptr, ptr %checks.at
+  %broken = call i32 %checks.f(ptr %found, ptr %symbols, ptr %failure)
+  %sound = icmp eq i32 %broken, 0
+  br i1 %sound, label %end, label %bad.data
+bad.data:
+  %fail.data = call ptr @igniter_fail(ptr %api, ptr %desc, i32 %broken, ptr %failure, i64 0, i64 0, i64 0, i64 0)
+  ret ptr %fail.data
+end:
   ret ptr %done
 failed:
   %result = load ptr, ptr %status

@@ -1,7 +1,10 @@
 """`ort.library` as one LLVM module: descriptors, callbacks and `RegisterCustomOps`, around kernels defined elsewhere.
 
 The domain's name carries a hash of the library's IR, of what it is said to be made from and of the kernels' code, so
-that two libraries load into one session, and a model can only meet the library that it was compiled with.
+that two libraries load into one session, and a model can only meet the library that it was compiled with. Models that
+differ in nothing but their weights have equal libraries, with one domain. ORT makes no session of options that have a
+domain twice, so a library leaves a mark in the options that it is registered in (a session entry named like the
+domain), and adds nothing where the mark is.
 """
 
 from __future__ import annotations
@@ -21,12 +24,14 @@ from igniter.backends.ort.api import (
     OLDEST_ORT,
     expand_calls,
 )
+from igniter.backends.ort.checks import emit_checks
 from igniter.backends.ort.compute import COMPUTE
 from igniter.backends.ort.cpu_choice import Variant, emit_choice
 from igniter.backends.ort.expressions import INTRINSICS, int64
 from igniter.backends.ort.infer import emit_infer
 from igniter.backends.ort.infer_glue import emit_infer_helpers
 from igniter.backends.ort.messages import StringPool, c_literal, emit_messages
+from igniter.backends.ort.sanitized import sanitized
 from igniter.backends.ort.shapes import dim_offsets, emit_shapes, symbol_slots
 from igniter.dialects.onnx.types import element_type
 from igniter.dialects.ort import OPTIONAL, REQUIRED, VARIADIC, LibraryOp, OpOp, Port
@@ -63,12 +68,13 @@ def emit_library(
     info: Mapping[str, object],
     code: Iterable[bytes] = (),
     variants: Sequence[Variant] = (Variant("any", 0),),
+    sanitize: bool = False,
 ) -> EmittedLibrary:
     """The module for `library`.
 
     `info` says what the library was made from (JSON values) and is readable in the file under `igniter_library_info`;
     `code` is whatever identifies the kernels' code (their IR), for the hash in the domain; `variants` are the CPUs that
-    there are kernels for.
+    there are kernels for; of sanitized ones (`sanitize`) a call looks after the run whether an access was outside.
     Raises `IgniterError` when a size in the library fits in no 64-bit integer.
     """
     library.verify()
@@ -85,7 +91,7 @@ def emit_library(
         expand_calls(
             glue.KERNEL.replace("$STACK_SCRATCH", str(glue.STACK_SCRATCH)).replace("$COMPOUND", str(glue.COMPOUND))
         ),
-        expand_calls(COMPUTE),
+        expand_calls(sanitized(COMPUTE, strings) if sanitize else COMPUTE),
         expand_calls(emit_messages(strings)),
         expand_calls(emit_infer_helpers(strings)),
         _emit_register(domain, len(ops), version, strings),
@@ -119,6 +125,8 @@ def _emit_info(library: LibraryOp, domain: str, version: int, info: Mapping[str,
                 "inputs": [f"{p.name}: {p}" for p in op.inputs],
                 "outputs": [f"{p.name}: {p}" for p in op.outputs],
                 "scratch": str(op.scratch),
+                "requires": [str(r) for r in op.requires],
+                "checks": [c.text for c in op.checks],
             }
             for op in library.ops
         },
@@ -149,7 +157,9 @@ def _emit_op(op: OpOp, name: str, version: int, strings: StringPool) -> str:
         sum(len(p.dims) for p in op.outputs),
         spread,
         int(op.outputs[-1].mode == VARIADIC),
+        len(op.checks),
     )
+    tested = f"ptr @checks.{name}" if op.checks else "ptr null"
     pointers = {
         1: "igniter_name",
         2: "igniter_provider",
@@ -180,12 +190,13 @@ def _emit_op(op: OpOp, name: str, version: int, strings: StringPool) -> str:
         (
             _emit_ports(op.inputs, f"inputs.{name}", slots, strings),
             _emit_ports(op.outputs, f"outputs.{name}", slots, strings),
-            emit_shapes(op, f"shapes.{name}"),
+            emit_shapes(op, f"shapes.{name}", strings),
+            emit_checks(op, f"checks.{name}", strings) if op.checks else "",
             expand_calls(infer.text if infer is not None else ""),
             inplace,
             f"@desc.{name} = internal constant %Desc {{ ptr {strings(op.sym_name.data)}, ptr @inputs.{name},"
             f' ptr @outputs.{name}, ptr @shapes.{name}, ptr @"{op.kernel_name}",'
-            f" {', '.join(f'i64 {n}' for n in numbers)} }}",
+            f" {', '.join(f'i64 {n}' for n in numbers)}, {tested} }}",
             f"@{name} = internal constant {{ i32, i32, [{CUSTOM_OP_POINTERS} x ptr], ptr }}"
             f" {{ i32 {version}, i32 0, [{CUSTOM_OP_POINTERS} x ptr] [{table}], ptr @desc.{name} }}",
             "",
@@ -207,7 +218,7 @@ def _emit_ports(ports: tuple[Port, ...], name: str, slots: Mapping[str, int], st
         static = int(p.static and p.mode == REQUIRED)
         rows.append(
             f"%Port {{ ptr {strings(p.name)}, ptr {strings(p.shape_text)}, ptr @texts.{name}.{i},"
-            f" ptr @constants.{name}.{i}, i32 {element_type(p.element).code}, i32 {MODES[p.mode]}, i32 {p.least},"
+            f" ptr @constants.{name}.{i}, i32 {element_type(p.element).ort_code}, i32 {MODES[p.mode]}, i32 {p.least},"
             f" i32 {static}, i64 {rank}, i64 {offsets[i]}, i64 {slots.get(p.symbol, -1)} }}"
         )
     lines.append(f"@{name} = internal constant [{len(rows)} x %Port] [{', '.join(rows)}]")
@@ -242,6 +253,7 @@ define internal i64 @inplace.{name}(ptr %inputs, ptr %outputs) {{
 
 
 def _emit_register(domain: str, count: int, version: int, strings: StringPool) -> str:
+    mark = strings(domain)
     too_old = f"this library of Igniter needs ONNX Runtime {OLDEST_ORT[version]} or newer"
     return expand_calls(f"""
 define ptr @{ENTRY_POINT}(ptr %options, ptr %base) {{
@@ -250,6 +262,8 @@ entry:
   %status = alloca ptr
   %domain.at = alloca ptr
   %index.at = alloca i64
+  %marked.at = alloca i32
+  store i32 0, ptr %marked.at
   %get = load ptr, ptr %base
   %api = call ptr %get(i32 {version})
   %known = icmp ne ptr %api, null
@@ -268,6 +282,11 @@ refuse:
   ret ptr %no
 start:
   store atomic ptr %api, ptr @igniter_api release, align 8
+  try HasSessionConfigEntry(ptr %options, ptr {mark}, ptr %marked.at) else failed
+  %marked = load i32, ptr %marked.at
+  %is.there = icmp ne i32 %marked, 0
+  br i1 %is.there, label %done, label %begin
+begin:
   %made = load atomic ptr, ptr @igniter_domain acquire, align 8
   %made.api = load atomic ptr, ptr @igniter_domain_api acquire, align 8
   %is.made = icmp ne ptr %made, null
@@ -276,7 +295,7 @@ start:
   store ptr %made, ptr %domain.at
   br i1 %reuse, label %add, label %make
 make:
-  try CreateCustomOpDomain(ptr {strings(domain)}, ptr %domain.at) else failed
+  try CreateCustomOpDomain(ptr {mark}, ptr %domain.at) else failed
   %domain = load ptr, ptr %domain.at
   store i64 0, ptr %index.at
   br label %loop
@@ -302,6 +321,9 @@ keep:
 add:
   %chosen = load ptr, ptr %domain.at
   try AddCustomOpDomain(ptr %options, ptr %chosen) else failed
+  try AddSessionConfigEntry(ptr %options, ptr {mark}, ptr {strings("1")}) else failed
+  br label %done
+done:
   ret ptr null
 broken:
   api ReleaseCustomOpDomain(ptr %domain)

@@ -24,11 +24,15 @@ TYPES = """
 %Port = type { ptr, ptr, ptr, ptr, i32, i32, i32, i32, i64, i64, i64 }
 ; Name, inputs, outputs, shape function, kernel, number of inputs, of outputs, of symbols (those of the kernel come
 ; first, so that one array serves both), of dims of the inputs that
-; are not variadic, of dims of the outputs, rank of the variadic input (or -1), whether the last output is variadic.
-%Desc = type { ptr, ptr, ptr, ptr, ptr, i64, i64, i64, i64, i64, i64, i64 }
+; are not variadic, of dims of the outputs, rank of the variadic input (or -1), whether the last output is variadic,
+; number of checks on the data, and the function that tests them (or null).
+%Desc = type { ptr, ptr, ptr, ptr, ptr, i64, i64, i64, i64, i64, i64, i64, i64, ptr }
 %State = type { ptr, ptr, [0 x i8] }
-; What went wrong, for the message: the port's number, the value's position, the axis, expected, got.
-%Failure = type { i64, i64, i64, i64, i64 }
+; What went wrong, for the message: the port's number, the value's position, the axis, expected, got; of a requirement
+; its message, and the numbers to put between its pieces.
+%Failure = type { i64, i64, i64, i64, i64, ptr, [8 x i64] }
+; A message with numbers: how many, and the pieces of text around them, one more.
+%Message = type { i64, ptr }
 ; The API table, ORT's context, and the first error.
 %Call = type { ptr, ptr, ptr }
 ; A bounded string: buffer, capacity with the terminator, length.

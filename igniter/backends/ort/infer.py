@@ -151,7 +151,7 @@ class _Infer:
             f.line(f"br i1 {named}, label %{after}, label %{skip}")
             f.label(after)
         f.line(
-            f"call void @igniter_infer_output(ptr %api, ptr %ctx, i64 {index}, i32 {element_type(p.element).code},"
+            f"call void @igniter_infer_output(ptr %api, ptr %ctx, i64 {index}, i32 {element_type(p.element).ort_code},"
             f" i64 {len(p.dims)}, ptr %dims, ptr %names)"
         )
         f.line(f"br label %{skip}")

@@ -2,7 +2,8 @@
 
 `@igniter_fail` knows every kind of failure by number; `KINDS` gives the numbers names and lists the pieces of each
 message: literal text, or what to append of the port (`name`, `shape`, `dim`: the text of the failing dim) and of the
-numbers (`index`, `axis`, `want`, `got`, and `want.type`, `got.type`: element types by name).
+numbers (`index`, `axis`, `want`, `got`, and `want.type`, `got.type`: element types by name). `message` is a `%Message`
+that the failure points to, with numbers of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ _OUTPUT = ("output ", "$index", " ('", "$name", "') ")
 
 TOO_MANY_INPUTS, MISSING, WRONG_TYPE, WRONG_RANK, WRONG_DIM, WRONG_SYMBOL = 1, 2, 3, 4, 5, 6
 BAD_OUTPUT, BAD_SCRATCH, NO_MEMORY, TOO_MANY_OUTPUTS, MISSING_OUTPUT, UNSOLVABLE = 7, 8, 9, 10, 11, 12
+BROKEN_REQUIREMENT = 13
 
 KINDS: dict[int, tuple[str, ...]] = {
     TOO_MANY_INPUTS: ("expected at most ", "$want", " inputs, got ", "$got"),
@@ -33,9 +35,13 @@ KINDS: dict[int, tuple[str, ...]] = {
     NO_MEMORY: ("no memory for ", "$got", " bytes of scratch"),
     TOO_MANY_OUTPUTS: ("expected at most ", "$want", " outputs, got ", "$got"),
     MISSING_OUTPUT: (*_OUTPUT, "is left out of the node, but required"),
+    BROKEN_REQUIREMENT: ("$message",),
 }  # fmt: skip
 
 CAPACITY = 1024
+
+MESSAGE_NUMBERS = 8
+"""How many numbers a `%Failure` has room for."""
 
 _TEXT = """
 define internal void @igniter_text(ptr %text, ptr %piece) noinline cold {
@@ -115,6 +121,35 @@ write:
   ret void
 }
 
+define internal void @igniter_message(ptr %text, ptr %failure) noinline cold {
+  ; Appends the message of a failure, with its numbers between the pieces.
+entry:
+  %index.at = alloca i64
+  store i64 0, ptr %index.at
+  %message.at = getelementptr %Failure, ptr %failure, i64 0, i32 5
+  %message = load ptr, ptr %message.at
+  %count = load i64, ptr %message
+  %pieces.at = getelementptr %Message, ptr %message, i64 0, i32 1
+  %pieces = load ptr, ptr %pieces.at
+  br label %loop
+loop:
+  %index = load i64, ptr %index.at
+  %piece.at = getelementptr ptr, ptr %pieces, i64 %index
+  %piece = load ptr, ptr %piece.at
+  call void @igniter_text(ptr %text, ptr %piece)
+  %more = icmp ult i64 %index, %count
+  br i1 %more, label %number, label %done
+number:
+  %value.at = getelementptr %Failure, ptr %failure, i64 0, i32 6, i64 %index
+  %value = load i64, ptr %value.at
+  call void @igniter_number(ptr %text, i64 %value)
+  %next = add i64 %index, 1
+  store i64 %next, ptr %index.at
+  br label %loop
+done:
+  ret void
+}
+
 define internal ptr @igniter_type_name(i64 %type) noinline cold {
   %known = icmp ult i64 %type, $TYPE_COUNT
   %safe = select i1 %known, i64 %type, i64 0
@@ -127,7 +162,7 @@ define internal ptr @igniter_type_name(i64 %type) noinline cold {
 
 def emit_messages(c_string: StringPool) -> str:
     """`@igniter_fail` and what it needs."""
-    names = {t.code: t.onnx_name for t in ELEMENT_TYPES}
+    names = {t.ort_code: t.onnx_name for t in ELEMENT_TYPES}
     count = max(names) + 1
     table = ", ".join(f"ptr {c_string(names.get(i, 'of an unknown kind'))}" for i in range(count))
     lines = [
@@ -178,6 +213,9 @@ def _append(piece: str, unique: str, c_string: StringPool) -> list[str]:
             f"  %{unique} = call ptr @igniter_type_name(i64 %{source})",
             f"  call void @igniter_text(ptr %text, ptr %{unique})",
         ]
+    if what == "message":
+        # What stands for the port is the failure itself.
+        return ["  call void @igniter_message(ptr %text, ptr %port)"]
     field = {"name": 0, "shape": 1, "dim": 2}[what]
     lines = [
         f"  %{unique}.at = getelementptr %Port, ptr %port, i64 0, i32 {field}",

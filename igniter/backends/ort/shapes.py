@@ -1,4 +1,5 @@
-"""What is left to an op's own shape function, as LLVM IR: equations, output dims and the size of the scratch memory.
+"""What is left to an op's own shape function, as LLVM IR: equations, requirements, output dims and the size of the
+scratch memory, in this order: no size is computed from a requirement that does not hold.
 
     i32 shapes(ptr dims, i64 members, ptr symbols, ptr out_dims, ptr scratch, ptr failure)
 
@@ -14,8 +15,16 @@ from typing import TypeAlias
 
 from igniter.analysis.bind_symbols import Bind, Check, Solve
 from igniter.analysis.expr import Expr
+from igniter.analysis.requirements import Requirement
+from igniter.backends.ort.checks import Message, Messages
 from igniter.backends.ort.expressions import FunctionBuilder, int64
-from igniter.backends.ort.messages import BAD_OUTPUT, BAD_SCRATCH, UNSOLVABLE, WRONG_SYMBOL
+from igniter.backends.ort.messages import (
+    BAD_OUTPUT,
+    BAD_SCRATCH,
+    UNSOLVABLE,
+    WRONG_SYMBOL,
+    StringPool,
+)
 from igniter.dialects.ort import OPTIONAL, VARIADIC, OpOp
 
 SCRATCH_LIMIT = 1 << 62
@@ -39,14 +48,15 @@ def symbol_slots(op: OpOp) -> dict[str, int]:
     return {symbol: i for i, symbol in enumerate(names)}
 
 
-def emit_shapes(op: OpOp, name: str) -> str:
+def emit_shapes(op: OpOp, name: str, c_string: StringPool) -> str:
     """The shape function of `op`."""
-    return _Shapes(op, name).emit()
+    return _Shapes(op, name, c_string).emit()
 
 
 class _Shapes:
-    def __init__(self, op: OpOp, name: str):
+    def __init__(self, op: OpOp, name: str, c_string: StringPool):
         self.op = op
+        self.messages = Messages(name, c_string)
         self.f = FunctionBuilder(
             f"define internal i32 @{name}(ptr %dims, i64 %members, ptr %symbols, ptr %out.dims, ptr %scratch,"
             " ptr %failure)"
@@ -62,10 +72,12 @@ class _Shapes:
         for group in self._groups():
             self._guarded(group)
         self._default_unbound()
+        for requirement in self.op.requires:
+            self._requirement(requirement)
         self._outputs()
         self._scratch()
         f.line("ret i32 0")
-        return f.text()
+        return self.messages.emit() + f.text()
 
     def _at(self, symbol: str) -> str:
         return f"%symbol.{self.slot[symbol]}"
@@ -149,6 +161,40 @@ class _Shapes:
             natural = self.f.fresh("natural")
             self.f.line(f"{natural} = call i64 @llvm.smax.i64(i64 {value}, i64 0)")
             self.f.line(f"store i64 {natural}, ptr {self._at(symbol)}")
+
+    def _requirement(self, requirement: Requirement) -> None:
+        """Ends with the requirement's message where it does not hold, or where a side of it has no value."""
+        f = self.f
+        sides = [f.expression(side, self._values(side)) for side in (requirement.left, requirement.right)]
+        (left, left_flags), (right, right_flags) = sides
+        holds = f.compare("eq" if requirement.relation == "==" else "sle", left, right)
+        good = f.all_of([holds, *(f.negate(flag) for flag in (*left_flags, *right_flags))])
+        fine, bad = f.fresh_label("fine"), f.fresh_label("bad")
+        f.line(f"br i1 {good}, label %{fine}, label %{bad}")
+        f.label(bad)
+        self.messages.fail(f, self._message(requirement, left, right))
+        f.label(fine)
+
+    def _message(self, requirement: Requirement, left: str, right: str) -> Message:
+        """`node 'r': text: 16*n = 48, expected 64 (n = 3)`"""
+        message = Message(requirement.node, f"{requirement.text}: ")
+        relation = ", expected " if requirement.relation == "==" else ", expected at most "
+        sides = [(requirement.left, left), (requirement.right, right)]
+        if requirement.relation == "<=" and requirement.left.constant is not None:
+            # `0 <= n - 4`: what is wrong is the right side.
+            sides, relation = sides[::-1], ", expected at least "
+        for (side, value), lead in zip(sides, ("", relation), strict=True):
+            message.text(f"{lead}{side}")
+            if side.constant is None:
+                message.text(" = ")
+                message.number(value)
+        shown = {side.symbol for side, _ in sides}
+        names = [s for s in sorted(requirement.symbols) if s not in shown][: message.room]
+        for k, symbol in enumerate(names):
+            message.text(f"{', ' if k else ' ('}{symbol} = ")
+            message.number(self.f.load("i64", self._at(symbol)))
+        message.text(")" if names else "")
+        return message
 
     def _outputs(self) -> None:
         f = self.f

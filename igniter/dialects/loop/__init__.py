@@ -12,10 +12,12 @@ from igniter.dialects.loop.attrs import (
     Combiner,
     element_bytes,
     is_float,
+    is_storable,
     is_unsigned,
     scalar_type,
 )
 from igniter.dialects.loop.calls import CallOp, ClockOp
+from igniter.dialects.loop.procedure import ProcedureOp
 from igniter.dialects.loop.scheduled import (
     AccumulateOp,
     AllocOp,
@@ -31,6 +33,7 @@ from igniter.dialects.loop.scheduled import (
 from igniter.dialects.loop.structured import (
     AccessOp,
     Clause,
+    ComputeOp,
     IndexOp,
     KernelOp,
     NestOp,
@@ -48,6 +51,7 @@ Loop = Dialect(
         ReturnOp,
         ViewOp,
         NestOp,
+        ProcedureOp,
         ReadOp,
         IndexOp,
         YieldOp,
@@ -79,6 +83,7 @@ __all__ = [
     "Clause",
     "ClockOp",
     "Combiner",
+    "ComputeOp",
     "ForOp",
     "FuncOp",
     "IfOp",
@@ -88,6 +93,7 @@ __all__ = [
     "Loop",
     "MemoryOp",
     "NestOp",
+    "ProcedureOp",
     "ReadOp",
     "ReduceLanesOp",
     "ReturnOp",
@@ -98,6 +104,7 @@ __all__ = [
     "YieldOp",
     "element_bytes",
     "is_float",
+    "is_storable",
     "is_unsigned",
     "scalar_type",
 ]

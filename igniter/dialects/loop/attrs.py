@@ -8,11 +8,17 @@ from typing import Literal, cast, get_args
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
+    Float8E4M3FNType,
+    Float8E4M3FNUZType,
+    Float8E5M2FNUZType,
+    Float8E5M2Type,
+    Float8E8M0FNUType,
     Float16Type,
     Float32Type,
     Float64Type,
     IntegerType,
     Signedness,
+    i8,
 )
 from xdsl.ir import Attribute, Data
 from xdsl.irdl import irdl_attr_definition
@@ -93,8 +99,22 @@ def as_integer(element: Attribute) -> IntegerType[int, Signedness] | None:
     return cast("IntegerType[int, Signedness]", element) if isinstance(element, IntegerType) else None
 
 
+SMALL_FLOATS = (Float8E4M3FNType, Float8E4M3FNUZType, Float8E5M2Type, Float8E5M2FNUZType, Float8E8M0FNUType)
+
+
+def is_storable(element: Attribute) -> bool:
+    """Whether tensors of kernels can have elements of this type."""
+    integer = as_integer(element)
+    if integer is not None:
+        return integer.width.data in (1, 8, 16, 32, 64)
+    return is_float(element) or isinstance(element, SMALL_FLOATS)
+
+
 def scalar_type(element: Attribute) -> Attribute:
-    """The type a body sees for an element of a tensor: integers lose their signedness, which the ops carry."""
+    """The type a body sees for an element of a tensor: integers lose their signedness, which the ops carry, and floats
+    of eight bits are bits."""
+    if isinstance(element, SMALL_FLOATS):
+        return i8
     integer = as_integer(element)
     if integer is not None and integer.signedness.data != Signedness.SIGNLESS:
         return IntegerType(integer.width.data)
@@ -115,6 +135,8 @@ def element_bytes(element: Attribute) -> int:
     integer = as_integer(element)
     if integer is not None:
         return max(1, integer.width.data // 8)
+    if isinstance(element, SMALL_FLOATS):
+        return 1
     if isinstance(element, (Float16Type, BFloat16Type)):
         return 2
     if isinstance(element, Float32Type):

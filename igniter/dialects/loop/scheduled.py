@@ -1,9 +1,11 @@
 """The scheduled level of the `loop` dialect: how it is computed, over memrefs, in program order.
 
-    func ::= loop.func @name symbols [sym, ...] (%buffer : memref, ...) outputs n { stmt* }
+    func ::= loop.func @name symbols [sym, ...] (%buffer : memref, ...) outputs n (scratch(expr))?
+             (requires [requirement, ...])? (checks [check, ...])? { stmt* }
     stmt ::= %b = loop.alloc "name" : memref<.., "space">                     space: scratch | local | register
-           | loop.for axis = first to end (step n)? (reduction)? (threads(grain))? (hints {...})? { stmt* }
-           | loop.if [guard, ...] { stmt* }
+           | loop.for axis = first to end (step n)? (reduction | sequential)? (with ..)? (while %b)?
+               (threads(grain))? (hints {...})? { stmt* }
+           | loop.if [guard, ...] (with ..)? { stmt* }
            | %v = loop.load %b[subs] (lane name)? (with ..)? (if [guards] (else %v)?)? : scalar or vector
            | loop.store %v, %b[subs] (lane name)? (with ..)? (if [guards])?
            | loop.accumulate combiner %v, %b[subs] (lane name)? (with ..)? (if [guards])?
@@ -19,6 +21,10 @@ Axes and symbols are names in expressions, as on the structured level; the names
 The values of a loop body live in that body: what crosses iterations or loops goes through a buffer. An accumulator
 is a buffer too; in space `register` every access must have constant subscripts once loops are unrolled, and the
 emitter refuses it otherwise, so that it always becomes machine registers.
+
+The bounds of a loop and the guards of an `if` may name values, as subscripts do: `_0` is the first one after `with`, an
+i64. Iterations of a `sequential` loop run in order, and no pass may change that. With `while %b`, an element of an
+integer type, the loop ends before the first iteration that finds a 0 in it.
 
 A vector access names a `lane` variable, local to the access (it is no axis): lane `l` of the vector is the access with
 `l` in place of that name, in its subscripts and its guards alike: `%x[i, j + v] lane v if [n - 1 - j - v]`.
@@ -43,9 +49,11 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnitAttr,
     VectorType,
+    i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
+    AttrSizedOperandSegments,
     IRDLOperation,
     irdl_op_definition,
     operand_def,
@@ -64,7 +72,8 @@ from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.analysis.expr import ONE, Expr, ExprLike, symbols_of
-from igniter.dialects.loop.attrs import COMBINERS, INDIRECT_PREFIX, Combiner, scalar_type
+from igniter.analysis.requirements import DataCheck, Requirement
+from igniter.dialects.loop.attrs import COMBINERS, INDIRECT_PREFIX, Combiner, as_integer, scalar_type
 from igniter.dialects.loop.calls import CallOp, ClockOp
 from igniter.dialects.loop.structured import (
     AccessOp,
@@ -78,7 +87,26 @@ from igniter.dialects.loop.structured import (
     vector_element,
 )
 from igniter.dialects.loop.tiles import TileProductOp
-from igniter.dialects.sym import DimsAttr, dims_of, element_of, parse_expr_here, parse_exprs, space_of
+from igniter.dialects.sym import (
+    CheckAttr,
+    DimsAttr,
+    RequirementAttr,
+    checks_attr,
+    checks_of,
+    dims_of,
+    element_of,
+    parse_checks,
+    parse_expr_here,
+    parse_exprs,
+    parse_requirements,
+    print_checks,
+    print_requirements,
+    requirements_attr,
+    requirements_of,
+    space_of,
+    verify_checks,
+    verify_requirements,
+)
 
 SPACES = frozenset(("scratch", "local", "register"))
 
@@ -92,6 +120,8 @@ class FuncOp(IRDLOperation):
     symbols = prop_def(ArrayAttr[StringAttr])
     outputs_attr = prop_def(IntAttr, prop_name="outputs")
     scratch_attr = opt_prop_def(DimsAttr, prop_name="scratch_bytes")
+    requires_attr = opt_prop_def(ArrayAttr[RequirementAttr], prop_name="requires")
+    checks_attr = opt_prop_def(ArrayAttr[CheckAttr], prop_name="checks")
     body = region_def("single_block")
     traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), NoTerminator())
 
@@ -103,6 +133,8 @@ class FuncOp(IRDLOperation):
         body: Region,
         scratch_bytes: ExprLike | None = None,
         attributes: dict[str, Attribute] | None = None,
+        requires: Iterable[Requirement] = (),
+        checks: Iterable[DataCheck] = (),
     ):
         super().__init__(
             properties={
@@ -110,6 +142,8 @@ class FuncOp(IRDLOperation):
                 "symbols": symbols_attr(symbols),
                 "outputs": IntAttr(outputs),
                 "scratch_bytes": None if scratch_bytes is None else DimsAttr([scratch_bytes]),
+                "requires": requirements_attr(requires),
+                "checks": checks_attr(checks),
             },
             regions=[body],
             attributes=attributes or {},
@@ -128,6 +162,16 @@ class FuncOp(IRDLOperation):
         return self.outputs_attr.data
 
     @property
+    def requires(self) -> tuple[Requirement, ...]:
+        """What the caller has checked of the symbols."""
+        return requirements_of(self.requires_attr)
+
+    @property
+    def checks(self) -> tuple[DataCheck, ...]:
+        """What the last outputs tell of the data."""
+        return checks_of(self.checks_attr)
+
+    @property
     def scratch_bytes(self) -> Expr | None:
         """The size of the arena in bytes; None until it is planned."""
         return None if self.scratch_attr is None else self.scratch_attr.data[0]
@@ -143,8 +187,12 @@ class FuncOp(IRDLOperation):
                 raise VerifyException(f"a loop.func takes memrefs in the caller's memory, not {arg.type}")
         if self.output_count > len(self.block.args):
             raise VerifyException(f"{self.output_count} outputs, but {len(self.block.args)} buffers")
+        verify_requirements(self.requires_attr, self.symbol_names)
+        outputs = self.block.args[len(self.block.args) - self.output_count :]
+        results = [(element_of(o.type), dims_of(o.type)) for o in outputs]
+        verify_checks(self.checks_attr, self.symbol_names, results)
         axes: set[str] = set()
-        _verify_block(self.block, frozenset(self.symbol_names), axes)
+        verify_block(self.block, frozenset(self.symbol_names), axes)
 
     @classmethod
     def parse(cls, parser: Parser) -> FuncOp:
@@ -159,9 +207,12 @@ class FuncOp(IRDLOperation):
             parser.parse_characters("(")
             scratch = parse_expr_here(parser)
             parser.parse_characters(")")
+        requires, checks = parse_requirements(parser), parse_checks(parser)
         attributes = parser.parse_optional_attr_dict_with_keyword()
         body = parser.parse_region(args)
-        return cls(name, symbols, outputs, body, scratch, dict(attributes.data) if attributes else None)
+        return cls(
+            name, symbols, outputs, body, scratch, dict(attributes.data) if attributes else None, requires, checks
+        )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -171,6 +222,8 @@ class FuncOp(IRDLOperation):
         printer.print_string(f") outputs {self.output_count}")
         if self.scratch_bytes is not None:
             printer.print_string(f" scratch({self.scratch_bytes})")
+        print_requirements(self.requires_attr, printer)
+        print_checks(self.checks_attr, printer)
         printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False)
@@ -230,7 +283,9 @@ class AllocOp(IRDLOperation):
 class ForOp(IRDLOperation):
     """A loop over one axis: `first`, `first + step`, ... below `end`.
 
-    `reduction` marks an axis along which iterations meet in accumulations; any other loop has independent iterations.
+    `reduction` marks an axis along which iterations meet in accumulations, and `sequential` one whose iterations run in
+    order; any other loop has independent iterations. `_0` in a bound is the first of the values after `with`.
+    `while` names an element that every iteration looks at first: it and those after it do not run where it is 0.
     `threads` hands iterations to the pool. `hints` are directives that a later schedule pass consumes.
     """
 
@@ -239,10 +294,14 @@ class ForOp(IRDLOperation):
     bounds = prop_def(DimsAttr)
     step_attr = prop_def(IntAttr, prop_name="step")
     reduction = opt_prop_def(UnitAttr)
+    sequential = opt_prop_def(UnitAttr)
+    indices = var_operand_def()
+    going = opt_operand_def(MemRefType)
     grain_attr = opt_prop_def(DimsAttr, prop_name="grain")
     hints = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def __init__(
         self,
@@ -253,15 +312,20 @@ class ForOp(IRDLOperation):
         *,
         step: int = 1,
         reduction: bool = False,
+        sequential: bool = False,
+        indices: Sequence[SSAValue] = (),
+        going: SSAValue | None = None,
         grain: ExprLike | None = None,
         hints: DictionaryAttr | None = None,
     ):
         super().__init__(
+            operands=[list(indices), going],
             properties={
                 "axis": StringAttr(axis),
                 "bounds": DimsAttr([first, end]),
                 "step": IntAttr(step),
                 "reduction": UnitAttr() if reduction else None,
+                "sequential": UnitAttr() if sequential else None,
                 "grain": None if grain is None else DimsAttr([grain]),
                 "hints": hints,
             },
@@ -289,6 +353,11 @@ class ForOp(IRDLOperation):
         return self.reduction is not None
 
     @property
+    def is_sequential(self) -> bool:
+        """Whether the iterations run in order: no pass fuses, splits, reorders or shares them out."""
+        return self.sequential is not None
+
+    @property
     def grain(self) -> Expr | None:
         """Iterations per pool task; None for a loop that one thread runs."""
         return None if self.grain_attr is None else self.grain_attr.data[0]
@@ -310,6 +379,18 @@ class ForOp(IRDLOperation):
             raise VerifyException(f"loop '{self.axis}' has step {self.step}; it must be positive")
         if self.grain is not None and self.is_reduction:
             raise VerifyException(f"loop '{self.axis}' is a reduction: its iterations meet and cannot go to threads")
+        if self.is_sequential and (self.grain is not None or self.is_reduction or self.hints is not None):
+            raise VerifyException(
+                f"loop '{self.axis}' is sequential: it is no reduction, and has no threads and no hints"
+            )
+        if self.grain is not None and self.indices:
+            raise VerifyException(f"loop '{self.axis}': the bounds of a loop with threads are made of axes and symbols")
+        _verify_indices(self.indices)
+        if self.going is not None:
+            if not self.is_sequential:
+                raise VerifyException(f"loop '{self.axis}' has a condition, so it must be sequential")
+            if as_integer(element_of(self.going.type)) is None or dims_of(self.going.type):
+                raise VerifyException(f"the condition of loop '{self.axis}' is one integer, not {self.going.type}")
 
     @classmethod
     def parse(cls, parser: Parser) -> ForOp:
@@ -320,6 +401,9 @@ class ForOp(IRDLOperation):
         end = parse_expr_here(parser)
         step = parser.parse_integer() if parser.parse_optional_keyword("step") is not None else 1
         reduction = parser.parse_optional_keyword("reduction") is not None
+        sequential = not reduction and parser.parse_optional_keyword("sequential") is not None
+        indices = _parse_indices(parser)
+        going = parse_value(parser) if parser.parse_optional_keyword("while") is not None else None
         grain = None
         if parser.parse_optional_keyword("threads") is not None:
             parser.parse_characters("(")
@@ -329,7 +413,19 @@ class ForOp(IRDLOperation):
         if parser.parse_optional_keyword("hints") is not None:
             hints = DictionaryAttr(parser.parse_optional_dictionary_attr_dict())
         body = parser.parse_region()
-        return cls(axis, first, end, body, step=step, reduction=reduction, grain=grain, hints=hints)
+        return cls(
+            axis,
+            first,
+            end,
+            body,
+            step=step,
+            reduction=reduction,
+            sequential=sequential,
+            indices=indices,
+            going=going,
+            grain=grain,
+            hints=hints,
+        )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" {self.axis} = {self.first} to {self.end}")
@@ -337,6 +433,12 @@ class ForOp(IRDLOperation):
             printer.print_string(f" step {self.step}")
         if self.is_reduction:
             printer.print_string(" reduction")
+        if self.is_sequential:
+            printer.print_string(" sequential")
+        _print_indices(printer, self.indices)
+        if self.going is not None:
+            printer.print_string(" while ")
+            printer.print_ssa_value(self.going)
         if self.grain is not None:
             printer.print_string(f" threads({self.grain})")
         if self.hints is not None:
@@ -348,15 +450,17 @@ class ForOp(IRDLOperation):
 
 @irdl_op_definition
 class IfOp(IRDLOperation):
-    """Runs its body when every guard is >= 0."""
+    """Runs its body when every guard is >= 0. `_0` in a guard is the first of the values after `with`, an i64."""
 
     name = "loop.if"
     guards_attr = prop_def(DimsAttr, prop_name="guards")
+    indices = var_operand_def()
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
 
-    def __init__(self, guards: Iterable[ExprLike], body: Region | Block):
+    def __init__(self, guards: Iterable[ExprLike], body: Region | Block, indices: Sequence[SSAValue] = ()):
         super().__init__(
+            operands=[list(indices)],
             properties={"guards": DimsAttr(guards)},
             regions=[body if isinstance(body, Region) else Region(body)],
         )
@@ -369,13 +473,38 @@ class IfOp(IRDLOperation):
     def block(self) -> Block:
         return self.body.block
 
+    def verify_(self) -> None:
+        _verify_indices(self.indices)
+
     @classmethod
     def parse(cls, parser: Parser) -> IfOp:
-        return cls(parse_exprs(parser), parser.parse_region())
+        guards, indices = parse_exprs(parser), _parse_indices(parser)
+        return cls(guards, parser.parse_region(), indices)
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(f" [{', '.join(map(str, self.guards))}] ")
+        printer.print_string(f" [{', '.join(map(str, self.guards))}]")
+        _print_indices(printer, self.indices)
+        printer.print_string(" ")
         printer.print_region(self.body)
+
+
+def _parse_indices(parser: Parser) -> list[SSAValue]:
+    """`(with %i, ...)?`"""
+    if parser.parse_optional_keyword("with") is None:
+        return []
+    return parser.parse_comma_separated_list(parser.Delimiter.NONE, lambda: parse_value(parser))
+
+
+def _print_indices(printer: Printer, indices: Sequence[SSAValue]) -> None:
+    if indices:
+        printer.print_string(" with ")
+        printer.print_list(indices, printer.print_ssa_value)
+
+
+def _verify_indices(indices: Sequence[SSAValue]) -> None:
+    for index in indices:
+        if index.type != i64:
+            raise VerifyException(f"what a bound or a guard names is an i64, not {index.type}")
 
 
 class MemoryOp(AccessOp):
@@ -662,7 +791,8 @@ _STATEMENTS = (
 STATEMENTS = (*_STATEMENTS, CallOp, ClockOp)
 
 
-def _verify_block(block: Block, names: frozenset[str], axes: set[str]) -> None:
+def verify_block(block: Block, names: frozenset[str], axes: set[str]) -> None:
+    """Statements only, with `names` in scope; `axes` learns the names of the loops, which differ."""
     for op in block.ops:
         if op.name.partition(".")[0] not in ("arith", "math", "vector") and not isinstance(op, STATEMENTS):
             raise VerifyException(f"'{op.name}' cannot stand in a loop.func")
@@ -673,18 +803,31 @@ def _verify_block(block: Block, names: frozenset[str], axes: set[str]) -> None:
             if op.axis in axes or op.axis in names:
                 raise VerifyException(f"two loops or symbols are named '{op.axis}'")
             axes.add(op.axis)
-            _verify_block(op.block, names | {op.axis}, axes)
+            verify_block(op.block, names | {op.axis}, axes)
         elif isinstance(op, IfOp):
-            _verify_block(op.block, names, axes)
+            verify_block(op.block, names, axes)
+
+
+def free_names(root: Operation) -> frozenset[str]:
+    """The symbols that the statements below `root` name: all names but those of axes and of their own operands."""
+    used: set[str] = set()
+    axes: set[str] = set()
+    for op in root.walk():
+        used |= _used_names(op)
+        if isinstance(op, ForOp):
+            axes.add(op.axis)
+        for result in op.results:
+            kind: Attribute = result.type
+            if kind.name == MemRefType.name:
+                used |= symbols_of(dims_of(kind))
+    return frozenset(used - axes)
 
 
 def _used_names(op: Operation) -> frozenset[str]:
     """The axes and symbols that an op's expressions name, its own indirect operands left out."""
     if isinstance(op, MemoryOp):
-        local = {f"{INDIRECT_PREFIX}{k}" for k in range(len(op.indices))}
-        if op.lane is not None:
-            local.add(op.lane)
-        return symbols_of((*op.subscripts, *op.guards)) - local
+        lane = set[str]() if op.lane is None else {op.lane}
+        return symbols_of((*op.subscripts, *op.guards)) - _indirect(op) - lane
     if isinstance(op, TileProductOp):
         subscripts = (s for _, _, at in op.accesses for s in at)
         fetched = op.next_at.data if op.next_at is not None else ()
@@ -693,11 +836,15 @@ def _used_names(op: Operation) -> frozenset[str]:
         return op.value.symbols - {op.lane}
     if isinstance(op, ForOp):
         grain = op.grain or ONE
-        return op.first.symbols | op.end.symbols | grain.symbols
+        return ((op.first.symbols | op.end.symbols) - _indirect(op)) | grain.symbols
     if isinstance(op, IfOp):
-        return symbols_of(op.guards)
+        return symbols_of(op.guards) - _indirect(op)
     if isinstance(op, CallOp):
         return symbols_of(op.symbols)
     if isinstance(op, AllocOp):
         return symbols_of(dims_of(op.result.type))
     return frozenset()
+
+
+def _indirect(op: MemoryOp | ForOp | IfOp) -> set[str]:
+    return {f"{INDIRECT_PREFIX}{k}" for k in range(len(op.indices))}

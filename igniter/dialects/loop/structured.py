@@ -1,7 +1,9 @@
 """The structured level of the `loop` dialect: what is computed, over tensors, in no order.
 
-    kernel ::= loop.kernel @name symbols [sym, ...] (%arg : tensor, ...) -> (tensor, ...) { op* loop.return }
+    kernel ::= loop.kernel @name symbols [sym, ...] (%arg : tensor, ...) -> (tensor, ...) (requires [requirement, ...])?
+               (checks [check, ...])? { op* loop.return }
     op     ::= %r... = loop.nest "name" [axis: parallel|reduction extent, ...] -> tensors { body loop.yield }
+             | %r... = loop.procedure ...                                 see `procedure.py`
              | %r = loop.view %t : tensor to tensor                       reshape; no data moves
     body   ::= %v = loop.read %t[subscript, ...] (with %i, ...)? (if [guard, ...] (else %v)?)? : scalar
              | %v = loop.index expr : i64                                 the value of an expression over axes
@@ -16,6 +18,9 @@ A guarded access happens when every guard is >= 0; otherwise the read has the va
 Clause `none %v at [...]` writes each element at most once, and its subscripts use parallel axes only; any other
 combiner folds, from the combiner's identity, all values that meet at an element, in any order.
 Every element of a result is written: by `none`, or by the identity where no point reaches it.
+
+A kernel may rely on what it requires (`igniter.analysis.requirements`): the op around it checks that first. The last
+results may be checks on the data, which the op tests after the run.
 """
 
 from __future__ import annotations
@@ -53,6 +58,8 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, NoMemoryEffect, Pure, S
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.analysis.expr import Expr, ExprLike, symbols_of
+from igniter.analysis.reindexing import tells_apart
+from igniter.analysis.requirements import DataCheck, Requirement
 from igniter.dialects.loop.attrs import (
     COMBINERS,
     INDIRECT_PREFIX,
@@ -63,7 +70,25 @@ from igniter.dialects.loop.attrs import (
     render_axes,
     scalar_type,
 )
-from igniter.dialects.sym import DimsAttr, dims_of, element_of, parse_expr_here, parse_exprs
+from igniter.dialects.sym import (
+    CheckAttr,
+    DimsAttr,
+    RequirementAttr,
+    checks_attr,
+    checks_of,
+    dims_of,
+    element_of,
+    parse_checks,
+    parse_expr_here,
+    parse_exprs,
+    parse_requirements,
+    print_checks,
+    print_requirements,
+    requirements_attr,
+    requirements_of,
+    verify_checks,
+    verify_requirements,
+)
 
 
 def symbols_attr(names: Iterable[str]) -> ArrayAttr[StringAttr]:
@@ -78,6 +103,8 @@ class KernelOp(IRDLOperation):
     sym_name = prop_def(StringAttr)
     symbols = prop_def(ArrayAttr[StringAttr])
     declared_types = prop_def(ArrayAttr[Attribute], prop_name="declared_types")
+    requires_attr = opt_prop_def(ArrayAttr[RequirementAttr], prop_name="requires")
+    checks_attr = opt_prop_def(ArrayAttr[CheckAttr], prop_name="checks")
     body = region_def("single_block")
     traits = traits_def(SymbolOpInterface(), IsolatedFromAbove())
 
@@ -88,12 +115,16 @@ class KernelOp(IRDLOperation):
         result_types: Sequence[Attribute],
         body: Region,
         attributes: dict[str, Attribute] | None = None,
+        requires: Iterable[Requirement] = (),
+        checks: Iterable[DataCheck] = (),
     ):
         super().__init__(
             properties={
                 "sym_name": StringAttr(sym_name),
                 "symbols": symbols_attr(symbols),
                 "declared_types": ArrayAttr(result_types),
+                "requires": requirements_attr(requires),
+                "checks": checks_attr(checks),
             },
             regions=[body],
             attributes=attributes or {},
@@ -102,6 +133,16 @@ class KernelOp(IRDLOperation):
     @property
     def symbol_names(self) -> tuple[str, ...]:
         return tuple(s.data for s in self.symbols)
+
+    @property
+    def requires(self) -> tuple[Requirement, ...]:
+        """What has to hold of the symbols; `node` is the place of a node in the region, constants not counted."""
+        return requirements_of(self.requires_attr)
+
+    @property
+    def checks(self) -> tuple[DataCheck, ...]:
+        """What the last results tell of the data; they are no results of the region."""
+        return checks_of(self.checks_attr)
 
     @property
     def block(self) -> Block:
@@ -115,21 +156,29 @@ class KernelOp(IRDLOperation):
     def nests(self) -> list[NestOp]:
         return [op for op in self.block.ops if isinstance(op, NestOp)]
 
+    @property
+    def computations(self) -> list[ComputeOp]:
+        """The nests and the procedures."""
+        return [op for op in self.block.ops if isinstance(op, ComputeOp)]
+
     def verify_(self) -> None:
         terminator = self.block.ops.last
         if not isinstance(terminator, ReturnOp):
             raise VerifyException("a loop.kernel ends with loop.return")
         if tuple(v.type for v in terminator.operands) != tuple(self.declared_types):
             raise VerifyException("loop.return does not give the types that the kernel declares")
+        verify_requirements(self.requires_attr, self.symbol_names)
+        results = [(element_of(t), dims_of(t)) for t in self.declared_types]
+        verify_checks(self.checks_attr, self.symbol_names, results)
         names: set[str] = set()
         for op in self.block.ops:
-            if not isinstance(op, (NestOp, ViewOp, ReturnOp)):
-                raise VerifyException(f"a loop.kernel holds nests and views, not '{op.name}'")
-            if isinstance(op, NestOp):
+            if not isinstance(op, (ComputeOp, ViewOp, ReturnOp)):
+                raise VerifyException(f"a loop.kernel holds nests, procedures and views, not '{op.name}'")
+            if isinstance(op, ComputeOp):
                 if op.label in names:
                     raise VerifyException(f"two nests are named '{op.label}'")
                 names.add(op.label)
-                _verify_names(op, frozenset(self.symbol_names))
+                op.verify_names(frozenset(self.symbol_names))
         for value in [*self.block.args, *(r for op in self.block.ops for r in op.results)]:
             kind: Attribute = value.type
             if kind.name != TensorType.name:
@@ -146,9 +195,10 @@ class KernelOp(IRDLOperation):
         args = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
         parser.parse_characters("->")
         types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
+        requires, checks = parse_requirements(parser), parse_checks(parser)
         attributes = parser.parse_optional_attr_dict_with_keyword()
         body = parser.parse_region(args)
-        return cls(name, symbols, types, body, dict(attributes.data) if attributes else None)
+        return cls(name, symbols, types, body, dict(attributes.data) if attributes else None, requires, checks)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -158,6 +208,8 @@ class KernelOp(IRDLOperation):
         printer.print_string(") -> (")
         printer.print_list(self.declared_types, printer.print_attribute)
         printer.print_string(")")
+        print_requirements(self.requires_attr, printer)
+        print_checks(self.checks_attr, printer)
         printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False)
@@ -194,16 +246,43 @@ class ViewOp(IRDLOperation):
             raise VerifyException("loop.view keeps the element type")
 
 
-@irdl_op_definition
-class NestOp(IRDLOperation):
-    """A perfect loop nest over a rectangular iteration domain."""
+class ComputeOp(IRDLOperation):
+    """What computes tensors in a kernel: a nest, or a procedure."""
 
-    name = "loop.nest"
     label_attr = prop_def(StringAttr, prop_name="label")
     axes_attr = prop_def(AxesAttr, prop_name="axes")
     schedule = opt_prop_def(DictionaryAttr)
     outputs = var_result_def(TensorType)
     body = region_def("single_block")
+
+    @property
+    def label(self) -> str:
+        """The name that schedules and remarks use; unique in the kernel."""
+        return self.label_attr.data
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        return self.axes_attr.data
+
+    @property
+    def block(self) -> Block:
+        return self.body.block
+
+    def verify_names(self, symbols: frozenset[str]) -> None:
+        """Every name in an expression of the op is one of its axes, or one of the kernel's `symbols`."""
+        shadowed = symbols & {a.name for a in self.axes}
+        if shadowed:
+            raise VerifyException(f"nest '{self.label}': axes {sorted(shadowed)} hide symbols of the kernel")
+        for axis in self.axes:
+            if not axis.extent.symbols <= symbols:
+                raise VerifyException(f"nest '{self.label}': the extent of '{axis.name}' is not made of symbols")
+
+
+@irdl_op_definition
+class NestOp(ComputeOp):
+    """A perfect loop nest over a rectangular iteration domain."""
+
+    name = "loop.nest"
     traits = traits_def(NoMemoryEffect())
 
     def __init__(
@@ -222,22 +301,9 @@ class NestOp(IRDLOperation):
             attributes=attributes or {},
         )
 
-    @property
-    def label(self) -> str:
-        """The name that schedules and remarks use; unique in the kernel."""
-        return self.label_attr.data
-
     def axis(self, name: str) -> Axis:
         """The axis of that name."""
         return next(a for a in self.axes if a.name == name)
-
-    @property
-    def axes(self) -> tuple[Axis, ...]:
-        return self.axes_attr.data
-
-    @property
-    def block(self) -> Block:
-        return self.body.block
 
     @property
     def yield_op(self) -> YieldOp:
@@ -275,10 +341,32 @@ class NestOp(IRDLOperation):
             missing = {a.name for a in self.axes if a.kind == "parallel" and a.extent.constant != 1} - used
             if missing:
                 raise VerifyException(f"parallel axes {sorted(missing & parallel)} do not tell elements apart")
+            if not tells_apart(clause.subscripts, {a.name: a.extent for a in self.axes if a.name in parallel}):
+                where = ", ".join(map(str, clause.subscripts))
+                raise VerifyException(
+                    f"two points of the parallel axes may meet at [{where}]: what tells them apart is not seen there"
+                )
         for op in self.block.ops:
             dialect = op.name.partition(".")[0]
             if not (dialect in ("arith", "math") or isinstance(op, (ReadOp, IndexOp, YieldOp))):
                 raise VerifyException(f"'{op.name}' cannot stand in the body of a loop.nest")
+
+    def verify_names(self, symbols: frozenset[str]) -> None:
+        super().verify_names(symbols)
+        known = symbols | {a.name for a in self.axes}
+        for op in self.block.ops:
+            if isinstance(op, ReadOp):
+                local = {f"{INDIRECT_PREFIX}{k}" for k in range(len(op.indices))}
+                used = symbols_of((*op.subscripts, *op.guards))
+            elif isinstance(op, IndexOp):
+                local, used = set[str](), op.value.symbols
+            elif isinstance(op, YieldOp):
+                local, used = set[str](), symbols_of(e for c in op.clauses for e in c.subscripts)
+            else:
+                continue
+            unknown = used - known - local
+            if unknown:
+                raise VerifyException(f"nest '{self.label}': '{op.name}' names {sorted(unknown)}, no axis or symbol")
 
     @classmethod
     def parse(cls, parser: Parser) -> NestOp:
@@ -557,26 +645,3 @@ class YieldOp(IRDLOperation):
 def as_combiner(name: str) -> Combiner:
     """`name`, typed; an unknown one is left for the verifier to refuse."""
     return name  # pyright: ignore[reportReturnType]
-
-
-def _verify_names(nest: NestOp, symbols: frozenset[str]) -> None:
-    known = symbols | {a.name for a in nest.axes}
-    shadowed = symbols & {a.name for a in nest.axes}
-    if shadowed:
-        raise VerifyException(f"nest '{nest.label}': axes {sorted(shadowed)} hide symbols of the kernel")
-    for op in nest.block.ops:
-        if isinstance(op, ReadOp):
-            local = {f"{INDIRECT_PREFIX}{k}" for k in range(len(op.indices))}
-            used = symbols_of((*op.subscripts, *op.guards))
-        elif isinstance(op, IndexOp):
-            local, used = set[str](), op.value.symbols
-        elif isinstance(op, YieldOp):
-            local, used = set[str](), symbols_of(e for c in op.clauses for e in c.subscripts)
-        else:
-            continue
-        unknown = used - known - local
-        if unknown:
-            raise VerifyException(f"nest '{nest.label}': '{op.name}' names {sorted(unknown)}, no axis or symbol")
-    for axis in nest.axes:
-        if not axis.extent.symbols <= symbols:
-            raise VerifyException(f"nest '{nest.label}': the extent of '{axis.name}' is not made of symbols")

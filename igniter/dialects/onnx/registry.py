@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.expr import Expr
+from igniter.analysis.requirements import Requirement
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,7 +85,9 @@ InferRule = Callable[[InferContext], "list[TensorInfo]"]
 FoldRule = Callable[["OnnxOp", "Sequence[np.ndarray | None]"], "list[np.ndarray]"]
 LowerRule = Callable[[Any], "Sequence[SSAValue | None]"]
 LegalRule = Callable[["OnnxOp"], "str | None"]
+RequiresRule = Callable[["OnnxOp"], "Sequence[Requirement]"]
 FlopsRule = Callable[["OnnxOp"], Expr]
+TablesRule = Callable[["OnnxOp"], "Mapping[str, np.ndarray[Any, Any]]"]
 PackRule = Callable[["OnnxOp"], "Mapping[int, tuple[int, int]]"]
 SlowRule = Callable[["OnnxOp", Callable[[Expr], int]], "str | None"]
 
@@ -100,12 +103,20 @@ class OpSpec:
     lower: LowerRule | None = None
     legal: LegalRule | None = None
     """Why this node cannot be lowered, beyond what `lower` being absent says; None when it can."""
+    requires: RequiresRule | None = None
+    """What the node takes for granted of its operands' dims where its shape rule does not say so (by `equate`): that a
+    Reshape divides, that the sizes of a Split add up. ONNX Runtime refuses a run that breaks it, and so does the op."""
     flops: FlopsRule | None = None
     """Scalar operations a run performs; for ops without, one an output element."""
     slow: SlowRule | None = None
     """Why ORT's kernel is faster for this node whatever it is fused with, given typical sizes; None when it is not."""
+    slow_when_small: bool = False
+    """Whether `slow` is asked of a contraction of few operations, too, which is else always worth a kernel."""
     packs: PackRule | None = None
     """Of a contraction: the operands that can be packed into panels, each with its dim of columns and of depth."""
+    tables: TablesRule | None = None
+    """Constant arrays by name that the lowering reads besides the operands (`ctx.table`): what the node says in
+    attributes and is too large for a kernel. A region gets them as operands, with `fusion.tables` before the node."""
     kind: str = "other"
     """elementwise | reduction | normalization | movement | contraction | shape | other: what the cost model asks."""
 

@@ -107,6 +107,11 @@ class ElementType:
     def dtype(self) -> np.dtype[Any]:
         return _dtype(self.numpy_name)
 
+    @property
+    def ort_code(self) -> int:
+        """ORT's own number (`ONNXTensorElementDataType`): ONNX's but for the newest types."""
+        return {"uint2": 24, "int2": 25, "float8e8m0": 26}.get(self.onnx_name, self.code)
+
 
 def _unsigned(width: int) -> IntegerType:
     return IntegerType(width, Signedness.UNSIGNED)

@@ -16,6 +16,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, VectorType
 from xdsl.ir import Attribute, Operation
 
+from igniter.dialects.loop.attrs import SMALL_FLOATS
 from igniter.dialects.onnx.types import element_type
 from igniter.errors import IgniterError
 
@@ -26,6 +27,11 @@ Values: TypeAlias = Any
 
 class InterpreterError(IgniterError):
     """IR that cannot be run: an op the interpreter does not know, or behaviour that the IR leaves undefined."""
+
+
+def stored_dtype(element: Attribute) -> np.dtype[Any]:
+    """The dtype of a tensor's elements in the interpreters: small floats are bits."""
+    return np.dtype(np.int8) if isinstance(element, SMALL_FLOATS) else element_type(element).dtype
 
 
 def scalar_dtype(scalar: Attribute) -> np.dtype[Any]:

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from igniter.analysis.expr import Expr, product
 from igniter.dialects.loop import (
@@ -29,6 +29,7 @@ from igniter.dialects.loop import (
     IndexOp,
     LoadOp,
     MemoryOp,
+    ProcedureOp,
     ReduceLanesOp,
     StoreOp,
     TileProductOp,
@@ -37,7 +38,16 @@ from igniter.dialects.loop import (
 )
 from igniter.dialects.onnx.types import element_type
 from igniter.dialects.sym import dims_of, element_of
-from igniter.runtime.interp.arithmetic import Array, InterpreterError, Values, evaluate, scalar_dtype, signed, unsigned
+from igniter.runtime.interp.arithmetic import (
+    Array,
+    InterpreterError,
+    Values,
+    evaluate,
+    scalar_dtype,
+    signed,
+    stored_dtype,
+    unsigned,
+)
 
 MAX_ARENA_BYTES = 1 << 30
 ARENA = 0
@@ -76,6 +86,21 @@ class Races:
             return True
         self.written[place] = me
         return self.read.get(place, me) == me
+
+
+def run_procedure(op: ProcedureOp, inputs: Sequence[Array], outputs: Sequence[Array], env: Mapping[str, int]) -> None:
+    """Runs `op` for every point of its axes. What no point writes is left as it is in `outputs`."""
+    body = Block(arg_types=[a.type for a in op.block.args])
+    inner, axes = body, [a.name for a in op.axes]
+    for axis in op.axes:
+        loop = ForOp(axis.name, 0, axis.extent, Block())
+        inner.add_op(loop)
+        inner = loop.block
+    mapping: dict[SSAValue, SSAValue] = dict(zip(op.block.args, body.args, strict=True))
+    for statement in op.block.ops:
+        inner.add_op(statement.clone(mapping))
+    func = FuncOp(op.label, [n for n in env if n not in axes], len(outputs), Region(body))
+    run_func(func, [*(np.asarray(a, order="C") for a in inputs), *outputs], env)
 
 
 def run_func(func: FuncOp, buffers: Sequence[Array], symbols: Mapping[str, int]) -> None:
@@ -133,7 +158,7 @@ class _Machine:
         dtype = element_type(element_of(arg.type)).dtype
         if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
             raise self._error(self.func, f"a buffer of {arg.type} is {array.dtype}{list(array.shape)}")
-        return Buffer(array.reshape(-1), shape, array.ctypes.data, 0)
+        return Buffer(array.reshape(-1).view(stored_dtype(element_of(arg.type))), shape, array.ctypes.data, 0)
 
     def _shape(self, value: SSAValue) -> tuple[int, ...]:
         return tuple(d.evaluate(self.env) for d in dims_of(value.type))
@@ -162,7 +187,7 @@ class _Machine:
 
     def _alloc(self, op: AllocOp) -> None:
         shape = self._shape(op.result)
-        dtype = element_type(element_of(op.result.type)).dtype
+        dtype = stored_dtype(element_of(op.result.type))
         count = product(dims_of(op.result.type)).evaluate(self.env)
         if op.space == "scratch" and op.offset is not None:
             start = op.offset.evaluate(self.env)
@@ -188,12 +213,15 @@ class _Machine:
         self.buffers[op.result] = Buffer(source.data, shape, source.root, source.start)
 
     def _for(self, op: ForOp) -> None:
-        first, end = op.first.evaluate(self.env), op.end.evaluate(self.env)
+        env = self._with_indices(op)
+        first, end = op.first.evaluate(env), op.end.evaluate(env)
         threaded = op.grain is not None and self.races is None
         if threaded:
             self.races = Races()
         grain = max(1, op.grain.evaluate(self.env)) if op.grain is not None else 1
         for count, value in enumerate(range(first, end, op.step)):
+            if op.going is not None and not self.buffers[op.going].data[0]:
+                break
             self.env[op.axis] = value
             if threaded and self.races is not None:
                 self.races.iteration, self.races.task = value, count // grain
@@ -204,8 +232,15 @@ class _Machine:
             self.private.clear()
 
     def _if(self, op: IfOp) -> None:
-        if all(g.evaluate(self.env) >= 0 for g in op.guards):
+        env = self._with_indices(op)
+        if all(g.evaluate(env) >= 0 for g in op.guards):
             self._block(op.block)
+
+    def _with_indices(self, op: ForOp | IfOp) -> Mapping[str, int]:
+        """The environment with what the bounds or guards of `op` call `_0`, `_1`, ..."""
+        if not op.indices:
+            return self.env
+        return {**self.env, **{f"_{k}": int(self.values[v]) for k, v in enumerate(op.indices)}}
 
     def _index(self, op: IndexOp) -> None:
         if op.lane is None:

@@ -16,10 +16,12 @@ from xdsl.ir import Operation, SSAValue
 
 from igniter.analysis.bind_symbols import Bind, Check, bind_symbols
 from igniter.analysis.expr import Call, Expr, Sym
-from igniter.dialects.loop import Axis, Clause, IndexOp, KernelOp, NestOp, ReadOp, ViewOp, YieldOp
+from igniter.analysis.requirements import FINE
+from igniter.dialects.loop import Axis, Clause, IndexOp, KernelOp, NestOp, ProcedureOp, ReadOp, ViewOp, YieldOp
 from igniter.dialects.onnx.types import element_type
 from igniter.dialects.sym import dims_of, element_of
-from igniter.runtime.interp.arithmetic import Array, InterpreterError, Values, evaluate, signed, unsigned
+from igniter.runtime.interp.arithmetic import Array, InterpreterError, Values, evaluate, signed, stored_dtype, unsigned
+from igniter.runtime.interp.scheduled import UNWRITTEN, run_procedure
 
 BLOCK_POINTS = 1 << 21
 """Points of an iteration domain that are computed at once."""
@@ -33,19 +35,30 @@ def run_kernel(kernel: KernelOp, inputs: Sequence[Array], symbols: Mapping[str, 
     if len(inputs) != len(args):
         raise InterpreterError(f"kernel @{kernel.sym_name.data} takes {len(args)} inputs, not {len(inputs)}")
     env = bind(kernel, inputs, symbols or {})
+    for requirement in kernel.requires:
+        if not requirement.holds(env):
+            raise InterpreterError(f"@{kernel.sym_name.data}: {requirement.text}: {requirement} does not hold")
     tensors: dict[SSAValue, Array] = {}
     for arg, array in zip(args, inputs, strict=True):
-        dtype = element_type(element_of(arg.type)).dtype
-        if array.dtype != dtype:
+        if array.dtype != element_type(element_of(arg.type)).dtype:
             raise InterpreterError(f"an input of {arg.type} has dtype {array.dtype}")
-        tensors[arg] = array
+        tensors[arg] = array.view(stored_dtype(element_of(arg.type)))
     for op in kernel.block.ops:
         if isinstance(op, ViewOp):
             tensors[op.result] = tensors[op.source].reshape(_shape(op.result, env))
         elif isinstance(op, NestOp):
             for result, array in zip(op.outputs, _Nest(op, tensors, env).run(), strict=True):
                 tensors[result] = array
-    return [tensors[v] for v in kernel.returned]
+        elif isinstance(op, ProcedureOp):
+            made = [_unwritten(r, env) for r in op.outputs]
+            run_procedure(op, [tensors[v] for v in op.inputs], made, env)
+            tensors.update(zip(op.outputs, made, strict=True))
+    results = [tensors[v].view(element_type(element_of(v.type)).dtype) for v in kernel.returned]
+    outputs = len(results) - len(kernel.checks)
+    for check, found in zip(kernel.checks, results[outputs:], strict=True):
+        if found != FINE:
+            raise InterpreterError(f"@{kernel.sym_name.data}: {check.text}: {int(found)}")
+    return results[:outputs]
 
 
 def bind(kernel: KernelOp, inputs: Sequence[Array], known: Mapping[str, int]) -> dict[str, int]:
@@ -99,6 +112,16 @@ def _call(atom: Call, env: Env) -> Values:
     return result
 
 
+def _unwritten(result: SSAValue, env: Mapping[str, int]) -> Array:
+    """A tensor that nothing has been written to: NaN, and a pattern for integers."""
+    dtype = stored_dtype(element_of(result.type))
+    shape = _shape(result, env)
+    count = int(np.prod(shape, dtype=np.int64))
+    if dtype == np.bool_:
+        return np.ones(shape, np.bool_)
+    return np.full(count * dtype.itemsize, UNWRITTEN, np.uint8).view(dtype).reshape(shape)
+
+
 def _shape(value: SSAValue, env: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(d.evaluate(env) for d in dims_of(value.type))
 
@@ -149,7 +172,7 @@ class _Nest:
         self.extents = [a.extent.evaluate(symbols) for a in nest.axes]
         self.outputs: list[_Output] = []
         for clause, result in zip(nest.yield_op.clauses, nest.outputs, strict=True):
-            dtype = element_type(element_of(result.type)).dtype
+            dtype = stored_dtype(element_of(result.type))
             start = dtype.type(0) if clause.combiner == "none" else identity_of(clause.combiner, dtype)
             self.outputs.append(_Output(clause, np.full(_shape(result, symbols), start, dtype)))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
-from igniter.tools.cli.output import console, parse_shapes, print_json, progress, progress_bar
+from igniter.tools.cli.output import InputRequest, console, parse_shapes, print_json, progress, progress_bar
 
 if TYPE_CHECKING:
     from igniter.runtime.artifact import Artifact
@@ -20,7 +20,7 @@ ORT, IGNITER = "onnxruntime", "igniter"
 def run(
     path: str,
     reference: str,
-    shapes: tuple[str, ...],
+    asked: InputRequest,
     threads: int,
     rounds: int,
     target: str,
@@ -36,13 +36,16 @@ def run(
             artifact = Artifact.load(path)
         else:
             with progress("compiling", json) as step:
-                artifact = igniter.compile(path, Path(folder) / "model.igniter", target=target, progress=step)
+                artifact = igniter.compile(
+                    path, Path(folder) / "model.igniter", target=target, progress=step, **asked.for_verify()
+                )
         rows: list[dict[str, Any]] = []
-        for case in parse_shapes(shapes) or [{}]:
+        for case in parse_shapes(asked.shapes) or [{}]:
             with progress_bar("timing", rounds, json) as done:
                 sizes, timing = time_artifact(
                     artifact,
                     case,
+                    asked=asked,
                     reference=reference,
                     threads=threads,
                     rounds=rounds,
@@ -60,41 +63,41 @@ def time_artifact(
     artifact: Artifact,
     case: Mapping[str, int],
     *,
+    asked: InputRequest | None = None,
     reference: str = "",
     threads: int = 1,
     **options: Any,
 ) -> tuple[dict[str, int], Timing]:
-    """The original and the compiled model at one choice of sizes (what `case` leaves out is chosen); the sizes too."""
+    """The original and the compiled model at one choice of sizes (what `case` leaves out is chosen); the sizes too.
+    `IgniterError` where they do not agree on what is timed."""
     from igniter.runtime.timing import time_models
 
+    given = asked or InputRequest()
     original = reference or artifact.source
     if original is None:
         raise IgniterError(f"the original model of {artifact.folder} is not known or has changed: give --reference")
-    sizes, inputs = inputs_for(artifact, original, case)
+    sizes, inputs = inputs_for(artifact, original, case, given)
+    found = artifact.verify(inputs, rtol=given.rtol, atol=given.atol, reference=original, budget=0.0)
+    if found.status == "differs":
+        raise IgniterError(f"the two models do not agree on what is timed: {'; '.join(found.failures[:3])}")
     models = {ORT: (original, ()), IGNITER: (artifact.model_path, artifact.libraries)}
     return sizes, time_models(models, inputs, threads=threads, **options)
 
 
 def inputs_for(
-    artifact: Artifact, original: str | bytes, case: Mapping[str, int]
+    artifact: Artifact, original: str | bytes, case: Mapping[str, int], asked: InputRequest
 ) -> tuple[dict[str, int], dict[str, Any]]:
-    """Sizes for all symbolic dims (what `case` leaves out is chosen), and random inputs of these sizes."""
-    from igniter.frontend import import_model
-    from igniter.runtime.random_inputs import default_shapes, index_limits, random_inputs, specs_of
+    """Sizes for all symbolic dims (what `case` leaves out is chosen), and inputs of these sizes; those of a file have
+    the sizes that they have."""
+    from igniter.runtime.artifact import model_facts
+    from igniter.runtime.verification.given import read_inputs
+    from igniter.runtime.verification.original import Original
+    from igniter.runtime.verify import typical_inputs
 
-    specs = specs_of(artifact.session(intra_op_num_threads=1))
-    known = {symbol for spec in specs for symbol in spec.symbols()}
-    unknown = sorted(set(case) - known)
-    if unknown:
-        raise IgniterError(
-            f"the model has no dim {', '.join(unknown)}; its dims are {', '.join(sorted(known)) or 'fixed'}"
-        )
-    sizes = {**_longest(default_shapes(specs)), **case}
-    return sizes, random_inputs(specs, sizes, index_limits(import_model(original)))
-
-
-def _longest(cases: list[dict[str, int]]) -> dict[str, int]:
-    return max(cases, key=lambda case: sum(case.values()))
+    source = Original(original, options={"intra_op_num_threads": 1})
+    if asked.inputs:
+        return {}, read_inputs(asked.inputs, [value.name for value in source.session.get_inputs()])[0]
+    return typical_inputs(source, model_facts(original), case, asked.seed)
 
 
 def _print(rows: list[dict[str, Any]]) -> None:

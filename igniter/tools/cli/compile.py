@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
 from igniter.runtime.files import write_whole
-from igniter.tools.cli.output import console, parse_shapes, print_json, progress, verification_table
+from igniter.tools.cli.output import InputRequest, console, print_json, progress, verification_lines, verification_table
 
 if TYPE_CHECKING:
-    from igniter.driver import Compilation
+    from igniter.driver import Compilation, CompileOptions
+
+
+TYPICAL_DIM = 128
+"""What `form-fusion-regions` assumes of a dim that is not known (its option `typical-dim`)."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,16 @@ class CompileRequest:
     verify: bool
     cache: bool
     strict: bool
-    shapes: tuple[str, ...]
+    sanitize: bool
+    asked: InputRequest
+    profile: bool
+
+    def options(self) -> CompileOptions:
+        """What decides the code."""
+        from igniter.driver import CompileOptions
+
+        options = CompileOptions(target=self.target, precision=self.precision, profile=self.profile)
+        return replace(options, sanitize=True) if self.sanitize else options
 
 
 def run(request: CompileRequest) -> None:
@@ -46,16 +60,14 @@ def _compile_library(request: CompileRequest) -> None:
 
     output = request.output or f"{Path(request.model).stem}.igniter"
     with progress("compiling", request.json) as step:
-        step("reading")
-        module = igniter.load(request.model)
-        artifact = module.compile(
+        artifact = igniter.compile(
+            request.model,
             output,
-            target=request.target,
-            precision=request.precision,
+            options=request.options(),
             verify=request.verify,
             cache=request.cache,
             strict=request.strict,
-            shapes=parse_shapes(request.shapes),
+            **request.asked.for_verify(),
             progress=step,
         )
     report = artifact.report
@@ -78,17 +90,15 @@ def _print_report(artifact: Any, request: CompileRequest) -> None:
     )
     stages = ", ".join(f"{name} {seconds:.2f}" for name, seconds in report["seconds"].items())
     out.print(f"seconds: {stages}")
-    verification = report.get("verification")
-    if verification is not None:
-        worst = max(verification["max_errors"].values(), default=0.0)
-        cases = sum(case["status"] == "passed" for case in verification["cases"])
-        errors = ", ".join(f"{name} {error:.1e}" for name, error in verification["max_errors"].items())
-        out.print(f"verified against ONNX Runtime at {cases} shapes, largest relative error {worst:.1e} ({errors})")
-    if report["left_to_onnxruntime"]:
-        out.print(f"[yellow]{len(report['left_to_onnxruntime'])} regions could not be compiled and stay nodes:")
-        for entry in report["left_to_onnxruntime"][: None if request.explain else 3]:
-            out.print(f"  {entry['region']}: {entry['reason'].splitlines()[0]}", markup=False)
+    for remark in report["remarks"]:
+        if remark["pass"] == "lower-precision":
+            colour = "" if remark["details"]["count"] else "[yellow]"
+            out.print(f"{colour}{remark['message']}")
+    for line in verification_lines(report["verification"]) if "verification" in report else ():
+        out.print(line)
+    _print_left(out, report["left_to_onnxruntime"], request.explain)
     if request.explain:
+        out.print(f"the byte figures take every symbolic dim to be {TYPICAL_DIM}")
         for summary in report["fusion"]:
             out.print(summary["text"], markup=False)
     if request.remarks:
@@ -97,23 +107,42 @@ def _print_report(artifact: Any, request: CompileRequest) -> None:
     out.print(f"[bold]{artifact.folder}")
 
 
+def _print_left(out: Any, left: list[dict[str, Any]], explain: bool) -> None:
+    """How many nodes stay, by reason; those whose kernels could not be compiled one by one, and with `explain` all."""
+    failed = [entry for entry in left if entry["kind"] == "failed"]
+    if failed:
+        out.print(f"[yellow]{len(failed)} nodes had kernels that could not be compiled, and stay:")
+        for entry in failed[: None if explain else 3]:
+            out.print(f"  {entry['node']} ({entry['op']}): {entry['reason'].splitlines()[0]}", markup=False)
+    refused = [entry for entry in left if not entry["choice"] and entry["kind"] != "failed"]
+    if refused:
+        ops = ", ".join(op if n == 1 else f"{n} {op}" for op, n in Counter(e["op"] for e in refused).most_common(6))
+        out.print(f"{len(refused)} nodes without a kernel stay with ONNX Runtime ({ops}); --explain says why")
+    for entry in refused if explain else ():
+        out.print(f"  {entry['node']} ({entry['op']}): {entry['reason'].splitlines()[0]}", markup=False)
+
+
 def _emit_level(request: CompileRequest) -> None:
     import igniter
-    from igniter.driver import Compilation, CompileOptions
+    from igniter.api import blaming
+    from igniter.driver import Compilation
     from igniter.runtime.cache import default_cache
+    from igniter.runtime.session import silence
 
     with progress("compiling", request.json) as step:
+        silence()
         step("reading")
         module = igniter.load(request.model)
         c = Compilation(
             module.ir,
-            CompileOptions(target=request.target, precision=request.precision),
+            request.options(),
             module.ctx,
             cache=default_cache() if request.cache else None,
             strict=request.strict,
             progress=step,
         )
-        text = emit(c, request.emit)
+        with blaming(module.source):
+            text = emit(c, request.emit)
     if request.json:
         payload = text if isinstance(text, str) else f"{len(text)} bytes"
         if request.output:
@@ -137,12 +166,17 @@ def _emit_level(request: CompileRequest) -> None:
 def emit(c: Compilation, level: str) -> str | bytes:
     """Take the compilation to `level`, one of `igniter.driver.STAGES` before the library, and print it."""
     from igniter import driver
+    from igniter.api import is_fused
     from igniter.tools.opt_driver import print_module
+    from igniter.transforms.inline_regions import onnx_level
 
-    driver.make_onnx(c)
+    fused = is_fused(c.module)
+    if not fused:
+        driver.make_onnx(c)
     if level == "onnx":
-        return print_module(c.module)
-    driver.make_fusion(c)
+        return print_module(onnx_level(c.module) if fused else c.module)
+    if not fused:
+        driver.make_fusion(c)
     if level == "fusion":
         return print_module(c.module)
     driver.make_loop(c)

@@ -4,14 +4,42 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
+from igniter.runtime.verification.report import sizes_text
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from igniter.runtime.verification.report import Verification
+
+
+@dataclass(frozen=True)
+class InputRequest:
+    """On what a model is to be run and compared, as the command line has it."""
+
+    shapes: tuple[str, ...] = ()
+    inputs: str = ""
+    rtol: float | None = None
+    atol: float = 0.0
+    seed: int = 0
+    budget: float = 30.0
+
+    def for_verify(self) -> dict[str, Any]:
+        """The arguments of `Artifact.verify`."""
+        return {
+            "shapes": parse_shapes(self.shapes),
+            "inputs": self.inputs or None,
+            "rtol": self.rtol,
+            "atol": self.atol,
+            "seed": self.seed,
+            # By default it is the verification's own default, under which an outcome is found again.
+            "budget": None if self.budget == 30.0 else self.budget,
+        }
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -29,32 +57,51 @@ def print_json(value: object) -> None:
     sys.stdout.write("\n")
 
 
+PARAGRAPH = 2000
+"""The most characters of an error that are shown: names in a model have any length."""
+
+
 @contextmanager
-def reported(debug: bool) -> Generator[None]:
-    """Turns what a user can act on into one paragraph and exit status 1; `debug` adds the traceback."""
+def reported(debug: bool, as_json: bool = False) -> Generator[None]:
+    """Turns what a user can act on into one paragraph and exit status 1; `debug` adds the traceback.
+
+    With `as_json`, standard output gets the error too: `{"error": {"kind": ..., "message": ...}}`.
+    """
     import typer
 
     try:
         yield
-    except (IgniterError, OSError) as error:
-        if debug:
-            console(stderr=True).print_exception()
-        print(f"igniter: error: {_paragraph(error)}", file=sys.stderr)
-        raise typer.Exit(1) from None
     except (typer.Exit, typer.Abort, KeyboardInterrupt):
         raise
     except Exception as error:
         if debug:
             console(stderr=True).print_exception()
-        message = f"{type(error).__name__}: {error}"
+        expected = isinstance(error, (IgniterError, OSError))
+        message = _paragraph(error) if expected else f"{type(error).__name__}: {_paragraph(error)}"
+        if as_json:
+            print_json({"error": {"kind": "error" if expected else "internal error", "message": message}})
+        if expected:
+            print(f"igniter: error: {message}", file=sys.stderr)
+            raise typer.Exit(1) from None
         print(f"igniter: internal error: {message} (--debug shows where; please report it)", file=sys.stderr)
         raise typer.Exit(2) from None
 
 
 def _paragraph(error: Exception) -> str:
+    """What an error says, as text that is safe to print: names out of a model may hold anything."""
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error).strip()
+        text = f"{error.filename}: {error.strerror}"
+    else:
+        text = str(error)
+    lines = [line.rstrip() for line in text.strip().split("\n")]
+    plain = "\n".join(_printable(line) for line in lines if line)
+    if len(plain) <= PARAGRAPH:
+        return plain
+    return f"{plain[: PARAGRAPH - 300]} ... {plain[-300:]}"
+
+
+def _printable(line: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in line)
 
 
 def parse_shapes(texts: Sequence[str]) -> list[dict[str, int]] | None:
@@ -95,19 +142,34 @@ def progress_bar(title: str, total: int, quiet: bool) -> Generator[Callable[[int
         yield lambda done: bar.update(task, completed=done)
 
 
-def verification_table(verification: Any) -> Any:
-    """The largest error of every output at every shape, as a table."""
+def verification_table(verification: Verification) -> Any:
+    """The largest error of every output at every size beside the original's own noise, as a table."""
     from rich.table import Table
 
-    table = Table("shapes", "output", "type", "shape", "largest error", "relative to", "")
+    table = Table("sizes", "output", "type", "shape", "largest error", "noise", "relative to", "")
     for case in verification.cases:
-        shapes = ", ".join(f"{k}={v}" for k, v in case.shapes.items()) or "as in the model"
+        sizes = sizes_text(case.shapes) or ("as given" if case.kind == "given" else "as in the model")
+        sizes += f" ({case.kind})" * (case.kind in ("many", "large integers"))
         for output in case.outputs:
-            verdict = "[green]ok" if output.ok else f"[red]{output.reason}"
+            verdict = f"[green]ok[/]{': ' * bool(output.note)}{output.note}" if output.ok else f"[red]{output.reason}"
             dims = "x".join(map(str, output.shape)) or "scalar"
-            error = f"{output.max_error:.2e}"
-            table.add_row(shapes, output.name, output.dtype, dims, error, f"{output.magnitude:.4g}", verdict)
-            shapes = ""
+            noise = "" if output.noise is None else f"{output.noise:.1e}"
+            figures = (f"{output.max_error:.2e}", noise, f"{output.magnitude:.4g}")
+            table.add_row(sizes, output.name, output.dtype, dims, *figures, verdict)
+            sizes = ""
         if not case.outputs:
-            table.add_row(shapes, "", "", "", "", "", f"[yellow]{case.status}: {case.reason}")
+            table.add_row(sizes, "", "", "", "", "", "", f"[yellow]{case.status}: {case.reason}")
     return table
+
+
+def verification_lines(found: Mapping[str, Any]) -> list[str]:
+    """What a report says of a verification, in a line or a few."""
+    if found["status"] == "not verified":
+        return ["[yellow]not verified:[/] " + "; ".join(found["reasons"])]
+    errors = found["max_errors"]
+    worst = max((float(e) for e in errors.values()), default=0.0)
+    cases = sum(case["status"] == "passed" for case in found["cases"])
+    listed = ", ".join(f"{name} {float(error):.1e}" for name, error in errors.items())
+    line = f"verified against ONNX Runtime at {cases} shapes, largest relative error {worst:.1e} ({listed})"
+    noise = max((float(n) for n in found["max_noise"].values()), default=None)
+    return [line if noise is None else f"{line}; the original's own noise {noise:.1e}"]

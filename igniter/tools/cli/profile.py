@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from igniter.errors import IgniterError
 from igniter.runtime.files import write_whole
 from igniter.tools.cli.bench import inputs_for
-from igniter.tools.cli.output import console, parse_shapes, print_json, progress
+from igniter.tools.cli.output import InputRequest, console, parse_shapes, print_json, progress
 
 if TYPE_CHECKING:
     from igniter.runtime.artifact import Artifact
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def run(
     path: str,
     reference: str,
-    shapes: tuple[str, ...],
+    asked: InputRequest,
     threads: int,
     target: str,
     spinning: bool,
@@ -32,7 +32,7 @@ def run(
     """Compile for a profile, run, and print."""
     from igniter.runtime.profile import profile_artifact
 
-    cases = parse_shapes(shapes) or [{}]
+    cases = parse_shapes(asked.shapes) or [{}]
     if trace and len(cases) > 1:
         raise IgniterError("a trace is of one choice of sizes: give --shape once")
     rows: list[dict[str, Any]] = []
@@ -40,7 +40,7 @@ def run(
         with progress("compiling", json) as step:
             original, artifact = _compile(path, reference, target, Path(folder) / "model.igniter", step)
         for case in cases:
-            sizes, inputs = inputs_for(artifact, original, case)
+            sizes, inputs = inputs_for(artifact, original, case, asked)
             profile = profile_artifact(artifact, inputs, threads=threads, spinning=spinning)
             rows.append({"shapes": sizes, "threads": threads, **profile.to_dict()})
             if trace:
@@ -54,21 +54,34 @@ def run(
 def _compile(
     path: str, reference: str, target: str, folder: Path, step: Callable[[str], None]
 ) -> tuple[str | bytes, Artifact]:
-    """The original model, and a compiled one that notes the time; of a compiled model's folder, with its options."""
+    """The original model, and a compiled one that notes the time.
+
+    A compiled model that does so is taken as it is. Another is compiled once more with its options, and must have the
+    same kernels then: one made with passes of one's own has others.
+    """
     import igniter
     from igniter.runtime.artifact import Artifact
 
     options = igniter.CompileOptions(target=target, profile=True)
-    original: str | bytes | None = path
-    if Path(path).is_dir():
-        given = Artifact.load(path)
-        original = reference or given.source
-        if original is None:
-            raise IgniterError(f"the original model of {path} is not known or has changed: give --reference")
-        said: dict[str, Any] = given.report["options"]
-        known = {f.name for f in dataclasses.fields(options)} & said.keys()
-        options = dataclasses.replace(options, **{**{name: said[name] for name in known}, "profile": True})
-    return original, igniter.compile(original, folder, options=options, verify=False, progress=step)
+    if not Path(path).is_dir():
+        return path, igniter.compile(path, folder, options=options, verify=False, progress=step)
+    given = Artifact.load(path)
+    original = reference or given.source
+    if original is None:
+        raise IgniterError(f"the original model of {path} is not known or has changed: give --reference")
+    said: dict[str, Any] = given.report["options"]
+    if said.get("profile"):
+        return original, given
+    known = {f.name for f in dataclasses.fields(options)} & said.keys()
+    options = dataclasses.replace(options, **{**{name: said[name] for name in known}, "profile": True})
+    made = igniter.compile(original, folder, options=options, verify=False, progress=step)
+    if given.report.get("kernel_digest", made.report["kernel_digest"]) != made.report["kernel_digest"]:
+        raise IgniterError(
+            f"the kernels of {path} are not those that Igniter makes of {reference or 'the original'}: it was compiled "
+            "from IR with a schedule of its own, or by another version. Compile it with --profile (in Python, "
+            "CompileOptions(profile=True)), and give that folder"
+        )
+    return original, made
 
 
 def _print(sizes: dict[str, int], profile: Profile) -> None:

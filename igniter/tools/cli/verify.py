@@ -3,32 +3,87 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
-from igniter.tools.cli.output import console, parse_shapes, print_json, progress, verification_table
+from igniter.runtime.verification.report import sizes_text
+from igniter.tools.cli.output import InputRequest, console, print_json, progress, verification_lines, verification_table
+
+if TYPE_CHECKING:
+    from igniter.runtime.verification.regions import ValuesResult
+    from igniter.runtime.verification.report import Status
+
+EXIT_CODES: dict[Status, int] = {"passed": 0, "differs": 1, "not verified": 3}
+"""2 is a wrong command line or an internal error."""
 
 
-def run(
-    artifact_path: str, reference: str, shapes: tuple[str, ...], rtol: float | None, seed: int, threads: int, json: bool
-) -> bool:
-    """Verify and print; whether it is right."""
+def run(artifact_path: str, reference: str, asked: InputRequest, threads: int, json: bool) -> Status:
+    """Verify and print; what came out."""
     from igniter.runtime.artifact import Artifact
+    from igniter.runtime.session import silence
 
     if Path(artifact_path).suffix == ".onnx":
         raise IgniterError(f"{artifact_path} is a model: `igniter verify` takes the folder that `igniter compile` made")
     artifact = Artifact.load(artifact_path)
+    silence()
     with progress("verifying", json):
-        verification = artifact.verify(
-            shapes=parse_shapes(shapes),
-            rtol=rtol,
-            reference=reference or None,
-            seed=seed,
-            intra_op_num_threads=threads,
-        )
+        options: dict[str, Any] = asked.for_verify()
+        if threads:
+            options["intra_op_num_threads"] = threads
+        verification = artifact.verify(**options, reference=reference or None)
     if json:
         print_json(verification.to_dict())
-    else:
-        out = console()
+        return verification.status
+    out = console()
+    if verification.cases:
         out.print(verification_table(verification))
+    if verification.status == "not verified":
+        for line in verification_lines(verification.to_dict()):
+            out.print(line)
+    else:
         out.print("[green]all outputs agree" if verification.ok else "[red]the outputs differ")
-    return verification.ok
+    return verification.status
+
+
+def run_every_value(artifact_path: str, reference: str, asked: InputRequest, threads: int, json: bool) -> Status:
+    """Verify region by region and print; what came out. `threads` are ONNX Runtime's own choice here."""
+    from igniter.runtime.artifact import Artifact
+    from igniter.runtime.session import silence
+
+    if threads:
+        raise IgniterError("--threads has no effect with --every-value: leave one of them out")
+    cases = asked.for_verify()
+    if len(cases["shapes"] or ()) > 1:
+        raise IgniterError("--every-value is for one choice of sizes: give --shape once")
+    artifact = Artifact.load(artifact_path)
+    silence()
+    with progress("verifying", json):
+        options: dict[str, Any] = {**cases, "shapes": (cases["shapes"] or [None])[0]}
+        found = artifact.verify_every_value(**options, reference=reference or None)
+    if json:
+        print_json(found.to_dict())
+        return found.status
+    out = console()
+    out.print(_regions_table(found))
+    if found.message:
+        out.print(f"[red]{'' if found.status == 'differs' else 'not verified: '}", end="")
+        out.print(found.message, markup=False)
+    else:
+        out.print(f"[green]all {len(found.regions)} agree at {sizes_text(found.shapes) or 'the sizes in the model'}")
+    return found.status
+
+
+def _regions_table(found: ValuesResult) -> Any:
+    from rich.table import Table
+
+    table = Table("region", "kernel", "nodes", "value", "shape", "largest error", "noise", "")
+    for region in found.regions:
+        label, kernel, nodes = region.region, region.kernel, str(len(region.nodes) or "")
+        for o in region.outputs:
+            noise = "" if o.noise is None else f"{o.noise:.1e}"
+            verdict = f"[green]ok[/]{': ' * bool(o.note)}{o.note}" if o.ok else f"[red]{o.reason}"
+            table.add_row(
+                label, kernel, nodes, o.name, "x".join(map(str, o.shape)), f"{o.max_error:.2e}", noise, verdict
+            )
+            label = kernel = nodes = ""
+    return table

@@ -12,25 +12,31 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias, cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, i64
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, TensorType, i8, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from igniter.analysis.bounds import proven
 from igniter.analysis.expr import ZERO, Expr, ExprLike, product
+from igniter.analysis.requirements import DataCheck, Requirement, unproven
 from igniter.dialects.loop import (
     Axis,
     AxisKind,
     Clause,
     Combiner,
+    ComputeOp,
     IndexOp,
     KernelOp,
     NestOp,
+    ProcedureOp,
     ReadOp,
     ReturnOp,
     ViewOp,
     YieldOp,
     is_float,
 )
-from igniter.dialects.sym import dims_of, element_of, tensor_of
+from igniter.dialects.loop.attrs import SMALL_FLOATS
+from igniter.dialects.loop.scheduled import free_names
+from igniter.dialects.sym import axis_ranges, dims_of, element_of, tensor_of
 from igniter.transforms.lowering.scalar import Number, Scalar, compute_type, float_bits, int_bits, signless
 
 Subscript: TypeAlias = Expr | int | Scalar
@@ -45,6 +51,10 @@ class KernelBuilder:
         self.reserved = frozenset(reserved) | symbols_of_types(arg_types)
         self.constants: dict[SSAValue, Number] = {}
         """Tensors all of whose elements are one number: reading one gives an `arith.constant`, and no nest."""
+        self.requires: list[Requirement] = []
+        """What the nests take for granted of the symbols, each with the place of its node in the region."""
+        self.checks: list[tuple[DataCheck, SSAValue]] = []
+        """What the nests find out about the data, each with the tensor of one i64 that says it."""
         self._labels: dict[str, int] = {}
 
     @property
@@ -87,15 +97,18 @@ class KernelBuilder:
         input or another output; nests that nothing reads are dropped; the symbols are the names that remain."""
         roots: set[SSAValue] = set()
         own: list[SSAValue] = []
-        for value in results:
+        for value in (*results, *(value for _, value in self.checks)):
             root = _root(value)
-            if root in roots or not isinstance(root.owner, NestOp):
+            if root in roots or not isinstance(root.owner, ComputeOp):
                 value = root = self.copy(value)
             roots.add(root)
             own.append(value)
         self.block.add_op(ReturnOp(own))
         _drop_dead(self.block)
-        return KernelOp(name, _used_symbols(self.block), [v.type for v in own], Region(self.block))
+        requires, checks = unproven(self.requires), [check for check, _ in self.checks]
+        taken = [e for r in requires for e in (r.left, r.right)] + [e for c in checks for e in c.bounds or ()]
+        symbols = _used_symbols(self.block, taken)
+        return KernelOp(name, symbols, [v.type for v in own], Region(self.block), None, requires, checks)
 
     def unique(self, label: str) -> str:
         """`label`, with a number where the kernel has it already."""
@@ -180,6 +193,34 @@ class Nest:
         fallback = None if otherwise is None else otherwise.value
         return self.append(ReadOp(tensor, plain, used, guards, fallback), element)
 
+    def read_inside(
+        self,
+        tensor: SSAValue,
+        subscripts: Sequence[Subscript],
+        *,
+        otherwise: Scalar | Number | None = None,
+        guards: Sequence[Expr] = (),
+        indices: Sequence[Scalar] = (),
+    ) -> Scalar:
+        """The element of `tensor` at `subscripts`, or `otherwise` (0 by default) where one of them leaves its dim.
+
+        What the axes of the nest prove to be inside is not guarded, so the axes come first. `guards` are conditions
+        besides, and `indices` are as in `read`.
+        """
+        used = list(indices)
+        plain: list[Expr] = []
+        for subscript in subscripts:
+            if isinstance(subscript, Scalar):
+                plain.append(Expr.of(f"_{len(used)}"))
+                used.append(subscript)
+            else:
+                plain.append(Expr.of(subscript))
+        ranges = axis_ranges((a.name, a.extent) for a in self._axes)
+        facts = list(guards)
+        for at, dim in zip(plain, dims_of(tensor.type), strict=True):
+            facts += [fact for fact in (at, dim - 1 - at) if not proven(fact, ranges, facts)]
+        return self.read(tensor, plain, guards=facts, otherwise=otherwise if facts else None, indices=used)
+
     def append(self, op: Operation, element: Attribute) -> Scalar:
         """Adds an op with one result to the body, unless the body has computed the same: bodies are pure."""
         key = (op.name, *op.operands, *op.properties.values(), op.results[0].type)
@@ -213,6 +254,8 @@ class Nest:
 
 def constant_op(value: Number, element: Attribute) -> arith.ConstantOp:
     """An `arith.constant` of the scalar type of `element`, rounded to it."""
+    if isinstance(element, SMALL_FLOATS):
+        return arith.ConstantOp(IntegerAttr(_code(value, element), i8, truncate_bits=True))
     if is_float(element):
         return arith.ConstantOp(FloatAttr(round_float(float(value), element), element))  # pyright: ignore
     return arith.ConstantOp(IntegerAttr(int(value), signless(element), truncate_bits=True))
@@ -228,6 +271,15 @@ def round_float(value: float, element: Attribute) -> float:
 
     with np.errstate(over="ignore"):
         return float(np.asarray(value, dtype=element_type(element).dtype))
+
+
+def _code(value: Number, element: Attribute) -> int:
+    """The bits of a float of eight bits."""
+    import numpy as np
+
+    from igniter.dialects.onnx.types import element_type
+
+    return int(np.asarray(float(value)).astype(element_type(element).dtype).view(np.uint8))
 
 
 def symbols_of_types(types: Iterable[Attribute]) -> frozenset[str]:
@@ -261,13 +313,13 @@ def drop_unused(body: Block) -> None:
 
 def _drop_dead(block: Block) -> None:
     for op in reversed(list(block.ops)):
-        if isinstance(op, (NestOp, ViewOp)) and all(r.first_use is None for r in op.results):
+        if isinstance(op, (ComputeOp, ViewOp)) and all(r.first_use is None for r in op.results):
             op.detach()
             op.erase()
 
 
-def _used_symbols(block: Block) -> list[str]:
-    """Every symbol that the kernel's types, extents and expressions use, those of the arguments first."""
+def _used_symbols(block: Block, more: Iterable[Expr]) -> list[str]:
+    """Every symbol that the kernel's types, extents, expressions and `more` use, those of the arguments first."""
     found: dict[str, None] = {}
 
     def note(exprs: Iterable[Expr], hidden: frozenset[str] = frozenset()) -> None:
@@ -279,9 +331,12 @@ def _used_symbols(block: Block) -> list[str]:
     for op in block.ops:
         for result in op.results:
             note(dims_of(result.type))
-        if not isinstance(op, NestOp):
+        if not isinstance(op, ComputeOp):
             continue
         note(a.extent for a in op.axes)
+        if isinstance(op, ProcedureOp):
+            note(map(Expr.of, sorted(free_names(op) - {a.name for a in op.axes})))
+            continue
         axes = frozenset(a.name for a in op.axes)
         for inner in op.block.ops:
             if isinstance(inner, ReadOp):
@@ -291,6 +346,7 @@ def _used_symbols(block: Block) -> list[str]:
                 note([inner.value], axes)
             elif isinstance(inner, YieldOp):
                 note((s for c in inner.clauses for s in c.subscripts), axes)
+    note(more)
     return list(found)
 
 

@@ -15,16 +15,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from xdsl.dialects.builtin import DictionaryAttr, TensorType
+from xdsl.dialects.builtin import DictionaryAttr, TensorType, i64
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import ZERO, Expr, ExprLike
+from igniter.analysis.expr import ONE, ZERO, Expr, ExprLike, minimum, product
+from igniter.analysis.requirements import FINE, DataCheck
+from igniter.dialects.fusion import TablesOp
 from igniter.dialects.loop import Combiner
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, tensor_of
 from igniter.errors import IgniterError
 from igniter.transforms.lowering.broadcast import aligned, broadcast_dims
 from igniter.transforms.lowering.builder import KernelBuilder, Nest
+from igniter.transforms.lowering.procedure import Procedure
 from igniter.transforms.lowering.scalar import Scalar, compute_type
 
 if TYPE_CHECKING:
@@ -117,6 +120,13 @@ class Lowering:
 
         return constant_value(self._inputs[index]) if index < len(self._inputs) else None
 
+    def table(self, name: str) -> SSAValue:
+        """One of the tables that the op's spec makes of its attributes, as a tensor of the kernel."""
+        before = self.op.prev_op
+        if not isinstance(before, TablesOp):
+            raise self.fail("its tables are not there; form-fusion-regions puts them into its region")
+        return self._values[before.by_name[name]]
+
     # -- results -------------------------------------------------------------------------------------------------------
 
     def output_type(self, index: int = 0) -> TensorType[Attribute]:
@@ -132,10 +142,48 @@ class Lowering:
     def out_element(self, index: int = 0) -> Attribute:
         return element_of(self.output_type(index))
 
+    def wide_element(self, index: int = 0) -> Attribute:
+        """The type that arithmetic on elements of a result is done in."""
+        return compute_type(self.out_element(index))
+
     def wants(self, index: int) -> bool:
         """Whether the node has this output and something may use it."""
         outputs = self.op.outputs
         return index < len(outputs) and outputs[index] is not None
+
+    # -- checks on data ------------------------------------------------------------------------------------------------
+
+    def check(self, found: SSAValue, text: str, bounds: tuple[Expr, Expr] | None = None) -> None:
+        """Has a run end with an error unless `found`, one i64, is `FINE`: otherwise it is the value that is wrong.
+
+        The error names the node and has `text`, the value and the `bounds` that it should be in. The run goes on to
+        its end, so accesses stay guarded.
+        """
+        self.kernel.checks.append((DataCheck(text, bounds), found))
+
+    def check_indices(
+        self,
+        index: SSAValue,
+        dim: Expr,
+        text: str = "indices element out of data bounds",
+        last: int | None = None,
+        each: Sequence[Expr] = (),
+    ) -> None:
+        """Has a run end with an error where an element of `index`, or one that is `last` along its last dim, is outside
+        of [-dim, dim - 1]; not where the dims `each` of what one index stands for are those of an empty tensor."""
+        shape = dims_of(index.type)
+        any_read = minimum(product(each), ONE)
+
+        def wrong(nest: Nest, _: Subscripts, at: Subscripts) -> Scalar:
+            at = at[: len(shape)] if last is None else [*at[: len(shape) - 1], Expr.of(last)]
+            value = nest.read(index, at).to(i64)
+            low, high = nest.index(-dim), nest.index(dim - 1)
+            outside = (value < low) | (value > high)
+            return outside.select(value.maximum(FINE + 1), nest.const(FINE, i64))
+
+        over = [*(shape if last is None else shape[:-1]), *([] if any_read == ONE else [any_read])]
+        found = self.generate([], wrong, over=over, combiner="max", element=i64, part="check")
+        self.check(found, text, (-dim, dim - 1))
 
     # -- builders ------------------------------------------------------------------------------------------------------
 
@@ -143,6 +191,11 @@ class Lowering:
         """A nest named after the op: `softmax`, or `softmax.max` for part `max`. For what the helpers do not say."""
         name = self.op.op_type.lower()
         return self.kernel.nest(f"{name}.{part}" if part else name)
+
+    def procedure(self, inputs: Sequence[SSAValue], results: Sequence[Attribute], part: str = "") -> Procedure:
+        """A procedure from `inputs` to tensors of the types `results`, for what nests do not say."""
+        name = self.op.op_type.lower()
+        return Procedure(self.kernel, f"{name}.{part}" if part else name, inputs, results)
 
     def view(self, tensor: SSAValue, dims: Sequence[ExprLike]) -> SSAValue:
         """`tensor` with other dims, no data moved."""
@@ -165,14 +218,22 @@ class Lowering:
         """The tensor of `dims` whose element at `i` is `point(nest, i)`.
 
         With reduction axes of the extents `over`, it is `point(nest, i, r)` folded over `r` with `combiner`. `element`
-        defaults to the type of the first output.
+        defaults to the type of the first output; to that which arithmetic on it is done in, for sums and products.
         """
         nest = self.nest(part)
         at = nest.axes(dims)
         rule = cast("Callable[..., Scalar]", point)
         value = rule(nest, at, [nest.reduction(e) for e in over]) if combiner != "none" else rule(nest, at)
-        target = tensor_of(self.out_element() if element is None else element, dims)
-        return nest.finish((combiner, value, at, target))[0]
+        made = self.out_element() if element is None else element
+        if element is None and combiner in ("add", "mul"):
+            made = compute_type(made)
+        return nest.finish((combiner, value, at, tensor_of(made, dims)))[0]
+
+    def rounded(self, tensor: SSAValue, index: int = 0) -> SSAValue:
+        """`tensor` in the element type of output `index`, to which sums of 16-bit floats have yet to be rounded."""
+        if element_of(tensor.type) == self.out_element(index):
+            return tensor
+        return self.map(lambda x: x, tensor, element=self.out_element(index), dims=dims_of(tensor.type), part="round")
 
     def map(
         self,

@@ -28,7 +28,9 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 
-from igniter.dialects.loop import is_float, is_unsigned
+from igniter.dialects.loop import is_float, is_unsigned, scalar_type
+from igniter.dialects.loop.attrs import SMALL_FLOATS
+from igniter.transforms.lowering.small_floats import decode, encode
 
 if TYPE_CHECKING:
     from igniter.transforms.lowering.builder import Nest
@@ -41,7 +43,7 @@ _FLOAT_CLASSES = (Float16Type, BFloat16Type)
 
 def compute_type(element: Attribute) -> Attribute:
     """The type that arithmetic on elements of type `element` is done in."""
-    return f32 if isinstance(element, _FLOAT_CLASSES) else element
+    return f32 if isinstance(element, (*_FLOAT_CLASSES, *SMALL_FLOATS)) else element
 
 
 def float_bits(element: Attribute) -> int:
@@ -263,7 +265,9 @@ class Scalar:
     # -- conversions ---------------------------------------------------------------------------------------------------
 
     def widened(self) -> Scalar:
-        """This value in the type that arithmetic is done in: 16-bit floats as f32."""
+        """This value in the type that arithmetic is done in: floats of 16 and 8 bits as f32."""
+        if isinstance(self.element, SMALL_FLOATS):
+            return decode(self)
         target = compute_type(self.element)
         return self if target == self.element else self._append(arith.ExtFOp(self.value, target), target)
 
@@ -271,6 +275,10 @@ class Scalar:
         """This value converted to another element type as ONNX Runtime's Cast does on x86-64 (see `_float_to_int`)."""
         if element == self.element:
             return self
+        if isinstance(self.element, SMALL_FLOATS):
+            return decode(self).to(element)
+        if isinstance(element, SMALL_FLOATS):
+            return encode(self.to(f32), element)
         known = self.number
         if known is not None and not self.is_float:
             least, greatest = (-(2**53), 2**53) if is_float(element) else int_limits(element)
@@ -281,6 +289,16 @@ class Scalar:
         if is_float(element):
             return self._float_to_float(element) if self.is_float else self._int_to_float(element)
         return self.widened()._float_to_int(element) if self.is_float else self._int_to_int(element)
+
+    def bits(self, element: Attribute) -> Scalar:
+        """The same bits as an element of another type of that width."""
+        target = scalar_type(element)
+        same = target == self.value.type
+        return (
+            Scalar(self.nest, self.value, element)
+            if same
+            else self._append(arith.BitcastOp(self.value, target), element)
+        )
 
     def _float_to_float(self, element: Attribute) -> Scalar:
         have, want = float_bits(self.element), float_bits(element)

@@ -16,7 +16,7 @@ loop.kernel @types symbols [] (%x: tensor<4xf32>) -> (tensor<2x2xf32>) {
 
 // -----
 
-// expected-error {{a loop.kernel holds nests and views, not 'arith.constant'}}
+// expected-error {{a loop.kernel holds nests, procedures and views, not 'arith.constant'}}
 loop.kernel @foreign symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
   %c = arith.constant 1.0 : f32
   loop.return %x : tensor<4xf32>
@@ -108,12 +108,12 @@ loop.kernel @unknown_in_yield symbols [] () -> (tensor<4xi64>) {
 // -----
 
 // expected-error {{nest 'copy': the extent of 'i' is not made of symbols}}
-loop.kernel @extent symbols [] () -> (tensor<4xi64>) {
-  %y = loop.nest "copy" [j: parallel 2, i: parallel j + 2] -> tensor<4xi64> {
+loop.kernel @extent symbols [] () -> (tensor<4x2xi64>) {
+  %y = loop.nest "copy" [j: parallel 2, i: parallel j + 2] -> tensor<4x2xi64> {
     %v = loop.index i : i64
-    loop.yield none %v at [i + j]
+    loop.yield none %v at [i, j]
   }
-  loop.return %y : tensor<4xi64>
+  loop.return %y : tensor<4x2xi64>
 }
 
 // -----
@@ -227,6 +227,17 @@ loop.kernel @none_reduction symbols [] () -> (tensor<4xi64>) {
     loop.yield none %v at [i]
   }
   loop.return %y : tensor<4xi64>
+}
+
+// -----
+
+// expected-error {{two points of the parallel axes may meet at [i + j]: what tells them apart is not seen there}}
+loop.kernel @points_meet symbols [] () -> (tensor<7xi64>) {
+  %y = loop.nest "fold" [i: parallel 4, j: parallel 4] -> tensor<7xi64> {
+    %v = loop.index i + j : i64
+    loop.yield add %v at [i + j]
+  }
+  loop.return %y : tensor<7xi64>
 }
 
 // -----

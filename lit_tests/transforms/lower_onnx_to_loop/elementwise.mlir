@@ -82,7 +82,7 @@ onnx.graph @main(%x: tensor<4xui8>, %w: tensor<4xui8>) {
 
 // -----
 
-// Division of integers never traps: neither by zero nor of the least integer by -1.
+// Division of integers never traps: neither by zero, which is a check besides, nor of the least integer by -1.
 
 onnx.graph @main(%x: tensor<4xi32>, %w: tensor<4xi32>) {
   %y = fusion.region @division (%a = %x : tensor<4xi32>, %b = %w : tensor<4xi32>) -> (tensor<4xi32>) {
@@ -92,6 +92,8 @@ onnx.graph @main(%x: tensor<4xi32>, %w: tensor<4xi32>) {
   onnx.return %y : tensor<4xi32>
 }
 // CHECK-LABEL: loop.kernel @division
+// CHECK-SAME: checks
+// CHECK: loop.nest "div"
 // CHECK:   %[[ZERO:.*]] = arith.cmpi eq, %[[B:.*]], %{{.*}} : i32
 // CHECK:   %[[MINUS:.*]] = arith.cmpi eq, %[[B]], %{{.*}} : i32
 // CHECK:   %[[EITHER:.*]] = arith.ori %[[ZERO]], %[[MINUS]] : i1

@@ -46,7 +46,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // -----
 
-// LayerNormalization: a mean, the centred squares, what a row is multiplied by, the result.
+// LayerNormalization: a mean, the distances from it and their squares, what a row is multiplied by, the result.
 
 onnx.graph @main(%x: tensor<?x64xf32, #sym.dims<n, 64>>, %g: tensor<64xf32>, %h: tensor<64xf32>) {
   %y = fusion.region @layer_norm (%a = %x : tensor<?x64xf32, #sym.dims<n, 64>>, %s = %g : tensor<64xf32>, %b = %h : tensor<64xf32>)
@@ -68,14 +68,19 @@ onnx.graph @main(%x: tensor<?x64xf32, #sym.dims<n, 64>>, %g: tensor<64xf32>, %h:
 // CHECK-NEXT:    %[[D:.*]] = arith.subf %[[V]], %[[M]] : f32
 // CHECK-NEXT:    %[[Q:.*]] = arith.mulf %[[D]], %[[D]] : f32
 // CHECK-NEXT:    loop.yield add %[[Q]] at [i0, 0]
+// CHECK:       loop.nest "layernormalization.missed" [i0: parallel n, r0: reduction 64]
+// CHECK:       loop.nest "layernormalization.variance" [i0: parallel n]
 // CHECK:       %[[INVERSE:.*]] = loop.nest "layernormalization.inverse" [i0: parallel n]
 // CHECK:         math.sqrt
+// CHECK:       %[[SHIFT:.*]] = loop.nest "layernormalization.shift" [i0: parallel n]
 // CHECK:       loop.nest "layernormalization" [i0: parallel n, i1: parallel 64]
 // CHECK-NEXT:    %[[V2:.*]] = loop.read %{{.*}}[i0, i1] : f32
 // CHECK-NEXT:    %[[M2:.*]] = loop.read %[[MEAN]][i0, 0] : f32
 // CHECK-NEXT:    %[[D2:.*]] = arith.subf %[[V2]], %[[M2]] : f32
 // CHECK-NEXT:    %[[I2:.*]] = loop.read %[[INVERSE]][i0, 0] : f32
-// CHECK-NEXT:    %[[P:.*]] = arith.mulf %[[D2]], %[[I2]] : f32
+// CHECK-NEXT:    %[[P1:.*]] = arith.mulf %[[D2]], %[[I2]] : f32
+// CHECK-NEXT:    %[[S2:.*]] = loop.read %[[SHIFT]][i0, 0] : f32
+// CHECK-NEXT:    %[[P:.*]] = arith.subf %[[P1]], %[[S2]] : f32
 // CHECK-NEXT:    %[[SCALE:.*]] = loop.read %{{.*}}[i1] : f32
 // CHECK-NEXT:    %[[T:.*]] = arith.mulf %[[P]], %[[SCALE]] : f32
 // CHECK-NEXT:    %[[BIAS:.*]] = loop.read %{{.*}}[i1] : f32

@@ -75,7 +75,7 @@ onnx.graph @main(%x: tensor<2x3xi32>) {
 
 // -----
 
-// A running sum: every element adds up what stands before it.
+// A running sum: one element after the other, the sum so far in a register.
 
 onnx.graph @main(%x: tensor<?xf32, #sym.dims<n>>) {
   %y = fusion.region @cumsum (%a = %x : tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) {
@@ -86,6 +86,10 @@ onnx.graph @main(%x: tensor<?xf32, #sym.dims<n>>) {
   onnx.return %y : tensor<?xf32, #sym.dims<n>>
 }
 // CHECK-LABEL: loop.kernel @cumsum
-// CHECK-NEXT: loop.nest "cumsum" [i0: parallel n, r0: reduction n]
-// CHECK-NEXT:   %[[V:.*]] = loop.read %{{.*}}[r0] if [i0 - r0 - 1] : f32
-// CHECK-NEXT:   loop.yield add %[[V]] at [i0]
+// CHECK: loop.procedure "cumsum" [] (%[[A:.*]] = %{{.*}}) -> (%[[O:.*]] : tensor<1x?x1xf32, #sym.dims<1, n, 1>>) {
+// CHECK: loop.for k0 = 0 to n sequential {
+// CHECK-NEXT:   %[[B:.*]] = loop.load %[[T:.*]][] : f32
+// CHECK-NEXT:   %[[V:.*]] = loop.load %[[A]][0, k0, 0] : f32
+// CHECK-NEXT:   %[[S:.*]] = arith.addf %[[B]], %[[V]] : f32
+// CHECK-NEXT:   loop.store %[[S]], %[[T]][]
+// CHECK-NEXT:   loop.store %[[B]], %[[O]][0, k0, 0]

@@ -17,6 +17,7 @@ from igniter.backends.cpu.target import target_of
 from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp
 from igniter.runtime.interp.scheduled import run_func
+from tests.guarded import run_guarded
 
 from .emulator import EmulatedFunc, is_emulated
 
@@ -108,6 +109,23 @@ class Elementary:
         return result[:n]
 
 
+def run_on_guard_pages(
+    func: FuncOp,
+    buffers: Sequence[Array],
+    symbols: Mapping[str, int],
+    target: str,
+    threads: int = 1,
+    text: str | None = None,
+) -> None:
+    """Runs a func in place. Buffers end and begin at a page that is not mapped; those of the emulator end at one."""
+    call = compiled(str(func) if text is None else text, target)
+    if isinstance(call, EmulatedFunc):
+        call(*buffers, threads=threads, **symbols)
+        return
+    name = f"@{func.sym_name.data} for {target}"
+    run_guarded(name, lambda b: call(*b, threads=threads, **symbols), buffers, func.output_count)
+
+
 def check_against_interpreter(
     text: str,
     buffers: Sequence[Array],
@@ -124,7 +142,7 @@ def check_against_interpreter(
     run_func(func, expected, symbols)
     for target in targets:
         actual = [b.copy() for b in buffers]
-        compiled(text, target)(*actual, threads=threads, **symbols)
+        run_on_guard_pages(func, actual, symbols, target, threads, text)
         for k in range(inputs, len(buffers)):
             if expected[k].dtype.kind == "f":
                 np.testing.assert_allclose(

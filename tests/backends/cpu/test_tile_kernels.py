@@ -39,13 +39,16 @@ Array = np.ndarray
 X86 = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4+avx512bf16", "x86-64-v4+avx512vnni", "native")
 ARM = ("aarch64", "aarch64+dotprod", "aarch64+dotprod+i8mm")
 # The tiles that schedules have (`igniter.analysis.contractions.tile_size`).
-SIZES = {64: ((8, 3), (12, 2), (12, 1)), 32: ((6, 1), (4, 2)), 16: ((2, 1), (6, 1))}
+SIZES = {64: ((8, 3), (12, 2), (12, 1)), 32: ((4, 1), (2, 2)), 16: ((2, 1), (6, 1))}
 DEPTHS = (0, 1, 3, 4, 5, 64, 100)
 
 NUMBERS = {
     "f32": (np.dtype(np.float32),) * 3,
     "f64": (np.dtype(np.float64),) * 3,
+    "f32f16": (np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.float32)),
+    "f32bf16": (np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16), np.dtype(np.float32)),
     "bf16": (np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.bfloat16), np.dtype(np.float32)),
+    "i16": (np.dtype(np.int16), np.dtype(np.int16), np.dtype(np.int32)),
     "u8i8": (np.dtype(np.uint8), np.dtype(np.int8), np.dtype(np.int32)),
     "i8i8": (np.dtype(np.int8), np.dtype(np.int8), np.dtype(np.int32)),
 }
@@ -157,6 +160,7 @@ def check(kind: TileKind, size: TileSize, target: str, shape: Shape, pages: Guar
     product = np.einsum("rkg,pklg->rpl", a.astype(wide), b.astype(wide)).reshape(shape.rows, -1)
     expected = c.astype(wide)
     expected[:, :-3] = product + (expected[:, :-3] if shape.add else 0)
+    expected = expected.astype(sums) if sums.kind == "i" else expected  # Sums of words wrap.
     stored = np.ascontiguousarray(a.transpose(1, 0, 2)) if shape.by_columns else a
     step = kind.step_bytes
     a_row, a_depth = (step, step * shape.rows) if shape.by_columns else (step * shape.depth, step)
@@ -165,14 +169,14 @@ def check(kind: TileKind, size: TileSize, target: str, shape: Shape, pages: Guar
         *buffers,
         a_row=a_row,
         a_depth=a_depth,
-        b_panel=step * lanes * shape.depth,
-        b_depth=step * lanes,
+        b_panel=kind.panel_bytes * lanes * shape.depth,
+        b_depth=kind.panel_bytes * lanes,
         c_row=step * c.shape[1],
         rows=shape.rows,
         depth=shape.depth,
         add=int(shape.add),
     )
-    scale = float(np.abs(expected).max(initial=0))
+    scale = float(np.abs(expected.astype(np.float64)).max(initial=0))
     rtol = 0 if sums.kind == "i" else 1e-13 if kind.name == "f64" else 1e-5
     np.testing.assert_allclose(buffers[2], expected, rtol, rtol * scale, err_msg=f"{kind.name} {size} {shape}")
 
@@ -241,5 +245,7 @@ def test_names() -> None:
     assert required(f"{declaration(name)}\n{declaration(name)}\ndeclare void @other()") == [name]
     assert name != tile_name("u8i8", TileSize(6, 1), target_of("x86-64-v4"))
     assert parse_name("igniter.tile.f16.8x3.01234567") is parse_name("memset") is None
-    with pytest.raises(IgniterError, match=r"'memset' is not the name of a micro-kernel; known kinds: f32, f64, bf16"):
+    with pytest.raises(
+        IgniterError, match=r"'memset' is not the name of a micro-kernel; known kinds: f32, f64, f32f16"
+    ):
         emit_tile_kernel("memset", cpu)

@@ -23,8 +23,8 @@ def sigmoid(x: Scalar) -> Scalar:
 
 
 def softplus(x: Scalar) -> Scalar:
-    """`log(1 + exp(x))`, where the exponential cannot overflow."""
-    return (x < 0).select(0, x) + ((-x.abs()).exp() + 1).log()
+    """`log(1 + exp(x))`, where the exponential cannot overflow, nor be lost beside 1."""
+    return (x < 0).select(0, x) + (-x.abs()).exp().math("log1p")
 
 
 def gelu(x: Scalar) -> Scalar:

@@ -274,7 +274,7 @@ def attend(ctx: Lowering, given: Attention) -> Computed:
     if given.softcap > 0:
         capped = elementwise(scaled, lambda s: (s / given.softcap).tanh() * given.softcap, "softcap")
     masked = capped if given.mask is None else _masked(ctx, capped, given.mask, dims, element)
-    weights = softmax_of(ctx, masked, [3], element, emptied=given.emptied, part="weights")
+    weights = softmax_of(ctx, masked, [3], element, emptied=given.emptied, weights=True, part="weights")
     return Computed(_weighted(ctx, given, weights), (scaled, capped, masked, weights))
 
 

@@ -276,11 +276,12 @@ def infer_einsum(ctx: InferContext) -> list[TensorInfo]:
     if len(ranked) < len(shapes):
         return infos(element_type(ctx), None)
     equation = equation_of(ctx.op, ranked)
-    extents = equation.extents(ranked)
+    # ONNX Runtime broadcasts a dim of 1 under any name, not under an ellipsis alone.
+    of_name: dict[str, list[Dims]] = {}
     for names, dims in zip(equation.inputs, ranked, strict=True):
         for name, dim in zip(names, dims, strict=True):
-            if not name.startswith("..."):
-                ctx.equate(extents[name], dim)
+            of_name.setdefault(name, []).append((dim,))
+    extents = {name: broadcast(ctx, shapes, f"einsum_{name}")[0] for name, shapes in of_name.items()}
     return infos(element_type(ctx), [extents[n] for n in equation.output])
 
 

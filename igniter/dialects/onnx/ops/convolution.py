@@ -1,139 +1,261 @@
-"""Convolutions and pools: shape rules.
+"""Convolutions: Conv of any rank, with groups, strides, dilations and padding, FusedConv, CausalConvWithState.
 
-A convolution along one dim with windows of one element is a contraction: the weight of each group times a matrix of
-channels and places. All others run in ORT.
+A convolution whose window is one element, moved by one, is a contraction: the weight of each group times a matrix of
+channels and places, for the micro-kernels. Any other is a nest over the results that folds channels and window; reads
+of the padding are guarded. ONNX Runtime's own convolutions, which work on blocks of channels, are faster than these
+nests, so the default pipeline leaves them there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, minimum, product
-from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand_dims, tidy
+from igniter.analysis.expr import ONE, ZERO, Expr, product
+from igniter.analysis.requirements import Requirement, at_most
+from igniter.dialects.onnx.ops.activation import sigmoid, unit_clip
+from igniter.dialects.onnx.ops.pointwise import computed_reason
+from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand_dims
+from igniter.dialects.onnx.ops.sliding import SAME, Slide, auto_pad, conv_slides, spatial_ints
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
-from igniter.dialects.sym import dims_of
+from igniter.dialects.sym import dims_of, element_of
 from igniter.transforms.lowering import Lowering, Nest, Scalar
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
-
-def _window(ctx: InferContext, size: Expr, axis: int, kernel: int, rank: int) -> Expr:
-    """The dim that a window of `kernel` elements leaves of `size`, along spatial axis `axis` of `rank`."""
-    op = ctx.op
-    stride = (op.attr("strides") or [1] * rank)[axis]
-    dilation = (op.attr("dilations") or [1] * rank)[axis]
-    padding = op.attr("auto_pad", "NOTSET")
-    reach = dilation * (kernel - 1) + 1
-    if padding in ("SAME_UPPER", "SAME_LOWER"):
-        return tidy(size.ceildiv(stride))
-    pads: Sequence[int] = op.attr("pads") or [0] * (2 * rank)
-    added = 0 if padding == "VALID" else pads[axis] + pads[axis + rank]
-    free = size + (added - reach)
-    if op.attr("ceil_mode", 0):
-        # The last window has to begin inside the input or its padding on the left.
-        windows = free.ceildiv(stride) + 1
-        inside = floordiv(size + (pads[axis] - 1), Expr.of(stride)) + 1
-        return tidy(windows if stride == 1 or (added == 0 and reach >= stride) else minimum(windows, inside))
-    return tidy(floordiv(free, Expr.of(stride)) + 1)
+SLOW = "ONNX Runtime convolves blocks of channels, which is faster"
 
 
-def _conv(ctx: InferContext) -> list[TensorInfo]:
+# -- shapes -----------------------------------------------------------------------------------------------------------
+
+
+def kernel_dims(op: OnnxOp, weight: Dims) -> Dims:
+    """The spatial dims of a window: the attribute's, which must be those of the weight, or the weight's."""
+    given = op.attr("kernel_shape")
+    return tuple(Expr.of(int(k)) for k in given) if given else weight[2:]
+
+
+def infer_conv(ctx: InferContext) -> list[TensorInfo]:
     data, weight = input_dims(ctx, 0), input_dims(ctx, 1)
     if data is None or weight is None:
         return [TensorInfo(element_type(ctx), None)]
-    rank = len(data) - 2
-    kernel = ctx.op.attr("kernel_shape") or [d.constant for d in weight[2:]]
-    group = ctx.op.attr("group", 1)
-    ctx.equate(data[1], weight[1] * group)
-    spatial: list[Expr] = []
-    for i in range(rank):
-        size = kernel[i]
-        spatial.append(ctx.fresh(f"conv_{i + 2}") if size is None else _window(ctx, data[i + 2], i, size, rank))
-    return [TensorInfo(element_type(ctx), (data[0], weight[0], *spatial))]
+    ctx.equate(data[1], weight[1] * int(ctx.op.attr("group", 1)))
+    kernel = kernel_dims(ctx.op, weight)
+    for given, dim in zip(kernel, weight[2:], strict=True):
+        ctx.equate(given, dim)
+    counts = (s.count for s in conv_slides(ctx.op, data[2:], kernel))
+    return [TensorInfo(element_type(ctx), (data[0], weight[0], *counts))]
 
 
-SEQUENCE_RANK = 3
+def slides_of(op: OnnxOp) -> list[Slide]:
+    """The windows of a Conv, one entry a spatial axis."""
+    return conv_slides(op, operand_dims(op, 0)[2:], kernel_dims(op, operand_dims(op, 1)))
 
 
-def pointwise_reason(op: OnnxOp) -> str | None:
-    """Why a convolution is not a product of matrices that kernels compute; None when it is."""
+def is_pointwise(op: OnnxOp) -> bool:
+    """Whether a convolution only mixes channels: windows of one element, moved by one, without padding."""
+    rank = len(operand_dims(op, 0)) - 2
+    if any(d != ONE for d in operand_dims(op, 1)[2:]) or any(s != 1 for s in spatial_ints(op, "strides", rank, 1)):
+        return False
+    return auto_pad(op) != "NOTSET" or not any(op.attr("pads") or [0])
+
+
+def conv_reason(op: OnnxOp) -> str | None:
+    """Why a convolution has no nest; None when it has."""
     data, weight = operand_dims(op, 0), operand_dims(op, 1)
-    if len(data) != SEQUENCE_RANK:
-        return "convolutions of images run in ONNX Runtime"
-    plain = op.attr("auto_pad", "NOTSET") in ("NOTSET", "VALID") and not any(op.attr("pads") or [0])
-    if weight[2] != ONE or not plain or any(s != 1 for s in op.attr("strides") or [1]):
-        return "its window is not one element, moved by one, without padding"
-    group = op.attr("group", 1)
-    if data[1] != weight[1] * group or weight[0].constant is None or weight[0].constant % group:
+    group = int(op.attr("group", 1))
+    if len(data) < 3 or len(weight) != len(data):
+        return f"its input and weight have rank {len(data)} and {len(weight)}"
+    if kernel_dims(op, weight) != weight[2:]:
+        return "its kernel_shape is not known to be its weight's"
+    if data[1] != weight[1] * group or (group != 1 and (weight[0].constant is None or weight[0].constant % group)):
         return "that its groups divide the channels is not known"
+    if auto_pad(op) in SAME and any(d != 1 for d in spatial_ints(op, "dilations", len(data) - 2, 1)):
+        return "ONNX Runtime does not dilate where it pads by itself"
+    bias = op.inputs[2] if len(op.inputs) > 2 else None
+    if bias is not None and dims_of(bias.type) != (weight[0],):
+        return f"its bias has dims {', '.join(map(str, dims_of(bias.type)))}, not {weight[0]}"
     return None
 
 
-def _lower_pointwise(ctx: Lowering) -> list[SSAValue]:
-    x, w, bias = ctx.required(0), ctx.required(1), ctx.input(2)
-    (batch, _, places), weight = ctx.dims(0), ctx.dims(1)
-    group: int = ctx.attr("group", 1)
-    size = Expr.of((weight[0].constant or 0) // group)
-    depth = weight[1]
+# -- nests ------------------------------------------------------------------------------------------------------------
+
+
+def _pointwise(ctx: Lowering) -> SSAValue:
+    x, w = ctx.required(0), ctx.required(1)
+    data, weight, group = ctx.dims(0), ctx.dims(1), int(ctx.attr("group", 1))
+    size, depth = weight[0] // group, weight[1]
+    flat = ctx.view(x, [*data[:2], product(data[2:])])
+    zeros = [ZERO] * (len(data) - 2)
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
         b, g, o, s = i
-        return nest.read(w, [g * size + o, r[0], ZERO]) * nest.read(x, [b, g * depth + r[0], s])
+        return nest.read(w, [g * size + o, r[0], *zeros]) * nest.read(flat, [b, g * depth + r[0], s])
 
-    dims = (batch, Expr.of(group), size, places)
-    made = ctx.view(ctx.generate(dims, point, over=[depth], combiner="add"), ctx.out_dims())
+    dims = (data[0], Expr.of(group), size, product(data[2:]))
+    return ctx.view(ctx.generate(dims, point, over=[depth], combiner="add"), ctx.out_dims())
+
+
+def _windowed(ctx: Lowering) -> SSAValue:
+    x, w, slides = ctx.required(0), ctx.required(1), slides_of(ctx.op)
+    weight, group, out = ctx.dims(1), int(ctx.attr("group", 1)), ctx.out_dims()
+    size, depth = weight[0] // group, weight[1]
+
+    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        b, g, o, *at = i
+        places = [s.at(p, k) for s, p, k in zip(slides, at, r[1:], strict=True)]
+        return nest.read(w, [g * size + o, *r]) * nest.read_inside(x, [b, g * depth + r[0], *places])
+
+    dims = (out[0], Expr.of(group), size, *out[2:])
+    return ctx.view(ctx.generate(dims, point, over=[depth, *weight[2:]], combiner="add"), out)
+
+
+def add_channels(ctx: Lowering, x: SSAValue, bias: SSAValue | None) -> SSAValue:
+    """`x` plus one element of `bias` a channel."""
     if bias is None:
-        return [made]
-    channels = bias
+        return x
 
     def biased(nest: Nest, at: Sequence[Expr]) -> Scalar:
-        return nest.read(made, at) + nest.read(channels, [at[1]])
+        return nest.read(x, at) + nest.read(bias, [at[1]])
 
-    return [ctx.generate(ctx.out_dims(), biased, part="bias")]
+    return ctx.generate(dims_of(x.type), biased, part="bias", element=element_of(x.type))
 
 
-def _conv_flops(op: OnnxOp) -> Expr:
+def conv_requires(op: OnnxOp) -> list[Requirement]:
+    return [at_most(1, d, "its input is smaller than its window") for d in dims_of(op.results[0].type)[2:]]
+
+
+def convolved(ctx: Lowering) -> SSAValue:
+    """The convolution of operands 0 and 1, and the bias that is operand 2."""
+    return add_channels(ctx, _pointwise(ctx) if is_pointwise(ctx.op) else _windowed(ctx), ctx.input(2))
+
+
+# -- FusedConv --------------------------------------------------------------------------------------------------------
+
+
+ACTIVATIONS: dict[str, Callable[[Scalar, float, float], Scalar]] = {
+    "Clip": lambda x, a, b: (x < a).select(a, (x > b).select(b, x)),
+    "HardSigmoid": lambda x, a, b: unit_clip(x * a + b),
+    "LeakyRelu": lambda x, a, b: (x < 0).select(x * a, x),
+    "Relu": lambda x, a, b: (x < 0).select(0, x),
+    "Sigmoid": lambda x, a, b: sigmoid(x),
+    "Tanh": lambda x, a, b: x.tanh(),
+}
+"""What a FusedConv applies to its results, given its `activation_params`."""
+
+
+def _fused_conv(ctx: Lowering) -> list[SSAValue]:
+    made, residual = convolved(ctx), ctx.input(3)
+    if residual is not None:
+        made = ctx.map(lambda x, y: x + y, made, residual, element=element_of(made.type), part="sum")
+    name = str(ctx.attr("activation", ""))
+    if not name:
+        return [ctx.rounded(made)]
+    a, b, *_ = [*(float(v) for v in ctx.attr("activation_params", [])), 0.0, 0.0]
+    return [ctx.map(lambda x: ACTIVATIONS[name](x, a, b), made, part="activation")]
+
+
+def _fused_reason(op: OnnxOp) -> str | None:
+    name = str(op.attr("activation", ""))
+    if name and name not in ACTIVATIONS:
+        return f"its activation {name} is not known"
+    if len(op.inputs) > 3 and op.inputs[3] is not None and operand_dims(op, 3) != dims_of(op.results[0].type):
+        return "its residual is not known to have the dims of its result"
+    return conv_reason(op)
+
+
+# -- CausalConvWithState ----------------------------------------------------------------------------------------------
+
+
+def _infer_causal(ctx: InferContext) -> list[TensorInfo]:
+    data, weight = input_dims(ctx, 0), input_dims(ctx, 1)
+    state = None if data is None or weight is None else (data[0], data[1], weight[2] - 1)
+    past = input_dims(ctx, 3)
+    for have, want in zip(past or (), state or (), strict=False):
+        ctx.equate(have, want)
+    return [TensorInfo(element_type(ctx), data), TensorInfo(element_type(ctx), state)][: len(ctx.op.results)]
+
+
+def _causal_reason(op: OnnxOp) -> str | None:
+    data, weight = operand_dims(op, 0), operand_dims(op, 1)
+    if len(data) != 3 or len(weight) != 3 or weight[1] != ONE or weight[0] != data[1]:
+        return "it is no depthwise convolution along one axis"
+    if len(op.inputs) > 3 and op.inputs[3] is not None and operand_dims(op, 3) != (*data[:2], weight[2] - 1):
+        return "that its state is one element shorter than its window is not known"
+    return None
+
+
+def _causal(ctx: Lowering) -> list[SSAValue | None]:
+    """Every result sees the window that ends at it; what lies before the first element is the state, or 0."""
+    x, w, bias, past = ctx.required(0), ctx.required(1), ctx.input(2), ctx.input(3)
+    dims, before = ctx.dims(0), ctx.dims(1)[2] - 1
+
+    def element(nest: Nest, b: Expr, c: Expr, at: Expr) -> Scalar:
+        """Position `at` of the state followed by the input."""
+        earlier = None if past is None else nest.read_inside(past, [b, c, at])
+        return nest.read_inside(x, [b, c, at - before], otherwise=earlier)
+
+    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        return element(nest, i[0], i[1], i[2] + r[0]) * nest.read(w, [i[1], ZERO, r[0]])
+
+    made = add_channels(ctx, ctx.generate(dims, point, over=[before + 1], combiner="add"), bias)
+    if str(ctx.attr("activation", "none")) != "none":
+        made = ctx.map(lambda v: v * sigmoid(v), made, element=element_of(made.type), part="silu")
+    made = ctx.rounded(made)
+    if not ctx.wants(1):
+        return [made, None]
+    length = dims[2]
+    state = ctx.generate(
+        ctx.out_dims(1), lambda nest, i: element(nest, i[0], i[1], i[2] + length), element=ctx.out_element(1)
+    )
+    return [made, state]
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+
+def conv_flops(op: OnnxOp) -> Expr:
+    """A multiplication and an addition for each element of a window, in every channel of a group."""
     weight = operand_dims(op, 1)
     return 2 * product(dims_of(op.results[0].type)) * product(weight[1:])
 
 
-def _pool(ctx: InferContext) -> list[TensorInfo]:
-    data = input_dims(ctx, 0)
-    dims: Dims | None = None
-    if data is not None:
-        kernel: Sequence[int] = ctx.op.attr("kernel_shape")
-        spatial = (_window(ctx, data[i + 2], i, k, len(kernel)) for i, k in enumerate(kernel))
-        dims = (*data[:2], *spatial)
-    first = TensorInfo(element_type(ctx), dims)
-    if len(ctx.op.results) == 1:
-        return [first]
-    from igniter.dialects.onnx.types import BY_NAME
-
-    return [first, TensorInfo(BY_NAME["int64"].attr, dims)]
-
-
-def _global_pool(ctx: InferContext) -> list[TensorInfo]:
-    data = input_dims(ctx, 0)
-    dims = None if data is None else (*data[:2], *(Expr.of(1) for _ in data[2:]))
-    return [TensorInfo(element_type(ctx), dims)]
+def conv_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
+    return None if is_pointwise(op) and len(operand_dims(op, 0)) == 3 else SLOW
 
 
 SPECS: list[OpSpec] = [
     OpSpec(
         "Conv",
-        infer=_conv,
-        lower=_lower_pointwise,
-        legal=legal(pointwise_reason),
-        flops=_conv_flops,
+        infer=infer_conv,
+        lower=lambda ctx: [ctx.rounded(convolved(ctx))],
+        legal=legal(computed_reason, conv_reason),
+        requires=conv_requires,
+        flops=conv_flops,
+        slow=conv_slow,
+        slow_when_small=True,
         kind="contraction",
     ),
-    *(OpSpec(name, infer=_pool, kind="reduction") for name in ("AveragePool", "LpPool", "MaxPool")),
-    *(
-        OpSpec(name, infer=_global_pool, kind="reduction")
-        for name in ("GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool")
+    OpSpec(
+        "com.microsoft.FusedConv",
+        infer=infer_conv,
+        lower=_fused_conv,
+        legal=legal(computed_reason, _fused_reason),
+        requires=conv_requires,
+        flops=conv_flops,
+        slow=conv_slow,
+        slow_when_small=True,
+        kind="contraction",
+    ),
+    OpSpec(
+        "CausalConvWithState",
+        infer=_infer_causal,
+        lower=_causal,
+        legal=legal(computed_reason, _causal_reason),
+        flops=conv_flops,
+        kind="reduction",
     ),
 ]

@@ -1,7 +1,7 @@
 """Elementwise ops: arithmetic, functions, comparisons, logic, bits, conversions. Activations are in `activation.py`.
 
-Where ONNX leaves a case open, the kernels do what ONNX Runtime does on x86-64; tests compare them. Two exceptions make
-a defined value of what stops a run in ONNX Runtime: an integer divided by zero is 0, and so is its remainder.
+Where ONNX leaves a case open, the kernels do what ONNX Runtime does on x86-64; tests compare them. A zero among the
+integers that Div or Mod divides by ends the run with an error, also where there is nothing to divide.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import bf16, f16, f32, f64, i1
+from xdsl.dialects.builtin import bf16, f16, f32, f64, i1, i64
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.dialects.loop import is_float
+from igniter.analysis.expr import is_nonneg
+from igniter.analysis.requirements import FINE
+from igniter.dialects.loop import element_bytes, is_float
+from igniter.dialects.loop.attrs import SMALL_FLOATS
 from igniter.dialects.onnx.ops.pointwise import (
     EXP,
     broadcast_infer,
@@ -48,7 +51,27 @@ def _sign(x: Scalar) -> Scalar:
     return (x > 0).select(1, (x < 0).select(-1, x))
 
 
+def _check_divisor(ctx: Lowering) -> None:
+    """Has a run end with an error where an integer divisor is 0."""
+    divisor, constant, values = ctx.required(1), ctx.constant(1), ctx.values(1)
+    sure = constant is not None and bool(constant.all())
+    if is_float(ctx.element(1)) or sure or (values is not None and all(is_nonneg(v - 1) for v in values)):
+        return
+
+    def wrong(nest: Nest, _: Subscripts, at: Subscripts) -> Scalar:
+        return nest.read(divisor, at).eq(0).select(nest.const(0, i64), nest.const(FINE, i64))
+
+    over = dims_of(divisor.type)
+    ctx.check(ctx.generate([], wrong, over=over, combiner="max", element=i64, part="check"), "it divides an integer by")
+
+
+def _div(ctx: Lowering) -> ScalarFunction:
+    _check_divisor(ctx)
+    return lambda x, y: x / y
+
+
 def _mod(ctx: Lowering) -> ScalarFunction:
+    _check_divisor(ctx)
     if ctx.attr("fmod", 0):
         return lambda x, y: x.rem(y)
 
@@ -139,16 +162,29 @@ def _cast_like_infer(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _cast(ctx: Lowering) -> list[SSAValue]:
+    from igniter.transforms.lowering.small_floats import encode
+
     target = ctx.out_element()
     if target == ctx.element(0):
         return [ctx.view(ctx.required(0), ctx.out_dims())]
+    if isinstance(target, SMALL_FLOATS):
+        saturate, mode = bool(ctx.attr("saturate", 1)), str(ctx.attr("round_mode", "up"))
+        return [ctx.map(lambda x: encode(x.to(f32), target, saturate, mode), ctx.required(0))]
     return [ctx.map(lambda x: x.to(target), ctx.required(0))]
 
 
-def _cast_reason(op: OnnxOp) -> str | None:
-    """bf16 is converted to and from f32, which is all that kernels do with it."""
+def _bit_cast(ctx: Lowering) -> list[SSAValue]:
+    target = ctx.out_element()
+    return [ctx.map(lambda x: x.bits(target), ctx.required(0))]
+
+
+def _bit_cast_reason(op: OnnxOp) -> str | None:
+    """A bool is a byte in memory, and a bit in a kernel."""
     elements = [element_of(v.type) for v in (op.operands[0], op.results[0])]
-    return None if sorted(map(str, elements)) == ["bf16", "f32"] else computed_reason(op)
+    if i1 in elements:
+        return "the bits of a bool in memory are no number in a kernel"
+    sizes = {element_bytes(e) for e in elements}
+    return None if len(sizes) == 1 else "its two types differ in width"
 
 
 def _same_dims(op: OnnxOp) -> str | None:
@@ -236,7 +272,7 @@ SPECS: list[OpSpec] = [
     pointwise("Abs", lambda x: x.abs()),
     pointwise("Add", lambda x, y: x + y),
     pointwise("Ceil", lambda x: x.math("ceil")),
-    pointwise("Div", lambda x, y: x / y, cost=4),
+    pointwise_with("Div", _div, cost=4),
     pointwise("Floor", lambda x: x.floor()),
     variadic("Max", lambda ctx: lambda *xs: reduce(lambda a, b: a.maximum(b), xs)),
     variadic("Mean", lambda ctx: _mean, cost=4),
@@ -274,10 +310,18 @@ SPECS: list[OpSpec] = [
     pointwise("BitwiseXor", lambda x, y: x ^ y),
     # the rest
     OpSpec(
+        "BitCast",
+        infer=_cast_infer,
+        lower=_bit_cast,
+        legal=legal(_same_dims, _bit_cast_reason),
+        flops=elementwise_flops(0),
+        kind="elementwise",
+    ),
+    OpSpec(
         "Cast",
         infer=_cast_infer,
         lower=_cast,
-        legal=legal(_cast_reason, _same_dims),
+        legal=legal(_same_dims),
         flops=elementwise_flops(1),
         kind="elementwise",
     ),
@@ -285,7 +329,7 @@ SPECS: list[OpSpec] = [
         "CastLike",
         infer=_cast_like_infer,
         lower=_cast,
-        legal=legal(computed_reason, _same_dims),
+        legal=legal(_same_dims),
         flops=elementwise_flops(1),
         kind="elementwise",
     ),

@@ -1,7 +1,7 @@
 """Ops that read where another tensor says: Gather and its kin, Trilu, OneHot.
 
-Negative indices count from the end, as ONNX says. Indices out of range, which ONNX forbids, read 0: a kernel never
-reads outside of a tensor.
+Negative indices count from the end, as ONNX says. An index out of range ends the run with an error, as in ONNX Runtime;
+the kernel, which finds it on the way, never reads outside of a tensor.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr, is_nonneg
+from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.onnx.ops.rules import (
     constants,
     element_type,
@@ -71,12 +72,26 @@ def lower_gather(ctx: Lowering) -> list[SSAValue]:
     x, dims, index = ctx.required(0), ctx.dims(0), ctx.required(1)
     axis, rank = normal_axis(ctx.attr("axis", 0), len(dims)), len(ctx.dims(1))
     fixed = constant_index(ctx.values(1), dims[axis])
+    if ctx.values(1) is None:
+        ctx.check_indices(index, dims[axis])
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
         at = fixed if fixed is not None else nest.read(index, i[axis : axis + rank])
         return read_at(nest, x, dims, [*i[:axis], at, *i[axis + rank :]])
 
     return [ctx.generate(ctx.out_dims(), point)]
+
+
+def gather_requires(op: OnnxOp) -> list[Requirement]:
+    """Of indices that are known; others are data, which a run checks."""
+    dims = operand_dims(op, 0)
+    return index_requires(known(op, 1), dims[normal_axis(op.attr("axis", 0), len(dims))])
+
+
+def index_requires(values: Dims | None, dim: Expr) -> list[Requirement]:
+    """That known indices are in [-dim, dim - 1]."""
+    text = "indices element out of data bounds"
+    return [r for v in dict.fromkeys(values or ()) for r in (at_most(v, dim - 1, text), at_most(-dim, v, text))]
 
 
 def constant_index(values: Dims | None, dim: Expr) -> Expr | None:
@@ -98,6 +113,7 @@ def infer_gather_elements(ctx: InferContext) -> list[TensorInfo]:
 def lower_gather_elements(ctx: Lowering) -> list[SSAValue]:
     x, dims, index = ctx.required(0), ctx.dims(0), ctx.required(1)
     axis = normal_axis(ctx.attr("axis", 0), len(dims))
+    ctx.check_indices(index, dims[axis])
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
         return read_at(nest, x, dims, [*i[:axis], nest.read(index, i), *i[axis + 1 :]])
@@ -105,13 +121,12 @@ def lower_gather_elements(ctx: Lowering) -> list[SSAValue]:
     return [ctx.generate(ctx.out_dims(), point)]
 
 
-def gather_elements_reason(op: OnnxOp) -> str | None:
+def gather_elements_requires(op: OnnxOp) -> list[Requirement]:
+    """Indices stand for places of the data along all other axes."""
     dims, shape = operand_dims(op, 0), operand_dims(op, 1)
     axis = normal_axis(op.attr("axis", 0), len(dims))
-    for k, (have, used) in enumerate(zip(dims, shape, strict=True)):
-        if k != axis and not is_nonneg(have - used):
-            return f"that its indices stay inside of the data along axis {k} ({used} of {have}) is not known"
-    return None
+    text = "its indices have more elements than the data along an axis"
+    return [at_most(u, d, text) for k, (d, u) in enumerate(zip(dims, shape, strict=True)) if k != axis]
 
 
 def infer_gather_nd(ctx: InferContext) -> list[TensorInfo]:
@@ -135,8 +150,10 @@ def gather_nd_reason(op: OnnxOp) -> str | None:
 
 def lower_gather_nd(ctx: Lowering) -> list[SSAValue]:
     x, dims, index = ctx.required(0), ctx.dims(0), ctx.required(1)
-    batch, rank = ctx.attr("batch_dims", 0), len(ctx.dims(1))
+    batch, rank = int(ctx.attr("batch_dims", 0)), len(ctx.dims(1))
     depth = ctx.dims(1)[-1].constant or 0
+    for k in range(depth):
+        ctx.check_indices(index, dims[batch + k], last=k, each=dims[batch + depth :])
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
         at = [nest.read(index, [*i[: rank - 1], Expr.of(k)]) for k in range(depth)]
@@ -208,12 +225,13 @@ def lower_one_hot(ctx: Lowering) -> list[SSAValue]:
 
 
 SPECS: list[OpSpec] = [
-    OpSpec("Gather", infer_gather, lower=lower_gather, legal=legal(), kind="movement"),
+    OpSpec("Gather", infer_gather, lower=lower_gather, legal=legal(), requires=gather_requires, kind="movement"),
     OpSpec(
         "GatherElements",
         infer_gather_elements,
         lower=lower_gather_elements,
-        legal=legal(gather_elements_reason),
+        legal=legal(),
+        requires=gather_elements_requires,
         kind="movement",
     ),
     OpSpec("GatherND", infer_gather_nd, lower=lower_gather_nd, legal=legal(gather_nd_reason), kind="movement"),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, product
+from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, maximum, product
+from igniter.analysis.requirements import Requirement, at_most, equal
 from igniter.dialects.onnx.ops.rules import (
     attr_or_input,
     broadcast,
@@ -16,6 +17,7 @@ from igniter.dialects.onnx.ops.rules import (
     element_type,
     infos,
     input_dims,
+    known,
     legal,
     needs_values,
     normal_axis,
@@ -25,7 +27,7 @@ from igniter.dialects.onnx.ops.rules import (
     unknown_rank,
 )
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
-from igniter.dialects.sym import tensor_of
+from igniter.dialects.sym import dims_of, tensor_of
 from igniter.transforms.lowering import Lowering
 from igniter.transforms.lowering.broadcast import broadcast_reason
 
@@ -114,9 +116,22 @@ def lower_view(ctx: Lowering) -> list[SSAValue]:
     return [ctx.view(ctx.required(0), ctx.out_dims())]
 
 
-def view_reason(op: OnnxOp) -> str | None:
-    from igniter.dialects.sym import dims_of
+def reshape_requires(op: OnnxOp) -> list[Requirement]:
+    """The elements are as many, -1 stands for one number, and a 0 that was computed is the size of its dim."""
+    before, after = operand_dims(op, 0), dims_of(op.results[0].type)
+    text = "the input cannot be reshaped to the requested shape"
+    found = [equal(product(before), product(after), text)]
+    target = attr_or_input(op, "shape", known(op, 1)) or ()
+    keep = not op.attr("allowzero", 0)
+    for k, size in enumerate(target):
+        if size.constant == -1:
+            found.append(at_most(1, product((*after[:k], *after[k + 1 :])), text))
+        elif keep and size.constant is None and k < len(before) and size != before[k]:
+            found.append(at_most(1, maximum(size, 1 - before[k]), text))
+    return found
 
+
+def view_reason(op: OnnxOp) -> str | None:
     before, after = operand_dims(op, 0), dims_of(op.results[0].type)
     if same_count(before, after):
         return None
@@ -164,8 +179,6 @@ def infer_expand(ctx: InferContext) -> list[TensorInfo]:
 
 
 def expand_reason(op: OnnxOp) -> str | None:
-    from igniter.dialects.sym import dims_of
-
     return broadcast_reason([operand_dims(op, 0)], dims_of(op.results[0].type))
 
 
@@ -205,6 +218,12 @@ def infer_depth_to_space(ctx: InferContext) -> list[TensorInfo]:
     return infos(element_type(ctx), [n, tidy(floordiv(c, Expr.of(block * block))), h * block, w * block])
 
 
+def depth_to_space_requires(op: OnnxOp) -> list[Requirement]:
+    block = op.attr("blocksize")
+    depth, result = operand_dims(op, 0)[1], dims_of(op.results[0].type)[1]
+    return [equal(depth, result * (block * block), "the depth is no multiple of the block")]
+
+
 def lower_depth_to_space(ctx: Lowering) -> list[SSAValue]:
     block, mode = ctx.attr("blocksize"), ctx.attr("mode", "DCR")
     n, c, h, w = ctx.dims(0)
@@ -227,6 +246,11 @@ def infer_space_to_depth(ctx: InferContext) -> list[TensorInfo]:
     return infos(element_type(ctx), [n, c * block * block, tidy(floordiv(h, block)), tidy(floordiv(w, block))])
 
 
+def space_to_depth_requires(op: OnnxOp) -> list[Requirement]:
+    block, before, after = op.attr("blocksize"), operand_dims(op, 0), dims_of(op.results[0].type)
+    return [equal(before[k], after[k] * block, "the size is no multiple of the block") for k in (2, 3)]
+
+
 def lower_space_to_depth(ctx: Lowering) -> list[SSAValue]:
     x, block = ctx.required(0), ctx.attr("blocksize")
     n, c, _, _ = ctx.dims(0)
@@ -241,7 +265,14 @@ def lower_space_to_depth(ctx: Lowering) -> list[SSAValue]:
 
 
 SPECS: list[OpSpec] = [
-    OpSpec("DepthToSpace", infer_depth_to_space, lower=lower_depth_to_space, legal=legal(), kind="movement"),
+    OpSpec(
+        "DepthToSpace",
+        infer_depth_to_space,
+        lower=lower_depth_to_space,
+        legal=legal(),
+        requires=depth_to_space_requires,
+        kind="movement",
+    ),
     OpSpec(
         "Expand",
         infer_expand,
@@ -250,8 +281,22 @@ SPECS: list[OpSpec] = [
         kind="movement",
     ),
     OpSpec("Flatten", infer_flatten, lower=lower_view, legal=legal(view_reason), kind="movement"),
-    OpSpec("Reshape", infer_reshape, lower=lower_view, legal=legal(view_reason), kind="movement"),
-    OpSpec("SpaceToDepth", infer_space_to_depth, lower=lower_space_to_depth, legal=legal(), kind="movement"),
+    OpSpec(
+        "Reshape",
+        infer_reshape,
+        lower=lower_view,
+        legal=legal(view_reason),
+        requires=reshape_requires,
+        kind="movement",
+    ),
+    OpSpec(
+        "SpaceToDepth",
+        infer_space_to_depth,
+        lower=lower_space_to_depth,
+        legal=legal(),
+        requires=space_to_depth_requires,
+        kind="movement",
+    ),
     OpSpec("Squeeze", infer_squeeze, lower=lower_view, legal=legal(view_reason), kind="movement"),
     OpSpec("Tile", infer_tile, lower=lower_tile, legal=legal(needs_values(1, "repeats")), kind="movement"),
     OpSpec("Transpose", infer_transpose, lower=lower_transpose, legal=legal(), kind="movement"),

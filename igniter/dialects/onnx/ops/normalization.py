@@ -1,13 +1,15 @@
 """The normalisations of ONNX; `transformer.py` has ONNX Runtime's, which are made of these.
 
 All are rows of reductions and elementwise nests with the same parallel axes, so that fusing them over the row is
-natural: a mean, then the centred squares (two passes, which is what keeps a variance accurate), then the result. What
+natural: a mean, then the distances from it and their squares (two passes keep a variance accurate, and the distances
+correct the mean), then the result. What
 is needed once a row, as a reciprocal, is a nest over the rows. Statistics are computed in f32, in f64 for f64.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import f32
@@ -45,14 +47,42 @@ def _mean_of(ctx: Lowering, x: SSAValue, axes: Sequence[int]) -> SSAValue:
     return _per_row(ctx, total, lambda s: s / count_of(s.nest, extents, s), "mean")
 
 
-def _centred_variance(ctx: Lowering, x: SSAValue, mean: SSAValue, axes: Sequence[int]) -> SSAValue:
-    """The sum of the squared distances from the mean, over `axes`, which are kept as 1."""
-    return ctx.reduce("add", [x, mean], axes, lambda v, m: (v - m) * (v - m), part="squares")
+@dataclass(frozen=True)
+class Centre:
+    """Where the elements of a row lie: their mean, rounded, and what it misses, `drift`.
+
+    A mean of elements that have a large offset in common is off by the rounding of their sum, and can be no better than
+    a float of that size: the sum of the distances from it says by how much, at the price of one addition an element.
+    """
+
+    mean: SSAValue
+    drift: SSAValue
+    """The mean distance from `mean`."""
+    variance: SSAValue
 
 
-def _inverse_deviation(ctx: Lowering, squares: SSAValue, extents: Sequence[Expr], epsilon: float) -> SSAValue:
-    """`1 / sqrt(squares/n + epsilon)` of a sum of squares over `n` elements."""
-    return _per_row(ctx, squares, lambda s: 1 / (s / count_of(s.nest, extents, s) + epsilon).sqrt(), "inverse")
+def _centre(ctx: Lowering, x: SSAValue, axes: Sequence[int]) -> Centre:
+    """The centre and the variance over `axes`, which are kept as 1: the corrected two-pass algorithm (Chan, Golub and
+    LeVeque, *Algorithms for computing the sample variance*, 1983)."""
+    extents = _extents(dims_of(x.type), axes)
+    mean = _mean_of(ctx, x, axes)
+    squares = ctx.reduce("add", [x, mean], axes, lambda v, m: (v - m) * (v - m), part="squares")
+    missed = ctx.reduce("add", [x, mean], axes, lambda v, m: v - m, part="missed")
+    drift = _per_row(ctx, missed, lambda d: d / count_of(d.nest, extents, d), "drift")
+    variance = ctx.map(
+        lambda s, d: (s / count_of(s.nest, extents, s) - d * d).maximum(0),
+        squares,
+        drift,
+        element=element_of(squares.type),
+        dims=dims_of(squares.type),
+        part="variance",
+    )
+    return Centre(mean, drift, variance)
+
+
+def _inverse_deviation(ctx: Lowering, variance: SSAValue, epsilon: float) -> SSAValue:
+    """`1 / sqrt(variance + epsilon)`"""
+    return _per_row(ctx, variance, lambda v: 1 / (v + epsilon).sqrt(), "inverse")
 
 
 def _per_row(ctx: Lowering, x: SSAValue, function: ScalarRule, part: str, element: Attribute | None = None) -> SSAValue:
@@ -63,15 +93,20 @@ def _per_row(ctx: Lowering, x: SSAValue, function: ScalarRule, part: str, elemen
 def _normalised(
     ctx: Lowering,
     x: SSAValue,
-    mean: SSAValue | None,
+    centre: Centre | None,
     inverse: SSAValue,
     scale: SSAValue | None,
     bias: SSAValue | None,
     parameter_axes: Sequence[int] | None = None,
     element: Attribute | None = None,
 ) -> SSAValue:
-    """`(x - mean) * inverse * scale + bias`. The parameters broadcast to `x`, or belong to its `parameter_axes`."""
+    """`(x - mean - drift) * inverse * scale + bias`. The parameters broadcast to `x` or belong to `parameter_axes`."""
     dims = dims_of(x.type)
+    shift: SSAValue | None = None
+    if centre is not None:
+        # Once a row, so that what an element costs is the addition of an FMA.
+        wide, rows = element_of(inverse.type), dims_of(inverse.type)
+        shift = ctx.map(lambda d, i: d * i, centre.drift, inverse, element=wide, dims=rows, part="shift")
 
     def parameter(nest: Nest, tensor: SSAValue, at: Subscripts) -> Scalar:
         if parameter_axes is None:
@@ -80,9 +115,11 @@ def _normalised(
 
     def point(nest: Nest, at: Subscripts) -> Scalar:
         value = nest.read(x, at).widened()
-        if mean is not None:
-            value = value - ctx.read_broadcast(nest, mean, at, dims)
+        if centre is not None:
+            value = value - ctx.read_broadcast(nest, centre.mean, at, dims)
         value = value * ctx.read_broadcast(nest, inverse, at, dims)
+        if shift is not None:
+            value = value - ctx.read_broadcast(nest, shift, at, dims)
         if scale is not None:
             value = value * parameter(nest, scale, at)
         return value if bias is None else value + parameter(nest, bias, at)
@@ -113,17 +150,16 @@ def _layer_norm(ctx: Lowering) -> list[SSAValue | None]:
 def layer_norm_of(
     ctx: Lowering, x: SSAValue, scale: SSAValue, bias: SSAValue | None, epsilon: float
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
-    axes = _trailing(ctx.op, len(dims_of(x.type)))
-    mean = _mean_of(ctx, x, axes)
-    squares = _centred_variance(ctx, x, mean, axes)
-    inverse = _inverse_deviation(ctx, squares, _extents(dims_of(x.type), axes), epsilon)
-    return _normalised(ctx, x, mean, inverse, scale, bias), mean, inverse
+    centre = _centre(ctx, x, _trailing(ctx.op, len(dims_of(x.type))))
+    inverse = _inverse_deviation(ctx, centre.variance, epsilon)
+    return _normalised(ctx, x, centre, inverse, scale, bias), centre.mean, inverse
 
 
 def rms_norm_of(ctx: Lowering, x: SSAValue, scale: SSAValue, epsilon: float) -> tuple[SSAValue, SSAValue]:
     axes = _trailing(ctx.op, len(dims_of(x.type)))
+    extents = _extents(dims_of(x.type), axes)
     squares = ctx.reduce("add", x, axes, lambda v: v * v, part="squares")
-    inverse = _inverse_deviation(ctx, squares, _extents(dims_of(x.type), axes), epsilon)
+    inverse = _per_row(ctx, squares, lambda s: 1 / (s / count_of(s.nest, extents, s) + epsilon).sqrt(), "inverse")
     return _normalised(ctx, x, None, inverse, scale, None), inverse
 
 
@@ -217,10 +253,9 @@ def _channel_reason(op: OnnxOp) -> str | None:
 def _instance_norm(ctx: Lowering) -> list[SSAValue]:
     x, dims = ctx.required(0), ctx.dims(0)
     axes = list(range(2, len(dims)))
-    mean = _mean_of(ctx, x, axes)
-    squares = _centred_variance(ctx, x, mean, axes)
-    inverse = _inverse_deviation(ctx, squares, _extents(dims, axes), float_attr(ctx, "epsilon", 1e-5))
-    return [_normalised(ctx, x, mean, inverse, ctx.required(1), ctx.required(2), [1])]
+    centre = _centre(ctx, x, axes)
+    inverse = _inverse_deviation(ctx, centre.variance, float_attr(ctx, "epsilon", 1e-5))
+    return [_normalised(ctx, x, centre, inverse, ctx.required(1), ctx.required(2), [1])]
 
 
 def _group_norm(ctx: Lowering) -> list[SSAValue]:
@@ -230,14 +265,13 @@ def _group_norm(ctx: Lowering) -> list[SSAValue]:
     size = dims[1] // groups
     x = ctx.view(ctx.required(0), [dims[0], groups, size, *dims[2:]])
     axes = list(range(2, len(dims) + 1))
-    mean = _mean_of(ctx, x, axes)
-    squares = _centred_variance(ctx, x, mean, axes)
-    inverse = _inverse_deviation(ctx, squares, _extents(dims_of(x.type), axes), float_attr(ctx, "epsilon", 1e-5))
+    centre = _centre(ctx, x, axes)
+    inverse = _inverse_deviation(ctx, centre.variance, float_attr(ctx, "epsilon", 1e-5))
     scale, bias = ctx.required(1), ctx.required(2)
     by_group = ctx.opset < 21
     if not by_group:
         scale, bias = ctx.view(scale, [groups, size]), ctx.view(bias, [groups, size])
-    made = _normalised(ctx, x, mean, inverse, scale, bias, [1] if by_group else [1, 2])
+    made = _normalised(ctx, x, centre, inverse, scale, bias, [1] if by_group else [1, 2])
     return [ctx.view(made, dims)]
 
 
@@ -271,11 +305,9 @@ def _lp_norm(ctx: Lowering) -> list[SSAValue]:
 def _mean_variance(ctx: Lowering) -> list[SSAValue]:
     x, dims = ctx.required(0), ctx.dims(0)
     axes = _mean_variance_axes(ctx.op, len(dims))
-    extents = _extents(dims, axes)
-    mean = _mean_of(ctx, x, axes)
-    squares = _centred_variance(ctx, x, mean, axes)
-    inverse = _per_row(ctx, squares, lambda s: 1 / ((s / count_of(s.nest, extents, s)).sqrt() + 1e-9), "inverse")
-    return [_normalised(ctx, x, mean, inverse, None, None)]
+    centre = _centre(ctx, x, axes)
+    inverse = _per_row(ctx, centre.variance, lambda v: 1 / (v.sqrt() + 1e-9), "inverse")
+    return [_normalised(ctx, x, centre, inverse, None, None)]
 
 
 def _mean_variance_axes(op: OnnxOp, rank: int) -> list[int]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, f32, f64, i1, i8, i32, i64
+from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, bf16, f16, f32, f64, i1
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.expr import Expr, product
-from igniter.dialects.onnx.ops.rules import broadcast, element_type, input_dims, legal
+from igniter.analysis.requirements import Requirement, equal
+from igniter.dialects.onnx.ops.rules import broadcast, element_type, input_dims, legal, operand_dims
 from igniter.dialects.onnx.registry import FlopsRule, InferContext, InferRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
 
@@ -21,9 +23,13 @@ if TYPE_CHECKING:
 
 ui8 = IntegerType(8, Signedness.UNSIGNED)
 
-COMPUTED: frozenset[Attribute] = frozenset((f32, f64, i1, i8, i32, i64, ui8))
-"""The element types that arithmetic is done on. The builder, the body ops and the interpreter know the other widths of
-integers and the 16-bit floats as well; a type is added here when the backends compute with it."""
+COMPUTED: frozenset[Attribute] = frozenset(
+    (
+        *(f32, f64, f16, bf16, i1),
+        *(IntegerType(width, sign) for width in (8, 16, 32, 64) for sign in (Signedness.SIGNLESS, Signedness.UNSIGNED)),
+    )
+)
+"""The element types that arithmetic is done on."""
 
 EXP = 10
 """What an exponential, or another function of that kind, costs beside an addition."""
@@ -71,8 +77,18 @@ def pointwise_with(
 
 
 def variadic(name: str, make: Callable[[Lowering], Callable[..., Any]], cost: int = 1) -> OpSpec:
-    """An op of any number of broadcast operands."""
-    return pointwise_with(name, lambda ctx: cast("ScalarFunction", make(ctx)), cost=cost)
+    """An op of any number of operands, which are broadcast from opset 8 on, and have one shape before."""
+    spec = pointwise_with(name, lambda ctx: cast("ScalarFunction", make(ctx)), cost=cost)
+    return replace(spec, requires=_one_shape)
+
+
+def _one_shape(op: OnnxOp) -> list[Requirement]:
+    if op.opset >= 8:
+        return []
+    text = "its operands do not have one shape, as opsets before 8 want"
+    first, *others = (operand_dims(op, i) for i in range(len(op.inputs)))
+    found = [equal(len(first), len(other), text) for other in others]
+    return found + [equal(a, b, text) for other in others for a, b in zip(first, other, strict=False)]
 
 
 def broadcast_infer(name: str, element: Attribute | None = None) -> InferRule:

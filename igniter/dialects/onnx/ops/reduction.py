@@ -1,4 +1,4 @@
-"""Reductions over axes, arg-reductions and running sums.
+"""Reductions over axes, and arg-reductions.
 
 Sums accumulate in the type of the elements (f32 for 16-bit floats) and in any order. An empty reduction gives the
 identity of its combiner, and an empty mean is 0, as in ONNX Runtime. A NaN among the elements makes a maximum or
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import f64, i1, i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, maximum, product
+from igniter.analysis.expr import ONE, ZERO, Expr, maximum, minimum, product
+from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.loop import Combiner, is_float
 from igniter.dialects.onnx.ops.pointwise import EXP, computed_reason, operand_count
 from igniter.dialects.onnx.ops.rules import (
@@ -26,6 +27,7 @@ from igniter.dialects.onnx.ops.rules import (
     needs_values,
     normal_axis,
     operand,
+    operand_dims,
 )
 from igniter.dialects.onnx.registry import Dims, InferContext, LowerRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of, tensor_of
@@ -35,10 +37,6 @@ if TYPE_CHECKING:
     from igniter.transforms.lowering import Lowering, Nest, Scalar
 
 ScalarRule = Callable[["Scalar"], "Scalar"]
-
-SHORT_SCAN = 32
-"""The longest axis along which summing every prefix anew keeps up with ORT's running sum."""
-
 
 # -- axes -------------------------------------------------------------------------------------------------------------
 
@@ -105,7 +103,8 @@ def reduction(
     def lower(ctx: Lowering) -> list[SSAValue]:
         axes, keep = _axes(ctx), bool(ctx.attr("keepdims", 1))
         if _is_noop(ctx, axes):
-            return [ctx.view(ctx.required(0), ctx.out_dims())]
+            # No axis is reduced, but every element is still a reduction of one.
+            return [ctx.map(lambda x: before(x) if after is None else after(before(x)), ctx.required(0))]
         fold = combiner if ctx.element(0) != i1 else _BOOL_COMBINERS.get(combiner, combiner)
         made = ctx.reduce(fold, ctx.required(0), axes, before, keepdims=keep, part="" if after is None else "fold")
         if after is None and element_of(made.type) == ctx.out_element():
@@ -160,25 +159,27 @@ def finite(x: Scalar) -> Scalar:
 
 
 def _log_sum_exp(ctx: Lowering) -> list[SSAValue]:
-    """`log(sum(exp(x - m))) + m`, with `m` the maximum where that is finite, and 0 otherwise."""
+    """`log(sum(exp(x - m))) + m`, with `m` the maximum where that is finite, and 0 otherwise.
+
+    Functions of integers are rounded towards zero, as in ONNX Runtime: only maxima have an exponential that is not 0.
+    """
     axes = _axes(ctx)
     if _is_noop(ctx, axes):
         return [ctx.view(ctx.required(0), ctx.out_dims())]
-    x, element = ctx.required(0), ctx.element(0)
-    if not is_float(element):
-        x = ctx.map(lambda v: v.to(f64), x, element=f64, dims=ctx.dims(0), part="wide")
+    x, whole = ctx.required(0), not is_float(ctx.element(0))
     top = ctx.reduce("max", x, axes, part="max")
-    total = ctx.reduce("add", [x, top], axes, lambda v, m: (v - finite(m)).exp(), part="sum")
-    kept = ctx.map(
-        lambda s, m: (s.log() + finite(m)).to(element) if not is_float(element) else s.log() + finite(m),
-        total,
-        top,
-        dims=reduced_dims(ctx.dims(0), axes, True),
-    )
-    return [ctx.view(kept, ctx.out_dims())]
+
+    def term(v: Scalar, m: Scalar) -> Scalar:
+        return v.eq(m).select(1, v.nest.const(0, v.element)) if whole else (v - finite(m)).exp()
+
+    def result(s: Scalar, m: Scalar) -> Scalar:
+        return (s.to(f64).log() + m.to(f64)).to(m.element) if whole else s.log() + finite(m)
+
+    total = ctx.reduce("add", [x, top], axes, term, part="sum")
+    return [ctx.view(ctx.map(result, total, top, dims=reduced_dims(ctx.dims(0), axes, True)), ctx.out_dims())]
 
 
-# -- arg-reductions, running sums -------------------------------------------------------------------------------------
+# -- arg-reductions ---------------------------------------------------------------------------------------------------
 
 
 def _axis(op: OnnxOp, rank: int) -> int:
@@ -223,64 +224,29 @@ def _axis_reason(op: OnnxOp) -> str | None:
     return "it has no axis to run over" if rank == 0 else None
 
 
+def _arg_requires(op: OnnxOp) -> list[Requirement]:
+    """No elements have no extreme, as in ONNX Runtime, unless no result is asked for."""
+    dims = operand_dims(op, 0)
+    axis = _axis(op, len(dims))
+    others = product(d for k, d in enumerate(dims) if k != axis)
+    return [at_most(minimum(others, ONE), dims[axis], "it looks for an extreme among no elements")]
+
+
 def _arg_spec(name: str, combiner: Combiner) -> OpSpec:
     return OpSpec(
         name,
         infer=_arg_infer,
         lower=_arg(combiner),
         legal=legal(computed_reason, _axis_reason),
+        requires=_arg_requires,
         flops=lambda op: operand_count(op) * 4,
         kind="reduction",
     )
 
 
-def _cumsum_infer(ctx: InferContext) -> list[TensorInfo]:
-    return [TensorInfo(element_type(ctx), input_dims(ctx, 0))]
-
-
-def _cumsum_axis(op: OnnxOp) -> int:
-    axes = constants(known(op, 1))
-    assert axes is not None  # `legal` has seen to it
-    return normal_axis(axes[0], len(dims_of(op.operands[0].type)))
-
-
-def _cumsum(ctx: Lowering) -> list[SSAValue]:
-    """Every element sums its own prefix: quadratic in the axis, parallel in everything."""
-    axis, x, dims = _cumsum_axis(ctx.op), ctx.required(0), ctx.dims(0)
-    gap = 1 if ctx.attr("exclusive", 0) else 0
-    backwards = bool(ctx.attr("reverse", 0))
-
-    def point(nest: Nest, at: Sequence[Expr], over: Sequence[Expr]) -> Scalar:
-        distance = over[0] - at[axis] if backwards else at[axis] - over[0]
-        return nest.read(x, [*at[:axis], over[0], *at[axis + 1 :]], guards=[distance - gap]).widened()
-
-    return [ctx.generate(dims, point, over=[dims[axis]], combiner="add")]
-
-
-def _cumsum_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
-    dims, axis = dims_of(op.operands[0].type), _cumsum_axis(op)
-    if axis == len(dims) - 1 and estimate(dims[axis]) <= SHORT_SCAN:
-        return None
-    return "every sum starts from the beginning here, which only pays along a short last axis"
-
-
-def _cumsum_flops(op: OnnxOp) -> Expr:
-    dims = dims_of(op.operands[0].type)
-    return product(dims) * dims[_cumsum_axis(op)]
-
-
 SPECS: list[OpSpec] = [
     _arg_spec("ArgMax", "max"),
     _arg_spec("ArgMin", "min"),
-    OpSpec(
-        "CumSum",
-        infer=_cumsum_infer,
-        lower=_cumsum,
-        legal=legal(computed_reason, needs_values(1, "axis")),
-        flops=_cumsum_flops,
-        slow=_cumsum_slow,
-        kind="reduction",
-    ),
     reduction("ReduceL1", "add", lambda x: x.abs(), cost=2),
     reduction("ReduceL2", "add", lambda x: x * x, _through_f64(lambda x: x.sqrt()), cost=2),
     reduction("ReduceLogSum", "add", after=_through_f64(lambda x: x.log())),

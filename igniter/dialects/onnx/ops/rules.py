@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.broadcasting import broadcast_dims, must_agree
 from igniter.analysis.expr import NO_RANGES, ONE, ZERO, Expr, floordiv, is_nonneg, maximum, minimum, product, simplify
-from igniter.dialects.loop import is_float
+from igniter.dialects.loop import is_storable
 from igniter.dialects.onnx.registry import Dims, InferContext, LegalRule, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
 
@@ -137,11 +137,7 @@ def same_count(a: Dims, b: Dims) -> bool:
 
 def element_reason(element: Attribute) -> str | None:
     """Why tensors of an element type cannot be in a kernel; None when they can."""
-    if is_float(element):
-        return None
-    if isinstance(element, IntegerType) and element.width.data in (1, 8, 16, 32, 64):
-        return None
-    return f"elements of type {element} have no place in a kernel yet"
+    return None if is_storable(element) else f"elements of type {element} have no place in a kernel yet"
 
 
 def tensors_reason(op: OnnxOp) -> str | None:

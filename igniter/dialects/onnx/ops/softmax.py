@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import EXP, operand_count, same_as_input
-from igniter.dialects.onnx.ops.reduction import arg_extreme
+from igniter.dialects.onnx.ops.reduction import arg_extreme, count_of
 from igniter.dialects.onnx.ops.rules import normal_axis
 from igniter.dialects.onnx.registry import LowerRule, OpSpec
 from igniter.dialects.sym import dims_of, element_of
@@ -36,8 +36,12 @@ def _own_axes(ctx: Lowering) -> list[int]:
     return _softmax_axes(ctx.op, len(ctx.dims(0)))
 
 
+_WEIGHING = frozenset(("MatMul", "FusedMatMul", "Einsum"))
+
+
 def _softmax(ctx: Lowering) -> list[SSAValue]:
-    return [softmax_of(ctx, ctx.required(0), _own_axes(ctx), ctx.out_element())]
+    weights = any(getattr(use.operation, "op_type", "") in _WEIGHING for use in ctx.op.results[0].uses)
+    return [softmax_of(ctx, ctx.required(0), _own_axes(ctx), ctx.out_element(), weights=weights)]
 
 
 def softmax_of(
@@ -47,16 +51,29 @@ def softmax_of(
     element: Attribute,
     *,
     emptied: float | None = None,
+    weights: bool = False,
     part: str = "",
 ) -> SSAValue:
-    """The softmax of `x` over `axes`, of type `element`. Rows with nothing above `emptied`, if it is given, are 0."""
+    """The softmax of `x` over `axes`, of type `element`. Rows with nothing above `emptied`, if it is given, are 0.
+
+    `weights`: the result weighs the values of a contraction, which `postpone-scales` lets come before the division by
+    the sum. The exponentials are then divided by their number, so that they sum to 1 at most, and no sum of values
+    overflows that their mean does not.
+    """
     dims = dims_of(x.type)
     top = ctx.reduce("max", x, axes, part="max")
     wide, rows = element_of(top.type), dims_of(top.type)
     floor = top
-    if emptied is not None:
-        # Of a row of -inf alone no exponential of inf - inf is taken: they are 0, and so is the inverse of their sum.
-        floor = ctx.map(lambda m: m.maximum(emptied), top, element=wide, dims=rows, part="floor")
+    if emptied is not None or weights:
+        extents = [dims[k] for k in axes]
+
+        def least(m: Scalar) -> Scalar:
+            # Of a row of -inf alone no exponential of inf - inf is taken: they are 0, and so is the inverse of their
+            # sum.
+            m = m if emptied is None else m.maximum(emptied)
+            return m + count_of(m.nest, extents, m).log() if weights else m
+
+        floor = ctx.map(least, top, element=wide, dims=rows, part="floor")
     raised = ctx.map(lambda v, m: (v - m).exp(), x, floor, element=wide, dims=dims, part="exp")
     total = ctx.reduce("add", raised, axes, part="sum")
     if emptied is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from xdsl.ir import SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, is_nonneg, maximum, minimum, mod
+from igniter.analysis.requirements import Requirement, at_most, equal
 from igniter.dialects.onnx.ops.rules import (
     INFINITE,
     attr_or_input,
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 # -- Slice ------------------------------------------------------------------------------------------------------------
 
 
+TO_THE_END = ((1 << 31) - 1, (1 << 63) - 1)
+"""Ends that ONNX Runtime takes for "to the end", in whichever direction; others above the dim are clamped to it."""
+
+
 @dataclass(frozen=True)
 class Window:
     """What a Slice takes along one axis: element `first + i*step` for `i` in 0..`count`."""
@@ -56,6 +61,8 @@ def window(dim: Expr, start: Expr, end: Expr, step: int) -> Window | str:
         return value if is_nonneg(value) else value + dim
 
     first, last = counted_from_front(start), counted_from_front(end)
+    if step < 0 and end.constant in TO_THE_END:
+        last = Expr.of(-1)
     if step > 0:
         first, last = tidy(maximum(first, ZERO)), tidy(minimum(maximum(last, ZERO), dim))
         return Window(first, step, counted(last - first, step))
@@ -102,16 +109,7 @@ def infer_slice(ctx: InferContext) -> list[TensorInfo]:
 
 def slice_reason(op: OnnxOp) -> str | None:
     found = slice_windows(op, operand_dims(op, 0), [known(op, k) for k in range(1, 5)])
-    if isinstance(found, str):
-        return found
-    # Shape inference may take for granted that a window is inside of its table (512 rows hold the sequence, or the Add
-    # behind it would fail). The kernel cannot check that, and would read past the table; ORT's Slice clamps, and the
-    # region behind it then refuses the dims.
-    for axis, made in found.items():
-        taken = dims_of(op.results[0].type)[axis]
-        if taken != made.count:
-            return f"it takes {made.count} of axis {axis}, which is {taken} only if the model's dims allow it"
-    return None
+    return found if isinstance(found, str) else None
 
 
 def lower_slice(ctx: Lowering) -> list[SSAValue]:
@@ -137,26 +135,40 @@ def infer_concat(ctx: InferContext) -> list[TensorInfo]:
     if not ranked:
         return unknown_rank(ctx)
     axis = normal_axis(ctx.op.attr("axis", 1), len(ranked[0]))
-    result = list(ranked[0])
-    for other in ranked[1:]:
-        for k, dim in enumerate(other):
-            if k != axis:
-                ctx.equate(result[k], dim)
-                # A known integer says more than a symbol.
-                result[k] = dim if result[k].constant is None and dim.constant is not None else result[k]
+    result = list(reference_part(ranked, axis))
+    for part in ranked:
+        if is_nonneg(part[axis] - 1):
+            for k, dim in enumerate(part):
+                if k != axis and is_nonneg(result[axis] - 1):
+                    ctx.equate(result[k], dim)
     joined = len(ranked) == len(shapes)
     result[axis] = sum((s[axis] for s in ranked), start=ZERO) if joined else ctx.fresh("concat")
     return infos(element_type(ctx), result)
 
 
-def concat_reason(op: OnnxOp) -> str | None:
-    shapes = [operand_dims(op, k) for k in range(len(op.inputs))]
-    axis = normal_axis(op.attr("axis", 1), len(shapes[0]))
-    for shape in shapes[1:]:
-        for k, (a, b) in enumerate(zip(shapes[0], shape, strict=True)):
-            if k != axis and a != b:
-                return f"that its inputs agree along axis {k} ({a} and {b}) is not known"
-    return None
+def reference_part(parts: Sequence[Dims], axis: int) -> Dims:
+    """The input of a Concat whose dims the others must have, and the result has.
+
+    ONNX Runtime takes the first with elements, and looks at no other dim of those without. One that adds no place along
+    the axis for certain is none; one with integers says more than one with symbols.
+    """
+    there = [p for p in parts if p[axis] != ZERO] or list(parts)
+    certain = [p for p in there if all(is_nonneg(d - 1) for d in p)] or [p for p in there if is_nonneg(p[axis] - 1)]
+    return max(certain or there, key=lambda p: sum(d.constant is not None for k, d in enumerate(p) if k != axis))
+
+
+def concat_requires(op: OnnxOp) -> list[Requirement]:
+    """Inputs that add places along the axis agree along all others; of the rest, ONNX Runtime takes no notice."""
+    parts = [operand_dims(op, k) for k in range(len(op.inputs))]
+    result = dims_of(op.results[0].type)
+    axis = normal_axis(op.attr("axis", 1), len(result))
+    text = "its inputs do not agree along an axis"
+    return [
+        equal((dim - result[k]) * part[axis], 0, text)
+        for part in parts
+        for k, dim in enumerate(part)
+        if k != axis and dim != result[k]
+    ]
 
 
 def lower_concat(ctx: Lowering) -> list[SSAValue]:
@@ -217,6 +229,19 @@ def split_reason(op: OnnxOp) -> str | None:
     dims = operand_dims(op, 0)
     sizes = split_sizes(op, dims[normal_axis(op.attr("axis", 0), len(dims))], known(op, 1))
     return sizes if isinstance(sizes, str) else None
+
+
+def split_requires(op: OnnxOp) -> list[Requirement]:
+    dim = operand_dims(op, 0)[normal_axis(op.attr("axis", 0), len(operand_dims(op, 0)))]
+    sizes = split_sizes(op, dim, known(op, 1))
+    if isinstance(sizes, str):
+        return []
+    if attr_or_input(op, "split", known(op, 1)) is not None:
+        found = [at_most(0, size, "a size of its split is negative") for size in sizes]
+        return [*found, equal(sum(sizes, start=ZERO), dim, "the sizes of its split do not add up to the dim")]
+    if op.opset < 18:
+        return [equal(sizes[0] * len(sizes), dim, "the input cannot be split evenly")]
+    return [at_most(1, sizes[-1], "the dim is too small for so many outputs")]
 
 
 def lower_split(ctx: Lowering) -> list[SSAValue | None]:
@@ -290,6 +315,23 @@ def pad_reason(op: OnnxOp) -> str | None:
     return None if mode in ("constant", "reflect", "edge", "wrap") else f"mode '{mode}' is not known"
 
 
+def pad_requires(op: OnnxOp) -> list[Requirement]:
+    """Modes that look at the tensor need something to look at, and a reflection as much as it adds and one more."""
+    dims, mode = operand_dims(op, 0), op.attr("mode", "constant")
+    found = paddings(op, len(dims), [known(op, 1), known(op, 3)])
+    if isinstance(found, str) or mode == "constant":
+        return []
+    required = [at_most(1, d, "a dim of 0 cannot be wrapped") for d in dims] if mode == "wrap" else []
+    for dim, padding in zip(dims, found, strict=True):
+        added = [p for p in (padding.low, padding.high) if p != ZERO and is_nonneg(p)]
+        left = dim + sum((p for p in (padding.low, padding.high) if not is_nonneg(p)), start=ZERO)
+        if (padding.low, padding.high) != (ZERO, ZERO) and not (mode == "reflect" and added):
+            required.append(at_most(1, left, f"mode '{mode}' cannot pad a dim of 0"))
+        if mode == "reflect":
+            required += [at_most(p, left - 1, "the dim is too small for a reflection") for p in added]
+    return required
+
+
 def lower_pad(ctx: Lowering) -> list[SSAValue]:
     x, dims = ctx.required(0), ctx.dims(0)
     found = paddings(ctx.op, len(dims), [ctx.values(1), ctx.values(3)])
@@ -331,18 +373,28 @@ def extended(mode: str, at: Expr, size: Expr, padding: Padding) -> Expr:
         return mod(at, size)
     if size == ONE:
         return ZERO
-    longest = max(p.constant if p.constant is not None else 0 for p in (padding.low, padding.high))
-    if size.constant is not None and longest >= size.constant:
-        # Reflected more than once.
-        at = mod(at, 2 * (size - 1))
-        return minimum(at, 2 * (size - 1) - at)
     at = maximum(at, -at) if padding.low != ZERO else at
     return minimum(at, 2 * (size - 1) - at) if padding.high != ZERO else at
 
 
 SPECS: list[OpSpec] = [
-    OpSpec("Concat", infer_concat, lower=lower_concat, legal=legal(concat_reason), kind="movement"),
-    OpSpec("Pad", infer_pad, lower=lower_pad, legal=legal(pad_reason), slow=pad_slow, kind="movement"),
+    OpSpec("Concat", infer_concat, lower=lower_concat, legal=legal(), requires=concat_requires, kind="movement"),
+    OpSpec(
+        "Pad",
+        infer_pad,
+        lower=lower_pad,
+        legal=legal(pad_reason),
+        requires=pad_requires,
+        slow=pad_slow,
+        kind="movement",
+    ),
     OpSpec("Slice", infer_slice, lower=lower_slice, legal=legal(slice_reason), kind="movement"),
-    OpSpec("Split", infer_split, lower=lower_split, legal=legal(split_reason), kind="movement"),
+    OpSpec(
+        "Split",
+        infer_split,
+        lower=lower_split,
+        legal=legal(split_reason),
+        requires=split_requires,
+        kind="movement",
+    ),
 ]

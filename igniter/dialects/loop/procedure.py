@@ -1,0 +1,190 @@
+"""`loop.procedure`: what no nest of parallel and reduction axes says, as scheduled-level code on the structured level.
+
+    op ::= %r... = loop.procedure "name" [axis: parallel extent, ...] (schedule {..})?
+               (%buffer = %tensor, ...) -> (%buffer : tensor, ...) { stmt* }
+
+The statements are those of the scheduled level (see `scheduled.py`), over memrefs that stand for the operands and the
+results, and over buffers of its own. The body runs once for every point of the axes, in any order or at the same time;
+every element of every result is written by some point. It reads its operands and never writes them.
+
+    %y = loop.procedure "cumsum" [i: parallel n] (%x = %input) -> (%o : tensor<?x8xf32, #sym.dims<n, 8>>) {
+      %sum = loop.alloc "sum" : memref<f32, "register">
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %sum[]
+      loop.for k = 0 to 8 sequential {
+        %v = loop.load %x[i, k] : f32
+        loop.accumulate add %v, %sum[]
+        %s = loop.load %sum[] : f32
+        loop.store %s, %o[i, k]
+      }
+    }
+
+The passes over nests take it for a black box: they neither look into it nor move it, and what it reads or writes is a
+tensor with the dims that it says. `lower-to-loops` puts loops over the axes around the body.
+
+The verifier asks that points are apart: every access to a result has each axis, bare, as a subscript in one place that
+is the same for all of them. An indirect subscript is guarded from both sides, so that no value of a tensor leads out of
+a buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr, TensorType
+from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.irdl import irdl_op_definition, traits_def, var_operand_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsolatedFromAbove, NoMemoryEffect, NoTerminator
+from xdsl.utils.exceptions import VerifyException
+
+from igniter.analysis.expr import Expr, symbols_of
+from igniter.dialects.loop.attrs import INDIRECT_PREFIX, AxesAttr, Axis, parse_axes, render_axes
+from igniter.dialects.loop.scheduled import LoadOp, MemoryOp, verify_block
+from igniter.dialects.loop.structured import ComputeOp, ViewOp, parse_value
+from igniter.dialects.loop.tiles import TileProductOp
+from igniter.dialects.sym import dims_of, element_of, memref_of
+
+
+def buffer_type(tensor: Attribute) -> Attribute:
+    """The memref that stands for a tensor in a body."""
+    return memref_of(element_of(tensor), dims_of(tensor))
+
+
+@irdl_op_definition
+class ProcedureOp(ComputeOp):
+    """Statements over buffers that compute tensors from tensors, once for each point of parallel axes."""
+
+    name = "loop.procedure"
+    inputs = var_operand_def(TensorType)
+    traits = traits_def(NoMemoryEffect(), IsolatedFromAbove(), NoTerminator())
+
+    def __init__(
+        self,
+        label: str,
+        axes: Iterable[Axis],
+        inputs: Sequence[SSAValue],
+        result_types: Sequence[Attribute],
+        body: Region,
+        schedule: DictionaryAttr | None = None,
+    ):
+        super().__init__(
+            operands=[list(inputs)],
+            properties={"label": StringAttr(label), "axes": AxesAttr(axes), "schedule": schedule},
+            result_types=[result_types],
+            regions=[body],
+        )
+
+    @property
+    def read_buffers(self) -> tuple[SSAValue, ...]:
+        """What stands for the operands in the body."""
+        return tuple(self.block.args[: len(self.inputs)])
+
+    @property
+    def written_buffers(self) -> tuple[SSAValue, ...]:
+        """What stands for the results in the body."""
+        return tuple(self.block.args[len(self.inputs) :])
+
+    def verify_(self) -> None:
+        names = [a.name for a in self.axes]
+        if len(set(names)) != len(names):
+            raise VerifyException("the axes of a procedure have different names")
+        if any(a.kind != "parallel" for a in self.axes):
+            raise VerifyException("the axes of a procedure are parallel; what runs in order is a loop in its body")
+        wanted = [buffer_type(v.type) for v in (*self.inputs, *self.outputs)]
+        if [a.type for a in self.block.args] != wanted:
+            raise VerifyException("the buffers of a procedure are not those of its operands and results")
+        inputs = set(self.read_buffers)
+        for op in self.block.walk():
+            if isinstance(op, TileProductOp):
+                raise VerifyException("a micro-kernel is a choice of the schedule; it cannot stand in a procedure")
+            if isinstance(op, MemoryOp):
+                if op.accessed in inputs and not isinstance(op, LoadOp):
+                    raise VerifyException("a procedure writes an operand")
+                _verify_guarded(op)
+            if isinstance(op, ViewOp) and op.source in self.written_buffers and self._wide():
+                raise VerifyException("a view of a result hides which point writes what")
+        for buffer in self.written_buffers:
+            self._verify_apart(buffer)
+
+    def _wide(self) -> list[Axis]:
+        return [a for a in self.axes if a.extent.constant != 1]
+
+    def _verify_apart(self, buffer: SSAValue) -> None:
+        """Every access to a result has each axis, bare, in one and the same place."""
+        accesses = [use.operation for use in buffer.uses if isinstance(use.operation, MemoryOp)]
+        for axis in self._wide():
+            places = range(len(dims_of(buffer.type)))
+            name = Expr.of(axis.name)
+            if not any(all(op.subscripts[k] == name for op in accesses) for k in places):
+                raise VerifyException(f"points along '{axis.name}' of '{self.label}' may meet in {buffer.type}")
+
+    def verify_names(self, symbols: frozenset[str]) -> None:
+        super().verify_names(symbols)
+        verify_block(self.block, symbols | {a.name for a in self.axes}, set())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ProcedureOp:
+        label = parser.parse_str_literal("procedure label")
+        axes = parse_axes(parser)
+        schedule = None
+        if parser.parse_optional_keyword("schedule") is not None:
+            schedule = DictionaryAttr(parser.parse_optional_dictionary_attr_dict())
+        read = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_input(parser))
+        parser.parse_characters("->")
+        written = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
+        types = [a.type for a in written]
+        arguments = [
+            *(argument.resolve(buffer_type(tensor.type)) for argument, tensor in read),
+            *(Parser.Argument(a.name, buffer_type(a.type)) for a in written),
+        ]
+        body = parser.parse_region(arguments)
+        return cls(label, axes, [tensor for _, tensor in read], types, body, schedule)
+
+    def print(self, printer: Printer) -> None:
+        def bind(pair: tuple[SSAValue, SSAValue]) -> None:
+            printer.print_ssa_value(pair[0])
+            printer.print_string(" = ")
+            printer.print_ssa_value(pair[1])
+
+        def result(pair: tuple[SSAValue, SSAValue]) -> None:
+            printer.print_ssa_value(pair[0])
+            printer.print_string(" : ")
+            printer.print_attribute(pair[1].type)
+
+        printer.print_string(" ")
+        printer.print_string_literal(self.label)
+        printer.print_string(f" [{render_axes(self.axes)}]")
+        if self.schedule is not None:
+            printer.print_string(" schedule")
+            printer.print_op_attributes(self.schedule.data)
+        printer.print_string(" (")
+        printer.print_list(zip(self.read_buffers, self.inputs, strict=True), bind)
+        printer.print_string(") -> (")
+        printer.print_list(zip(self.written_buffers, self.outputs, strict=True), result)
+        printer.print_string(") ")
+        printer.print_region(self.body, print_entry_block_args=False)
+
+
+def _parse_input(parser: Parser) -> tuple[Parser.UnresolvedArgument, SSAValue]:
+    """`%buffer = %tensor`"""
+    argument = parser.parse_argument(expect_type=False)
+    parser.parse_punctuation("=")
+    return argument, parse_value(parser)
+
+
+def _verify_guarded(op: MemoryOp) -> None:
+    """An indirect operand that a subscript names has guards that bound it from below and from above."""
+    for k in range(len(op.indices)):
+        name = f"{INDIRECT_PREFIX}{k}"
+        if name not in symbols_of(op.subscripts):
+            continue
+        signs = {
+            (c.constant or 0) > 0 for c in (g.coefficient(name) for g in op.guards) if c is not None and c.constant
+        }
+        if len(signs) != 2:
+            raise VerifyException(f"the indirect subscript {name} of '{op.name}' is not guarded from both sides")
+
+
+__all__ = ["ProcedureOp", "buffer_type"]

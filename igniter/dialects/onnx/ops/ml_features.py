@@ -1,0 +1,316 @@
+"""Feature ops of ai.onnx.ml: ArrayFeatureExtractor, Binarizer, FeatureVectorizer, Imputer, LabelEncoder, Normalizer,
+OneHotEncoder, Scaler. Texts stay with ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from xdsl.dialects.builtin import f32, i64
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.analysis.expr import Expr, product
+from igniter.dialects.loop import is_float
+from igniter.dialects.onnx.ops.ml_scores import numbers, text
+from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, operand_dims
+from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
+from igniter.dialects.onnx.types import StringType, element_of_dtype
+from igniter.dialects.sym import element_of
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.transforms.lowering import Lowering, Nest, Scalar
+
+Array = np.ndarray[Any, Any]
+
+
+def _like_input(element: Attribute | None = None) -> Callable[[InferContext], list[TensorInfo]]:
+    return lambda ctx: infos(element or element_type(ctx), input_dims(ctx, 0))
+
+
+def _per_feature(nest: Nest, table: SSAValue, size: int, at: Sequence[Expr]) -> Scalar:
+    """The number of a list that belongs to a feature: one for all, or one each."""
+    return nest.read(table, [0 if size == 1 else at[-1]])
+
+
+def _list_reason(op: OnnxOp, *lists: str) -> str | None:
+    dims = operand_dims(op, 0)
+    for name in lists:
+        count = len(numbers(op, name))
+        if count != 1 and (not dims or dims[-1] != Expr.of(count)):
+            return f"that its {count} values '{name}' are one for each feature is not known"
+    return None
+
+
+# -- Scaler, Normalizer, Binarizer, Imputer ---------------------------------------------------------------------------
+
+
+def lower_scaler(ctx: Lowering) -> list[SSAValue]:
+    offset, scale = ctx.table("offset"), ctx.table("scale")
+    sizes = len(numbers(ctx.op, "offset")), len(numbers(ctx.op, "scale"))
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        x = nest.read(ctx.required(0), i).to(f32)
+        return (x - _per_feature(nest, offset, sizes[0], i)) * _per_feature(nest, scale, sizes[1], i)
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+def lower_normalizer(ctx: Lowering) -> list[SSAValue]:
+    """By the sum of absolute values, the root of the sum of squares, or the greatest value; a row of zeros stays."""
+    norm, dims = text(ctx.op, "norm", "MAX"), ctx.dims(0)
+    last = len(dims) - 1
+    x = ctx.map(lambda v: v.to(f32), ctx.required(0), element=f32, part="single")
+
+    def fold(v: Scalar) -> Scalar:
+        return v if norm == "MAX" else v.abs() if norm == "L1" else v * v
+
+    total = ctx.reduce("max" if norm == "MAX" else "add", x, [last], fold, part="norm")
+
+    def apply(v: Scalar, t: Scalar) -> Scalar:
+        made = (v * v / t).sqrt().copysign(v) if norm == "L2" else v / t
+        return t.ne(0).select(made, v)
+
+    return [ctx.map(apply, x, total)]
+
+
+def _binarizer(ctx: Lowering) -> list[SSAValue]:
+    threshold = float(ctx.attr("threshold", 0.0) or 0.0)
+    return [ctx.map(lambda x: (x > threshold).select(x.nest.const(1, x.element), 0))]
+
+
+def lower_imputer(ctx: Lowering) -> list[SSAValue]:
+    kind = "float" if is_float(ctx.element(0)) else "int64"
+    values, replaced = numbers(ctx.op, f"imputed_value_{kind}s"), ctx.attr(f"replaced_value_{kind}")
+    table = ctx.table("values")
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        x = nest.read(ctx.required(0), i)
+        missing = x.is_nan() if kind == "float" and np.isnan(replaced) else x.eq(replaced)
+        return missing.select(_per_feature(nest, table, len(values), i), x)
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+def _imputer_reason(op: OnnxOp) -> str | None:
+    element = element_of(op.operands[0].type)
+    kind = "float" if element == f32 else "int64" if element == i64 else ""
+    if not kind or not numbers(op, f"imputed_value_{kind}s") or op.attr(f"replaced_value_{kind}") is None:
+        return "its values are not of its input's type"
+    return _list_reason(op, f"imputed_value_{kind}s")
+
+
+def _imputer_tables(op: OnnxOp) -> Mapping[str, Array]:
+    whole = element_of(op.operands[0].type) == i64
+    values = numbers(op, "imputed_value_int64s" if whole else "imputed_value_floats")
+    return {"values": np.array(values, np.int64 if whole else np.float32)}
+
+
+# -- FeatureVectorizer, ArrayFeatureExtractor, OneHotEncoder ----------------------------------------------------------
+
+
+def _widths(op: OnnxOp) -> list[int]:
+    return [int(v) for v in numbers(op, "inputdimensions")]
+
+
+def infer_vectorizer(ctx: InferContext) -> list[TensorInfo]:
+    dims = input_dims(ctx, 0)
+    return infos(f32, None if dims is None else [dims[0], sum(_widths(ctx.op))])
+
+
+def lower_vectorizer(ctx: Lowering) -> list[SSAValue]:
+    widths = _widths(ctx.op)
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        made = nest.const(0.0, f32)
+        first = 0
+        for k, width in enumerate(widths):
+            at = i[1] - first
+            place = [i[0], at] if len(ctx.dims(k)) == 2 else [i[0]]
+            own = nest.read(ctx.required(k), place, guards=[at, width - 1 - at]).to(f32)
+            made = (nest.index(i[1]) >= first).select(own, made) if k else own
+            first += width
+        return made
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+def _vectorizer_reason(op: OnnxOp) -> str | None:
+    widths, rows = _widths(op), operand_dims(op, 0)[0]
+    if len(widths) != len(op.inputs):
+        return "it does not say how wide each input is"
+    for k, width in enumerate(widths):
+        dims = operand_dims(op, k)
+        if dims != (rows, Expr.of(width)) and not (dims == (rows,) and width == 1):
+            return f"that input {k} has {width} features for each row is not known"
+    return None
+
+
+def infer_extractor(ctx: InferContext) -> list[TensorInfo]:
+    dims, picked = input_dims(ctx, 0), input_dims(ctx, 1)
+    if dims is None or picked is None:
+        return infos(element_type(ctx), None)
+    return infos(element_type(ctx), [*(dims[:-1] or (Expr.of(1),)), product(picked)])
+
+
+def lower_extractor(ctx: Lowering) -> list[SSAValue]:
+    dims = ctx.dims(0)
+    features = dims[len(dims) - 1]
+    picked = ctx.view(ctx.required(1), [product(ctx.dims(1))])
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        index = nest.read(picked, [i[-1]]).to(i64)
+        at = Expr.of("_0")
+        outer: Sequence[Expr] = i[:-1] if len(dims) > 1 else ()
+        return nest.read(ctx.required(0), [*outer, at], guards=[at, features - 1 - at], indices=[index])
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+def infer_one_hot(ctx: InferContext) -> list[TensorInfo]:
+    dims = input_dims(ctx, 0)
+    count = len(numbers(ctx.op, "cats_int64s")) or len(numbers(ctx.op, "cats_strings"))
+    return infos(f32, None if dims is None else [*dims, Expr.of(count)])
+
+
+def lower_one_hot(ctx: Lowering) -> list[SSAValue]:
+    cats = ctx.table("cats")
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        value = nest.read(ctx.required(0), i[:-1]).to(i64)
+        return value.eq(nest.read(cats, [i[-1]])).select(nest.const(1.0, f32), 0.0)
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+def _one_hot_reason(op: OnnxOp) -> str | None:
+    if not numbers(op, "cats_int64s"):
+        return "its categories are texts"
+    return None if op.attr("zeros", 1) else "it fails where a value is in no category"
+
+
+# -- LabelEncoder -----------------------------------------------------------------------------------------------------
+
+
+def _encoder(op: OnnxOp) -> tuple[Array, Array, Any] | str:
+    """Keys, values and the default; why not, where texts are among them."""
+    found: list[Array] = []
+    for what in ("keys", "values"):
+        tensor = op.attr(f"{what}_tensor")
+        ints, floats = numbers(op, f"{what}_int64s"), numbers(op, f"{what}_floats")
+        if tensor is not None:
+            array = np.asarray(tensor).reshape(-1)
+        elif ints:
+            array = np.array(ints, np.int64)
+        else:
+            array = np.array(floats, np.float32)
+        if array.dtype.kind not in "if" or not array.size:
+            return "its keys or values are texts"
+        found.append(array)
+    keys, values = found
+    if len(keys) != len(values):
+        return f"{len(keys)} keys for {len(values)} values"
+    default = op.attr("default_tensor")
+    if default is not None:
+        return keys, values, np.asarray(default).reshape(-1)[0]
+    given = op.attr("default_int64", -1) if values.dtype.kind == "i" else op.attr("default_float", -0.0)
+    return keys, values, given
+
+
+def _encoder_tables(op: OnnxOp) -> Mapping[str, Array]:
+    """Keys in order, each once (the first of equal ones counts), with their values; a key that is NaN is apart, and
+    is none before version 4."""
+    found = _encoder(op)
+    assert not isinstance(found, str)
+    keys, values, _ = found
+    real = keys == keys
+    unique, first = np.unique(keys[real], return_index=True)
+    return {"keys": unique, "values": values[real][first]}
+
+
+def infer_encoder(ctx: InferContext) -> list[TensorInfo]:
+    tensor = ctx.op.attr("values_tensor")
+    if tensor is not None:
+        element = element_of_dtype(np.asarray(tensor).dtype).attr
+    else:
+        texts, whole = numbers(ctx.op, "values_strings"), numbers(ctx.op, "values_int64s")
+        element = StringType() if texts else i64 if whole else f32
+    return infos(element, input_dims(ctx, 0))
+
+
+def lower_encoder(ctx: Lowering) -> list[SSAValue]:
+    """A binary search for every element."""
+    found = _encoder(ctx.op)
+    assert not isinstance(found, str)
+    keys, values, default = found
+    tables = _encoder_tables(ctx.op)
+    count = len(tables["keys"])
+    p = ctx.procedure([ctx.required(0), ctx.table("keys"), ctx.table("values")], [ctx.output_type()])
+    source, sorted_keys, mapped, target = p.buffers
+    at = [p.parallel(d) for d in ctx.dims(0)]
+    value = p.load(source, at)
+    low, high = p.variable(p.const(0, i64), "low"), p.variable(p.const(count, i64), "high")
+    with p.sequential(max(1, count.bit_length())):
+        middle = (low.get() + high.get()).shift_right(1)
+        with p.when(low.get() < high.get()):
+            below = p.load(sorted_keys, [middle]) < value
+            low.set(below.select(middle + 1, low.get()))
+            high.set(below.select(high.get(), middle))
+    place = low.get()
+    hit = (place < count) & p.load(sorted_keys, [place]).eq(value)
+    element = ctx.out_element()
+    made = hit.select(p.load(mapped, [place]), p.const(np.asarray(default).item(), element))
+    missing = np.flatnonzero(keys != keys)
+    if missing.size and ctx.opset >= 4:
+        made = value.is_nan().select(p.const(values[missing[0]].item(), element), made)
+    p.store(made, target, at)
+    return list(p.end())
+
+
+def _encoder_reason(op: OnnxOp) -> str | None:
+    found = _encoder(op)
+    if isinstance(found, str):
+        return found
+    return None if operand_dims(op, 0) else "it encodes a single element"
+
+
+def _ml(
+    name: str,
+    infer: Callable[[InferContext], list[TensorInfo]],
+    lower: Callable[[Lowering], list[SSAValue]],
+    *checks: Callable[[OnnxOp], str | None],
+    tables: Callable[[OnnxOp], Mapping[str, Array]] | None = None,
+    kind: str = "elementwise",
+) -> OpSpec:
+    return OpSpec(f"ai.onnx.ml.{name}", infer=infer, lower=lower, legal=legal(*checks), tables=tables, kind=kind)
+
+
+def _needs_features(op: OnnxOp) -> str | None:
+    return None if operand_dims(op, 0) else "it has no features"
+
+
+SPECS: list[OpSpec] = [
+    _ml("ArrayFeatureExtractor", infer_extractor, lower_extractor, _needs_features, kind="movement"),
+    _ml("Binarizer", _like_input(), _binarizer),
+    _ml("FeatureVectorizer", infer_vectorizer, lower_vectorizer, _vectorizer_reason, kind="movement"),
+    _ml("Imputer", _like_input(), lower_imputer, _imputer_reason, tables=_imputer_tables),
+    _ml("LabelEncoder", infer_encoder, lower_encoder, _encoder_reason, tables=_encoder_tables),
+    _ml("Normalizer", _like_input(f32), lower_normalizer, _needs_features),
+    _ml(
+        "OneHotEncoder",
+        infer_one_hot,
+        lower_one_hot,
+        _one_hot_reason,
+        tables=lambda op: {"cats": np.array(numbers(op, "cats_int64s"), np.int64)},
+    ),
+    _ml(
+        "Scaler",
+        _like_input(f32),
+        lower_scaler,
+        _needs_features,
+        lambda op: _list_reason(op, "offset", "scale"),
+        tables=lambda op: {n: np.array(numbers(op, n), np.float32) for n in ("offset", "scale")},
+    ),
+]

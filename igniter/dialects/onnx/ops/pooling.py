@@ -1,0 +1,277 @@
+"""Pools: MaxPool, AveragePool, LpPool, their global forms, which are reductions, and LRN, a pool over channels.
+
+What lies in the padding counts for nothing: it is the least finite value to a maximum, as in ONNX Runtime, and 0 to a
+sum. NaN in a window makes its maximum NaN.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import f16, f32, f64, i64
+from xdsl.ir import SSAValue
+
+from igniter.analysis.expr import ZERO, Expr, linearize, maximum, product
+from igniter.analysis.requirements import Requirement, at_most
+from igniter.dialects.loop import is_float
+from igniter.dialects.onnx.ops.normalization import float_legal
+from igniter.dialects.onnx.ops.pointwise import computed_reason, float_attr, same_as_input
+from igniter.dialects.onnx.ops.reduction import count_of
+from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand_dims
+from igniter.dialects.onnx.ops.sliding import Slide, pool_slides
+from igniter.dialects.onnx.registry import Dims, InferContext, LowerRule, OpSpec, TensorInfo
+from igniter.dialects.sym import dims_of
+from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.transforms.lowering.scalar import Number, int_limits
+
+if TYPE_CHECKING:
+    from igniter.dialects.loop import Combiner
+    from igniter.dialects.onnx.base import OnnxOp
+
+ScalarRule = Callable[[Scalar], Scalar]
+LEAST: dict[object, float] = {f16: -65504.0, f32: -(2 - 2.0**-23) * 2.0**127, f64: -sys.float_info.max}
+
+
+# -- shapes -----------------------------------------------------------------------------------------------------------
+
+
+def _infer(ctx: InferContext) -> list[TensorInfo]:
+    data = input_dims(ctx, 0)
+    dims = None if data is None else (*data[:2], *(s.count for s in pool_slides(ctx.op, data[2:])))
+    return [TensorInfo(element_type(ctx), dims), TensorInfo(i64, dims)][: len(ctx.op.results)]
+
+
+def _infer_global(ctx: InferContext) -> list[TensorInfo]:
+    data = input_dims(ctx, 0)
+    dims = None if data is None else (*data[:2], *(Expr.of(1) for _ in data[2:]))
+    return [TensorInfo(element_type(ctx), dims)]
+
+
+def _reason(op: OnnxOp) -> str | None:
+    dims = operand_dims(op, 0)
+    kernel = op.attr("kernel_shape")
+    if len(dims) < 3:
+        return f"its input has rank {len(dims)} and no axes to slide over"
+    if kernel is not None and len(kernel) != len(dims) - 2:
+        return f"its windows have {len(kernel)} axes, and its input {len(dims) - 2}"
+    return None
+
+
+# -- windows ----------------------------------------------------------------------------------------------------------
+
+
+def _slides(ctx: Lowering) -> list[Slide]:
+    return pool_slides(ctx.op, ctx.dims(0)[2:])
+
+
+def _folded(ctx: Lowering, combiner: Combiner, rule: ScalarRule = lambda x: x, part: str = "") -> SSAValue:
+    """`rule` of the elements of each window, folded; the padding is what `combiner` ignores."""
+    x, slides = ctx.required(0), _slides(ctx)
+
+    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        places = [s.at(p, k) for s, p, k in zip(slides, i[2:], r, strict=True)]
+        outside = None if combiner == "add" else _least(ctx)
+        return rule(nest.read_inside(x, [*i[:2], *places], otherwise=outside).widened())
+
+    return ctx.generate(ctx.out_dims(), point, over=[s.kernel for s in slides], combiner=combiner, part=part)
+
+
+def _least(ctx: Lowering) -> Number:
+    element = ctx.element(0)
+    return LEAST[element] if is_float(element) else int_limits(element)[0]
+
+
+def _max_pool(ctx: Lowering) -> list[SSAValue | None]:
+    best = ctx.rounded(_folded(ctx, "max"))
+    return [best, _places(ctx, best) if ctx.wants(1) else None]
+
+
+def _places(ctx: Lowering, best: SSAValue) -> SSAValue:
+    """The place in the input of the first greatest element, or the first NaN, of every window.
+
+    The order is row-major in any case; `storage_order` is that of the numbers that say the places.
+    """
+    x, dims, slides = ctx.required(0), ctx.dims(0), _slides(ctx)
+    behind = product(dims)
+
+    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        places = [s.at(p, k) for s, p, k in zip(slides, i[2:], r, strict=True)]
+        at = [*i[:2], *places]
+        value, top = nest.read_inside(x, at, otherwise=_least(ctx)), nest.read(best, i)
+        found = value.eq(top)
+        if value.is_float:
+            found = found | value.is_nan()
+        for s, p in zip(slides, places, strict=True):
+            if s.low != ZERO:
+                found = found & (nest.index(p) >= 0)
+            found = found & (nest.index(s.size - 1 - p) >= 0)
+        return found.select(nest.index(linearize(at, dims)), nest.index(behind))
+
+    kernel = [s.kernel for s in slides]
+    first = ctx.generate(ctx.out_dims(1), point, over=kernel, combiner="min", element=i64, part="find")
+    if int(ctx.attr("storage_order", 0)) == 0:
+        return first
+    return ctx.map(lambda flat: _column_major(flat, dims), first, element=i64, part="columns")
+
+
+def _column_major(flat: Scalar, dims: Dims) -> Scalar:
+    """The place that row-major `flat` has when the spatial dims are counted the other way round."""
+    nest, found, rest = flat.nest, None, flat
+    for k in reversed(range(2, len(dims))):
+        size = nest.index(maximum(dims[k], Expr.of(1)))
+        part = rest.rem(size) * nest.index(product(dims[2:k]))
+        found, rest = part if found is None else found + part, rest / size
+    whole = rest * nest.index(product(dims[2:]))
+    return whole if found is None else found + whole
+
+
+def _average(ctx: Lowering) -> list[SSAValue]:
+    total, slides = _folded(ctx, "add", part="sum"), _slides(ctx)
+    padded = bool(ctx.attr("count_include_pad", 0))
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        # Of a window that sticks out behind the padding, only what is in it counts; in ORT's old kernels all of it,
+        # unless rounding up was asked for.
+        fixed = padded and ctx.opset < 19 and not ctx.attr("ceil_mode", 0)
+        counts = [s.kernel if fixed else s.inside(p, padded) for s, p in zip(slides, i[2:], strict=True)]
+        value = nest.read(total, i)
+        return value / nest.index(product(maximum(c, Expr.of(1)) for c in counts)).to(value.element)
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+def _power(p: int) -> tuple[ScalarRule, ScalarRule]:
+    """`|x|^p`, and its inverse."""
+    if p == 1:
+        return (lambda x: x.abs()), (lambda x: x)
+    if p == 2:
+        return (lambda x: x * x), (lambda x: x.sqrt())
+    return (lambda x: x.abs().pow(float(p))), (lambda x: x.pow(1 / p))
+
+
+def _lp_pool(ctx: Lowering) -> list[SSAValue]:
+    before, after = _power(int(ctx.attr("p", 2)))
+    return [ctx.map(after, _folded(ctx, "add", before, part="sum"))]
+
+
+# -- global pools -----------------------------------------------------------------------------------------------------
+
+
+def _global(combiner: Combiner) -> LowerRule:
+    def lower(ctx: Lowering) -> list[SSAValue]:
+        return [ctx.reduce(combiner, ctx.required(0), range(2, len(ctx.dims(0))))]
+
+    return lower
+
+
+def _global_average(ctx: Lowering) -> list[SSAValue]:
+    axes = range(2, len(ctx.dims(0)))
+    extents = [ctx.dims(0)[k] for k in axes]
+    total = ctx.reduce("add", ctx.required(0), axes, part="sum")
+    return [ctx.map(lambda s: s / count_of(s.nest, extents, s), total)]
+
+
+def _global_lp(ctx: Lowering) -> list[SSAValue]:
+    before, after = _power(int(ctx.attr("p", 2)))
+    total = ctx.reduce("add", ctx.required(0), range(2, len(ctx.dims(0))), before, part="sum")
+    return [ctx.map(after, total)]
+
+
+# -- LRN --------------------------------------------------------------------------------------------------------------
+
+
+def _local_response(ctx: Lowering) -> list[SSAValue]:
+    """`x / (bias + alpha/size * s) ** beta`, with `s` the sum of the squares of `size` channels around."""
+    x, dims, size = ctx.required(0), ctx.dims(0), int(ctx.attr("size"))
+    factor = float_attr(ctx, "alpha", 1e-4) / size
+    beta, bias = float_attr(ctx, "beta", 0.75), float_attr(ctx, "bias", 1.0)
+
+    def square(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        value = nest.read_inside(x, [i[0], i[1] + r[0] - (size - 1) // 2, *i[2:]]).widened()
+        return value * value
+
+    squares = ctx.generate(dims, square, over=[Expr.of(size)], combiner="add", part="squares")
+    return [ctx.map(lambda v, s: v.widened() * (s * factor + bias).pow(-beta), x, squares)]
+
+
+def _local_response_reason(op: OnnxOp) -> str | None:
+    return _reason(op) if int(op.attr("size")) % 2 else "ONNX Runtime's window of an even number of channels is another"
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _flops(op: OnnxOp) -> Expr:
+    kernel = op.attr("kernel_shape")
+    window = product(Expr.of(int(k)) for k in kernel) if kernel else Expr.of(1)
+    return product(dims_of(op.results[0].type)) * window if kernel else product(operand_dims(op, 0))
+
+
+def _requires(op: OnnxOp) -> list[Requirement]:
+    """ONNX Runtime pools no tensor without elements, but for an empty batch."""
+    batch, *rest = operand_dims(op, 0)
+    return [at_most(1, maximum(product(rest), 1 - batch), "its input is empty")]
+
+
+def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
+    return "ONNX Runtime pools in the layout of its convolutions"
+
+
+SPECS: list[OpSpec] = [
+    OpSpec(
+        "AveragePool",
+        _infer,
+        lower=_average,
+        legal=float_legal(_reason),
+        requires=_requires,
+        flops=_flops,
+        slow=_slow,
+        kind="reduction",
+    ),
+    OpSpec(
+        "LpPool",
+        _infer,
+        lower=_lp_pool,
+        legal=float_legal(_reason),
+        requires=_requires,
+        flops=_flops,
+        slow=_slow,
+        kind="reduction",
+    ),
+    OpSpec(
+        "MaxPool",
+        _infer,
+        lower=_max_pool,
+        legal=legal(computed_reason, _reason),
+        requires=_requires,
+        flops=_flops,
+        slow=_slow,
+        kind="reduction",
+    ),
+    OpSpec(
+        "LRN",
+        same_as_input(None),
+        lower=_local_response,
+        legal=float_legal(_local_response_reason),
+        flops=lambda op: product(operand_dims(op, 0)) * int(op.attr("size")),
+        kind="normalization",
+    ),
+    *(
+        OpSpec(
+            name,
+            _infer_global,
+            lower=lower,
+            legal=float_legal(_reason),
+            requires=_requires,
+            flops=_flops,
+            kind="reduction",
+        )
+        for name, lower in (
+            ("GlobalAveragePool", _global_average),
+            ("GlobalLpPool", _global_lp),
+            ("GlobalMaxPool", _global("max")),
+        )
+    ),
+]

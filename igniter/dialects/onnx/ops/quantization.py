@@ -1,0 +1,281 @@
+"""Quantisation: QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear, to the bit as ONNX Runtime has them.
+
+A scale, and a zero point of the same dims, is one for the tensor, one for each index along an axis, or one for each
+block of elements along an axis. Elementwise all of them, so that they fold into what is around them and memory sees
+bytes only.
+
+    q = clamp(x / scale, least - zero, greatest - zero) rounded half to even, + zero          NaN: least
+    x = (q - zero) * scale
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import bf16, f16, f32, i32
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.analysis.expr import ONE, ZERO, Expr, floordiv
+from igniter.dialects.onnx.ops.pointwise import elementwise_flops, ui8
+from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, normal_axis, operand, operand_dims
+from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.onnx.types import BY_CODE
+from igniter.dialects.sym import dims_of, element_of
+from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.transforms.lowering.scalar import int_bits, int_limits
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.transforms.lowering.context import Subscripts
+
+WIDEST_BITS = 16
+"""The widest integers that floats are quantised to."""
+
+MAGIC = 12582912.0
+"""1.5 * 2^23: a float of less than 2^22 added to it is rounded half to even, and an integer in the sum's low bits."""
+MAGIC_BITS = 0x4B400000
+
+
+# -- scalars ----------------------------------------------------------------------------------------------------------
+
+
+def quantized(x: Scalar, scale: Scalar, zero: Scalar | None, element: Attribute) -> Scalar:
+    """`x` in steps of `scale` from `zero`, as an integer of type `element` that has at most `WIDEST_BITS`."""
+    least, greatest = int_limits(element)
+    steps = x.widened().to(f32) / scale.widened().to(f32)
+    if zero is None or zero.number is not None:
+        offset = 0 if zero is None else int(zero.number or 0)
+        return (round_within(steps, least - offset, greatest - offset) + offset).to(element)
+    whole = zero.to(i32)
+    low, high = (whole * -1 + least).to(f32), (whole * -1 + greatest).to(f32)
+    return (round_within(steps, low, high) + whole).to(element)
+
+
+def round_within(x: Scalar, low: Scalar | float, high: Scalar | float) -> Scalar:
+    """`x` between two whole numbers of less than 2^22, rounded half to even, as i32; `low` for NaN."""
+    bounded = (x > low).select(x, low)
+    bounded = (bounded < high).select(bounded, high)
+    return (bounded + MAGIC).bits(i32) - MAGIC_BITS
+
+
+def dequantized(q: Scalar, scale: Scalar, zero: Scalar | None) -> Scalar:
+    """What an integer stands for, in f32."""
+    whole = q.to(i32)
+    if zero is not None and zero.number != 0:
+        whole = whole - zero.to(i32)
+    return whole.to(f32) * scale.widened().to(f32)
+
+
+# -- where a scale applies --------------------------------------------------------------------------------------------
+
+
+def parameter_at(nest: Nest, tensor: SSAValue, at: Subscripts, axis: int, block: int) -> Scalar:
+    """The scale or zero point of the element at `at`."""
+    dims = dims_of(tensor.type)
+    if all(d == ONE for d in dims) and not block:
+        return nest.read(tensor, [ZERO] * len(dims))
+    if len(dims) == 1 and not block:
+        return nest.read(tensor, [at[axis]])
+    where = list(at)
+    where[axis] = floordiv(where[axis], Expr.of(block))
+    return nest.read(tensor, where)
+
+
+def axis_of(op: OnnxOp) -> int:
+    return normal_axis(int(op.attr("axis", 1)), max(len(operand_dims(op, 0)), 2))
+
+
+def block_of(op: OnnxOp) -> int:
+    """The elements of a block; 0 where scales are for the tensor or an axis."""
+    return int(op.attr("block_size", 0) or 0)
+
+
+def parameters_reason(op: OnnxOp) -> str | None:
+    """Why the scale or the zero point do not fit the data, or are not known to."""
+    dims, scale = operand_dims(op, 0), operand_dims(op, 1)
+    if (
+        operand(op, 2) is not None
+        and operand_dims(op, 2) != scale
+        and any(d != ONE for d in (*operand_dims(op, 2), *scale))
+    ):
+        return "its zero point has other dims than its scale"
+    block = block_of(op)
+    try:
+        axis = axis_of(op)
+    except ValueError as error:
+        return str(error)
+    if not block:
+        single = all(d == ONE for d in scale)
+        if single or (len(scale) == 1 and axis < len(dims) and scale[0] == dims[axis]):
+            return None
+        return (
+            f"that its scales of dims {[str(d) for d in scale]} are one for each index along axis {axis} is not known"
+        )
+    wanted = [d.ceildiv(block) if k == axis else d for k, d in enumerate(dims)]
+    if axis < len(dims) and list(scale) == wanted:
+        return None
+    return "that its scales are one for each block is not known"
+
+
+def integer_reason(index: int, widest: int) -> Callable[[OnnxOp], str | None]:
+    """The check that an operand, or the result at index -1, is of integers of at most so many bits."""
+
+    def check(op: OnnxOp) -> str | None:
+        found = element_of((op.results[0] if index < 0 else op.operands[index]).type)
+        if 1 < int_bits(found) <= widest:
+            return None
+        return f"quantisation to and from elements of type {found} has no kernel yet"
+
+    return check
+
+
+def floats_reason(op: OnnxOp) -> str | None:
+    """Why the numbers that are quantised, or the scale, have no kernel."""
+    side = op.operands[0] if op.op_type == "QuantizeLinear" else op.results[0]
+    for element in (element_of(side.type), element_of(op.operands[1].type)):
+        if element not in (f32, f16, bf16) and not (side is op.operands[0] and element == i32):
+            return f"quantisation of elements of type {element} has no kernel yet"
+    return None
+
+
+# -- the ops ----------------------------------------------------------------------------------------------------------
+
+
+def _fit(ctx: InferContext) -> None:
+    """Several scales in a row are as many as the axis is long; a lone one may be for the whole tensor."""
+    dims, scale = input_dims(ctx, 0), input_dims(ctx, 1)
+    if dims is None or scale is None or len(scale) != 1 or block_of(ctx.op):
+        return
+    size, axis = scale[0].constant, normal_axis(int(ctx.op.attr("axis", 1)), max(len(dims), 2))
+    if size is not None and size > 1 and axis < len(dims):
+        ctx.equate(dims[axis], scale[0])
+
+
+def _quantize_infer(ctx: InferContext) -> list[TensorInfo]:
+    _fit(ctx)
+    zero = ctx.input(2)
+    code = int(ctx.op.attr("output_dtype", 0) or 0)
+    if zero is not None:
+        element: Attribute = zero.element
+    else:
+        known = BY_CODE.get(code)
+        element = ui8 if known is None else known.attr
+    return infos(element, input_dims(ctx, 0))
+
+
+def _dequantize_infer(ctx: InferContext) -> list[TensorInfo]:
+    _fit(ctx)
+    known = BY_CODE.get(int(ctx.op.attr("output_dtype", 0) or 0))
+    return infos(element_type(ctx, 1) if known is None else known.attr, input_dims(ctx, 0))
+
+
+def _parameters(ctx: Lowering, nest: Nest, at: Subscripts) -> tuple[Scalar, Scalar | None]:
+    axis, block, zero = axis_of(ctx.op), block_of(ctx.op), ctx.input(2)
+    scale = parameter_at(nest, ctx.required(1), at, axis, block)
+    return scale, None if zero is None else parameter_at(nest, zero, at, axis, block)
+
+
+def _quantize(ctx: Lowering) -> list[SSAValue]:
+    x, element = ctx.required(0), ctx.out_element()
+
+    def point(nest: Nest, at: Subscripts) -> Scalar:
+        return quantized(nest.read(x, at), *_parameters(ctx, nest, at), element)
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+def _dequantize(ctx: Lowering) -> list[SSAValue]:
+    x = ctx.required(0)
+
+    def point(nest: Nest, at: Subscripts) -> Scalar:
+        return dequantized(nest.read(x, at), *_parameters(ctx, nest, at)).to(ctx.out_element())
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+def _dynamic_infer(ctx: InferContext) -> list[TensorInfo]:
+    return [TensorInfo(ui8, input_dims(ctx, 0)), TensorInfo(f32, ()), TensorInfo(ui8, ())]
+
+
+def _dynamic(ctx: Lowering) -> list[SSAValue | None]:
+    """Rows are searched first, next to what computes them; then their extremes, of which there are few."""
+    x, dims = ctx.required(0), ctx.dims(0)
+    low, high = (_extreme(ctx, x, dims, sign) for sign in (-1, 1))
+    # As ONNX Runtime: the range includes 0, a range of nothing else has steps of 1.
+    scale = ctx.map(lambda a, b: a.eq(b).select(1.0, (b - a) / 255.0), low, high, dims=(), element=f32, part="scale")
+
+    def zero_of(least: Scalar, step: Scalar) -> Scalar:
+        start = 0.0 - least / step
+        return round_within((start < 255.0).select(start, 255.0), 0.0, 255.0).to(ui8)  # 255 where that is NaN.
+
+    zero = ctx.map(zero_of, low, scale, dims=(), element=ui8, part="zero")
+    result = ctx.map(lambda v, s, z: quantized(v, s, z, ui8), x, scale, zero, dims=dims, element=ui8)
+    return [result, scale, zero]
+
+
+def _extreme(ctx: Lowering, x: SSAValue, dims: Dims, sign: int) -> SSAValue:
+    """The least (`sign` -1) or the greatest element, and 0, as f32 of no dims. NaN is passed over.
+
+    Sizes of floats compare as their bits do: integers have instructions for it that floats with NaN lack.
+    """
+
+    def size(v: Scalar) -> Scalar:
+        toward = -v if sign < 0 else v
+        return (toward > 0).select(toward, 0.0).bits(i32)
+
+    part = "min" if sign < 0 else "max"
+    last = len(dims) - 1
+    if last > 0:
+        rows = ctx.reduce("max", x, [last], size, keepdims=False, element=i32, part=f"{part}.row")
+        bits = ctx.reduce("max", rows, range(last), keepdims=False, element=i32, part=part)
+    else:
+        bits = ctx.reduce("max", x, range(len(dims)), size, keepdims=False, element=i32, part=part)
+
+    def value(v: Scalar) -> Scalar:
+        found = v.maximum(0).bits(f32)  # Of no elements the greatest is the least integer.
+        return 0.0 - found if sign < 0 else found
+
+    return ctx.map(value, bits, dims=(), element=f32, part=f"{part}.value")
+
+
+def _dynamic_reason(op: OnnxOp) -> str | None:
+    return None if element_of(op.operands[0].type) == f32 else "it quantises f32 only"
+
+
+def _specs(domain: str) -> Sequence[OpSpec]:
+    """ONNX's ops and, with the same meaning, those of ONNX Runtime from before ONNX had all their types."""
+    return (
+        OpSpec(
+            f"{domain}QuantizeLinear",
+            infer=_quantize_infer,
+            lower=_quantize,
+            legal=legal(floats_reason, integer_reason(-1, WIDEST_BITS), parameters_reason),
+            flops=elementwise_flops(8),
+            kind="elementwise",
+        ),
+        OpSpec(
+            f"{domain}DequantizeLinear",
+            infer=_dequantize_infer,
+            lower=_dequantize,
+            legal=legal(floats_reason, integer_reason(0, 32), parameters_reason),
+            flops=elementwise_flops(3),
+            kind="elementwise",
+        ),
+    )
+
+
+SPECS: list[OpSpec] = [
+    *_specs(""),
+    *_specs("com.microsoft."),
+    OpSpec(
+        "DynamicQuantizeLinear",
+        infer=_dynamic_infer,
+        lower=_dynamic,
+        legal=legal(_dynamic_reason),
+        flops=elementwise_flops(12),
+        kind="elementwise",
+    ),
+]
+
+__all__ = ["SPECS", "dequantized", "parameter_at", "quantized", "round_within"]

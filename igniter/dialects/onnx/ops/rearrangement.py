@@ -1,0 +1,114 @@
+"""Movement that lengths or sizes decide: ReverseSequence, CenterCropPad."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
+
+from igniter.analysis.expr import ZERO, Expr, floordiv, is_nonneg, maximum
+from igniter.dialects.onnx.ops.rules import (
+    element_type,
+    infos,
+    input_dims,
+    known,
+    legal,
+    normal_axis,
+    operand_dims,
+    tidy,
+    unknown_rank,
+)
+from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.transforms.lowering import Lowering, Nest, Scalar
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+
+
+# -- ReverseSequence --------------------------------------------------------------------------------------------------
+
+
+def _sequence_axes(op: OnnxOp) -> tuple[int, int]:
+    """The axis of time and that of the batch."""
+    return int(op.attr("time_axis", 0)), int(op.attr("batch_axis", 1))
+
+
+def _infer_reverse(ctx: InferContext) -> list[TensorInfo]:
+    dims, lengths = input_dims(ctx, 0), input_dims(ctx, 1)
+    if dims is not None and lengths is not None:
+        ctx.equate(lengths[0], dims[_sequence_axes(ctx.op)[1]])
+    return infos(element_type(ctx), dims)
+
+
+def _reverse_reason(op: OnnxOp) -> str | None:
+    dims, axes = operand_dims(op, 0), _sequence_axes(op)
+    if sorted(axes) != [0, 1] or len(dims) < 2:
+        return "its time and batch are not its first two axes"
+    if operand_dims(op, 1) != (dims[axes[1]],):
+        return "that it has a length for every sequence is not known"
+    return None
+
+
+def _reverse(ctx: Lowering) -> list[SSAValue]:
+    """Element `t` of a sequence is element `length - 1 - t`, and behind its length itself."""
+    x, lengths, (time, batch) = ctx.required(0), ctx.required(1), _sequence_axes(ctx.op)
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        length, here = nest.read(lengths, [i[batch]]).to(i64), nest.index(i[time])
+        at: list[Expr | Scalar] = list(i)
+        at[time] = (here < length).select(length - 1 - here, here)
+        return nest.read_inside(x, at)
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+# -- CenterCropPad ----------------------------------------------------------------------------------------------------
+
+
+def _resized_dims(op: OnnxOp, dims: Dims, sizes: Dims | None) -> list[Expr] | str:
+    axes = op.attr("axes")
+    places = list(range(len(dims))) if axes is None else [normal_axis(int(a), len(dims)) for a in axes]
+    if sizes is None or len(sizes) != len(places):
+        return "its shape is only known when it runs"
+    found = list(dims)
+    for axis, size in zip(places, sizes, strict=True):
+        found[axis] = size
+    return found
+
+
+def _infer_center(ctx: InferContext) -> list[TensorInfo]:
+    dims = input_dims(ctx, 0)
+    if dims is None:
+        return unknown_rank(ctx)
+    found = _resized_dims(ctx.op, dims, ctx.values(1))
+    if isinstance(found, str):
+        return infos(element_type(ctx), [ctx.fresh(f"cropped_{k}") for k in range(len(dims))])
+    return infos(element_type(ctx), found)
+
+
+def _center_reason(op: OnnxOp) -> str | None:
+    found = _resized_dims(op, operand_dims(op, 0), known(op, 1))
+    return found if isinstance(found, str) else None
+
+
+def _center(ctx: Lowering) -> list[SSAValue]:
+    """What is cut off, or added as zeros, is halved; the odd one goes behind."""
+    x = ctx.required(0)
+    starts: list[Expr] = []
+    for old, new in zip(ctx.dims(0), ctx.out_dims(), strict=True):
+        cut = ZERO if is_nonneg(new - old) else floordiv(maximum(old - new, ZERO), Expr.of(2))
+        added = ZERO if is_nonneg(old - new) else floordiv(maximum(new - old, ZERO), Expr.of(2))
+        starts.append(tidy(cut - added))
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        return nest.read_inside(x, [e + s for e, s in zip(i, starts, strict=True)])
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+SPECS: list[OpSpec] = [
+    OpSpec("CenterCropPad", _infer_center, lower=_center, legal=legal(_center_reason), kind="movement"),
+    OpSpec("ReverseSequence", _infer_reverse, lower=_reverse, legal=legal(_reverse_reason), kind="movement"),
+]

@@ -1,0 +1,367 @@
+"""LSTM, GRU and RNN: the products with the inputs as contractions, and the recurrence as a procedure.
+
+A batch is a point: its steps run in order, and a step is a product of the state with each gate's weights, row by row,
+and then the gates of all units side by side. Equations, gate orders and the order of activations are ONNX's; where its
+text leaves something open (what is clipped, which activations take an alpha), they are ONNX Runtime's: a gate is
+clipped before its activation, with its bias and its peephole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import i64
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.analysis.expr import Expr, product
+from igniter.dialects.loop import is_float
+from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand, operand_dims
+from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.sym import dims_of, element_of
+from igniter.transforms.lowering.scalar import compute_type
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.transforms.lowering import Lowering, Scalar
+    from igniter.transforms.lowering.procedure import Procedure
+
+Function = Callable[["Scalar"], "Scalar"]
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
+
+
+# -- activations ------------------------------------------------------------------------------------------------------
+
+
+def _sigmoid(x: Scalar) -> Scalar:
+    return 1 / ((-x).exp() + 1)
+
+
+def _softplus(x: Scalar) -> Scalar:
+    return x.maximum(0) + ((-x.abs()).exp()).math("log1p")
+
+
+def _elu(x: Scalar, alpha: float) -> Scalar:
+    return (x >= 0).select(x, x.math("expm1") * alpha)
+
+
+ACTIVATIONS: dict[str, tuple[float | None, float | None, Callable[[Scalar, float, float], Scalar]]] = {
+    "affine": (1.0, 0.0, lambda x, a, b: x * a + b),
+    "elu": (1.0, None, lambda x, a, b: _elu(x, a)),
+    "hardsigmoid": (0.2, 0.5, lambda x, a, b: (x * a + b).maximum(0).minimum(1)),
+    "leakyrelu": (0.01, None, lambda x, a, b: (x >= 0).select(x, x * a)),
+    "relu": (None, None, lambda x, a, b: x.maximum(0)),
+    "scaledtanh": (1.0, 1.0, lambda x, a, b: (x * b).tanh() * a),
+    "sigmoid": (None, None, lambda x, a, b: _sigmoid(x)),
+    "softplus": (None, None, lambda x, a, b: _softplus(x)),
+    "softsign": (None, None, lambda x, a, b: x / (x.abs() + 1)),
+    "tanh": (None, None, lambda x, a, b: x.tanh()),
+    "thresholdedrelu": (1.0, None, lambda x, a, b: (x > a).select(x, 0)),
+}
+"""By name in lower case: the alpha and the beta that one has unless they are given, and the function."""
+
+
+def activations(op: OnnxOp) -> list[list[Function]]:
+    """For each direction its functions; alphas and betas are taken, in order, by those that have one."""
+    directions = direction_count(op)
+    names: list[str] = list(op.attr("activations") or DEFAULTS[op.op_type] * directions)
+    alphas = list(op.attr("activation_alpha") or ())
+    betas = list(op.attr("activation_beta") or ())
+    found: list[Function] = []
+    for name in names:
+        alpha, beta, function = ACTIVATIONS[str(name).lower()]
+        a = alphas.pop(0) if alpha is not None and alphas else alpha
+        b = betas.pop(0) if beta is not None and betas else beta
+        found.append(lambda x, f=function, a=a, b=b: f(x, float(a or 0.0), float(b or 0.0)))
+    count = len(DEFAULTS[op.op_type])
+    return [found[k * count : (k + 1) * count] for k in range(directions)]
+
+
+def direction_count(op: OnnxOp) -> int:
+    return 2 if str(op.attr("direction", "forward") or "forward") == "bidirectional" else 1
+
+
+# -- shapes -----------------------------------------------------------------------------------------------------------
+
+
+def _infer(ctx: InferContext) -> list[TensorInfo]:
+    x, r = input_dims(ctx, 0), input_dims(ctx, 2)
+    element = element_type(ctx)
+    outputs = 3 if ctx.op.op_type == "LSTM" else 2
+    if x is None or len(x) != 3:
+        return [TensorInfo(element, None)] * outputs
+    w = input_dims(ctx, 1)
+    if w is not None and len(w) == 3:
+        ctx.equate(x[2], w[2])
+    given = ctx.op.attr("hidden_size")
+    hidden = Expr.of(int(given)) if given else r[-1] if r is not None else ctx.fresh("hidden")
+    directions = Expr.of(direction_count(ctx.op))
+    if ctx.op.attr("layout", 0):
+        whole, last = (x[0], x[1], directions, hidden), (x[0], directions, hidden)
+    else:
+        whole, last = (x[0], directions, x[1], hidden), (directions, x[1], hidden)
+    return [TensorInfo(element, whole), *[TensorInfo(element, last)] * (outputs - 1)]
+
+
+# -- the recurrence ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One direction of one recurrence while its procedure is built; `batch` is the point."""
+
+    ctx: Lowering
+    p: Procedure
+    number: int
+    batch: Expr
+    hidden: Expr
+    steps: Expr
+    buffers: dict[str, SSAValue]
+    """What there is of: inputs (products of this direction), r, b, lengths, h0, c0, peephole, y, y_h, y_c."""
+    functions: list[Function]
+
+    @property
+    def batch_first(self) -> bool:
+        return bool(self.ctx.attr("layout", 0))
+
+    @property
+    def reverse(self) -> bool:
+        return self.number == 1 or str(self.ctx.attr("direction", "forward") or "forward") == "reverse"
+
+    def local(self, name: str) -> SSAValue:
+        return self.p.local(compute_type(self.ctx.element(0)), [self.hidden], name)
+
+    def state(self, name: str) -> SSAValue:
+        """A buffer of the state, with what it is at first."""
+        buffer, given = self.local(name), self.buffers.get(f"{name}0")
+        with self.p.loop(self.hidden) as j:
+            self.p.store(0.0 if given is None else self.p.load(given, self.last(j)).widened(), buffer, [j])
+        return buffer
+
+    def last(self, j: Expr) -> list[Expr]:
+        """Where unit `j` of this direction is in an initial or a final state."""
+        number = Expr.of(self.number)
+        return [self.batch, number, j] if self.batch_first else [number, self.batch, j]
+
+    def bias(self, row: Expr) -> Scalar:
+        """Element `row` of the biases: those of the inputs, then those of the state."""
+        given = self.buffers.get("b")
+        if given is None:
+            return self.p.const(0.0, compute_type(self.ctx.element(0)))
+        return self.p.load(given, [self.number, row]).widened()
+
+    def input(self, t: Expr | Scalar, row: Expr) -> Scalar:
+        """The product of the input of a step with a row of the weights."""
+        return self.p.load(self.buffers["inputs"], [self.batch, t, row] if self.batch_first else [t, self.batch, row])
+
+    def products(self, state: SSAValue, gates: Sequence[int]) -> list[SSAValue]:
+        """For each of `gates`, the products of the state with its rows."""
+        p, found = self.p, [self.local("gate") for _ in gates]
+        with p.loop(self.hidden) as j:
+            zero = p.const(0.0, compute_type(self.ctx.element(0)))
+            sums = [p.variable(zero, "sum") for _ in gates]
+            with p.fold(self.hidden) as k:
+                h = p.load(state, [k])
+                for gate, total in zip(gates, sums, strict=True):
+                    weight = p.load(self.buffers["r"], [self.number, self.hidden * gate + j, k]).widened()
+                    p.accumulate("add", h * weight, total.buffer, [])
+            for buffer, total in zip(found, sums, strict=True):
+                p.store(total.get(), buffer, [j])
+        return found
+
+    def clipped(self, x: Scalar) -> Scalar:
+        limit = self.ctx.attr("clip")
+        return x if not limit else x.maximum(-float(limit)).minimum(float(limit))
+
+    def run(self, step: Callable[[Direction, Expr | Scalar], SSAValue], states: dict[str, SSAValue]) -> None:
+        """Every step, from the last one where the direction is reversed; zeros behind the end of a sequence."""
+        p, lengths = self.p, self.buffers.get("lengths")
+        if lengths is None:
+            with p.sequential(self.steps) as s:
+                self._step(step, self.steps - 1 - s if self.reverse else s)
+        else:
+            length = p.load(lengths, [self.batch]).to(i64).maximum(0).minimum(p.index(self.steps))
+            with p.sequential(length) as s:
+                at = p.index(s)
+                self._step(step, length - 1 - at if self.reverse else at)
+            if "y" in self.buffers:
+                with p.sequential(self.steps, length) as s, p.loop(self.hidden) as j:
+                    p.store(0.0, self.buffers["y"], self.place(p.index(s), j))
+        for name, buffer in states.items():
+            if name in self.buffers:
+                with p.loop(self.hidden) as j:
+                    value = p.load(buffer, [j])
+                    if lengths is not None:  # ONNX Runtime gives zeros, whatever the state was at first.
+                        value = (p.load(lengths, [self.batch]) > 0).select(value, 0.0)
+                    p.store(value, self.buffers[name], self.last(j))
+
+    def _step(self, step: Callable[[Direction, Expr | Scalar], SSAValue], t: Expr | Scalar) -> None:
+        state = step(self, t)
+        if "y" in self.buffers:
+            with self.p.loop(self.hidden) as j:
+                self.p.store(self.p.load(state, [j]), self.buffers["y"], self.place(t, j))
+
+    def place(self, t: Expr | Scalar, j: Expr) -> list[Expr | Scalar]:
+        number = Expr.of(self.number)
+        return [self.batch, t, number, j] if self.batch_first else [t, number, self.batch, j]
+
+
+def _lstm(d: Direction) -> None:
+    p, hidden = d.p, d.hidden
+    f, g, h = d.functions
+    state, cell = d.state("h"), d.state("c")
+    peephole = d.buffers.get("peephole")
+
+    def gate(number: int, products: SSAValue, t: Expr | Scalar, j: Expr, cells: Scalar | None) -> Scalar:
+        row = hidden * number + j
+        total = p.load(products, [j]) + d.input(t, row)
+        if peephole is not None and cells is not None:
+            total = total + p.load(peephole, [d.number, row]).widened() * cells
+        return d.clipped(total + (d.bias(row) + d.bias(row + hidden * 4)))
+
+    def step(d: Direction, t: Expr | Scalar) -> SSAValue:
+        gates = d.products(state, range(4))
+        with p.loop(hidden) as j:
+            before = p.load(cell, [j])
+            entry = f(gate(0, gates[0], t, j, before))
+            forget = 1 - entry if d.ctx.attr("input_forget", 0) else f(gate(2, gates[2], t, j, before))
+            after = forget * before + entry * g(gate(3, gates[3], t, j, None))
+            p.store(after, cell, [j])
+            p.store(f(gate(1, gates[1], t, j, after)) * h(after), state, [j])
+        return state
+
+    d.run(step, {"y_h": state, "y_c": cell})
+
+
+def _gru(d: Direction) -> None:
+    p, hidden = d.p, d.hidden
+    f, g = d.functions
+    state, reset = d.state("h"), d.local("reset")
+    update = d.local("update")
+    linear = bool(d.ctx.attr("linear_before_reset", 0))
+
+    def gate(number: int, products: SSAValue, t: Expr | Scalar, j: Expr) -> Scalar:
+        row = hidden * number + j
+        return d.clipped(p.load(products, [j]) + d.input(t, row) + (d.bias(row) + d.bias(row + hidden * 3)))
+
+    def step(d: Direction, t: Expr | Scalar) -> SSAValue:
+        gates = d.products(state, range(3) if linear else range(2))
+        with p.loop(hidden) as j:
+            p.store(f(gate(0, gates[0], t, j)), update, [j])
+            kept = f(gate(1, gates[1], t, j))
+            p.store(kept if linear else kept * p.load(state, [j]), reset, [j])
+        news = gates[2] if linear else d.products(reset, [2])[0]
+        with p.loop(hidden) as j:
+            row = hidden * 2 + j
+            new, inputs = p.load(news, [j]), d.input(t, row) + d.bias(row)
+            own = d.bias(row + hidden * 3)
+            total = inputs + (p.load(reset, [j]) * (new + own) if linear else new + own)
+            share = p.load(update, [j])
+            p.store((1 - share) * g(d.clipped(total)) + share * p.load(state, [j]), state, [j])
+        return state
+
+    d.run(step, {"y_h": state})
+
+
+def _rnn(d: Direction) -> None:
+    p, state = d.p, d.state("h")
+
+    def step(d: Direction, t: Expr | Scalar) -> SSAValue:
+        (products,) = d.products(state, [0])
+        with p.loop(d.hidden) as j:
+            total = p.load(products, [j]) + d.input(t, j) + (d.bias(j) + d.bias(j + d.hidden))
+            p.store(d.functions[0](d.clipped(total)), state, [j])
+        return state
+
+    d.run(step, {"y_h": state})
+
+
+CELLS: dict[str, Callable[[Direction], None]] = {"LSTM": _lstm, "GRU": _gru, "RNN": _rnn}
+OPERANDS = {3: "b", 4: "lengths", 5: "h0", 6: "c0", 7: "peephole"}
+RESULTS = ("y", "y_h", "y_c")
+
+
+def lower(ctx: Lowering) -> list[SSAValue | None]:
+    dims = ctx.dims(0)
+    batch, steps = (dims[0], dims[1]) if ctx.attr("layout", 0) else (dims[1], dims[0])
+    hidden = ctx.dims(2)[-1]
+    directions = direction_count(ctx.op)
+    rows = hidden * GATES[ctx.op.op_type]
+    wide = compute_type(ctx.element(0))
+    inputs = [_products(ctx, dims, rows, k, wide) for k in range(directions)]
+    given = {name: v for k, name in OPERANDS.items() if (v := ctx.input(k)) is not None}
+    wanted = [k for k in range(len(ctx.op.results)) if ctx.wants(k)]
+    p = ctx.procedure([*inputs, ctx.required(2), *given.values()], [ctx.output_type(k) for k in wanted])
+    names = ["r", *given, *(RESULTS[k] for k in wanted)]
+    buffers = dict(zip(names, p.buffers[directions:], strict=True))
+    point = p.parallel(batch)
+    functions = activations(ctx.op)
+    for k in range(directions):
+        own = {**buffers, "inputs": p.buffers[k]}
+        CELLS[ctx.op.op_type](Direction(ctx, p, k, point, hidden, steps, own, functions[k]))
+    made = dict(zip(wanted, p.end(), strict=True))
+    return [made.get(k) for k in range(len(ctx.op.results))]
+
+
+def _products(ctx: Lowering, dims: Dims, rows: Expr, direction: int, wide: Attribute) -> SSAValue:
+    """The inputs of all steps times the weights of one direction."""
+    x, w = ctx.required(0), ctx.required(1)
+    return ctx.generate(
+        [*dims[:2], rows],
+        lambda nest, i, r: nest.read(x, [i[0], i[1], r[0]]).widened() * nest.read(w, [direction, i[2], r[0]]).widened(),
+        over=[dims[2]],
+        combiner="add",
+        element=wide,
+        part="inputs",
+    )
+
+
+# -- legality, cost ---------------------------------------------------------------------------------------------------
+
+
+def _reason(op: OnnxOp) -> str | None:
+    if not is_float(element_of(op.operands[0].type)):
+        return "its elements are no floats"
+    x, w, r = (operand_dims(op, k) for k in range(3))
+    if len(x) != 3:
+        return f"its input has {len(x)} dims"
+    unknown = [n for n in op.attr("activations") or () if str(n).lower() not in ACTIVATIONS]
+    if unknown:
+        return f"the activation '{unknown[0]}' is unknown"
+    directions, rows = Expr.of(direction_count(op)), r[-1] * GATES[op.op_type]
+    if tuple(w) != (directions, rows, x[2]) or tuple(r[:2]) != (directions, rows):
+        return "that its weights fit its input is not known"
+    return _operands_reason(op, x, directions, r[-1])
+
+
+def _operands_reason(op: OnnxOp, x: Dims, directions: Expr, hidden: Expr) -> str | None:
+    batch = x[0] if op.attr("layout", 0) else x[1]
+    state = (batch, directions, hidden) if op.attr("layout", 0) else (directions, batch, hidden)
+    gates = GATES[op.op_type]
+    wanted = {3: (directions, hidden * (2 * gates)), 4: (batch,), 5: state, 6: state, 7: (directions, hidden * 3)}
+    for k, dims in wanted.items():
+        if operand(op, k) is not None and operand_dims(op, k) != dims:
+            shown = ", ".join(map(str, dims))
+            return f"that its input {k} has the dims [{shown}] is not known"
+    return None
+
+
+def _flops(op: OnnxOp) -> Expr:
+    x, r = dims_of(op.operands[0].type), dims_of(op.operands[2].type)
+    return product((*x[:2], *r[:2], x[2] + r[2])) * 2
+
+
+def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
+    x = operand_dims(op, 0)
+    if estimate(x[0] if op.attr("layout", 0) else x[1]) == 1:
+        return None
+    return "every sequence of a batch reads the weights of the state anew, where ORT multiplies a whole batch with them"
+
+
+SPECS: list[OpSpec] = [
+    OpSpec(name, infer=_infer, lower=lower, legal=legal(_reason), flops=_flops, slow=_slow, kind="recurrent")
+    for name in GATES
+]

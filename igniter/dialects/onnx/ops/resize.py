@@ -1,0 +1,393 @@
+"""Resize and Upsample: which element, or which weighted sum of elements, each place of the result gets.
+
+Every axis is resized by itself. Where the old place of a new one is an expression (whole factors, to the nearest), the
+nest reads there. Else one small nest finds, for every place along the axis, the elements to read, another their
+weights, and the nest over the result reads those. Coordinates are computed in f32 in ONNX Runtime's order of
+operations, since rounding decides which element is the nearest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from xdsl.dialects.builtin import f32, f64, i64
+from xdsl.ir import SSAValue
+
+from igniter.analysis.expr import ZERO, Expr, floordiv, minimum
+from igniter.dialects.loop import is_float
+from igniter.dialects.onnx.ops.pointwise import computed_reason, elementwise_flops, float_attr
+from igniter.dialects.onnx.ops.resize_weights import Taps, cubic_taps, filtered_taps, linear_taps, support_of
+from igniter.dialects.onnx.ops.rules import (
+    element_type,
+    infos,
+    input_dims,
+    legal,
+    normal_axis,
+    operand,
+    operand_dims,
+    tidy,
+    unknown_rank,
+)
+from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.sym import dims_of, element_of
+from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.transforms.lowering.context import operand_values
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+
+COARSE = 64
+"""The largest denominator of a factor by which a symbolic dim is known to be multiplied exactly."""
+
+
+# -- the node ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Factor:
+    """How one axis changes: from `old` elements to `new`, by `scale` where that is known when compiling."""
+
+    old: Expr
+    new: Expr
+    scale: np.float32 | None
+
+    @property
+    def is_identity(self) -> bool:
+        return self.new == self.old and (self.scale is None or self.scale == 1)
+
+
+def resize_axes(op: OnnxOp, rank: int) -> list[int]:
+    """The axes that scales and sizes are given for."""
+    axes = op.attr("axes") if op.opset >= 18 else None
+    return [normal_axis(int(a), rank) for a in axes] if axes else list(range(rank))
+
+
+def factors(
+    op: OnnxOp, dims: Dims, scales: Any, sizes: Dims | None, fresh: Callable[[int], Expr] | None
+) -> list[Factor] | str:
+    """How every axis changes; or why that is not known. `fresh` gives dims for those that no expression says."""
+    axes = resize_axes(op, len(dims))
+    found = [Factor(d, d, np.float32(1)) for d in dims]
+    if scales is not None and len(scales):
+        if len(scales) != len(axes):
+            return f"it has {len(scales)} scales for {len(axes)} axes"
+        for axis, scale in zip(axes, np.asarray(scales, np.float32), strict=True):
+            new = scaled(dims[axis], scale)
+            if new is None and fresh is None:
+                return f"what {dims[axis]} times {scale} is when rounded is not known"
+            found[axis] = Factor(dims[axis], new or (fresh(axis) if fresh else ZERO), scale)
+        return found
+    if sizes is None or len(sizes) != len(axes):
+        return "its scales and sizes are only known when it runs"
+    for axis, new in zip(axes, sizes, strict=True):
+        found[axis] = Factor(dims[axis], new, quotient(new, dims[axis]))
+    policy = str(op.attr("keep_aspect_ratio_policy", "stretch"))
+    return found if policy == "stretch" else _kept_aspect(found, axes, policy)
+
+
+def scaled(dim: Expr, scale: np.float32) -> Expr | None:
+    """`dim` times `scale`, rounded down, as ONNX Runtime computes it in f32; None where no expression says that."""
+    if dim.constant is not None:
+        return Expr.of(int(np.float32(dim.constant) * scale))
+    ratio = Fraction(float(scale))
+    return tidy(floordiv(dim * ratio.numerator, Expr.of(ratio.denominator))) if ratio.denominator <= COARSE else None
+
+
+def quotient(new: Expr, old: Expr) -> np.float32 | None:
+    if new == old:
+        return np.float32(1)
+    if new.constant is None or not old.constant:
+        return None
+    return np.float32(new.constant) / np.float32(old.constant)
+
+
+def _kept_aspect(found: list[Factor], axes: Sequence[int], policy: str) -> list[Factor] | str:
+    known = [found[a].scale for a in axes]
+    scales = [s for s in known if s is not None]
+    if len(scales) < len(known):
+        return "which of its factors is the smallest depends on the dims"
+    scale = min(scales) if policy == "not_larger" else max(scales)
+    made = list(found)
+    for a in axes:
+        size = np.float32(found[a].old.constant or 0) * scale
+        made[a] = Factor(found[a].old, Expr.of(int(np.floor(size + np.float32(0.5)))), scale)
+    return made
+
+
+def _given(op: OnnxOp, constant: Callable[[int], Any], values: Callable[[int], Dims | None]) -> tuple[Any, Dims | None]:
+    """The scales and the sizes, as far as they are known."""
+    if op.op_type == "Upsample" and op.opset < 9:
+        return op.attr("scales"), None
+    if op.opset < 11:
+        return constant(1), None
+    return constant(2), values(3)
+
+
+def _infer(ctx: InferContext) -> list[TensorInfo]:
+    dims = input_dims(ctx, 0)
+    if dims is None:
+        return unknown_rank(ctx)
+    scales, sizes = _given(ctx.op, ctx.constant, ctx.values)
+    found = factors(ctx.op, dims, scales, sizes, lambda axis: ctx.fresh(f"resized_{axis}"))
+    if isinstance(found, str):
+        return infos(element_type(ctx), [ctx.fresh(f"resized_{k}") for k in range(len(dims))])
+    return infos(element_type(ctx), [f.new for f in found])
+
+
+def _known_factors(op: OnnxOp) -> list[Factor] | str:
+    from igniter.dialects.onnx.base import constant_value
+
+    dims = operand_dims(op, 0)
+    scales, sizes = _given(op, lambda k: constant_value(operand(op, k)), lambda k: operand_values(op, k))
+    return factors(op, dims, scales, sizes, None)
+
+
+def _mode(op: OnnxOp) -> str:
+    mode = str(op.attr("mode", "nearest"))
+    return "linear" if mode in ("linear", "bilinear", "trilinear") else mode
+
+
+def _transformation(op: OnnxOp) -> str:
+    return str(op.attr("coordinate_transformation_mode", "half_pixel")) if op.opset >= 11 else "asymmetric"
+
+
+def _reason(op: OnnxOp) -> str | None:
+    found = _known_factors(op)
+    if isinstance(found, str):
+        return found
+    if dims_of(op.results[0].type) != tuple(f.new for f in found):
+        return "its result is not known to have the dims of its factors"
+    if _mode(op) not in ("nearest", "linear", "cubic"):
+        return f"mode '{_mode(op)}' is not known"
+    if _mode(op) != "nearest" and not is_float(element_of(op.operands[0].type)):
+        return f"ONNX Runtime interpolates {element_of(op.operands[0].type)} with its own rounding"
+    if _transformation(op) not in (*TRANSFORMATIONS, "align_corners", "tf_crop_and_resize", "half_pixel_symmetric"):
+        return f"coordinate_transformation_mode '{_transformation(op)}' is not known"
+    if _antialias(op) and any(f.scale is None for f in found):
+        return "how many elements it filters depends on the dims"
+    return None
+
+
+def _antialias(op: OnnxOp) -> bool:
+    return bool(op.opset >= 18 and op.attr("antialias", 0)) and _mode(op) != "nearest"
+
+
+# -- coordinates ------------------------------------------------------------------------------------------------------
+
+
+TRANSFORMATIONS: dict[str, Callable[[Scalar, Scalar, Expr], Scalar]] = {
+    "asymmetric": lambda x, scale, new: x / scale,
+    "half_pixel": lambda x, scale, new: (x + 0.5) / scale - 0.5,
+    "pytorch_half_pixel": lambda x, scale, new: (x.nest.index(new) > 1).select((x + 0.5) / scale - 0.5, 0.0),
+    "tf_half_pixel_for_nn": lambda x, scale, new: (x + 0.5) / scale,
+}
+"""The old coordinate of a new one, of those that the factor alone decides."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a node that is resized."""
+
+    ctx: Lowering
+    number: int
+    factor: Factor
+
+    def scale(self, nest: Nest) -> Scalar:
+        known = self.factor.scale
+        if known is not None:
+            return nest.const(float(known), f32)
+        return nest.index(self.factor.new).to(f32) / nest.index(self.factor.old).to(f32)
+
+    def coordinate(self, nest: Nest, place: Expr) -> Scalar:
+        """Where new place `place` lies among the old elements, in f32. An axis that keeps its size keeps its places."""
+        x = nest.index(place).to(f32)
+        made = self._transformed(nest, x)
+        if self.factor.scale is not None:
+            return x if self.factor.scale == 1 else made
+        return self.scale(nest).eq(1).select(x, made)
+
+    def _transformed(self, nest: Nest, x: Scalar) -> Scalar:
+        mode, (old, new) = _transformation(self.ctx.op), (self.factor.old, self.factor.new)
+        if mode in TRANSFORMATIONS:
+            return TRANSFORMATIONS[mode](x, self.scale(nest), new)
+        before, after = nest.index(old).to(f32), nest.index(new).to(f32)
+        if mode == "align_corners":
+            return after.eq(1).select(0.0, x * (before - 1) / (after - 1))
+        if mode == "half_pixel_symmetric":
+            scale = self.scale(nest)
+            offset = before / 2 * (1 - after / (scale * before))
+            return (offset.to(f64) + (x.to(f64) + 0.5) / scale.to(f64) - 0.5).to(f32)
+        start, end = self._corners(nest)
+        many = start * (before - 1) + x * (end - start) * (before - 1) / (after - 1)
+        one = 0.5 * (start + end).to(f64) * (before - 1).to(f64)
+        return (after > 1).select(many, one.to(f32))
+
+    def _corners(self, nest: Nest) -> tuple[Scalar, Scalar]:
+        """What the region of interest says of the axis: the start and the end of what is taken, as shares of it."""
+        roi, axes = self.ctx.required(1), resize_axes(self.ctx.op, len(self.ctx.dims(0)))
+        if self.number not in axes:
+            return nest.const(0.0, f32), nest.const(1.0, f32)
+        at = axes.index(self.number)
+        return tuple(nest.read(roi, [at + k * len(axes)]).to(f32) for k in (0, 1))  # pyright: ignore[reportReturnType]
+
+    def outside(self, nest: Nest, place: Expr) -> Scalar:
+        """Whether the old coordinate lies outside of the axis."""
+        x = self.coordinate(nest, place)
+        return (x < 0) | (x > nest.index(self.factor.old - 1).to(f32))
+
+
+# -- nearest ----------------------------------------------------------------------------------------------------------
+
+
+def _rounded(axis: Axis, nest: Nest, x: Scalar) -> Scalar:
+    op = axis.ctx.op
+    mode = str(op.attr("nearest_mode", "round_prefer_floor")) if op.opset >= 11 else ""
+    below = x.floor()
+    if not mode:
+        return (axis.scale(nest) < 1).select(x.math("ceil"), x.math("trunc"))
+    if mode in ("floor", "ceil"):
+        return below if mode == "floor" else x.math("ceil")
+    up = x - below > 0.5 if mode == "round_prefer_floor" else x - below >= 0.5
+    return up.select(below + 1, below)
+
+
+def _whole_step(axis: Axis, place: Expr) -> Expr | None:
+    """The nearest old place where a factor is a whole number, or its inverse, and no rounding is open."""
+    op, scale = axis.ctx.op, axis.factor.scale
+    mode = (_transformation(op), str(op.attr("nearest_mode", "round_prefer_floor")) if op.opset >= 11 else "floor")
+    centred = mode[0] in ("half_pixel", "pytorch_half_pixel") and mode[1].startswith("round")
+    if scale is None or not (mode == ("asymmetric", "floor") or (centred and scale >= 1)):
+        return None
+    if axis.factor.new.constant == 1 and scale != 1:
+        return None
+    if scale >= 1 and float(scale).is_integer():
+        return minimum(floordiv(place, Expr.of(int(scale))), axis.factor.old - 1)
+    inverse = Fraction(float(scale)) ** -1
+    return place * inverse.numerator if inverse.denominator == 1 else None
+
+
+def _nearest(ctx: Lowering, axes: Sequence[Axis]) -> SSAValue:
+    x = ctx.required(0)
+    tables: dict[int, SSAValue] = {}
+    for axis in axes:
+        if _whole_step(axis, ZERO) is not None:
+            continue
+
+        def index(nest: Nest, at: Sequence[Expr], axis: Axis = axis) -> Scalar:
+            near = _rounded(axis, nest, axis.coordinate(nest, at[0])).to(i64)
+            return near.minimum(nest.index(axis.factor.old - 1)).maximum(0)
+
+        tables[axis.number] = ctx.generate([axis.factor.new], index, element=i64, part=f"index{axis.number}")
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        at: list[Expr | Scalar] = list(i)
+        for axis in axes:
+            plain, place = _whole_step(axis, i[axis.number]), i[axis.number]
+            at[axis.number] = nest.read(tables[axis.number], [place]) if plain is None else plain
+        return nest.read_inside(x, at)
+
+    return ctx.generate(ctx.out_dims(), point)
+
+
+# -- sums -------------------------------------------------------------------------------------------------------------
+
+
+def _taps(ctx: Lowering, axis: Axis) -> Taps:
+    """Which elements make one along the axis, and with which weights."""
+    cubic, excluded = _mode(ctx.op) == "cubic", bool(ctx.attr("exclude_outside", 0))
+    a = float_attr(ctx, "cubic_coeff_a", -0.75)
+    if _antialias(ctx.op):
+        assert axis.factor.scale is not None  # `_reason` has seen to it
+        return filtered_taps(ctx, axis, support_of(axis.factor.scale, cubic), a if cubic else None, excluded)
+    return cubic_taps(ctx, axis, a, excluded) if cubic else linear_taps(ctx, axis)
+
+
+def _along(ctx: Lowering, x: SSAValue, axis: Axis, last: bool) -> SSAValue:
+    """`x` resized along one axis: a sum of a few elements for each."""
+    taps, dims, k = _taps(ctx, axis), list(dims_of(x.type)), axis.number
+    dims[k] = axis.factor.new
+    wide = ctx.wide_element()
+
+    def term(nest: Nest, i: Sequence[Expr], tap: Expr) -> Scalar:
+        at: list[Expr | Scalar] = list(i)
+        at[k] = nest.read(taps.places, [i[k], tap])
+        return nest.read_inside(x, at).to(wide) * nest.read(taps.weights, [i[k], tap]).to(wide)
+
+    if taps.count > 4:
+        made = ctx.generate(
+            dims,
+            lambda nest, i, r: term(nest, i, r[0]),
+            over=[taps.count],
+            combiner="add",
+            element=wide,
+            part=f"axis{k}",
+        )
+        return ctx.rounded(made) if last else made
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        total = term(nest, i, ZERO)
+        for tap in range(1, taps.count):
+            total = total + term(nest, i, Expr.of(tap))
+        return total
+
+    return ctx.generate(dims, point, element=ctx.out_element() if last else wide, part=f"axis{k}")
+
+
+def _resize(ctx: Lowering) -> list[SSAValue]:
+    found = _known_factors(ctx.op)
+    if isinstance(found, str):
+        raise ctx.fail(found)
+    crops = _transformation(ctx.op) == "tf_crop_and_resize"
+    axes = [Axis(ctx, k, f) for k, f in enumerate(found) if not f.is_identity]
+    if not axes:
+        return [ctx.view(ctx.required(0), ctx.out_dims())]
+    if _mode(ctx.op) == "nearest":
+        made = _nearest(ctx, axes)
+    else:
+        made = ctx.required(0)
+        # The last axis first: its rows are read side by side while they are short.
+        for n, axis in enumerate(reversed(axes)):
+            made = _along(ctx, made, axis, n == len(axes) - 1)
+    return [_extrapolated(ctx, made, axes) if crops else made]
+
+
+def _extrapolated(ctx: Lowering, x: SSAValue, axes: Sequence[Axis]) -> SSAValue:
+    """`x`, with a value of its own where a coordinate lies outside of what is resized."""
+    flags: list[SSAValue] = []
+    for axis in axes:
+
+        def flag(nest: Nest, at: Sequence[Expr], axis: Axis = axis) -> Scalar:
+            return axis.outside(nest, at[0]).to(i64)
+
+        flags.append(ctx.generate([axis.factor.new], flag, element=i64, part=f"outside{axis.number}"))
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        outside = nest.const(0, i64)
+        for axis, found in zip(axes, flags, strict=True):
+            outside = outside | nest.read(found, [i[axis.number]])
+        value = nest.read(x, i)
+        return outside.ne(0).select(nest.const(float_attr(ctx, "extrapolation_value"), f32).to(value.element), value)
+
+    return ctx.generate(ctx.out_dims(), point)
+
+
+def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
+    return "ONNX Runtime resizes in the layout of its convolutions"
+
+
+SPECS: list[OpSpec] = [
+    OpSpec(
+        name,
+        infer=_infer,
+        lower=_resize,
+        legal=legal(computed_reason, _reason),
+        flops=elementwise_flops(8),
+        slow=_slow,
+        kind="movement",
+    )
+    for name in ("Resize", "Upsample")
+]

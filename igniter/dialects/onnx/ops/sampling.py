@@ -1,0 +1,320 @@
+"""Ops that read between the elements of an image: GridSample, AffineGrid, DeformConv.
+
+Coordinates that are data become, for every place of the result and every axis, a few elements to read and their
+weights: two small nests, which do not depend on the channel. The nest over the result then sums over all combinations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product as combinations
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import i32, i64
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.analysis.expr import ZERO, Expr, product
+from igniter.dialects.onnx.ops.convolution import SLOW, add_channels, conv_flops, infer_conv, slides_of
+from igniter.dialects.onnx.ops.normalization import float_legal
+from igniter.dialects.onnx.ops.pointwise import elementwise_flops
+from igniter.dialects.onnx.ops.resize_weights import cubic
+from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, known, operand_dims, unknown_rank
+from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
+from igniter.dialects.sym import dims_of, element_of
+from igniter.transforms.lowering import Lowering, Nest, Scalar
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+
+Point = Sequence[Expr]
+CoordinateRule = Callable[[Nest, Point], Scalar]
+Border = Callable[[Scalar, Scalar, Attribute], Scalar]
+"""From an element, which may lie outside, and the size of its axis to the element that is read, or -1 for none."""
+
+
+# -- reading between elements -----------------------------------------------------------------------------------------
+
+
+def between(x: Scalar, tap: Scalar, taps: int) -> tuple[Scalar, Scalar]:
+    """Of coordinate `x`: the element that tap number `tap` of `taps` (1, 2 or 4) reads, and its weight."""
+    if taps == 1:
+        return x.math("roundeven").to(i64), x - x + 1
+    below = x.floor()
+    offset = tap.to(x.element)
+    near = x - below
+    if taps == 2:
+        return below.to(i64) + tap, tap.eq(0).select(1 - near, near)
+    return below.to(i64) + tap - 1, cubic(near + 1 - offset, -0.75)
+
+
+def tables(
+    ctx: Lowering, dims: Sequence[Expr], sizes: Sequence[Expr], taps: int, coordinate: CoordinateRule, border: Border
+) -> tuple[SSAValue, SSAValue | None]:
+    """The elements `[*dims, axis, tap]` and their weights for coordinates `[*dims, axis]` among axes of `sizes`; no
+    weights where there is one tap. An element that `border` puts outside of the axis is -1, with weight 0."""
+    shape, wide = [*dims, Expr.of(len(sizes)), Expr.of(taps)], ctx.wide_element()
+
+    def size_of(nest: Nest, axis: Expr) -> Scalar:
+        value = nest.index(sizes[0])
+        for k, size in enumerate(sizes):
+            if k and size != sizes[k - 1]:
+                value = (nest.index(axis) >= k).select(nest.index(size), value)
+        return value
+
+    def found(nest: Nest, at: Point) -> tuple[Scalar, Scalar]:
+        place, weight = between(coordinate(nest, at[:-1]), nest.index(at[-1]), taps)
+        return border(place, size_of(nest, at[-2]), wide), weight
+
+    def weight(nest: Nest, at: Point) -> Scalar:
+        place, value = found(nest, at)
+        return (place >= 0).select(value, 0.0)
+
+    places = ctx.generate(shape, lambda nest, at: found(nest, at)[0], element=i64, part="places")
+    weights = None if taps == 1 else ctx.generate(shape, weight, element=wide, part="weights")
+    return places, weights
+
+
+def sampled(
+    nest: Nest, x: SSAValue, lead: Sequence[Expr], table: tuple[SSAValue, SSAValue | None], at: Point, wide: Attribute
+) -> Scalar:
+    """The weighted sum of the elements `[*lead, *places]` of `x` that row `at` of the tables names."""
+    places, weights = table
+    axes, taps = (d.constant or 0 for d in dims_of(places.type)[-2:])
+    total: Scalar | None = None
+    for choice in combinations(range(taps), repeat=axes):
+        chosen = [nest.read(places, [*at, Expr.of(k), Expr.of(t)]) for k, t in enumerate(choice)]
+        value = nest.read_inside(x, [*lead, *chosen]).to(wide)
+        if weights is not None:
+            weight = nest.read(weights, [*at, ZERO, Expr.of(choice[0])])
+            for k, t in enumerate(choice[1:], start=1):
+                weight = weight * nest.read(weights, [*at, Expr.of(k), Expr.of(t)])
+            value = value * weight
+        total = value if total is None else total + value
+    assert total is not None
+    return total
+
+
+def zeros(place: Scalar, size: Scalar, wide: Attribute) -> Scalar:
+    return ((place >= 0) & (place < size)).select(place, -1)
+
+
+def clamped(place: Scalar, size: Scalar, wide: Attribute) -> Scalar:
+    return place.minimum(size - 1).maximum(0)
+
+
+def reflected(low: float, inner: float) -> Border:
+    """Reflection between `low` and `size - inner`, of elements."""
+
+    def rule(place: Scalar, size: Scalar, wide: Attribute) -> Scalar:
+        x, least, greatest = place.to(wide), low, size.to(wide) - inner
+        span = greatest - least
+        under = x < least
+        distance = under.select(least - x, x - greatest)
+        turns = (distance / span).to(i32)
+        rest = distance - turns.to(wide) * span
+        forth = (turns & 1).eq(0)
+        back = forth.select(rest, span - rest)
+        made = under.select(back + least, greatest - back)
+        kept = (under | (x > greatest)).select(made, x).to(i64)
+        return clamped(kept, size, wide)
+
+    return rule
+
+
+# -- GridSample -------------------------------------------------------------------------------------------------------
+
+TAPS = {"nearest": 1, "linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}
+
+
+def _infer_grid_sample(ctx: InferContext) -> list[TensorInfo]:
+    dims, grid = input_dims(ctx, 0), input_dims(ctx, 1)
+    if dims is None or grid is None:
+        return unknown_rank(ctx)
+    ctx.equate(dims[0], grid[0])
+    ctx.equate(grid[-1], Expr.of(len(dims) - 2))
+    return infos(element_type(ctx), [*dims[:2], *grid[1:-1]])
+
+
+def _grid_sample_reason(op: OnnxOp) -> str | None:
+    dims, grid = operand_dims(op, 0), operand_dims(op, 1)
+    if len(dims) != len(grid) or grid[-1].constant != len(dims) - 2 or dims[0] != grid[0]:
+        return "its grid is not known to have a coordinate for each axis of its input"
+    if str(op.attr("mode")) not in TAPS or str(op.attr("padding_mode")) not in ("zeros", "border", "reflection"):
+        return f"mode '{op.attr('mode')}' with padding '{op.attr('padding_mode')}' is not known"
+    return None
+
+
+def _grid_sample(ctx: Lowering) -> list[SSAValue]:
+    x, grid, dims, wide = ctx.required(0), ctx.required(1), ctx.dims(0), ctx.wide_element()
+    rank, corners = len(dims) - 2, bool(ctx.attr("align_corners", 0))
+    sizes, out = dims[2:], ctx.out_dims()
+    borders = {
+        "zeros": zeros,
+        "border": clamped,
+        "reflection": reflected(0.0, 1.0) if corners else reflected(-0.5, 0.5),
+    }
+
+    def coordinate(nest: Nest, at: Point) -> Scalar:
+        # The last coordinate of a grid is that of the first axis.
+        share = nest.read(grid, [*at[:-1], rank - 1 - at[-1]]).to(wide) + 1
+        size = nest.index(sizes[0])
+        for k in range(1, rank):
+            size = (nest.index(at[-1]) >= k).select(nest.index(sizes[k]), size)
+        return share / 2 * (size - 1).to(wide) if corners else (share * size.to(wide) - 1) / 2
+
+    table = tables(
+        ctx, (out[0], *out[2:]), sizes, TAPS[str(ctx.attr("mode"))], coordinate, borders[str(ctx.attr("padding_mode"))]
+    )
+
+    def point(nest: Nest, i: Point) -> Scalar:
+        return sampled(nest, x, i[:2], table, [i[0], *i[2:]], wide)
+
+    return [ctx.generate(out, point)]
+
+
+# -- AffineGrid -------------------------------------------------------------------------------------------------------
+
+
+def _infer_affine_grid(ctx: InferContext) -> list[TensorInfo]:
+    size = ctx.values(1)
+    if size is None:
+        return unknown_rank(ctx)
+    return infos(element_type(ctx), [size[0], *size[2:], len(size) - 2])
+
+
+def _affine_grid_reason(op: OnnxOp) -> str | None:
+    size, theta = known(op, 1), operand_dims(op, 0)
+    if size is None:
+        return "its size is only known when it runs"
+    if theta[1:] != (Expr.of(len(size) - 2), Expr.of(len(size) - 1)) or theta[0] != size[0]:
+        return "its matrices are not known to be those of its size"
+    return None
+
+
+def _affine_grid(ctx: Lowering) -> list[SSAValue]:
+    theta, out, wide, corners = ctx.required(0), ctx.out_dims(), ctx.wide_element(), bool(ctx.attr("align_corners", 0))
+    rank = len(out) - 2
+
+    def share(nest: Nest, place: Expr, size: Expr) -> Scalar:
+        """Where `place` lies, from -1 to 1 along its axis."""
+        if corners:
+            step = (nest.index(size) - 1).maximum(1).to(wide)
+            return nest.index(place).to(wide) * 2 / step - 1
+        return (nest.index(place).to(wide) * 2 + 1) / nest.index(size).to(wide) - 1
+
+    def point(nest: Nest, i: Point) -> Scalar:
+        total = nest.read(theta, [i[0], i[-1], Expr.of(rank)]).to(wide)
+        for k in range(rank):
+            place = share(nest, i[1 + k], out[1 + k])
+            total = total + nest.read(theta, [i[0], i[-1], Expr.of(rank - 1 - k)]).to(wide) * place
+        return total
+
+    return [ctx.generate(out, point)]
+
+
+# -- DeformConv -------------------------------------------------------------------------------------------------------
+
+
+def _infer_deform(ctx: InferContext) -> list[TensorInfo]:
+    found, data, weight = infer_conv(ctx), input_dims(ctx, 0), input_dims(ctx, 1)
+    dims = found[0].dims
+    if dims is not None and data is not None and weight is not None:
+        taps = product(weight[2:]) * int(ctx.op.attr("offset_group", 1))
+        for index, count in ((2, 2 * taps), (4, taps)):
+            for have, want in zip(input_dims(ctx, index) or (), (data[0], count, *dims[2:]), strict=False):
+                ctx.equate(have, want)
+    return found
+
+
+def _deform_reason(op: OnnxOp) -> str | None:
+    data, weight, offset = operand_dims(op, 0), operand_dims(op, 1), operand_dims(op, 2)
+    group, groups = int(op.attr("group", 1)), int(op.attr("offset_group", 1))
+    out, taps = dims_of(op.results[0].type), weight[2] * weight[3] if len(weight) == 4 else ZERO
+    if len(data) != 4 or len(weight) != 4:
+        return "it is lowered for images of two dims"
+    if data[1] != weight[1] * group:
+        return "that its groups divide the channels is not known"
+    for size, parts in ((weight[0], group), (data[1], group), (data[1], groups)):
+        if parts != 1 and (size.constant is None or size.constant % parts):
+            return f"that its groups divide {size} channels is not known"
+    if offset != (data[0], 2 * groups * taps, *out[2:]):
+        return "that it has an offset for every element of a window is not known"
+    mask = op.inputs[4] if len(op.inputs) > 4 else None
+    if mask is not None and dims_of(mask.type) != (data[0], groups * taps, *out[2:]):
+        return "that it has a mask for every element of a window is not known"
+    return None
+
+
+def _deform_conv(ctx: Lowering) -> list[SSAValue]:
+    """First the elements that each window sees, then the convolution as a contraction of these."""
+    x, w, offset, mask = ctx.required(0), ctx.required(1), ctx.required(2), ctx.input(4)
+    data, weight, out, wide = ctx.dims(0), ctx.dims(1), ctx.out_dims(), ctx.wide_element()
+    group, groups = int(ctx.attr("group", 1)), int(ctx.attr("offset_group", 1))
+    slides, (rows, columns) = slides_of(ctx.op), weight[2:]
+    taps, channels = rows * columns, data[1] // groups
+    window = (data[0], Expr.of(groups), rows, columns, *out[2:])
+
+    def coordinate(nest: Nest, at: Point) -> Scalar:
+        b, g, ky, kx, oy, ox, axis = at
+        moved = nest.read(offset, [b, 2 * (g * taps + ky * columns + kx) + axis, oy, ox]).to(wide)
+        place = (nest.index(axis).eq(0)).select(nest.index(slides[0].at(oy, ky)), nest.index(slides[1].at(ox, kx)))
+        return place.to(wide) + moved
+
+    table = tables(ctx, window, data[2:], 2, coordinate, zeros)
+
+    def seen(nest: Nest, i: Point) -> Scalar:
+        b, g, c, ky, kx, oy, ox = i
+        value = sampled(nest, x, [b, g * channels + c], table, [b, g, ky, kx, oy, ox], wide)
+        return value if mask is None else value * nest.read(mask, [b, g * taps + ky * columns + kx, oy, ox]).to(wide)
+
+    patches = ctx.generate(
+        (data[0], Expr.of(groups), channels, rows, columns, *out[2:]), seen, element=wide, part="patches"
+    )
+    size, depth, places = weight[0] // group, weight[1], product(out[2:])
+    flat = ctx.view(patches, (data[0], data[1] * taps, places))
+    matrix = ctx.view(w, (weight[0], depth * taps))
+
+    def point(nest: Nest, i: Point, r: Point) -> Scalar:
+        b, g, o, s = i
+        return nest.read(matrix, [g * size + o, r[0]]).to(wide) * nest.read(flat, [b, g * (depth * taps) + r[0], s])
+
+    dims = (data[0], Expr.of(group), size, places)
+    made = ctx.view(ctx.generate(dims, point, over=[depth * taps], combiner="add"), out)
+    return [ctx.rounded(add_channels(ctx, made, ctx.input(3)))]
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+
+def _element(op: OnnxOp) -> str | None:
+    return None if element_of(op.operands[1].type) == element_of(op.operands[0].type) else "its grid has another type"
+
+
+SPECS: list[OpSpec] = [
+    OpSpec(
+        "AffineGrid",
+        infer=_infer_affine_grid,
+        lower=_affine_grid,
+        legal=float_legal(_affine_grid_reason),
+        flops=elementwise_flops(12),
+        kind="other",
+    ),
+    OpSpec(
+        "DeformConv",
+        infer=_infer_deform,
+        lower=_deform_conv,
+        legal=float_legal(_deform_reason),
+        flops=conv_flops,
+        slow=lambda op, estimate: SLOW,
+        slow_when_small=True,
+        kind="contraction",
+    ),
+    OpSpec(
+        "GridSample",
+        infer=_infer_grid_sample,
+        lower=_grid_sample,
+        legal=float_legal(_element, _grid_sample_reason),
+        flops=elementwise_flops(16),
+        kind="other",
+    ),
+]

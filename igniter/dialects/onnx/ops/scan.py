@@ -1,0 +1,131 @@
+"""Running sums and products along an axis: CumSum, CumProd.
+
+Linear in the number of elements. A scan along an axis that others lie inside of runs over whole rows of these, side by
+side. Sums are rounded once an element, in the elements' own type (in f32 for 16-bit floats, whose results are rounded
+once), in the order of the axis, as ONNX Runtime does. An axis that is only known when it runs is looked at by the
+kernel: there is a scan for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
+
+from igniter.analysis.expr import ONE, Expr, product
+from igniter.dialects.onnx.ops.pointwise import computed_reason, operand_count
+from igniter.dialects.onnx.ops.rules import constants, element_type, input_dims, known, legal, normal_axis, operand_dims
+from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.sym import tensor_of
+from igniter.transforms.lowering.scalar import compute_type
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.transforms.lowering import Lowering, Scalar
+    from igniter.transforms.lowering.procedure import Procedure
+
+Step = Callable[["Scalar", "Scalar"], "Scalar"]
+
+
+def _infer(ctx: InferContext) -> list[TensorInfo]:
+    return [TensorInfo(element_type(ctx), input_dims(ctx, 0))]
+
+
+def known_axis(op: OnnxOp) -> int | None:
+    """The axis counted from the front, where the compiler knows it."""
+    axes = constants(known(op, 1))
+    return normal_axis(axes[0], len(operand_dims(op, 0))) if axes else None
+
+
+def scan(identity: int, step: Step) -> Callable[[Lowering], list[SSAValue]]:
+    """The lowering of a scan that combines with `step`, from `identity`."""
+
+    def lower(ctx: Lowering) -> list[SSAValue]:
+        dims, axis = ctx.dims(0), known_axis(ctx.op)
+        if axis is not None:
+            return [_known(ctx, dims, axis, identity, step)]
+        return [_any_axis(ctx, dims, identity, step)]
+
+    return lower
+
+
+def _known(ctx: Lowering, dims: Dims, axis: int, identity: int, step: Step) -> SSAValue:
+    """Along one axis: the dims before it are points, those behind it lie side by side."""
+    shape = (product(dims[:axis]), dims[axis], product(dims[axis + 1 :]))
+    p = ctx.procedure([ctx.view(ctx.required(0), shape)], [tensor_of(ctx.out_element(), shape)])
+    _scan(ctx, p, [p.parallel(shape[0])], shape, identity, step)
+    return ctx.view(p.end()[0], dims)
+
+
+def _any_axis(ctx: Lowering, dims: Dims, identity: int, step: Step) -> SSAValue:
+    """Along the axis that the second operand holds."""
+    p = ctx.procedure([ctx.required(0), ctx.required(1)], [ctx.output_type()])
+    source, given, target = p.buffers
+    axis = p.load(given, [0] * len(ctx.dims(1))).to(i64)
+    axis = (axis < 0).select(axis + len(dims), axis)
+    for k in range(len(dims)):
+        with p.when(axis.eq(k)), p.over([d for i, d in enumerate(dims) if i != k]) as at:
+            _along(ctx, p, lambda t, k=k, at=at: [*at[:k], t, *at[k:]], dims[k], (source, target), identity, step)
+    return p.end()[0]
+
+
+def _along(
+    ctx: Lowering,
+    p: Procedure,
+    place: Callable[[Expr], Sequence[Expr]],
+    extent: Expr,
+    buffers: tuple[SSAValue, SSAValue],
+    identity: int,
+    step: Step,
+) -> None:
+    """One scan, of the elements at `place(t)`."""
+    source, target = buffers
+    exclusive, reverse = bool(ctx.attr("exclusive", 0)), bool(ctx.attr("reverse", 0))
+    total = p.variable(p.const(identity, compute_type(ctx.element(0))), "total")
+    with p.sequential(extent) as t:
+        at = place(extent - 1 - t if reverse else t)
+        before = total.get()
+        after = step(before, p.load(source, at))
+        total.set(after)
+        p.store(before if exclusive else after, target, at)
+
+
+def _scan(ctx: Lowering, p: Procedure, outer: list[Expr], shape: Dims, identity: int, step: Step) -> None:
+    """Scans of `shape[1]` steps at the points `outer`: one, or one for each of the elements side by side."""
+    source, target = p.buffers
+    if shape[2] == ONE:
+        _along(ctx, p, lambda t: [*outer, t, Expr.of(0)], shape[1], (source, target), identity, step)
+        return
+    exclusive, reverse = bool(ctx.attr("exclusive", 0)), bool(ctx.attr("reverse", 0))
+    totals = p.local(compute_type(ctx.element(0)), [shape[2]], "totals")
+    with p.loop(shape[2]) as j:
+        p.store(identity, totals, [j])
+    with p.sequential(shape[1]) as t, p.loop(shape[2]) as j:
+        at = [*outer, shape[1] - 1 - t if reverse else t, j]
+        before = p.load(totals, [j])
+        after = step(before, p.load(source, at))
+        p.store(after, totals, [j])
+        p.store(before if exclusive else after, target, at)
+
+
+def _axis_reason(op: OnnxOp) -> str | None:
+    return None if operand_dims(op, 0) else "it has no axis to run along"
+
+
+def _spec(name: str, identity: int, step: Step) -> OpSpec:
+    return OpSpec(
+        name,
+        infer=_infer,
+        lower=scan(identity, step),
+        legal=legal(computed_reason, _axis_reason),
+        flops=operand_count,
+        kind="reduction",
+    )
+
+
+SPECS: list[OpSpec] = [
+    _spec("CumProd", 1, lambda total, x: total * x),
+    _spec("CumSum", 0, lambda total, x: total + x),
+]

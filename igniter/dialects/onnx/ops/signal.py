@@ -1,0 +1,265 @@
+"""Signals: DFT and STFT as products with a matrix of roots of unity, and the windows of Hann, Hamming and Blackman.
+
+A DFT of length N is N² products here, where an FFT has N log N: the default pipeline leaves it to ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import pi
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import f32, f64
+from xdsl.ir import SSAValue
+
+from igniter.analysis.expr import ONE, Expr, floordiv, minimum, mod, product
+from igniter.dialects.loop import is_float
+from igniter.dialects.onnx.ops.normalization import float_legal
+from igniter.dialects.onnx.ops.pointwise import EXP, elementwise_flops
+from igniter.dialects.onnx.ops.rules import (
+    constants,
+    element_type,
+    infos,
+    input_dims,
+    known,
+    legal,
+    normal_axis,
+    operand,
+    operand_dims,
+    tidy,
+    unknown_rank,
+)
+from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.onnx.types import BY_CODE
+from igniter.dialects.sym import dims_of, element_of
+from igniter.transforms.lowering import Lowering, Nest, Scalar
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+
+COMPLEX = Expr.of(2)
+QUADRATIC = "it is quadratic in its length here, which an FFT is not"
+
+
+# -- roots of unity ---------------------------------------------------------------------------------------------------
+
+
+def _roots(ctx: Lowering, taken: Expr, bins: Expr, parts: Expr, length: Expr, inverse: bool) -> SSAValue:
+    """The matrix `[taken, parts, bins, 2]` that makes bins of samples: its parts are real and imaginary."""
+
+    def root(nest: Nest, at: Sequence[Expr]) -> Scalar:
+        sample, part, bin_, result = at
+        # In f64: the angle of a long signal has no digits left in f32.
+        angle = nest.index(mod(sample * bin_, length)).to(f64) * (2 * pi) / nest.index(length).to(f64)
+        sine = angle.math("sin") * (-1.0 if inverse else 1.0)
+        across = nest.index(part).eq(0).select(-sine, sine)
+        value = nest.index(part).eq(nest.index(result)).select(angle.math("cos"), across)
+        return value / nest.index(length).to(f64) if inverse else value
+
+    return ctx.generate([taken, parts, bins, COMPLEX], root, element=f64, part="roots")
+
+
+def _summed(
+    ctx: Lowering, point: Callable[[Nest, Sequence[Expr], Sequence[Expr]], Scalar], over: Sequence[Expr]
+) -> SSAValue:
+    """The result of a transform, summed in f64: parts that cancel would leave the rounding of the others."""
+    total = ctx.generate(ctx.out_dims(), point, over=over, combiner="add", element=f64, part="sum")
+    return ctx.map(lambda v: v.to(ctx.out_element()), total)
+
+
+def _bins(length: Expr, onesided: bool) -> Expr:
+    return tidy(floordiv(length, Expr.of(2)) + 1) if onesided else length
+
+
+# -- DFT --------------------------------------------------------------------------------------------------------------
+
+
+def _dft_axis(op: OnnxOp, rank: int, values: Dims | None) -> int | str:
+    if op.opset < 20:
+        return normal_axis(int(op.attr("axis", 1)), rank)
+    if operand(op, 2) is None:
+        return rank - 2
+    found = constants(values)
+    return "its axis is only known when it runs" if found is None else normal_axis(found[0], rank)
+
+
+def _dft_length(op: OnnxOp, size: Expr, values: Dims | None) -> Expr | str:
+    if operand(op, 1) is None:
+        return size
+    return "its length is only known when it runs" if values is None else values[0]
+
+
+def _infer_dft(ctx: InferContext) -> list[TensorInfo]:
+    dims = input_dims(ctx, 0)
+    if dims is None:
+        return unknown_rank(ctx)
+    one_sided = bool(ctx.op.attr("onesided", 0))
+    # A one-sided inverse is real in ONNX, and complex in ONNX Runtime.
+    mixed = one_sided and bool(ctx.op.attr("inverse", 0))
+    parts = ctx.fresh("parts") if mixed else COMPLEX
+    axis = _dft_axis(ctx.op, len(dims), ctx.values(2))
+    if isinstance(axis, str):
+        return infos(element_type(ctx), [*(ctx.fresh(f"dft_{k}") for k in range(len(dims) - 1)), parts])
+    length = _dft_length(ctx.op, dims[axis], ctx.values(1))
+    bins = ctx.fresh("bins") if mixed or isinstance(length, str) else _bins(length, one_sided)
+    return infos(element_type(ctx), [*dims[:axis], bins, *dims[axis + 1 : -1], parts])
+
+
+def _dft_reason(op: OnnxOp) -> str | None:
+    dims = operand_dims(op, 0)
+    if len(dims) < 2 or dims[-1].constant not in (1, 2):
+        return "whether its input is real or complex is not known"
+    axis = _dft_axis(op, len(dims), known(op, 2))
+    if isinstance(axis, str):
+        return axis
+    if op.attr("onesided", 0) and op.attr("inverse", 0):
+        return "its one-sided inverse is real, of which ONNX Runtime knows nothing"
+    length = _dft_length(op, dims[axis], known(op, 1))
+    return length if isinstance(length, str) else None
+
+
+def _dft(ctx: Lowering) -> list[SSAValue]:
+    x, dims, out = ctx.required(0), ctx.dims(0), ctx.out_dims()
+    axis = _dft_axis(ctx.op, len(dims), ctx.values(2))
+    assert isinstance(axis, int)  # `_dft_reason` has seen to it
+    length = _dft_length(ctx.op, dims[axis], ctx.values(1))
+    assert isinstance(length, Expr)
+    taken = tidy(minimum(dims[axis], length))
+    table = _roots(ctx, taken, out[axis], dims[-1], length, bool(ctx.attr("inverse", 0)))
+
+    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        sample = nest.read_inside(x, [*i[:axis], r[0], *i[axis + 1 : -1], r[1]]).to(f64)
+        return sample * nest.read(table, [r[0], r[1], i[axis], i[-1]])
+
+    return [_summed(ctx, point, [taken, dims[-1]])]
+
+
+# -- STFT -------------------------------------------------------------------------------------------------------------
+
+
+def _frames(
+    op: OnnxOp, dims: Dims, step: Dims | None, length: Dims | None, window: Dims | None
+) -> tuple[Expr, int, Expr] | str:
+    """How many frames there are, how far apart, and how long; or why that is not known."""
+    hop = constants(step)
+    if hop is None or hop[0] < 1:
+        return "how far its frames are apart is only known when it runs"
+    if operand(op, 3) is not None and length is None:
+        return "the length of its frames is only known when it runs"
+    size = length[0] if length is not None else window[0] if window is not None else dims[1]
+    return tidy(floordiv(dims[1] - size, Expr.of(hop[0])) + 1), hop[0], size
+
+
+def _infer_stft(ctx: InferContext) -> list[TensorInfo]:
+    dims = input_dims(ctx, 0)
+    if dims is None:
+        return unknown_rank(ctx)
+    found = _frames(ctx.op, dims, ctx.values(1), ctx.values(3), input_dims(ctx, 2))
+    if isinstance(found, str):
+        return infos(element_type(ctx), [dims[0], ctx.fresh("frames"), ctx.fresh("bins"), COMPLEX])
+    bins = _bins(found[2], bool(ctx.op.attr("onesided", 1)))
+    return infos(element_type(ctx), [dims[0], found[0], bins, COMPLEX])
+
+
+def _stft_reason(op: OnnxOp) -> str | None:
+    dims = operand_dims(op, 0)
+    window = None if operand(op, 2) is None else operand_dims(op, 2)
+    if len(dims) not in (2, 3) or (len(dims) == 3 and dims[2].constant not in (1, 2)):
+        return "whether its input is real or complex is not known"
+    found = _frames(op, dims, known(op, 1), known(op, 3), window)
+    if isinstance(found, str):
+        return found
+    return None if window in (None, (found[2],)) else "that its window is as long as its frames is not known"
+
+
+def _stft(ctx: Lowering) -> list[SSAValue]:
+    window = ctx.input(2)
+    dims, out = ctx.dims(0), ctx.out_dims()
+    found = _frames(ctx.op, dims, ctx.values(1), ctx.values(3), None if window is None else dims_of(window.type))
+    assert not isinstance(found, str)  # `_stft_reason` has seen to it
+    _, step, length = found
+    parts = dims[2] if len(dims) == 3 else ONE
+    x = ctx.view(ctx.required(0), (*dims[:2], parts))
+    table = _roots(ctx, length, out[2], parts, length, False)
+
+    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        value = nest.read_inside(x, [i[0], i[1] * step + r[0], r[1]]).to(f64)
+        if window is not None:
+            value = value * nest.read(window, [r[0]]).to(f64)
+        return value * nest.read(table, [r[0], r[1], i[2], i[3]])
+
+    return [_summed(ctx, point, [length, parts])]
+
+
+def _quadratic_flops(op: OnnxOp) -> Expr:
+    return 2 * product(dims_of(op.results[0].type)) * product(operand_dims(op, 0)[1:])
+
+
+# -- windows ----------------------------------------------------------------------------------------------------------
+
+WINDOWS: dict[str, tuple[float, float, float]] = {
+    "BlackmanWindow": (0.42, -0.5, 0.08),
+    "HammingWindow": (25 / 46, 25 / 46 - 1, 0.0),
+    "HannWindow": (0.5, -0.5, 0.0),
+}
+"""The weights of 1, cos(t) and cos(2t), with t going once around."""
+
+
+def _infer_window(ctx: InferContext) -> list[TensorInfo]:
+    size, target = ctx.values(0), BY_CODE.get(int(ctx.op.attr("output_datatype", 1)))
+    if target is None:
+        raise ValueError(f"no element type has the code {ctx.op.attr('output_datatype')}")
+    return infos(target.attr, [ctx.fresh("window") if size is None else size[0]])
+
+
+def _window_reason(op: OnnxOp) -> str | None:
+    if known(op, 0) is None:
+        return "its size is only known when it runs"
+    return None if is_float(element_of(op.results[0].type)) else "its elements are no floats"
+
+
+def _window(ctx: Lowering) -> list[SSAValue]:
+    one, once, twice = WINDOWS[ctx.op.op_type]
+    (size,) = ctx.out_dims()
+    around = size if ctx.attr("periodic", 1) else size - 1
+
+    def point(nest: Nest, at: Sequence[Expr]) -> Scalar:
+        wide = f64 if ctx.out_element() == f64 else f32
+        turn = nest.index(at[0]).to(wide) * (2 * pi) / nest.index(around).to(wide)
+        value = turn.math("cos") * once + one
+        return (value + (turn * 2).math("cos") * twice if twice else value).to(ctx.out_element())
+
+    return [ctx.generate([size], point)]
+
+
+SPECS: list[OpSpec] = [
+    OpSpec(
+        "DFT",
+        infer=_infer_dft,
+        lower=_dft,
+        legal=float_legal(_dft_reason),
+        flops=_quadratic_flops,
+        slow=lambda op, estimate: QUADRATIC,
+        kind="other",
+    ),
+    OpSpec(
+        "STFT",
+        infer=_infer_stft,
+        lower=_stft,
+        legal=float_legal(_stft_reason),
+        flops=_quadratic_flops,
+        slow=lambda op, estimate: QUADRATIC,
+        kind="other",
+    ),
+    *(
+        OpSpec(
+            name,
+            infer=_infer_window,
+            lower=_window,
+            legal=legal(_window_reason),
+            flops=elementwise_flops(2 * EXP),
+            kind="elementwise",
+        )
+        for name in WINDOWS
+    ),
+]

@@ -1,0 +1,125 @@
+"""Windows that slide over spatial axes: what convolutions, pools and their transposes share.
+
+Sizes are ONNX Runtime's. Its pools divide towards zero, so that a window that is a little larger than what it slides
+over still gives one result; its convolutions refuse that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, is_nonneg, maximum, minimum
+from igniter.dialects.onnx.ops.rules import tidy
+from igniter.dialects.onnx.registry import Dims
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+
+SAME = ("SAME_UPPER", "SAME_LOWER")
+
+
+@dataclass(frozen=True)
+class Slide:
+    """How windows of `kernel` elements, `dilation` apart, slide along one axis of `size`."""
+
+    size: Expr
+    kernel: Expr
+    stride: int
+    dilation: int
+    low: Expr
+    """The elements that padding adds before the first; `high` behind the last. Negative ones are taken away."""
+    high: Expr
+    count: Expr
+    """How many windows there are."""
+
+    @property
+    def reach(self) -> Expr:
+        """From the first element of a window to behind its last."""
+        return (self.kernel - 1) * self.dilation + 1
+
+    def at(self, window: Expr, tap: Expr) -> Expr:
+        """The position in the input of one element of a window; outside of it, in the padding."""
+        return window * self.stride + tap * self.dilation - self.low
+
+    def inside(self, window: Expr, padded: bool = False) -> Expr:
+        """How many elements of a window lie in the input, or in the input and its padding, which it may leave."""
+        start, d = window * self.stride - self.low, Expr.of(self.dilation)
+        fits = self.count == tidy(floordiv(self.size + self.low + self.high - self.reach, Expr.of(self.stride)) + 1)
+        if fits and (padded or self.low == self.high == ZERO):
+            return self.kernel
+        end = self.size + (self.high if padded else ZERO)
+        last = minimum(floordiv(end - 1 - start, d), self.kernel - 1)
+        first = ZERO if padded else floordiv(maximum(-start, ZERO) + self.dilation - 1, d)
+        return last - first + 1
+
+
+def spatial_ints(op: OnnxOp, name: str, rank: int, default: int) -> list[int]:
+    """An attribute of one integer a spatial axis."""
+    return [int(v) for v in op.attr(name) or [default] * rank]
+
+
+def conv_slides(op: OnnxOp, sizes: Dims, kernel: Sequence[Expr]) -> list[Slide]:
+    """The windows of a convolution over spatial dims `sizes`. `SAME` padding makes ceil(size / stride) of them."""
+    rank = len(sizes)
+    found: list[Slide] = []
+    for k, (low, high) in enumerate(_given_pads(op, rank)):
+        stride, dilation = spatial_ints(op, "strides", rank, 1)[k], spatial_ints(op, "dilations", rank, 1)[k]
+        reach = (kernel[k] - 1) * dilation + 1
+        if auto_pad(op) in SAME:
+            low, high = _same_pads(op, sizes[k], stride, reach)
+            count = sizes[k].ceildiv(stride)
+        else:
+            count = floordiv(sizes[k] + low + high - reach, Expr.of(stride)) + 1
+        found.append(Slide(sizes[k], kernel[k], stride, dilation, low, high, tidy(count)))
+    return found
+
+
+def pool_slides(op: OnnxOp, sizes: Dims) -> list[Slide]:
+    """The windows of a pool. `SAME` padding is that of a window without dilation, as in ONNX Runtime."""
+    rank = len(sizes)
+    found: list[Slide] = []
+    for k, (low, high) in enumerate(_given_pads(op, rank)):
+        kernel = Expr.of(spatial_ints(op, "kernel_shape", rank, 1)[k])
+        stride, dilation = spatial_ints(op, "strides", rank, 1)[k], spatial_ints(op, "dilations", rank, 1)[k]
+        if auto_pad(op) in SAME:
+            low, high = _same_pads(op, sizes[k], stride, kernel)
+        slide = Slide(sizes[k], kernel, stride, dilation, low, high, ZERO)
+        count = _pool_count(slide, bool(op.attr("ceil_mode", 0)))
+        found.append(Slide(sizes[k], kernel, stride, dilation, low, high, tidy(count)))
+    return found
+
+
+def _pool_count(slide: Slide, ceil: bool) -> Expr:
+    added = slide.low + slide.high
+    free, stride = slide.size + added - slide.reach, Expr.of(slide.stride)
+    up = free.ceildiv(stride) + 1
+    if ceil:
+        # The last window has to begin inside the input or its padding on the left.
+        begun = floordiv(slide.size + slide.low - 1, stride) + 1
+        plain = slide.stride == 1 or (added == ZERO and is_nonneg(slide.reach - slide.stride))
+        return up if plain else minimum(up, begun)
+    down = floordiv(free, stride) + 1
+    if slide.stride == 1 or is_nonneg(free):
+        return down
+    # Every dim is at least 1: ONNX Runtime refuses others.
+    if is_nonneg(free - 1 + stride) or is_nonneg(added - slide.reach + stride):
+        return maximum(down, ONE)
+    return maximum(down, minimum(up, ONE))
+
+
+def auto_pad(op: OnnxOp) -> str:
+    """`NOTSET`, `VALID`, `SAME_UPPER` or `SAME_LOWER`."""
+    return str(op.attr("auto_pad", "NOTSET"))
+
+
+def _given_pads(op: OnnxOp, rank: int) -> list[tuple[Expr, Expr]]:
+    pads = spatial_ints(op, "pads", 2 * rank, 0) if auto_pad(op) == "NOTSET" else [0] * (2 * rank)
+    return [(Expr.of(pads[k]), Expr.of(pads[k + rank])) for k in range(rank)]
+
+
+def _same_pads(op: OnnxOp, size: Expr, stride: int, reach: Expr) -> tuple[Expr, Expr]:
+    needed = tidy(maximum((size.ceildiv(stride) - 1) * stride + reach - size, ZERO))
+    low = tidy(floordiv(needed + (1 if auto_pad(op) == "SAME_LOWER" else 0), Expr.of(2)))
+    return low, needed - low

@@ -1,0 +1,110 @@
+"""What one node takes for granted of the dims around it, in terms of the model's symbols.
+
+Three sources: what its `OpSpec.requires` says; what its shape rule equates or finds for its results, gone through once
+more with the types that inference settled on (which may be simpler than the rule knows: `seq` for `min(512, seq)`,
+because another node needs them equal); and that no result has a negative dim. All of them speak of symbols that the
+node's operands, results and known values have.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, cast
+
+from xdsl.dialects.builtin import NoneType, TensorType
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.analysis.expr import NO_RANGES, Expr, simplify
+from igniter.analysis.requirements import Requirement, at_most, equal, unproven
+from igniter.dialects.onnx.registry import Dims, TensorInfo
+from igniter.dialects.sym import dims_of, element_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from igniter.dialects.onnx.base import OnnxOp
+
+_OPEN = "?"
+"""What the names of dims begin with that a shape rule leaves open."""
+
+
+def node_requirements(op: OnnxOp) -> list[Requirement]:
+    """What a run of the node has to check, each fact once; what is proven is left out."""
+    from igniter.dialects.onnx.ops import spec_of
+
+    spec = spec_of(op)
+    found: list[Requirement] = []
+    if spec is not None and spec.requires is not None:
+        found += spec.requires(op)
+    if spec is not None and spec.infer is not None:
+        found += _of_rule(op, spec.infer)
+    for result in op.results:
+        for dim in _dims(result) or ():
+            if dim.symbol is None:
+                found.append(at_most(0, dim, "a dim of its result would be negative"))
+    return unproven(found)
+
+
+def _of_rule(op: OnnxOp, infer: Any) -> list[Requirement]:
+    """What the shape rule equates, and that the results have the dims that it finds."""
+    ctx = TypedContext(op)
+    try:
+        infos: list[TensorInfo] = infer(ctx)
+    except (ValueError, IndexError, ArithmeticError):
+        # Inference kept the type that the model gives, and said so.
+        return []
+    for result, info in zip(op.results, infos, strict=False):
+        dims = _dims(result)
+        if dims is None or info.dims is None or len(dims) != len(info.dims):
+            continue
+        for found, taken in zip(info.dims, dims, strict=True):
+            if found != taken:
+                ctx.equate(simplify(found, NO_RANGES), taken)
+    return ctx.equated
+
+
+class TypedContext:
+    """An `InferContext` over the types that values have, which notes what the rule equates."""
+
+    def __init__(self, op: OnnxOp):
+        self.op = op
+        self.equated: list[Requirement] = []
+        self._operands = op.inputs
+
+    def input(self, index: int) -> TensorInfo | None:
+        """The operand; None when it is omitted or no tensor."""
+        value = self._operands[index] if index < len(self._operands) else None
+        if value is None or not isinstance(value.type, TensorType):
+            return None
+        return TensorInfo(element_of(cast("Attribute", value.type)), _dims(value), self.values(index))
+
+    def values(self, index: int) -> Dims | None:
+        """The elements of an integer operand, where they are known."""
+        from igniter.transforms.lowering.context import operand_values
+
+        return operand_values(self.op, index)
+
+    def constant(self, index: int) -> np.ndarray[Any, Any] | None:
+        """The operand's value, when it is a constant."""
+        from igniter.dialects.onnx.base import constant_value
+
+        value = self._operands[index] if index < len(self._operands) else None
+        return None if value is None else constant_value(value)
+
+    def fresh(self, hint: str) -> Expr:
+        """A dim that nothing is known of."""
+        return Expr.of(_OPEN + re.sub(r"\W+", "_", hint))
+
+    def equate(self, a: Expr, b: Expr) -> None:
+        """Notes that two dims are equal in every run that ONNX Runtime accepts."""
+        if a != b and not any(name.startswith(_OPEN) for name in a.symbols | b.symbols):
+            self.equated.append(equal(a, b, "its dims do not fit together"))
+
+
+def _dims(value: SSAValue) -> Dims | None:
+    if isinstance(value.type, NoneType):
+        return None
+    try:
+        return dims_of(value.type)
+    except ValueError:
+        return None

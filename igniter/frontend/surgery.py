@@ -1,0 +1,229 @@
+"""A model with more outputs, or with values cut out: made inputs, and what computed them left away.
+
+For verification, which looks at values inside of a model. Only the main graph is cut; its values keep their names.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from igniter.errors import IgniterError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+RANDOM = frozenset(
+    ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial")
+)
+_TRAINING_INPUT = {"Dropout": 2}
+
+
+def read_proto(model: str | bytes) -> tuple[onnx.ModelProto, str]:
+    """The message, its external data left outside, and the folder that this is in ("" for bytes)."""
+    try:
+        if isinstance(model, bytes):
+            return onnx.ModelProto.FromString(model), ""
+        return onnx.load(model, load_external_data=False), os.path.dirname(os.path.abspath(model))
+    except Exception as error:  # protobuf's errors, and the system's
+        raise IgniterError(
+            f"cannot read the model {'in memory' if isinstance(model, bytes) else model}: {error}"
+        ) from error
+
+
+def random_values(proto: onnx.ModelProto) -> list[str] | None:
+    """The values of the main graph that random nodes compute; `None` where a random node is inside another node or
+    a function, from where its values cannot be cut."""
+    found: list[str] = []
+    functions = {(f.domain, f.name) for f in proto.functions if any(_is_random(n) for n in _nodes_of(f.node))}
+    for node in proto.graph.node:
+        if _is_random(node):
+            found += [name for name in node.output if name]
+        elif (node.domain, node.op_type) in functions or any(_is_random(n) for n in _inner(node)):
+            return None
+    return found
+
+
+def _is_random(node: onnx.NodeProto) -> bool:
+    if node.domain not in ("", "ai.onnx"):
+        return False
+    at = _TRAINING_INPUT.get(node.op_type)
+    return node.op_type in RANDOM or (at is not None and len(node.input) > at and node.input[at] != "")
+
+
+def _nodes_of(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    for node in nodes:
+        yield node
+        yield from _inner(node)
+
+
+def _inner(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            yield from _nodes_of(graph.node)
+
+
+# -- values out and in ------------------------------------------------------------------------------------------------
+
+
+def with_outputs(proto: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProto:
+    """A copy whose values `names` are outputs too; their types are left to the runtime."""
+    made = onnx.ModelProto()
+    made.CopyFrom(proto)
+    there = {v.name for v in made.graph.output}
+    for name in dict.fromkeys(names):
+        if name not in there:
+            made.graph.output.add(name=name)
+    return made
+
+
+def with_inputs(proto: onnx.ModelProto, values: Mapping[str, np.ndarray[Any, Any]]) -> onnx.ModelProto:
+    """A copy in which the values named are inputs, of the types of the arrays given, and what nothing needs is gone."""
+    made = onnx.ModelProto()
+    made.CopyFrom(proto)
+    graph = made.graph
+    nodes = list(graph.node)
+    for name, array in values.items():
+        if any(v.name == name for v in graph.input):
+            continue
+        code = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+        graph.input.append(onnx.helper.make_tensor_value_info(name, code, [None] * array.ndim))
+    kept = [_renamed(node, values) for node in nodes]
+    del graph.node[:]
+    graph.node.extend(_needed(kept, [v.name for v in graph.output]))
+    return made
+
+
+def _renamed(node: onnx.NodeProto, cut: Collection[str]) -> onnx.NodeProto:
+    """The node, its outputs that are cut under names that nobody reads."""
+    if not any(name in cut for name in node.output):
+        return node
+    made = onnx.NodeProto()
+    made.CopyFrom(node)
+    for i, name in enumerate(node.output):
+        if name in cut:
+            made.output[i] = f"{name}.cut"
+    return made
+
+
+def _needed(nodes: list[onnx.NodeProto], outputs: Iterable[str]) -> list[onnx.NodeProto]:
+    """The nodes that the outputs need, in order."""
+    wanted = set(outputs)
+    kept: list[onnx.NodeProto] = []
+    for node in reversed(nodes):
+        if any(name in wanted for name in node.output):
+            kept.append(node)
+            wanted.update(node.input)
+            for inner in _inner(node):
+                wanted.update(inner.input)
+            for attribute in node.attribute:
+                for graph in (attribute.g, *attribute.graphs):
+                    wanted.update(v.name for v in graph.output)
+    return kept[::-1]
+
+
+# -- rounding ---------------------------------------------------------------------------------------------------------
+
+# fmt: off
+ROUNDS = frozenset((
+    "Add", "AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "Cos", "Div", "Einsum", "Elu", "Erf", "Exp",
+    "GRU", "Gelu", "Gemm", "GlobalAveragePool", "GlobalLpPool", "GroupNormalization", "HardSigmoid", "HardSwish",
+    "InstanceNormalization", "LSTM", "LayerNormalization", "Log", "LogSoftmax", "LpNormalization", "LRN", "MatMul",
+    "Mean", "MeanVarianceNormalization", "Mish", "Mul", "Pow", "RMSNormalization", "RNN", "Reciprocal", "ReduceL1",
+    "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean", "ReduceProd", "ReduceSum", "ReduceSumSquare",
+    "Resize", "STFT", "DFT", "Selu", "Sigmoid", "Sin", "Softmax", "Softplus", "Softsign", "Sqrt", "Sub", "Sum",
+    "Swish", "Tan", "Tanh",
+))
+# fmt: on
+"""Ops of ai.onnx whose floating-point results are rounded."""
+
+SUMS = frozenset(("Conv", "ConvTranspose", "Einsum", "Gemm", "MatMul", "ReduceMean", "ReduceSum", "ReduceSumSquare"))
+SUM_ULPS = 4
+"""A sum of many terms in another order is off by more than one unit in the last place."""
+
+_EPSILON: dict[int, float] = {onnx.TensorProto.FLOAT: 2.0**-23, onnx.TensorProto.DOUBLE: 2.0**-52}
+
+
+def with_nudged_values(proto: onnx.ModelProto, seed: int) -> onnx.ModelProto:
+    """A copy in which every result that is rounded is, at random, up to a unit in the last place more or less, and one
+    that is a sum up to `SUM_ULPS`.
+
+    Results that are whole numbers stay: they are rarely rounded, and often indices or sizes later. This is Monte Carlo
+    arithmetic (Parker, 1997) at the level of nodes.
+    """
+    made = onnx.ModelProto()
+    made.CopyFrom(proto)
+    types = _element_types(proto)
+    nodes = list(made.graph.node)
+    del made.graph.node[:]
+    for node in nodes:
+        made.graph.node.append(node)
+        if node.op_type not in ROUNDS or node.domain not in ("", "ai.onnx"):
+            continue
+        added = made.graph.node[-1]
+        for i, name in enumerate(node.output):
+            epsilon = _EPSILON.get(types.get(name, 0))
+            if name and epsilon is not None:
+                added.output[i] = f"{name}.exact"
+                size = epsilon * (SUM_ULPS if node.op_type in SUMS else 1)
+                made.graph.node.extend(_nudge(name, types[name], size, seed + len(made.graph.node)))
+    return made
+
+
+def _nudge(name: str, code: int, epsilon: float, seed: int) -> list[onnx.NodeProto]:
+    """Nodes from `name.exact` to `name`."""
+    make = onnx.helper.make_node
+
+    def constant(part: str, value: float) -> onnx.NodeProto:
+        return make("Constant", [], [f"{name}.{part}"], value=onnx.helper.make_tensor("", code, [], [value]))
+
+    exact = f"{name}.exact"
+    return [
+        constant("eps", epsilon),
+        constant("one", 1.0),
+        make("RandomUniformLike", [exact], [f"{name}.u"], low=-1.0, high=1.0, seed=float(seed)),
+        make("Mul", [f"{name}.u", f"{name}.eps"], [f"{name}.small"]),
+        make("Add", [f"{name}.small", f"{name}.one"], [f"{name}.factor"]),
+        make("Mul", [exact, f"{name}.factor"], [f"{name}.moved"]),
+        make("Floor", [exact], [f"{name}.whole"]),
+        make("Equal", [exact, f"{name}.whole"], [f"{name}.is_whole"]),
+        make("Where", [f"{name}.is_whole", exact, f"{name}.moved"], [name]),
+    ]
+
+
+def _element_types(proto: onnx.ModelProto) -> dict[str, int]:
+    """The element types of the main graph's values, as far as ONNX's inference knows them."""
+    try:
+        graph = onnx.shape_inference.infer_shapes(proto).graph
+    except Exception:
+        # Too big for it, or ops that it does not know: what the file says has to do.
+        graph = proto.graph
+    return {v.name: v.type.tensor_type.elem_type for v in (*graph.value_info, *graph.output)}
+
+
+# -- the graph --------------------------------------------------------------------------------------------------------
+
+
+def producers(proto: onnx.ModelProto) -> dict[str, onnx.NodeProto]:
+    """What computes each value of the main graph."""
+    return {name: node for node in proto.graph.node for name in node.output if name}
+
+
+def one_node(proto: onnx.ModelProto, node: onnx.NodeProto, inputs: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
+    """A model of one node of `proto`; its inputs are of the types of the arrays."""
+    graph = onnx.helper.make_graph(
+        [node],
+        "node",
+        [
+            onnx.helper.make_tensor_value_info(
+                name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), [None] * array.ndim
+            )
+            for name, array in inputs.items()
+        ],
+        [onnx.ValueInfoProto(name=name) for name in node.output if name],
+    )
+    made = onnx.helper.make_model(graph, opset_imports=list(proto.opset_import), ir_version=proto.ir_version)
+    return made.SerializeToString()

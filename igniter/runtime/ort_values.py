@@ -1,0 +1,89 @@
+"""Runs of ONNX Runtime on arrays of types that numpy lacks (`ml_dtypes`): bf16, floats of eight bits, integers of four.
+
+ORT's Python package takes and gives such tensors as `OrtValue`s alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from igniter.dialects.onnx.types import BY_NAME, ElementType, element_of_dtype
+
+if TYPE_CHECKING:
+    import numpy as np
+
+NATIVE = frozenset("biufcOUS")
+"""Kinds of dtypes that are numpy's own."""
+
+
+def run(session: Any, feed: Mapping[str, Any], outputs: Sequence[str] | None = None) -> list[Any]:
+    """The outputs of a run of `session` (those named, or all) on `feed`, each an array of its ONNX type."""
+    wanted = [o for o in session.get_outputs() if outputs is None or o.name in outputs]
+    kinds = [_foreign(o.type) for o in wanted]
+    if not any(kinds) and not any(_is_foreign(value) for value in feed.values()):
+        return session.run(None if outputs is None else [o.name for o in wanted], dict(feed))
+    made = session.run_with_ort_values([o.name for o in wanted], {n: to_value(a) for n, a in feed.items()})
+    return [v.numpy() if kind is None else to_array(v, kind) for v, kind in zip(made, kinds, strict=True)]
+
+
+def to_value(array: Any) -> Any:
+    """The array as an `OrtValue`, packed where its elements are smaller than a byte."""
+    import numpy as np
+    import onnxruntime
+
+    ort: Any = onnxruntime
+    if not _is_foreign(array):
+        return ort.OrtValue.ortvalue_from_numpy(np.asarray(array))
+    kind = element_of_dtype(array.dtype)
+    value = ort.OrtValue.ortvalue_from_shape_and_type(list(array.shape), kind.code)
+    data = _packed(np.ascontiguousarray(array), kind.bits)
+    ctypes.memmove(value.data_ptr(), data, len(data))
+    return value
+
+
+def to_array(value: Any, kind: ElementType) -> np.ndarray[Any, Any]:
+    """A copy of an `OrtValue` of elements of `kind`."""
+    import numpy as np
+
+    shape = tuple(value.shape())
+    size = value.tensor_size_in_bytes()
+    raw = np.frombuffer(ctypes.string_at(value.data_ptr(), size) if size else b"", np.uint8)
+    if kind.bits < 8:
+        steps = np.arange(0, 8, kind.bits, dtype=np.uint8)
+        codes = (raw[:, None] >> steps & ((1 << kind.bits) - 1)).reshape(-1)[: int(np.prod(shape))]
+        if kind.dtype.name.startswith("int"):
+            # ml_dtypes keeps signed integers extended to a byte.
+            codes = (codes.astype(np.int8) ^ (1 << (kind.bits - 1))) - (1 << (kind.bits - 1))
+        raw = codes.astype(np.int8).view(np.uint8)
+    return raw.view(kind.dtype).reshape(shape).copy()
+
+
+def _packed(array: np.ndarray[Any, Any], bits: int) -> bytes:
+    import numpy as np
+
+    if bits >= 8:
+        return array.tobytes()
+    codes = array.view(np.uint8).reshape(-1) & ((1 << bits) - 1)
+    each = 8 // bits
+    padded = np.zeros(-(-codes.size // each) * each, np.uint8)
+    padded[: codes.size] = codes
+    shifted = padded.reshape(-1, each) << np.arange(0, 8, bits, dtype=np.uint8)
+    return np.bitwise_or.reduce(shifted, axis=1).astype(np.uint8).tobytes() if codes.size else b""
+
+
+def _foreign(type_: str) -> ElementType | None:
+    """The element type that `tensor(bfloat16)` names, where numpy lacks it."""
+    kind = BY_NAME.get(type_.removeprefix("tensor(").removesuffix(")"))
+    return kind if kind is not None and kind.bits and _lacks(kind.dtype) else None
+
+
+def _is_foreign(value: Any) -> bool:
+    import numpy as np
+
+    return isinstance(value, np.ndarray) and _lacks(value.dtype)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _lacks(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind not in NATIVE or dtype.name.startswith("float8")

@@ -1,0 +1,243 @@
+"""Finished results of compilations in the cache: an unchanged model is not compiled again, but copied.
+
+A result is known by all that it comes from: the bytes of the model and of its external data, the options, the target's
+features, Igniter's files and the versions of the packages that it computes with. What is kept is the compiled folder's
+files, the report, and, under a key of its own, how the verification came out. The code here imports nothing heavy:
+finding a result takes a fraction of what starting to compile does.
+
+Ops, passes and patterns of other packages are in no key, so with any of these installed results are neither kept nor
+taken.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from igniter.errors import IgniterError
+from igniter.memory import peak_memory
+from igniter.runtime.cache import Cache, cache_key
+from igniter.runtime.digests import changed_since, file_digest
+
+if TYPE_CHECKING:
+    from igniter.driver import CompileOptions
+    from igniter.runtime.artifact import Artifact
+
+SHARE = 2
+"""A result takes no more than this part of the cache, so that it does not push out all else."""
+PACKAGES = ("llvmlite", "numpy", "onnx", "onnxruntime", "xdsl")
+GROUPS = ("dialects", "ops", "passes", "patterns", "pipelines")
+
+Verify = Mapping[str, Any]
+"""The arguments of `Artifact.verify`."""
+
+
+class _Gone(Exception):
+    """A part of a result that is in the cache no more."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of one model with one choice of options."""
+
+    cache: Cache
+    model: Path
+    settings: str
+    opened: int
+    """When the model was looked at, in nanoseconds of the clock: what changed since is not what was compiled."""
+
+    @staticmethod
+    def of(cache: Cache, model: Path, options: CompileOptions, strict: bool) -> Results | None:
+        """`None` where no results are kept: without a cache, or with code in play that no key stands for."""
+        if cache.limit == 0 or not model.is_file() or _is_extended():
+            return None
+        from igniter.backends.cpu.target import targets_of
+
+        settings = json.dumps([options.key(), repr(targets_of(options.target)), strict, _versions()])
+        return Results(cache, model, settings, time.time_ns())
+
+    def key(self) -> str | None:
+        """What the result is stored under; `None` for a model that was never compiled."""
+        digest = file_digest(self.model, self.cache)
+        listed = self.cache.get(self._files_key(digest))
+        if listed is None:
+            return None
+        try:
+            data = [file_digest(self.model.parent / name, self.cache) for name in json.loads(listed)]
+        except IgniterError:
+            # External data that is missing is an error of the compilation's.
+            return None
+        return cache_key("result", digest, json.dumps(data), self.settings)
+
+    def _files_key(self, digest: str) -> str:
+        return cache_key("external data", digest)
+
+    # -- taking -------------------------------------------------------------------------------------------------------
+
+    def take(
+        self, output: Path | None, verify: Verify | None, check: Callable[[Artifact, Verify], None]
+    ) -> Artifact | None:
+        """The compiled model, put into `output` (or a temporary folder); `None` where there is none in the cache.
+
+        Where it was not verified in this way, `check` does so before the folder is put in place.
+        """
+        start = time.perf_counter()
+        key = self.key()
+        found = self.cache.get(key) if key is not None else None
+        if key is None or found is None:
+            return None
+        entry = cast("dict[str, Any]", json.loads(found))
+        known = self._verification(key, verify)
+
+        def finish(artifact: Artifact) -> None:
+            artifact.report["seconds"] = {"cache": round(time.perf_counter() - start, 4)}
+            artifact.report["peak_memory"] = {"cache": peak_memory()}
+            if known is not None:
+                artifact.report["verification"] = known
+            elif verify is not None:
+                check(artifact, verify)
+                self.keep_verification(key, artifact, verify)
+
+        try:
+            return self._restore(key, entry, output, finish)
+        except _Gone:
+            return None
+
+    def _restore(
+        self, key: str, entry: Mapping[str, Any], output: Path | None, finish: Callable[[Artifact], None]
+    ) -> Artifact:
+        from igniter.runtime.artifact import write_artifact
+        from igniter.runtime.library import Library, library_info
+
+        libraries: list[Library] = []
+        for name in entry["libraries"]:
+            data = self.cache.get(_part(key, name))
+            if data is None:
+                raise _Gone
+            info = library_info(data)
+            libraries.append(Library(data, info["domain"], tuple(info["ops"]), info))
+
+        def copy(path: Path) -> None:
+            for name in entry["files"]:
+                if not self.cache.get_file(_part(key, name), path.parent / name):
+                    raise _Gone
+
+        with folder_for(output) as place:
+            artifact = write_artifact(
+                place.folder,
+                save_model=copy,
+                libraries=libraries,
+                report={**entry["report"], "from_cache": True},
+                source=self.model,
+                finish=finish,
+            )
+            place.lives_with(artifact)
+        return artifact
+
+    def _verification(self, key: str, verify: Verify | None) -> Any:
+        name = _verification_key(key, verify)
+        found = self.cache.get(name) if name is not None else None
+        return None if found is None else json.loads(found)
+
+    # -- keeping ------------------------------------------------------------------------------------------------------
+
+    def keep(self, artifact: Artifact, external: Sequence[str], verify: Verify | None) -> None:
+        """Put a compiled model into the cache; `external` are the files of the original besides the model."""
+        if any(changed_since(path, self.opened) for path in external) or changed_since(self.model, self.opened):
+            return
+        libraries = [path.name for path in artifact.libraries]
+        written = [name for name in artifact.report["files"] if name != "report.json"]
+        size = sum((artifact.folder / name).stat().st_size for name in written)
+        if size * SHARE > self.cache.limit:
+            return
+        folder = os.path.abspath(self.model.parent)
+        names = sorted(os.path.relpath(path, folder) for path in external)
+        self.cache.put(self._files_key(file_digest(self.model, self.cache)), json.dumps(names).encode())
+        key = self.key()
+        if key is None or not all(self.cache.put_file(_part(key, n), artifact.folder / n) for n in written):
+            return
+        left_out = ("verification", "seconds", "peak_memory", "source")
+        entry = {
+            "files": [n for n in written if n not in libraries],
+            "libraries": libraries,
+            "report": {k: v for k, v in artifact.report.items() if k not in left_out},
+        }
+        self.cache.put(key, json.dumps(entry, default=str).encode())
+        self.keep_verification(key, artifact, verify)
+
+    def keep_verification(self, key: str, artifact: Artifact, verify: Verify | None) -> None:
+        """Put how the verification came out beside the result; one that could not be done is tried again."""
+        name = _verification_key(key, verify)
+        outcome = artifact.report.get("verification")
+        if name is not None and outcome is not None and outcome.get("ok"):
+            self.cache.put(name, json.dumps(outcome, default=str).encode())
+
+
+@dataclass
+class Place:
+    """Where a compiled model goes: the folder asked for, or a temporary one that lives as long as the model."""
+
+    folder: Path
+    temporary: str | None
+
+    def lives_with(self, artifact: Artifact) -> None:
+        """Remove a temporary folder when `artifact` is gone."""
+        if self.temporary is not None:
+            weakref.finalize(artifact, shutil.rmtree, self.temporary, ignore_errors=True)
+
+
+class folder_for:
+    """A context with the `Place` for `output`; after an error, a temporary folder is gone."""
+
+    def __init__(self, output: str | os.PathLike[str] | None):
+        temporary = None if output is not None else tempfile.mkdtemp(prefix="igniter-")
+        folder = Path(output) if output is not None else Path(cast("str", temporary)) / "model.igniter"
+        self.place = Place(folder, temporary)
+
+    def __enter__(self) -> Place:
+        return self.place
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is not None and self.place.temporary is not None:
+            shutil.rmtree(self.place.temporary, ignore_errors=True)
+
+
+def _part(key: str, name: str) -> str:
+    return cache_key("result file", key, name)
+
+
+def _verification_key(key: str, verify: Verify | None) -> str | None:
+    """`None` where nothing is verified, or with inputs of the caller's own."""
+    if verify is None or verify.get("inputs") is not None:
+        return None
+    return cache_key("verification", key, json.dumps(dict(verify), sort_keys=True, default=str))
+
+
+def _is_extended() -> bool:
+    """Whether packages or this process have added to what Igniter knows."""
+    from igniter.registry import external
+
+    ops = sys.modules.get("igniter.dialects.onnx.ops")
+    return bool(getattr(ops, "_registered", None)) or any(external(group) for group in GROUPS)
+
+
+def _versions() -> list[str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found: list[str] = []
+    for name in PACKAGES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            # ONNX Runtime comes under several names.
+            found.append(f"{name} {getattr(__import__(name), '__version__', '')}")
+    return found

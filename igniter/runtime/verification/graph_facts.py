@@ -1,0 +1,271 @@
+"""What the graph of a model asks of its inputs: bounds of indices, signs, sizes that are read from values, and more."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from igniter.dialects.onnx.attributes import pairs_of
+from igniter.dialects.onnx.base import constant_weight
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Attribute, SSAValue
+
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.dialects.onnx.structure import GraphOp
+
+    Types = Mapping[SSAValue, Attribute]
+
+
+@dataclass(frozen=True)
+class GraphFacts:
+    """Of the main graph's inputs by name, and of the graph itself."""
+
+    limits: dict[str, int] = field(default_factory=dict[str, int])
+    """For an input that is used as indices: the smallest length of what it is an index into."""
+    positive: frozenset[str] = frozenset()
+    """Inputs that a logarithm or a square root reads, or that integers are divided by."""
+    large: frozenset[str] = frozenset()
+    """Integer inputs with which the graph only computes: no indices, no sizes, nothing that becomes a float."""
+    sound: bool = False
+    """Whether there is a convolution over one axis, or a Fourier transform over time."""
+    stride: int = 1
+    """The product of the strides on the way from the inputs to where it is largest."""
+    image_size: tuple[int, int] | None = None
+    """Height and width that the metadata states."""
+    dims: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """The dims of the inputs as inference sees them, where it ran: equal texts are equal dims."""
+
+
+def facts_of(module: ModuleOp) -> GraphFacts:
+    """The facts of a module as it was imported."""
+    from igniter.analysis.shape_inference import infer_shapes
+    from igniter.dialects.onnx.structure import main_graph
+
+    graph = main_graph(module)
+    types: Types = infer_shapes(module).types
+    named = list(zip(graph.input_names, graph.body.args, strict=True))
+    return GraphFacts(
+        index_limits(module),
+        frozenset(name for name, value in named if _must_be_positive(value)),
+        frozenset(name for name, value in named if _only_computed_with(value, types)),
+        any(_is_over_time(op) for op in _nodes(graph)),
+        _largest_stride(graph),
+        _stated_size(module),
+        _inferred_dims(graph, types),
+    )
+
+
+def _nodes(graph: GraphOp) -> Iterator[OnnxOp]:
+    from igniter.dialects.onnx.base import OnnxOp
+
+    return (op for op in graph.walk() if isinstance(op, OnnxOp))
+
+
+# -- indices ----------------------------------------------------------------------------------------------------------
+
+_KEEPS_VALUES = frozenset(
+    ("Cast", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze")
+)
+_INDEXED = {"Gather": 1, "GatherElements": 1, "ScatterElements": 1}
+
+
+def index_limits(module: ModuleOp) -> dict[str, int]:
+    """For every input of the main graph that is used as indices: the smallest length of what it is an index into."""
+    from igniter.dialects.onnx.structure import main_graph
+
+    graph = main_graph(module)
+    limits: dict[str, int] = {}
+    for name, value in zip(graph.input_names, graph.body.args, strict=True):
+        found = [limit for limit in _limits(value) if limit > 0]
+        if found:
+            limits[name] = min(found)
+    return limits
+
+
+def _limits(value: SSAValue) -> Iterator[int]:
+    """The lengths that `value`, or its elements moved about, are indices into."""
+    from igniter.dialects.onnx.base import OnnxOp
+
+    seen: set[SSAValue] = set()
+    todo = [value]
+    while todo:
+        current = todo.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        for use in current.uses:
+            op = use.operation
+            if not isinstance(op, OnnxOp) or op.domain not in ("", "ai.onnx"):
+                continue
+            if op.op_type == "OneHot" and use.index == 0:
+                yield from _largest(op.operands[1])
+            elif op.op_type == "Equal":
+                # Compared with 0, 1, 2, ...: a one-hot written out.
+                yield from (n + 1 for n in _largest(op.operands[1 - use.index]) if n >= _ONE_HOT)
+            elif _INDEXED.get(op.op_type) == use.index:
+                limit = _length(op.operands[0], int(op.attr("axis", 0)))
+                if limit is not None:
+                    yield limit
+            elif op.op_type in _KEEPS_VALUES and use.index == 0:
+                todo.extend(op.results)
+
+
+_ONE_HOT = 8
+"""An integer compared with a constant list up to this or more is an index; below it may be a flag."""
+
+
+def _largest(value: SSAValue) -> Iterator[int]:
+    """The largest element of a constant."""
+    import numpy as np
+
+    weight = constant_weight(value)
+    if weight is not None and weight.size and weight.strings is None:
+        yield int(np.max(weight.array()))
+
+
+def _length(data: SSAValue, axis: int) -> int | None:
+    from xdsl.dialects.builtin import TensorType
+
+    if not isinstance(data.type, TensorType):
+        return None
+    shape = data.type.get_shape()
+    if not -len(shape) <= axis < len(shape) or shape[axis] < 0:
+        return None
+    return shape[axis]
+
+
+# -- what becomes of a value ------------------------------------------------------------------------------------------
+
+# fmt: off
+_COMPUTES = frozenset((
+    "Abs", "Add", "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "Equal", "Greater",
+    "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mul", "Neg", "Not", "Or", "ReduceMax", "ReduceMin",
+    "ReduceSum", "Sign", "Sub", "Sum", "Where", "Xor",
+))
+# fmt: on
+# fmt: off
+_MOVES = frozenset((
+    "Concat", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose",
+    "Unsqueeze", "Pad",
+))
+# fmt: on
+
+
+def _only_computed_with(value: SSAValue, types: Types) -> bool:
+    """Whether an integer, at any size, is nothing but a number to all that reads it."""
+    from xdsl.dialects.builtin import IntegerType
+
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.dialects.onnx.structure import ReturnOp
+    from igniter.dialects.sym import element_of
+
+    seen: set[SSAValue] = set()
+    todo: list[SSAValue] = [value]
+    while todo:
+        current = todo.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        known = types.get(current, current.type)
+        try:
+            element = element_of(known)
+        except ValueError:
+            return False
+        if not isinstance(element, IntegerType):
+            return False
+        if element.width.data == 1:
+            continue
+        for use in current.uses:
+            op = use.operation
+            if isinstance(op, ReturnOp):
+                continue
+            if not isinstance(op, OnnxOp) or op.domain not in ("", "ai.onnx"):
+                return False
+            moved = op.op_type in _MOVES and (use.index == 0 or op.op_type == "Concat")
+            if not moved and op.op_type not in _COMPUTES:
+                return False
+            todo.extend(op.results)
+    return True
+
+
+def _must_be_positive(value: SSAValue) -> bool:
+    from igniter.dialects.onnx.base import OnnxOp
+
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, OnnxOp) and (
+            op.op_type in ("Log", "Sqrt")
+            or (op.op_type in ("Div", "Mod", "Pow") and use.index == (op.op_type != "Pow"))
+        ):
+            return True
+    return False
+
+
+# -- the graph --------------------------------------------------------------------------------------------------------
+
+
+def _is_over_time(op: OnnxOp) -> bool:
+    from xdsl.dialects.builtin import TensorType
+
+    if op.op_type in ("STFT", "DFT"):
+        return True
+    if op.op_type != "Conv" or len(op.operands) < 2:
+        return False
+    weight = op.operands[1].type
+    return isinstance(weight, TensorType) and len(weight.get_shape()) == 3
+
+
+_STRIDED = ("Conv", "MaxPool", "AveragePool", "LpPool", "QLinearConv", "ConvInteger")
+
+
+def _largest_stride(graph: GraphOp) -> int:
+    """By how much a height or width shrinks at most: the largest product of strides along a path."""
+    from igniter.dialects.onnx.base import OnnxOp
+
+    strides: dict[Any, int] = {}
+    largest = 1
+    for op in graph.body.ops:
+        before = max((strides.get(operand, 1) for operand in op.operands), default=1)
+        own: Sequence[int] = ()
+        if isinstance(op, OnnxOp) and op.op_type in _STRIDED:
+            own = [int(s) for s in op.attr("strides") or ()]
+        after = before * max(own, default=1)
+        if prod(own) > 1 and after > 4096:
+            after = before
+        largest = max(largest, after)
+        for result in op.results:
+            strides[result] = after
+    return largest
+
+
+def _stated_size(module: ModuleOp) -> tuple[int, int] | None:
+    """`imgsz` of the metadata, as Ultralytics writes it: one number or two."""
+    from igniter.dialects.onnx.attributes import entries_of
+
+    metadata = dict(pairs_of(entries_of(module.attributes.get("onnx.model")).get("metadata")))
+    try:
+        found: Any = ast.literal_eval(metadata.get("imgsz", "None"))
+    except (ValueError, SyntaxError):
+        return None
+    sizes = [found, found] if isinstance(found, int) else found
+    if isinstance(sizes, (list, tuple)) and len(sizes) == 2 and all(isinstance(s, int) and s > 0 for s in sizes):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        return int(sizes[0]), int(sizes[1])  # pyright: ignore[reportUnknownArgumentType]
+    return None
+
+
+def _inferred_dims(graph: GraphOp, types: Types) -> dict[str, list[str]]:
+    """The dims of the inputs as text; those of which inference knows none are left out."""
+    from igniter.dialects.sym import dims_of
+
+    found: dict[str, list[str]] = {}
+    for name, value in zip(graph.input_names, graph.body.args, strict=True):
+        try:
+            found[name] = [str(d) for d in dims_of(types.get(value, value.type))]
+        except ValueError:
+            continue
+    return found

@@ -1,0 +1,78 @@
+"""Runs of a model that may turn out too long or too big: they are ended, not waited for."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from igniter.errors import IgniterError
+
+POLL_SECONDS = 0.02
+
+
+class TooMuch(IgniterError):
+    """A run that took more time or memory than it was given."""
+
+
+def guarded_run(
+    session: Any, names: Sequence[str] | None, feed: Mapping[str, Any], seconds: float | None, memory: int | None = None
+) -> list[Any]:
+    """`session.run`, ended with `TooMuch` after `seconds`, or when the process has grown by `memory` bytes.
+
+    ONNX Runtime looks for the request to end between nodes, so one node can take longer.
+    """
+    if seconds is None:
+        return list(session.run(names, dict(feed)))
+    import onnxruntime
+
+    ort: Any = onnxruntime
+    options: Any = ort.RunOptions()
+    options.log_severity_level = 4
+    done = threading.Event()
+    why: list[str] = []
+
+    def watch() -> None:
+        end, start = time.monotonic() + seconds, resident_bytes()
+        while not done.wait(POLL_SECONDS):
+            if time.monotonic() > end:
+                why.append(f"it takes more than {seconds:.3g} s")
+            elif memory is not None and resident_bytes() - start > memory:
+                why.append(f"it takes more than {memory >> 20} MB")
+            else:
+                continue
+            options.terminate = True
+            return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        return list(session.run(names, dict(feed), options))
+    except Exception as error:
+        if why:
+            raise TooMuch(why[0]) from error
+        raise
+    finally:
+        done.set()
+        watcher.join()
+
+
+def resident_bytes() -> int:
+    """The memory of this process; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def memory_limit() -> int:
+    """How much a run may add: half of what is free, 8 GB at most."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            free = next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError):
+        free = 8 << 30
+    return min(free // 2, 8 << 30)

@@ -1,0 +1,247 @@
+"""Whether two values of one output agree: within the tolerance, or within the noise of the original itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from igniter.runtime.verification.report import OutputResult
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
+"""The largest error allowed by default, by the type of the output."""
+
+NOISE_FACTOR = 16
+"""An output may be off by this many times what the original moves by itself. Noise is sampled by a few runs, and
+Igniter rounds at other places than ORT, at every op, not at the inputs alone."""
+
+SLICE_TOLERANCE = 10
+"""A slice along an axis may be off by this many tolerances of its own magnitude ..."""
+SLICE_NOISE_FACTOR = 64
+"""... or by this many times its own noise. Slices are fewer elements than the whole, so their noise is less known."""
+SLICE_RANGE = 1e-5
+"""A slice this small beside the whole is no better known than an element near zero is."""
+
+CHAOS = "the original moves, nudged by one unit in the last place,"
+MOST_NOISE = 0.2
+"""More than this share of its magnitude no output may be off, whatever the noise: where that would be allowed, the
+output says nothing, and is not judged."""
+
+SLICE_ELEMENTS = 32
+"""Of fewer elements neither the magnitude nor the noise is known: one alone may be near zero."""
+
+SOURCE_ULPS = 64
+"""What an output may be off by where large values cancel in it: units in the last place of the largest of them."""
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """How far an output may be off: `rtol` of its magnitude (by default `TOLERANCES`) and `atol`."""
+
+    rtol: float | None = None
+    atol: float = 0.0
+
+    def of(self, dtype: str) -> float:
+        """The relative tolerance for a type."""
+        return TOLERANCES.get(dtype, 1e-4) if self.rtol is None else self.rtol
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What one output of the original was in other runs that are as good as the first."""
+
+    others: Sequence[Any] = ()
+    source: float = 0.0
+    """The largest magnitude among the values that the output was made from; 0 where it is not known."""
+    seen: bool = field(default=False)
+    """Whether the original ran again at all."""
+
+
+NO_NOISE = Noise()
+
+
+def compare_output(
+    name: str, expected: Any, actual: Any, rtol: float | None = None, atol: float = 0.0, noise: Noise = NO_NOISE
+) -> OutputResult:
+    """How far `actual` is from `expected`; sequences are compared element by element, and the worst counts."""
+    import numpy as np
+
+    if isinstance(expected, list) or isinstance(actual, list):
+        return _compare_sequence(name, expected, actual, Allowance(rtol, atol))
+    kind = type(expected).__name__
+    if kind in ("NoneType", "dict") or actual is None:
+        return _same(name, kind) if _equal(expected, actual) else failure(name, kind, (), "the values differ")
+    e, a = np.asarray(expected), np.asarray(actual)
+    if e.dtype != a.dtype:
+        return failure(name, str(a.dtype), a.shape, f"the type is {a.dtype}, ORT's is {e.dtype}")
+    if e.shape != a.shape:
+        return failure(name, str(a.dtype), a.shape, f"the shape is {list(a.shape)}, ORT's is {list(e.shape)}")
+    if e.dtype.kind in "OUS":
+        return _same(name, str(e.dtype), e.shape) if _equal(e, a) else failure(name, "string", e.shape, "text differs")
+    if e.dtype.kind in "biu":
+        return _compare_exact(name, e, a, noise)
+    return _compare_floats(name, e, a, Allowance(rtol, atol), noise)
+
+
+# -- integers ---------------------------------------------------------------------------------------------------------
+
+
+def _compare_exact(name: str, e: np.ndarray[Any, Any], a: np.ndarray[Any, Any], noise: Noise) -> OutputResult:
+    import numpy as np
+
+    differs = e != a
+    for other in _alike(noise, e):
+        # The original itself says this where it is nudged.
+        differs &= other != a
+    wrong = int(np.count_nonzero(differs))
+    # Differences of integers can pass 64 bits; their size is only for the report.
+    difference = float(np.max(np.abs(e.astype(np.float64) - a.astype(np.float64)), initial=0.0))
+    magnitude = float(np.max(np.abs(e.astype(np.float64)), initial=0.0))
+    error = difference / magnitude if magnitude else difference
+    reason = f"{wrong} of {e.size} elements differ" if wrong else ""
+    result = OutputResult(name, str(e.dtype), e.shape, error, difference, magnitude, not wrong, reason)
+    return replace(result, note="as the original nudged") if difference and not wrong else result
+
+
+# -- floats -----------------------------------------------------------------------------------------------------------
+
+
+def _compare_floats(
+    name: str, e: np.ndarray[Any, Any], a: np.ndarray[Any, Any], allowed: Allowance, noise: Noise
+) -> OutputResult:
+    import numpy as np
+
+    wide: Any = np.complex128 if e.dtype.kind == "c" else np.float64
+    dtype, shape, eps = str(e.dtype), e.shape, _epsilon(e.dtype)
+    others = [other.astype(wide) for other in _alike(noise, e)]
+    e, a = e.astype(wide), a.astype(wide)
+    finite = np.isfinite(e) & np.isfinite(a)
+    # Equal infinities are equal; all else that is not finite on both sides must be NaN on both.
+    odd = ~finite & ~(np.isnan(e) & np.isnan(a)) & ~(e == a)
+    for other in others:
+        odd &= np.isfinite(other) == np.isfinite(e)
+    strange = int(np.count_nonzero(odd))
+    off = _apart(e, a)
+    moved = _moved(e, others)
+    difference = float(np.max(off, initial=0.0))
+    magnitude = float(np.max(np.abs(e), initial=0.0, where=np.isfinite(e)))
+    error = difference / magnitude if magnitude else difference
+    tolerance = allowed.of(dtype)
+    spread = float(np.max(moved, initial=0.0))
+    reason, note = "", ""
+    within = tolerance * (magnitude or 1.0) + allowed.atol
+    cancelled = SOURCE_ULPS * eps * noise.source
+    if strange:
+        reason = f"NaN or infinity in {strange} of {e.size} places on one side only"
+    elif within < difference <= cancelled:
+        note = "what it was made from cancels"
+    elif difference > within and NOISE_FACTOR * spread > MOST_NOISE * magnitude and spread > 0:
+        relative = _relative(spread, magnitude)
+        chaos = f"{CHAOS} by {relative:.3g} of the largest magnitude {magnitude:.3g}"
+        return OutputResult(name, dtype, shape, error, difference, magnitude, False, chaos, relative)
+    elif within < difference <= NOISE_FACTOR * spread:
+        note = "within the model's own noise"
+    elif difference > within:
+        reason = f"the largest error, {error:.3g} of the largest magnitude {magnitude:.3g}, is over {tolerance:.3g}"
+        if noise.seen:
+            reason += f" and over {NOISE_FACTOR} times the original's own noise, {_relative(spread, magnitude):.3g}"
+    elif noise.seen:
+        reason = _worst_slice(e, off, moved, magnitude, tolerance, allowed.atol, eps)
+    relative = _relative(spread, magnitude) if noise.seen else None
+    return OutputResult(name, dtype, shape, error, difference, magnitude, not reason, reason, relative, note)
+
+
+def _worst_slice(
+    e: Floats, off: Floats, moved: Floats, magnitude: float, tolerance: float, atol: float, eps: float
+) -> str:
+    """The first slice along an axis that is wrong beside its own magnitude; "" where there is none."""
+    import numpy as np
+
+    if e.ndim < 2 or not magnitude:
+        return ""
+    sizes = np.abs(np.where(np.isfinite(e), e, 0.0))
+    for axis in range(e.ndim):
+        if e.shape[axis] < 2 or e.size // e.shape[axis] < SLICE_ELEMENTS:
+            continue
+        rest = tuple(i for i in range(e.ndim) if i != axis)
+        own, wrong, noise = (np.max(v, axis=rest) for v in (sizes, off, moved))
+        limit = np.maximum(SLICE_TOLERANCE * tolerance * own + atol, SLICE_NOISE_FACTOR * np.maximum(noise, eps * own))
+        bad = (wrong > limit) & (own > SLICE_RANGE * magnitude)
+        if bad.any():
+            k = int(np.argmax(bad))
+            return (
+                f"slice {k} of axis {axis} is off by {wrong[k] / own[k]:.3g} of its largest magnitude {own[k]:.3g},"
+                f" over {SLICE_TOLERANCE * tolerance:.3g} and over {SLICE_NOISE_FACTOR} times its own noise,"
+                f" {noise[k] / own[k]:.3g}"
+            )
+    return ""
+
+
+def _apart(one: Floats, two: Floats) -> Floats:
+    """How far each element is from the other, 0 where either is not finite."""
+    import numpy as np
+
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities of both
+        return np.where(np.isfinite(one) & np.isfinite(two), np.abs(one - two), 0.0)
+
+
+def _moved(e: Floats, others: Sequence[Floats]) -> Floats:
+    import numpy as np
+
+    found = np.zeros(e.shape)
+    for other in others:
+        np.maximum(found, _apart(e, other), out=found)
+    return found
+
+
+def _alike(noise: Noise, e: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
+    import numpy as np
+
+    for other in noise.others:
+        array = np.asarray(other)
+        if array.shape == e.shape and array.dtype == e.dtype:
+            yield array
+
+
+def _epsilon(dtype: np.dtype[Any]) -> float:
+    """The unit in the last place of 1."""
+    return {"float64": 2.0**-52, "complex128": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}.get(
+        dtype.name, 2.0**-23
+    )
+
+
+def _relative(value: float, magnitude: float) -> float:
+    return value / magnitude if magnitude else value
+
+
+# -- all else ---------------------------------------------------------------------------------------------------------
+
+
+def _compare_sequence(name: str, expected: Any, actual: Any, allowed: Allowance) -> OutputResult:
+    if not isinstance(expected, list) or not isinstance(actual, list) or len(expected) != len(actual):  # pyright: ignore[reportUnknownArgumentType]
+        return failure(name, "sequence", (), "the sequences differ in length, or one is none")
+    parts = [compare_output(name, e, a, allowed.rtol, allowed.atol) for e, a in zip(expected, actual, strict=True)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    if not parts:
+        return _same(name, "sequence")
+    return max(parts, key=lambda p: (not p.ok, p.max_error))
+
+
+def _equal(expected: Any, actual: Any) -> bool:
+    import numpy as np
+
+    return bool(np.array_equal(np.asarray(expected, object), np.asarray(actual, object)))
+
+
+def _same(name: str, dtype: str = "", shape: tuple[int, ...] = ()) -> OutputResult:
+    return OutputResult(name, dtype, shape, 0.0, 0.0, 0.0, True)
+
+
+def failure(name: str, dtype: str, shape: tuple[int, ...], reason: str) -> OutputResult:
+    """An output that cannot be put in figures."""
+    return OutputResult(name, dtype, shape, math.inf, math.inf, 0.0, False, reason)

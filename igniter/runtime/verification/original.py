@@ -1,0 +1,241 @@
+"""The original model: its sessions, its random values, and how far its outputs move by themselves.
+
+The sessions are made when they are first needed: the one that gives the reference, one without graph optimisations,
+one that nudges what it computes, and ones with values of the inside as outputs or inputs (`igniter.frontend.surgery`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from igniter.errors import IgniterError
+from igniter.runtime.session import make_session
+from igniter.runtime.verification.guard import guarded_run
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+MODEL_LIMIT = 1 << 30
+"""In a file bigger than this the values of the inside are not nudged: it would be in memory three times."""
+NUDGES = 2
+MORE_NUDGES = 4
+"""Once an output has failed."""
+NUDGEABLE = frozenset(("float16", "float32", "float64"))
+
+
+class Original:
+    """`model` is a path or the bytes of a model; without it (`session` alone) nothing of the inside is seen."""
+
+    def __init__(
+        self, model: str | bytes | None = None, *, session: Any = None, options: Mapping[str, Any] | None = None
+    ):
+        self.model = model
+        self.options = dict(options or {})
+        self._session = session
+        self._cut: dict[tuple[str, ...], Any] = {}
+
+    # -- sessions -----------------------------------------------------------------------------------------------------
+
+    @property
+    def session(self) -> Any:
+        """The session that the references come from."""
+        if self._session is None:
+            assert self.model is not None
+            self._session = self._make(self.model)
+        return self._session
+
+    @cached_property
+    def unoptimised(self) -> Any:
+        """A session without graph optimisations; `None` without the model."""
+        return None if self.model is None else self._make(self.model, graph_optimization_level=unoptimised())
+
+    @cached_property
+    def nudged(self) -> Any:
+        """A session in which all that is rounded is nudged; `None` where that is not possible."""
+        from igniter.frontend import surgery
+
+        if self.proto is None or self.proto.ByteSize() > MODEL_LIMIT:
+            return None
+        return self._make(surgery.with_nudged_values(self.proto, 0).SerializeToString())
+
+    @cached_property
+    def _read(self) -> tuple[onnx.ModelProto | None, str]:
+        from igniter.frontend import surgery
+
+        return (None, "") if self.model is None else surgery.read_proto(self.model)
+
+    @property
+    def proto(self) -> onnx.ModelProto | None:
+        """The model's message, for surgery."""
+        return self._read[0]
+
+    @property
+    def folder(self) -> str:
+        """Where the external data of `proto` is."""
+        return self._read[1]
+
+    def exposing(self, names: Sequence[str], cut: Mapping[str, np.ndarray[Any, Any]] | None = None) -> Any:
+        """A session with the values `names` as outputs besides its own, and those of `cut` as inputs."""
+        from igniter.frontend import surgery
+
+        key = (*names, "|", *(cut or {}))
+        if key not in self._cut:
+            if self.proto is None:
+                raise IgniterError("the original model is not there to look into")
+            made = surgery.with_outputs(self.proto, names)
+            if cut:
+                made = surgery.with_inputs(made, cut)
+            # Fused nodes have no values inside them to show.
+            self._cut[key] = self._make(made.SerializeToString())
+        return self._cut[key]
+
+    def _make(self, model: str | bytes, **more: Any) -> Any:
+        options: dict[str, Any] = {"log_severity_level": 4, **self.options, **more}
+        if isinstance(model, bytes) and not isinstance(self.model, bytes) and self.folder:
+            config: dict[str, Any] = dict(options.get("config") or {})
+            config.setdefault("session.model_external_initializers_file_folder_path", self.folder)
+            options["config"] = config
+        return make_session(model, **options)
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    @property
+    def output_names(self) -> list[str]:
+        return [value.name for value in self.session.get_outputs()]
+
+    @cached_property
+    def random_values(self) -> list[str] | None:
+        """The values that random nodes compute; `None` where they cannot be cut out."""
+        from igniter.frontend import surgery
+
+        return [] if self.proto is None else surgery.random_values(self.proto)
+
+    def run(
+        self, feed: Mapping[str, Any], seconds: float | None = None, memory: int | None = None
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """The outputs, and what the random nodes drew for them."""
+        if not self.random_values:
+            return guarded_run(self.session, self.output_names, feed, seconds, memory), {}
+        session = self.exposing(self.random_values)
+        names = [*self.output_names, *(n for n in self.random_values if n not in self.output_names)]
+        values = guarded_run(session, names, feed, seconds, memory)
+        found = dict(zip(names, values, strict=True))
+        return [found[n] for n in self.output_names], {n: found[n] for n in self.random_values}
+
+    def run_again(self, feed: Mapping[str, Any], drawn: Mapping[str, Any], seconds: float | None = None) -> list[Any]:
+        """The outputs for other inputs, with the same random values."""
+        session = self.exposing([], drawn) if drawn else self.session
+        return guarded_run(session, self.output_names, {**feed, **drawn}, seconds)
+
+    # -- noise --------------------------------------------------------------------------------------------------------
+
+    def others(
+        self, feed: Mapping[str, Any], drawn: Mapping[str, Any], seed: int, *, thorough: bool, seconds: float | None
+    ) -> list[list[Any]]:
+        """The outputs of runs that are as good as the first: without optimisations, with inputs nudged; `thorough`
+        adds more nudges, and every value of the inside nudged."""
+        runs: list[list[Any]] = []
+        if not drawn and self.unoptimised is not None:
+            runs += _attempt(self.unoptimised, self.output_names, feed, seconds)
+        for i in range(MORE_NUDGES if thorough else NUDGES):
+            nudged = nudged_feed(feed, seed + i)
+            if nudged is None:
+                break
+            runs += _attempt(self, self.output_names, {**nudged, **drawn}, seconds, drawn)
+        if thorough and not drawn and self.nudged is not None:
+            for _ in range(NUDGES):
+                runs += _attempt(self.nudged, self.output_names, feed, seconds)
+        return runs
+
+    def sources(self, names: Sequence[str], feed: Mapping[str, Any], drawn: Mapping[str, Any]) -> dict[str, float]:
+        """For every output the largest magnitude among the values that it was made from: the operands of the sum,
+        difference or reduction that it comes from, however it was moved since."""
+        import numpy as np
+
+        from igniter.frontend import surgery
+
+        if self.proto is None:
+            return {}
+        made = surgery.producers(self.proto)
+        operands = {name: _summed(name, made) for name in names}
+        wanted = list(dict.fromkeys(v for found in operands.values() for v in found))
+        known: dict[str, Any] = {**feed, **drawn}
+        try:
+            missing = [v for v in wanted if v not in known]
+            session = self.exposing(missing, drawn or None)
+            known.update(zip(missing, session.run(missing, {**feed, **drawn}), strict=True))
+        except Exception:
+            # A value that cannot be an output (a sequence); then the noise alone decides.
+            return {}
+        found: dict[str, float] = {}
+        for name, values in operands.items():
+            arrays = [np.asarray(known[v], np.float64) for v in values if getattr(known[v], "dtype", None) is not None]
+            sizes = [float(np.max(np.abs(np.where(np.isfinite(a), a, 0.0)), initial=0.0)) for a in arrays]
+            found[name] = max(sizes, default=0.0)
+        return found
+
+
+# fmt: off
+_MOVES = frozenset((
+    "Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice", "Neg", "Abs", "Cast",
+))
+# fmt: on
+_SUMS = frozenset(["Add", "Sub", "Sum", "Mean", "ReduceSum", "ReduceMean"])
+
+
+def _summed(name: str, producers: Mapping[str, Any]) -> list[str]:
+    """The operands of the sum that a value is, through what only moves it; none where it is no sum."""
+    node = producers.get(name)
+    while node is not None and node.op_type in _MOVES:
+        node = producers.get(node.input[0])
+    if node is None or node.op_type not in _SUMS:
+        return []
+    return [v for v in (node.input if node.op_type in ("Add", "Sub", "Sum", "Mean") else node.input[:1]) if v]
+
+
+def _attempt(
+    runner: Any,
+    names: Sequence[str],
+    feed: Mapping[str, Any],
+    seconds: float | None,
+    drawn: Mapping[str, Any] | None = None,
+) -> list[list[Any]]:
+    """One more run, or none where it is refused or takes too long: it is only there to learn from."""
+    from igniter.runtime.verification.guard import TooMuch
+
+    try:
+        if isinstance(runner, Original):
+            return [runner.run_again({k: v for k, v in feed.items() if k not in (drawn or {})}, drawn or {}, seconds)]
+        return [guarded_run(runner, names, feed, seconds)]
+    except TooMuch:
+        return []
+    except Exception:
+        # Inputs at the edge of what the model takes: an index that a nudge moves over it, say.
+        return []
+
+
+def nudged_feed(feed: Mapping[str, Any], seed: int) -> dict[str, Any] | None:
+    """Every float input one unit in the last place up or down, zeros as they are; `None` where there are no floats."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed + 7919)
+    made = dict(feed)
+    changed = False
+    for name, value in feed.items():
+        if getattr(getattr(value, "dtype", None), "name", "") in NUDGEABLE and np.size(value):
+            array: np.ndarray[Any, Any] = np.asarray(value)
+            towards = rng.choice(np.array([-np.inf, np.inf], array.dtype), array.shape)
+            made[name] = np.where(array == 0, array, np.nextafter(array, towards)).astype(array.dtype)
+            changed = True
+    return made if changed else None
+
+
+def unoptimised() -> Any:
+    """ORT's level without graph optimisations."""
+    import onnxruntime
+
+    ort: Any = onnxruntime
+    return ort.GraphOptimizationLevel.ORT_DISABLE_ALL

@@ -1,0 +1,158 @@
+"""What a verification says: of every output at every size, of every case, and of all together."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Status = Literal["passed", "differs", "not verified"]
+
+
+@dataclass(frozen=True)
+class OutputResult:
+    """One output of one case. `max_error` and `noise` are relative to `magnitude`, the largest finite one in ORT's
+    output; `noise` is how far the original moves by itself, `None` where that was not measured."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    max_error: float
+    max_difference: float
+    magnitude: float
+    ok: bool
+    reason: str = ""
+    noise: float | None = None
+    note: str = ""
+    """Why an output that is not within the tolerance is right all the same."""
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """All outputs for one choice of sizes; a case that did not run has a reason and no outputs."""
+
+    shapes: dict[str, int]
+    status: Literal["passed", "failed", "skipped"]
+    outputs: tuple[OutputResult, ...] = ()
+    reason: str = ""
+    kind: str = ""
+    """What the sizes were chosen for: ones, unequal, odd, equal, many; "given" by the user."""
+    threads: int = 0
+    """The threads within an op that the compiled model ran with; 0 as many as ORT takes by itself."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Sizes at which the original does not run, and what ORT says."""
+
+    shapes: dict[str, int]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The result of a verification; true when something was compared and all of it agrees."""
+
+    cases: tuple[CaseResult, ...]
+    refused: tuple[Refusal, ...] = ()
+    cannot: str = ""
+    """Why nothing could be compared, where that is not for want of sizes."""
+
+    @property
+    def status(self) -> Status:
+        """`differs` if anything is wrong, `passed` if something was compared, `not verified` otherwise."""
+        statuses = [case.status for case in self.cases]
+        if "failed" in statuses:
+            return "differs"
+        return "passed" if "passed" in statuses else "not verified"
+
+    @property
+    def ok(self) -> bool:
+        """Whether something was compared, and nothing failed."""
+        return self.status == "passed"
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    @property
+    def _judged(self) -> list[OutputResult]:
+        """The outputs of all cases but those that say nothing."""
+        return [o for case in self.cases if case.status != "skipped" for o in case.outputs]
+
+    @property
+    def max_errors(self) -> dict[str, float]:
+        """The largest error of every output over all cases that count."""
+        found: dict[str, float] = {}
+        for output in self._judged:
+            found[output.name] = max(found.get(output.name, 0.0), output.max_error)
+        return found
+
+    @property
+    def max_noise(self) -> dict[str, float]:
+        """The largest noise of the original's own, for every output of which it was measured."""
+        found: dict[str, float] = {}
+        for output in self._judged:
+            if output.noise is not None:
+                found[output.name] = max(found.get(output.name, 0.0), output.noise)
+        return found
+
+    @property
+    def failures(self) -> list[str]:
+        """A line for everything that differs."""
+        lines: list[str] = []
+        for case in self.cases:
+            where = f" at {sizes_text(case.shapes)}" if case.shapes else ""
+            if case.status == "failed" and case.reason:
+                lines.append(f"{case.reason}{where}")
+            lines += [f"output '{o.name}'{where}: {o.reason}" for o in case.outputs if not o.ok]
+        return lines
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why nothing could be compared, and what to do about it; empty where something was."""
+        if self.status != "not verified":
+            return []
+        if self.cannot:
+            return [self.cannot]
+        found = dict.fromkeys([r.reason for r in self.refused] + [c.reason for c in self.cases if c.reason])
+        tried = len(self.refused) + len(self.cases)
+        at = "the sizes that its dims fix" if tried == 1 else f"none of the {tried} sizes tried"
+        lines = [f"the original model does not run at {at}"]
+        lines += [f"ONNX Runtime says: {reason}" for reason in list(found)[:3]]
+        symbols = next((list(c.shapes) for c in (*self.refused, *self.cases) if c.shapes), list[str]())
+        how = f"sizes with --shape {','.join(f'{s}=N' for s in symbols)}, or " if symbols else ""
+        return [*lines, f"give {how}inputs with --inputs FILE.npz"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values; an error that is no number becomes text."""
+        return plain(
+            {
+                "ok": self.ok,
+                "status": self.status,
+                "reasons": self.reasons,
+                "max_errors": self.max_errors,
+                "max_noise": self.max_noise,
+                "cases": [asdict(c) for c in self.cases],
+                "refused": [asdict(r) for r in self.refused],
+            }
+        )
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2)
+
+
+def sizes_text(shapes: dict[str, int]) -> str:
+    """`batch=1, seq=8`."""
+    return ", ".join(f"{name}={size}" for name, size in shapes.items())
+
+
+def plain(value: Any) -> Any:
+    """JSON values; a number that JSON has none for becomes text."""
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

@@ -1,0 +1,250 @@
+"""Sizes for the symbolic dims of a model: proposals from what it says, and a search for those at which it runs.
+
+The search has two parts. First any assignment at which the original runs: rungs of a ladder of sizes by role, each as
+it stands, then with dims tied that inference finds equal, then tied by role, then with a batch of one. Then, from what
+runs, the kinds of cases that find faults: all ones, all different, odd, equal, many rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from igniter.runtime.verification.graph_facts import GraphFacts
+from igniter.runtime.verification.report import Refusal
+from igniter.runtime.verification.roles import Role, roles_of, tied_by_role
+from igniter.runtime.verification.specs import InputSpec, symbols_of
+
+Sizes = dict[str, int]
+Rung = Mapping[Role, tuple[int, ...]]
+"""Sizes by role, for the first, the second ... symbol of that role; the last is repeated."""
+
+
+def _rung(
+    batch: tuple[int, ...],
+    height: int,
+    width: int,
+    length: tuple[int, ...],
+    frames: tuple[int, ...],
+    samples: int,
+    channels: int = 3,
+    other: tuple[int, ...] = (),
+) -> Rung:
+    return {
+        Role.BATCH: batch,
+        Role.HEIGHT: (height,),
+        Role.WIDTH: (width,),
+        Role.LENGTH: length,
+        Role.FRAMES: frames,
+        Role.SAMPLES: (samples,),
+        Role.CHANNELS: (channels,),
+        Role.OTHER: other or length,
+    }
+
+
+ONES: Rung = dict.fromkeys(Role, (1,))
+UNEQUAL = _rung((3, 2, 4), 64, 96, (8, 7, 5, 6, 9, 11), (100, 70), 1536)
+ODD = _rung((1, 3), 33, 47, (13, 21, 17, 9), (101, 75), 1537)
+EQUAL = _rung((2,), 64, 64, (13,), (64,), 512)
+MANY = _rung((9, 2), 128, 160, (67, 23, 17, 9), (300, 70), 16000)
+
+LADDER: tuple[Rung, ...] = (
+    UNEQUAL,
+    _rung((1,), 48, 192, (32, 17, 23, 9), (100,), 16000),
+    _rung((1,), 224, 224, (13,), (200,), 512, 1, (16,)),
+    _rung((1,), 320, 320, (64,), (128,), 576, 3, (64,)),
+    _rung((2,), 32, 32, (16,), (64,), 4096, 4, (128,)),
+    _rung((1,), 640, 640, (128,), (300,), 32000, 3, (256,)),
+    _rung((1,), 48, 320, (77,), (80,), 1024, 2, (512,)),
+    _rung((1,), 256, 256, (256,), (3000,), 48000, 3, (768,)),
+    _rung((1,), 112, 112, (512,), (32,), 400, 3, (4,)),
+    _rung((1,), 28, 28, (50,), (1000,), 160, 1, (10,)),
+    _rung((1,), 512, 512, (197,), (16,), 80000, 3, (2,)),
+)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Sizes worth trying, and which kind of case they would be."""
+
+    kind: str
+    sizes: Sizes
+
+
+T = TypeVar("T")
+
+
+@dataclass
+class Search(Generic[T]):
+    """`attempt` runs the original at some sizes: what it gives, or a `Refusal`. `fixed` sizes were asked for."""
+
+    specs: Sequence[InputSpec]
+    facts: GraphFacts
+    attempt: Callable[[Sizes], T | Refusal]
+    fixed: Sizes = field(default_factory=dict[str, int])
+    deadline: float = float("inf")
+    """When to stop looking, by `time.monotonic`."""
+    most: int = 60
+    """How many assignments are tried at most before giving up."""
+    refused: list[Refusal] = field(default_factory=list[Refusal])
+    last: Sizes | None = None
+    """The last sizes at which the original ran."""
+    _seen: dict[tuple[tuple[str, int], ...], T | None] = field(
+        default_factory=dict[tuple[tuple[str, int], ...], "T | None"]
+    )
+
+    def run(self) -> Iterator[tuple[Proposal, T]]:
+        """What runs, cases of different kinds, small ones first."""
+        free = [s for s in symbols_of(self.specs) if s not in self.fixed]
+        if not free:
+            yield from self._try(Proposal("given" if self.fixed else "as in the model", dict(self.fixed)))
+            return
+        roles = {s: r for s, r in roles_of(self.specs, self._convolved()).items() if s in free}
+        found: list[Sizes] = []
+        for result in self._first(roles):
+            found.append(result[0].sizes)
+            yield result
+        if found:
+            yield from self._kinds(roles, found)
+
+    # -- one that runs ------------------------------------------------------------------------------------------------
+
+    def _first(self, roles: Mapping[str, Role]) -> Iterator[tuple[Proposal, T]]:
+        """All ones, if that runs, and the first other assignment that does."""
+        yield from self._try(Proposal("ones", {**_sizes(roles, ONES), **self.fixed}))
+        for kind, sizes in self._proposals(roles):
+            if self._is_over():
+                return
+            hits = list(self._try(Proposal(kind, {**sizes, **self.fixed})))
+            if hits:
+                yield from hits
+                return
+
+    def _proposals(self, roles: Mapping[str, Role]) -> Iterator[tuple[str, Sizes]]:
+        ties = [tied_by_inference(self.specs, self.facts), tied_by_role(roles)]
+        for rung in self._rungs():
+            sizes = _sizes(roles, rung)
+            variants = [sizes, *(_tied(sizes, tie) for tie in ties)]
+            variants += [_with_role(v, roles, (Role.BATCH,), 1) for v in list(variants)]
+            # What is left small where one dim alone must be long.
+            variants.append(_with_role(sizes, roles, (Role.BATCH, Role.FRAMES, Role.LENGTH, Role.OTHER), 1))
+            for v in variants:
+                yield kind_of(v), v
+
+    def _rungs(self) -> Iterator[Rung]:
+        yield UNEQUAL
+        stated = self.facts.image_size
+        if stated is not None:
+            yield {**UNEQUAL, Role.BATCH: (1,), Role.HEIGHT: (stated[0],), Role.WIDTH: (stated[1],)}
+        s = self.facts.stride
+        if s > 1 and 64 % s:
+            yield {
+                **UNEQUAL,
+                Role.HEIGHT: (2 * s,),
+                Role.WIDTH: (3 * s,),
+                Role.LENGTH: (2 * s,),
+                Role.SAMPLES: (8 * s,),
+            }
+        yield from LADDER[1:]
+
+    # -- cases of other kinds -----------------------------------------------------------------------------------------
+
+    def _kinds(self, roles: Mapping[str, Role], found: list[Sizes]) -> Iterator[tuple[Proposal, T]]:
+        ties = [tied_by_inference(self.specs, self.facts), tied_by_role(roles)]
+        base = found[-1]
+        for kind, rung in (("unequal", UNEQUAL), ("odd", ODD), ("equal", EQUAL), ("many", MANY)):
+            if any(kind_of(sizes) == kind for sizes in found) and kind != "many":
+                continue
+            sizes = _sizes(roles, rung)
+            options = [sizes, *(_tied(sizes, tie) for tie in ties), *self._beside(base, roles, kind)]
+            for option in options[:6]:
+                if self._is_over():
+                    return
+                hits = list(self._try(Proposal(kind, {**option, **self.fixed})))
+                if hits:
+                    found.append(hits[0][0].sizes)
+                    yield from hits
+                    break
+
+    def _beside(self, base: Sizes, roles: Mapping[str, Role], kind: str) -> Iterator[Sizes]:
+        """Assignments near one that runs: first only the batch is changed, then each dim in turn."""
+        batch = {"unequal": 3, "odd": 5, "equal": 2, "many": 16}[kind]
+        if Role.BATCH in roles.values():
+            yield _with_role(base, roles, (Role.BATCH,), batch)
+        step = {"unequal": (3, 2), "odd": (1, 1), "equal": (1, 1), "many": (2, 1)}[kind]
+        for symbol in roles:
+            if roles[symbol] is not Role.BATCH:
+                yield {**base, symbol: base[symbol] * step[0] // step[1] + (kind == "odd")}
+
+    def _try(self, proposal: Proposal) -> Iterator[tuple[Proposal, T]]:
+        key = tuple(sorted(proposal.sizes.items()))
+        if key in self._seen or len(self._seen) >= self.most:
+            return
+        result = self.attempt(proposal.sizes)
+        self._seen[key] = None
+        if isinstance(result, Refusal):
+            self.refused.append(result)
+        else:
+            self.last = proposal.sizes
+            yield proposal, result
+
+    def _is_over(self) -> bool:
+        return time.monotonic() > self.deadline
+
+    def _convolved(self) -> list[str]:
+        return [spec.name for spec in self.specs if self.facts.sound and spec.is_float]
+
+
+def _sizes(roles: Mapping[str, Role], rung: Rung) -> Sizes:
+    counts: dict[Role, int] = {}
+    sizes: Sizes = {}
+    for symbol, role in roles.items():
+        # Symbols that nothing is known of share the sizes of lengths, so that no two of them are equal.
+        shared = Role.LENGTH if role is Role.OTHER else role
+        index = counts.get(shared, 0)
+        counts[shared] = index + 1
+        choices = rung[role]
+        sizes[symbol] = choices[min(index, len(choices) - 1)]
+    return sizes
+
+
+Ties = Mapping[str, "str | int"]
+"""What a symbol is: another symbol, or a number."""
+
+
+def _tied(sizes: Sizes, ties: Ties) -> Sizes:
+    def size(symbol: str) -> int:
+        to = ties.get(symbol, symbol)
+        return to if isinstance(to, int) else sizes.get(to, sizes[symbol])
+
+    return {s: size(s) for s in sizes}
+
+
+def _with_role(sizes: Sizes, roles: Mapping[str, Role], which: Sequence[Role], size: int) -> Sizes:
+    return {s: size if roles[s] in which else old for s, old in sizes.items()}
+
+
+def tied_by_inference(specs: Sequence[InputSpec], facts: GraphFacts) -> dict[str, str | int]:
+    """Every symbol to the number, or the first symbol, that inference finds equal to it."""
+    first: dict[str, str] = {}
+    tied: dict[str, str | int] = {}
+    for spec in specs:
+        for dim, inferred in zip(spec.exprs(), facts.dims.get(spec.name, []), strict=False):
+            if dim.symbol is not None:
+                known = int(inferred) if inferred.isdigit() else first.setdefault(inferred, dim.symbol)
+                tied.setdefault(dim.symbol, known)
+    return tied
+
+
+def kind_of(sizes: Sizes) -> str:
+    """The kind of a case that these sizes make."""
+    values = list(sizes.values())
+    if all(v == 1 for v in values):
+        return "ones"
+    if len(values) > 1 and len(set(values)) == 1:
+        return "equal"
+    if any(v % 2 and v > 1 for v in values) and len(values) == 1:
+        return "odd"
+    return "unequal" if len(set(values)) == len(values) else "usual"

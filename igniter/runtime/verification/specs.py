@@ -1,0 +1,118 @@
+"""The inputs of a model as ONNX Runtime describes them, and the symbols of their dims."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from igniter.analysis.expr import Expr
+from igniter.errors import IgniterError
+
+Shapes = Mapping[str, int]
+"""A value for every symbolic dim."""
+
+NAMELESS = frozenset(("", "?", "None"))
+"""What exporters write for a dim that they do not know: each is a dim of its own."""
+
+
+MOST_DIMS = 64
+MOST_ELEMENTS = 1 << 26
+"""No input of a model that is tried out is bigger; a dim of 2^40 in a file is a mistake, or worse."""
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """An input as ORT describes it: `dtype` is ONNX's name of the element type, a dim an integer, a name or None."""
+
+    name: str
+    dtype: str
+    dims: tuple[int | str | None, ...]
+
+    def symbols(self) -> tuple[str, ...]:
+        """The names that need a value, those of unnamed dims made up from the input's."""
+        found: dict[str, None] = {}
+        for dim in self.exprs():
+            found.update(dict.fromkeys(sorted(dim.symbols)))
+        return tuple(found)
+
+    def exprs(self) -> tuple[Expr, ...]:
+        return tuple(_dim(self.name, axis, dim) for axis, dim in enumerate(self.dims))
+
+    def shape(self, shapes: Shapes) -> tuple[int, ...]:
+        """The dims with values for the symbols; `IgniterError` names a symbol that has none, or says that no array has
+        such a shape."""
+        try:
+            shape = tuple(dim.evaluate(shapes) for dim in self.exprs())
+        except KeyError as error:
+            raise IgniterError(f"no size is given for dim {error} of input '{self.name}'") from None
+        if len(shape) > MOST_DIMS:
+            raise IgniterError(
+                f"input '{self.name}' has {len(shape)} dims, and NumPy's arrays have at most {MOST_DIMS}"
+            )
+        if any(d < 0 for d in shape) or math.prod(shape) > MOST_ELEMENTS:
+            raise IgniterError(
+                f"no values are made up for input '{self.name}' of shape {list(shape)}: that is over {MOST_ELEMENTS:,} "
+                "elements, or a dim is negative"
+            )
+        return shape
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype in FLOATS
+
+    @property
+    def is_integer(self) -> bool:
+        return self.dtype.lstrip("u").startswith("int")
+
+
+FLOATS = frozenset(("float", "double", "float16", "bfloat16"))
+
+
+def _dim(name: str, axis: int, dim: int | str | None) -> Expr:
+    if isinstance(dim, int) and dim >= 0:
+        return Expr.of(dim)
+    if dim is None or isinstance(dim, int) or dim.strip() in NAMELESS:
+        return Expr.of(f"{name}.{axis}")
+    # Exporters write sums as names: "past_sequence_length + 1".
+    if re.search(r"[-+*]", dim):
+        try:
+            found = Expr.parse(dim)
+        except ValueError:
+            return Expr.of(dim)
+        # "-1" is no size, but an exporter's word for one that it does not know.
+        return found if found.symbols else Expr.of(f"{name}.{axis}")
+    return Expr.of(dim)
+
+
+def specs_of(session: Any, given: Iterable[str] = ()) -> list[InputSpec]:
+    """The inputs of an ORT session; `IgniterError` for one that is not a tensor. Those in `given` are left out."""
+    found: list[InputSpec] = []
+    left_out = set(given)
+    for value in session.get_inputs():
+        if value.name in left_out:
+            continue
+        match = re.fullmatch(r"tensor\((\w+)\)", value.type)
+        if match is None:
+            raise IgniterError(f"input '{value.name}' is a {value.type}; give a value for it in `inputs`")
+        found.append(InputSpec(value.name, match[1], tuple(value.shape)))
+    return found
+
+
+def symbols_of(specs: Sequence[InputSpec]) -> list[str]:
+    """The symbols of all inputs, in the order in which they first occur."""
+    return list(dict.fromkeys(s for spec in specs for s in spec.symbols()))
+
+
+def checked_shapes(specs: Sequence[InputSpec], shapes: Shapes) -> dict[str, int]:
+    """`shapes`, which name a size for some of the symbols; `IgniterError` for a name that is none, or a bad size."""
+    known = symbols_of(specs)
+    unknown = sorted(set(shapes) - set(known))
+    if unknown:
+        raise IgniterError(f"the model has no dim {', '.join(unknown)}; its dims are {', '.join(known) or 'fixed'}")
+    wrong = [f"{name}={size}" for name, size in shapes.items() if size < 0]
+    if wrong:
+        raise IgniterError(f"{', '.join(wrong)}: a size is not negative")
+    return dict(shapes)

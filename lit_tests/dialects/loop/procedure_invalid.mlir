@@ -1,0 +1,105 @@
+// RUN: igniter-opt %s --split-input-file --verify-diagnostics --emit=none
+
+// What the verifier refuses of procedures, and of the statements that only they need.
+
+// Two points may write one element: i is in no subscript.
+
+// expected-error {{points along 'i' of 'p' may meet in memref<4xf32>}}
+loop.kernel @meet symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
+  %y = loop.procedure "p" [i: parallel 4] (%a = %x) -> (%o : tensor<4xf32>) {
+    loop.for j = 0 to 4 {
+      %v = loop.load %a[j] : f32
+      loop.store %v, %o[j]
+    }
+  }
+  loop.return %y : tensor<4xf32>
+}
+
+// -----
+
+// i is a subscript of both accesses, but not in one place.
+
+// expected-error {{points along 'i' of 'p' may meet in memref<4x4xf32>}}
+loop.kernel @crossing symbols [] (%x: tensor<4x4xf32>) -> (tensor<4x4xf32>) {
+  %y = loop.procedure "p" [i: parallel 4] (%a = %x) -> (%o : tensor<4x4xf32>) {
+    loop.for j = 0 to 4 {
+      %v = loop.load %a[i, j] : f32
+      loop.store %v, %o[i, j]
+      loop.store %v, %o[j, i]
+    }
+  }
+  loop.return %y : tensor<4x4xf32>
+}
+
+// -----
+
+// expected-error {{the axes of a procedure are parallel}}
+loop.kernel @reduction symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
+  %y = loop.procedure "p" [i: reduction 4] (%a = %x) -> (%o : tensor<4xf32>) {
+    %c = arith.constant 0 : i64
+  }
+  loop.return %y : tensor<4xf32>
+}
+
+// -----
+
+// expected-error {{a procedure writes an operand}}
+loop.kernel @operand symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
+  %y = loop.procedure "p" [i: parallel 4] (%a = %x) -> (%o : tensor<4xf32>) {
+    %v = loop.load %a[i] : f32
+    loop.store %v, %o[i]
+    loop.store %v, %a[i]
+  }
+  loop.return %y : tensor<4xf32>
+}
+
+// -----
+
+// expected-error {{the indirect subscript _0 of 'loop.store' is not guarded from both sides}}
+loop.kernel @unguarded symbols [] (%x: tensor<4xi64>) -> (tensor<4xi64>) {
+  %y = loop.procedure "p" [] (%a = %x) -> (%o : tensor<4xi64>) {
+    loop.for j = 0 to 4 sequential {
+      %v = loop.load %a[j] : i64
+      loop.store %v, %o[_0] with %v if [_0]
+    }
+  }
+  loop.return %y : tensor<4xi64>
+}
+
+// -----
+
+// expected-error {{'loop.load' names ['q'], no enclosing loop or symbol}}
+loop.kernel @names symbols [] (%x: tensor<4xf32>) -> (tensor<4xf32>) {
+  %y = loop.procedure "p" [i: parallel 4] (%a = %x) -> (%o : tensor<4xf32>) {
+    %v = loop.load %a[q] : f32
+    loop.store %v, %o[i]
+  }
+  loop.return %y : tensor<4xf32>
+}
+
+// -----
+
+loop.func @hints symbols [] (%x: memref<4xf32>) outputs 1 {
+  // expected-error {{loop 'i' is sequential: it is no reduction, and has no threads and no hints}}
+  loop.for i = 0 to 4 sequential threads(1) {
+    %c = arith.constant 0 : i64
+  }
+}
+
+// -----
+
+loop.func @condition symbols [] (%x: memref<4xi64>) outputs 1 {
+  // expected-error {{the condition of loop 'i' is one integer, not memref<4xi64>}}
+  loop.for i = 0 to 4 sequential while %x {
+    %c = arith.constant 0 : i64
+  }
+}
+
+// -----
+
+loop.func @plain symbols [] (%x: memref<i64>) outputs 1 {
+  // expected-error {{loop 'i' has a condition, so it must be sequential}}
+  loop.for i = 0 to 4 while %x {
+    %c = arith.constant 0 : i64
+  }
+}

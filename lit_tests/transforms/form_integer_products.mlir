@@ -1,0 +1,53 @@
+// RUN: igniter-opt %s -p "form-integer-products" --split-input-file | filecheck %s
+// RUN: igniter-opt %s -p "form-integer-products{unsigned=true}" --split-input-file | filecheck %s --check-prefix=UNSIGNED
+
+// A Gemm that transposes its weight, with a scale for each column and a bias.
+
+onnx.graph @main(%q: tensor<?x4xui8, #sym.dims<n, 4>>, %c: tensor<4xf32>) attributes {input_names = ["q", "c"], output_names = ["y"]} {
+  %s = onnx.Constant() {value = #onnx.tensor<f32, [0.5]>} : () -> tensor<f32>
+  %z = onnx.Constant() {value = #onnx.tensor<ui8, [3]>} : () -> tensor<ui8>
+  %w = onnx.Constant() {value = #onnx.tensor<4x4xi8, [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8]>} : () -> tensor<4x4xi8>
+  %t = onnx.Constant() {value = #onnx.tensor<4xf32, [1.0, 2.0, 4.0, 8.0]>} : () -> tensor<4xf32>
+  %a = onnx.DequantizeLinear(%q, %s, %z) : (tensor<?x4xui8, #sym.dims<n, 4>>, tensor<f32>, tensor<ui8>) -> tensor<?x4xf32, #sym.dims<n, 4>>
+  %b = onnx.DequantizeLinear(%w, %t) {axis = 0 : i64} : (tensor<4x4xi8>, tensor<4xf32>) -> tensor<4x4xf32>
+  %y = onnx.Gemm(%a, %b, %c) <{output_names = ["y"]}> {transB = 1 : i64} : (tensor<?x4xf32, #sym.dims<n, 4>>, tensor<4x4xf32>, tensor<4xf32>) -> tensor<?x4xf32, #sym.dims<n, 4>>
+  onnx.return %y : tensor<?x4xf32, #sym.dims<n, 4>>
+}
+// CHECK:        %[[W:.*]] = onnx.Constant() <{initializer_name = "y.turned"}>
+// CHECK-NEXT:   %[[S:.*]] = onnx.MatMulInteger(%q, %[[W]], %z) : {{.*}} -> tensor<?x4xi32, #sym.dims<n, 4>>
+// CHECK-NEXT:   %[[F:.*]] = onnx.Cast(%[[S]]) {to = 1 : i64}
+// CHECK-NEXT:   %[[T:.*]] = onnx.Constant() <{initializer_name = "y.scale"}> {value = #onnx.tensor<4xf32, [0.5, 1.0, 2.0, 4.0]>}
+// CHECK-NEXT:   %[[P:.*]] = onnx.Mul(%[[F]], %[[T]])
+// CHECK-NEXT:   %y = onnx.Add(%[[P]], %c)
+
+// -----
+
+// Refused: scales along the depth do not leave the sum.
+
+onnx.graph @main(%q: tensor<?x4xui8, #sym.dims<n, 4>>) attributes {input_names = ["q"], output_names = ["y"]} {
+  %s = onnx.Constant() {value = #onnx.tensor<f32, [0.5]>} : () -> tensor<f32>
+  %w = onnx.Constant() {value = #onnx.tensor<4x4xi8, [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8]>} : () -> tensor<4x4xi8>
+  %t = onnx.Constant() {value = #onnx.tensor<4xf32, [1.0, 2.0, 4.0, 8.0]>} : () -> tensor<4xf32>
+  %a = onnx.DequantizeLinear(%q, %s) : (tensor<?x4xui8, #sym.dims<n, 4>>, tensor<f32>) -> tensor<?x4xf32, #sym.dims<n, 4>>
+  %b = onnx.DequantizeLinear(%w, %t) {axis = 0 : i64} : (tensor<4x4xi8>, tensor<4xf32>) -> tensor<4x4xf32>
+  %y = onnx.MatMul(%a, %b) : (tensor<?x4xf32, #sym.dims<n, 4>>, tensor<4x4xf32>) -> tensor<?x4xf32, #sym.dims<n, 4>>
+  onnx.return %y : tensor<?x4xf32, #sym.dims<n, 4>>
+}
+// CHECK-NOT:    MatMulInteger
+
+// -----
+
+// i8 that is only dequantised again is u8, 128 more; what leaves the graph stays i8.
+
+onnx.graph @main(%x: tensor<4xf32>) attributes {input_names = ["x"], output_names = ["y", "r"]} {
+  %s = onnx.Constant() {value = #onnx.tensor<f32, [0.5]>} : () -> tensor<f32>
+  %z = onnx.Constant() {value = #onnx.tensor<i8, [-3]>} : () -> tensor<i8>
+  %q = onnx.QuantizeLinear(%x, %s, %z) : (tensor<4xf32>, tensor<f32>, tensor<i8>) -> tensor<4xi8>
+  %y = onnx.DequantizeLinear(%q, %s, %z) : (tensor<4xi8>, tensor<f32>, tensor<i8>) -> tensor<4xf32>
+  %r = onnx.QuantizeLinear(%y, %s, %z) : (tensor<4xf32>, tensor<f32>, tensor<i8>) -> tensor<4xi8>
+  onnx.return %y, %r : tensor<4xf32>, tensor<4xi8>
+}
+// UNSIGNED:     %[[Z:.*]] = onnx.Constant() {value = #onnx.tensor<ui8, [125]>}
+// UNSIGNED:     %[[Q:.*]] = onnx.QuantizeLinear(%x, %s, %{{.*}}) : {{.*}} -> tensor<4xui8>
+// UNSIGNED:     %y = onnx.DequantizeLinear(%[[Q]], %s, %{{.*}}) : (tensor<4xui8>, tensor<f32>, tensor<ui8>) -> tensor<4xf32>
+// UNSIGNED:     %r = onnx.QuantizeLinear(%y, %s, %z) : {{.*}} -> tensor<4xi8>

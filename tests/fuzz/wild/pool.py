@@ -1,0 +1,145 @@
+"""Values with what they hold: a node is tried on them in ONNX Runtime, and stays when it runs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import helper, numpy_helper
+
+Array = np.ndarray[Any, Any]
+LARGEST = 20_000
+"""No tensor gets more elements than this at the sizes that the graph was made at."""
+HUGE = 1e6
+"""Floats beyond this are not computed with: what overflows in one order of operations need not in another."""
+
+FLOATS = (np.float32, np.float64)
+INTEGERS = (np.int32, np.int64)
+
+
+@dataclass
+class Pool:
+    """The graph so far. `values` are arrays by name."""
+
+    rng: random.Random
+    opset: int
+    values: dict[str, Array] = field(default_factory=dict[str, Array])
+    inputs: list[str] = field(default_factory=list[str])
+    weights: dict[str, Array] = field(default_factory=dict[str, Array])
+    nodes: list[onnx.NodeProto] = field(default_factory=list[onnx.NodeProto])
+    special: bool = False
+
+    def __post_init__(self) -> None:
+        self.data = np.random.default_rng(self.rng.getrandbits(64))
+        self._numbers = 0
+
+    def fresh(self, prefix: str) -> str:
+        self._numbers += 1
+        return f"{prefix}{self._numbers}"
+
+    def array(self, dtype: Any, shape: Sequence[int]) -> Array:
+        """Random elements; `special` pools have NaN, infinities and signed zeros among their floats."""
+        kind = np.dtype(dtype).kind
+        if kind == "b":
+            return np.asarray(self.data.random(shape) < 0.5)
+        if kind in "iu":
+            return np.asarray(self.data.integers(0 if kind == "u" else -6, 7, shape), dtype)
+        made = np.asarray(np.clip(self.data.standard_normal(shape) * 2, -8, 8), dtype)
+        if self.special and made.size:
+            made.reshape(-1)[self.data.random(made.size) < 0.08] = self.data.choice([np.nan, np.inf, -np.inf, -0.0])
+        return made
+
+    def input(self, dtype: Any, shape: Sequence[int]) -> str:
+        name = self.fresh("x")
+        self.values[name] = self.array(dtype, shape)
+        self.inputs.append(name)
+        return name
+
+    def weight(self, value: Any, dtype: Any = None) -> str:
+        name = self.fresh("w")
+        self.weights[name] = self.values[name] = np.asarray(value, dtype)
+        return name
+
+    def ints(self, *values: int) -> str:
+        return self.weight(np.array(values, np.int64))
+
+    def pick(self, dtypes: Sequence[Any] | None = None, ranks: Sequence[int] | None = None) -> str | None:
+        """A value of the graph that fits; recent ones more often."""
+        found = [
+            n
+            for n, v in self.values.items()
+            if n not in self.weights and (dtypes is None or v.dtype in dtypes) and (ranks is None or v.ndim in ranks)
+        ]
+        if not found:
+            return None
+        return self.rng.choice(found[-5:] if self.rng.random() < 0.6 else found)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.values[name].shape
+
+    def axis(self, name: str) -> int:
+        """An axis, counted from the front or from the back."""
+        rank = self.values[name].ndim
+        return self.rng.randrange(-rank, rank) if rank else 0
+
+    def chance(self, share: float) -> bool:
+        return self.rng.random() < share
+
+    def try_node(self, op: str, inputs: Sequence[str], outputs: int = 1, **attrs: Any) -> bool:
+        """Appends the node if ONNX Runtime runs it on the values at hand."""
+        names = [self.fresh("v") for _ in range(outputs)]
+        node = helper.make_node(op, list(inputs), names, name=f"{op}_{self._numbers}", **attrs)
+        arrays = {n: self.values[n] for n in inputs if n}
+        fixed = {n: a for n, a in arrays.items() if n in self.weights}
+        try:
+            found = run_alone(node, arrays, fixed, self.opset)
+        except Exception:  # ONNX Runtime has no such node: the generator tries another
+            return False
+        if any(not _usable(a, arrays.values()) for a in found):
+            return False
+        self.nodes.append(node)
+        self.values.update(zip(names, found, strict=True))
+        return True
+
+
+def _usable(made: Any, operands: Any) -> bool:
+    if not isinstance(made, np.ndarray) or made.dtype.kind not in "fiub" or made.size > LARGEST or made.ndim > 6:
+        return False
+    if made.dtype.kind != "f":
+        return True
+    finite = made[np.isfinite(made)]
+    if finite.size and np.abs(finite).max() > HUGE:
+        return False
+    return bool(np.isfinite(made).all()) or not all(np.isfinite(a).all() for a in operands if a.dtype.kind == "f")
+
+
+def run_alone(node: onnx.NodeProto, arrays: dict[str, Array], fixed: dict[str, Array], opset: int) -> list[Any]:
+    """What ONNX Runtime makes of one node; it raises what ONNX Runtime raises."""
+    graph = helper.make_graph(
+        [node],
+        "alone",
+        [value_info(n, a.dtype, a.shape) for n, a in arrays.items() if n not in fixed],
+        [onnx.ValueInfoProto(name=n) for n in node.output],
+        [numpy_helper.from_array(a, n) for n, a in fixed.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    session = make_session(model)
+    return list(session.run(None, {n: a for n, a in arrays.items() if n not in fixed}))
+
+
+def make_session(model: onnx.ModelProto) -> ort.InferenceSession:
+    """ONNX Runtime without its own rewriting of the graph, on one thread, silent."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def value_info(name: str, dtype: Any, shape: Sequence[Any] | None) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)

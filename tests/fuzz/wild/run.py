@@ -1,0 +1,294 @@
+"""From a seed to a model, feeds at promised and unpromised sizes, and what Igniter makes of them beside ORT."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from tests.fuzz.run import EVERYTHING, SMALL_REGIONS
+from tests.fuzz.wild import nodes
+from tests.fuzz.wild.pool import Array, Pool, make_session, value_info
+from tests.isolated import Lost, run_isolated
+
+OPSETS = (7, 9, 11, 12, 13, 15, 17, 18, 19, 20, 21, 22, 23, 24)
+UNPROMISED = (0, 1, 2, 5, 33)
+DTYPES = (np.float32,) * 8 + (np.float64,) * 2 + (np.int64, np.int64, np.int32, np.bool_, np.uint8)
+TOLERANCE = {"float32": 1e-3, "float64": 1e-6, "float16": 1e-2}
+FUSIONS = {"default": "cpu-fusion", "every": EVERYTHING, "small": SMALL_REGIONS}
+TARGETS = ("native", "native", "x86-64-v3", "x86-64-v2")
+
+Feed = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Wild:
+    """A model and the inputs to run it on; those after the first have sizes that the model does not promise."""
+
+    seed: int
+    model: onnx.ModelProto
+    reference: onnx.ModelProto
+    """The same model with the axes of reductions counted from the front: on empty operands ONNX Runtime takes negative
+    ones for no axes at all, and gives results of dims that the node cannot have."""
+    feeds: tuple[Feed, ...]
+    fusion: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one model."""
+
+    seed: int
+    status: str
+    """ok | mismatch | accepts (Igniter runs what ORT refuses) | refuses (ORT runs what Igniter refuses) | unloadable
+    (ORT does not load the compiled model) | error (Igniter raised) | crash | timeout | invalid (ORT does not run it)
+    | ort (ORT differs, and ONNX's own evaluator agrees with Igniter)"""
+    message: str = ""
+    runs: int = 0
+    refusals: int = 0
+    """Feeds that both refuse."""
+    left: int = 0
+
+    @property
+    def failed(self) -> bool:
+        return self.status not in ("ok", "invalid", "ort")
+
+
+def make_wild(seed: int) -> Wild | None:
+    """The model of a seed, always the same; None where nothing came about."""
+    rng = random.Random(seed)
+    p = Pool(rng, rng.choice(OPSETS), special=rng.random() < 0.1)
+    for _ in range(rng.randint(1, 3)):
+        shape = [rng.choice((1, 2, 3, 4, 5, 6, 8, 16, 17)) for _ in range(rng.choice((0, 1, 2, 2, 3, 3, 4)))]
+        p.input(rng.choice(DTYPES), shape)
+    rules, weights = zip(*nodes.RULES, strict=True)
+    wanted = rng.choice((2, 3, 5, 8, 14, 24))
+    for _ in range(12 * wanted):
+        if len(p.nodes) >= wanted:
+            break
+        rng.choices(rules, weights)[0](p)
+    if not p.nodes:
+        return None
+    model = _model(p)
+    symbols = sorted({d.dim_param for i in model.graph.input for d in i.type.tensor_type.shape.dim if d.dim_param})
+    feeds = [{i.name: p.values[i.name] for i in model.graph.input}]
+    for _ in range(4 if symbols else 0):
+        sizes = {s: rng.choice(UNPROMISED) if rng.random() < 0.6 else None for s in symbols}
+        feeds.append({i.name: _resized(p, i, sizes) for i in model.graph.input})
+    return Wild(seed, model, _from_front(model, p), tuple(feeds), rng.choice(list(FUSIONS)), rng.choice(TARGETS))
+
+
+def _from_front(model: onnx.ModelProto, p: Pool) -> onnx.ModelProto:
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    weights = {w.name: w for w in changed.graph.initializer}
+    for node in changed.graph.node:
+        if not node.op_type.startswith(("Reduce", "Arg")):
+            continue
+        rank = p.values[node.input[0]].ndim
+        for attr in node.attribute:
+            if attr.name == "axis" and attr.i < 0:
+                attr.i += rank
+            elif attr.name == "axes":
+                attr.ints[:] = [a % rank for a in attr.ints]
+        if len(node.input) > 1:
+            axes = weights[node.input[1]]
+            axes.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(axes) % max(rank, 1), axes.name))
+    return changed
+
+
+def _model(p: Pool) -> onnx.ModelProto:
+    rng = p.rng
+    read = {n for node in p.nodes for n in node.input}
+    made = [n for node in p.nodes for n in node.output]
+    outputs = [n for n in made if n not in read] or made[-1:]
+    outputs += [n for n in rng.sample(made, min(len(made), rng.randrange(3))) if n not in outputs]
+    nodes_, aliases = list(p.nodes), []
+    if rng.random() < 0.1:
+        # Two outputs of one value.
+        nodes_.append(helper.make_node("Identity", [outputs[0]], ["alias"], name="alias"))
+        aliases.append("alias")
+    used = [n for n in p.inputs if n in read]
+    names: dict[int, str] = {}
+    graph = helper.make_graph(
+        nodes_,
+        "wild",
+        [value_info(n, p.values[n].dtype, [_dim(rng, d, names) for d in p.shape(n)]) for n in used],
+        [value_info(n, p.values[n if n in p.values else outputs[0]].dtype, None) for n in [*outputs, *aliases]],
+        [numpy_helper.from_array(a, n) for n, a in p.weights.items() if n in read],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", p.opset)], ir_version=8)
+
+
+def _dim(rng: random.Random, size: int, names: dict[int, str]) -> int | str:
+    kind = rng.random()
+    if kind < 0.35:
+        return size
+    if kind < 0.75:
+        return names.setdefault(size, f"n{size}")
+    return f"u{rng.randrange(10**6)}_{size}"
+
+
+def _resized(p: Pool, info: onnx.ValueInfoProto, sizes: dict[str, int | None]) -> Array:
+    """An input of other sizes: its own elements, repeated or cut."""
+    array = p.values[info.name]
+    shape = []
+    for d, now in zip(info.type.tensor_type.shape.dim, array.shape, strict=True):
+        wanted = sizes.get(d.dim_param) if d.dim_param else None
+        shape.append(now if wanted is None else wanted)
+    if not array.size:
+        return p.array(array.dtype, shape)
+    return np.resize(array, shape)
+
+
+def run_wild(case: Wild) -> Outcome:
+    """Compiles and compares one model in this process."""
+    import igniter
+    from igniter.errors import IgniterError
+
+    try:
+        reference = make_session(case.reference)
+        reference.run(None, case.feeds[0])
+    except Exception as error:  # the whole graph has an interface that its nodes alone did not show
+        return Outcome(case.seed, "invalid", _first_line(error))
+    options = igniter.CompileOptions(fusion_passes=FUSIONS[case.fusion], target=case.target)
+    try:
+        artifact = igniter.compile(case.model, options=options, verify=False)
+    except Exception as error:
+        return Outcome(case.seed, "error", f"{type(error).__name__}: {_first_line(error)}")
+    try:
+        session = artifact.session(intra_op_num_threads=1 + case.seed % 2, log_severity_level=4)
+    except IgniterError as error:
+        return Outcome(case.seed, "unloadable", _first_line(error))
+    left = artifact.report["nodes_after"] - artifact.report["regions"]
+    runs = refusals = 0
+    for feed in case.feeds:
+        want, got = _attempt(reference, feed), _attempt(session, feed)
+        if isinstance(want, Exception) and isinstance(got, Exception):
+            refusals += 1
+            continue
+        sizes = {n: a.shape for n, a in feed.items()}
+        if isinstance(want, Exception):
+            return Outcome(case.seed, "accepts", f"{sizes}: ORT: {_first_line(want)}", runs, refusals, left)
+        if isinstance(got, Exception):
+            return Outcome(case.seed, "refuses", f"{sizes}: {_first_line(got)}", runs, refusals, left)
+        runs += 1
+        status, message = compare(case, feed, want, got)
+        if status != "ok":
+            return Outcome(case.seed, status, f"{sizes}: {message}", runs, refusals, left)
+    return Outcome(case.seed, "ok", "", runs, refusals, left)
+
+
+def _attempt(session: Any, feed: Feed) -> list[Array] | Exception:
+    try:
+        return session.run(None, feed)
+    except Exception as error:  # a refusal, which is compared
+        return error
+
+
+def compare(case: Wild, feed: Feed, want: Sequence[Array], got: Sequence[Array]) -> tuple[str, str]:
+    """`ok`, or how the outputs differ beyond what the model's own rounding explains."""
+    from tests.fuzz.graph import Case
+    from tests.fuzz.run import second_opinion
+
+    moved: list[list[Array]] | None = None
+    for k, (e, a) in enumerate(zip(want, got, strict=True)):
+        name = case.model.graph.output[k].name
+        alike = e.shape == a.shape and e.dtype == a.dtype
+        if alike and _agrees(e, a):
+            continue
+        if alike:
+            moved = _nudged(case.reference, feed) if moved is None else moved
+            own = [m[k] for m in moved]
+            if any(m.shape != e.shape or not _agrees(e, m, 1.0 / 16) for m in own) and _explained(e, a, own):
+                continue
+        opinion = second_opinion(Case(case.seed, case.reference, (feed,), ()), feed, k)
+        if opinion is not None and np.shape(opinion) == a.shape and _agrees(np.asarray(opinion, a.dtype), a):
+            return "ort", name
+        differs = _distance(e, a) if alike else f"{a.dtype}{list(a.shape)}, ORT {e.dtype}{list(e.shape)}"
+        return "mismatch", f"{name}: {differs}"
+    return "ok", ""
+
+
+def _agrees(e: Array, a: Array, share: float = 1.0) -> bool:
+    if e.dtype.kind != "f":
+        return bool(np.array_equal(e, a))
+    wide, narrow = e.astype(np.float64), a.astype(np.float64)
+    finite = np.isfinite(wide) & np.isfinite(narrow)
+    same = (wide == narrow) | (np.isnan(wide) & np.isnan(narrow))
+    if not (finite | same).all():
+        return False
+    top = float(np.abs(wide[finite]).max(initial=0.0))
+    gap = float(np.abs(wide[finite] - narrow[finite]).max(initial=0.0))
+    return gap <= share * TOLERANCE.get(e.dtype.name, 1e-3) * max(top, 1e-30)
+
+
+def _nudged(model: onnx.ModelProto, feed: Feed) -> list[list[Array]]:
+    """What ORT computes of inputs and weights that differ in their last bits."""
+    rng = np.random.default_rng(0)
+    found: list[list[Array]] = []
+    for _ in range(6):
+        changed = onnx.ModelProto()
+        changed.CopyFrom(model)
+        for weight in changed.graph.initializer:
+            weight.CopyFrom(numpy_helper.from_array(_nudge(rng, numpy_helper.to_array(weight)), weight.name))
+        made = _attempt(make_session(changed), {n: _nudge(rng, a) for n, a in feed.items()})
+        if not isinstance(made, Exception):
+            found.append(made)
+    return found
+
+
+def _nudge(rng: np.random.Generator, array: Array) -> Array:
+    if array.dtype.kind != "f":
+        return array
+    with np.errstate(all="ignore"):
+        moved = array * (1 + np.finfo(array.dtype).eps * rng.choice([-2, 2], array.shape))
+    return np.asarray(moved, array.dtype)
+
+
+def _explained(e: Array, a: Array, moved: Sequence[Array]) -> bool:
+    """Whether every element that differs is one that moves by itself, as far (16 times for floats)."""
+    if any(m.shape != e.shape for m in moved):
+        return True
+    if e.dtype.kind != "f":
+        unsure = np.any([m != e for m in moved], axis=0)
+        # Which element a rounding tips over is chance: as many as by themselves may do so, and some more.
+        return bool((e != a).sum() <= 4 * max(1, int(unsure.sum())))
+    with np.errstate(invalid="ignore"):
+        if not np.array_equal(np.isfinite(e), np.isfinite(a)):
+            return any(not np.array_equal(np.isfinite(m), np.isfinite(e)) for m in moved)
+        gap = np.nanmax(np.abs(e.astype(np.float64) - a), initial=0.0, where=np.isfinite(e))
+        own = max(float(np.nanmax(np.abs(e.astype(np.float64) - m), initial=0.0, where=np.isfinite(e))) for m in moved)
+    return bool(gap <= 16 * own)
+
+
+def _distance(e: Array, a: Array) -> str:
+    if e.dtype.kind != "f":
+        return f"{int((e != a).sum())} of {e.size} differ"
+    wide, narrow = e.astype(np.float64), a.astype(np.float64)
+    finite = np.isfinite(wide) & np.isfinite(narrow)
+    strange = int((~finite & ~(np.isnan(wide) & np.isnan(narrow)) & (wide != narrow)).sum())
+    gap = np.abs(wide[finite] - narrow[finite]).max(initial=0.0)
+    return f"{gap:.3g} of {np.abs(wide[finite]).max(initial=0.0):.3g}, {strange} not finite on one side only"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [""])[-1][-300:]
+
+
+def run_seed(seed: int) -> Outcome:
+    """Makes and runs the model of a seed in this process."""
+    case = make_wild(seed)
+    return Outcome(seed, "invalid", "no node came about") if case is None else run_wild(case)
+
+
+def run_seeds(seeds: Sequence[int]) -> Iterator[Outcome]:
+    """The outcome of every seed, each safe from crashes of the others."""
+    for seed, found in run_isolated("tests.fuzz.wild.run:run_seed", seeds):
+        yield Outcome(seed, found.status, found.message) if isinstance(found, Lost) else found

@@ -1,0 +1,138 @@
+"""Convolutions against ONNX Runtime: ranks, groups, strides, dilations, padding, odd and single sizes, types."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.ops.single_node import check as check_exactly
+from tests.ops.single_node import refusal
+
+F32 = np.float32
+check = partial(check_exactly, tolerance=2e-5)
+
+
+def floats(*shape: int, dtype: Any = F32, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).normal(0, 1, shape).astype(dtype)
+
+
+CASES: tuple[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = (
+    ((2, 3, 9), (4, 3, 3), {}),
+    ((1, 3, 9), (4, 3, 3), {"pads": [2, 1], "strides": [2], "dilations": [2]}),
+    ((2, 6, 9), (4, 3, 1), {"group": 2}),
+    ((2, 4, 7), (4, 1, 3), {"group": 4, "auto_pad": "SAME_UPPER", "strides": [2]}),
+    ((2, 4, 8), (4, 1, 4), {"group": 4, "auto_pad": "SAME_LOWER"}),
+    ((2, 4, 8), (3, 4, 1), {"strides": [3], "auto_pad": "SAME_LOWER"}),
+    ((2, 3, 5, 7), (4, 3, 3, 2), {"pads": [1, 0, 1, 1]}),
+    ((2, 3, 5, 7), (5, 3, 1, 1), {}),
+    ((1, 4, 6, 5), (6, 2, 3, 3), {"group": 2, "strides": [2, 1], "dilations": [1, 2], "pads": [0, 2, 1, 2]}),
+    ((2, 3, 6, 5), (4, 3, 3, 3), {"auto_pad": "VALID", "strides": [2, 3]}),
+    ((2, 3, 6, 5), (4, 3, 3, 3), {"auto_pad": "SAME_UPPER", "strides": [2, 3], "kernel_shape": [3, 3]}),
+    ((1, 2, 3, 4, 5), (3, 2, 2, 2, 3), {"pads": [1, 0, 1, 0, 1, 1], "strides": [1, 2, 1]}),
+    ((0, 3, 5, 7), (4, 3, 3, 2), {}),
+)
+
+
+@pytest.mark.parametrize("data, weight, attrs", CASES)
+def test_conv(data: tuple[int, ...], weight: tuple[int, ...], attrs: dict[str, Any]) -> None:
+    x, w = floats(*data), floats(*weight, seed=1)
+    fixed = {data[1], weight[1], weight[0], *weight[2:]}
+    check("Conv", [x, w, floats(weight[0], seed=2)], attrs, fixed=fixed)
+    check("Conv", [x, w], attrs, fixed={data[1], weight[1], weight[0]})
+
+
+def test_conv_with_a_symbolic_window() -> None:
+    check("Conv", [floats(2, 3, 9, 8), floats(4, 3, 3, 2, seed=1)], {"strides": [2, 1], "pads": [1, 1, 0, 0]})
+
+
+def test_conv_refuses() -> None:
+    x, w = floats(1, 4, 9), floats(4, 4, 3)
+    assert refusal("Conv", [x, w], {"auto_pad": "SAME_UPPER", "dilations": [2]}) == (
+        "ONNX Runtime does not dilate where it pads by itself"
+    )
+    assert refusal("Conv", [x, floats(6, 2, 3)], {"group": 2}, dynamic=True).startswith("that its groups divide")
+
+
+@pytest.mark.parametrize(
+    "activation, params", [("Relu", None), ("Clip", [-0.5, 1.0]), ("LeakyRelu", [0.1]), ("Tanh", None)]
+)
+def test_fused_conv(activation: str, params: list[float] | None) -> None:
+    attrs: dict[str, Any] = {"activation": activation, "pads": [1, 1, 1, 1], "kernel_shape": [3, 3]}
+    attrs |= {} if params is None else {"activation_params": params}
+    operands = [floats(2, 3, 5, 4), floats(4, 3, 3, 3, seed=1), floats(4, seed=2)]
+    check("FusedConv", operands, attrs, domain="com.microsoft", fixed=[4])
+    check("FusedConv", [*operands, floats(2, 4, 5, 4, seed=3)], attrs, domain="com.microsoft", fixed=[4])
+
+
+@pytest.mark.parametrize("activation", ["none", "silu"])
+def test_causal_conv_with_state(activation: str) -> None:
+    x, w, bias, past = floats(2, 3, 5), floats(3, 1, 4, seed=1), floats(3, seed=2), floats(2, 3, 3, seed=3)
+    for operands in ([x, w], [x, w, bias], [x, w, bias, past], [x[:, :, :2], w, None, past]):
+        check("CausalConvWithState", operands, {"activation": activation}, opset=27, outputs=2, dynamic=(False,))
+
+
+TRANSPOSED: tuple[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = (
+    ((2, 3, 5), (3, 4, 3), {}),
+    ((2, 3, 5), (3, 4, 4), {"strides": [2], "pads": [2, 1]}),
+    ((2, 3, 5), (3, 4, 3), {"strides": [3], "output_padding": [2]}),
+    ((2, 3, 5), (3, 4, 3), {"strides": [2], "dilations": [2], "pads": [1, 0]}),
+    ((2, 3, 5), (3, 4, 2), {"strides": [5]}),
+    ((2, 4, 5), (4, 2, 3), {"group": 2, "strides": [2]}),
+    ((1, 3, 4), (3, 4, 4), {"strides": [2], "auto_pad": "SAME_UPPER"}),
+    ((1, 3, 4), (3, 4, 3), {"auto_pad": "SAME_LOWER"}),
+    ((1, 3, 4), (3, 4, 3), {"strides": [5], "auto_pad": "SAME_LOWER"}),
+    ((1, 3, 4), (3, 4, 3), {"strides": [2], "output_shape": [8]}),
+    ((1, 3, 4), (3, 4, 3), {"strides": [2], "output_shape": [7], "auto_pad": "SAME_UPPER"}),
+    ((2, 3, 4, 5), (3, 2, 3, 4), {"strides": [2, 3], "pads": [1, 0, 1, 2], "output_padding": [1, 2]}),
+    ((2, 2, 4, 5), (2, 3, 3, 3), {"strides": [2, 1], "dilations": [1, 2]}),
+    ((1, 2, 3, 2, 4), (2, 3, 2, 3, 2), {"strides": [2, 1, 2]}),
+    ((0, 3, 4, 5), (3, 2, 3, 4), {}),
+)
+
+
+@pytest.mark.parametrize("data, weight, attrs", TRANSPOSED)
+def test_conv_transpose(data: tuple[int, ...], weight: tuple[int, ...], attrs: dict[str, Any]) -> None:
+    x, w = floats(*data), floats(*weight, seed=1)
+    channels = weight[1] * attrs.get("group", 1)
+    fixed = {*weight, channels, 8, 7} if "output_shape" in attrs else {*weight, channels}
+    check("ConvTranspose", [x, w, floats(channels, seed=2)], attrs, fixed=fixed)
+    check("ConvTranspose", [x, w], attrs, fixed={data[1], *weight[:2]})
+
+
+def test_conv_transpose_beside_infinities() -> None:
+    x = np.array([[[1, np.inf, -np.inf, np.nan]]], F32)
+    check("ConvTranspose", [x, floats(1, 2, 3)], {"strides": [2]})
+
+
+COLUMNS: tuple[tuple[tuple[int, ...], list[int], list[int], dict[str, Any]], ...] = (
+    ((1, 5, 5), [5, 5], [1, 5], {}),
+    ((2, 18, 4), [5, 5], [3, 3], {"strides": [2, 2]}),
+    ((1, 9, 12), [4, 5], [3, 3], {"pads": [1, 1, 0, 1]}),
+    ((1, 8, 6), [6, 5], [2, 2], {"dilations": [3, 2], "strides": [1, 2], "pads": [0, 0, 0, 1]}),
+    ((1, 6, 10), [6, 3, 3], [1, 3, 2], {"strides": [1, 1, 2]}),
+)
+
+
+@pytest.mark.parametrize("shape, image, block, attrs", COLUMNS)
+def test_col2im(shape: tuple[int, ...], image: list[int], block: list[int], attrs: dict[str, Any]) -> None:
+    rank = len(image)
+    pads, strides = attrs.get("pads", [0] * 2 * rank), attrs.get("strides", [1] * rank)
+    dilations = attrs.get("dilations", [1] * rank)
+    windows = 1
+    for k in range(rank):
+        windows *= (image[k] + pads[k] + pads[k + rank] - dilations[k] * (block[k] - 1) - 1) // strides[k] + 1
+    x = floats(shape[0], shape[1], windows)
+    check("Col2Im", [x, np.array(image), np.array(block)], attrs, constant=[1, 2], opset=18, fixed=x.shape[1:])
+
+
+@pytest.mark.parametrize("dtype", [np.float16])
+def test_half_precision(dtype: Any) -> None:
+    x, w = floats(2, 3, 9, dtype=dtype), floats(4, 3, 3, dtype=dtype, seed=1)
+    half = partial(check_exactly, tolerance=2e-2)
+    half("Conv", [x, w], dynamic=(False,))
+    half("ConvTranspose", [x, floats(3, 2, 4, dtype=dtype)], {"strides": [2]}, dynamic=(False,))
+    half("MaxPool", [x], {"kernel_shape": [3], "pads": [1, 1]}, outputs=2, dynamic=(False,))
+    half("AveragePool", [x], {"kernel_shape": [3], "pads": [1, 1]}, dynamic=(False,))

@@ -1,0 +1,90 @@
+"""Pools against ONNX Runtime: windows, padding, rounding of sizes, indices, degenerate sizes, types."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.ops.single_node import check as check_exactly
+
+F32 = np.float32
+check = partial(check_exactly, tolerance=1e-5)
+
+
+def floats(*shape: int, dtype: Any = F32, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).normal(0, 1, shape).astype(dtype)
+
+
+WINDOWS: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
+    ((2, 3, 9), {"kernel_shape": [3]}),
+    ((2, 3, 9), {"kernel_shape": [3], "strides": [2], "pads": [1, 2]}),
+    ((2, 3, 8), {"kernel_shape": [3], "strides": [3], "pads": [1, 1], "ceil_mode": 1}),
+    ((2, 3, 7), {"kernel_shape": [3], "strides": [2], "auto_pad": "SAME_UPPER"}),
+    ((2, 3, 7), {"kernel_shape": [4], "auto_pad": "SAME_LOWER"}),
+    ((2, 3, 7), {"kernel_shape": [1], "strides": [3], "auto_pad": "SAME_LOWER"}),
+    ((2, 3, 7, 5), {"kernel_shape": [2, 3], "strides": [2, 1], "pads": [1, 1, 0, 1]}),
+    ((2, 3, 7, 6), {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
+    ((2, 3, 7, 6), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1], "ceil_mode": 1}),
+    ((1, 2, 4, 5, 3), {"kernel_shape": [2, 2, 2], "strides": [1, 2, 1], "pads": [0, 1, 1, 1, 0, 0]}),
+    ((2, 3, 2), {"kernel_shape": [3], "strides": [2]}),
+    ((2, 3, 1, 6), {"kernel_shape": [2, 2], "strides": [2, 2]}),
+    ((1, 1, 2), {"kernel_shape": [5], "strides": [4]}),
+    ((0, 3, 7), {"kernel_shape": [3]}),
+)
+DILATED: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
+    ((2, 3, 9), {"kernel_shape": [3], "dilations": [2]}),
+    ((2, 3, 9), {"kernel_shape": [2], "dilations": [3], "strides": [2], "pads": [1, 1]}),
+    ((2, 3, 7), {"kernel_shape": [3], "dilations": [2], "auto_pad": "SAME_UPPER"}),
+    (
+        (2, 3, 9, 8),
+        {"kernel_shape": [2, 3], "dilations": [2, 1], "strides": [1, 2], "pads": [1, 1, 1, 1], "ceil_mode": 1},
+    ),
+)
+
+
+@pytest.mark.parametrize("shape, attrs", WINDOWS + DILATED)
+def test_max_pool(shape: tuple[int, ...], attrs: dict[str, Any]) -> None:
+    x = np.round(floats(*shape) * 2)
+    check("MaxPool", [x], attrs)
+    check("MaxPool", [x], attrs, outputs=2)
+    check("MaxPool", [x], {**attrs, "storage_order": 1}, outputs=2, dynamic=(False,))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "float64"])
+def test_max_pool_of_other_types(dtype: str) -> None:
+    x = np.random.default_rng(0).integers(0, 9, (2, 3, 7, 5)).astype(dtype)
+    check("MaxPool", [x - 5 if dtype != "uint8" else x], {"kernel_shape": [2, 2], "pads": [1, 0, 0, 1]}, outputs=2)
+
+
+@pytest.mark.parametrize("shape, attrs", WINDOWS + DILATED)
+def test_average_pool(shape: tuple[int, ...], attrs: dict[str, Any]) -> None:
+    for include in (0, 1):
+        check("AveragePool", [floats(*shape)], {**attrs, "count_include_pad": include})
+        if "dilations" not in attrs and "ceil_mode" not in attrs:
+            check("AveragePool", [floats(*shape)], {**attrs, "count_include_pad": include}, opset=7, dynamic=(False,))
+
+
+@pytest.mark.parametrize("shape, attrs", WINDOWS + DILATED)
+def test_lp_pool(shape: tuple[int, ...], attrs: dict[str, Any]) -> None:
+    for p in (1, 2, 3):
+        check("LpPool", [floats(*shape)], {**attrs, "p": p})
+
+
+@pytest.mark.parametrize("op", ["GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"])
+def test_global_pool(op: str) -> None:
+    for shape in ((2, 3, 5), (2, 3, 5, 4), (1, 2, 3, 2, 1), (0, 3, 4)):
+        check(op, [floats(*shape)])
+
+
+def test_nan_in_a_window() -> None:
+    x = np.array([[[1, np.nan, 2, 3, -np.inf, -np.inf]]], F32)
+    check("MaxPool", [x], {"kernel_shape": [2]}, expected=[np.array([[[np.nan, np.nan, 3, 3, -np.inf]]], F32)])
+
+
+@pytest.mark.parametrize("size", [1, 3, 5])
+def test_lrn(size: int) -> None:
+    check("LRN", [floats(2, 5, 3, 4)], {"size": size, "alpha": 0.2, "beta": 0.6, "bias": 2.0})
+    check("LRN", [floats(1, 1, 3, 1)], {"size": size})

@@ -1,0 +1,122 @@
+"""Ops that write where another tensor says, interpreted and compiled, against ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+
+import igniter
+from igniter.backend import EVERYTHING
+from tests.ops.single_node import check, refusal
+from tests.ops.test_compiled import run
+
+F32 = np.float32
+REDUCTIONS = ("none", "add", "mul", "max", "min")
+
+
+def floats(*shape: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).normal(0, 1, shape).astype(F32)
+
+
+def indices(dim: int, *shape: int, seed: int = 5) -> Any:
+    """From -dim to dim - 1, many of them twice."""
+    return np.random.default_rng(seed).integers(-dim, dim, shape)
+
+
+def both(op: str, inputs: Sequence[Any], attrs: Mapping[str, Any], **model: Any) -> None:
+    check(op, inputs, attrs, **model)
+    run(op, inputs, attrs, 0.0, **model)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_scatter_elements(reduction: str) -> None:
+    x = floats(3, 5, 20)
+    x[0, 0, 0] = x[1, 1, 3] = np.nan
+    for axis, shape in ((0, (4, 5, 20)), (1, (2, 7, 20)), (-1, (1, 2, 3)), (2, (3, 5, 0))):
+        updates = floats(*shape, seed=1)
+        updates.flat[::7] = np.nan
+        attrs = {"axis": axis, "reduction": reduction}
+        both("ScatterElements", [x, indices(x.shape[axis], *shape), updates], attrs, opset=18, fixed=[1, 2, 3, 4, 5, 7])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint16", "int32", "int64", "float64"])
+def test_scatter_of_types(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x, updates = (rng.integers(0, 100, s).astype(dtype) for s in ((4, 6), (3, 6)))
+    for reduction in REDUCTIONS:
+        at = indices(4, 3, 6).astype(np.int32)
+        both("ScatterElements", [x, at, updates], {"axis": 0, "reduction": reduction}, opset=18, fixed=[3, 4])
+
+
+def test_scatter_before_opset_11() -> None:
+    both("Scatter", [floats(3, 5), indices(5, 3, 2) % 5, floats(3, 2, seed=1)], {"axis": 1}, opset=9)
+    both("Scatter", [floats(4), np.array([1, 1, 1]), floats(3)], {}, opset=9)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_scatter_nd(reduction: str) -> None:
+    x = floats(3, 5, 20)
+    attrs = {"reduction": reduction}
+    rows = np.stack([indices(3, 4, 6), indices(5, 4, 6)], -1)
+    both("ScatterND", [x, rows, floats(4, 6, 20, seed=1)], attrs, opset=18, fixed=[2])
+    elements = np.stack([indices(3, 9), indices(5, 9), indices(20, 9)], -1)
+    both("ScatterND", [x, elements, floats(9, seed=1)], attrs, opset=18, fixed=[3])
+    both("ScatterND", [x, np.array([1]), floats(5, 20)], attrs, opset=18)
+
+
+def session_of(op: str, *dims: tuple[Any, ...], **attrs: Any) -> Any:
+    """The compiled model of one scatter whose inputs have these dims."""
+    types = (1, 7, 1)
+    infos = [helper.make_tensor_value_info(f"x{k}", t, d) for k, (t, d) in enumerate(zip(types, dims, strict=True))]
+    node = helper.make_node(op, ["x0", "x1", "x2"], ["y"], name="the_scatter", **attrs)
+    graph = helper.make_graph([node], "g", infos, [helper.make_tensor_value_info("y", 1, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    artifact = igniter.load(model).compile(options=igniter.CompileOptions(fusion_passes=EVERYTHING), verify=False)
+    assert artifact.report["nodes_after"] == artifact.report["regions"] == 1
+    return artifact.session(intra_op_num_threads=1, log_severity_level=4)
+
+
+def test_what_onnx_runtime_refuses_is_refused() -> None:
+    x, updates = floats(3, 5), floats(3, 2, seed=1)
+    session = session_of("ScatterElements", ("a", "b"), ("c", "d"), ("e", "f"), axis=1)
+    right = np.array([[0, 4], [-5, 1], [2, 2]])
+    (found,) = session.run(None, {"x0": x, "x1": right, "x2": updates})
+    wanted = x.copy()
+    np.put_along_axis(wanted, right % 5, updates, 1)
+    np.testing.assert_array_equal(found[:2], wanted[:2])
+    for wrong in (5, -6, 1 << 40):
+        with pytest.raises(Exception, match=r"the_scatter.*out of data bounds"):
+            session.run(None, {"x0": x, "x1": np.where(right == 4, wrong, right), "x2": updates})
+    with pytest.raises(Exception, match="other dims than its indices"):
+        session.run(None, {"x0": x, "x1": right, "x2": updates[:2]})
+    with pytest.raises(Exception, match="outside of the data"):
+        session.run(None, {"x0": x[:2], "x1": right, "x2": updates})
+    session = session_of("ScatterND", ("a", "b"), ("c", 1), ("e", "f"))
+    with pytest.raises(Exception, match=r"the_scatter.*invalid index"):
+        session.run(None, {"x0": x, "x1": np.array([[3]]), "x2": floats(1, 5)})
+    with pytest.raises(Exception, match="do not fit its indices"):
+        session.run(None, {"x0": x, "x1": np.array([[2]]), "x2": floats(1, 4)})
+
+
+def test_what_is_not_compiled() -> None:
+    assert "make one position" in refusal("ScatterND", [floats(3, 5), indices(5, 3, 5), floats(3)], dynamic=True)
+
+
+def test_tensor_scatter() -> None:
+    past, update = floats(3, 2, 9, 4), floats(3, 2, 4, 4, seed=1)
+    both("TensorScatter", [past, update, np.array([1, 5, 0])], {}, opset=24, fixed=[2, 3])
+    both("TensorScatter", [past, update, np.array([1, 8, 6])], {"mode": "circular"}, opset=24, fixed=[2, 3])
+    both("TensorScatter", [past, update], {}, opset=24, fixed=[2, 3])
+
+
+def test_max_unpool() -> None:
+    x, at = floats(2, 2, 2, 3), np.arange(24).reshape(2, 2, 2, 3) * 4
+    attrs = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    both("MaxUnpool", [x, at], attrs, opset=11)
+    at[0, 0, 0, :] = 5  # Three elements go to one place: the last of them stays.
+    both("MaxUnpool", [x, at], attrs, opset=11)
+    both("MaxUnpool", [x[:0], at[:0]], attrs, opset=11)

@@ -1,0 +1,87 @@
+"""Bodies of If, Loop and Scan are compiled inside, and run in stock ONNX Runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import igniter
+
+F, B, I = TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT64  # noqa: E741
+RNG = np.random.default_rng(0)
+
+
+def value(name: str, type_: int, shape: Any) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, type_, shape)
+
+
+def chain(source: str, result: str) -> list[onnx.NodeProto]:
+    """tanh(x) * w + x, whose weight is outside of the graph that the nodes are in."""
+    return [
+        helper.make_node("Tanh", [source], [f"{result}_t"]),
+        helper.make_node("Mul", [f"{result}_t", "w"], [f"{result}_m"]),
+        helper.make_node("Add", [f"{result}_m", source], [result]),
+    ]
+
+
+def branches() -> tuple[list[onnx.NodeProto], list[onnx.ValueInfoProto], list[onnx.ValueInfoProto]]:
+    then = helper.make_graph(chain("x", "a"), "then", [], [value("a", F, ["n", 8])])
+    other = helper.make_graph([helper.make_node("Neg", ["x"], ["b"])], "else", [], [value("b", F, ["n", 8])])
+    node = helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)
+    return [node], [value("c", B, []), value("x", F, ["n", 8])], [value("y", F, ["n", 8])]
+
+
+def loop() -> tuple[list[onnx.NodeProto], list[onnx.ValueInfoProto], list[onnx.ValueInfoProto]]:
+    nodes = [helper.make_node("Identity", ["go"], ["go_on"]), *chain("h", "h_next")]
+    body = helper.make_graph(
+        [*nodes, helper.make_node("Identity", ["h_next"], ["row"])],
+        "body",
+        [value("i", I, []), value("go", B, []), value("h", F, ["n", 8])],
+        [value("go_on", B, []), value("h_next", F, ["n", 8]), value("row", F, ["n", 8])],
+    )
+    node = helper.make_node("Loop", ["trips", "", "x"], ["y", "rows"], body=body)
+    return [node], [value("trips", I, []), value("x", F, ["n", 8])], [value("y", F, ["n", 8]), value("rows", F, None)]
+
+
+def scan() -> tuple[list[onnx.NodeProto], list[onnx.ValueInfoProto], list[onnx.ValueInfoProto]]:
+    nodes = [*chain("s", "s_x"), helper.make_node("Add", ["s_x", "h"], ["h_next"])]
+    body = helper.make_graph(
+        [*nodes, helper.make_node("Identity", ["h_next"], ["row"])],
+        "body",
+        [value("h", F, [8]), value("s", F, [8])],
+        [value("h_next", F, [8]), value("row", F, [8])],
+    )
+    node = helper.make_node("Scan", ["h0", "x"], ["y", "rows"], body=body, num_scan_inputs=1)
+    return [node], [value("h0", F, [8]), value("x", F, ["n", 8])], [value("y", F, [8]), value("rows", F, ["n", 8])]
+
+
+@pytest.mark.parametrize("make", [branches, loop, scan])
+def test_bodies_are_compiled(make: Any) -> None:
+    nodes, inputs, outputs = make()
+    weight = numpy_helper.from_array(RNG.standard_normal(8).astype(np.float32), "w")
+    graph = helper.make_graph(nodes, "g", inputs, outputs, [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    artifact = igniter.compile(model, verify=False)
+    assert artifact.report["regions"] >= 1
+    compiled = onnx.load(str(artifact.model_path))
+    assert not any(n.domain.startswith("igniter.") for n in compiled.graph.node), "the region is in the body"
+    left = {entry["op"] for entry in artifact.report["left_to_onnxruntime"]}
+    assert nodes[0].op_type in left
+    assert not left & {"Tanh", "Mul", "Add"}
+    reference = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = artifact.session(intra_op_num_threads=1)
+    for n, c, trips in ((3, True, 4), (1, False, 1), (17, True, 0)):
+        feed = {
+            "c": np.array(c),
+            "trips": np.array(trips),
+            "x": RNG.standard_normal((n, 8)).astype(np.float32),
+            "h0": RNG.standard_normal(8).astype(np.float32),
+        }
+        given = {i.name: feed[i.name] for i in inputs}
+        for want, got in zip(reference.run(None, given), session.run(None, given), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)

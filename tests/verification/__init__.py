@@ -1,0 +1,1 @@
+"""Verification itself: what it must find, and what it must let pass."""

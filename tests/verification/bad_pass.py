@@ -1,0 +1,21 @@
+"""A pass that is wrong on purpose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+
+@dataclass(frozen=True)
+class SwapSubtractions(ModulePass):
+    """Swaps the operands of every subtraction in kernels."""
+
+    name = "swap-subtractions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in op.walk():
+            if inner.name == "arith.subf":
+                inner.operands = [inner.operands[1], inner.operands[0]]
