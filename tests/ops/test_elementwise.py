@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -168,8 +169,44 @@ def test_integer_division_never_traps() -> None:
     check("Div", [a, np.array(3, np.int32)], constant=[1])
 
 
-def test_float_mod_is_refused() -> None:
-    assert "remainder of floats" in refusal("Mod", [floats((3,)), floats((3,))], {"fmod": 1})
+def remainder_cases(dtype: Any) -> tuple[Any, Any]:
+    """Numbers of all sizes, by numbers of all sizes, zeros and infinities among them."""
+    info = ml_dtypes.finfo(dtype)
+    low, high = float(info.smallest_subnormal), float(info.max)
+    rng = np.random.default_rng(0)
+    sizes = np.exp2(rng.uniform(np.log2(low), np.log2(high), (2, 600))) * rng.choice([-1, 1], (2, 600))
+    edges = [0.0, -0.0, low, -low, high, -high, np.inf, -np.inf, np.nan, 1.0, -2.5, 3.0]
+    left, right = np.meshgrid(edges, edges)
+    a = np.concatenate([sizes[0], left.ravel(), rng.normal(0, 9, 200)])
+    b = np.concatenate([sizes[1], right.ravel(), rng.integers(-8, 8, 200) / 2])
+    return a.astype(dtype), b.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [F32, np.float16, ml_dtypes.bfloat16])
+def test_float_remainder_is_exact(dtype: Any) -> None:
+    a, b = remainder_cases(dtype)
+    with np.errstate(invalid="ignore"):
+        # Not 0: numpy tells NaNs of ml_dtypes apart.
+        check_exactly("Mod", [a, b], {"fmod": 1}, expected=[np.fmod(a, b)], tolerance=1e-300)
+        if dtype != ml_dtypes.bfloat16:
+            check_exactly("Mod", [a, b], {"fmod": 1})
+            floored = np.mod(a.astype(np.float64), b.astype(np.float64)).astype(dtype)
+            tolerance = 0.0 if dtype == np.float16 else 1e-6
+            check_exactly("Mod", [a, b], opset=28, expected=[floored], tolerance=tolerance)
+
+
+def test_float_remainder_is_refused() -> None:
+    assert "before opset 28" in refusal("Mod", [floats((3,)), floats((3,))])
+    assert "f64" in refusal("Mod", [floats((3,), np.float64)] * 2, {"fmod": 1})
+
+
+def test_swiglu() -> None:
+    for dtype, tolerance in ((F32, 2e-6), (np.float16, 2e-3)):
+        a, b = floats((3, 7), dtype), floats((3, 7), dtype, seed=1)
+        wide = a.astype(np.float64)
+        for alpha in (1.0, 1.7):
+            wanted = (wide / (1 + np.exp(-alpha * wide)) * b).astype(dtype)
+            check_exactly("SwiGLU", [a, b], {"alpha": alpha}, opset=28, expected=[wanted], tolerance=tolerance)
 
 
 def test_pow() -> None:

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from igniter.analysis.expr import product
-from igniter.dialects.onnx.ops.pointwise import EXP, float_attr, pointwise, pointwise_with
-from igniter.dialects.onnx.registry import OpSpec
+from xdsl.ir import SSAValue
+
+from igniter.analysis.expr import ONE, Expr, floordiv, product
+from igniter.analysis.requirements import Requirement, at_most, equal
+from igniter.dialects.onnx.ops.pointwise import (
+    EXP,
+    computed_reason,
+    elementwise_flops,
+    float_attr,
+    pointwise,
+    pointwise_with,
+)
+from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand_dims, tidy
+from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Scalar
+    from igniter.transforms.lowering import Lowering, Nest, Scalar
     from igniter.transforms.lowering.context import ScalarFunction
 
 SQRT_HALF = 0.7071067811865476
@@ -76,6 +89,44 @@ def _shrink(ctx: Lowering) -> ScalarFunction:
     return lambda x: (x < -lambd).select(x + bias, (x > lambd).select(x - bias, 0))
 
 
+NAMED: dict[str, tuple[float, float, float]] = {
+    "Elu": (1.0, 0.0, 0.0),
+    "HardSigmoid": (0.2, 0.5, 0.0),
+    "LeakyRelu": (0.01, 0.0, 0.0),
+    "Relu": (0.0, 0.0, 0.0),
+    "Selu": (1.6732632, 0.0, 1.050701),
+    "Sigmoid": (0.0, 0.0, 0.0),
+    "Softplus": (0.0, 0.0, 0.0),
+    "Softsign": (0.0, 0.0, 0.0),
+    "Tanh": (0.0, 0.0, 0.0),
+    "ThresholdedRelu": (1.0, 0.0, 0.0),
+}
+"""What a FusedGemm can apply to its results, with the defaults of alpha, beta and gamma."""
+
+
+def named_activation(ctx: Lowering) -> Callable[[Scalar], Scalar] | None:
+    """The activation that a node's attribute names, with its parameters; None where it names none."""
+    name = str(ctx.attr("activation", ""))
+    if not name:
+        return None
+    alpha, beta, gamma = (
+        float_attr(ctx, f"activation_{k}", v) for k, v in zip(("alpha", "beta", "gamma"), NAMED[name], strict=True)
+    )
+    rules: dict[str, Callable[[Scalar], Scalar]] = {
+        "Elu": lambda x: (x < 0).select((x.exp() - 1) * alpha, x),
+        "HardSigmoid": lambda x: unit_clip(x * alpha + beta),
+        "LeakyRelu": lambda x: (x < 0).select(x * alpha, x),
+        "Relu": lambda x: (x < 0).select(0, x),
+        "Selu": lambda x: (x > 0).select(x * gamma, (x.exp() - 1) * alpha * gamma),
+        "Sigmoid": sigmoid,
+        "Softplus": softplus,
+        "Softsign": lambda x: x / (x.abs() + 1),
+        "Tanh": lambda x: x.tanh(),
+        "ThresholdedRelu": lambda x: (x > alpha).select(x, 0),
+    }
+    return rules[name]
+
+
 def _float_reason(op: OnnxOp) -> str | None:
     from igniter.dialects.loop import is_float
     from igniter.dialects.sym import element_of
@@ -103,6 +154,88 @@ def _fast_gelu(ctx: Lowering) -> ScalarFunction:
     return (lambda x: tanh_gelu(x)) if len(ctx.inputs) == 1 else (lambda x, bias: tanh_gelu(x + bias))
 
 
+def _scaled_silu(ctx: Lowering) -> ScalarFunction:
+    """Silu of a scaled value, each step rounded to the type of the elements."""
+    alpha = float_attr(ctx, "alpha", 1.0)
+
+    def silu(x: Scalar, product: Scalar) -> Scalar:
+        scaled = product.to(x.element)
+        return scaled * sigmoid(scaled).to(x.element)
+
+    if len(ctx.inputs) == 1:
+        return lambda x: silu(x, x * alpha)
+    return lambda x, scale: silu(x, x * scale)
+
+
+def _swiglu(ctx: Lowering) -> ScalarFunction:
+    alpha = float_attr(ctx, "alpha", 1.0)
+    # As its function body: what Swish makes of the gate is rounded before it is multiplied.
+    return lambda a, b: (a * sigmoid(a * alpha)).to(a.element) * b
+
+
+def _same_shape(op: OnnxOp) -> list[Requirement]:
+    """That the operands have one shape: of these ops none broadcasts them."""
+    first, *others = (operand_dims(op, k) for k in range(len(op.inputs)))
+    text = "its operands do not have one shape"
+    found = [equal(len(first), len(other), text) for other in others]
+    return found + [equal(a, b, text) for other in others for a, b in zip(first, other, strict=False)]
+
+
+def _gated_add(x: Scalar, y: Scalar, gate: Scalar) -> Scalar:
+    return x + (y * gate).to(x.element)
+
+
+def _rows_reason(op: OnnxOp) -> str | None:
+    return None if operand_dims(op, 0) else "it has no rows"
+
+
+def _gate_requires(op: OnnxOp) -> list[Requirement]:
+    dims = operand_dims(op, 0)
+    text = "its gate does not have one element a row"
+    wanted = (dims, (*dims[:-1], ONE))
+    return [at_most(1, dims[-1], "its rows have no elements")] + [
+        each
+        for index, want in enumerate(wanted, start=1)
+        for each in (
+            equal(len(operand_dims(op, index)), len(want), text),
+            *(equal(a, b, text) for a, b in zip(operand_dims(op, index), want, strict=False)),
+        )
+    ]
+
+
+def _scalar_scale(op: OnnxOp) -> str | None:
+    return "its scale is no scalar" if len(op.inputs) > 1 and operand_dims(op, 1) != () else None
+
+
+def _bias_split_gelu(ctx: Lowering) -> list[SSAValue]:
+    """The first half of the features, times the GELU of the second half, a bias added to both."""
+    x, bias, half = ctx.required(0), ctx.required(1), ctx.out_dims()[-1]
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        left, right = (nest.read(x, [*i[:-1], at]) + nest.read(bias, [at]) for at in (i[-1], i[-1] + half))
+        return left * gelu(right)
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+def _infer_split(ctx: InferContext) -> list[TensorInfo]:
+    dims, bias = input_dims(ctx, 0), input_dims(ctx, 1)
+    if dims is None:
+        return [TensorInfo(element_type(ctx), None)]
+    if bias:
+        ctx.equate(dims[-1], bias[0])
+    return [TensorInfo(element_type(ctx), (*dims[:-1], tidy(floordiv(dims[-1], Expr.of(2)))))]
+
+
+def _split_requires(op: OnnxOp) -> list[Requirement]:
+    dims, text = operand_dims(op, 0), "its features are not two halves with a bias each"
+    return [equal(dims[-1], 2 * dims_of(op.results[0].type)[-1], text), equal(dims[-1], operand_dims(op, 1)[0], text)]
+
+
+def _split_reason(op: OnnxOp) -> str | None:
+    return None if operand_dims(op, 0) and len(operand_dims(op, 1)) == 1 else "it has no features, or no bias of rank 1"
+
+
 def _prelu_reason(op: OnnxOp) -> str | None:
     if op.opset < 7 and product(dims_of(op.operands[1].type)) != 1:
         return "before opset 7 its slopes belong to channels; convert the model to opset 7 or later"
@@ -126,8 +259,21 @@ SPECS: list[OpSpec] = [
     pointwise("Softsign", lambda x: x / (x.abs() + 1), cost=4),
     pointwise_with("Swish", _swish, cost=EXP),
     pointwise_with("ThresholdedRelu", _thresholded_relu, cost=2),
+    replace(pointwise_with("SwiGLU", _swiglu, cost=EXP), requires=_same_shape),
+    pointwise("com.microsoft.BiasAdd", lambda x, bias, skip: x + bias + skip, cost=2),
     pointwise("com.microsoft.BiasGelu", lambda x, bias: gelu(x + bias), cost=EXP),
+    OpSpec(
+        "com.microsoft.BiasSplitGelu",
+        infer=_infer_split,
+        lower=_bias_split_gelu,
+        legal=legal(computed_reason, _split_reason),
+        requires=_split_requires,
+        flops=elementwise_flops(EXP),
+        kind="elementwise",
+    ),
     pointwise_with("com.microsoft.FastGelu", _fast_gelu, cost=EXP),
+    replace(pointwise("com.microsoft.GatedAdd", _gated_add, cost=2, check=_rows_reason), requires=_gate_requires),
     pointwise("com.microsoft.Gelu", gelu, cost=EXP),
     pointwise_with("com.microsoft.QuickGelu", _quick_gelu, cost=EXP),
+    pointwise_with("com.microsoft.ScaledSiLU", _scaled_silu, cost=EXP, check=_scalar_scale),
 ]

@@ -218,6 +218,22 @@ def lower_gemm(ctx: Lowering) -> list[SSAValue]:
     return [made]
 
 
+def lower_fused_gemm(ctx: Lowering) -> list[SSAValue]:
+    """Gemm, and an activation of its result."""
+    from igniter.dialects.onnx.ops.activation import named_activation
+
+    activation = named_activation(ctx)
+    (made,) = lower_gemm(ctx)
+    return [made if activation is None else ctx.map(activation, made, part="activation")]
+
+
+def fused_gemm_reason(op: OnnxOp) -> str | None:
+    from igniter.dialects.onnx.ops.activation import NAMED
+
+    name = str(op.attr("activation", ""))
+    return gemm_reason(op) if not name or name in NAMED else f"its activation {name} is not known"
+
+
 # -- Einsum -----------------------------------------------------------------------------------------------------------
 
 
@@ -367,5 +383,7 @@ SPECS: list[OpSpec] = [
     contraction("Gemm", infer_gemm, lower_gemm, gemm_reason),
     contraction("MatMul", infer_matmul, lower_matmul, matmul_reason),
     contraction("MatMulInteger", infer_matmul, lower_matmul_integer, matmul_integer_reason, slow=matmul_integer_slow),
+    contraction("com.microsoft.FusedGemm", infer_gemm, lower_fused_gemm, fused_gemm_reason),
     contraction("com.microsoft.FusedMatMul", infer_matmul, lower_matmul, matmul_reason),
+    contraction("com.microsoft.TransposeMatMul", infer_matmul, lower_matmul, matmul_reason),
 ]

@@ -71,6 +71,11 @@ def _div(ctx: Lowering) -> ScalarFunction:
 
 
 def _mod(ctx: Lowering) -> ScalarFunction:
+    if is_float(ctx.element(0)):
+        steps = _MOD_STEPS[ctx.element(0)]
+        if ctx.attr("fmod", 0):
+            return lambda x, y: _float_remainder(x, y, steps)
+        return lambda x, y: _floored_remainder(_float_remainder(x, y, steps), y)
     _check_divisor(ctx)
     if ctx.attr("fmod", 0):
         return lambda x, y: x.rem(y)
@@ -84,10 +89,40 @@ def _mod(ctx: Lowering) -> ScalarFunction:
     return floored
 
 
+QUOTIENT_BITS = 28
+_MOD_STEPS: dict[Attribute, int] = {f16: 2, bf16: 10, f32: 10}
+"""How many times `QUOTIENT_BITS` bits cover the greatest quotient of two numbers of a type."""
+
+
+def _float_remainder(x: Scalar, y: Scalar, steps: int) -> Scalar:
+    """The exact remainder, with the sign of `x`: long division in f64, by `y` times falling powers of 2.
+
+    A step's quotient has 29 bits at most, and `y` has 24: their product is exact, and so is its difference from a rest
+    that is a multiple of the unit of `y` below 2^53 of these. A quotient that was rounded up to an integer is one too
+    many, and is put right.
+    """
+    rest, size = x.to(f64).abs(), y.to(f64).abs()
+    for k in reversed(range(steps)):
+        part = size * 2.0 ** (QUOTIENT_BITS * k)
+        less = rest - (rest / part).floor() * part
+        less = (less < 0).select(less + part, less)
+        rest = (rest < part).select(rest, less)
+    return rest.copysign(x.to(f64)).to(x.element)
+
+
+def _floored_remainder(rest: Scalar, y: Scalar) -> Scalar:
+    """The remainder with the sign of `y`, a zero too, from that with the sign of the dividend."""
+    turned = (rest.eq(0) | ((rest < 0) ^ (y < 0)).eq(0)).select(rest, rest + y)
+    return turned.eq(0).select(turned.copysign(y), turned)
+
+
 def _mod_reason(op: OnnxOp) -> str | None:
-    if not is_float(element_of(op.operands[0].type)):
+    element = element_of(op.operands[0].type)
+    if not is_float(element):
         return None
-    return "the remainder of floats is exact in ONNX, and no kernel has it exactly"
+    if not op.attr("fmod", 0) and op.opset < 28:
+        return "before opset 28 the remainder of floats is that of fmod, which it does not ask for"
+    return None if element in _MOD_STEPS else f"no kernel has the exact remainder of {element}"
 
 
 def _pow(x: Scalar, y: Scalar) -> Scalar:

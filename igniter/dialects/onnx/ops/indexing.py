@@ -235,6 +235,10 @@ SPECS: list[OpSpec] = [
         kind="movement",
     ),
     OpSpec("GatherND", infer_gather_nd, lower=lower_gather_nd, legal=legal(gather_nd_reason), kind="movement"),
+    OpSpec(
+        "com.microsoft.GatherND", infer_gather_nd, lower=lower_gather_nd, legal=legal(gather_nd_reason), kind="movement"
+    ),
     OpSpec("OneHot", infer_one_hot, lower=lower_one_hot, legal=legal(one_hot_reason), kind="movement"),
     OpSpec("Trilu", infer_trilu, lower=lower_trilu, legal=legal(), kind="movement"),
+    OpSpec("com.microsoft.Trilu", infer_trilu, lower=lower_trilu, legal=legal(), kind="movement"),
 ]

@@ -301,4 +301,5 @@ SPECS: list[OpSpec] = [
     OpSpec("Tile", infer_tile, lower=lower_tile, legal=legal(needs_values(1, "repeats")), kind="movement"),
     OpSpec("Transpose", infer_transpose, lower=lower_transpose, legal=legal(), kind="movement"),
     OpSpec("Unsqueeze", infer_unsqueeze, lower=lower_view, legal=legal(view_reason), kind="movement"),
+    OpSpec("com.microsoft.ExpandDims", infer_unsqueeze, lower=lower_view, legal=legal(view_reason), kind="movement"),
 ]

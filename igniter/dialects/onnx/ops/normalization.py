@@ -36,15 +36,15 @@ ScalarRule = Callable[["Scalar"], "Scalar"]
 # -- moments ----------------------------------------------------------------------------------------------------------
 
 
-def _extents(dims: Dims, axes: Sequence[int]) -> list[Expr]:
+def extents_of(dims: Dims, axes: Sequence[int]) -> list[Expr]:
     return [dims[k] for k in axes]
 
 
 def _mean_of(ctx: Lowering, x: SSAValue, axes: Sequence[int]) -> SSAValue:
     """The mean over `axes`, which are kept as 1."""
-    extents = _extents(dims_of(x.type), axes)
+    extents = extents_of(dims_of(x.type), axes)
     total = ctx.reduce("add", x, axes, part="sum")
-    return _per_row(ctx, total, lambda s: s / count_of(s.nest, extents, s), "mean")
+    return per_row(ctx, total, lambda s: s / count_of(s.nest, extents, s), "mean")
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,14 @@ class Centre:
     variance: SSAValue
 
 
-def _centre(ctx: Lowering, x: SSAValue, axes: Sequence[int]) -> Centre:
+def centre_of(ctx: Lowering, x: SSAValue, axes: Sequence[int]) -> Centre:
     """The centre and the variance over `axes`, which are kept as 1: the corrected two-pass algorithm (Chan, Golub and
     LeVeque, *Algorithms for computing the sample variance*, 1983)."""
-    extents = _extents(dims_of(x.type), axes)
+    extents = extents_of(dims_of(x.type), axes)
     mean = _mean_of(ctx, x, axes)
     squares = ctx.reduce("add", [x, mean], axes, lambda v, m: (v - m) * (v - m), part="squares")
     missed = ctx.reduce("add", [x, mean], axes, lambda v, m: v - m, part="missed")
-    drift = _per_row(ctx, missed, lambda d: d / count_of(d.nest, extents, d), "drift")
+    drift = per_row(ctx, missed, lambda d: d / count_of(d.nest, extents, d), "drift")
     variance = ctx.map(
         lambda s, d: (s / count_of(s.nest, extents, s) - d * d).maximum(0),
         squares,
@@ -80,17 +80,17 @@ def _centre(ctx: Lowering, x: SSAValue, axes: Sequence[int]) -> Centre:
     return Centre(mean, drift, variance)
 
 
-def _inverse_deviation(ctx: Lowering, variance: SSAValue, epsilon: float) -> SSAValue:
+def inverse_deviation(ctx: Lowering, variance: SSAValue, epsilon: float) -> SSAValue:
     """`1 / sqrt(variance + epsilon)`"""
-    return _per_row(ctx, variance, lambda v: 1 / (v + epsilon).sqrt(), "inverse")
+    return per_row(ctx, variance, lambda v: 1 / (v + epsilon).sqrt(), "inverse")
 
 
-def _per_row(ctx: Lowering, x: SSAValue, function: ScalarRule, part: str, element: Attribute | None = None) -> SSAValue:
+def per_row(ctx: Lowering, x: SSAValue, function: ScalarRule, part: str, element: Attribute | None = None) -> SSAValue:
     wide = element_of(x.type) if element is None else element
     return ctx.map(function, x, element=wide, dims=dims_of(x.type), part=part)
 
 
-def _normalised(
+def normalised(
     ctx: Lowering,
     x: SSAValue,
     centre: Centre | None,
@@ -150,17 +150,17 @@ def _layer_norm(ctx: Lowering) -> list[SSAValue | None]:
 def layer_norm_of(
     ctx: Lowering, x: SSAValue, scale: SSAValue, bias: SSAValue | None, epsilon: float
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
-    centre = _centre(ctx, x, _trailing(ctx.op, len(dims_of(x.type))))
-    inverse = _inverse_deviation(ctx, centre.variance, epsilon)
-    return _normalised(ctx, x, centre, inverse, scale, bias), centre.mean, inverse
+    centre = centre_of(ctx, x, _trailing(ctx.op, len(dims_of(x.type))))
+    inverse = inverse_deviation(ctx, centre.variance, epsilon)
+    return normalised(ctx, x, centre, inverse, scale, bias), centre.mean, inverse
 
 
 def rms_norm_of(ctx: Lowering, x: SSAValue, scale: SSAValue, epsilon: float) -> tuple[SSAValue, SSAValue]:
     axes = _trailing(ctx.op, len(dims_of(x.type)))
-    extents = _extents(dims_of(x.type), axes)
+    extents = extents_of(dims_of(x.type), axes)
     squares = ctx.reduce("add", x, axes, lambda v: v * v, part="squares")
-    inverse = _per_row(ctx, squares, lambda s: 1 / (s / count_of(s.nest, extents, s) + epsilon).sqrt(), "inverse")
-    return _normalised(ctx, x, None, inverse, scale, None), inverse
+    inverse = per_row(ctx, squares, lambda s: 1 / (s / count_of(s.nest, extents, s) + epsilon).sqrt(), "inverse")
+    return normalised(ctx, x, None, inverse, scale, None), inverse
 
 
 def _statistic(ctx: Lowering, value: SSAValue, index: int) -> SSAValue | None:
@@ -168,7 +168,7 @@ def _statistic(ctx: Lowering, value: SSAValue, index: int) -> SSAValue | None:
     if not ctx.wants(index):
         return None
     element = ctx.out_element(index)
-    return value if element_of(value.type) == element else _per_row(ctx, value, lambda v: v.to(element), "out", element)
+    return value if element_of(value.type) == element else per_row(ctx, value, lambda v: v.to(element), "out", element)
 
 
 def _rms_norm(ctx: Lowering) -> list[SSAValue | None]:
@@ -253,9 +253,9 @@ def _channel_reason(op: OnnxOp) -> str | None:
 def _instance_norm(ctx: Lowering) -> list[SSAValue]:
     x, dims = ctx.required(0), ctx.dims(0)
     axes = list(range(2, len(dims)))
-    centre = _centre(ctx, x, axes)
-    inverse = _inverse_deviation(ctx, centre.variance, float_attr(ctx, "epsilon", 1e-5))
-    return [_normalised(ctx, x, centre, inverse, ctx.required(1), ctx.required(2), [1])]
+    centre = centre_of(ctx, x, axes)
+    inverse = inverse_deviation(ctx, centre.variance, float_attr(ctx, "epsilon", 1e-5))
+    return [normalised(ctx, x, centre, inverse, ctx.required(1), ctx.required(2), [1])]
 
 
 def _group_norm(ctx: Lowering) -> list[SSAValue]:
@@ -265,13 +265,13 @@ def _group_norm(ctx: Lowering) -> list[SSAValue]:
     size = dims[1] // groups
     x = ctx.view(ctx.required(0), [dims[0], groups, size, *dims[2:]])
     axes = list(range(2, len(dims) + 1))
-    centre = _centre(ctx, x, axes)
-    inverse = _inverse_deviation(ctx, centre.variance, float_attr(ctx, "epsilon", 1e-5))
+    centre = centre_of(ctx, x, axes)
+    inverse = inverse_deviation(ctx, centre.variance, float_attr(ctx, "epsilon", 1e-5))
     scale, bias = ctx.required(1), ctx.required(2)
     by_group = ctx.opset < 21
     if not by_group:
         scale, bias = ctx.view(scale, [groups, size]), ctx.view(bias, [groups, size])
-    made = _normalised(ctx, x, centre, inverse, scale, bias, [1] if by_group else [1, 2])
+    made = normalised(ctx, x, centre, inverse, scale, bias, [1] if by_group else [1, 2])
     return [ctx.view(made, dims)]
 
 
@@ -298,16 +298,16 @@ def _lp_norm(ctx: Lowering) -> list[SSAValue]:
         norm = ctx.reduce("add", x, axes, lambda v: v.abs(), part="norm")
     else:
         squares = ctx.reduce("add", x, axes, lambda v: v * v, part="squares")
-        norm = _per_row(ctx, squares, lambda s: s.sqrt(), "norm")
+        norm = per_row(ctx, squares, lambda s: s.sqrt(), "norm")
     return [ctx.map(lambda v, n: n.eq(0).select(0, v / n), x, norm)]
 
 
 def _mean_variance(ctx: Lowering) -> list[SSAValue]:
     x, dims = ctx.required(0), ctx.dims(0)
     axes = _mean_variance_axes(ctx.op, len(dims))
-    centre = _centre(ctx, x, axes)
-    inverse = _per_row(ctx, centre.variance, lambda v: 1 / (v.sqrt() + 1e-9), "inverse")
-    return [_normalised(ctx, x, centre, inverse, None, None)]
+    centre = centre_of(ctx, x, axes)
+    inverse = per_row(ctx, centre.variance, lambda v: 1 / (v.sqrt() + 1e-9), "inverse")
+    return [normalised(ctx, x, centre, inverse, None, None)]
 
 
 def _mean_variance_axes(op: OnnxOp, rank: int) -> list[int]:

@@ -139,9 +139,14 @@ def _grid_sample_reason(op: OnnxOp) -> str | None:
     dims, grid = operand_dims(op, 0), operand_dims(op, 1)
     if len(dims) != len(grid) or grid[-1].constant != len(dims) - 2 or dims[0] != grid[0]:
         return "its grid is not known to have a coordinate for each axis of its input"
-    if str(op.attr("mode")) not in TAPS or str(op.attr("padding_mode")) not in ("zeros", "border", "reflection"):
-        return f"mode '{op.attr('mode')}' with padding '{op.attr('padding_mode')}' is not known"
+    mode, padding = _modes(op)
+    if mode not in TAPS or padding not in ("zeros", "border", "reflection"):
+        return f"mode '{mode}' with padding '{padding}' is not known"
     return None
+
+
+def _modes(op: OnnxOp) -> tuple[str, str]:
+    return str(op.attr("mode", "bilinear")), str(op.attr("padding_mode", "zeros"))
 
 
 def _grid_sample(ctx: Lowering) -> list[SSAValue]:
@@ -162,9 +167,8 @@ def _grid_sample(ctx: Lowering) -> list[SSAValue]:
             size = (nest.index(at[-1]) >= k).select(nest.index(sizes[k]), size)
         return share / 2 * (size - 1).to(wide) if corners else (share * size.to(wide) - 1) / 2
 
-    table = tables(
-        ctx, (out[0], *out[2:]), sizes, TAPS[str(ctx.attr("mode"))], coordinate, borders[str(ctx.attr("padding_mode"))]
-    )
+    mode, padding = _modes(ctx.op)
+    table = tables(ctx, (out[0], *out[2:]), sizes, TAPS[mode], coordinate, borders[padding])
 
     def point(nest: Nest, i: Point) -> Scalar:
         return sampled(nest, x, i[:2], table, [i[0], *i[2:]], wide)
@@ -309,12 +313,15 @@ SPECS: list[OpSpec] = [
         slow_when_small=True,
         kind="contraction",
     ),
-    OpSpec(
-        "GridSample",
-        infer=_infer_grid_sample,
-        lower=_grid_sample,
-        legal=float_legal(_element, _grid_sample_reason),
-        flops=elementwise_flops(16),
-        kind="other",
+    *(
+        OpSpec(
+            name,
+            infer=_infer_grid_sample,
+            lower=_grid_sample,
+            legal=float_legal(_element, _grid_sample_reason),
+            flops=elementwise_flops(16),
+            kind="other",
+        )
+        for name in ("GridSample", "com.microsoft.GridSample")
     ),
 ]

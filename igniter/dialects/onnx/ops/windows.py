@@ -379,14 +379,17 @@ def extended(mode: str, at: Expr, size: Expr, padding: Padding) -> Expr:
 
 SPECS: list[OpSpec] = [
     OpSpec("Concat", infer_concat, lower=lower_concat, legal=legal(), requires=concat_requires, kind="movement"),
-    OpSpec(
-        "Pad",
-        infer_pad,
-        lower=lower_pad,
-        legal=legal(pad_reason),
-        requires=pad_requires,
-        slow=pad_slow,
-        kind="movement",
+    *(
+        OpSpec(
+            name,
+            infer_pad,
+            lower=lower_pad,
+            legal=legal(pad_reason),
+            requires=pad_requires,
+            slow=pad_slow,
+            kind="movement",
+        )
+        for name in ("Pad", "com.microsoft.Pad")
     ),
     OpSpec("Slice", infer_slice, lower=lower_slice, legal=legal(slice_reason), kind="movement"),
     OpSpec(
