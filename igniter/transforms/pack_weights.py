@@ -49,9 +49,11 @@ class PackWeights(ModulePass):
         for region in [r for r in op.walk() if isinstance(r, RegionOp)]:
             for node in list(region.block.ops):
                 spec = spec_of(node) if isinstance(node, OnnxOp) else None
-                if isinstance(node, OnnxOp) and spec is not None and spec.packs is not None:
-                    for index, (columns, depth) in spec.packs(node).items():
-                        _remark(ctx, node, index, _pack(region, node, index, columns, depth))
+                if not isinstance(node, OnnxOp) or spec is None:
+                    continue
+                for rule, pack in ((spec.packs, _pack), (spec.panels, _pack_plain)):
+                    for index, (columns, depth) in rule(node).items() if rule is not None else ():
+                        _remark(ctx, node, index, pack(region, node, index, columns, depth))
 
 
 def _remark(ctx: Context, node: OnnxOp, index: int, reason: str | None) -> None:
@@ -89,8 +91,25 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, columns: int, depth: int) 
         return f"{extents[0]} columns fill too little of a panel"
     if extents[1] % group:
         return f"a depth of {extents[1]} is no multiple of the {group} steps that are multiplied together"
-    layout = Layout(columns, depth, lanes, group)
-    packed = _packed(region, weight, layout)
+    _read_packed(region, user, place, Layout(columns, depth, lanes, group))
+    return None
+
+
+def _pack_plain(region: RegionOp, node: OnnxOp, index: int, columns: int, depth: int) -> str | None:
+    """Gives an operand that no micro-kernel reads in panels; why not, or "" where it is no weight."""
+    argument = node.operands[index]
+    if not isinstance(argument, BlockArgument) or constant_weight(region.inputs[argument.index]) is None:
+        return ""
+    lanes = panel_lanes(compute_type(element_of(node.results[0].type)))
+    _read_packed(region, node, index, Layout(columns, depth, lanes))
+    return None
+
+
+def _read_packed(region: RegionOp, user: Operation, place: int, layout: Layout) -> None:
+    """Makes an operand of `user`, which is a weight that comes into the region, the packed one, unpacked."""
+    argument = user.operands[place]
+    assert isinstance(argument, BlockArgument)
+    packed = _packed(region, region.inputs[argument.index], layout)
     inner = _argument(region, argument, packed)
     unpack = UnpackOp(inner, layout, argument.type)
     unpack.result.name_hint = argument.name_hint
@@ -99,7 +118,6 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, columns: int, depth: int) 
     if argument is not inner and argument.first_use is None:
         region.operands = [v for k, v in enumerate(region.operands) if k != argument.index]
         region.block.erase_arg(argument)
-    return None
 
 
 def _behind_widening(node: OnnxOp, index: int) -> tuple[Operation, int]:

@@ -114,6 +114,9 @@ class OpSpec:
     """Whether `slow` is asked of a contraction of few operations, too, which is else always worth a kernel."""
     packs: PackRule | None = None
     """Of a contraction: the operands that can be packed into panels, each with its dim of columns and of depth."""
+    panels: PackRule | None = None
+    """Operands that the lowering itself reads in panels of as many columns as fill 64 bytes of sums, whatever type they
+    have, each with its dim of columns and of depth: constants among them are packed."""
     tables: TablesRule | None = None
     """Constant arrays by name that the lowering reads besides the operands (`ctx.table`): what the node says in
     attributes and is too large for a kernel. A region gets them as operands, with `fusion.tables` before the node."""

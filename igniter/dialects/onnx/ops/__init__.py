@@ -17,6 +17,7 @@ from igniter.registry import load_external
 FAMILIES: tuple[str, ...] = (
     "activation",
     "attention",
+    "block_quantized",
     "contraction",
     "contrib_attention",
     "contrib_norms",

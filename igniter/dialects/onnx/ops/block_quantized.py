@@ -1,0 +1,342 @@
+"""Weights in blocks of few bits, as ONNX Runtime's int4 models have them: MatMulNBits, GatherBlockQuantized.
+
+Numbers of `bits` bits (2, 4, 8) are packed in bytes, from the low bits on, along the last dim. Each block of them has a
+scale and a zero point:
+
+    w = (q - zero) * scale
+
+MatMulNBits reads its weights in panels of columns, as micro-kernels do, but as they are stored: the numbers of a vector
+of bytes, one of each column, become floats in registers, where a few rows share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import f32, i32
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.analysis.contractions import PANEL_BYTES
+from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, mod, product
+from igniter.dialects.loop.attrs import SMALL_FLOATS
+from igniter.dialects.onnx.base import constant_weight
+from igniter.dialects.onnx.ops.indexing import from_front
+from igniter.dialects.onnx.ops.pointwise import elementwise_flops, ui8
+from igniter.dialects.onnx.ops.rules import (
+    element_type,
+    infos,
+    input_dims,
+    legal,
+    normal_axis,
+    operand,
+    operand_dims,
+)
+from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.sym import dims_of, element_of
+from igniter.transforms.lowering import Lowering, Nest, Scalar
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+
+
+PANEL = PANEL_BYTES // 4
+"""The columns of a panel of sums in f32."""
+
+EIGHT_BITS = 4
+"""The `accuracy_level` that lets the left factor be rounded to eight bits."""
+
+MOST_ROWS, MOST_ROWS_16 = 8, 2
+"""The most rows of f32, and of f16, with which a product with weights of 4 bits is as fast as ONNX Runtime's: it takes
+0.4 to 0.95 of its time, and 1.2 to 2.2 from 16 rows on."""
+
+
+def unpacked(byte: Scalar, part: int, bits: int) -> Scalar:
+    """The number at place `part` of a byte, as an i32."""
+    wide = byte.to(i32)
+    if bits == 8:
+        return wide
+    shifted = wide.shift_right(part * bits) if part else wide
+    return shifted if (part + 1) * bits == 8 else shifted & ((1 << bits) - 1)
+
+
+# -- MatMulNBits ------------------------------------------------------------------------------------------------------
+
+
+def _matmul_infer(ctx: InferContext) -> list[TensorInfo]:
+    dims = input_dims(ctx, 0)
+    if dims is None:
+        return infos(element_type(ctx), None)
+    ctx.equate(dims[-1], Expr.of(int(ctx.op.attr("K"))))
+    return infos(element_type(ctx), (*dims[:-1], int(ctx.op.attr("N"))))
+
+
+def _matmul_reason(op: OnnxOp) -> str | None:
+    bits = int(op.attr("bits", 4) or 4)
+    if bits not in (2, 4, 8):
+        return f"weights of {bits} bits have no kernel"
+    if operand(op, 4) is not None:
+        return "its g_idx is not followed"
+    if int(op.attr("weight_prepacked", 0) or 0):
+        return "its weight has the layout of a GPU"
+    shape = Blocks.of(op)
+    for index, (what, wanted) in shape.operands(op).items():
+        if operand_dims(op, index) not in wanted:
+            return f"that its {what} have the dims {[str(d) for d in wanted[0]]} is not known"
+    return None
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The sizes of a matrix of weights: `columns` of `depth` numbers each, in blocks of `block`."""
+
+    depth: int
+    columns: int
+    block: int
+    bits: int
+
+    @staticmethod
+    def of(op: OnnxOp) -> Blocks:
+        depth, columns, block = (int(op.attr(n)) for n in ("K", "N", "block_size"))
+        return Blocks(depth, columns, block, int(op.attr("bits", 4) or 4))
+
+    @property
+    def parts(self) -> int:
+        """The numbers in a byte."""
+        return 8 // self.bits
+
+    @property
+    def count(self) -> int:
+        """The blocks of a column."""
+        return -(-self.depth // self.block)
+
+    @property
+    def blob(self) -> int:
+        """The bytes of a block."""
+        return self.block // self.parts
+
+    @property
+    def zero_bytes(self) -> int:
+        """The bytes of the zero points of a column, where they are packed."""
+        return -(-self.count // self.parts)
+
+    def operands(self, op: OnnxOp) -> dict[int, tuple[str, list[Dims]]]:
+        """The dims that the operands may have, by their places."""
+
+        def dims(*sizes: int) -> Dims:
+            return tuple(Expr.of(n) for n in sizes)
+
+        n, blocks = self.columns, self.count
+        found = {
+            1: ("weights", [dims(n, blocks, self.blob)]),
+            2: ("scales", [dims(n, blocks), dims(n * blocks)]),
+        }
+        if operand(op, 3) is not None:
+            width = self.zero_bytes if element_of(op.operands[3].type) == ui8 else blocks
+            found[3] = ("zero points", [dims(n, width), dims(n * width)])
+        if operand(op, 5) is not None:
+            found[5] = ("biases", [dims(n)])
+        return found
+
+
+def _matmul_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
+    """Where ONNX Runtime has a kernel for the format. Elsewhere it multiplies one number after the other."""
+    shape, rows = Blocks.of(op), estimate(product(operand_dims(op, 0)[:-1]))
+    if constant_weight(op.operands[1]) is None:
+        return "its weights are computed, and not in panels"
+    zeros = operand(op, 3)
+    if zeros is not None and element_of(zeros.type) != ui8:
+        return None
+    if int(op.attr("accuracy_level", 0) or 0) == EIGHT_BITS:
+        return "it may multiply bytes (accuracy_level 4)"
+    if shape.bits != 4:
+        return None
+    if shape.columns % PANEL:
+        return "its columns do not fill panels"
+    most = MOST_ROWS if element_of(op.operands[0].type) == f32 else MOST_ROWS_16
+    return f"of {rows} rows and more than {most} it makes floats of the weights once" if rows > most else None
+
+
+def _matmul_panels(op: OnnxOp) -> dict[int, tuple[int, int]]:
+    """The weights, and their scales and zero points, where they are matrices."""
+    found = {1: (0, 2)}
+    for index in (2, 3):
+        if operand(op, index) is not None and len(operand_dims(op, index)) == 2:
+            found[index] = (0, 1)
+    return found
+
+
+def _matmul(ctx: Lowering) -> list[SSAValue]:
+    """Columns as they lie in panels: the numbers of a vector of bytes become floats in registers, for a few rows."""
+    shape = Blocks.of(ctx.op)
+    b, scales, zeros, bias = ctx.required(1), ctx.required(2), ctx.input(3), ctx.input(5)
+    rows, parts, bits = product(ctx.dims(0)[:-1]), shape.parts, shape.bits
+    a = ctx.view(ctx.required(0), (rows, shape.depth))
+    scales = ctx.view(scales, (shape.columns, shape.count))
+    packed_zeros = zeros is not None and element_of(zeros.type) == ui8
+    if zeros is not None:
+        zeros = ctx.view(zeros, (shape.columns, shape.zero_bytes if packed_zeros else shape.count))
+    panels = -(-shape.columns // PANEL)
+
+    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        column = i[1] * PANEL + i[2]
+
+        def of_column(tensor: SSAValue, *at: Expr) -> Scalar:
+            return nest.read_inside(tensor, [column, *at])
+
+        byte, scale = of_column(b, *r), of_column(scales, r[0]).to(f32)
+        zero: Scalar | float = 2.0 ** (bits - 1)
+        if zeros is not None and packed_zeros:
+            numbers = of_column(zeros, floordiv(r[0], Expr.of(parts))).to(i32)
+            place = nest.index(mod(r[0], Expr.of(parts)) * bits).to(i32)
+            zero = (numbers.shift_right(place) & ((1 << bits) - 1)).to(f32)
+        elif zeros is not None:
+            zero = of_column(zeros, r[0]).to(f32)
+        total: Scalar | None = None
+        for part in range(parts):
+            weight = (unpacked(byte, part, bits).to(f32) - zero) * scale
+            at = r[0] * shape.block + r[1] * parts + part
+            value = nest.read_inside(a, [i[0], at]).to(f32) * weight
+            total = value if total is None else total + value
+        assert total is not None
+        return total
+
+    over = (Expr.of(shape.count), Expr.of(shape.blob))
+    made = ctx.generate((rows, panels, PANEL), point, over=over, combiner="add", element=f32)
+    made = ctx.view(made, (rows, panels * PANEL))
+
+    def result(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        value = nest.read(made, i)
+        return value if bias is None else value + nest.read(bias, [i[1]]).to(f32)
+
+    plain = ctx.generate((rows, shape.columns), result, element=ctx.out_element(), part="columns")
+    return [ctx.view(plain, ctx.out_dims())]
+
+
+# -- GatherBlockQuantized ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is gathered from: the dims of the numbers, the axis that is gathered, and that of blocks of `block` numbers
+    (of all of them where it is 0)."""
+
+    dims: Dims
+    gathered: int
+    quantized: int
+    block: int
+    bits: int
+
+    @staticmethod
+    def of(op: OnnxOp, data: Dims, element: Attribute) -> Table:
+        bits = int(op.attr("bits", 4) or 4) if element == ui8 else 8
+        rank, parts = len(data), 8 // bits
+        gathered = normal_axis(int(op.attr("gather_axis", 0) or 0), rank)
+        quantized = normal_axis(int(op.attr("quantize_axis", 1)), rank)
+        block = op.attr("block_size", 128)
+        dims = (*data[:-1], data[-1] * parts)
+        return Table(dims, gathered, quantized, 128 if block is None else int(block), bits)
+
+    @property
+    def parts(self) -> int:
+        """The numbers in a byte."""
+        return 8 // self.bits
+
+    def scale_dims(self) -> Dims:
+        blocks = self.dims[self.quantized].ceildiv(self.block) if self.block else ONE
+        return tuple(blocks if k == self.quantized else d for k, d in enumerate(self.dims))
+
+    def result(self, index: Dims) -> Dims:
+        return (*self.dims[: self.gathered], *index, *self.dims[self.gathered + 1 :])
+
+
+def _gather_infer(ctx: InferContext) -> list[TensorInfo]:
+    data, index = input_dims(ctx, 0), input_dims(ctx, 1)
+    element = element_type(ctx, 2)
+    if data is None or index is None or not data:
+        return infos(element, None)
+    return infos(element, Table.of(ctx.op, data, element_type(ctx)).result(index))
+
+
+def _gather_reason(op: OnnxOp) -> str | None:
+    element, data, scales = element_of(op.operands[0].type), operand_dims(op, 0), operand_dims(op, 2)
+    small = isinstance(element, SMALL_FLOATS)
+    if element != ui8 and not small:
+        return f"tables of elements of type {element} have no kernel yet"
+    try:
+        table = Table.of(op, data, element)
+    except ValueError as error:
+        return str(error)
+    if table.bits not in (2, 4, 8) or (table.parts > 1 and len(data) - 1 == table.gathered):
+        return f"numbers of {table.bits} bits along the axis that is gathered have no kernel"
+    if not table.block and not small:
+        return "its blocks have no size"
+    wanted = table.scale_dims()
+    if len(scales) != len(wanted) or any(
+        s != w and not (small and s == ONE) for s, w in zip(scales, wanted, strict=True)
+    ):
+        return "that its scales are one for each block is not known"
+    if operand(op, 3) is not None:
+        packed = (*wanted[:-1], wanted[-1].ceildiv(table.parts))
+        if small or element_of(op.operands[3].type) != element or operand_dims(op, 3) != packed:
+            return "its zero points are not as its scales"
+    return None
+
+
+def _gather(ctx: Lowering) -> list[SSAValue]:
+    data, index, scales, zeros = (*(ctx.required(k) for k in range(3)), ctx.input(3))
+    element, table = ctx.element(0), Table.of(ctx.op, ctx.dims(0), ctx.element(0))
+    before, rank, parts = table.gathered, len(ctx.dims(1)), Expr.of(table.parts)
+
+    def number(nest: Nest, tensor: SSAValue, at: list[Expr], indices: list[Scalar], guards: list[Expr]) -> Scalar:
+        """The number at `at`, several of which may be in a byte."""
+        where = [*at[:-1], floordiv(at[-1], parts)]
+        byte = nest.read(tensor, where, guards=guards, indices=indices)
+        if table.bits == 8:
+            return byte.to(f32)
+        place = nest.index(mod(at[-1], parts) * table.bits).to(i32)
+        return (byte.to(i32).shift_right(place) & ((1 << table.bits) - 1)).to(f32)
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        size, row = table.dims[before], Expr.of("_0")
+        picked = from_front(nest, nest.read(index, i[before : before + rank]), size)
+        at = [*i[:before], row, *i[before + rank :]]
+        # What is outside of the table is 0.
+        guards = [row, size - 1 - row]
+        value = number(nest, data, at, [picked], guards)
+        blocks = list(at)
+        blocks[table.quantized] = floordiv(at[table.quantized], Expr.of(table.block)) if table.block else ZERO
+        if zeros is not None:
+            value = value - number(nest, zeros, blocks, [picked], guards)
+        elif element == ui8:
+            value = value - 2.0 ** (table.bits - 1)
+        own = [ZERO if d == ONE else b for b, d in zip(blocks, dims_of(scales.type), strict=True)]
+        indirect = any("_0" in e.symbols for e in own)
+        scale = nest.read(scales, own, guards=guards if indirect else [], indices=[picked] if indirect else [])
+        inside = (picked >= 0) & (picked < nest.index(size))
+        return inside.select(value * scale.to(f32), 0.0).to(ctx.out_element())
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+SPECS: list[OpSpec] = [
+    OpSpec(
+        "com.microsoft.MatMulNBits",
+        infer=_matmul_infer,
+        lower=_matmul,
+        legal=legal(_matmul_reason),
+        flops=lambda op: 2 * product(dims_of(op.results[0].type)) * int(op.attr("K")),
+        panels=_matmul_panels,
+        slow=_matmul_slow,
+        kind="contraction",
+    ),
+    OpSpec(
+        "com.microsoft.GatherBlockQuantized",
+        infer=_gather_infer,
+        lower=_gather,
+        legal=legal(_gather_reason),
+        flops=elementwise_flops(6),
+        kind="movement",
+    ),
+]

@@ -1,0 +1,253 @@
+"""Weights in blocks of few bits: MatMulNBits and GatherBlockQuantized, beside ONNX Runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import igniter
+from igniter.runtime.session import make_session
+from tests.ops.single_node import check, refusal
+
+Array = np.ndarray[Any, Any]
+CONTRIB = "com.microsoft"
+
+
+def packed(rng: np.random.Generator, *dims: int) -> Array:
+    return rng.integers(0, 256, dims, dtype=np.uint8)
+
+
+def product(
+    rows: tuple[int, ...] = (3,),
+    depth: int = 64,
+    columns: int = 16,
+    bits: int = 4,
+    block: int = 16,
+    zeros: str = "",
+    dtype: type = np.float32,
+    bias: bool = False,
+    flat: bool = False,
+) -> tuple[list[Array | None], dict[str, int]]:
+    """The operands and attributes of a MatMulNBits; `zeros` are `packed`, `float` or the format's own."""
+    rng = np.random.default_rng(depth + columns + bits)
+    blocks = -(-depth // block)
+    x = rng.standard_normal((*rows, depth)).astype(dtype)
+    scales = (rng.uniform(0.5, 1.5, (columns, blocks)) / 2**bits).astype(dtype)
+    zero: Array | None = None
+    if zeros == "packed":
+        zero = packed(rng, columns, -(-blocks * bits // 8))
+    elif zeros == "float":
+        zero = rng.uniform(0, 2**bits, (columns, blocks)).astype(dtype)
+    added = rng.standard_normal(columns).astype(dtype) if bias else None
+    weights = packed(rng, columns, blocks, block * bits // 8)
+    operands = [x, weights, scales, zero, None, added]
+    if flat:
+        operands = [x, weights, *(None if a is None else a.reshape(-1) for a in (scales, zero)), None, added]
+    while operands[-1] is None:
+        operands.pop()
+    return operands, {"K": depth, "N": columns, "bits": bits, "block_size": block}
+
+
+def sizes(operands: list[Array | None]) -> set[int]:
+    """Every size but the number of rows, which may be a symbol."""
+    x, *weights = operands
+    assert x is not None
+    return {x.shape[-1], *(d for a in weights if a is not None for d in a.shape)}
+
+
+def multiplied(operands: list[Array | None], attrs: dict[str, int]) -> Array:
+    """The product in f64."""
+    x, weights, scales, zero, _, bias = [*operands, *[None] * (6 - len(operands))]
+    assert x is not None and weights is not None and scales is not None
+    depth, columns, bits, block = (attrs[n] for n in ("K", "N", "bits", "block_size"))
+    blocks = -(-depth // block)
+    points: Any = 2 ** (bits - 1)
+    if zero is not None:
+        several = unpacked(zero.reshape(columns, -1), bits) if zero.dtype == np.uint8 else zero
+        points = several.reshape(columns, -1)[:, :blocks, None].astype(np.float64)
+    numbers = unpacked(weights, bits).astype(np.float64)
+    dense = ((numbers - points) * scales.reshape(columns, blocks, 1).astype(np.float64)).reshape(columns, -1)
+    result = x.astype(np.float64) @ dense[:, :depth].T
+    return (result if bias is None else result + bias).astype(x.dtype)
+
+
+def unpacked(codes: Array, bits: int) -> Array:
+    numbers = [(codes >> (bits * k)) & (2**bits - 1) for k in range(8 // bits)]
+    return np.stack(numbers, -1).reshape(*codes.shape[:-1], -1)
+
+
+@pytest.mark.parametrize("zeros", ["", "packed", "float"])
+@pytest.mark.parametrize("bits", [2, 4, 8])
+@pytest.mark.parametrize(("depth", "block"), [(64, 16), (48, 32), (150, 64), (16, 256)])
+def test_product(depth: int, block: int, bits: int, zeros: str) -> None:
+    operands, attrs = product(depth=depth, columns=21, bits=bits, block=block, zeros=zeros)
+    wanted = multiplied(operands, attrs)
+    check("MatMulNBits", operands, attrs, domain=CONTRIB, tolerance=2e-5, expected=[wanted], fixed=sizes(operands))
+
+
+@pytest.mark.parametrize("rows", [(1,), (0,), (), (2, 3), (1, 1)])
+@pytest.mark.parametrize("columns", [1, 16, 33])
+def test_rows_and_columns(rows: tuple[int, ...], columns: int) -> None:
+    operands, attrs = product(rows, columns=columns, bias=True)
+    check("MatMulNBits", operands, attrs, domain=CONTRIB, tolerance=2e-5, fixed=sizes(operands))
+
+
+def test_scales_in_a_row_and_halves() -> None:
+    for zeros in ("packed", "float"):
+        operands, attrs = product(zeros=zeros, flat=True)
+        check("MatMulNBits", operands, attrs, domain=CONTRIB, tolerance=2e-5, dynamic=[False])
+        operands, attrs = product(zeros=zeros, dtype=np.float16, bias=True)
+        check("MatMulNBits", operands, attrs, domain=CONTRIB, tolerance=4e-3, dynamic=[False])
+
+
+def test_products_that_are_not_lowered() -> None:
+    operands, attrs = product()
+    ordered = [*operands, None, np.arange(64, dtype=np.int32)]
+    assert "g_idx" in refusal("MatMulNBits", ordered, attrs, domain=CONTRIB)
+    assert "3 bits" in refusal("MatMulNBits", operands, {**attrs, "bits": 3}, domain=CONTRIB)
+    assert "GPU" in refusal("MatMulNBits", operands, {**attrs, "weight_prepacked": 1}, domain=CONTRIB)
+    assert "weights have the dims" in refusal("MatMulNBits", operands, {**attrs, "N": 15}, domain=CONTRIB)
+
+
+def model_of(operands: list[Array | None], attrs: dict[str, int], rows: int | str) -> onnx.ModelProto:
+    names = [f"w{k}" if a is not None else "" for k, a in enumerate(operands)]
+    x, *weights = operands
+    assert x is not None
+    element = helper.np_dtype_to_tensor_dtype(x.dtype)
+    node = helper.make_node("MatMulNBits", ["x", *names[1:]], ["y"], domain=CONTRIB, name="product", **attrs)
+    given = helper.make_tensor_value_info("x", element, [rows, x.shape[-1]])
+    result = helper.make_tensor_value_info("y", element, None)
+    tensors = [numpy_helper.from_array(a, f"w{k}") for k, a in enumerate(weights, 1) if a is not None]
+    graph = helper.make_graph([node], "g", [given], [result], tensors)
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid(CONTRIB, 1)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=10)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        (1, {"depth": 96, "columns": 48, "block": 32, "zeros": "packed"}),
+        (7, {"depth": 150, "columns": 64, "block": 64, "bias": True}),
+        (5, {"depth": 64, "columns": 37, "bits": 8, "zeros": "packed"}),
+        (2, {"depth": 128, "columns": 32, "zeros": "float", "dtype": np.float16}),
+        ("rows", {"depth": 128, "columns": 80, "bits": 8, "block": 128}),
+        ("rows", {"depth": 128, "columns": 16, "bits": 2, "block": 64}),
+    ],
+)
+def test_compiled(rows: int | str, options: dict[str, Any]) -> None:
+    several = 6 if rows == "rows" else int(rows)
+    operands, attrs = product((several,), **options)
+    artifact = igniter.compile(model_of(operands, attrs, rows), verify=False)
+    assert artifact.report["left_to_onnxruntime"] == []
+    (got,) = artifact.session().run(None, {"x": operands[0]})
+    wanted = multiplied(operands, attrs)
+    tolerance = 4e-3 if wanted.dtype == np.float16 else 2e-5
+    np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "reason"),
+    [
+        (64, {}, "of 64 rows"),
+        (1, {"accuracy_level": 4}, "accuracy_level"),
+        (1, {"columns": 1001}, "fill panels"),
+        (64, {"bits": 8}, None),
+        (8, {}, None),
+    ],
+)
+def test_what_is_left_to_onnx_runtime(rows: int, options: dict[str, int], reason: str | None) -> None:
+    """Large ones with a kernel of their own there."""
+    more = {k: v for k, v in options.items() if k == "accuracy_level"}
+    operands, attrs = product((rows,), depth=512, **{"columns": 1024, **{k: v for k, v in options.items() if not more}})
+    artifact = igniter.compile(model_of(operands, {**attrs, **more}, rows), verify=False)
+    left = [each["reason"] for each in artifact.report["left_to_onnxruntime"]]
+    assert len(left) == (reason is not None)
+    assert all(reason in each for each in left if reason is not None)
+
+
+# -- GatherBlockQuantized ---------------------------------------------------------------------------------------------
+
+INDICES = np.array([[1, -1, 4], [0, -5, 2]])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_rows_of_a_table(bits: int, zeros: bool, dtype: type) -> None:
+    rng = np.random.default_rng(bits)
+    data, parts = packed(rng, 5, 3, 20), 8 // bits
+    blocks = -(-20 * parts // 16)
+    scales = rng.uniform(0.5, 1, (5, 3, blocks)).astype(dtype)
+    points = packed(rng, 5, 3, -(-blocks // parts)) if zeros else None
+    attrs = {"bits": bits, "gather_axis": 0, "quantize_axis": 2, "block_size": 16}
+    for index in (INDICES, np.array(3, np.int32), np.zeros((0, 2), np.int64)):
+        check("GatherBlockQuantized", [data, index, scales, points], attrs, domain=CONTRIB, dynamic=[False])
+
+
+def test_rows_outside_of_the_table_are_zero() -> None:
+    rng = np.random.default_rng(0)
+    data, scales = packed(rng, 5, 32), rng.uniform(0.5, 1, (5, 2)).astype(np.float32)
+    attrs = {"bits": 8, "gather_axis": 0, "quantize_axis": -1, "block_size": 16}
+    index = np.array([5, -6, 4, 2**40, -(2**40)])
+    check("GatherBlockQuantized", [data, index, scales], attrs, domain=CONTRIB, dynamic=[False])
+
+
+@pytest.mark.parametrize("block", [0, 16])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_tables_of_floats_of_eight_bits(axis: int, block: int) -> None:
+    rng = np.random.default_rng(axis)
+    data = (rng.standard_normal((32, 48)) * 4).astype(ml_dtypes.float8_e4m3fn)
+    other = 1 - axis
+    dims = [data.shape[0], data.shape[1]]
+    dims[other] = dims[other] // block if block else 1
+    dims[axis] = dims[axis] if block else 1
+    scales = rng.uniform(0.5, 1, dims).astype(np.float32)
+    attrs = {"gather_axis": axis, "quantize_axis": other, "block_size": block}
+    each = np.repeat(scales, block or data.shape[other], other)
+    wanted = (data.astype(np.float32) * each).take([3, -1], axis)
+    operands = [data, np.array([3, -1]), scales]
+    check("GatherBlockQuantized", operands, attrs, domain=CONTRIB, dynamic=[False], expected=[wanted])
+
+
+def test_tables_that_are_not_lowered() -> None:
+    rng = np.random.default_rng(0)
+    data, scales = packed(rng, 5, 32), np.ones((5, 3), np.float32)
+    attrs = {"bits": 8, "gather_axis": 0, "quantize_axis": 1, "block_size": 16}
+    reason = refusal("GatherBlockQuantized", [data, INDICES, scales], attrs, domain=CONTRIB)
+    assert "one for each block" in reason
+
+
+def test_an_embedding_and_the_product_behind_it() -> None:
+    """What is around them goes into their kernels."""
+    rng = np.random.default_rng(0)
+    table, scales = packed(rng, 50, 32), rng.uniform(0.01, 0.1, (50, 2)).astype(np.float32)
+    operands, attrs = product(depth=64, columns=32, zeros="packed")
+    nodes = [
+        helper.make_node(
+            "GatherBlockQuantized", ["table", "ids", "scales"], ["rows"], domain=CONTRIB, block_size=32, quantize_axis=1
+        ),
+        helper.make_node("Mul", ["rows", "factor"], ["scaled"]),
+        helper.make_node("MatMulNBits", ["scaled", "w1", "w2", "w3"], ["sums"], domain=CONTRIB, **attrs),
+        helper.make_node("Relu", ["sums"], ["y"]),
+    ]
+    weights = {"table": table, "scales": scales, "factor": np.array(2, np.float32)}
+    weights.update((f"w{k}", a) for k, a in enumerate(operands) if k and a is not None)
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("ids", TensorProto.INT64, [1, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(a, n) for n, a in weights.items()],
+    )
+    imports = [helper.make_opsetid("", 21), helper.make_opsetid(CONTRIB, 1)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=10)
+    artifact = igniter.compile(model, verify=False)
+    assert artifact.report["left_to_onnxruntime"] == []
+    feed = {"ids": np.array([[3, -1, 49, 0]])}
+    (got,), (wanted,) = artifact.session().run(None, feed), make_session(model.SerializeToString()).run(None, feed)
+    np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-5)
