@@ -381,5 +381,7 @@ def _input_dims(c: Compilation) -> dict[str, list[str]]:
 
 def _region_count(c: Compilation) -> int:
     from igniter.dialects.onnx.base import OnnxOp
+    from igniter.dialects.onnx.bound import is_bound
 
-    return sum(isinstance(op, OnnxOp) and op.domain.startswith("igniter.") for op in c.module.walk())
+    own = (op for op in c.module.walk() if isinstance(op, OnnxOp) and op.domain.startswith("igniter."))
+    return sum(not is_bound(op) for op in own)

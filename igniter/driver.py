@@ -379,7 +379,13 @@ def make_library(c: Compilation) -> Library | None:
     from igniter.dialects.fusion import ProgramOp
     from igniter.dialects.ort import LibraryOp
     from igniter.runtime.library import build_library
-    from igniter.transforms.form_ort_library import name_nodes, name_ports, replace_regions
+    from igniter.transforms.form_ort_library import (
+        name_carriers,
+        name_nodes,
+        name_ports,
+        replace_carriers,
+        replace_regions,
+    )
     from igniter.transforms.pack_weights import fold_packs
 
     with c.stage("library"):
@@ -398,8 +404,9 @@ def make_library(c: Compilation) -> Library | None:
             ops += dict.fromkeys(own.values())
         info = {"options": c.options.to_dict(), "target_name": c.options.target}
         first, *others = ((t, [k.variants[i] for k in code]) for i, t in enumerate(c.targets))
+        carriers = name_carriers(c.module)
         library = build_library(
-            LibraryOp("igniter", ops),
+            LibraryOp("igniter", [*ops, *carriers.values()]),
             first[1],
             first[0],
             more=dict(others),
@@ -408,6 +415,7 @@ def make_library(c: Compilation) -> Library | None:
             sanitize=c.options.sanitize,
         )
         replace_regions(c.module, library.domain, c.options.profile, named)
+        replace_carriers(carriers, library.domain)
     return library
 
 

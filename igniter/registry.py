@@ -44,6 +44,7 @@ DIALECTS: dict[str, str] = {
 }
 
 PASSES: dict[str, str] = {
+    "bind-values": "igniter.transforms.bind_values:BindValues",
     "canonicalize": "xdsl.transforms.canonicalize:CanonicalizePass",
     "canonicalize-loop": "igniter.transforms.canonicalize_loop:CanonicalizeLoop",
     "canonicalize-onnx": "igniter.transforms.canonicalize_onnx:CanonicalizeOnnx",

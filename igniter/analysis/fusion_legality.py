@@ -35,9 +35,9 @@ class Reason:
     """Why a node is in no region, or two regions are not one."""
 
     kind: str
-    """`no-lowering`, `illegal`, `type`, `rank`, `subgraph`, `data-dependent`, `shape`: a node that cannot be fused;
-    `cost`, `view`, `symbols`: one that should not be; `barrier`, `cycle`, `contractions`, `nodes`, `inputs`, `outputs`,
-    `far`: two regions that do not merge."""
+    """`no-lowering`, `illegal`, `type`, `rank`, `subgraph`, `data-dependent`, `shape`, `carrier`: a node that cannot be
+    fused; `cost`, `view`, `symbols`: one that should not be; `barrier`, `cycle`, `contractions`, `nodes`, `inputs`,
+    `outputs`, `far`: two regions that do not merge."""
     message: str
     nodes: tuple[str, ...] = ()
     """The names of the nodes that stand in the way."""
@@ -108,12 +108,15 @@ def node_reason(op: Operation, outer_symbols: frozenset[str]) -> Reason | None:
     `outer_symbols` are those that every region can learn, from the graph's inputs.
     """
     from igniter.dialects.onnx.base import OnnxOp
+    from igniter.dialects.onnx.bound import is_carrier
     from igniter.dialects.onnx.ops import spec_of
 
     if not isinstance(op, OnnxOp):
         return Reason("no-lowering", f"'{op.name}' is no ONNX node")
     if op.regions:
         return Reason("subgraph", f"{op.qualified_name} has a subgraph, which ONNX Runtime runs")
+    if is_carrier(op):
+        return Reason("carrier", "what its values are becomes known between two kernels")
     if is_shape_arithmetic(op):
         return Reason("shape", f"{op.qualified_name} is shape arithmetic whose value the compiler knows")
     spec = spec_of(op)

@@ -12,6 +12,7 @@ from xdsl.ir import Block
 from igniter.analysis.fusion_graph import is_node, node_label
 from igniter.dialects.fusion import GroupOp
 from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.bound import base_name, is_bound
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.remarks import Remarks
 
@@ -55,7 +56,7 @@ def left_nodes(module: ModuleOp, remarks: Remarks, failed: Mapping[str, str]) ->
     found: list[LeftNode] = []
     for graph in (op for op in module.ops if isinstance(op, GraphOp)):
         for node, outer in _nodes(graph.body, ""):
-            label, op = node_label(node), node.qualified_name
+            label, op = node_label(node), base_name(node)
             if label in failed:
                 kind, reason = FAILED, failed[label]
             else:
@@ -67,10 +68,14 @@ def left_nodes(module: ModuleOp, remarks: Remarks, failed: Mapping[str, str]) ->
     return found
 
 
+def _is_own(op: OnnxOp) -> bool:
+    return op.domain.startswith("igniter.") and not is_bound(op)
+
+
 def _nodes(block: Block, outer: str) -> Iterator[tuple[OnnxOp, str]]:
     """The nodes of a block and of the graphs inside them, with the node around each."""
     for op in block.ops:
-        if not isinstance(op, OnnxOp) or isinstance(op, GroupOp) or not is_node(op) or op.domain.startswith("igniter."):
+        if not isinstance(op, OnnxOp) or isinstance(op, GroupOp) or not is_node(op) or _is_own(op):
             continue
         yield op, outer
         for region in op.regions:

@@ -24,6 +24,11 @@ an error that names the ONNX node (`igniter.analysis.requirements`).
 `checks`: the kernel has as many buffers more, behind those of the outputs: numbers that tell what is wrong with the
 data (`DataCheck`). A call tests them after the run, and ends with an error where one is not fine.
 
+    values  ::= ort.values @name count n "text"
+
+is the op that makes a carrier (docs/values.md): it has no kernel, takes i64[n + 1], and gives bool[0, v1, .., vn], the
+dims of which are the last n elements. `text` says what is wrong where one is negative.
+
 `reuses i`: the kernel allows the output to be in the memory of input `i`, so ORT may place it there.
 """
 
@@ -33,7 +38,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, SymbolRefAttr, i1, i64
 from xdsl.ir import Attribute, Block, Data, Dialect, Operation, Region
 from xdsl.irdl import (
     IRDLOperation,
@@ -368,6 +373,60 @@ def _verify_port(what: str, p: Port, last: bool) -> None:
 
 
 @irdl_op_definition
+class ValuesOp(IRDLOperation):
+    """The op that makes a tensor without bytes whose dims are the elements of its input."""
+
+    name = "ort.values"
+    sym_name = prop_def(StringAttr)
+    count_attr = prop_def(IntAttr, prop_name="count")
+    text_attr = prop_def(StringAttr, prop_name="text")
+    traits = traits_def(SymbolOpInterface())
+
+    def __init__(self, sym_name: str, count: int, text: str):
+        properties = {"sym_name": StringAttr(sym_name), "count": IntAttr(count), "text": StringAttr(text)}
+        super().__init__(properties=properties)
+
+    @property
+    def count(self) -> int:
+        """How many values there are."""
+        return self.count_attr.data
+
+    @property
+    def text(self) -> str:
+        """What is wrong where a value is negative, with the node that asks for it."""
+        return self.text_attr.data
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        return (port("values", i64, [self.count + 1]),)
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        return (port("carrier", i1, [0, *(f"v{k}" for k in range(self.count))]),)
+
+    def verify_(self) -> None:
+        if _OP_NAME.fullmatch(self.sym_name.data) is None:
+            raise VerifyException(
+                f"'{self.sym_name.data}' is not an identifier with an underscore, which no name of an ONNX op has"
+            )
+        if self.count < 1:
+            raise VerifyException("ort.values has no values")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ValuesOp:
+        name = parser.parse_symbol_name().data
+        parser.parse_keyword("count")
+        count = parser.parse_integer()
+        return cls(name, count, parser.parse_str_literal())
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        printer.print_string(f" count {self.count} ")
+        printer.print_string_literal(self.text)
+
+
+@irdl_op_definition
 class LibraryOp(IRDLOperation):
     """One shared library and the custom ops in it."""
 
@@ -384,10 +443,14 @@ class LibraryOp(IRDLOperation):
     def ops(self) -> tuple[OpOp, ...]:
         return tuple(op for op in self.body.block.ops if isinstance(op, OpOp))
 
+    @property
+    def values(self) -> tuple[ValuesOp, ...]:
+        return tuple(op for op in self.body.block.ops if isinstance(op, ValuesOp))
+
     def verify_(self) -> None:
         for op in self.body.block.ops:
-            if not isinstance(op, OpOp):
-                raise VerifyException(f"an ort.library holds ort.op, not {op.name}")
+            if not isinstance(op, (OpOp, ValuesOp)):
+                raise VerifyException(f"an ort.library holds ort.op and ort.values, not {op.name}")
 
     @classmethod
     def parse(cls, parser: Parser) -> LibraryOp:
@@ -404,4 +467,4 @@ class LibraryOp(IRDLOperation):
         printer.print_region(self.body, print_empty_block=False)
 
 
-Ort = Dialect("ort", [LibraryOp, OpOp], [PortAttr])
+Ort = Dialect("ort", [LibraryOp, OpOp, ValuesOp], [PortAttr])

@@ -20,6 +20,7 @@ from igniter.dialects.onnx.attributes import (
     to_python,
 )
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp
+from igniter.dialects.onnx.bound import is_bound
 from igniter.dialects.onnx.structure import FunctionOp, ReturnOp, main_graph
 from igniter.dialects.onnx.types import UNKNOWN
 from igniter.errors import IgniterError
@@ -224,7 +225,8 @@ class _ModelExporter:
 
     def _node(self, op: OnnxOp, proto: onnx.NodeProto, names: ValueNames) -> None:
         proto.op_type = op.op_type
-        spelled = text_of(op.properties.get("domain"), op.domain)
+        bound = is_bound(op)
+        spelled = "" if bound else text_of(op.properties.get("domain"), op.domain)
         if spelled:
             proto.domain = spelled
         for key, fill in (("node_name", "name"), ("overload", "overload"), ("doc_string", "doc_string")):
@@ -232,7 +234,10 @@ class _ModelExporter:
                 setattr(proto, fill, text_of(op.properties[key]))
         fill_metadata(op.properties.get("metadata"), proto.metadata_props)
         fill_messages(op.properties.get("device_configurations"), proto.device_configurations)
-        proto.input.extend("" if is_omitted(v.type) else self._name_of(v, names) for v in op.operands)
+        operands = op.operands[:-1] if bound else op.operands
+        proto.input.extend("" if is_omitted(v.type) else self._name_of(v, names) for v in operands)
+        while bound and proto.input and not proto.input[-1]:
+            del proto.input[-1]
         proto.output.extend("" if is_omitted(r.type) else names.by_value[r] for r in op.results)
         try:
             self._attributes(op, proto, names)

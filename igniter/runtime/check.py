@@ -24,6 +24,7 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp
 from igniter.dialects.sym import dims_of
 from igniter.errors import IgniterError
+from igniter.runtime.check_bound import has_bound_nodes, inputs_in_graph
 from igniter.runtime.check_inputs import (
     TypedInput,
     index_bound,
@@ -143,8 +144,11 @@ class ModuleRunner:
                 key = _key(label, regions)
                 names = [f"i{index}" for index in range(len(region.block.args))]
                 specs = inputs_of(names, region.block.args)
-                sizes = self._sizes(key, specs, list(region.walk()), ())
-                runs = run_region(module, region, specs, sizes, self.seed, nudges=0 if key in self._others else NUDGES)
+                given = self._given(module, region)
+                sizes = {} if given is not None else self._sizes(key, specs, list(region.walk()), ())
+                inputs = random_arrays(specs, sizes, self.seed) if given is None else given
+                nudges = 0 if key in self._others or given is not None else NUDGES
+                runs = run_region(module, region, specs, inputs, self.seed, nudges)
                 results[key] = list(runs[0])
                 self._others.setdefault(key, runs[1:])
         for label, kernel in kernels.items():
@@ -152,14 +156,25 @@ class ModuleRunner:
             args = _inputs_of(kernel)
             bounds = [index_bound(a) for a in regions[label].block.args] if label in regions else [2] * len(args)
             specs = [TypedInput(f"i{n}", a.type, b) for n, (a, b) in enumerate(zip(args, bounds, strict=True))]
-            sizes = self._sizes(key, specs, list(kernel.walk()), kernel.requires)
-            found = run_kernel_op(kernel, specs, sizes, self.seed)
+            given = self._given(module, regions[label]) if label in regions else None
+            if given is not None:
+                sizes = sizes_of([a.type for a in args], [a.shape for a in given])
+            else:
+                sizes = self._sizes(key, specs, list(kernel.walk()), kernel.requires)
+            inputs = random_arrays(specs, sizes, self.seed) if given is None else given
+            found = run_kernel_op(kernel, inputs, sizes)
             if found is not None:
                 results[key] = list(found)
             elif key not in self._not_run:
                 self._not_run.add(key)
                 self.said.append(f"{key} is too big for the interpreter: run again once its buffers are planned")
         return results
+
+    def _given(self, module: ModuleOp, region: GroupOp) -> list[Array] | None:
+        """The inputs of a region that are not random: those that it has in the graph."""
+        if self._feed is None or not has_bound_nodes(region):
+            return None
+        return inputs_in_graph(module, region.label, self._feed)
 
     def is_waiting(self, key: str) -> bool:
         """Whether it is a kernel that could not be run for its size, and may be run later."""
@@ -240,14 +255,12 @@ def _inputs_of(kernel: KernelOp | FuncOp) -> Sequence[SSAValue]:
     return args if isinstance(kernel, KernelOp) else args[: len(args) - kernel.output_count]
 
 
-def run_kernel_op(
-    kernel: KernelOp | FuncOp, specs: Sequence[TypedInput], sizes: Mapping[str, int], seed: int
-) -> list[Array] | None:
-    """A kernel on random inputs, by the interpreter of its level; `None` for one that is too big for it, and not yet
+def run_kernel_op(kernel: KernelOp | FuncOp, given: Sequence[Array], sizes: Mapping[str, int]) -> list[Array] | None:
+    """A kernel on its inputs, by the interpreter of its level; `None` for one that is too big for it, and not yet
     so far that it can be compiled."""
     import numpy as np
 
-    inputs = [np.asarray(a, order="C") for a in random_arrays(specs, sizes, seed)]
+    inputs = [np.asarray(a, order="C") for a in given]
     if isinstance(kernel, FuncOp):
         return run_scheduled(kernel, inputs, sizes)
     from igniter.runtime.interp.structured import run_kernel
@@ -256,7 +269,7 @@ def run_kernel_op(
 
 
 def run_region(
-    module: ModuleOp, region: GroupOp, specs: Sequence[TypedInput], sizes: Mapping[str, int], seed: int, nudges: int
+    module: ModuleOp, region: GroupOp, specs: Sequence[TypedInput], inputs: Sequence[Array], seed: int, nudges: int
 ) -> list[list[Array]]:
     """One region or program as a model of its own, in ONNX Runtime, unoptimised: on its inputs, and so many times with
     every float input nudged."""
@@ -277,7 +290,6 @@ def run_region(
     inline_all(alone)
     data = export_model(alone).SerializeToString()
     session: Any = make_session(data, graph_optimization_level=unoptimised(), log_severity_level=4)
-    inputs = random_arrays(specs, sizes, seed)
     feed: dict[str, Any] = {spec.name: array for spec, array in zip(specs, inputs, strict=True)}
     feeds = [feed, *(nudged_feed(feed, seed + k) or feed for k in range(nudges))]
     return [list(session.run(None, each)) for each in feeds]

@@ -25,7 +25,8 @@ from igniter.analysis.expr import Expr, maximum
 from igniter.dialects.fusion import GroupOp, ProgramOp, RegionOp
 from igniter.dialects.loop import CallOp, FuncOp
 from igniter.dialects.onnx.attributes import texts_attr, texts_of
-from igniter.dialects.ort import LibraryOp, OpOp, Port, PortAttr
+from igniter.dialects.onnx.bound import carrier_text, is_carrier
+from igniter.dialects.ort import LibraryOp, OpOp, Port, PortAttr, ValuesOp
 from igniter.dialects.sym import checks_attr, dims_of, element_of, requirements_attr, tensor_of
 from igniter.errors import IgniterError
 from igniter.transforms.lower_programs import time_stamps, with_names
@@ -197,6 +198,35 @@ def _replace(group: GroupOp, domain: str, profile: bool, name: str | None) -> No
         _add_output(node.results[-1], STAMPS + group.label)
     group.detach()
     group.erase()
+
+
+def name_carriers(module: ModuleOp) -> dict[Operation, ValuesOp]:
+    """The op of the library for each node that makes a carrier; one that nothing reads, for its readers went back to
+    ONNX Runtime, is erased."""
+    found: dict[Operation, ValuesOp] = {}
+    for op in [op for op in module.walk() if is_carrier(op)]:
+        if op.results[0].first_use is None:
+            op.detach()
+            op.erase()
+            continue
+        count = len(dims_of(op.results[0].type)) - 1
+        found[op] = ValuesOp(op_name(f"values_{len(found)}"), count, carrier_text(op))
+    return found
+
+
+def replace_carriers(carriers: Mapping[Operation, ValuesOp], domain: str) -> None:
+    """Replaces every node that makes a carrier by its op of the library."""
+    from igniter.dialects.onnx.base import make_op
+
+    for op, values in carriers.items():
+        block = op.parent
+        assert block is not None
+        node = make_op(values.sym_name.data, list(op.operands), [r.type for r in op.results], domain=domain)
+        block.insert_op_before(node, op)
+        node.results[0].name_hint = op.results[0].name_hint
+        op.results[0].replace_all_uses_with(node.results[0])
+        op.detach()
+        op.erase()
 
 
 def _add_output(value: SSAValue, name: str) -> None:

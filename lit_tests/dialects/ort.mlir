@@ -22,6 +22,21 @@ ort.library @encoder {
 
 // -----
 
+// The op that makes a carrier.
+
+// CHECK: ort.values @values_0 count 2 "node 'tile' (Tile): a number of repeats is negative"
+
+ort.library @carriers {
+  ort.values @values_0 count 2 "node 'tile' (Tile): a number of repeats is negative"
+}
+
+// -----
+
+// expected-error {{ort.values has no values}}
+ort.values @values_0 count 0 ""
+
+// -----
+
 // Nothing in, a scalar out; two ops may share one kernel.
 
 // CHECK:      ort.op @one_value kernel @kernel_0 symbols []
@@ -107,5 +122,5 @@ ort.op @op_0 kernel @k symbols [] ins ["x" : f32 [-4]] outs ["y" : f32 [4]]
 
 // -----
 
-// expected-error {{an ort.library holds ort.op, not ort.library}}
+// expected-error {{an ort.library holds ort.op and ort.values, not ort.library}}
 ort.library @outer { ort.library @inner { } }

@@ -23,6 +23,8 @@ from onnx.backend.test.case.test_case import TestCase
 from igniter.runtime.ort_values import run
 
 MODES = ("static", "dynamic", "parameters", "constant", "attributes")
+BOUND = "cpu-onnx,bind-values"
+"""Parameters that only a run knows are bound, too."""
 EVERYTHING = "form-fusion-regions{contractions=all singletons=all},pack-weights"
 ORT_IR_VERSION = 11
 # And in its newest opset, which ORT otherwise refuses as unreleased.
@@ -84,7 +86,7 @@ def _compile_and_compare(
     try:
         import igniter
 
-        options = igniter.CompileOptions(fusion_passes=EVERYTHING)
+        options = igniter.CompileOptions(onnx_passes=BOUND, fusion_passes=EVERYTHING)
         module = igniter.load(model)
         artifact = module.compile(options=options, verify=False)
     except Exception as error:

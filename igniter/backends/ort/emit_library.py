@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from igniter.analysis.expr import Expr
 from igniter.backends.ort import glue
@@ -33,13 +33,35 @@ from igniter.backends.ort.infer_glue import emit_infer_helpers
 from igniter.backends.ort.messages import StringPool, c_literal, emit_messages
 from igniter.backends.ort.sanitized import sanitized
 from igniter.backends.ort.shapes import dim_offsets, emit_shapes, symbol_slots
+from igniter.backends.ort.values import VALUES
 from igniter.dialects.onnx.types import element_type
-from igniter.dialects.ort import OPTIONAL, REQUIRED, VARIADIC, LibraryOp, OpOp, Port
+from igniter.dialects.ort import OPTIONAL, REQUIRED, VARIADIC, LibraryOp, OpOp, Port, ValuesOp
 
 ENTRY_POINT = "RegisterCustomOps"
 INFO_SYMBOL = "igniter_library_info"
 INFO_VERSION = 1
 MODES = {REQUIRED: 0, OPTIONAL: 1, VARIADIC: 2}
+_CALLBACKS = {
+    1: "igniter_name",
+    2: "igniter_provider",
+    3: "igniter_input_type",
+    4: "igniter_input_count",
+    5: "igniter_output_type",
+    6: "igniter_output_count",
+    8: "igniter_destroy",
+    9: "igniter_input_mode",
+    10: "igniter_output_mode",
+    11: "igniter_input_memory",
+    12: "igniter_input_least",
+    13: "igniter_homogeneous",
+    14: "igniter_output_least",
+    15: "igniter_homogeneous",
+    16: "igniter_create",
+    17: "igniter_compute",
+    19: "igniter_first_version",
+    20: "igniter_last_version",
+}
+"""The functions of an `OrtCustomOp` that every op has, by place."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +101,13 @@ def emit_library(
     """
     library.verify()
     ops = library.ops
+    values = library.values
     domain = library_domain(library, info, code)
     version = API_VERSION_INPLACE if any(p.reuses is not None for op in ops for p in op.outputs) else API_VERSION
     strings = StringPool()
     functions = [_emit_op(op, f"op.{i}", version, strings) for i, op in enumerate(ops)]
+    functions += [_emit_values(op, f"op.{i}", version, strings) for i, op in enumerate(values, len(ops))]
+    count = len(functions)
     kernels = tuple(dict.fromkeys(op.kernel_name for op in ops))
     shared = [
         glue.TYPES,
@@ -94,19 +119,21 @@ def emit_library(
         expand_calls(sanitized(COMPUTE, strings) if sanitize else COMPUTE),
         expand_calls(emit_messages(strings)),
         expand_calls(emit_infer_helpers(strings)),
-        _emit_register(domain, len(ops), version, strings),
+        expand_calls(VALUES if values else ""),
+        _emit_register(domain, count, version, strings),
         _emit_info(library, domain, version, info),
     ]
-    table = ", ".join(f"ptr @op.{i}" for i in range(len(ops)))
+    table = ", ".join(f"ptr @op.{i}" for i in range(count))
     parts = [
         f'target triple = "{triple}"\n',
         *shared,
         *functions,
-        f"@igniter_ops = internal constant [{len(ops)} x ptr] [{table}]\n",
+        f"@igniter_ops = internal constant [{count} x ptr] [{table}]\n",
         emit_choice(variants, kernels, strings),
         strings.emit(),
     ]
-    return EmittedLibrary("\n".join(parts), domain, tuple(op.sym_name.data for op in ops), kernels, version)
+    names = tuple(op.sym_name.data for op in (*ops, *values))
+    return EmittedLibrary("\n".join(parts), domain, names, kernels, version)
 
 
 def _canonical(info: Mapping[str, object]) -> str:
@@ -130,6 +157,7 @@ def _emit_info(library: LibraryOp, domain: str, version: int, info: Mapping[str,
             }
             for op in library.ops
         },
+        "values": {op.sym_name.data: [op.count, op.text] for op in library.values},
         **info,
     }
     # The first key is what a reader looks for in the file, so its place is fixed; the rest is sorted.
@@ -160,32 +188,12 @@ def _emit_op(op: OpOp, name: str, version: int, strings: StringPool) -> str:
         len(op.checks),
     )
     tested = f"ptr @checks.{name}" if op.checks else "ptr null"
-    pointers = {
-        1: "igniter_name",
-        2: "igniter_provider",
-        3: "igniter_input_type",
-        4: "igniter_input_count",
-        5: "igniter_output_type",
-        6: "igniter_output_count",
-        8: "igniter_destroy",
-        9: "igniter_input_mode",
-        10: "igniter_output_mode",
-        11: "igniter_input_memory",
-        12: "igniter_input_least",
-        13: "igniter_homogeneous",
-        14: "igniter_output_least",
-        15: "igniter_homogeneous",
-        16: "igniter_create",
-        17: "igniter_compute",
-        19: "igniter_first_version",
-        20: "igniter_last_version",
-    }
+    pointers = dict(_CALLBACKS)
     if infer is not None:
         pointers[18] = infer.name
     if inplace:
         pointers[21] = f"inplace.{name}"
         pointers[22] = "igniter_release_inplace"
-    table = ", ".join(f"ptr @{pointers[i]}" if i in pointers else "ptr null" for i in range(CUSTOM_OP_POINTERS))
     return "\n".join(
         (
             _emit_ports(op.inputs, f"inputs.{name}", slots, strings),
@@ -197,14 +205,36 @@ def _emit_op(op: OpOp, name: str, version: int, strings: StringPool) -> str:
             f"@desc.{name} = internal constant %Desc {{ ptr {strings(op.sym_name.data)}, ptr @inputs.{name},"
             f' ptr @outputs.{name}, ptr @shapes.{name}, ptr @"{op.kernel_name}",'
             f" {', '.join(f'i64 {n}' for n in numbers)}, {tested} }}",
-            f"@{name} = internal constant {{ i32, i32, [{CUSTOM_OP_POINTERS} x ptr], ptr }}"
-            f" {{ i32 {version}, i32 0, [{CUSTOM_OP_POINTERS} x ptr] [{table}], ptr @desc.{name} }}",
-            "",
+            _emit_callbacks(name, version, pointers),
         )
     )
 
 
-def _emit_ports(ports: tuple[Port, ...], name: str, slots: Mapping[str, int], strings: StringPool) -> str:
+def _emit_callbacks(name: str, version: int, pointers: Mapping[int, str]) -> str:
+    """The `OrtCustomOp` of an op, followed by its descriptor."""
+    table = ", ".join(f"ptr @{pointers[i]}" if i in pointers else "ptr null" for i in range(CUSTOM_OP_POINTERS))
+    return (
+        f"@{name} = internal constant {{ i32, i32, [{CUSTOM_OP_POINTERS} x ptr], ptr }}"
+        f" {{ i32 {version}, i32 0, [{CUSTOM_OP_POINTERS} x ptr] [{table}], ptr @desc.{name} }}\n"
+    )
+
+
+def _emit_values(op: ValuesOp, name: str, version: int, strings: StringPool) -> str:
+    """The op that makes a carrier: all it has is ports, the second of which has the message for a name."""
+    slots = {f"v{k}": k for k in range(op.count)}
+    return "\n".join(
+        (
+            _emit_ports(op.inputs, f"inputs.{name}", {}, strings),
+            _emit_ports([replace(p, name=op.text) for p in op.outputs], f"outputs.{name}", slots, strings),
+            f"@desc.{name} = internal constant %Desc {{ ptr {strings(op.sym_name.data)}, ptr @inputs.{name},"
+            f" ptr @outputs.{name}, ptr null, ptr null, i64 1, i64 1, i64 0, i64 1, i64 {op.count + 1}, i64 -1, i64 0,"
+            " i64 0, ptr null }",
+            _emit_callbacks(name, version, {**_CALLBACKS, 17: "igniter_values"}),
+        )
+    )
+
+
+def _emit_ports(ports: Sequence[Port], name: str, slots: Mapping[str, int], strings: StringPool) -> str:
     lines: list[str] = []
     rows: list[str] = []
     offsets = dim_offsets(p.dims for p in ports)

@@ -16,7 +16,7 @@ _OUTPUT = ("output ", "$index", " ('", "$name", "') ")
 
 TOO_MANY_INPUTS, MISSING, WRONG_TYPE, WRONG_RANK, WRONG_DIM, WRONG_SYMBOL = 1, 2, 3, 4, 5, 6
 BAD_OUTPUT, BAD_SCRATCH, NO_MEMORY, TOO_MANY_OUTPUTS, MISSING_OUTPUT, UNSOLVABLE = 7, 8, 9, 10, 11, 12
-BROKEN_REQUIREMENT = 13
+BROKEN_REQUIREMENT, NEGATIVE_VALUE = 13, 14
 
 KINDS: dict[int, tuple[str, ...]] = {
     TOO_MANY_INPUTS: ("expected at most ", "$want", " inputs, got ", "$got"),
@@ -36,6 +36,7 @@ KINDS: dict[int, tuple[str, ...]] = {
     TOO_MANY_OUTPUTS: ("expected at most ", "$want", " outputs, got ", "$got"),
     MISSING_OUTPUT: (*_OUTPUT, "is left out of the node, but required"),
     BROKEN_REQUIREMENT: ("$message",),
+    NEGATIVE_VALUE: ("$name", " (value ", "$index", " is ", "$got", ")"),
 }  # fmt: skip
 
 CAPACITY = 1024

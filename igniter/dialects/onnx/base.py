@@ -39,6 +39,7 @@ from igniter.dialects.onnx.attributes import (
     to_attr,
     to_python,
 )
+from igniter.dialects.onnx.bound import BOUND_DOMAIN
 from igniter.dialects.onnx.text import parse_node, print_node
 from igniter.dialects.onnx.types import NONE
 from igniter.dialects.sym import tensor_of
@@ -71,6 +72,11 @@ class OnnxOp(Operation):
         return self.DOMAIN
 
     @property
+    def schema_domain(self) -> str:
+        """The domain that has the op's schema: a bound node computes an op of ONNX."""
+        return self.domain
+
+    @property
     def qualified_name(self) -> str:
         """`Add`, or with its domain where that is not ai.onnx: `com.microsoft.SkipLayerNormalization`."""
         return f"{self.domain}.{self.op_type}" if self.domain else self.op_type
@@ -88,11 +94,11 @@ class OnnxOp(Operation):
     @property
     def opset(self) -> int:
         """The version of the op's domain that the function or model around it imports; the newest when detached."""
-        version = imported_opset(self, self.domain)
+        version = imported_opset(self, self.schema_domain)
         if version is None:
             from igniter.frontend.schemas import latest_opset
 
-            return latest_opset(self.domain)
+            return latest_opset(self.schema_domain)
         return version
 
     @property
@@ -100,7 +106,7 @@ class OnnxOp(Operation):
         """The op's schema in its opset; `None` where it has none, as custom ops do."""
         from igniter.frontend.schemas import find_schema
 
-        return find_schema(self.domain, self.op_type, imported_opset(self, self.domain))
+        return find_schema(self.schema_domain, self.op_type, imported_opset(self, self.schema_domain))
 
     @property
     def inputs(self) -> list[SSAValue | None]:
@@ -173,6 +179,10 @@ class CustomOp(OnnxOp):
     def domain(self) -> str:
         spelled = text_of(self.properties.get("domain"))
         return "" if spelled == "ai.onnx" else spelled
+
+    @property
+    def schema_domain(self) -> str:
+        return "" if self.domain == BOUND_DOMAIN else self.domain
 
 
 class NoValueOp(Operation):

@@ -11,6 +11,7 @@ import importlib
 from functools import cache
 
 from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.bound import is_bound
 from igniter.dialects.onnx.registry import OpSpec
 from igniter.registry import load_external
 
@@ -18,6 +19,8 @@ FAMILIES: tuple[str, ...] = (
     "activation",
     "attention",
     "block_quantized",
+    "bound_movement",
+    "bound_reduction",
     "contraction",
     "contrib_attention",
     "contrib_norms",
@@ -69,7 +72,9 @@ def spec_named(name: str) -> OpSpec | None:
 
 def spec_of(op: OnnxOp) -> OpSpec | None:
     """The spec of a node; None where Igniter knows no more of the op than its schema."""
-    return spec_named(op.qualified_name)
+    found = spec_named(op.qualified_name)
+    # Most rules of an op do not ask where its values come from.
+    return spec_named(op.op_type) if found is None and is_bound(op) else found
 
 
 def all_specs() -> dict[str, OpSpec]:

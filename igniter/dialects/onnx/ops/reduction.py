@@ -8,14 +8,15 @@ minimum NaN, as in ONNX's reference; ONNX Runtime's depends on where in the row 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import f64, i1, i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr, maximum, minimum, product
 from igniter.analysis.requirements import Requirement, at_most
-from igniter.dialects.loop import Combiner, is_float
+from igniter.dialects.loop import Combiner
 from igniter.dialects.onnx.ops.pointwise import EXP, computed_reason, operand_count
 from igniter.dialects.onnx.ops.rules import (
     attr_or_input,
@@ -91,27 +92,35 @@ def _through_f64(rule: ScalarRule) -> ScalarRule:
     return lambda x: rule(x) if x.is_float else rule(x.to(f64)).to(x.element)
 
 
-def reduction(
-    name: str,
-    combiner: Combiner,
-    before: ScalarRule = lambda x: x,
-    after: ScalarRule | None = None,
-    cost: int = 1,
-) -> OpSpec:
-    """An op that folds `before` of its elements with `combiner`, and applies `after` to what comes out."""
+@dataclass(frozen=True)
+class Reduction:
+    """What a reduction folds `before` of its elements with, and what it applies to what comes out."""
+
+    combiner: Combiner
+    before: ScalarRule = lambda x: x
+    after: ScalarRule | None = None
+    cost: int = 1
+
+    def combiner_of(self, element: Attribute) -> Combiner:
+        """The combiner for elements of a type."""
+        return self.combiner if element != i1 else _BOOL_COMBINERS.get(self.combiner, self.combiner)
+
+
+def _reduction(name: str, this: Reduction) -> OpSpec:
+    before, after = this.before, this.after
 
     def lower(ctx: Lowering) -> list[SSAValue]:
         axes, keep = _axes(ctx), bool(ctx.attr("keepdims", 1))
         if _is_noop(ctx, axes):
             # No axis is reduced, but every element is still a reduction of one.
             return [ctx.map(lambda x: before(x) if after is None else after(before(x)), ctx.required(0))]
-        fold = combiner if ctx.element(0) != i1 else _BOOL_COMBINERS.get(combiner, combiner)
+        fold = this.combiner_of(ctx.element(0))
         made = ctx.reduce(fold, ctx.required(0), axes, before, keepdims=keep, part="" if after is None else "fold")
         if after is None and element_of(made.type) == ctx.out_element():
             return [made]
         return [ctx.map(after or (lambda x: x), made)]
 
-    return _reduction_spec(name, lower, cost)
+    return _reduction_spec(name, lower, this.cost)
 
 
 _BOOL_COMBINERS: dict[Combiner, Combiner] = {"max": "or", "min": "and"}
@@ -166,17 +175,21 @@ def _log_sum_exp(ctx: Lowering) -> list[SSAValue]:
     axes = _axes(ctx)
     if _is_noop(ctx, axes):
         return [ctx.view(ctx.required(0), ctx.out_dims())]
-    x, whole = ctx.required(0), not is_float(ctx.element(0))
+    x = ctx.required(0)
     top = ctx.reduce("max", x, axes, part="max")
+    total = ctx.reduce("add", [x, top], axes, above_maximum, part="sum")
+    dims = reduced_dims(ctx.dims(0), axes, True)
+    return [ctx.view(ctx.map(log_of_sum, total, top, dims=dims), ctx.out_dims())]
 
-    def term(v: Scalar, m: Scalar) -> Scalar:
-        return v.eq(m).select(1, v.nest.const(0, v.element)) if whole else (v - finite(m)).exp()
 
-    def result(s: Scalar, m: Scalar) -> Scalar:
-        return (s.to(f64).log() + m.to(f64)).to(m.element) if whole else s.log() + finite(m)
+def above_maximum(v: Scalar, m: Scalar) -> Scalar:
+    """What an element adds to the sum of exponentials over a maximum."""
+    return (v - finite(m)).exp() if v.is_float else v.eq(m).select(1, v.nest.const(0, v.element))
 
-    total = ctx.reduce("add", [x, top], axes, term, part="sum")
-    return [ctx.view(ctx.map(result, total, top, dims=reduced_dims(ctx.dims(0), axes, True)), ctx.out_dims())]
+
+def log_of_sum(s: Scalar, m: Scalar) -> Scalar:
+    """The logarithm of a sum of exponentials, of which the maximum was taken out."""
+    return s.log() + finite(m) if s.is_float else (s.to(f64).log() + m.to(f64)).to(m.element)
 
 
 # -- arg-reductions ---------------------------------------------------------------------------------------------------
@@ -244,17 +257,23 @@ def _arg_spec(name: str, combiner: Combiner) -> OpSpec:
     )
 
 
+REDUCTIONS_BY_FOLD: dict[str, Reduction] = {
+    "ReduceL1": Reduction("add", lambda x: x.abs(), cost=2),
+    "ReduceL2": Reduction("add", lambda x: x * x, _through_f64(lambda x: x.sqrt()), cost=2),
+    "ReduceLogSum": Reduction("add", after=_through_f64(lambda x: x.log())),
+    "ReduceMax": Reduction("max"),
+    "ReduceMin": Reduction("min"),
+    "ReduceProd": Reduction("mul"),
+    "ReduceSum": Reduction("add"),
+    "ReduceSumSquare": Reduction("add", lambda x: x * x, cost=2),
+}
+REDUCTIONS = (*REDUCTIONS_BY_FOLD, "ReduceLogSumExp", "ReduceMean")
+"""The ops that reduce over a list of axes."""
+
 SPECS: list[OpSpec] = [
     _arg_spec("ArgMax", "max"),
     _arg_spec("ArgMin", "min"),
-    reduction("ReduceL1", "add", lambda x: x.abs(), cost=2),
-    reduction("ReduceL2", "add", lambda x: x * x, _through_f64(lambda x: x.sqrt()), cost=2),
-    reduction("ReduceLogSum", "add", after=_through_f64(lambda x: x.log())),
     _reduction_spec("ReduceLogSumExp", _log_sum_exp, EXP + 2),
-    reduction("ReduceMax", "max"),
     _reduction_spec("ReduceMean", _mean, 1),
-    reduction("ReduceMin", "min"),
-    reduction("ReduceProd", "mul"),
-    reduction("ReduceSum", "add"),
-    reduction("ReduceSumSquare", "add", lambda x: x * x, cost=2),
+    *(_reduction(name, this) for name, this in REDUCTIONS_BY_FOLD.items()),
 ]

@@ -1,0 +1,120 @@
+"""Reductions over axes that only a run knows (docs/values.md).
+
+The carrier has the outer extents o of the axes, then the inner ones r, then the dims of the result if axes that are
+reduced are dropped. Axis k of d elements is read at i + j, i below o and j below r, where one of them is 1: that is the
+requirement o + r = d + 1, which also keeps the read inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.ir import SSAValue
+
+from igniter.analysis.expr import product
+from igniter.analysis.requirements import Requirement, equal
+from igniter.dialects.loop import Combiner
+from igniter.dialects.onnx.bound import BOUND_DOMAIN
+from igniter.dialects.onnx.ops.pointwise import EXP, computed_reason, operand_count
+from igniter.dialects.onnx.ops.reduction import (
+    REDUCTIONS_BY_FOLD,
+    Reduction,
+    above_maximum,
+    count_of,
+    log_of_sum,
+)
+from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand_dims
+from igniter.dialects.onnx.registry import Dims, InferContext, LowerRule, OpSpec, TensorInfo
+from igniter.dialects.sym import dims_of, element_of, tensor_of
+from igniter.transforms.lowering.context import ScalarFunction, call_scalars
+from igniter.transforms.lowering.scalar import compute_type
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.transforms.lowering import Lowering, Scalar
+
+CARRIER = 2
+"""The operand behind the data and the axes."""
+
+
+def _infer(ctx: InferContext) -> list[TensorInfo]:
+    dims, values = input_dims(ctx, 0), input_dims(ctx, CARRIER)
+    if dims is None or values is None:
+        return [TensorInfo(element_type(ctx), None)]
+    outer, _, left = _extents(values, len(dims))
+    return [TensorInfo(element_type(ctx), outer if ctx.op.attr("keepdims", 1) else left)]
+
+
+def _extents(values: Dims, rank: int) -> tuple[Dims, Dims, Dims]:
+    return values[1 : 1 + rank], values[1 + rank : 1 + 2 * rank], values[1 + 2 * rank :]
+
+
+def _requires(op: OnnxOp) -> list[Requirement]:
+    dims = operand_dims(op, 0)
+    outer, inner, _ = _extents(operand_dims(op, CARRIER), len(dims))
+    text = "its axes do not divide the dims of its input"
+    found = [equal(o + r, d + 1, text) for d, o, r in zip(dims, outer, inner, strict=True)]
+    return [*found, equal(product(outer), product(dims_of(op.results[0].type)), text)]
+
+
+def fold(
+    ctx: Lowering, combiner: Combiner, tensors: Sequence[SSAValue], function: ScalarFunction, part: str = ""
+) -> SSAValue:
+    """Folds `function` of the elements of `tensors`, of which all but the first have the outer extents."""
+    outer, inner, _ = _extents(ctx.dims(CARRIER), len(ctx.dims(0)))
+    nest = ctx.nest(part)
+    at = nest.axes(outer)
+    along = [nest.reduction(r) for r in inner]
+    whole = nest.read(tensors[0], [i + j for i, j in zip(at, along, strict=True)])
+    value = call_scalars(function, [whole, *(nest.read(t, at) for t in tensors[1:])]).widened()
+    return nest.finish((combiner, value, at, tensor_of(compute_type(value.element), outer)))[0]
+
+
+def unchanged(x: Scalar) -> Scalar:
+    """An element as it is."""
+    return x
+
+
+def _lower(this: Reduction) -> LowerRule:
+    def lower(ctx: Lowering) -> list[SSAValue]:
+        after = this.after or unchanged
+        combiner = this.combiner_of(ctx.element(0))
+        made = fold(ctx, combiner, [ctx.required(0)], this.before, "fold")
+        if this.after is not None or element_of(made.type) != ctx.out_element():
+            made = ctx.map(after, made, dims=dims_of(made.type))
+        return [ctx.view(made, ctx.out_dims())]
+
+    return lower
+
+
+def _mean(ctx: Lowering) -> list[SSAValue]:
+    _, inner, _ = _extents(ctx.dims(CARRIER), len(ctx.dims(0)))
+    total = fold(ctx, "add", [ctx.required(0)], lambda x: x, "sum")
+    mean = ctx.map(lambda x: x / count_of(x.nest, inner, x), total, dims=dims_of(total.type))
+    return [ctx.view(mean, ctx.out_dims())]
+
+
+def _log_sum_exp(ctx: Lowering) -> list[SSAValue]:
+    top = fold(ctx, "max", [ctx.required(0)], lambda x: x, "max")
+    total = fold(ctx, "add", [ctx.required(0), top], above_maximum, "sum")
+    return [ctx.view(ctx.map(log_of_sum, total, top, dims=dims_of(top.type)), ctx.out_dims())]
+
+
+def _spec(name: str, lower: LowerRule, cost: int) -> OpSpec:
+    return OpSpec(
+        f"{BOUND_DOMAIN}.{name}",
+        infer=_infer,
+        lower=lower,
+        legal=legal(computed_reason),
+        requires=_requires,
+        flops=lambda op: operand_count(op) * cost,
+        kind="reduction",
+    )
+
+
+SPECS: list[OpSpec] = [
+    _spec("ReduceLogSumExp", _log_sum_exp, EXP + 2),
+    _spec("ReduceMean", _mean, 1),
+    *(_spec(name, _lower(this), this.cost) for name, this in REDUCTIONS_BY_FOLD.items()),
+]

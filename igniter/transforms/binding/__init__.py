@@ -1,0 +1,12 @@
+"""The rules of `bind-values`, one function an op; see `igniter.transforms.bind_values`."""
+
+from __future__ import annotations
+
+from igniter.transforms.onnx_rewriting import Rules
+
+
+def all_rules() -> Rules:
+    """Every rule, by the qualified name of the op that it rewrites."""
+    from igniter.transforms.binding import reductions, sizes
+
+    return {**sizes.RULES, **reductions.RULES}
