@@ -44,6 +44,8 @@ def _prepare(system: System) -> tuple[Any, dict[str, Any]]:
         system.libraries,
         intra_op_num_threads=system.threads,
         inter_op_num_threads=1,
+        # A warning a run is a line a run, and time.
+        log_severity_level=3,
         # Threads that spin slow whatever runs next, the other system above all.
         config={"session.intra_op.allow_spinning": "1" if system.spinning else "0"},
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -115,6 +116,25 @@ def test_a_query_whose_mask_is_false_gives_zeros() -> None:
     mask = np.ones((3, 1, 5, 7), bool)
     mask[1, 0, 3] = False
     attention({}, mask)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("boolean", [False, True])
+def test_16_bit_floats_are_rounded_once(dtype: str, boolean: bool) -> None:
+    """Whatever is between the operands and the result is f32, and a query that sees no key gives zeros."""
+    narrow = np.dtype(dtype) if dtype == "float16" else np.dtype(ml_dtypes.bfloat16)
+    q, k, v = (normal(3, 2, n, SIZE, seed=n).astype(narrow) for n in (5, 7, 8))
+    v = v[:, :, :7]
+    seen = ones(5, 7).astype(bool)
+    seen[2] = False
+    bias = np.where(seen, 0, -np.inf).astype(narrow)
+    with np.errstate(invalid="ignore"):
+        exact = plain(*(a.astype(np.float64) for a in (q, k, v)), bias.astype(np.float64))
+    exact[:, :, 2] = 0
+    want, mask = exact.astype(narrow), seen if boolean else bias
+    # One unit in the last place of either type, of results below 4.
+    unit = {"float16": 2.0**-10, "bfloat16": 2.0**-7}[dtype]
+    check("Attention", [q, k, v, mask], opset=23, fixed=FIXED, expected=[want], tolerance=2 * unit)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -174,7 +174,8 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
     hides = any(ctx.input(k) is not None for k in (MASK, LENGTHS)) or _window(ctx, "left") or _window(ctx, "right")
     emptied = lowest(ctx.element(0)) if hides else None
     made = attend(ctx, Attention(dims, query, key, value, scale, float_attr(ctx, "softcap"), mask, emptied))
-    stage = made.stages[int(ctx.attr("qk_matmul_output_mode", 0))] if ctx.wants(3) else None
+    mode = int(ctx.attr("qk_matmul_output_mode", 0))
+    stage = ctx.rounded(made.stages[mode], 3) if ctx.wants(3) else None
     return [made.result, present_key, present_value, stage]
 
 
@@ -227,7 +228,7 @@ def _mask(ctx: Lowering, dims: AttentionDims) -> Mask | None:
 
 def _read_mask(nest: Nest, tensor: SSAValue, at: Point, dims: AttentionDims, element: Attribute) -> Scalar:
     """The mask as a bias; beyond its last dim, which may be shorter than the keys, nothing is seen."""
-    if element_of(tensor.type) == element:
+    if element_of(tensor.type) != i1:
         return read_by_key(nest, tensor, at, dims, lowest(element))
     return read_by_key(nest, tensor, at, dims).select(nest.const(0, element), lowest(element))
 

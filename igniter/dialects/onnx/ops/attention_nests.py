@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import bf16, f16, f32
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, product
@@ -23,6 +23,7 @@ from igniter.dialects.onnx.registry import Dims, InferContext, TensorInfo
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.transforms.lowering import Lowering, Nest, Scalar
 from igniter.transforms.lowering.context import Subscripts
+from igniter.transforms.lowering.scalar import compute_type
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
@@ -191,8 +192,9 @@ class Point:
 
 
 def lowest(element: Attribute) -> float:
-    """The least finite number: what ONNX Runtime adds to the score of a key that must not be seen."""
-    return -3.4028234663852886e38 if element == f32 else -1.7976931348623157e308
+    """The least finite number that arithmetic on `element` has: what ONNX Runtime adds to the score of a key that must
+    not be seen."""
+    return -3.4028234663852886e38 if compute_type(element) == f32 else -1.7976931348623157e308
 
 
 def with_bias(ctx: Lowering, x: SSAValue, bias: SSAValue | None, first: Expr, part: str) -> SSAValue:
@@ -230,7 +232,11 @@ def read_by_key(nest: Nest, tensor: SSAValue, at: Point, dims: AttentionDims, ot
     outer = zip(own[:-1], dims.scores[missing:], at.subscripts[missing:], strict=False)
     subscripts = [ZERO if have == ONE != want else e for have, want, e in outer]
     guards = [own[-1] - 1 - at.j] if own[-1] != dims.total else []
-    return nest.read(tensor, [*subscripts, at.j], guards=guards, otherwise=otherwise if guards else None)
+    if otherwise is not None and element_of(tensor.type) in (f16, bf16):
+        # What is lowest in f32, these cannot say.
+        otherwise = -math.inf
+    read = nest.read(tensor, [*subscripts, at.j], guards=guards, otherwise=otherwise if guards else None)
+    return read.widened() if read.is_float else read
 
 
 # -- the nests --------------------------------------------------------------------------------------------------------
@@ -260,8 +266,8 @@ class Computed:
 
 
 def attend(ctx: Lowering, given: Attention) -> Computed:
-    """The nests of one attention."""
-    dims, element = given.dims, element_of(given.query.tensor.type)
+    """The nests of one attention: scores, exponentials and sums of 16-bit floats are f32, rounded once at the end."""
+    dims, element = given.dims, compute_type(element_of(given.query.tensor.type))
     raw = _scores(ctx, given)
 
     def elementwise(x: SSAValue, function: Callable[[Scalar], Scalar], part: str) -> SSAValue:
@@ -290,10 +296,10 @@ def _scores(ctx: Lowering, given: Attention) -> SSAValue:
 
     def point(nest: Nest, at: Subscripts, over: Subscripts) -> Scalar:
         b, h, i, j = at
-        query = given.query.read(nest, b, h, i, over[0])
-        return query * given.key.read(nest, b, floordiv(h, group), j, over[0])
+        query = given.query.read(nest, b, h, i, over[0]).widened()
+        return query * given.key.read(nest, b, floordiv(h, group), j, over[0]).widened()
 
-    element = element_of(given.query.tensor.type)
+    element = compute_type(element_of(given.query.tensor.type))
     return ctx.generate(
         given.dims.scores, point, over=[given.dims.head], combiner="add", element=element, part="scores"
     )
@@ -308,13 +314,14 @@ def _masked(ctx: Lowering, x: SSAValue, mask: Mask, dims: AttentionDims, element
 
 def _weighted(ctx: Lowering, given: Attention, weights: SSAValue) -> SSAValue:
     """The sum of the values, weighted; written where the heads are joined, if they are."""
-    dims, element = given.dims, element_of(given.value.tensor.type)
+    dims, element = given.dims, compute_type(element_of(given.value.tensor.type))
     nest = ctx.nest()
     b, h, i, d = nest.axes([dims.batch, dims.heads, dims.queries, dims.value_head])
     j = nest.reduction(dims.total)
-    value = nest.read(weights, [b, h, i, j]) * given.value.read(nest, b, floordiv(h, dims.group), j, d)
+    read = given.value.read(nest, b, floordiv(h, dims.group), j, d).widened()
+    value = nest.read(weights, [b, h, i, j]) * read
     if not dims.joined:
-        return nest.finish(("add", value, [b, h, i, d], tensor_of(element, dims.result)))[0]
+        return ctx.rounded(nest.finish(("add", value, [b, h, i, d], tensor_of(element, dims.result)))[0])
     apart = (dims.batch, dims.queries, dims.heads, dims.value_head)
     (made,) = nest.finish(("add", value, [b, i, h, d], tensor_of(element, apart)))
-    return ctx.view(made, dims.result)
+    return ctx.view(ctx.rounded(made), dims.result)
