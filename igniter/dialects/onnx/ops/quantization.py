@@ -6,6 +6,8 @@ bytes only.
 
     q = clamp(x / scale, least - zero, greatest - zero) rounded half to even, + zero          NaN: least
     x = (q - zero) * scale
+
+Floats of eight bits are codes too, with a scale and without a zero point: Cast rounds `x / scale` to one.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from xdsl.dialects.builtin import bf16, f16, f32, i32
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr, floordiv
+from igniter.dialects.loop.attrs import SMALL_FLOATS
+from igniter.dialects.onnx.base import constant_value
 from igniter.dialects.onnx.ops.pointwise import elementwise_flops, ui8
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, normal_axis, operand, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
@@ -24,6 +28,7 @@ from igniter.dialects.onnx.types import BY_CODE
 from igniter.dialects.sym import dims_of, element_of
 from igniter.transforms.lowering import Lowering, Nest, Scalar
 from igniter.transforms.lowering.scalar import int_bits, int_limits
+from igniter.transforms.lowering.small_floats import FORMATS, encode
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
@@ -40,10 +45,13 @@ MAGIC_BITS = 0x4B400000
 # -- scalars ----------------------------------------------------------------------------------------------------------
 
 
-def quantized(x: Scalar, scale: Scalar, zero: Scalar | None, element: Attribute) -> Scalar:
-    """`x` in steps of `scale` from `zero`, as an integer of type `element` that has at most `WIDEST_BITS`."""
-    least, greatest = int_limits(element)
+def quantized(x: Scalar, scale: Scalar, zero: Scalar | None, element: Attribute, saturate: bool = True) -> Scalar:
+    """`x` in steps of `scale` from `zero`, as an integer `element` of at most `WIDEST_BITS` bits, or as a float
+    of eight bits."""
     steps = x.widened().to(f32) / scale.widened().to(f32)
+    if isinstance(element, SMALL_FLOATS):
+        return encode(steps, element, saturate)
+    least, greatest = int_limits(element)
     if zero is None or zero.number is not None:
         offset = 0 if zero is None else int(zero.number or 0)
         return (round_within(steps, least - offset, greatest - offset) + offset).to(element)
@@ -60,7 +68,9 @@ def round_within(x: Scalar, low: Scalar | float, high: Scalar | float) -> Scalar
 
 
 def dequantized(q: Scalar, scale: Scalar, zero: Scalar | None) -> Scalar:
-    """What an integer stands for, in f32."""
+    """What an integer, or a float of eight bits, stands for, in f32."""
+    if isinstance(q.element, SMALL_FLOATS):
+        return q.widened() * scale.widened().to(f32)
     whole = q.to(i32)
     if zero is not None and zero.number != 0:
         whole = whole - zero.to(i32)
@@ -119,10 +129,17 @@ def parameters_reason(op: OnnxOp) -> str | None:
 
 
 def integer_reason(index: int, widest: int) -> Callable[[OnnxOp], str | None]:
-    """The check that an operand, or the result at index -1, is of integers of at most so many bits."""
+    """The check that an operand, or the result at index -1, is of integers of at most so many bits, or of floats of
+    eight bits whose zero points are 0."""
 
     def check(op: OnnxOp) -> str | None:
         found = element_of((op.results[0] if index < 0 else op.operands[index]).type)
+        if found in FORMATS:
+            zero = operand(op, 2)
+            known = constant_value(zero) if zero is not None else None
+            if zero is None or (known is not None and not known.astype("float32").any()):
+                return None
+            return "zero points of floats of eight bits are 0, and these are not known to be"
         if 1 < int_bits(found) <= widest:
             return None
         return f"quantisation to and from elements of type {found} has no kernel yet"
@@ -177,10 +194,10 @@ def _parameters(ctx: Lowering, nest: Nest, at: Subscripts) -> tuple[Scalar, Scal
 
 
 def _quantize(ctx: Lowering) -> list[SSAValue]:
-    x, element = ctx.required(0), ctx.out_element()
+    x, element, saturate = ctx.required(0), ctx.out_element(), bool(ctx.attr("saturate", 1))
 
     def point(nest: Nest, at: Subscripts) -> Scalar:
-        return quantized(nest.read(x, at), *_parameters(ctx, nest, at), element)
+        return quantized(nest.read(x, at), *_parameters(ctx, nest, at), element, saturate)
 
     return [ctx.generate(ctx.out_dims(), point)]
 
