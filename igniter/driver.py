@@ -335,7 +335,7 @@ def _emit_program(c: Compilation, func: FuncOp) -> tuple[str, ...]:
         suffix = variant_suffix(k, len(c.targets))
         variant = func.clone()
         variant.sym_name = StringAttr(func.sym_name.data + suffix)
-        for call in variant.block.ops:
+        for call in variant.walk():
             if isinstance(call, CallOp):
                 call.callee += suffix
         texts.append(emit_llvm(variant, target, c.options.sanitize))
@@ -495,12 +495,12 @@ def require_all_compiled(c: Compilation) -> None:
 
 def _drop(c: Compilation, regions: Sequence[RegionOp], reason: str) -> None:
     from igniter.analysis.fusion_graph import is_node, node_label
-    from igniter.dialects.fusion import ProgramOp
+    from igniter.dialects.fusion import program_around
     from igniter.remarks import remark
     from igniter.transforms.inline_regions import inline_group
 
     for region in regions:
-        if isinstance(program := region.parent_op(), ProgramOp):
+        if (program := program_around(region)) is not None:
             inline_group(program)
         c.dropped.append((region.label, reason))
         c.failed_nodes.update((node_label(op), reason) for op in region.block.ops if is_node(op))
@@ -518,9 +518,9 @@ def _users(module: ModuleOp, kernel: KernelOp) -> list[RegionOp]:
 
 def _regions_alone(module: ModuleOp) -> list[RegionOp]:
     """The regions that are in no program."""
-    from igniter.dialects.fusion import ProgramOp, RegionOp
+    from igniter.dialects.fusion import RegionOp, program_around
 
-    return [op for op in module.walk() if isinstance(op, RegionOp) and not isinstance(op.parent_op(), ProgramOp)]
+    return [op for op in module.walk() if isinstance(op, RegionOp) and program_around(op) is None]
 
 
 def _kernels(module: ModuleOp) -> list[KernelOp]:

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.traits import IsTerminator
 
 from igniter.analysis.expr import Expr
 from igniter.dialects.loop import is_storable
@@ -36,8 +37,8 @@ class Reason:
 
     kind: str
     """`no-lowering`, `illegal`, `type`, `rank`, `subgraph`, `data-dependent`, `shape`, `carrier`: a node that cannot be
-    fused; `cost`, `view`, `symbols`: one that should not be; `barrier`, `cycle`, `contractions`, `nodes`, `inputs`,
-    `outputs`, `far`: two regions that do not merge."""
+    fused; `loop`: one that programs take; `cost`, `view`, `symbols`: one that should not be; `barrier`, `cycle`,
+    `contractions`, `nodes`, `inputs`, `outputs`, `far`: two regions that do not merge."""
     message: str
     nodes: tuple[str, ...] = ()
     """The names of the nodes that stand in the way."""
@@ -59,11 +60,41 @@ def operand_kind(op: Operation, index: int) -> OperandKind:
     value = op.operands[index]
     if isinstance(value.type, NoneType):
         return "absent"
-    if op.name == "fusion.region":
+    if op.name in ("fusion.region", "onnx.Scan") or (op.name == "onnx.Loop" and index > 1):
         return "tensor"
     if is_inline_constant(value):
         return "constant"
     return "tensor" if known_values(op, index) is None else "values"
+
+
+def is_loop(op: Operation) -> bool:
+    """Whether an op is a Loop or a Scan."""
+    return op.name in ("onnx.Loop", "onnx.Scan")
+
+
+def tensor_operands(op: Operation) -> Iterator[SSAValue]:
+    """The tensors that a region or a program must get for an op: its operands, and of a loop what its body reads of the
+    graphs around it."""
+    for index, operand in enumerate(op.operands):
+        if operand_kind(op, index) == "tensor":
+            yield operand
+    if is_loop(op):
+        for inner in (inner for region in op.regions for inner in region.block.ops):
+            for operand in _body_operands(op, inner):
+                if not op.is_ancestor(operand.owner):
+                    yield operand
+
+
+def _body_operands(loop: Operation, op: Operation) -> Iterator[SSAValue]:
+    """The tensors that one op of the body of a loop needs."""
+    if op.has_trait(IsTerminator):
+        # Whether the loop goes on is looked at only where it is computed.
+        goes_on = [
+            v for k, v in enumerate(op.operands) if loop.name == "onnx.Loop" and k == 0 and is_inline_constant(v)
+        ]
+        yield from (v for v in op.operands if v not in goes_on)
+    elif not is_shape_arithmetic(op):
+        yield from tensor_operands(op)
 
 
 def known_values(op: Operation, index: int) -> Dims | None:
@@ -113,6 +144,10 @@ def node_reason(op: Operation, outer_symbols: frozenset[str]) -> Reason | None:
 
     if not isinstance(op, OnnxOp):
         return Reason("no-lowering", f"'{op.name}' is no ONNX node")
+    if is_loop(op):
+        from igniter.analysis.program_loops import compiled, loop_reason
+
+        return loop_reason(op, outer_symbols, compiled) or Reason("loop", "its body is called from a program")
     if op.regions:
         return Reason("subgraph", f"{op.qualified_name} has a subgraph, which ONNX Runtime runs")
     if is_carrier(op):
@@ -208,4 +243,8 @@ def node_symbols(op: Operation) -> frozenset[str]:
         found |= type_symbols(value.type)
     for index in range(len(op.operands)):
         found |= symbols_of(known_values(op, index) or ())
+    if is_loop(op):
+        for inner in (inner for region in op.regions for inner in region.block.ops):
+            if not is_shape_arithmetic(inner):
+                found |= node_symbols(inner)
     return frozenset(found)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from xdsl.ir import Operation, SSAValue
 
 from igniter.analysis.bind_symbols import bind_symbols
-from igniter.analysis.fusion_legality import Reason, as_tensor, has_dims, is_kernel_type, node_symbols, operand_kind
+from igniter.analysis.fusion_legality import (
+    Reason,
+    as_tensor,
+    has_dims,
+    is_kernel_type,
+    node_symbols,
+    tensor_operands,
+)
 from igniter.dialects.sym import dims_of
 
 
@@ -52,10 +59,18 @@ def region_operands(members: Sequence[Operation]) -> list[SSAValue]:
     inside = set(members)
     found: dict[SSAValue, None] = {}
     for op in members:
-        for index, operand in enumerate(op.operands):
-            if operand_kind(op, index) == "tensor" and operand.owner not in inside:
+        for operand in tensor_operands(op):
+            if operand.owner not in inside:
                 found[operand] = None
     return list(found)
+
+
+def is_inside(op: Operation, members: Set[Operation]) -> bool:
+    """Whether an op is one of `members` or in the body of one."""
+    around: Operation | None = op
+    while around is not None and around not in members:
+        around = around.parent_op()
+    return around is not None
 
 
 def _dim_names(value: SSAValue) -> Iterable[str]:
@@ -79,9 +94,9 @@ def _dims_above(members: Iterable[Operation]) -> dict[str, SSAValue]:
     stack: list[Operation] = list(own)
     while stack:
         op = stack.pop()
-        for index, operand in enumerate(op.operands):
+        for operand in tensor_operands(op):
             owner = operand.owner
-            if not isinstance(owner, Operation) or owner in own or operand_kind(op, index) != "tensor":
+            if not isinstance(owner, Operation) or owner in own:
                 continue
             for name in _dim_names(operand):
                 found.setdefault(name, operand)

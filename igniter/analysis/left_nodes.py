@@ -53,6 +53,7 @@ def left_nodes(module: ModuleOp, remarks: Remarks, failed: Mapping[str, str]) ->
     reasons: dict[str, list[tuple[str, str]]] = {}
     for remark in remarks.of("form-fusion-regions", "missed"):
         reasons.setdefault(remark.node, []).append((str(remark.details.get("reason", "unknown")), remark.message))
+    no_program = {r.node: r.message for r in remarks.of("form-programs", "missed")}
     found: list[LeftNode] = []
     for graph in (op for op in module.ops if isinstance(op, GraphOp)):
         for node, outer in _nodes(graph.body, ""):
@@ -64,6 +65,8 @@ def left_nodes(module: ModuleOp, remarks: Remarks, failed: Mapping[str, str]) ->
                 given = reasons.get(label, [inside if outer else ("unknown", "no pass says why")])
                 # Nodes may share a label: each takes the next reason.
                 kind, reason = given.pop(0) if len(given) > 1 else given[0]
+                if kind == "loop":
+                    kind, reason = FAILED, no_program.get(label, "no program holds it")
             found.append(LeftNode(label, op, kind, reason))
     return found
 

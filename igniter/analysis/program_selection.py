@@ -20,11 +20,13 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from igniter.analysis.fusion_cost import VIEWS, op_name
 from igniter.analysis.fusion_graph import is_node, node_label
-from igniter.analysis.fusion_legality import Reason, node_reason, operand_kind, type_symbols
-from igniter.analysis.fusion_symbols import SymbolSources
+from igniter.analysis.fusion_legality import Reason, is_loop, node_reason, operand_kind, tensor_operands, type_symbols
+from igniter.analysis.fusion_symbols import SymbolSources, is_inside
 from igniter.analysis.graph_order import topological_order
+from igniter.analysis.program_loops import compiled, loop_reason
 from igniter.analysis.region_growing import Refusal, grow_regions
-from igniter.dialects.fusion import RegionOp
+from igniter.dialects.fusion import RegionOp, is_step
+from igniter.dialects.onnx.base import OnnxOp
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,8 @@ class ProgramSelection:
     """What the graph becomes, in an order in which it can run: `-1 - k` for program k, a node's number otherwise."""
     bindings: tuple[tuple[SSAValue, ...], ...]
     """For each program the tensors that it reads only to learn its symbols."""
-    left: Mapping[RegionOp, Reason]
-    """Why each other region is in no program."""
+    left: Mapping[Operation, Reason]
+    """Why each other region or loop is in no program."""
 
 
 def select_programs(block: Block, max_nodes: int, alone: bool = False) -> ProgramSelection:
@@ -48,7 +50,7 @@ def select_programs(block: Block, max_nodes: int, alone: bool = False) -> Progra
     `alone`: a region with nothing to share a program with becomes one too.
     """
     sources = SymbolSources(block.args)
-    outer = frozenset(name for argument in block.args for name in type_symbols(argument.type))
+    outer = _symbols_of_inputs(block)
     outside: dict[Operation, Reason] = {}
     while True:
         graph = _build(block, outer, outside)
@@ -66,11 +68,20 @@ def select_programs(block: Block, max_nodes: int, alone: bool = False) -> Progra
             outside.update(moved)
             continue
         bound = [found for found in bindings if not isinstance(found, Reason)]
-        left = {op: r for op, r in graph.reasons.items() if isinstance(op, RegionOp)}
+        left = {op: r for op, r in graph.reasons.items() if is_step(op)}
         for n, op in enumerate(graph.nodes):
-            if isinstance(op, RegionOp) and n not in inside:
+            if is_step(op) and n not in inside:
                 left.setdefault(op, _ALONE)
         return graph.arrange(programs, bound, left)
+
+
+def is_program_loop(op: Operation, block: Block) -> bool:
+    """Whether an op of a graph is a loop that a program can hold."""
+    return is_loop(op) and _node_reason(op, _symbols_of_inputs(block)) is None
+
+
+def _symbols_of_inputs(block: Block) -> frozenset[str]:
+    return frozenset(name for argument in block.args for name in type_symbols(argument.type))
 
 
 _ALONE = Reason("alone", "no other region can be in a program with it")
@@ -113,13 +124,13 @@ class _Graph:
     def is_program(self, group: Sequence[int], alone: bool) -> bool:
         """Whether there is a region, and something besides it."""
         regions = sum(not self.views[n] for n in group)
-        return regions > 0 and (alone or len(group) > 1)
+        return regions > 0 and (alone or len(group) > 1 or is_loop(self.nodes[group[0]]))
 
     def arrange(
         self,
         programs: Sequence[tuple[int, ...]],
         bindings: Sequence[tuple[SSAValue, ...]],
-        left: Mapping[RegionOp, Reason],
+        left: Mapping[Operation, Reason],
     ) -> ProgramSelection:
         """Programs and single nodes in an order that they can run in, as late as their last member stood."""
         count = len(self.nodes)
@@ -142,14 +153,14 @@ def _build(block: Block, outer: frozenset[str], outside: Mapping[Operation, Reas
         reason = outside.get(op) or _node_reason(op, outer)
         if reason is not None:
             reasons[op] = reason
-    views = tuple(not isinstance(op, RegionOp) and op not in reasons for op in nodes)
+    views = tuple(op not in reasons and not is_step(op) for op in nodes)
     edges: dict[tuple[int, int], None] = {}
     for target, op in enumerate(nodes):
-        for inner in op.walk():
-            for index, operand in enumerate(inner.operands):
-                source = number.get(operand.owner) if isinstance(operand.owner, Operation) else None
-                if source is None or source == target or (views[target] and operand_kind(op, index) != "tensor"):
-                    continue
+        # What a program holds does without what computes shapes.
+        needed = tensor_operands(op) if op not in reasons else (v for inner in op.walk() for v in inner.operands)
+        for operand in needed:
+            source = number.get(operand.owner) if isinstance(operand.owner, Operation) else None
+            if source is not None and source != target:
                 edges[source, target] = None
     return _Graph(nodes, views, reasons, tuple(edges))
 
@@ -157,6 +168,9 @@ def _build(block: Block, outer: frozenset[str], outside: Mapping[Operation, Reas
 def _node_reason(op: Operation, outer: frozenset[str]) -> Reason | None:
     if isinstance(op, RegionOp):
         return None if op.kernel_name is not None else Reason("no-kernel", "it has no kernel; run lower-onnx-to-loop")
+    if is_loop(op):
+        assert isinstance(op, OnnxOp)
+        return loop_reason(op, outer, _body_reason)
     if op_name(op) not in VIEWS:
         return Reason("barrier", f"{op_name(op)} is no region")
     if any(operand_kind(op, k) == "tensor" for k in range(1, len(op.operands))) or operand_kind(op, 0) != "tensor":
@@ -164,11 +178,17 @@ def _node_reason(op: Operation, outer: frozenset[str]) -> Reason | None:
     return node_reason(op, outer)
 
 
+def _body_reason(op: Operation, known: frozenset[str]) -> Reason | None:
+    if isinstance(op, RegionOp) and op.kernel_name is None:
+        return _node_reason(op, known)
+    return compiled(op, known)
+
+
 def _leaving_views(members: Sequence[Operation]) -> dict[Operation, Reason]:
     """The views that are better off outside the program of `members`: they leave it, and are elements of a tensor that
     it gets, or gives in another shape. Where the program needs such a view too, the one outside is a copy."""
     inside = set(members)
-    views = [op for op in members if not isinstance(op, RegionOp)]
+    views = [op for op in members if not is_step(op)]
     root: dict[SSAValue, SSAValue] = {}
     aliases: dict[SSAValue, list[SSAValue]] = {}
     for op in views:
@@ -189,13 +209,13 @@ def _leaving_views(members: Sequence[Operation]) -> dict[Operation, Reason]:
 
 
 def _leaves(value: SSAValue, inside: set[Operation]) -> bool:
-    return any(use.operation not in inside for use in value.uses)
+    return any(not is_inside(use.operation, inside) for use in value.uses)
 
 
 def _outside_copy(op: Operation, inside: set[Operation]) -> Operation:
     """A view for the uses outside; `op` itself where there are no others."""
     (result,) = op.results
-    if all(use.operation not in inside for use in result.uses):
+    if not any(is_inside(use.operation, inside) for use in result.uses):
         inside.discard(op)
         return op
     copy = op.clone()
@@ -203,7 +223,7 @@ def _outside_copy(op: Operation, inside: set[Operation]) -> Operation:
     block = op.parent
     assert block is not None
     block.insert_op_after(copy, op)
-    for use in [use for use in result.uses if use.operation not in inside]:
+    for use in [use for use in result.uses if not is_inside(use.operation, inside)]:
         use.operation.operands[use.index] = copy.results[0]
     return copy
 

@@ -7,21 +7,24 @@ once: what must pass through memory where no cache holds it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Attribute, Operation
 
-from igniter.analysis.expr import ZERO, Expr, product
+from igniter.analysis.expr import ONE, ZERO, Expr, product
 from igniter.analysis.fusion_cost import VIEWS, op_name
 from igniter.analysis.fusion_graph import is_node, node_label
-from igniter.dialects.fusion import ProgramOp, RegionOp
+from igniter.dialects.fusion import ProgramOp, RegionOp, is_step
 from igniter.dialects.sym import dims_of, element_of
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
 
 
 @dataclass(frozen=True)
 class Step:
-    """One call of a kernel."""
+    """One call of a kernel, or a loop of calls; that has the name of its node, and no kernel."""
 
     region: str
     kernel: str
@@ -58,17 +61,34 @@ class ProgramSteps:
 
 def program_steps(program: ProgramOp) -> ProgramSteps:
     """The steps of a program."""
-    return ProgramSteps(program.label, tuple(_step(region) for region in program.calls))
+    return ProgramSteps(program.label, tuple(_step(op) for op in program.steps))
 
 
-def _step(region: RegionOp) -> Step:
+def _step(op: Operation) -> Step:
     from igniter.dialects.onnx.base import OnnxOp
 
-    nodes = [op for op in region.block.ops if isinstance(op, OnnxOp) and is_node(op)]
-    flops = sum((_flops(op) for op in nodes), ZERO)
-    moved = sum((_bytes(value.type) for value in (*region.inputs, *region.results)), ZERO)
-    ops = tuple(op_name(op) for op in nodes)
-    return Step(region.label, region.kernel_name or "", tuple(map(node_label, nodes)), ops, flops, moved)
+    if not isinstance(op, RegionOp):
+        assert isinstance(op, OnnxOp)
+        return _loop_step(op)
+    nodes = [node for node in op.block.ops if isinstance(node, OnnxOp) and is_node(node)]
+    flops = sum((_flops(node) for node in nodes), ZERO)
+    moved = sum((_bytes(value.type) for value in (*op.inputs, *op.results)), ZERO)
+    ops = tuple(op_name(node) for node in nodes)
+    return Step(op.label, op.kernel_name or "", tuple(map(node_label, nodes)), ops, flops, moved)
+
+
+def _loop_step(op: OnnxOp) -> Step:
+    """A loop: what its body does, as often as it runs, where that is known."""
+    from igniter.analysis.program_loops import LoopForm, loop_form
+
+    form = loop_form(op)
+    count = form.count if isinstance(form, LoopForm) and form.count is not None else ONE
+    inner = [_step(step) for region in op.regions for step in region.block.ops if is_step(step)]
+    nodes = tuple(node for step in inner for node in step.nodes)
+    ops = tuple(name for step in inner for name in step.ops)
+    flops = count * sum((step.flops for step in inner), ZERO)
+    moved = count * sum((step.bytes for step in inner), ZERO)
+    return Step(node_label(op), "", (node_label(op), *nodes), (op.qualified_name, *ops), flops, moved)
 
 
 def _flops(op: Operation) -> Expr:

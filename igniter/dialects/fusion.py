@@ -4,7 +4,7 @@
                (attributes {...})? { op* fusion.yield %v... : type... }
 
     program ::= %r... = fusion.program @name (%arg = %operand : type, ...) -> (type, ...)
-               (attributes {...})? { (region | view | dims | constant)* fusion.yield %v... : type... }
+               (attributes {...})? { (region | loop | view | dims | constant)* fusion.yield %v... : type... }
 
     dims   ::= %s = fusion.dims [expr, ...] : tensor<nxi64>
     pack   ::= %p = fusion.pack %w columns c depth d panel n (group g)? : type to type
@@ -23,8 +23,9 @@ depth, and what is missing in the last panel filled with zeros. It is computed a
 region, is its inverse and moves nothing: it says how what reads the weight finds its elements.
 
 A program is a sequence of regions that ONNX Runtime enters once: their kernels are called one after the other, on
-buffers in one arena. Between them it holds only views, ONNX nodes that rename elements (`fusion_cost.VIEWS`), and
-what these take their shapes from. `form-programs` makes it, `lower-programs` lowers it.
+buffers in one arena. Between them it holds only views, ONNX nodes that rename elements (`fusion_cost.VIEWS`), what
+these take their shapes from, and Loop and Scan nodes, whose bodies hold the same and may read what is around them.
+`form-programs` makes it, `lower-programs` lowers it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Block, Dialect, Region, SSAValue
+from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -397,21 +398,37 @@ class ProgramOp(GroupOp):
 
     @property
     def calls(self) -> tuple[RegionOp, ...]:
-        """The regions, in the order in which their kernels are called."""
-        return tuple(op for op in self.block.ops if isinstance(op, RegionOp))
+        """The regions, those of loops too, in the order in which their kernels are called."""
+        return tuple(op for op in self.walk() if isinstance(op, RegionOp))
+
+    @property
+    def steps(self) -> tuple[Operation, ...]:
+        """The regions and the loops of the program itself, in order."""
+        return tuple(op for op in self.block.ops if is_step(op))
 
     def verify_(self) -> None:
+        self.verify_group()
+        if not self.steps:
+            raise VerifyException(f"program @{self.label} holds no region")
+        self._verify_steps(self.block)
+
+    def _verify_steps(self, block: Block) -> None:
+        """Regions, views, and loops whose bodies are like programs."""
         from igniter.analysis.fusion_cost import VIEWS, op_name
 
-        self.verify_group()
-        if not self.calls:
-            raise VerifyException(f"program @{self.label} holds no region")
-        for op in self.block.ops:
-            if isinstance(op, (RegionOp, DimsOp)) or op is self.yield_op or op.name == "onnx.Constant":
+        for op in block.ops:
+            if (
+                isinstance(op, (RegionOp, DimsOp))
+                or op is block.last_op
+                or op.name in ("onnx.Constant", "onnx.NoValue")
+            ):
                 continue
-            if op_name(op) not in VIEWS:
+            if is_step(op):
+                for region in op.regions:
+                    self._verify_steps(region.block)
+            elif op_name(op) not in VIEWS:
                 raise VerifyException(
-                    f"program @{self.label} holds '{op.name}'; it may hold regions, and views between them"
+                    f"program @{self.label} holds '{op.name}'; it may hold regions, views, and loops of these"
                 )
 
     @classmethod
@@ -423,6 +440,21 @@ class ProgramOp(GroupOp):
     def print(self, printer: Printer) -> None:
         self.print_head(printer)
         self.print_tail(printer)
+
+
+def is_step(op: Operation) -> bool:
+    """Whether an op of a program computes something: a region, or a loop over regions."""
+    from igniter.analysis.fusion_legality import is_loop
+
+    return isinstance(op, RegionOp) or is_loop(op)
+
+
+def program_around(op: Operation) -> ProgramOp | None:
+    """The program that an op is in, itself or in the body of a loop."""
+    around = op.parent_op()
+    while around is not None and not isinstance(around, ProgramOp):
+        around = around.parent_op()
+    return around
 
 
 def _parse_head(parser: Parser) -> tuple[str, list[SSAValue], list[Parser.Argument]]:

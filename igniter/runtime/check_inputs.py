@@ -122,7 +122,7 @@ def _random(each: TypedInput, sizes: Mapping[str, int], rng: np.random.Generator
     except (KeyError, ValueError) as error:
         raise IgniterError(f"no random value can be made for input '{each.name}' of type {each.type}: {error}")
     if dtype.kind == "b":
-        return rng.random(shape) < 0.8
+        return np.asarray(rng.random(shape) < 0.8)
     if dtype.kind in "iu":
         # Mostly ones where there are only two values: a mask that hides most of its row tests little.
         drawn = rng.random(shape) < 0.8 if each.bound <= 2 else rng.integers(0, each.bound, shape)
@@ -130,7 +130,7 @@ def _random(each: TypedInput, sizes: Mapping[str, int], rng: np.random.Generator
     if dtype.kind == "O":
         return np.asarray(rng.integers(0, 100, shape)).astype(str).astype(object)
     if dtype.kind == "c":
-        return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+        return np.asarray(rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
     return np.asarray(rng.standard_normal(shape)).astype(dtype)
 
 

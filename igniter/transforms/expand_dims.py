@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from functools import reduce
 
 from xdsl.dialects.builtin import i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from igniter.analysis.bind_symbols import Bind, Solve, bind_symbols
 from igniter.analysis.expr import Atom, Call, Expr, Sym
-from igniter.analysis.fusion_legality import as_tensor
+from igniter.analysis.fusion_legality import as_tensor, is_loop
 from igniter.dialects.fusion import DimsOp, GroupOp
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.errors import IgniterError
@@ -27,6 +27,12 @@ _CAST_TO_I32 = 6
 
 def expand_dims(region: GroupOp) -> None:
     """Replaces every `fusion.dims` of a region by nodes in the same place, made of the region's arguments."""
+    for op in _dims_in_bodies(region.block):
+        # What is made of it is used by others as well, so it is made where all of them see it.
+        op.detach()
+        first = region.block.first_op
+        assert first is not None
+        region.block.insert_op_before(op, first)
     found = [op for op in region.block.ops if isinstance(op, DimsOp)]
     if not found:
         return
@@ -36,6 +42,13 @@ def expand_dims(region: GroupOp) -> None:
         op.result.replace_all_uses_with(symbols.tensor(op))
         op.detach()
         op.erase()
+
+
+def _dims_in_bodies(block: Block) -> list[DimsOp]:
+    """Those in the bodies of loops; regions there are taken apart by themselves."""
+    bodies = [inner.block for op in block.ops if is_loop(op) for inner in op.regions]
+    own = [op for body in bodies for op in body.ops if isinstance(op, DimsOp)]
+    return own + [op for body in bodies for op in _dims_in_bodies(body)]
 
 
 class _Symbols:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import TypeVar
 
 from xdsl.dialects.builtin import NoneType
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue, Use
+from xdsl.traits import IsTerminator
 
-from igniter.analysis.fusion_legality import known_values, operand_kind
-from igniter.dialects.fusion import DimsOp, ProgramOp, RegionOp, TablesOp, YieldOp
+from igniter.analysis.fusion_graph import is_node
+from igniter.analysis.fusion_legality import is_loop, is_shape_arithmetic, known_values, operand_kind
+from igniter.analysis.fusion_symbols import is_inside
+from igniter.dialects.fusion import DimsOp, PackOp, ProgramOp, RegionOp, TablesOp, YieldOp
+from igniter.transforms.onnx_rewriting import is_unused
 
 Group = TypeVar("Group", RegionOp, ProgramOp)
 
@@ -30,6 +34,42 @@ def localize_operands(members: Sequence[Operation]) -> list[Operation]:
     return list(clones.values())
 
 
+def localize_bodies(loops: Iterable[Operation]) -> None:
+    """`localize_operands` for what is in the bodies of loops, and drops the shape arithmetic there."""
+    for loop in loops:
+        for block in (region.block for region in loop.regions):
+            members = [op for op in block.ops if is_node(op) and not is_shape_arithmetic(op)]
+            clones = localize_operands(members)
+            if clones and block.first_op is not None:
+                block.insert_ops_before(clones, block.first_op)
+            localize_bodies(op for op in members if is_loop(op))
+            op = block.last_op
+            while op is not None:
+                before = op.prev_op
+                if is_unused(op):
+                    block.erase_op(op)
+                op = before
+
+
+def hoist_constants(loops: Iterable[Operation]) -> None:
+    """Moves the constants that kernels in the bodies of loops read, and what packs them, in front of the loops."""
+    for loop in loops:
+        ops = [op for region in loop.regions for op in region.block.ops]
+        hoist_constants(op for op in ops if is_loop(op))
+        block = loop.parent
+        assert block is not None
+        for op in [op for region in loop.regions for op in region.block.ops]:
+            if isinstance(op, PackOp) or (op.name == "onnx.Constant" and any(map(_is_read, op.results[0].uses))):
+                op.detach()
+                block.insert_op_before(op, loop)
+
+
+def _is_read(use: Use) -> bool:
+    """Whether a value is used as a tensor, rather than looked at by the compiler."""
+    op = use.operation
+    return isinstance(op, PackOp) or op.has_trait(IsTerminator) or operand_kind(op, use.index) == "tensor"
+
+
 def form_region(
     name: str,
     members: Sequence[Operation],
@@ -47,11 +87,12 @@ def form_region(
         argument.name_hint = operand.name_hint
         inner[operand] = argument
     for op in members:
-        for index, operand in enumerate(op.operands):
-            if operand in inner:
-                op.operands[index] = inner[operand]
+        for reader in _readers(op):
+            for index, operand in enumerate(reader.operands):
+                if operand in inner:
+                    reader.operands[index] = inner[operand]
     own = {*members, *clones}
-    outside = [[use for use in result.uses if use.operation not in own] for result in results]
+    outside = [[use for use in result.uses if not is_inside(use.operation, own)] for result in results]
     body.add_ops(clones)
     for op in members:
         op.detach()
@@ -94,8 +135,16 @@ def region_results(members: Sequence[Operation], wanted: Set[SSAValue]) -> list[
         for op in members
         for result in op.results
         if not isinstance(result.type, NoneType)
-        and (result in wanted or any(use.operation not in inside for use in result.uses))
+        and (result in wanted or any(not is_inside(use.operation, inside) for use in result.uses))
     ]
+
+
+def _readers(op: Operation) -> Iterator[Operation]:
+    """The op, and for a loop all that is in its body and may read what is around it."""
+    yield op
+    if is_loop(op):
+        for inner in (inner for region in op.regions for inner in region.block.ops):
+            yield from _readers(inner)
 
 
 def _clone(constant: SSAValue) -> Operation:

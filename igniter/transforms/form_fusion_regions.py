@@ -20,7 +20,7 @@ does not look into regions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -29,10 +29,13 @@ from xdsl.passes import ModulePass
 
 from igniter.analysis.fusion_cost import Contractions, CostModel, Singletons
 from igniter.analysis.fusion_graph import FusionGraph, Limits, build_graph, is_node, node_label
+from igniter.analysis.fusion_legality import is_loop, type_symbols
 from igniter.analysis.fusion_selection import Selection, select_regions
 from igniter.analysis.fusion_summary import FusionSummary, count_kinds, missed_fusions, summarize_regions
 from igniter.analysis.fusion_symbols import SymbolSources, region_operands
+from igniter.analysis.program_loops import compilable, loop_reason
 from igniter.dialects.fusion import GroupOp, RegionOp
+from igniter.dialects.onnx.base import OnnxOp
 from igniter.remarks import Remarks, remark, remarks_of
 from igniter.transforms.extract_regions import attach_tables, form_region, localize_operands, region_results
 from igniter.transforms.onnx_rewriting import is_unused
@@ -62,10 +65,6 @@ class FormFusionRegions(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         taken = {region.label for region in op.walk() if isinstance(region, RegionOp)}
         names = (name for number in range(1 << 30) if (name := f"r{number}") not in taken)
-        for name, block, inputs in _graphs(op):
-            self._form(ctx, name, block, inputs, names)
-
-    def _form(self, ctx: Context, name: str, block: Block, inputs: Sequence[SSAValue], names: Iterator[str]) -> None:
         cost = CostModel(
             self.contractions,
             self.small_flops,
@@ -73,6 +72,21 @@ class FormFusionRegions(ModulePass):
             self.typical_dim,
             byte_products=self.byte_products,
         )
+        # The body of a loop of a program is kernels and nothing else: each node that is not in one would have ONNX
+        # Runtime run the loop.
+        within = replace(cost, singletons="all")
+        for name, block, inputs, whole in _graphs(op, cost):
+            self._form(ctx, name, block, inputs, names, within if whole else cost)
+
+    def _form(
+        self,
+        ctx: Context,
+        name: str,
+        block: Block,
+        inputs: Sequence[SSAValue],
+        names: Iterator[str],
+        cost: CostModel,
+    ) -> None:
         graph = build_graph(block, cost, self.siblings, inputs)
         limits = Limits(self.max_nodes, self.max_inputs, self.max_outputs)
         selection = select_regions(graph, cost, limits, SymbolSources(inputs))
@@ -96,23 +110,35 @@ def summaries(remarks: Remarks) -> list[FusionSummary]:
     return [FusionSummary.from_dict(r.details["summary"]) for r in notes if "summary" in r.details]
 
 
-def _graphs(module: ModuleOp) -> Iterator[tuple[str, Block, tuple[SSAValue, ...]]]:
+def _graphs(module: ModuleOp, cost: CostModel) -> Iterator[tuple[str, Block, tuple[SSAValue, ...], bool]]:
     """The subgraphs of nodes, innermost first, and the main graph, each with the inputs that its nodes can see: those
-    of the graphs around it as well. Functions have no types until inlined."""
+    of the graphs around it as well, and whether it is the body of a loop that a program will hold. Functions have no
+    types until inlined."""
     from igniter.dialects.onnx.structure import GraphOp
 
     for graph in module.ops:
         if isinstance(graph, GraphOp):
-            yield from _bodies(graph.body, graph.sym_name, ())
+            for name, block, inputs, whole in _bodies(graph.body, graph.sym_name, (), cost, True):
+                yield name, block, inputs, whole and block is not graph.body
 
 
-def _bodies(block: Block, name: str, outer: tuple[SSAValue, ...]) -> Iterator[tuple[str, Block, tuple[SSAValue, ...]]]:
+def _bodies(
+    block: Block, name: str, outer: tuple[SSAValue, ...], cost: CostModel, whole: bool
+) -> Iterator[tuple[str, Block, tuple[SSAValue, ...], bool]]:
+    """`whole`: the block is that of a program, but for what is said of its loops here."""
     inputs = (*outer, *block.args)
     for op in list(block.ops):
-        if not isinstance(op, GroupOp):
+        if not isinstance(op, GroupOp) and op.regions:
+            symbols = frozenset(s for value in inputs for s in type_symbols(value.type))
+            loop = whole and is_loop(op) and isinstance(op, OnnxOp) and _fits(op, symbols, cost)
             for inner in (b for region in op.regions for b in region.blocks):
-                yield from _bodies(inner, f"{name}/{node_label(op)}", inputs)
-    yield name, block, inputs
+                yield from _bodies(inner, f"{name}/{node_label(op)}", inputs, cost, loop)
+    yield name, block, inputs, whole
+
+
+def _fits(loop: OnnxOp, symbols: frozenset[str], cost: CostModel) -> bool:
+    """Whether a program can hold a loop: all of its body can be compiled, and none is better off in ONNX Runtime."""
+    return loop_reason(loop, symbols, lambda op, known: compilable(op, known) or cost.left_to_ort(op)) is None
 
 
 def _extract(block: Block, graph: FusionGraph, selection: Selection, labels: list[str]) -> None:

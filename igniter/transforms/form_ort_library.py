@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.expr import Expr, maximum
-from igniter.dialects.fusion import GroupOp, ProgramOp, RegionOp
+from igniter.dialects.fusion import GroupOp, ProgramOp, RegionOp, program_around
 from igniter.dialects.loop import CallOp, FuncOp
 from igniter.dialects.onnx.attributes import texts_attr, texts_of
 from igniter.dialects.onnx.bound import carrier_text, is_carrier
@@ -46,7 +46,7 @@ class FormOrtLibrary(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         within = _called_in_programs_only(op)
         funcs = [f for f in op.ops if isinstance(f, FuncOp) and f.sym_name.data not in within]
-        alone = [r for r in op.walk() if isinstance(r, RegionOp) and not isinstance(r.parent_op(), ProgramOp)]
+        alone = [r for r in op.walk() if isinstance(r, RegionOp) and program_around(r) is None]
         ops: dict[OpOp, None] = {}
         for func in funcs:
             described = describe(func)
@@ -62,7 +62,7 @@ class FormOrtLibrary(ModulePass):
 def _called_in_programs_only(module: ModuleOp) -> set[str | None]:
     """The kernels that programs call, and that compute no region outside of one."""
     regions = [op for op in module.walk() if isinstance(op, RegionOp)]
-    alone = {r.kernel_name for r in regions if not isinstance(r.parent_op(), ProgramOp)}
+    alone = {r.kernel_name for r in regions if program_around(r) is None}
     called = {op.callee for op in module.walk() if isinstance(op, CallOp)}
     return (called | {r.kernel_name for r in regions}) - alone
 
@@ -167,7 +167,7 @@ def replace_regions(module: ModuleOp, domain: str, profile: bool = False, ops: M
     `profile`: programs have one more output, their time stamps, which becomes an output of the graph. `ops` are the ops
     of regions (`name_nodes`) that are not called like their kernels.
     """
-    groups = [op for op in module.walk() if isinstance(op, GroupOp) and not isinstance(op.parent_op(), ProgramOp)]
+    groups = [op for op in module.walk() if isinstance(op, GroupOp) and program_around(op) is None]
     for group in groups:
         named = (ops or {}).get(group.label)
         _replace(group, domain, profile, None if named is None else named.sym_name.data)

@@ -10,11 +10,12 @@
 
 ONNX Runtime spends a microsecond or more on every node besides its kernel: dispatch, output shapes, allocation. A
 program is entered once, and what passes between its kernels lies in one arena whose places are planned at compile time.
+A Loop or a Scan whose body is made of regions and views is part of one too (`igniter.analysis.program_loops`).
 Programs are as few as possible (`igniter.analysis.program_selection`): what stands between two is a node that ONNX
 Runtime runs. Views between regions are part of it and cost nothing; one that only leaves the program stays outside
 where the tensor that it is a view of is there anyway. A region alone is no program, unless `alone` says so.
 
-Every program gets a remark, and every region that is in none, with the reason. It requires kernels
+Every program gets a remark, and every region and every loop that is in none, with the reason. It requires kernels
 (`lower-onnx-to-loop`); the driver runs it when all kernels are known to compile. `lower-programs` lowers what it makes.
 """
 
@@ -28,11 +29,19 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 
+from igniter.analysis.fusion_graph import node_label
+from igniter.analysis.fusion_legality import is_loop
 from igniter.analysis.fusion_symbols import region_operands
-from igniter.analysis.program_selection import ProgramSelection, select_programs
+from igniter.analysis.program_selection import ProgramSelection, is_program_loop, select_programs
 from igniter.dialects.fusion import GroupOp, ProgramOp
 from igniter.remarks import remark
-from igniter.transforms.extract_regions import form_region, localize_operands, region_results
+from igniter.transforms.extract_regions import (
+    form_region,
+    hoist_constants,
+    localize_bodies,
+    localize_operands,
+    region_results,
+)
 from igniter.transforms.onnx_rewriting import is_unused
 
 
@@ -57,12 +66,16 @@ class FormPrograms(ModulePass):
                 self._form(ctx, graph.body, names)
 
     def _form(self, ctx: Context, block: Block, names: Iterator[str]) -> None:
+        hoist_constants([op for op in block.ops if is_program_loop(op, block)])
         selection = select_programs(block, self.max_nodes, self.alone)
-        for region, reason in selection.left.items():
-            remark(ctx, self.name, region.label, "missed", f"in no program: {reason}", reason=reason.kind)
+        for op, reason in selection.left.items():
+            label = op.label if isinstance(op, GroupOp) else node_label(op)
+            remark(ctx, self.name, label, "missed", f"in no program: {reason}", reason=reason.kind)
         for program in _extract(block, selection, names):
             regions = [region.label for region in program.calls]
-            text = f"{len(regions)} regions, from @{regions[0]} to @{regions[-1]}"
+            loops = sum(is_loop(op) for op in program.steps)
+            within = f", {loops} loops" if loops else ""
+            text = f"{len(regions)} regions{within}, from @{regions[0]} to @{regions[-1]}"
             remark(ctx, self.name, program.label, "applied", text, regions=regions)
 
 
@@ -73,6 +86,8 @@ def _extract(block: Block, selection: ProgramSelection, names: Iterator[str]) ->
     if not selection.groups:
         return []
     groups = [[selection.nodes[n] for n in group] for group in selection.groups]
+    for group in groups:
+        localize_bodies(op for op in group if is_loop(op))
     clones = [localize_operands(group) for group in groups]
     wanted = {value for values in selection.bindings for value in values}
     moved: dict[SSAValue, SSAValue] = {}

@@ -23,27 +23,31 @@ it. What the kernels and the views require, the program does, in its own symbols
 checks are its last outputs. The
 values of a kernel's symbols are found where the kernel would find them: in the dims of its inputs.
 
+A Loop or a Scan becomes a sequential loop around the calls of its body (`lower_program_loops.py`).
+
 It requires scheduled and planned kernels in the module (`cpu-schedule`) and programs (`form-programs`), and leaves the
 program's ops as they are. With `profile` each program has one more output, the time stamps between its calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, i8, i64
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i8, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.traits import IsTerminator
 
 from igniter.analysis.bind_symbols import Bind, Check, bind_symbols
 from igniter.analysis.expr import ZERO, Expr, floordiv
 from igniter.analysis.fusion_graph import node_label, region_nodes
-from igniter.analysis.requirements import DataCheck, Requirement, unproven
-from igniter.dialects.fusion import DimsOp, ProgramOp, RegionOp
-from igniter.dialects.loop import AllocOp, CallOp, ClockOp, ForOp, FuncOp, LoadOp, StoreOp, ViewOp
+from igniter.analysis.requirements import FINE, DataCheck, Requirement, unproven
+from igniter.dialects.fusion import DimsOp, ProgramOp, RegionOp, is_step
+from igniter.dialects.loop import AccumulateOp, AllocOp, CallOp, ClockOp, ForOp, FuncOp, LoadOp, StoreOp, ViewOp
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.requirements import node_requirements
 from igniter.dialects.ort import OpOp
@@ -73,49 +77,74 @@ class LowerPrograms(ModulePass):
 
 def lower_program(program: ProgramOp, kernels: Mapping[str, OpOp], profile: bool = False) -> FuncOp:
     """The scheduled kernel of a program; `kernels` says of every kernel by name what it takes and gives."""
-    return _Lowering(program, kernels, profile).run()
+    return ProgramLowering(program, kernels, profile).run()
 
 
 def time_stamps(program: ProgramOp) -> int:
     """How many elements the last output of a program has that is compiled for a profile."""
-    return len(program.calls) + 1
+    return len(program.steps) + 1
 
 
-class _Lowering:
+class ProgramLowering:
+    """One program on its way to a func: `block` is where statements go, `buffers` what stands for the tensors."""
+
     def __init__(self, program: ProgramOp, kernels: Mapping[str, OpOp], profile: bool):
         self.program = program
         self.kernels = kernels
-        self.block = Block()
+        self.func_block = self.block = Block()
         self.buffers: dict[SSAValue, SSAValue] = {}
         self.profile = profile
         self.stamps: SSAValue | None = None
-        self.calls = 0
+        self.stamped = 0
         self.axes = 0
         self.requires: list[Requirement] = []
         self.checks: list[DataCheck] = []
+        self.taken = {s for arg in program.block.args for d in dims_of(arg.type) for s in d.symbols}
 
     def run(self) -> FuncOp:
         program = self.program
         for arg in program.block.args:
             self.buffers[arg] = self._argument(_memref(arg.type), arg.name_hint)
         outputs = [self._argument(_memref(v.type), v.name_hint) for v in program.yielded]
-        copies = [(v, out) for v, out in zip(program.yielded, outputs, strict=True) if not self._compute_into(v, out)]
+        copies = [(v, out) for v, out in zip(program.yielded, outputs, strict=True) if not self.compute_into(v, out)]
         if self.profile:
             self.stamps = self._argument(memref_of(i64, [time_stamps(program)]), None)
-        self._stamp(0)
+        self._stamp()
         for op in program.block.ops:
-            if isinstance(op, RegionOp):
-                self._call(op)
-            elif op is not program.yield_op and not isinstance(op, DimsOp) and op.name != "onnx.Constant":
-                self._view(op)
+            self.lower(op)
+            if is_step(op):
+                self._stamp()
         for value, output in copies:
-            self._copy(self.buffers[value], output)
+            self.copy(self.buffers[value], output)
         count = len(outputs) + (self.stamps is not None) + len(self.checks)
-        requires, body = unproven(self.requires), Region(self.block)
+        requires, body = unproven(self.requires), Region(self.func_block)
         return FuncOp(program.label, self._symbols(), count, body, requires=requires, checks=self.checks)
 
+    def lower(self, op: Operation) -> None:
+        """Adds the statements for one op of the program or of the body of a loop."""
+        from igniter.transforms.lower_program_loops import lower_loop
+
+        if isinstance(op, RegionOp):
+            self._call(op)
+        elif is_step(op):
+            lower_loop(self, op)
+        elif not isinstance(op, DimsOp) and not op.has_trait(IsTerminator) and op.name not in _COMPILE_TIME:
+            self._view(op)
+
+    def add(self, op: OpT) -> OpT:
+        """Adds a statement."""
+        self.block.add_op(op)
+        return op
+
+    def axis(self, prefix: str) -> str:
+        """A name for a loop that nothing else has."""
+        self.axes += 1
+        while f"{prefix}{self.axes}" in self.taken:
+            self.axes += 1
+        return f"{prefix}{self.axes}"
+
     def _argument(self, memref: Attribute, name: str | None) -> SSAValue:
-        arg = self.block.insert_arg(memref, len(self.block.args))
+        arg = self.func_block.insert_arg(memref, len(self.func_block.args))
         arg.name_hint = name
         return arg
 
@@ -125,22 +154,24 @@ class _Lowering:
         named = dict.fromkeys(s for of_arg in dims for d in of_arg for s in sorted(d.symbols))
         return [s for s in named if s in bound]
 
-    def _compute_into(self, value: SSAValue, output: SSAValue) -> bool:
-        """Makes the kernel behind a result write the caller's buffer; False where it needs a copy."""
+    def compute_into(self, value: SSAValue, output: SSAValue) -> bool:
+        """Makes what computes a value of this block write `output`; False where it needs a copy."""
         source = value
-        while isinstance(source.owner, Operation) and not isinstance(source.owner, RegionOp):
+        while isinstance(source.owner, Operation) and source not in self.buffers and not is_step(source.owner):
+            if source.owner.name in _COMPILE_TIME:
+                return False
             source = source.owner.operands[0]
-        if not isinstance(source.owner, RegionOp) or source in self.buffers or value in self.buffers:
+        if source in self.buffers or value in self.buffers or not isinstance(source.owner, Operation):
             return False
         memref = _memref(source.type)
-        self.buffers[source] = output if memref == output.type else self._view_of(output, memref)
+        same = dims_of(memref) == dims_of(output.type)
+        self.buffers[source] = output if same else self.view_of(output, memref)
         self.buffers[value] = output
         return True
 
-    def _view_of(self, buffer: SSAValue, memref: Attribute) -> SSAValue:
-        view = ViewOp(buffer, memref)
-        self.block.add_op(view)
-        return view.result
+    def view_of(self, buffer: SSAValue, memref: Attribute) -> SSAValue:
+        """The buffer with other dims."""
+        return self.add(ViewOp(buffer, memref)).result
 
     def _view(self, op: Operation) -> None:
         (result,) = op.results
@@ -148,13 +179,13 @@ class _Lowering:
             self.requires += [r.at(node_label(op)) for r in node_requirements(op)]
         if result in self.buffers:
             return
-        self.buffers[result] = self._view_of(self.buffers[op.operands[0]], _memref(result.type))
+        self.buffers[result] = self.view_of(self.buffers[op.operands[0]], _memref(result.type))
         self.buffers[result].name_hint = result.name_hint
 
-    def _alloc(self, label: str, memref: Attribute, name: str | None = None) -> SSAValue:
-        alloc = AllocOp(label, memref)
+    def alloc(self, label: str, memref: Attribute, name: str | None = None) -> SSAValue:
+        """A buffer of the arena, or whatever space `memref` says."""
+        alloc = self.add(AllocOp(label, memref))
         alloc.result.name_hint = name
-        self.block.add_op(alloc)
         return alloc.result
 
     def _call(self, region: RegionOp) -> None:
@@ -167,41 +198,69 @@ class _Lowering:
             )
         for result in region.results:
             if result not in self.buffers:
-                self.buffers[result] = self._alloc(region.label, _memref(result.type, "scratch"), result.name_hint)
+                self.buffers[result] = self.alloc(region.label, _memref(result.type, "scratch"), result.name_hint)
         values = _symbol_values(region, kernel)
         self.requires += [r.substitute(values) for r in with_names(kernel.requires, region)]
         size = kernel.scratch.substitute(values)
-        scratch = None if size == ZERO else self._alloc(f"{name}.scratch", memref_of(i8, [size], "scratch"))
+        scratch = None if size == ZERO else self.alloc(f"{name}.scratch", memref_of(i8, [size], "scratch"))
         inputs, outputs = [self.buffers[v] for v in region.inputs], [self.buffers[v] for v in region.results]
+        found: list[tuple[SSAValue, SSAValue]] = []
         for check in with_names(kernel.checks, region):
-            outputs.append(self._argument(memref_of(i64, []), None))
+            total = self._argument(memref_of(i64, []), None)
             self.checks.append(check.substitute(values))
-        self.block.add_op(CallOp(name, [values[s] for s in kernel.symbol_names], inputs, outputs, scratch))
-        self.calls += 1
-        self._stamp(self.calls)
+            outputs.append(total)
+            if self.block is not self.func_block:
+                outputs[-1] = self.alloc("check", memref_of(i64, [], "scratch"))
+                found.append((outputs[-1], total))
+        self.add(CallOp(name, [values[s] for s in kernel.symbol_names], inputs, outputs, scratch))
+        for value, total in found:
+            self._note(value, total)
 
-    def _stamp(self, index: int) -> None:
+    def _note(self, value: SSAValue, total: SSAValue) -> None:
+        """What an iteration found out about its data: the call as a whole gives what any of them did."""
+        fine = arith.ConstantOp(IntegerAttr(FINE, i64))
+        first = self.func_block.first_op
+        assert first is not None
+        self.func_block.insert_ops_before([fine, StoreOp(fine.result, total, [])], first)
+        load = self.add(LoadOp(value, []))
+        self.add(AccumulateOp("max", load.result, total, []))
+
+    def _stamp(self) -> None:
         if self.stamps is not None:
-            clock = ClockOp()
-            self.block.add_ops([clock, StoreOp(clock.result, self.stamps, [index])])
+            clock = self.add(ClockOp())
+            self.add(StoreOp(clock.result, self.stamps, [self.stamped]))
+            self.stamped += 1
 
-    def _copy(self, source: SSAValue, target: SSAValue) -> None:
-        """A result that another one shares its memory with, or an input has: views `form-programs` leaves outside."""
-        if ZERO in dims_of(target.type):
+    def copy(self, source: SSAValue, target: SSAValue) -> None:
+        """Every element of a buffer into another one of its dims."""
+        self.copy_elements(source, target, dims_of(target.type), lambda at: (at, at))
+
+    def copy_elements(
+        self,
+        source: SSAValue,
+        target: SSAValue,
+        dims: Sequence[Expr],
+        places: Callable[[list[Expr]], tuple[Sequence[Expr], Sequence[Expr]]],
+        **access: Any,
+    ) -> None:
+        """For every point of `dims` the element that `places` gives first to where it gives then; `access` is what the
+        loads have besides."""
+        if ZERO in dims:
             return
-        taken = {s for arg in self.program.block.args for d in dims_of(arg.type) for s in d.symbols}
         names: list[str] = []
         block = self.block
-        for dim in dims_of(target.type):
-            self.axes += 1
-            while f"c{self.axes}" in taken:
-                self.axes += 1
-            names.append(f"c{self.axes}")
+        for dim in dims:
+            names.append(self.axis("c"))
             body = Block()
             block.add_op(ForOp(names[-1], 0, dim, body))
             block = body
-        load = LoadOp(source, names)
-        block.add_ops([load, StoreOp(load.result, target, names)])
+        origin, goal = places([Expr.of(n) for n in names])
+        load = LoadOp(source, origin, **access)
+        block.add_ops([load, StoreOp(load.result, target, goal)])
+
+
+_COMPILE_TIME = ("onnx.Constant", "onnx.NoValue")
+OpT = TypeVar("OpT", bound=Operation)
 
 
 Fact = TypeVar("Fact", Requirement, DataCheck)

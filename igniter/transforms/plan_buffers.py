@@ -10,7 +10,8 @@ together may share memory: each in turn, largest first where sizes are known, ge
 (constant sizes), or the slot of a dead buffer (symbolic sizes): one that is known to be large enough, else the one
 that grows least. A buffer may also take the place of one that is read for the last time, element by element, where it
 is written. Buffers inside a loop stay on the task's stack while they are small and of known size; others get one slot a
-task in the arena.
+task in the arena. In a loop of a program, which calls kernels, every iteration has buffers of its own, and they share
+memory as those of a func do.
 
 The plan can be read as a remark (`--remarks`): the total, what it would take without sharing, and the lower bound.
 It is the last pass before code is emitted.
@@ -24,12 +25,22 @@ from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, is_nonneg, maximum, product
 from igniter.analysis.loop_accesses import enclosing_loops, trip_count
-from igniter.dialects.loop import AllocOp, ForOp, FuncOp, LoadOp, StoreOp, ViewOp, element_bytes
+from igniter.dialects.loop import (
+    AllocOp,
+    CallOp,
+    ForOp,
+    FuncOp,
+    LoadOp,
+    SliceOp,
+    StoreOp,
+    ViewOp,
+    element_bytes,
+)
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of, space_of
 from igniter.remarks import remark
 
@@ -40,7 +51,7 @@ TYPICAL_DIM = 128
 
 @dataclass(frozen=True)
 class LiveBuffer:
-    """One buffer of the arena: `size` in bytes, live in statements `first` to `last` of the func."""
+    """One buffer of the arena: `size` in bytes, live in statements `first` to `last`, by their numbers."""
 
     alloc: AllocOp
     size: Expr
@@ -113,7 +124,7 @@ def plan_func(func: FuncOp, stack_bytes: int = 32768) -> Plan:
             continue
         moved = _to_scratch(alloc)
         slots[moved] = _task_count(moved)
-    order = {op: k for k, op in enumerate(func.block.ops)}
+    order = _number_statements(func)
     buffers = [
         LiveBuffer(alloc, _aligned(buffer_bytes(alloc)) * count, *_live_range(func, alloc, order))
         for alloc, count in slots.items()
@@ -272,22 +283,53 @@ def _aligned(size: Expr) -> Expr:
     return floordiv(size + (ALIGNMENT - 1), Expr.of(ALIGNMENT)) * ALIGNMENT
 
 
-def _live_range(func: FuncOp, alloc: AllocOp, order: Mapping[Operation, int]) -> tuple[int, int]:
-    touched = [order[_statement(func, user)] for user in _users(alloc.result)]
-    return (min(touched), max(touched)) if touched else (0, 0)
+def _number_statements(func: FuncOp) -> dict[Operation, tuple[int, int]]:
+    """The statements in the order in which they run, each with the first and the last number of what is in it.
+
+    A loop that calls kernels, which a program has, is gone into: each of its iterations has buffers of its own, which
+    live in a part of it. Any other statement is one number.
+    """
+    order: dict[Operation, tuple[int, int]] = {}
+    count = 0
+
+    def number(block: Block) -> None:
+        nonlocal count
+        for op in block.ops:
+            first = count
+            if _is_program_loop(op):
+                number(op.regions[0].block)
+            count += 1
+            order[op] = (first, count - 1)
+
+    number(func.block)
+    return order
+
+
+def _is_program_loop(op: Operation) -> bool:
+    return isinstance(op, ForOp) and op.is_sequential and any(isinstance(inner, CallOp) for inner in op.walk())
+
+
+def _live_range(func: FuncOp, alloc: AllocOp, order: Mapping[Operation, tuple[int, int]]) -> tuple[int, int]:
+    """From the first to the last statement of the alloc's own block that touches it; of the func's block, unless the
+    alloc is in a loop of a program."""
+    here = alloc.parent_block()
+    outer = here.parent_op() if here is not None else None
+    block = here if here is not None and outer is not None and _is_program_loop(outer) else func.block
+    touched = [order[_statement(block, user)] for user in _users(alloc.result)]
+    return (min(t[0] for t in touched), max(t[1] for t in touched)) if touched else (0, 0)
 
 
 def _users(value: SSAValue) -> list[Operation]:
     found: list[Operation] = []
     for use in value.uses:
         found.append(use.operation)
-        if isinstance(use.operation, ViewOp):
+        if isinstance(use.operation, (ViewOp, SliceOp)):
             found.extend(_users(use.operation.result))
     return found
 
 
-def _statement(func: FuncOp, op: Operation) -> Operation:
-    while op.parent_block() is not func.block:
+def _statement(block: Block, op: Operation) -> Operation:
+    while op.parent_block() is not block:
         parent = op.parent_op()
         assert parent is not None
         op = parent

@@ -150,8 +150,41 @@ fusion.yield %x : tensor<4xf32>
 
 // -----
 
+// A program may hold a loop over regions, whose body may read what is around it, and nothing else in that body.
+%x, %w = "test.op"() : () -> (tensor<?x8xf32, #sym.dims<t, 8>>, tensor<8xf32>)
+%y = fusion.program @p0 (%a = %x : tensor<?x8xf32, #sym.dims<t, 8>>, %b = %w : tensor<8xf32>) -> (tensor<8xf32>) {
+  %s = onnx.Scan(%b, %a) ({
+  ^bb0(%h: tensor<8xf32>, %e: tensor<8xf32>):
+    %n = fusion.region @r0 (%c = %h : tensor<8xf32>, %d = %e : tensor<8xf32>, %f = %b : tensor<8xf32>) kernel @k -> (tensor<8xf32>) {
+      %0 = onnx.Sum(%c, %d, %f) : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+      fusion.yield %0 : tensor<8xf32>
+    }
+    onnx.return %n : tensor<8xf32>
+  }) {num_scan_inputs = 1 : i64} : (tensor<8xf32>, tensor<?x8xf32, #sym.dims<t, 8>>) -> tensor<8xf32>
+  fusion.yield %s : tensor<8xf32>
+}
+
+// CHECK:      %y = fusion.program @p0
+// CHECK-NEXT:   %s = onnx.Scan(%b, %a) ({
+// CHECK:          %n = fusion.region @r0 (%c = %h : tensor<8xf32>, %d = %e : tensor<8xf32>, %f = %b : tensor<8xf32>) kernel @k -> (tensor<8xf32>) {
+
+// -----
+
+%x, %w = "test.op"() : () -> (tensor<?x8xf32, #sym.dims<t, 8>>, tensor<8xf32>)
+// expected-error@+1 {{program @p0 holds 'onnx.Add'; it may hold regions, views, and loops of these}}
+%y = fusion.program @p0 (%a = %x : tensor<?x8xf32, #sym.dims<t, 8>>, %b = %w : tensor<8xf32>) -> (tensor<8xf32>) {
+  %s = onnx.Scan(%b, %a) ({
+  ^bb0(%h: tensor<8xf32>, %e: tensor<8xf32>):
+    %n = onnx.Add(%h, %e) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    onnx.return %n : tensor<8xf32>
+  }) {num_scan_inputs = 1 : i64} : (tensor<8xf32>, tensor<?x8xf32, #sym.dims<t, 8>>) -> tensor<8xf32>
+  fusion.yield %s : tensor<8xf32>
+}
+
+// -----
+
 %x = "test.op"() : () -> tensor<4xf32>
-// expected-error@+1 {{program @p0 holds 'onnx.Exp'; it may hold regions, and views between them}}
+// expected-error@+1 {{program @p0 holds 'onnx.Exp'; it may hold regions, views, and loops of these}}
 %y = fusion.program @p0 (%a = %x : tensor<4xf32>) -> (tensor<4xf32>) {
   %b = fusion.region @r0 (%c = %a : tensor<4xf32>) -> (tensor<4xf32>) {
     %d = onnx.Relu(%c) : (tensor<4xf32>) -> tensor<4xf32>

@@ -102,3 +102,56 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     onnx.return %a : tensor<4xf32>
   }
 }
+
+// -----
+
+// A Scan whose body is a region is part of a program, with what it reads besides its operands. A constant of its body,
+// and what packs it, stand in front; the shape of a view there is an expression.
+
+// CHECK-LABEL: @main(%h: tensor<8xf32>, %x: tensor<?x8xf32, #sym.dims<t, 8>>, %w: tensor<8xf32>)
+// CHECK-NEXT:    %c = onnx.Constant()
+// CHECK-NEXT:    %y = fusion.program @p0 (%h_1 = %h : tensor<8xf32>, %x_1 = %x : tensor<?x8xf32, #sym.dims<t, 8>>, %w_1 = %w : tensor<8xf32>, %c_1 = %c : tensor<2x4xf32>)
+// CHECK-NEXT:      onnx.Scan(%h_1, %x_1)
+// CHECK-NEXT:      ^bb0(%s: tensor<8xf32>, %e: tensor<8xf32>):
+// CHECK-NEXT:        [[D:%[a-z0-9_]+]] = fusion.dims [2, 4] : tensor<2xi64>
+// CHECK-NEXT:        %v = onnx.Reshape(%s, [[D]])
+// CHECK-NEXT:        %n = fusion.region @r0 (%{{.*}} = %v : tensor<2x4xf32>, %{{.*}} = %e : tensor<8xf32>, %{{.*}} = %w_1 : tensor<8xf32>, %{{.*}} = %c_1 : tensor<2x4xf32>) kernel @r0
+// REMARK: remark: form-programs: 'p0' applied: 1 regions, 1 loops, from @r0 to @r0
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @main(%h: tensor<8xf32>, %x: tensor<?x8xf32, #sym.dims<t, 8>>, %w: tensor<8xf32>) attributes {input_names = ["h", "x", "w"], output_names = ["y"]} {
+    %y = onnx.Scan(%h, %x) ({
+    ^bb0(%s: tensor<8xf32>, %e: tensor<8xf32>):
+      %c = onnx.Constant() {value = #onnx.tensor<2x4xf32, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]>} : () -> tensor<2x4xf32>
+      %q = onnx.Shape(%c) : (tensor<2x4xf32>) -> tensor<2xi64>
+      %v = onnx.Reshape(%s, %q) {igniter.values = {"1" = #sym.dims<2, 4>}} : (tensor<8xf32>, tensor<2xi64>) -> tensor<2x4xf32>
+      %n = fusion.region @r0 (%a = %v : tensor<2x4xf32>, %b = %e : tensor<8xf32>, %d = %w : tensor<8xf32>, %f = %c : tensor<2x4xf32>) kernel @r0 -> (tensor<8xf32>) {
+        %0 = onnx.Add(%b, %d) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+        fusion.yield %0 : tensor<8xf32>
+      }
+      onnx.return %n : tensor<8xf32>
+    }) {num_scan_inputs = 1 : i64} : (tensor<8xf32>, tensor<?x8xf32, #sym.dims<t, 8>>) -> tensor<8xf32>
+    onnx.return %y : tensor<8xf32>
+  }
+}
+
+// -----
+
+// A Scan with a node in its body that is in no region stays outside.
+
+// CHECK-LABEL: @main(%h: tensor<8xf32>, %x: tensor<?x8xf32, #sym.dims<t, 8>>)
+// CHECK-NOT:     fusion.program
+// CHECK:         onnx.Scan
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @main(%h: tensor<8xf32>, %x: tensor<?x8xf32, #sym.dims<t, 8>>) attributes {input_names = ["h", "x"], output_names = ["y"]} {
+    %y = onnx.Scan(%h, %x) ({
+    ^bb0(%s: tensor<8xf32>, %e: tensor<8xf32>):
+      %n = fusion.region @r0 (%b = %s : tensor<8xf32>, %d = %e : tensor<8xf32>) kernel @r0 -> (tensor<8xf32>) {
+        %0 = onnx.Add(%b, %d) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+        fusion.yield %0 : tensor<8xf32>
+      }
+      %m = onnx.Exp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+      onnx.return %m : tensor<8xf32>
+    }) {num_scan_inputs = 1 : i64} : (tensor<8xf32>, tensor<?x8xf32, #sym.dims<t, 8>>) -> tensor<8xf32>
+    onnx.return %y : tensor<8xf32>
+  }
+}

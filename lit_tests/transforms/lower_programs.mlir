@@ -122,3 +122,105 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     onnx.return %y : tensor<4xf32>
   }
 }
+
+// -----
+
+// A Scan is a sequential loop around the calls of its body. A state is two buffers in turn. What is stacked along the
+// first axis is written where it belongs, from the end where it is put in front; along another axis it is copied, and
+// so is a slice of an input. A Scan of nothing is refused, as ONNX Runtime does.
+
+// CHECK-LABEL: loop.func @p0 symbols [t] (%a: memref<4xf32>, %b: memref<?x4xf32, #sym.dims<t, 4>>, %c: memref<4x?xf32, #sym.dims<4, t>>, %0: memref<4xf32>, %1: memref<?x4xf32, #sym.dims<t, 4>>, %2: memref<4x?xf32, #sym.dims<4, t>>) outputs 3
+// CHECK-SAME:    requires [
+// CHECK-NEXT:    1 <= t "there is nothing to scan" node "steps"]
+// CHECK-NEXT:    [[S:%[0-9]+]] = loop.alloc "steps" : memref<2x4xf32, "scratch">
+// CHECK-NEXT:    [[F:%[0-9]+]] = loop.slice [[S]][0] : memref<2x4xf32, "scratch"> to memref<4xf32>
+// CHECK-NEXT:    loop.for c1 = 0 to 4 {
+// CHECK-NEXT:      {{.*}} = loop.load %a[c1] : f32
+// CHECK-NEXT:      loop.store {{.*}}, [[F]][c1]
+// CHECK-NEXT:    }
+// CHECK-NEXT:    loop.for t2 = 0 to t sequential {
+// CHECK-NEXT:      [[H:%[0-9]+]] = loop.slice [[S]][(t2 mod 2)]
+// CHECK-NEXT:      [[X:%[0-9]+]] = loop.slice %b[t2]
+// CHECK-NEXT:      [[Z:%[0-9]+]] = loop.alloc "steps" : memref<4xf32, "scratch">
+// CHECK-NEXT:      loop.for c3 = 0 to 4 {
+// CHECK-NEXT:        {{.*}} = loop.load %c[c3, t - t2 - 1] : f32
+// CHECK-NEXT:        loop.store {{.*}}, [[Z]][c3]
+// CHECK-NEXT:      }
+// CHECK-NEXT:      [[N:%[0-9]+]] = loop.slice [[S]][((t2 + 1) mod 2)]
+// CHECK-NEXT:      [[Y:%[0-9]+]] = loop.slice %1[t - t2 - 1]
+// CHECK-NEXT:      [[W:%[a-z0-9_]+]] = loop.alloc "r0" : memref<4xf32, "scratch">
+// CHECK-NEXT:      loop.call @k symbols [] ([[H]], [[X]], [[Z]]) -> ([[N]], [[Y]], [[W]])
+// CHECK-NEXT:      loop.for c4 = 0 to 4 {
+// CHECK-NEXT:        {{.*}} = loop.load [[W]][c4] : f32
+// CHECK-NEXT:        loop.store {{.*}}, %2[c4, t2]
+// CHECK-NEXT:      }
+// CHECK-NEXT:    }
+// CHECK-NEXT:    [[L:%[0-9]+]] = loop.slice [[S]][(t mod 2)]
+// CHECK-NEXT:    loop.for c5 = 0 to 4 {
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  loop.func @k symbols [] (%x: memref<4xf32>, %y: memref<4xf32>, %z: memref<4xf32>, %a: memref<4xf32>, %b: memref<4xf32>, %c: memref<4xf32>) outputs 3 scratch(0) {
+  }
+  onnx.graph @main(%h0: tensor<4xf32>, %xs: tensor<?x4xf32, #sym.dims<t, 4>>, %zs: tensor<4x?xf32, #sym.dims<4, t>>) attributes {input_names = ["h0", "xs", "zs"], output_names = ["h", "ys", "ws"]} {
+    %h, %ys, %ws = fusion.program @p0 (%a = %h0 : tensor<4xf32>, %b = %xs : tensor<?x4xf32, #sym.dims<t, 4>>, %c = %zs : tensor<4x?xf32, #sym.dims<4, t>>) -> (tensor<4xf32>, tensor<?x4xf32, #sym.dims<t, 4>>, tensor<4x?xf32, #sym.dims<4, t>>) {
+      %0, %1, %2 = onnx.Scan(%a, %b, %c) <{node_name = "steps"}> ({
+      ^bb0(%s: tensor<4xf32>, %x: tensor<4xf32>, %z: tensor<4xf32>):
+        %n, %y, %w = fusion.region @r0 (%d = %s : tensor<4xf32>, %e = %x : tensor<4xf32>, %f = %z : tensor<4xf32>) kernel @k -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+          %3 = onnx.Exp(%d) : (tensor<4xf32>) -> tensor<4xf32>
+          %4 = onnx.Exp(%e) : (tensor<4xf32>) -> tensor<4xf32>
+          %5 = onnx.Exp(%f) : (tensor<4xf32>) -> tensor<4xf32>
+          fusion.yield %3, %4, %5 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+        }
+        onnx.return %n, %y, %w : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+      }) {num_scan_inputs = 2 : i64, scan_input_axes = [0, 1], scan_input_directions = [0, 1], scan_output_axes = [0, 1], scan_output_directions = [1, 0]} : (tensor<4xf32>, tensor<?x4xf32, #sym.dims<t, 4>>, tensor<4x?xf32, #sym.dims<4, t>>) -> (tensor<4xf32>, tensor<?x4xf32, #sym.dims<t, 4>>, tensor<4x?xf32, #sym.dims<4, t>>)
+      fusion.yield %0, %1, %2 : tensor<4xf32>, tensor<?x4xf32, #sym.dims<t, 4>>, tensor<4x?xf32, #sym.dims<4, t>>
+    }
+    onnx.return %h, %ys, %ws : tensor<4xf32>, tensor<?x4xf32, #sym.dims<t, 4>>, tensor<4x?xf32, #sym.dims<4, t>>
+  }
+}
+
+// -----
+
+// How often a Loop runs may be in a tensor, and what its body computes may end it. The iterations are counted then: the
+// last state is in the buffer that their number leaves it in. A state that is handed on as it is, is no buffer.
+
+// CHECK-LABEL: loop.func @p0 symbols [] (%m: memref<i64>, %go: memref<i1>, %a: memref<4xf32>, %w: memref<4xf32>, %0: memref<4xf32>, %1: memref<4xf32>) outputs 2 {
+// CHECK:         [[S:%[0-9]+]] = loop.alloc "again" : memref<2x4xf32, "scratch">
+// CHECK:         [[G:%[0-9]+]] = loop.alloc "condition" : memref<i1, "scratch">
+// CHECK-NEXT:    [[R:%[0-9]+]] = loop.load %go[] : i1
+// CHECK-NEXT:    loop.store [[R]], [[G]][]
+// CHECK-NEXT:    [[D:%[0-9]+]] = loop.alloc "iterations" : memref<i64, "scratch">
+// CHECK:         [[M:%[0-9]+]] = loop.load %m[] : i64
+// CHECK-NEXT:    loop.for [[T:t[0-9]+]] = 0 to _0 sequential with [[M]] while [[G]] {
+// CHECK-NEXT:      [[H:%[0-9]+]] = loop.slice [[S]][([[T]] mod 2)]
+// CHECK-NEXT:      [[I:%[0-9]+]] = loop.alloc "iteration" : memref<i64, "scratch">
+// CHECK-NEXT:      [[V:%[0-9]+]] = loop.index [[T]] : i64
+// CHECK-NEXT:      loop.store [[V]], [[I]][]
+// CHECK-NEXT:      [[N:%[0-9]+]] = loop.slice [[S]][(([[T]] + 1) mod 2)]
+// CHECK-NEXT:      loop.call @k symbols [] ([[I]], [[H]], %w) -> ([[G]], [[N]])
+// CHECK-NEXT:      [[C:%[0-9]+]] = loop.index [[T]] + 1 : i64
+// CHECK-NEXT:      loop.store [[C]], [[D]][]
+// CHECK-NEXT:    }
+// CHECK:         [[P:%[0-9]+]] = arith.andi
+// CHECK-NEXT:    loop.for [[J:c[0-9]+]] = 0 to 4 {
+// CHECK-NEXT:      {{.*}} = loop.load [[S]][_0, [[J]]] with [[P]] if [_0, -_0 + 1] : f32
+// CHECK:         loop.for [[K:c[0-9]+]] = 0 to 4 {
+// CHECK-NEXT:      {{.*}} = loop.load %w[[[K]]] : f32
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  loop.func @k symbols [] (%i: memref<i64>, %x: memref<4xf32>, %w: memref<4xf32>, %g: memref<i1>, %y: memref<4xf32>) outputs 2 scratch(0) {
+  }
+  onnx.graph @main(%m0: tensor<i64>, %g0: tensor<i1>, %h0: tensor<4xf32>, %w0: tensor<4xf32>) attributes {input_names = ["m", "g", "h", "w"], output_names = ["y", "z"]} {
+    %y, %z = fusion.program @p0 (%m = %m0 : tensor<i64>, %go = %g0 : tensor<i1>, %a = %h0 : tensor<4xf32>, %w = %w0 : tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %0, %1 = onnx.Loop(%m, %go, %a, %w) <{node_name = "again"}> ({
+      ^bb0(%i: tensor<i64>, %before: tensor<i1>, %h: tensor<4xf32>, %k: tensor<4xf32>):
+        %more, %n = fusion.region @r0 (%b = %i : tensor<i64>, %c = %h : tensor<4xf32>, %d = %k : tensor<4xf32>) kernel @k -> (tensor<i1>, tensor<4xf32>) {
+          %2 = onnx.Add(%c, %d) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+          %3 = onnx.Less(%b, %b) : (tensor<i64>, tensor<i64>) -> tensor<i1>
+          fusion.yield %3, %2 : tensor<i1>, tensor<4xf32>
+        }
+        onnx.return %more, %n, %k : tensor<i1>, tensor<4xf32>, tensor<4xf32>
+      }) : (tensor<i64>, tensor<i1>, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+      fusion.yield %0, %1 : tensor<4xf32>, tensor<4xf32>
+    }
+    onnx.return %y, %z : tensor<4xf32>, tensor<4xf32>
+  }
+}

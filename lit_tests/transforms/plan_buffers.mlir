@@ -208,3 +208,29 @@ builtin.module {
     }
   }
 }
+
+// -----
+
+// In a loop of a program every iteration has buffers of its own: one may have the place of another that the iteration
+// needs no more. What lies outside of the loop keeps its place for all of it.
+
+// CHECK-LABEL: loop.func @steps symbols [] (%x: memref<16xf32>, %y: memref<16xf32>) outputs 1 scratch(192) {
+// CHECK:         %a = loop.alloc "kept" offset [[KEPT:[0-9]+]] :
+// CHECK:         %b = loop.alloc "first" offset [[FIRST:[0-9]+]] :
+// CHECK:         %c = loop.alloc "second" offset [[SECOND:[0-9]+]] :
+// CHECK:         %d = loop.alloc "third" offset [[FIRST]] :
+loop.func @steps symbols [] (%x: memref<16xf32>, %y: memref<16xf32>) outputs 1 {
+  %a = loop.alloc "kept" : memref<16xf32, "scratch">
+  loop.call @k symbols [] (%x) -> (%a)
+  loop.for t = 0 to 8 sequential {
+    %b = loop.alloc "first" : memref<16xf32, "scratch">
+    loop.call @k symbols [] (%a) -> (%b)
+    %c = loop.alloc "second" : memref<16xf32, "scratch">
+    %s = loop.view %c : memref<16xf32, "scratch"> to memref<4x4xf32>
+    %u = loop.slice %s[0] : memref<4x4xf32> to memref<4xf32>
+    loop.call @k symbols [] (%b) -> (%s)
+    %d = loop.alloc "third" : memref<16xf32, "scratch">
+    loop.call @l symbols [] (%u) -> (%d)
+    loop.call @k symbols [] (%d) -> (%y)
+  }
+}

@@ -49,7 +49,10 @@ def loop() -> tuple[list[onnx.NodeProto], list[onnx.ValueInfoProto], list[onnx.V
 
 
 def scan() -> tuple[list[onnx.NodeProto], list[onnx.ValueInfoProto], list[onnx.ValueInfoProto]]:
-    nodes = [*chain("s", "s_x"), helper.make_node("Add", ["s_x", "h"], ["h_next"])]
+    """Through a type that no kernel computes with: otherwise the loop would be part of a program."""
+    text = helper.make_node("Cast", ["s"], ["s_t"], to=TensorProto.STRING)
+    back = helper.make_node("Cast", ["s_t"], ["v"], to=F)
+    nodes = [text, back, *chain("v", "s_x"), helper.make_node("Add", ["s_x", "h"], ["h_next"])]
     body = helper.make_graph(
         [*nodes, helper.make_node("Identity", ["h_next"], ["row"])],
         "body",

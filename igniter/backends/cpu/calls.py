@@ -38,8 +38,10 @@ def emit_clock(f: Function, op: ClockOp) -> None:
 def _make_arrays(f: Function, op: CallOp) -> tuple[Value, Value]:
     """Arrays for the buffers and the symbols of the largest call of the func."""
     func = op.parent_op()
-    assert isinstance(func, FuncOp)
-    calls = [c for c in func.block.ops if isinstance(c, CallOp)]
+    while not isinstance(func, FuncOp):
+        assert func is not None
+        func = func.parent_op()
+    calls = [c for c in func.walk() if isinstance(c, CallOp)]
     most_buffers, most_symbols = max(len(c.buffers) for c in calls), max(len(c.symbols) for c in calls)
     buffers = f.alloca(f"[{max(most_buffers, 1)} x ptr]", 8, "buffers")
     return buffers, f.alloca(f"[{max(most_symbols, 1)} x i64]", 8, "symbols")

@@ -44,6 +44,7 @@ from igniter.dialects.loop import (
     IndexOp,
     LoadOp,
     ReduceLanesOp,
+    SliceOp,
     StoreOp,
     TileProductOp,
     TransposeOp,
@@ -97,6 +98,7 @@ class FuncEmitter:
             ForOp: self._for,
             IfOp: self._if,
             ViewOp: self._view,
+            SliceOp: self._slice,
             LoadOp: self._load,
             StoreOp: self._store,
             AccumulateOp: self._accumulate,
@@ -195,6 +197,15 @@ class FuncEmitter:
             raise EmitError(self.name, op, "a register buffer has no address, so it has no view")
         f.pointers[op.result] = f.find_pointer(op.source)
 
+    def _slice(self, f: Function, op: SliceOp) -> None:
+        if self.registers.holds(op.source):
+            raise EmitError(self.name, op, "a register buffer has no address, so it has no slice")
+        source, offset = f.find_pointer(op.source), f.prepare(op.offset * element_bytes(element_of(op.source.type)))
+        depth = max(source.depth, f.level_of(offset))
+        f.pointers[op.result] = Pointer(f.address(source, I8, offset), depth)
+        if self.module.sanitizer is not None:
+            self.module.sanitizer.add_slice(f, op.result, op.source, offset)
+
     def _alloc(self, f: Function, op: AllocOp) -> None:
         label = op.label.data
         if op.space == "register":
@@ -249,11 +260,12 @@ class FuncEmitter:
         surely = is_nonneg(bounds[1] - bounds[0] - 1, f.ranges) and end_is(f, end, bounds[1])
         nonempty = op.going is None and first.is_constant and surely
         body, done = f.label("body"), f.label("done")
-        before = f.block
-        if nonempty:
+        goes = None if nonempty else self._goes_on(f, op, f.icmp("slt", first, end))
+        before = f.block  # A look at a condition may have made blocks of its own.
+        if goes is None:
             f.jump(body)
         else:
-            f.branch(self._goes_on(f, op, f.icmp("slt", first, end)), body, done)
+            f.branch(goes, body, done)
         f.start(body)
         axis = f.name("i")
         phi_at = len(f.lines)

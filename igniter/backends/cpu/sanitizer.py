@@ -63,6 +63,14 @@ class Sanitizer:
         )
         self._note(f, buffer, f.select(inside, size, f.const(I64, 0)))
 
+    def add_slice(self, f: Function, part: SSAValue, whole: SSAValue, offset: Expr) -> None:
+        """Notes a part of a buffer, which starts `offset` bytes behind it: none of it may be touched if it is not
+        inside."""
+        size, limit = self.add_buffer(f, part), self._limit(f, whole)
+        start = f.expr(f.prepare(offset))
+        inside = self._within(f, start, f.binary("add", start, size), limit)
+        self._note(f, part, f.select(inside, size, f.const(I64, 0)))
+
     def _note(self, f: Function, buffer: SSAValue, size: Value) -> None:
         name = self._limits.setdefault(buffer, f"bytes of buffer {len(self._limits)}")
         f.scopes[-1].names[name] = size

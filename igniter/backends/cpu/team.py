@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from igniter.backends.cpu.builder import Module, quote
 from igniter.backends.cpu.target import Target
-from igniter.dialects.loop import CallOp, FuncOp, element_bytes
+from igniter.dialects.loop import CallOp, ForOp, FuncOp, element_bytes
 from igniter.dialects.sym import dims_of, element_of
 
 TASKS = 64
@@ -181,7 +181,8 @@ PAUSES = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @l
 
 def wants_team(func: FuncOp) -> bool:
     """Whether a func is a program that is worth keeping threads together for."""
-    calls = sum(isinstance(op, CallOp) for op in func.block.ops)
+    # A call in a loop is many.
+    calls = sum(2 if isinstance(op.parent_op(), ForOp) else 1 for op in func.walk() if isinstance(op, CallOp))
     inputs = func.block.args[: len(func.block.args) - func.output_count]
     total = 0
     for arg in inputs:

@@ -16,7 +16,7 @@ from igniter.dialects.loop.attrs import (
     is_unsigned,
     scalar_type,
 )
-from igniter.dialects.loop.calls import CallOp, ClockOp
+from igniter.dialects.loop.calls import CallOp, ClockOp, SliceOp
 from igniter.dialects.loop.procedure import ProcedureOp
 from igniter.dialects.loop.scheduled import (
     AccumulateOp,
@@ -67,6 +67,7 @@ Loop = Dialect(
         TileProductOp,
         CallOp,
         ClockOp,
+        SliceOp,
     ],
     [AxesAttr],
 )
@@ -97,6 +98,7 @@ __all__ = [
     "ReadOp",
     "ReduceLanesOp",
     "ReturnOp",
+    "SliceOp",
     "StoreOp",
     "TileProductOp",
     "TransposeOp",

@@ -1,11 +1,14 @@
 """What a program is made of on the scheduled level: calls of kernels, and the time between them.
 
     stmt ::= loop.call @kernel symbols [expr, ...] (%input, ...) -> (%output, ...) (scratch %arena)?
+           | %s = loop.slice %b[expr, ...] : memref to memref
            | %t = loop.clock : i64
 
 A call runs a `loop.func`, which may be in another module (every kernel is compiled on its own), with the values of
 its symbols and its buffers; `scratch` is the memory that it works in, at least as large as its arena. Outputs overlap
-nothing else. A call stands in the body of a func, not in a loop: kernels have threads of their own.
+nothing else. A call stands in the body of a func or of `sequential` loops in it: kernels have threads of their own.
+
+`loop.slice` is the part of a buffer that its first subscripts leave, which is contiguous, as a buffer.
 
 `loop.clock` reads the CPU's time stamp counter, in ticks of no particular length.
 """
@@ -15,24 +18,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import FlatSymbolRefAttrConstr, MemRefType, ModuleOp, SymbolRefAttr, i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
     irdl_op_definition,
+    operand_def,
     opt_operand_def,
     prop_def,
     result_def,
+    traits_def,
     var_operand_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.analysis.expr import Expr, ExprLike, product
 from igniter.dialects.loop.attrs import element_bytes
 from igniter.dialects.loop.structured import parse_value
-from igniter.dialects.sym import DimsAttr, dims_of, element_of, parse_exprs
+from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of, parse_exprs
 
 
 @irdl_op_definition
@@ -80,11 +86,15 @@ class CallOp(IRDLOperation):
         return (*self.inputs, *self.outputs)
 
     def verify_(self) -> None:
-        from igniter.dialects.loop.scheduled import FuncOp
+        from igniter.dialects.loop.scheduled import ForOp, FuncOp
 
         parent = self.parent_op()
+        while isinstance(parent, ForOp) and parent.is_sequential:
+            parent = parent.parent_op()
         if parent is not None and not isinstance(parent, FuncOp):
-            raise VerifyException(f"loop.call @{self.callee} stands in the body of a loop.func, not in a loop")
+            raise VerifyException(
+                f"loop.call @{self.callee} stands in the body of a loop.func or of sequential loops in it"
+            )
         written = set(self.outputs)
         if len(written) != len(self.outputs) or written & {*self.inputs}:
             raise VerifyException(f"loop.call @{self.callee}: an output is another buffer of the call too")
@@ -157,6 +167,61 @@ class CallOp(IRDLOperation):
         if self.scratch is not None:
             printer.print_string(" scratch ")
             printer.print_ssa_value(self.scratch)
+
+
+@irdl_op_definition
+class SliceOp(IRDLOperation):
+    """What is behind the first subscripts of a buffer: the same memory, from there on, with the other dims."""
+
+    name = "loop.slice"
+    source = operand_def(MemRefType)
+    subscripts_attr = prop_def(DimsAttr, prop_name="subscripts")
+    result = result_def(MemRefType)
+    traits = traits_def(Pure())
+
+    def __init__(self, source: SSAValue, subscripts: Iterable[ExprLike], result_type: Attribute | None = None):
+        at = DimsAttr(subscripts)
+        kept = dims_of(source.type)[len(at.data) :]
+        super().__init__(
+            operands=[source],
+            properties={"subscripts": at},
+            result_types=[result_type or memref_of(element_of(source.type), kept)],
+        )
+
+    @property
+    def subscripts(self) -> tuple[Expr, ...]:
+        """Where in the first dims."""
+        return self.subscripts_attr.data
+
+    @property
+    def offset(self) -> Expr:
+        """The elements in front of the slice."""
+        dims = dims_of(self.source.type)
+        return sum((at * product(dims[k + 1 :]) for k, at in enumerate(self.subscripts)), Expr.of(0))
+
+    def verify_(self) -> None:
+        dims, count = dims_of(self.source.type), len(self.subscripts)
+        if count > len(dims):
+            raise VerifyException(f"loop.slice has {count} subscripts for {self.source.type}")
+        if element_of(self.source.type) != element_of(self.result.type) or dims_of(self.result.type) != dims[count:]:
+            raise VerifyException(f"a slice of {self.source.type} at {count} subscripts is no {self.result.type}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> SliceOp:
+        source = parse_value(parser)
+        subscripts = parse_exprs(parser)
+        parser.parse_characters(":")
+        parser.parse_type()
+        parser.parse_keyword("to")
+        return cls(source, subscripts, parser.parse_type())
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.source)
+        printer.print_string(f"[{', '.join(map(str, self.subscripts))}] : ")
+        printer.print_attribute(self.source.type)
+        printer.print_string(" to ")
+        printer.print_attribute(self.result.type)
 
 
 @irdl_op_definition

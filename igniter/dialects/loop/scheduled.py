@@ -15,7 +15,7 @@
            | %v = loop.index expr (lane name)? : i64 | vector
            | %b = loop.view %b : memref to memref
            | ops of arith, math and vector (vector.broadcast) on scalars and vectors
-           | loop.call and loop.clock, of which programs are made: see `calls.py`
+           | loop.call, loop.slice and loop.clock, of which programs are made: see `calls.py`
 
 Axes and symbols are names in expressions, as on the structured level; the names of all loops in a func differ.
 The values of a loop body live in that body: what crosses iterations or loops goes through a buffer. An accumulator
@@ -74,7 +74,7 @@ from xdsl.utils.exceptions import VerifyException
 from igniter.analysis.expr import ONE, Expr, ExprLike, symbols_of
 from igniter.analysis.requirements import DataCheck, Requirement
 from igniter.dialects.loop.attrs import COMBINERS, INDIRECT_PREFIX, Combiner, as_integer, scalar_type
-from igniter.dialects.loop.calls import CallOp, ClockOp
+from igniter.dialects.loop.calls import CallOp, ClockOp, SliceOp
 from igniter.dialects.loop.structured import (
     AccessOp,
     IndexOp,
@@ -788,7 +788,7 @@ _STATEMENTS = (
     IndexOp,
     ViewOp,
 )
-STATEMENTS = (*_STATEMENTS, CallOp, ClockOp)
+STATEMENTS = (*_STATEMENTS, CallOp, ClockOp, SliceOp)
 
 
 def verify_block(block: Block, names: frozenset[str], axes: set[str]) -> None:
@@ -841,6 +841,8 @@ def _used_names(op: Operation) -> frozenset[str]:
         return symbols_of(op.guards) - _indirect(op)
     if isinstance(op, CallOp):
         return symbols_of(op.symbols)
+    if isinstance(op, SliceOp):
+        return symbols_of(op.subscripts)
     if isinstance(op, AllocOp):
         return symbols_of(dims_of(op.result.type))
     return frozenset()

@@ -31,6 +31,7 @@ from igniter.dialects.loop import (
     MemoryOp,
     ProcedureOp,
     ReduceLanesOp,
+    SliceOp,
     StoreOp,
     TileProductOp,
     TransposeOp,
@@ -135,6 +136,7 @@ class _Machine:
             ForOp: self._for,
             IfOp: self._if,
             ViewOp: self._view,
+            SliceOp: self._slice,
             LoadOp: self._load,
             StoreOp: self._store,
             AccumulateOp: self._accumulate,
@@ -211,6 +213,18 @@ class _Machine:
         if np.prod(shape, dtype=np.int64) != source.data.size:
             raise self._error(op, f"a view of {source.data.size} elements as {list(shape)}")
         self.buffers[op.result] = Buffer(source.data, shape, source.root, source.start)
+
+    def _slice(self, op: SliceOp) -> None:
+        source = self.buffers[op.source]
+        for subscript, size in zip(op.subscripts, source.shape, strict=False):
+            at = subscript.evaluate(self.env)
+            if not 0 <= at < size:
+                raise self._error(op, f"subscript {subscript} is {at}, in a dim of {size}")
+        shape = self._shape(op.result)
+        first = op.offset.evaluate(self.env)
+        data = source.data[first : first + int(np.prod(shape, dtype=np.int64))]
+        start = source.start + first * source.data.itemsize
+        self.buffers[op.result] = Buffer(data, shape, source.root, start)
 
     def _for(self, op: ForOp) -> None:
         env = self._with_indices(op)

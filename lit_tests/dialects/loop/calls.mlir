@@ -23,6 +23,49 @@ loop.func @p symbols [n] (%x: memref<?x8xf32, #sym.dims<n, 8>>, %y: memref<?xf32
 
 // -----
 
+// Sequential loops may call. A slice is what the first subscripts of a buffer leave, in the same memory.
+loop.func @steps symbols [t, n] (%x: memref<?x?x4xf32, #sym.dims<t, n, 4>>, %y: memref<?x4xf32, #sym.dims<n, 4>>) outputs 1 {
+  loop.for i = 0 to t sequential {
+    %a = loop.slice %x[i] : memref<?x?x4xf32, #sym.dims<t, n, 4>> to memref<?x4xf32, #sym.dims<n, 4>>
+    loop.call @k symbols [n] (%a) -> (%y)
+  }
+  loop.for j = 0 to n sequential {
+    %b = loop.slice %x[t - 1, j] : memref<?x?x4xf32, #sym.dims<t, n, 4>> to memref<4xf32>
+    %c = loop.slice %y[j, 0] : memref<?x4xf32, #sym.dims<n, 4>> to memref<f32>
+    loop.call @l symbols [] (%b) -> (%c)
+  }
+}
+
+// CHECK:      loop.func @steps
+// CHECK:          %a = loop.slice %x[i] : memref<?x?x4xf32, #sym.dims<t, n, 4>> to memref<?x4xf32, #sym.dims<n, 4>>
+// CHECK-NEXT:     loop.call @k symbols [n] (%a) -> (%y)
+// CHECK:          %b = loop.slice %x[t - 1, j] : memref<?x?x4xf32, #sym.dims<t, n, 4>> to memref<4xf32>
+// CHECK-NEXT:     %c = loop.slice %y[j, 0] : memref<?x4xf32, #sym.dims<n, 4>> to memref<f32>
+// GENERIC: "loop.slice"(%x) <{subscripts = #sym.dims<i>}>
+
+// -----
+
+loop.func @p symbols [n] (%x: memref<?x4xf32, #sym.dims<n, 4>>) outputs 0 {
+  // expected-error@+1 {{a slice of memref<?x4xf32, #sym.dims<n, 4>> at 1 subscripts is no memref<8xf32>}}
+  %a = loop.slice %x[0] : memref<?x4xf32, #sym.dims<n, 4>> to memref<8xf32>
+}
+
+// -----
+
+loop.func @p symbols [n] (%x: memref<4xf32>) outputs 0 {
+  // expected-error@+1 {{loop.slice has 2 subscripts for memref<4xf32>}}
+  %a = loop.slice %x[0, n] : memref<4xf32> to memref<f32>
+}
+
+// -----
+
+// expected-error@+1 {{'loop.slice' names ['m'], no enclosing loop or symbol}}
+loop.func @p symbols [] (%x: memref<4xf32>) outputs 0 {
+  %a = loop.slice %x[m] : memref<4xf32> to memref<f32>
+}
+
+// -----
+
 loop.func @k symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
 }
 loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
@@ -78,7 +121,7 @@ loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
 
 loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
   loop.for i = 0 to 4 {
-    // expected-error@+1 {{loop.call @k stands in the body of a loop.func, not in a loop}}
+    // expected-error@+1 {{loop.call @k stands in the body of a loop.func or of sequential loops in it}}
     loop.call @k symbols [] (%x) -> (%y)
   }
 }
