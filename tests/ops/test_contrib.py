@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from igniter.runtime.interp.arithmetic import InterpreterError
 from tests.ops.single_node import check, refusal
 
 F32, F16 = np.float32, np.float16
@@ -128,6 +129,82 @@ def test_aliases() -> None:
     grid = floats(2, 3, 2, 2, seed=3, scale=0.6)
     for attrs in ({}, {"mode": "nearest", "padding_mode": "border"}, {"mode": "bicubic", "align_corners": 1}):
         check_ms("GridSample", [floats(2, 2, 4, 5), grid], attrs, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("step", [1, 2, 5])
+def test_unfold_tensor(step: int, dim: int) -> None:
+    check_ms("UnfoldTensor", [floats(4, 5, 6)], {"dim": dim, "size": 3, "step": step})
+    check_ms("UnfoldTensor", [np.arange(12).reshape(3, 4, 1)], {"dim": dim, "size": 1, "step": step})
+
+
+def test_distances() -> None:
+    a, b = floats(5, 7), floats(3, 7, seed=1)
+    for metric in ("euclidean", "sqeuclidean"):
+        check_ms("CDist", [a, b], {"metric": metric}, tolerance=1e-5)
+        check_ms("CDist", [a.astype(np.float64), b.astype(np.float64)], {"metric": metric}, tolerance=1e-12)
+    assert "cosine" in refusal_ms("CDist", [a, b], {"metric": "cosine"})
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_nhwc_max_pool(dtype: Any) -> None:
+    x = np.random.default_rng(0).integers(0, 120, (2, 7, 6, 5)).astype(dtype)
+    for attrs in ({}, {"strides": [2, 2], "pads": [1, 1, 0, 1]}, {"dilations": [2, 1]}, {"auto_pad": "SAME_UPPER"}):
+        check_ms("NhwcMaxPool", [x], {"kernel_shape": [3, 2], **attrs})
+    check_ms("NhwcMaxPool", [x], {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1})
+
+
+# -- positions and states ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", [0, 1])
+@pytest.mark.parametrize("sections", [[4, 2, 2], [3, 3, 2], [8, 0, 0]])
+def test_positions_of_three_kinds(sections: list[int], layout: int) -> None:
+    positions = np.random.default_rng(0).integers(0, 9, (3, 2, 5))
+    tables = [np.cos(floats(9, 8)), np.sin(floats(9, 8))]
+    attrs: dict[str, Any] = {"mrope_section": sections, "mrope_layout": layout}
+    for interleaved in (0, 1):
+        attrs["interleaved"] = interleaved
+        check_ms("MRotaryEmbedding", [floats(2, 3, 5, 16), positions, *tables], attrs, tolerance=1e-6, fixed=[3, 8, 16])
+    heads = {**attrs, "num_heads": 3, "rotary_embedding_dim": 16}
+    fixed = [3, 8, 16, 60]
+    check_ms("MRotaryEmbedding", [floats(2, 5, 60), positions, *tables], heads, tolerance=1e-6, fixed=fixed)
+
+
+def test_positions_out_of_range() -> None:
+    tables = [floats(9, 8), floats(9, 8)]
+    attrs = {"mrope_section": [4, 2, 2]}
+    for wrong in (9, -1):
+        positions = np.full((3, 2, 5), wrong)
+        with pytest.raises(InterpreterError, match="out of the range"):
+            check_ms(
+                "MRotaryEmbedding", [floats(2, 3, 5, 16), positions, *tables], attrs, expected=[], fixed=[3, 8, 16]
+            )
+        with pytest.raises(InterpreterError, match="out of the range"):
+            check_ms("RotaryEmbedding", [floats(2, 3, 5, 16), positions[0], *tables], expected=[], fixed=[3, 8, 16])
+
+
+def test_embeddings_out_of_range() -> None:
+    table, one = floats(5, 4), floats(4)
+    for ids, segments in (([[0, 5]], [[0, 0]]), ([[-1, 0]], [[0, 0]]), ([[1, 1]], [[0, 2]])):
+        inputs = [np.array(ids, np.int32), np.array(segments, np.int32), table, floats(2, 4), floats(2, 4), one, one]
+        with pytest.raises(InterpreterError, match="out of range"):
+            check_ms("EmbedLayerNormalization", inputs, outputs=2, expected=[])
+
+
+@pytest.mark.parametrize("dilation", [1, 3])
+@pytest.mark.parametrize("activation", ["none", "silu"])
+def test_causal_convolution(activation: str, dilation: int) -> None:
+    x, weight, bias, past = floats(2, 4, 7), floats(4, 1, 3, seed=1), floats(4), floats(2, 4, 2 * dilation, seed=2)
+    attrs = {"activation": activation, "dilation": dilation}
+    for inputs in ([x, weight], [x, weight, bias], [x, weight, bias, past], [x[..., :1], weight, None, past]):
+        check_ms("CausalConvWithState", inputs, attrs, outputs=2, tolerance=1e-5, fixed=[3, 2 * dilation])
+
+
+def test_what_a_causal_convolution_leaves() -> None:
+    x, weight = floats(2, 7, 4), floats(4, 1, 3)
+    assert "channels are last" in refusal_ms("CausalConvWithState", [x, floats(7, 1, 3)], {"channels_last": 1})
+    assert "no depthwise" in refusal_ms("CausalConvWithState", [x, weight])
 
 
 # -- norms ------------------------------------------------------------------------------------------------------------

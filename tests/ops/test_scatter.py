@@ -11,6 +11,7 @@ from onnx import helper
 
 import igniter
 from igniter.backend import EVERYTHING
+from igniter.runtime.interp.arithmetic import InterpreterError
 from tests.ops.single_node import check, refusal
 from tests.ops.test_compiled import run
 
@@ -111,6 +112,20 @@ def test_tensor_scatter() -> None:
     both("TensorScatter", [past, update, np.array([1, 5, 0])], {}, opset=24, fixed=[2, 3])
     both("TensorScatter", [past, update, np.array([1, 8, 6])], {"mode": "circular"}, opset=24, fixed=[2, 3])
     both("TensorScatter", [past, update], {}, opset=24, fixed=[2, 3])
+    # More than once around.
+    both("TensorScatter", [past, update, np.array([10, 27, 9])], {"mode": "circular"}, opset=24, fixed=[2, 3])
+
+
+def test_what_has_no_place_is_an_error() -> None:
+    past, update = floats(3, 2, 9, 4), floats(3, 2, 4, 4, seed=1)
+    for mode, at in (("linear", [0, 6, 0]), ("linear", [0, -1, 0]), ("circular", [0, 0, -1])):
+        with pytest.raises(InterpreterError, match="its write indices are negative, or too great"):
+            check("TensorScatter", [past, update, np.array(at)], {"mode": mode}, opset=24, fixed=[2, 3], expected=[])
+    x, places = floats(1, 1, 2, 2), np.array([0, 5, 10, 15]).reshape(1, 1, 2, 2)
+    for wrong in (16, -1):
+        places[0, 0, 0, 0] = wrong
+        with pytest.raises(InterpreterError, match="its indices are out of bounds"):
+            check("MaxUnpool", [x, places], {"kernel_shape": [2, 2], "strides": [2, 2]}, opset=11, expected=[])
 
 
 def test_max_unpool() -> None:

@@ -168,22 +168,24 @@ class Lowering:
         text: str = "indices element out of data bounds",
         last: int | None = None,
         each: Sequence[Expr] = (),
+        negative: bool = True,
     ) -> None:
         """Has a run end with an error where an element of `index`, or one that is `last` along its last dim, is outside
-        of [-dim, dim - 1]; not where the dims `each` of what one index stands for are those of an empty tensor."""
+        of [-dim, dim - 1], or of [0, dim - 1] where `negative` ones do not count from the end; not where the dims
+        `each` of what one index stands for are those of an empty tensor."""
         shape = dims_of(index.type)
-        any_read = minimum(product(each), ONE)
+        any_read, least = minimum(product(each), ONE), -dim if negative else ZERO
 
         def wrong(nest: Nest, _: Subscripts, at: Subscripts) -> Scalar:
             at = at[: len(shape)] if last is None else [*at[: len(shape) - 1], Expr.of(last)]
             value = nest.read(index, at).to(i64)
-            low, high = nest.index(-dim), nest.index(dim - 1)
+            low, high = nest.index(least), nest.index(dim - 1)
             outside = (value < low) | (value > high)
             return outside.select(value.maximum(FINE + 1), nest.const(FINE, i64))
 
         over = [*(shape if last is None else shape[:-1]), *([] if any_read == ONE else [any_read])]
         found = self.generate([], wrong, over=over, combiner="max", element=i64, part="check")
-        self.check(found, text, (-dim, dim - 1))
+        self.check(found, text, (least, dim - 1))
 
     # -- builders ------------------------------------------------------------------------------------------------------
 

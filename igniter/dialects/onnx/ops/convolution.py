@@ -172,9 +172,12 @@ def _fused_reason(op: OnnxOp) -> str | None:
 
 def _infer_causal(ctx: InferContext) -> list[TensorInfo]:
     data, weight = input_dims(ctx, 0), input_dims(ctx, 1)
-    state = None if data is None or weight is None else (data[0], data[1], weight[2] - 1)
+    plain = not int(ctx.op.attr("channels_last", 0)) and not int(ctx.op.attr("state_window", 0))
+    if data is None or weight is None or len(data) != 3 or len(weight) != 3 or not plain:
+        return [TensorInfo(element_type(ctx), data), TensorInfo(element_type(ctx), None)][: len(ctx.op.results)]
+    state = (data[0], data[1], (weight[2] - 1) * int(ctx.op.attr("dilation", 1)))
     past = input_dims(ctx, 3)
-    for have, want in zip(past or (), state or (), strict=False):
+    for have, want in zip(past or (), state, strict=False):
         ctx.equate(have, want)
     return [TensorInfo(element_type(ctx), data), TensorInfo(element_type(ctx), state)][: len(ctx.op.results)]
 
@@ -183,7 +186,12 @@ def _causal_reason(op: OnnxOp) -> str | None:
     data, weight = operand_dims(op, 0), operand_dims(op, 1)
     if len(data) != 3 or len(weight) != 3 or weight[1] != ONE or weight[0] != data[1]:
         return "it is no depthwise convolution along one axis"
-    if len(op.inputs) > 3 and op.inputs[3] is not None and operand_dims(op, 3) != (*data[:2], weight[2] - 1):
+    if int(op.attr("ndim", 1)) != 1 or int(op.attr("channels_last", 0)) or int(op.attr("state_window", 0)):
+        return "its channels are last, or it keeps the states of several positions"
+    if str(op.attr("activation", "none")) not in ("none", "silu", "swish"):
+        return f"its activation {op.attr('activation')} is not known"
+    reach = (weight[2] - 1) * int(op.attr("dilation", 1))
+    if len(op.inputs) > 3 and op.inputs[3] is not None and operand_dims(op, 3) != (*data[:2], reach):
         return "that its state is one element shorter than its window is not known"
     return None
 
@@ -191,7 +199,8 @@ def _causal_reason(op: OnnxOp) -> str | None:
 def _causal(ctx: Lowering) -> list[SSAValue | None]:
     """Every result sees the window that ends at it; what lies before the first element is the state, or 0."""
     x, w, bias, past = ctx.required(0), ctx.required(1), ctx.input(2), ctx.input(3)
-    dims, before = ctx.dims(0), ctx.dims(1)[2] - 1
+    dims, taps, dilation = ctx.dims(0), ctx.dims(1)[2], int(ctx.attr("dilation", 1))
+    before = (taps - 1) * dilation
 
     def element(nest: Nest, b: Expr, c: Expr, at: Expr) -> Scalar:
         """Position `at` of the state followed by the input."""
@@ -199,9 +208,9 @@ def _causal(ctx: Lowering) -> list[SSAValue | None]:
         return nest.read_inside(x, [b, c, at - before], otherwise=earlier)
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
-        return element(nest, i[0], i[1], i[2] + r[0]) * nest.read(w, [i[1], ZERO, r[0]])
+        return element(nest, i[0], i[1], i[2] + r[0] * dilation) * nest.read(w, [i[1], ZERO, r[0]])
 
-    made = add_channels(ctx, ctx.generate(dims, point, over=[before + 1], combiner="add"), bias)
+    made = add_channels(ctx, ctx.generate(dims, point, over=[taps], combiner="add"), bias)
     if str(ctx.attr("activation", "none")) != "none":
         made = ctx.map(lambda v: v * sigmoid(v), made, element=element_of(made.type), part="silu")
     made = ctx.rounded(made)
@@ -250,12 +259,15 @@ SPECS: list[OpSpec] = [
         slow_when_small=True,
         kind="contraction",
     ),
-    OpSpec(
-        "CausalConvWithState",
-        infer=_infer_causal,
-        lower=_causal,
-        legal=legal(computed_reason, _causal_reason),
-        flops=conv_flops,
-        kind="reduction",
+    *(
+        OpSpec(
+            name,
+            infer=_infer_causal,
+            lower=_causal,
+            legal=legal(computed_reason, _causal_reason),
+            flops=conv_flops,
+            kind="reduction",
+        )
+        for name in ("CausalConvWithState", "com.microsoft.CausalConvWithState")
     ),
 ]

@@ -1,7 +1,9 @@
-"""Square matrices: Inverse and Det, by elimination with partial pivoting, in the elements' type (f32 for 16 bits)."""
+"""Matrices: Inverse and Det, by elimination with partial pivoting, in the elements' type (f32 for 16 bits), and CDist,
+the distances of rows, which is no product."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
@@ -16,7 +18,7 @@ from igniter.dialects.sym import tensor_of
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Scalar
+    from igniter.transforms.lowering import Lowering, Nest, Scalar
     from igniter.transforms.lowering.procedure import Procedure
 
 
@@ -92,6 +94,46 @@ def _det(ctx: Lowering) -> list[SSAValue]:
     return [ctx.view(p.end()[0], dims[:-2])]
 
 
+# -- CDist ------------------------------------------------------------------------------------------------------------
+
+
+def _distances(ctx: Lowering) -> list[SSAValue]:
+    """The squared distance of every row of the one from every row of the other, or its root."""
+    left, right = ctx.required(0), ctx.required(1)
+
+    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        apart = nest.read(left, [i[0], r[0]]) - nest.read(right, [i[1], r[0]])
+        return apart * apart
+
+    made = ctx.generate(ctx.out_dims(), point, over=[ctx.dims(0)[1]], combiner="add")
+    if str(ctx.attr("metric", "sqeuclidean")) == "sqeuclidean":
+        return [made]
+    return [ctx.map(lambda x: x.sqrt(), made, part="root")]
+
+
+def _infer_distances(ctx: InferContext) -> list[TensorInfo]:
+    left, right = input_dims(ctx, 0), input_dims(ctx, 1)
+    if left is None or right is None or len(left) != 2 or len(right) != 2:
+        return [TensorInfo(element_type(ctx), None)]
+    ctx.equate(left[1], right[1])
+    return [TensorInfo(element_type(ctx), (left[0], right[0]))]
+
+
+def _distances_reason(op: OnnxOp) -> str | None:
+    left, right = operand_dims(op, 0), operand_dims(op, 1)
+    if len(left) != 2 or len(right) != 2 or left[1] != right[1]:
+        return "that its two lists of rows have the same features is not known"
+    metric = str(op.attr("metric", "sqeuclidean"))
+    return None if metric in ("euclidean", "sqeuclidean") else f"its metric {metric} is not known"
+
+
+def _distances_flops(op: OnnxOp) -> Expr:
+    return 3 * product(operand_dims(op, 0)) * operand_dims(op, 1)[0]
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+
+
 def _infer_det(ctx: InferContext) -> list[TensorInfo]:
     dims = input_dims(ctx, 0)
     return [TensorInfo(element_type(ctx), None if dims is None else dims[:-2])]
@@ -120,6 +162,15 @@ SPECS: list[OpSpec] = [
         requires=_requires,
         flops=_flops,
         kind="other",
+    ),
+    OpSpec(
+        "com.microsoft.CDist",
+        infer=_infer_distances,
+        lower=_distances,
+        legal=float_legal(_distances_reason),
+        flops=_distances_flops,
+        slow=lambda op, estimate: "ONNX Runtime makes it of a product of matrices",
+        kind="contraction",
     ),
     OpSpec(
         "com.microsoft.Inverse",

@@ -5,6 +5,7 @@ OneHotEncoder, Scaler. Texts stay with ONNX Runtime.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.expr import Expr, product
+from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.ops.ml_scores import numbers, text
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, operand_dims
@@ -159,6 +161,7 @@ def lower_extractor(ctx: Lowering) -> list[SSAValue]:
     dims = ctx.dims(0)
     features = dims[len(dims) - 1]
     picked = ctx.view(ctx.required(1), [product(ctx.dims(1))])
+    ctx.check_indices(picked, features, "its indices are out of range", negative=False)
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
         index = nest.read(picked, [i[-1]]).to(i64)
@@ -167,6 +170,10 @@ def lower_extractor(ctx: Lowering) -> list[SSAValue]:
         return nest.read(ctx.required(0), [*outer, at], guards=[at, features - 1 - at], indices=[index])
 
     return [ctx.generate(ctx.out_dims(), point)]
+
+
+def _extractor_requires(op: OnnxOp) -> list[Requirement]:
+    return [at_most(1, product(operand_dims(op, 1)), "it has no indices")]
 
 
 def infer_one_hot(ctx: InferContext) -> list[TensorInfo]:
@@ -292,7 +299,10 @@ def _needs_features(op: OnnxOp) -> str | None:
 
 
 SPECS: list[OpSpec] = [
-    _ml("ArrayFeatureExtractor", infer_extractor, lower_extractor, _needs_features, kind="movement"),
+    replace(
+        _ml("ArrayFeatureExtractor", infer_extractor, lower_extractor, _needs_features, kind="movement"),
+        requires=_extractor_requires,
+    ),
     _ml("Binarizer", _like_input(), _binarizer),
     _ml("FeatureVectorizer", infer_vectorizer, lower_vectorizer, _vectorizer_reason, kind="movement"),
     _ml("Imputer", _like_input(), lower_imputer, _imputer_reason, tables=_imputer_tables),

@@ -88,6 +88,31 @@ def _max_pool(ctx: Lowering) -> list[SSAValue | None]:
     return [best, _places(ctx, best) if ctx.wants(1) else None]
 
 
+# -- NhwcMaxPool ------------------------------------------------------------------------------------------------------
+
+
+def _infer_nhwc(ctx: InferContext) -> list[TensorInfo]:
+    data = input_dims(ctx, 0)
+    if data is None:
+        return [TensorInfo(element_type(ctx), None)]
+    counts = (s.count for s in pool_slides(ctx.op, data[1:-1]))
+    return [TensorInfo(element_type(ctx), (data[0], *counts, data[-1]))]
+
+
+def _nhwc_max_pool(ctx: Lowering) -> list[SSAValue]:
+    x, slides = ctx.required(0), pool_slides(ctx.op, ctx.dims(0)[1:-1])
+
+    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        places = [s.at(p, k) for s, p, k in zip(slides, i[1:-1], r, strict=True)]
+        return nest.read_inside(x, [i[0], *places, i[-1]], otherwise=_least(ctx))
+
+    over = [s.kernel for s in slides]
+    return [ctx.rounded(ctx.generate(ctx.out_dims(), point, over=over, combiner="max"))]
+
+
+# -- places of greatest elements --------------------------------------------------------------------------------------
+
+
 def _places(ctx: Lowering, best: SSAValue) -> SSAValue:
     """The place in the input of the first greatest element, or the first NaN, of every window.
 
@@ -248,6 +273,15 @@ SPECS: list[OpSpec] = [
         requires=_requires,
         flops=_flops,
         slow=_slow,
+        kind="reduction",
+    ),
+    OpSpec(
+        "com.microsoft.NhwcMaxPool",
+        _infer_nhwc,
+        lower=_nhwc_max_pool,
+        legal=legal(computed_reason, _reason),
+        requires=_requires,
+        flops=_flops,
         kind="reduction",
     ),
     OpSpec(

@@ -1,4 +1,4 @@
-"""Movement that lengths or sizes decide: ReverseSequence, CenterCropPad."""
+"""Movement that lengths or sizes decide: ReverseSequence, CenterCropPad, UnfoldTensor."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from igniter.analysis.expr import ZERO, Expr, floordiv, is_nonneg, maximum
+from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.onnx.ops.rules import (
     element_type,
     infos,
@@ -108,7 +109,55 @@ def _center(ctx: Lowering) -> list[SSAValue]:
     return [ctx.generate(ctx.out_dims(), point)]
 
 
+# -- UnfoldTensor -----------------------------------------------------------------------------------------------------
+
+
+def _unfolding(op: OnnxOp, rank: int) -> tuple[int, int, int]:
+    """The axis, and the size and the distance of the slices along it."""
+    return normal_axis(int(op.attr("dim", -1)), rank), int(op.attr("size") or 0), int(op.attr("step", 1))
+
+
+def _infer_unfold(ctx: InferContext) -> list[TensorInfo]:
+    dims = input_dims(ctx, 0)
+    if dims is None:
+        return unknown_rank(ctx)
+    axis, size, step = _unfolding(ctx.op, len(dims))
+    count = tidy(floordiv(dims[axis] - size, Expr.of(step)) + 1)
+    return infos(element_type(ctx), [*dims[:axis], count, *dims[axis + 1 :], size])
+
+
+def _unfold_reason(op: OnnxOp) -> str | None:
+    dims = operand_dims(op, 0)
+    if not dims:
+        return "it has no axis to unfold"
+    _, size, step = _unfolding(op, len(dims))
+    return None if size > 0 and step > 0 else "its slices are empty, or do not move on"
+
+
+def _unfold_requires(op: OnnxOp) -> list[Requirement]:
+    dims = operand_dims(op, 0)
+    axis, size, _ = _unfolding(op, len(dims))
+    return [at_most(size, dims[axis], "its slices are longer than the dim")]
+
+
+def _unfold(ctx: Lowering) -> list[SSAValue]:
+    x, (axis, _, step) = ctx.required(0), _unfolding(ctx.op, len(ctx.dims(0)))
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        return nest.read(x, [*i[:axis], i[axis] * step + i[-1], *i[axis + 1 : -1]])
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
 SPECS: list[OpSpec] = [
+    OpSpec(
+        "com.microsoft.UnfoldTensor",
+        _infer_unfold,
+        lower=_unfold,
+        legal=legal(_unfold_reason),
+        requires=_unfold_requires,
+        kind="movement",
+    ),
     OpSpec("CenterCropPad", _infer_center, lower=_center, legal=legal(_center_reason), kind="movement"),
     OpSpec("ReverseSequence", _infer_reverse, lower=_reverse, legal=legal(_reverse_reason), kind="movement"),
 ]

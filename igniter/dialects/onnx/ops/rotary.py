@@ -17,7 +17,7 @@ from igniter.dialects.onnx.ops.indexing import read_at
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import elementwise_flops
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, operand, operand_dims
-from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.onnx.registry import Dims, InferContext, InferRule, LowerRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.transforms.lowering import Lowering, Nest, Scalar
 from igniter.transforms.lowering.context import Subscripts
@@ -161,6 +161,11 @@ def _lower(ctx: Lowering) -> list[SSAValue]:
     where, cos, sin = _places(ctx.op)
     x = Heads(ctx.required(0), dims[1] if len(dims) == 3 else dims[2], size, joined=len(dims) == 3)
     positions, tables = ctx.input(where), (ctx.required(cos), ctx.required(sin))
+    if positions is not None:
+        # One position is that of the first of the sequence.
+        behind = x.length - 1 if len(dims_of(positions.type)) == 1 else 0
+        text = "position_ids are out of the range of the cosines"
+        ctx.check_indices(positions, dims_of(tables[0].type)[0] - behind, text, negative=False)
 
     def by_batch(nest: Nest, b: Expr, s: Expr, d: Expr) -> tuple[Scalar, Scalar]:
         return nest.read(tables[0], [b, s, d]), nest.read(tables[1], [b, s, d])
@@ -176,15 +181,88 @@ def _lower(ctx: Lowering) -> list[SSAValue]:
     return [rotated(ctx, x, heads, _pairs(ctx.op, size), interleaved, angle).tensor]
 
 
-def _spec(name: str) -> OpSpec:
+# -- MRotaryEmbedding -------------------------------------------------------------------------------------------------
+
+
+def _stream_sizes(op: OnnxOp) -> list[int]:
+    sizes: list[int] = op.attr("mrope_section") or []
+    return [int(v) for v in sizes]
+
+
+def _stream_reason(op: OnnxOp) -> str | None:
+    found = _heads(op)
+    if isinstance(found, str):
+        return found
+    turned, size = int(op.attr("rotary_embedding_dim", 0)), found[1].constant
+    if not size or size % 2 or turned % 2 or not 0 <= turned <= size:
+        return f"that {turned or found[1]} of {found[1]} features a head make pairs is not known"
+    if int(op.attr("is_packed_batching", 0)) or float(op.attr("scale", 1.0)) != 1.0:
+        return "its batch is packed, or its positions are scaled"
+    pairs, sizes = (turned or size) // 2, _stream_sizes(op)
+    if len(sizes) != 3 or sum(sizes) != pairs or int(op.attr("mrope_layout", 0)) not in (0, 1):
+        return f"its sections {sizes} are not those of {pairs} pairs"
+    if any(operand_dims(op, k)[1:] != (Expr.of(pairs),) for k in (2, 3)) or operand_dims(op, 2) != operand_dims(op, 3):
+        return f"its cosines and sines are not known to be for {pairs} pairs"
+    dims = operand_dims(op, 0)
+    rows = (dims[0], dims[2] if len(dims) == 4 else dims[1])
+    return (
+        None if operand_dims(op, 1) == (Expr.of(3), *rows) else "its positions are not known to be those of its input"
+    )
+
+
+def _lower_streams(ctx: Lowering) -> list[SSAValue]:
+    """Every pair turns by its position in time, in height or in width."""
+    found = _heads(ctx.op)
+    if isinstance(found, str):
+        raise ctx.fail(found)
+    heads, size = found
+    dims, (_, rows, columns) = ctx.dims(0), _stream_sizes(ctx.op)
+    first = _stream_sizes(ctx.op)[0]
+    x = Heads(ctx.required(0), dims[1] if len(dims) == 3 else dims[2], size, joined=len(dims) == 3)
+    positions, tables = ctx.required(1), (ctx.required(2), ctx.required(3))
+    text = "position_ids are out of the range of the cosines"
+    ctx.check_indices(positions, dims_of(tables[0].type)[0], text, negative=False)
+
+    def stream(nest: Nest, d: Expr) -> Scalar:
+        place = nest.index(d)
+        if not int(ctx.attr("mrope_layout", 0)):
+            return (place < first).select(nest.index(0), (place < first + rows).select(nest.index(1), nest.index(2)))
+        turn = place.rem(3)
+        high, wide = turn.eq(1) & (place < 3 * rows), turn.eq(2) & (place < 3 * columns)
+        return high.select(nest.index(1), wide.select(nest.index(2), nest.index(0)))
+
+    def angle(nest: Nest, b: Expr, s: Expr, d: Expr) -> tuple[Scalar, Scalar]:
+        at = nest.read_inside(positions, [stream(nest, d), b, s])
+        cos, sin = (read_at(nest, table, dims_of(table.type), [at, d]) for table in tables)
+        return cos, sin
+
+    interleaved = int(ctx.attr("interleaved", 0)) == 1
+    return [rotated(ctx, x, heads, _pairs(ctx.op, size), interleaved, angle).tensor]
+
+
+def _infer_streams(ctx: InferContext) -> list[TensorInfo]:
+    dims, positions = input_dims(ctx, 0), input_dims(ctx, 1)
+    if dims is not None and len(dims) in (3, 4) and positions is not None and len(positions) == 3:
+        ctx.equate(dims[0], positions[1])
+        ctx.equate(dims[-2] if len(dims) == 4 else dims[1], positions[2])
+    return [TensorInfo(element_type(ctx), input_dims(ctx, 0))]
+
+
+def _spec(
+    name: str, infer: InferRule = _infer, lower: LowerRule = _lower, reason: Callable[[OnnxOp], str | None] = _reason
+) -> OpSpec:
     return OpSpec(
         name,
-        _infer,
-        lower=_lower,
-        legal=float_legal(_reason),
+        infer,
+        lower=lower,
+        legal=float_legal(reason),
         flops=elementwise_flops(4),
         kind="elementwise",
     )
 
 
-SPECS: list[OpSpec] = [_spec("RotaryEmbedding"), _spec("com.microsoft.RotaryEmbedding")]
+SPECS: list[OpSpec] = [
+    _spec("RotaryEmbedding"),
+    _spec("com.microsoft.MRotaryEmbedding", _infer_streams, _lower_streams, _stream_reason),
+    _spec("com.microsoft.RotaryEmbedding"),
+]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import Expr, product
+from igniter.analysis.expr import Expr, maximum, product
 from igniter.analysis.requirements import Requirement, at_most, equal
 from igniter.dialects.onnx.ops.rules import (
     constants,
@@ -160,10 +160,14 @@ def lower_tensor_scatter(ctx: Lowering) -> list[SSAValue]:
     dims, given = ctx.dims(0), ctx.dims(1)
     axis = normal_axis(ctx.attr("axis", -2), len(dims))
     circular = str(ctx.attr("mode", "linear")) == "circular"
+    size = maximum(dims[axis], Expr.of(1))
+    if begin is not None:
+        room = Expr.of(_ANY) if circular else dims[axis] - given[axis] + 1
+        ctx.check_indices(begin, room, "its write indices are negative, or too great for its cache", negative=False)
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
         first = nest.const(0, i64) if begin is None else nest.read(begin, [i[0]]).to(i64)
-        distance = nest.index(i[axis]) - first
+        distance = nest.index(i[axis]) - (first.rem(nest.index(size)) if circular else first)
         if circular:
             distance = (distance < 0).select(distance + nest.index(dims[axis]), distance)
         at = Expr.of("_0")
@@ -177,6 +181,16 @@ def lower_tensor_scatter(ctx: Lowering) -> list[SSAValue]:
         )
 
     return [ctx.generate(dims, point)]
+
+
+_ANY = 1 << 62
+"""As many places as any index has that wraps around."""
+
+
+def tensor_scatter_requires(op: OnnxOp) -> list[Requirement]:
+    dims, given = operand_dims(op, 0), operand_dims(op, 1)
+    axis = normal_axis(op.attr("axis", -2), len(dims))
+    return [at_most(given[axis], dims[axis], "its update is longer than its cache")]
 
 
 def tensor_scatter_reason(op: OnnxOp) -> str | None:
@@ -224,6 +238,7 @@ def lower_max_unpool(ctx: Lowering) -> list[SSAValue]:
     """Zeros, and every element where the index says that it was, counted over the whole result."""
     count, total = product(ctx.dims(0)), product(ctx.out_dims())
     flat = tensor_of(ctx.out_element(), [total])
+    ctx.check_indices(ctx.required(1), total, "its indices are out of bounds", negative=False)
     p = ctx.procedure([ctx.view(ctx.required(0), [count]), ctx.view(ctx.required(1), [count])], [flat])
     source, indices, target = p.buffers
     with p.loop(total) as j:
@@ -274,6 +289,7 @@ SPECS: list[OpSpec] = [
         _infer_like_data,
         lower=lower_tensor_scatter,
         legal=legal(tensor_scatter_reason),
+        requires=tensor_scatter_requires,
         kind="movement",
     ),
 ]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import SSAValue
 
 from igniter.analysis.expr import ONE, Expr
+from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.onnx.ops.normalization import layer_norm_of, norm_spec, rms_norm_of, trailing_reason
 from igniter.dialects.onnx.ops.pointwise import float_attr
-from igniter.dialects.onnx.ops.rules import element_type, input_dims
+from igniter.dialects.onnx.ops.rules import element_type, input_dims, operand, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of
 
@@ -63,11 +65,15 @@ def _skip_reason(op: OnnxOp) -> str | None:
 def _embed(ctx: Lowering) -> list[SSAValue | None]:
     """The sum of the embeddings of words, positions and segments, normalised; and how many tokens the mask keeps.
 
-    An id that its table does not have, which stops a run in ONNX Runtime, has an embedding of zeros.
+    An id that its table does not have ends the run with an error, as in ONNX Runtime.
     """
     batch, length = ctx.dims(0)
     dims = (batch, length, ctx.dims(2)[1])
     words, positions, segments = ctx.required(2), ctx.required(3), ctx.input(4)
+    for ids, table in ((0, words), (8, positions), (1, segments)):
+        given = ctx.input(ids)
+        if given is not None and table is not None:
+            ctx.check_indices(given, dims_of(table.type)[0], "input index out of range", negative=False)
 
     def point(nest: Nest, at: Subscripts) -> Scalar:
         places = ctx.input(8)
@@ -107,6 +113,13 @@ def _embed_infer(ctx: InferContext) -> list[TensorInfo]:
     return [TensorInfo(element, dims), TensorInfo(i32, ids[:1]), TensorInfo(element, dims)]
 
 
+def _embed_requires(op: OnnxOp) -> list[Requirement]:
+    """Where the positions are those in the sequence, their table has one for each."""
+    if operand(op, 8) is not None:
+        return []
+    return [at_most(operand_dims(op, 0)[1], operand_dims(op, 3)[0], "it has no embedding for every position")]
+
+
 def _embed_reason(op: OnnxOp) -> str | None:
     shapes: list[Dims] = [() if v is None else dims_of(v.type) for v in op.inputs]
     if len(shapes[0]) != 2 or any(len(shapes[k]) != 2 for k in (2, 3)):
@@ -121,7 +134,10 @@ def _embed_reason(op: OnnxOp) -> str | None:
 
 
 SPECS: list[OpSpec] = [
-    norm_spec("com.microsoft.EmbedLayerNormalization", _embed, _embed_reason, _embed_infer),
+    replace(
+        norm_spec("com.microsoft.EmbedLayerNormalization", _embed, _embed_reason, _embed_infer),
+        requires=_embed_requires,
+    ),
     norm_spec("com.microsoft.SkipLayerNormalization", _skip_layer_norm, _skip_reason, _skip_infer),
     norm_spec("com.microsoft.SkipSimplifiedLayerNormalization", _skip_rms_norm, _skip_reason, _skip_infer, 6),
 ]
