@@ -171,6 +171,53 @@ def test_svm_regressor(kernel: str, degree: float) -> None:
         )
 
 
+def svm_classes(classes: int, per_class: list[int], kernel: str, degree: float = 3.0, **more: Any) -> dict[str, Any]:
+    """The attributes of an SVMClassifier over three features."""
+    vectors, pairs = sum(per_class), classes * (classes - 1) // 2
+    return {
+        "kernel_type": kernel,
+        "kernel_params": [0.3, 0.5, degree],
+        "classlabels_ints": [7, -2, 5, 11, 3][:classes],
+        "vectors_per_class": per_class,
+        "support_vectors": [float(v) for v in rows(3 * vectors, seed=1)],
+        "coefficients": [float(v) for v in rows((classes - 1) * vectors, seed=2)],
+        "rho": [float(v) for v in rows(pairs, seed=3) / 4],
+        **more,
+    }
+
+
+@pytest.mark.parametrize("probabilities", [False, True])
+@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"])
+@pytest.mark.parametrize("per_class", [[3, 4], [1, 3, 2, 2, 5]])
+def test_svm_classifier(per_class: list[int], transform: str, probabilities: bool) -> None:
+    classes = len(per_class)
+    pairs = classes * (classes - 1) // 2
+    more: dict[str, Any] = {"post_transform": transform}
+    if probabilities:
+        more |= {f"prob_{k}": [float(v) for v in rows(pairs, seed=n) - 1.5] for n, k in enumerate("ab", start=4)}
+    compare("SVMClassifier", [rows(23, 3)], [7, 1], **svm_classes(classes, per_class, "RBF", **more))
+
+
+@pytest.mark.parametrize(("kernel", "degree"), [("LINEAR", 0.0), ("POLY", 2.0), ("POLY", 3.0), ("SIGMOID", 0.0)])
+def test_kernels_of_an_svm_classifier(kernel: str, degree: float) -> None:
+    for x in (rows(23, 3), rows(9, 3).astype(np.float64), np.arange(12).reshape(4, 3) % 5):
+        compare("SVMClassifier", [x], [7, 1], tolerance=2e-5, **svm_classes(3, [2, 1, 4], kernel, degree))
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_linear_svm_classifier(classes: int, positive: bool) -> None:
+    coefficients = rows(3 * classes, seed=2)
+    attributes: dict[str, Any] = {
+        "classlabels_ints": [7, -2, 5, 11][:classes],
+        "coefficients": [float(v) for v in (abs(coefficients) if positive else coefficients)],
+        "rho": [0.25],
+    }
+    attributes["kernel_params"] = [0.3, 0.5, 3.0]
+    for transform in ("NONE", "SOFTMAX", "LOGISTIC"):
+        compare("SVMClassifier", [rows(40, 3)], [7, 1], post_transform=transform, **attributes)
+
+
 def test_svms_that_onnx_runtime_has_faster_are_left_to_it() -> None:
     def left(kernel: str, degree: float, supports: int) -> bool:
         attributes = {"kernel_type": kernel, "kernel_params": [0.3, 0.5, degree], "n_supports": supports, "rho": [0.1]}

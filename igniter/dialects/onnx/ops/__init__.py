@@ -33,6 +33,7 @@ FAMILIES: tuple[str, ...] = (
     "loss",
     "ml_features",
     "ml_linear",
+    "ml_svm",
     "movement",
     "normalization",
     "pooling",

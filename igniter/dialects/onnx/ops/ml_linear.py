@@ -212,7 +212,8 @@ def lower_svm_regressor(ctx: Lowering) -> list[SSAValue]:
 
 
 def svm_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
-    kind = text(op, "kernel_type", "LINEAR") if int(op.attr("n_supports", 0) or 0) else "LINEAR"
+    supports = int(op.attr("n_supports", 0) or 0) or len(numbers(op, "vectors_per_class"))
+    kind = text(op, "kernel_type", "LINEAR") if supports else "LINEAR"
     degree = ([float(v) for v in numbers(op, "kernel_params")] + [0.0] * 3)[2]
     if kind == "SIGMOID":
         return "its tanh, a quotient of polynomials, takes three quarters of the time of the one here"
