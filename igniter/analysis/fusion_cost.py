@@ -28,6 +28,7 @@ BANDWIDTH = 8_000.0
 
 Contractions = Literal["none", "small", "all"]
 Singletons = Literal["none", "winning", "all"]
+Views = Literal["fused", "all"]
 
 WINNING_KINDS = frozenset(("reduction", "normalization"))
 WINNING_OPS = frozenset(
@@ -76,6 +77,8 @@ class CostModel:
     typical: Mapping[str, int] = field(default_factory=dict[str, int])
     byte_products: bool = True
     """Whether a target of the library multiplies bytes (`Target.byte_products`)."""
+    views: Views = "fused"
+    """Which views are in regions: those between other nodes of one, or all, as copies."""
 
     def estimate(self, e: Expr) -> int:
         """The value of an expression at typical sizes."""
@@ -143,7 +146,7 @@ class CostModel:
 
     def region_reason(self, ops: Iterable[Operation]) -> Reason | None:
         """Why nodes that could be a region are none: a kernel of their own would not be faster."""
-        working = [op for op in ops if op_name(op) not in VIEWS]
+        working = [op for op in ops if op_name(op) not in VIEWS or self.views == "all"]
         if not working:
             return Reason("view", "views move no data, so a kernel of nothing else gains nothing")
         if len(working) > 1 or self.singletons == "all":

@@ -102,7 +102,7 @@ def _worthwhile(
     """The members that are worth a region together; `given` learns why the others are not."""
     kept = members
     reason = cost.region_reason([graph.nodes[n] for n in kept])
-    if reason is None:
+    if reason is None and cost.views != "all":
         kept = _without_views(graph, members, bound, given)
         reason = cost.region_reason([graph.nodes[n] for n in kept])
     if reason is None or any(n in bound for n in kept):

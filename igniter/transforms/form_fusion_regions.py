@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.analysis.fusion_cost import Contractions, CostModel, Singletons
+from igniter.analysis.fusion_cost import Contractions, CostModel, Singletons, Views
 from igniter.analysis.fusion_graph import FusionGraph, Limits, build_graph, is_node, node_label
 from igniter.analysis.fusion_legality import is_loop, type_symbols
 from igniter.analysis.fusion_selection import Selection, select_regions
@@ -51,6 +51,8 @@ class FormFusionRegions(ModulePass):
     """Which MatMuls and their like are fused: none, those of up to `small-flops` operations, or all."""
     singletons: Singletons = "winning"
     """Which nodes become a region alone: none, those whose kernels beat ONNX Runtime's, or all."""
+    views: Views = "fused"
+    """Which views are in regions: those that nodes of a region need, or all."""
     siblings: bool = True
     """Whether nodes that share an input, and nothing else, are fused."""
     max_nodes: int = 512
@@ -71,6 +73,7 @@ class FormFusionRegions(ModulePass):
             self.singletons,
             self.typical_dim,
             byte_products=self.byte_products,
+            views=self.views,
         )
         # The body of a loop of a program is kernels and nothing else: each node that is not in one would have ONNX
         # Runtime run the loop.

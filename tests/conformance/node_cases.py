@@ -26,7 +26,7 @@ from tests.conformance.wide import DIGITS, widened, within_one_unit
 MODES = ("static", "dynamic", "parameters", "constant", "attributes")
 BOUND = "cpu-onnx,bind-values"
 """Parameters that only a run knows are bound, too."""
-EVERYTHING = "form-fusion-regions{contractions=all singletons=all},pack-weights"
+EVERYTHING = "form-fusion-regions{contractions=all singletons=all views=all},pack-weights"
 ORT_IR_VERSION = 11
 # And in its newest opset, which ORT otherwise refuses as unreleased.
 os.environ["ALLOW_RELEASED_ONNX_OPSET_ONLY"] = "0"

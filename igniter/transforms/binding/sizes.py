@@ -1,4 +1,4 @@
-"""Ops that take their sizes as an operand: the operand becomes values of a carrier."""
+"""Ops that give an operand other dims: what these are is computed in front of a carrier."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.ops.rules import known
 from igniter.dialects.sym import dims_of
 from igniter.transforms.binding.arithmetic import Builder, Ints
-from igniter.transforms.onnx_rewriting import Replacement, Rewriter, Rule, Rules, known_dims, operand
+from igniter.transforms.onnx_rewriting import Replacement, Rewriter, Rules, known_dims, operand
 
 
 def unknown_list(op: OnnxOp, index: int, build: Builder) -> Ints | None:
@@ -113,22 +113,6 @@ def _bind_expand(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
     return build.bound(op, [x, build.read(carrier, 0, rank)], carrier).results
 
 
-def _bind_list(index: int, what: str) -> Rule:
-    """The operand as it stands, which must not be negative."""
-
-    def bind_sizes(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
-        build = Builder(rewriter)
-        values = unknown_list(op, index, build)
-        if values is None or not len(values) or known_dims(operand(op, 0)) is None:
-            return None
-        carrier = build.carrier(values, what)
-        operands = list(op.inputs)
-        operands[index] = build.read(carrier, 0, len(values))
-        return build.bound(op, operands, carrier).results
-
-    return bind_sizes
-
-
 def rank_of(op: OnnxOp) -> int:
     """The rank of the first operand."""
     return len(dims_of(op.operands[0].type))
@@ -138,6 +122,5 @@ RULES: Rules = {
     "Expand": [_bind_expand],
     "Reshape": [_bind_reshape],
     "Squeeze": [_bind_squeeze],
-    "Tile": [_bind_list(1, "a number of repeats is negative")],
     "Unsqueeze": [_bind_unsqueeze],
 }

@@ -21,6 +21,7 @@ FAMILIES: tuple[str, ...] = (
     "block_quantized",
     "bound_movement",
     "bound_reduction",
+    "bound_windows",
     "contraction",
     "contrib_attention",
     "contrib_norms",

@@ -293,6 +293,27 @@ def paddings(op: OnnxOp, rank: int, values: Sequence[Dims | None]) -> list[Paddi
     return found
 
 
+@dataclass(frozen=True)
+class Sides:
+    """A padding as what is taken away and what is added on each side, none of it negative."""
+
+    cut_low: Expr
+    low: Expr
+    cut_high: Expr
+    high: Expr
+
+    @staticmethod
+    def of(padding: Padding) -> Sides:
+        """Those of a padding whose signs are known."""
+        low, high = is_nonneg(padding.low), is_nonneg(padding.high)
+        return Sides(
+            ZERO if low else -padding.low,
+            padding.low if low else ZERO,
+            ZERO if high else -padding.high,
+            padding.high if high else ZERO,
+        )
+
+
 def infer_pad(ctx: InferContext) -> list[TensorInfo]:
     dims = input_dims(ctx, 0)
     if dims is None:
@@ -333,28 +354,31 @@ def pad_requires(op: OnnxOp) -> list[Requirement]:
 
 
 def lower_pad(ctx: Lowering) -> list[SSAValue]:
-    x, dims = ctx.required(0), ctx.dims(0)
+    dims = ctx.dims(0)
     found = paddings(ctx.op, len(dims), [ctx.values(1), ctx.values(3)])
     if isinstance(found, str):
         raise ctx.fail(found)
+    return padded(ctx, [Sides.of(p) for p in found])
+
+
+def padded(ctx: Lowering, sides: Sequence[Sides]) -> list[SSAValue]:
+    """The result of a Pad. Negative pads take elements away first; the mode then extends what is left."""
+    x, dims = ctx.required(0), ctx.dims(0)
     mode = ctx.attr("mode", "constant")
     fill = ctx.input(2)
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
         subscripts: list[Expr] = []
         guards: list[Expr] = []
-        for dim, padding, e in zip(dims, found, i, strict=True):
-            # Negative pads take elements away first; the mode then extends what is left.
-            first = ZERO if is_nonneg(padding.low) else -padding.low
-            size = dim - first + (ZERO if is_nonneg(padding.high) else padding.high)
-            at = e - (padding.low if is_nonneg(padding.low) else ZERO)
-            padded = (padding.low, padding.high) != (ZERO, ZERO)
+        for dim, side, e in zip(dims, sides, i, strict=True):
+            size = dim - side.cut_low - side.cut_high
+            at = e - side.low
             if mode == "constant":
-                guards += [at] if padding.low != ZERO and is_nonneg(padding.low) else []
-                guards += [size - 1 - at] if padding.high != ZERO and is_nonneg(padding.high) else []
-            elif padded:
-                at = extended(mode, at, size, padding)
-            subscripts.append(first + at)
+                guards += [at] if side.low != ZERO else []
+                guards += [size - 1 - at] if side.high != ZERO else []
+            elif side != Sides(ZERO, ZERO, ZERO, ZERO):
+                at = extended(mode, at, size, side)
+            subscripts.append(side.cut_low + at)
         otherwise = None
         if fill is not None:
             otherwise = nest.read(fill, [ZERO] * len(ctx.dims(2)))
@@ -365,7 +389,7 @@ def lower_pad(ctx: Lowering) -> list[SSAValue]:
     return [ctx.generate(ctx.out_dims(), point)]
 
 
-def extended(mode: str, at: Expr, size: Expr, padding: Padding) -> Expr:
+def extended(mode: str, at: Expr, size: Expr, padding: Sides) -> Expr:
     """Where position `at`, inside or outside of `size` elements, finds its element."""
     if mode == "edge":
         return maximum(minimum(at, size - 1), ZERO)

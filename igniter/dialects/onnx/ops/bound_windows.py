@@ -1,0 +1,107 @@
+"""Slice, Pad and Range by values that only a run knows (docs/values.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.ir import SSAValue
+
+from igniter.analysis.expr import ONE, ZERO, Expr, maximum, minimum
+from igniter.analysis.requirements import Requirement, at_most
+from igniter.dialects.onnx.bound import BOUND_DOMAIN
+from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, operand_dims, tidy, unknown_rank
+from igniter.dialects.onnx.ops.shape import lower_range
+from igniter.dialects.onnx.ops.windows import Sides, pad_slow, padded
+from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.transforms.lowering import Lowering, Nest, Scalar
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+
+
+def _lists(values: Dims, count: int) -> list[Dims]:
+    """The values of a carrier as that many lists, of one value for each axis."""
+    rank = (len(values) - 1) // count
+    return [values[1 + k * rank : 1 + (k + 1) * rank] for k in range(count)]
+
+
+# -- Slice: first elements, counts, steps forwards, steps backwards ---------------------------------------------------
+
+
+def _infer_slice(ctx: InferContext) -> list[TensorInfo]:
+    values = input_dims(ctx, 5)
+    return unknown_rank(ctx) if values is None else infos(element_type(ctx), _lists(values, 4)[1])
+
+
+def _lower_slice(ctx: Lowering) -> list[SSAValue]:
+    x = ctx.required(0)
+    first, _, forth, back = _lists(ctx.dims(5), 4)
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        return nest.read_inside(x, [s + e * (f - b) for s, e, f, b in zip(first, i, forth, back, strict=True)])
+
+    return [ctx.generate(ctx.out_dims(), point)]
+
+
+# -- Pad: what is added in front, taken in front, added behind, taken behind ------------------------------------------
+
+
+def _sides(values: Dims) -> list[Sides]:
+    return [Sides(cut, low, end, high) for low, cut, high, end in zip(*_lists(values, 4), strict=True)]
+
+
+def _infer_pad(ctx: InferContext) -> list[TensorInfo]:
+    dims, values = input_dims(ctx, 0), input_dims(ctx, 4)
+    if dims is None or values is None:
+        return unknown_rank(ctx)
+    pairs = zip(dims, _sides(values), strict=True)
+    return infos(element_type(ctx), [tidy(d + s.low + s.high - s.cut_low - s.cut_high) for d, s in pairs])
+
+
+def _pad_reason(op: OnnxOp) -> str | None:
+    mode = op.attr("mode", "constant")
+    return None if mode in ("constant", "reflect", "edge", "wrap") else f"mode '{mode}' is not known"
+
+
+def _pad_requires(op: OnnxOp) -> list[Requirement]:
+    """As of pads that are known, where those that are 0 ask for nothing."""
+    dims, mode = operand_dims(op, 0), op.attr("mode", "constant")
+    if mode == "constant":
+        return []
+    required = [at_most(1, d, "a dim of 0 cannot be wrapped") for d in dims] if mode == "wrap" else []
+    for dim, side in zip(dims, _sides(operand_dims(op, 4)), strict=True):
+        left = dim - side.cut_low - side.cut_high
+        changed = side.low + side.high + side.cut_low + side.cut_high
+        required.append(at_most(minimum(changed, ONE), left, f"mode '{mode}' cannot pad a dim of 0"))
+        if mode == "reflect":
+            most = maximum(left - 1, ZERO)
+            required += [at_most(p, most, "the dim is too small for a reflection") for p in (side.low, side.high)]
+    return required
+
+
+def _lower_pad(ctx: Lowering) -> list[SSAValue]:
+    return padded(ctx, _sides(ctx.dims(4)))
+
+
+# -- Range: how many --------------------------------------------------------------------------------------------------
+
+
+def _infer_range(ctx: InferContext) -> list[TensorInfo]:
+    values = input_dims(ctx, 3)
+    return infos(element_type(ctx), None if values is None else values[1:])
+
+
+SPECS: list[OpSpec] = [
+    OpSpec(
+        f"{BOUND_DOMAIN}.Pad",
+        _infer_pad,
+        lower=_lower_pad,
+        legal=legal(_pad_reason),
+        requires=_pad_requires,
+        slow=pad_slow,
+        kind="movement",
+    ),
+    OpSpec(f"{BOUND_DOMAIN}.Range", _infer_range, lower=lower_range, legal=legal(), kind="shape"),
+    OpSpec(f"{BOUND_DOMAIN}.Slice", _infer_slice, lower=_lower_slice, legal=legal(), kind="movement"),
+]
