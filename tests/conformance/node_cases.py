@@ -27,6 +27,11 @@ MODES = ("static", "dynamic", "parameters", "constant", "attributes")
 BOUND = "cpu-onnx,bind-values"
 """Parameters that only a run knows are bound, too."""
 EVERYTHING = "form-fusion-regions{contractions=all singletons=all views=all},pack-weights"
+AS_ORT = frozenset(
+    ("test_resize_downsample_scales_linear_align_corners", "test_resize_downsample_scales_cubic_align_corners")
+)
+"""Cases in which ONNX Runtime departs from ONNX (it aligns corners by the size that it rounded), and kernels do as it
+does, to its digits: what takes its place in a model has to."""
 ORT_IR_VERSION = 11
 # And in its newest opset, which ORT otherwise refuses as unreleased.
 os.environ["ALLOW_RELEASED_ONNX_OPSET_ONLY"] = "0"
@@ -112,7 +117,8 @@ def _compile_and_compare(
             continue
         if difference and _is_exact_in_16_bits(model, feed, name, a):
             continue
-        if difference and not (ort_computes and _ort_agrees(model, feed, name, a)):
+        follows = ort_computes or case.name in AS_ORT
+        if difference and not (follows and _ort_agrees(model, feed, name, a)):
             return result("mismatch", f"{name}: {difference}")
     return result(status, reason)
 

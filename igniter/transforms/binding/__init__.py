@@ -7,6 +7,6 @@ from igniter.transforms.onnx_rewriting import Rules
 
 def all_rules() -> Rules:
     """Every rule, by the qualified name of the op that it rewrites."""
-    from igniter.transforms.binding import computed, lists, reductions, sizes, windows
+    from igniter.transforms.binding import computed, lists, reductions, resizing, sizes, windows
 
-    return {**lists.RULES, **sizes.RULES, **reductions.RULES, **windows.RULES, **computed.RULES}
+    return {**lists.RULES, **sizes.RULES, **reductions.RULES, **windows.RULES, **computed.RULES, **resizing.RULES}

@@ -21,6 +21,7 @@ FAMILIES: tuple[str, ...] = (
     "block_quantized",
     "bound_movement",
     "bound_reduction",
+    "bound_resize",
     "bound_windows",
     "contraction",
     "contrib_attention",

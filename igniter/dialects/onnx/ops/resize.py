@@ -20,7 +20,7 @@ from xdsl.ir import SSAValue
 from igniter.analysis.expr import ZERO, Expr, floordiv, minimum
 from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.ops.pointwise import computed_reason, elementwise_flops, float_attr
-from igniter.dialects.onnx.ops.resize_weights import Taps, cubic_taps, filtered_taps, linear_taps, support_of
+from igniter.dialects.onnx.ops.resize_weights import Taps, cubic_taps, filtered_taps, linear_taps, taps_of
 from igniter.dialects.onnx.ops.rules import (
     element_type,
     infos,
@@ -161,18 +161,29 @@ def _reason(op: OnnxOp) -> str | None:
         return found
     if dims_of(op.results[0].type) != tuple(f.new for f in found):
         return "its result is not known to have the dims of its factors"
+    if antialias(op) and any(f.scale is None for f in found):
+        return "how many elements it filters depends on the dims"
+    return mode_reason(op)
+
+
+def mode_reason(op: OnnxOp) -> str | None:
+    """Why the modes of a node are not those of a kernel."""
     if _mode(op) not in ("nearest", "linear", "cubic"):
         return f"mode '{_mode(op)}' is not known"
     if _mode(op) != "nearest" and not is_float(element_of(op.operands[0].type)):
         return f"ONNX Runtime interpolates {element_of(op.operands[0].type)} with its own rounding"
     if _transformation(op) not in (*TRANSFORMATIONS, "align_corners", "tf_crop_and_resize", "half_pixel_symmetric"):
         return f"coordinate_transformation_mode '{_transformation(op)}' is not known"
-    if _antialias(op) and any(f.scale is None for f in found):
-        return "how many elements it filters depends on the dims"
     return None
 
 
-def _antialias(op: OnnxOp) -> bool:
+def filter_reach(op: OnnxOp) -> float:
+    """How far an antialiasing filter reaches where no elements are lost."""
+    return 2.0 if _mode(op) == "cubic" else 1.0
+
+
+def antialias(op: OnnxOp) -> bool:
+    """Whether an interpolation is filtered where elements are lost."""
     return bool(op.opset >= 18 and op.attr("antialias", 0)) and _mode(op) != "nearest"
 
 
@@ -197,10 +208,16 @@ class Axis:
     factor: Factor
 
     def scale(self, nest: Nest) -> Scalar:
+        """The factor, in f32."""
         known = self.factor.scale
         if known is not None:
             return nest.const(float(known), f32)
         return nest.index(self.factor.new).to(f32) / nest.index(self.factor.old).to(f32)
+
+    def taps(self) -> int | Expr:
+        """How many elements an antialiasing filter reads."""
+        assert self.factor.scale is not None  # `_reason` has seen to it
+        return taps_of(self.factor.scale, filter_reach(self.ctx.op))
 
     def coordinate(self, nest: Nest, place: Expr) -> Scalar:
         """Where new place `place` lies among the old elements, in f32. An axis that keeps its size keeps its places."""
@@ -300,9 +317,8 @@ def _taps(ctx: Lowering, axis: Axis) -> Taps:
     """Which elements make one along the axis, and with which weights."""
     cubic, excluded = _mode(ctx.op) == "cubic", bool(ctx.attr("exclude_outside", 0))
     a = float_attr(ctx, "cubic_coeff_a", -0.75)
-    if _antialias(ctx.op):
-        assert axis.factor.scale is not None  # `_reason` has seen to it
-        return filtered_taps(ctx, axis, support_of(axis.factor.scale, cubic), a if cubic else None, excluded)
+    if antialias(ctx.op):
+        return filtered_taps(ctx, axis, axis.taps(), filter_reach(ctx.op), a if cubic else None, excluded)
     return cubic_taps(ctx, axis, a, excluded) if cubic else linear_taps(ctx, axis)
 
 
@@ -315,13 +331,18 @@ def _along(ctx: Lowering, x: SSAValue, axis: Axis, last: bool) -> SSAValue:
     def term(nest: Nest, i: Sequence[Expr], tap: Expr) -> Scalar:
         at: list[Expr | Scalar] = list(i)
         at[k] = nest.read(taps.places, [i[k], tap])
-        return nest.read_inside(x, at).to(wide) * nest.read(taps.weights, [i[k], tap]).to(wide)
+        value, weight = nest.read_inside(x, at).to(wide), nest.read(taps.weights, [i[k], tap]).to(wide)
+        if axis.factor.scale is not None:
+            return value * weight
+        # An axis that turns out to keep its size takes nothing from its neighbours, not even a NaN times 0.
+        return (weight.eq(0) & axis.scale(nest).eq(1)).select(0.0, value * weight)
 
-    if taps.count > 4:
+    count = taps.count
+    if isinstance(count, Expr) or count > 4:
         made = ctx.generate(
             dims,
             lambda nest, i, r: term(nest, i, r[0]),
-            over=[taps.count],
+            over=[count],
             combiner="add",
             element=wide,
             part=f"axis{k}",
@@ -330,7 +351,7 @@ def _along(ctx: Lowering, x: SSAValue, axis: Axis, last: bool) -> SSAValue:
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
         total = term(nest, i, ZERO)
-        for tap in range(1, taps.count):
+        for tap in range(1, count):
             total = total + term(nest, i, Expr.of(tap))
         return total
 
@@ -341,8 +362,12 @@ def _resize(ctx: Lowering) -> list[SSAValue]:
     found = _known_factors(ctx.op)
     if isinstance(found, str):
         raise ctx.fail(found)
+    return resized(ctx, [Axis(ctx, k, f) for k, f in enumerate(found) if not f.is_identity])
+
+
+def resized(ctx: Lowering, axes: Sequence[Axis]) -> list[SSAValue]:
+    """The first operand resized along `axes`."""
     crops = _transformation(ctx.op) == "tf_crop_and_resize"
-    axes = [Axis(ctx, k, f) for k, f in enumerate(found) if not f.is_identity]
     if not axes:
         return [ctx.view(ctx.required(0), ctx.out_dims())]
     if _mode(ctx.op) == "nearest":

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Taps:
     """`places` (i64) and `weights` (f32) are `[size of the result, count]`."""
 
-    count: int
+    count: int | Expr
     places: SSAValue
     weights: SSAValue
 
@@ -36,7 +36,7 @@ def _clamped(nest: Nest, at: Scalar, size: Expr) -> Scalar:
     return at.minimum(nest.index(size - 1)).maximum(0)
 
 
-def _table(ctx: Lowering, axis: Axis, count: int, rule: Any, part: str, element: Any) -> SSAValue:
+def _table(ctx: Lowering, axis: Axis, count: int | Expr, rule: Any, part: str, element: Any) -> SSAValue:
     return ctx.generate([axis.factor.new, count], rule, element=element, part=f"{part}{axis.number}")
 
 
@@ -84,21 +84,27 @@ def cubic(x: Scalar, a: float) -> Scalar:
     return (d <= 1).select(near, (d < 2).select(far, 0.0))
 
 
-def support_of(scale: np.float32, cubic: bool) -> float:
-    """How far an antialiasing filter reaches from its centre: farther, where elements are lost."""
-    return (2.0 if cubic else 1.0) * max(1.0, 1.0 / float(scale))
+def taps_of(scale: np.float32, reach: float) -> int:
+    """How many elements an antialiasing filter reads that reaches `reach` elements far where none are lost."""
+    return math.ceil(2 * reach * max(1.0, 1.0 / float(scale))) + 1
 
 
-def filtered_taps(ctx: Lowering, axis: Axis, support: float, a: float | None, excluded: bool) -> Taps:
-    """All elements in reach of a filter, a triangle or, with parameter `a`, a cubic."""
-    count = math.ceil(2 * support) + 1
-    scale = axis.factor.scale
-    assert scale is not None
-    narrowed = min(1.0, float(scale))
+def filtered_taps(ctx: Lowering, axis: Axis, count: int | Expr, reach: float, a: float | None, excluded: bool) -> Taps:
+    """All elements in reach of a filter, a triangle or, with parameter `a`, a cubic. It reaches farther where elements
+    are lost. `count` is enough elements."""
+    known = axis.factor.scale
+
+    def support(nest: Nest) -> Scalar:
+        if known is not None:
+            return nest.const(reach * max(1.0, 1.0 / float(known)), f32)
+        return (nest.const(reach, f32) / axis.scale(nest)).maximum(reach)
+
+    def narrowed(nest: Nest) -> Scalar:
+        return axis.scale(nest).minimum(1.0) if known is None else nest.const(min(1.0, float(known)), f32)
 
     def first(nest: Nest, place: Expr) -> tuple[Scalar, Scalar]:
         centre = axis.coordinate(nest, place) + 0.5
-        return (centre - support + 0.5).floor(), centre
+        return (centre - support(nest) + 0.5).floor(), centre
 
     def place(nest: Nest, at: Sequence[Expr]) -> Scalar:
         return first(nest, at[0])[0].to(i64) + nest.index(at[1])
@@ -106,14 +112,16 @@ def filtered_taps(ctx: Lowering, axis: Axis, support: float, a: float | None, ex
     def weight(nest: Nest, at: Sequence[Expr]) -> Scalar:
         start, centre = first(nest, at[0])
         element = start + nest.index(at[1]).to(f32)
-        x = (element - centre + 0.5) * narrowed
+        x = (element - centre + 0.5) * narrowed(nest)
         value = (1 - x.abs()).maximum(0.0) if a is None else cubic(x, a)
-        return (element < (centre + support + 0.5).floor()).select(value, 0.0)
+        return (element < (centre + support(nest) + 0.5).floor()).select(value, 0.0)
 
     return _tabulated(ctx, axis, count, place, weight, excluded, True)
 
 
-def _tabulated(ctx: Lowering, axis: Axis, count: int, place: Any, weight: Any, excluded: bool, scaled: bool) -> Taps:
+def _tabulated(
+    ctx: Lowering, axis: Axis, count: int | Expr, place: Any, weight: Any, excluded: bool, scaled: bool
+) -> Taps:
     """Tables of places that may lie outside, and weights that may have to be scaled to make 1."""
     size = axis.factor.old
 
