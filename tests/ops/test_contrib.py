@@ -313,3 +313,17 @@ def test_linear_attention_gate(outputs: int, dtype: Any) -> None:
     inputs = [floats(2, 5, 3, dtype=dtype, scale=9), floats(3), -abs(floats(3)), floats(2, 5, 3, dtype=dtype)]
     tolerance = 2e-6 if dtype == F32 else 2e-3
     check_ms("LinearAttentionGate", inputs[: outputs + 2], outputs=outputs, tolerance=tolerance)
+
+
+# -- of before opset 10 -----------------------------------------------------------------------------------------------
+
+
+def test_legacy_ops() -> None:
+    x = np.concatenate([floats(1, 3, 4, 5), 30 * floats(1, 3, 4, 5, seed=1)])
+    parameters = {"alpha": 1.7, "beta": -0.6}
+    for op in ("Affine", "ScaledTanh", "ParametricSoftplus"):
+        check(op, [x], parameters, opset=7, tolerance=1e-5)
+    check("Scale", [x], {"scale": 0.3}, opset=7, tolerance=1e-6)
+    check("ImageScaler", [x], {"scale": 0.3, "bias": [1.0, -2.0, 0.5]}, opset=7, tolerance=1e-6, fixed=[3])
+    check("Crop", [x], {"border": [1, 2, 0, 1]}, opset=7)
+    check("Crop", [x], {"border": [1, 2, 0, 0], "scale": [2, 3]}, opset=7)

@@ -248,6 +248,34 @@ def test_features() -> None:
     compare("Imputer", [whole], [7], imputed_value_int64s=[9], replaced_value_int64=2)
     compare("FeatureVectorizer", [rows(7, 3), rows(7, 2)], [1], inputdimensions=[3, 2])
     compare("OneHotEncoder", [whole[:, 0]], [1], cats_int64s=[0, 2, 3], zeros=1)
+    compare("OneHotEncoder", [whole], [1], cats_int64s=[0, 1, 2, 3], zeros=0)
+
+
+def test_what_has_no_place_is_an_error() -> None:
+    def session(op: str, given: list[Any], **attrs: Any) -> Any:
+        names = [f"x{k}" for k in range(len(given))]
+        types = [helper.np_dtype_to_tensor_dtype(a.dtype) for a in given]
+        infos = [helper.make_tensor_value_info(n, t, a.shape) for n, t, a in zip(names, types, given, strict=True)]
+        node = helper.make_node(op, names, ["y"], domain="ai.onnx.ml", name="the_node", **attrs)
+        graph = helper.make_graph([node], "g", infos, [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
+        opsets = [helper.make_opsetid("", 15), helper.make_opsetid("ai.onnx.ml", 3)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+        artifact = igniter.load(model).compile(options=igniter.CompileOptions(fusion_passes=EVERYTHING), verify=False)
+        assert artifact.report["nodes_after"] == artifact.report["regions"] == 1
+        return artifact.session(intra_op_num_threads=1, log_severity_level=4)
+
+    encoder = session("OneHotEncoder", [np.zeros(3, np.int64)], cats_int64s=[0, 1, 3], zeros=0)
+    np.testing.assert_array_equal(encoder.run(None, {"x0": np.array([3, 0, 1])})[0], np.eye(3, dtype=F32)[[2, 0, 1]])
+    for wrong in (2, -7):
+        with pytest.raises(Exception, match=r"the_node.*it has no category of value"):
+            encoder.run(None, {"x0": np.array([3, wrong, 1])})
+    picker = session("ArrayFeatureExtractor", [rows(2, 3), np.zeros(2, np.int64)])
+    np.testing.assert_array_equal(
+        picker.run(None, {"x0": rows(2, 3), "x1": np.array([2, 0])})[0], rows(2, 3)[:, [2, 0]]
+    )
+    for wrong in (3, -1):
+        with pytest.raises(Exception, match=r"the_node.*its indices are out of range"):
+            picker.run(None, {"x0": rows(2, 3), "x1": np.array([0, wrong])})
 
 
 def test_label_encoder() -> None:

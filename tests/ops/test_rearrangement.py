@@ -50,3 +50,10 @@ def test_bit_cast(source: str, target: str) -> None:
         x = np.where(np.isfinite(x.view(target)), bits, bits >> 2).astype(f"u{width}").view(source)
         expected = [x.view(target)]
     check("BitCast", [x], {"to": to}, opset=26, expected=expected)
+
+
+def test_bits_of_a_bool() -> None:
+    x = np.array([True, False, True])
+    for to, dtype in ((TensorProto.UINT8, np.uint8), (TensorProto.INT8, np.int8)):
+        check("BitCast", [x], {"to": to}, opset=26, expected=[x.view(dtype)])
+        check("BitCast", [x.view(dtype)], {"to": TensorProto.BOOL}, opset=26, expected=[x])

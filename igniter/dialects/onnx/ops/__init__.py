@@ -30,6 +30,7 @@ FAMILIES: tuple[str, ...] = (
     "elementwise",
     "grouped_attention",
     "indexing",
+    "legacy",
     "linear_algebra",
     "linear_attention",
     "loss",

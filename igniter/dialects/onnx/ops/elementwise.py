@@ -28,6 +28,7 @@ from igniter.dialects.onnx.ops.pointwise import (
     pointwise_with,
     same_as_input,
     scalar_reason,
+    ui8,
     variadic,
 )
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal
@@ -209,15 +210,17 @@ def _cast(ctx: Lowering) -> list[SSAValue]:
 
 
 def _bit_cast(ctx: Lowering) -> list[SSAValue]:
-    target = ctx.out_element()
+    """A bool is a byte in memory, and a bit in a kernel: any byte but 0 becomes a bool that is true."""
+    source, target = ctx.element(0), ctx.out_element()
+    if target == i1:
+        return [ctx.map(lambda x: x.bits(ui8).ne(0), ctx.required(0))]
+    if source == i1:
+        return [ctx.map(lambda x: x.to(ui8).bits(target), ctx.required(0))]
     return [ctx.map(lambda x: x.bits(target), ctx.required(0))]
 
 
 def _bit_cast_reason(op: OnnxOp) -> str | None:
-    """A bool is a byte in memory, and a bit in a kernel."""
     elements = [element_of(v.type) for v in (op.operands[0], op.results[0])]
-    if i1 in elements:
-        return "the bits of a bool in memory are no number in a kernel"
     sizes = {element_bytes(e) for e in elements}
     return None if len(sizes) == 1 else "its two types differ in width"
 

@@ -13,13 +13,13 @@ from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.expr import Expr, product
-from igniter.analysis.requirements import Requirement, at_most
+from igniter.analysis.requirements import FINE, Requirement, at_most
 from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.ops.ml_scores import numbers, text
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, operand_dims
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.onnx.types import StringType, element_of_dtype
-from igniter.dialects.sym import element_of
+from igniter.dialects.sym import dims_of, element_of
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
@@ -184,6 +184,8 @@ def infer_one_hot(ctx: InferContext) -> list[TensorInfo]:
 
 def lower_one_hot(ctx: Lowering) -> list[SSAValue]:
     cats = ctx.table("cats")
+    if not ctx.attr("zeros", 1):
+        _check_categories(ctx, cats)
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
         value = nest.read(ctx.required(0), i[:-1]).to(i64)
@@ -192,10 +194,26 @@ def lower_one_hot(ctx: Lowering) -> list[SSAValue]:
     return [ctx.generate(ctx.out_dims(), point)]
 
 
+def _check_categories(ctx: Lowering, cats: SSAValue) -> None:
+    """Has a run end with an error where a value is in no category."""
+    values, dims = ctx.required(0), ctx.dims(0)
+
+    def hit(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        return nest.read(values, i).to(i64).eq(nest.read(cats, r)).to(i64)
+
+    found = ctx.generate(dims, hit, over=dims_of(cats.type), combiner="max", element=i64, part="known")
+
+    def wrong(nest: Nest, _: Sequence[Expr], i: Sequence[Expr]) -> Scalar:
+        unknown = nest.read(values, i).to(i64).maximum(FINE + 1)
+        return nest.read(found, i).eq(0).select(unknown, nest.const(FINE, i64))
+
+    ctx.check(
+        ctx.generate([], wrong, over=dims, combiner="max", element=i64, part="check"), "it has no category of value"
+    )
+
+
 def _one_hot_reason(op: OnnxOp) -> str | None:
-    if not numbers(op, "cats_int64s"):
-        return "its categories are texts"
-    return None if op.attr("zeros", 1) else "it fails where a value is in no category"
+    return None if numbers(op, "cats_int64s") else "its categories are texts"
 
 
 # -- LabelEncoder -----------------------------------------------------------------------------------------------------
@@ -256,7 +274,7 @@ def lower_encoder(ctx: Lowering) -> list[SSAValue]:
     count = len(tables["keys"])
     p = ctx.procedure([ctx.required(0), ctx.table("keys"), ctx.table("values")], [ctx.output_type()])
     source, sorted_keys, mapped, target = p.buffers
-    at = [p.parallel(d) for d in ctx.dims(0)]
+    at = list(p.axes(ctx.dims(0)))
     value = p.load(source, at)
     low, high = p.variable(p.const(0, i64), "low"), p.variable(p.const(count, i64), "high")
     with p.sequential(max(1, count.bit_length())):
@@ -278,9 +296,7 @@ def lower_encoder(ctx: Lowering) -> list[SSAValue]:
 
 def _encoder_reason(op: OnnxOp) -> str | None:
     found = _encoder(op)
-    if isinstance(found, str):
-        return found
-    return None if operand_dims(op, 0) else "it encodes a single element"
+    return found if isinstance(found, str) else None
 
 
 def _ml(

@@ -9,24 +9,25 @@ is needed once a row, as a reciprocal, is a nest over the rows. Statistics are c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import Expr
+from igniter.analysis.expr import Expr, product
+from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.ops.pointwise import computed_reason, elementwise_flops, float_attr, same_as_input
 from igniter.dialects.onnx.ops.reduction import count_of, reduced_dims
-from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, normal_axis
+from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, normal_axis, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, InferRule, LegalRule, LowerRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
     from igniter.transforms.lowering import Lowering, Nest, Scalar
-    from igniter.transforms.lowering.context import Subscripts
+    from igniter.transforms.lowering.context import ScalarFunction, Subscripts
 
 
 LegalCheck = Callable[["OnnxOp"], "str | None"]
@@ -195,6 +196,8 @@ def _batch_norm(ctx: Lowering) -> list[SSAValue | None]:
     """`x * k + c`, with `k = scale / sqrt(variance + epsilon)` and `c = bias - mean * k`, one of each a channel."""
     from igniter.transforms.lowering.scalar import compute_type
 
+    if ctx.opset >= 14 and ctx.attr("training_mode", 0):
+        return _batch_norm_in_training(ctx)
     epsilon = float_attr(ctx, "epsilon", 1e-5)
     scale, bias, mean, variance = (ctx.required(k) for k in range(1, 5))
     wide = compute_type(ctx.element(0))
@@ -222,6 +225,35 @@ def _batch_norm(ctx: Lowering) -> list[SSAValue | None]:
     return [ctx.generate(ctx.out_dims(), point)]
 
 
+def _batch_norm_in_training(ctx: Lowering) -> list[SSAValue | None]:
+    """Normalised by the statistics of the batch, with which the running ones are mixed."""
+    x, dims, momentum = ctx.required(0), ctx.dims(0), float_attr(ctx, "momentum", 0.9)
+    axes = [k for k in range(len(dims)) if k != 1]
+    centre = centre_of(ctx, x, axes)
+    inverse = inverse_deviation(ctx, centre.variance, float_attr(ctx, "epsilon", 1e-5))
+    made = normalised(ctx, x, centre, inverse, ctx.required(1), ctx.required(2), [1])
+
+    def running(index: int, rule: ScalarFunction, *own: SSAValue) -> SSAValue | None:
+        if not ctx.wants(index):
+            return None
+        old, element = ctx.required(2 + index), ctx.out_element(index)
+        channels = [ctx.view(v, dims_of(old.type)) for v in own]
+        return ctx.map(rule, old, *channels, element=element, dims=dims_of(old.type), part=f"running{index}")
+
+    def mixed_mean(old: Scalar, mean: Scalar, drift: Scalar) -> Scalar:
+        return _mixed(old, mean + drift, momentum)
+
+    def mixed_variance(old: Scalar, variance: Scalar) -> Scalar:
+        return _mixed(old, variance, momentum)
+
+    return [made, running(1, mixed_mean, centre.mean, centre.drift), running(2, mixed_variance, centre.variance)]
+
+
+def _mixed(old: Scalar, new: Scalar, momentum: float) -> Scalar:
+    wide = old.widened()
+    return wide * momentum + new.to(wide.element) * (1 - momentum)
+
+
 def _batch_norm_infer(ctx: InferContext) -> list[TensorInfo]:
     own, channel = element_type(ctx), input_dims(ctx, 1)
     statistics = TensorInfo(element_type(ctx, 3), channel)
@@ -229,14 +261,22 @@ def _batch_norm_infer(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _batch_norm_reason(op: OnnxOp) -> str | None:
-    training = op.attr("training_mode", 0) if op.opset >= 7 else not op.attr("is_test", 0)
-    if training:
+    if op.opset >= 14 and op.attr("training_mode", 0):
+        return _channel_reason(op)
+    if op.opset < 7 and not op.attr("is_test", 0):
         return "it computes the statistics of the batch, in training"
     if op.opset < 9 and int(op.attr("spatial", 1)) == 0:
         return "its statistics are per element (spatial = 0)"
     if any(v is not None and v.first_use is not None for v in op.outputs[1:]):
         return "its running statistics are outputs of training"
     return _channel_reason(op)
+
+
+def _batch_norm_requires(op: OnnxOp) -> list[Requirement]:
+    """Statistics of nothing are no numbers, which ONNX Runtime does not make."""
+    if op.opset < 14 or not op.attr("training_mode", 0):
+        return []
+    return [at_most(1, product(operand_dims(op, 0)), "its batch is empty")]
 
 
 def _channel_reason(op: OnnxOp) -> str | None:
@@ -356,7 +396,10 @@ def norm_spec(name: str, lower: LowerRule, reason: LegalCheck, infer: InferRule 
 
 
 SPECS: list[OpSpec] = [
-    norm_spec("BatchNormalization", _batch_norm, _batch_norm_reason, _batch_norm_infer, 2),
+    replace(
+        norm_spec("BatchNormalization", _batch_norm, _batch_norm_reason, _batch_norm_infer, 2),
+        requires=_batch_norm_requires,
+    ),
     norm_spec("GroupNormalization", _group_norm, _group_reason),
     norm_spec("InstanceNormalization", _instance_norm, _channel_reason),
     norm_spec("LayerNormalization", _layer_norm, trailing_reason, _layer_norm_infer),
