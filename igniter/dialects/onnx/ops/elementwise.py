@@ -7,6 +7,7 @@ integers that Div or Mod divides by ends the run with an error, also where there
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import bf16, f16, f32, f64, i1, i64
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import is_nonneg
+from igniter.analysis.expr import Expr, is_nonneg
 from igniter.analysis.requirements import FINE
 from igniter.dialects.loop import element_bytes, is_float
 from igniter.dialects.loop.attrs import SMALL_FLOATS
@@ -115,6 +116,11 @@ def _floored_remainder(rest: Scalar, y: Scalar) -> Scalar:
     """The remainder with the sign of `y`, a zero too, from that with the sign of the dividend."""
     turned = (rest.eq(0) | ((rest < 0) ^ (y < 0)).eq(0)).select(rest, rest + y)
     return turned.eq(0).select(turned.copysign(y), turned)
+
+
+def _mod_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
+    many = _MOD_STEPS.get(element_of(op.operands[0].type), 0) > 2
+    return "an exact remainder takes ten divisions here, whatever the quotient is" if many else None
 
 
 def _mod_reason(op: OnnxOp) -> str | None:
@@ -315,7 +321,7 @@ SPECS: list[OpSpec] = [
     variadic("Max", lambda ctx: lambda *xs: reduce(lambda a, b: a.maximum(b), xs)),
     variadic("Mean", lambda ctx: _mean, cost=4),
     variadic("Min", lambda ctx: lambda *xs: reduce(lambda a, b: a.minimum(b), xs)),
-    pointwise_with("Mod", _mod, cost=8, check=_mod_reason),
+    replace(pointwise_with("Mod", _mod, cost=8, check=_mod_reason), slow=_mod_slow),
     pointwise("Mul", lambda x, y: x * y),
     pointwise("Neg", lambda x: -x),
     pointwise("Pow", _pow, cost=2 * EXP),

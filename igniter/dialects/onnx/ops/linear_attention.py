@@ -190,48 +190,83 @@ def _head(
     with p.over([sizes.key, sizes.value]) as (i, j):
         p.store(0.0 if past is None else p.load(past, [b, a, m, i, j]).to(f32), state, [i, j])
     with p.sequential(tokens) as t:
-
-        def of_key(i: Expr) -> Scalar:
-            return p.load(key, [b, t, a, m, i]).to(f32)
-
-        if decay is not None:
-            with p.sequential(sizes.key) as i:
-                by_head = dims_of(decay.type)[4] == ONE
-                factor = p.load(decay, [b, t, a, m, ZERO if by_head else i]).to(f32).exp()
-                with p.loop(sizes.value) as j:
-                    p.store(p.load(state, [i, j]) * factor, state, [i, j])
-        with p.loop(sizes.value) as j:
-            p.store(0.0, change, [j])
-        if beta is not None:
-            with p.sequential(sizes.key) as i:
-                found = of_key(i)
-                with p.loop(sizes.value) as j:
-                    p.store(p.load(change, [j]) + p.load(state, [i, j]) * found, change, [j])
-        rate = None
-        if beta is not None:
-            one = dims_of(beta.type)[2:] == (ONE, ONE)
-            rate = p.load(beta, [b, t, *([ZERO, ZERO] if one else [a, m])]).to(f32)
-        with p.loop(sizes.value) as j:
-            wanted = p.load(value, [b, t, a, m, j]).to(f32)
-            p.store(wanted if rate is None else rate * (wanted - p.load(change, [j])), change, [j])
-        with p.sequential(sizes.key) as i:
-            found = of_key(i)
-            with p.loop(sizes.value) as j:
-                p.store(p.load(state, [i, j]) + found * p.load(change, [j]), state, [i, j])
+        token = _Token(p, [b, t, a, m], state, change, total)
+        token.take_back(key, decay, beta)
+        token.want(value, beta)
+        by = p.const(scale, f32) if scale else 1 / p.index(sizes.key).to(f32).sqrt()
         for g in range(sizes.queries):
+            token.read(key if g == 0 else None, query, Expr.of(g))
             with p.loop(sizes.value) as j:
-                p.store(0.0, total, [j])
-            with p.sequential(sizes.key) as i:
-                asked = p.load(query, [b, t, a, Expr.of(g), i]).to(f32)
-                with p.loop(sizes.value) as j:
-                    p.store(p.load(total, [j]) + asked * p.load(state, [i, j]), total, [j])
-            with p.loop(sizes.value) as j:
-                by = p.const(scale, f32) if scale else 1 / p.index(sizes.key).to(f32).sqrt()
                 at = [b, t, a, m if sizes.states > 1 else Expr.of(g), j]
                 p.store(p.load(total, [j]) * by, target, at)
     if present is not None:
         with p.over([sizes.key, sizes.value]) as (i, j):
             p.store(p.load(state, [i, j]), present, [b, a, m, i, j])
+
+
+@dataclass(frozen=True)
+class _Token:
+    """What one token does to the state of a head, row by row, and reads of it: as few passes over it as can be."""
+
+    p: Procedure
+    at: list[Expr]
+    state: SSAValue
+    change: SSAValue
+    """What the value is once what its key finds is taken back."""
+    total: SSAValue
+    """What a query reads."""
+
+    def clear(self, buffer: SSAValue) -> None:
+        with self.p.loop(dims_of(buffer.type)[0]) as j:
+            self.p.store(0.0, buffer, [j])
+
+    def of(self, operand: SSAValue, *places: Expr) -> Scalar:
+        """An element of an operand of this token and head, as an f32."""
+        return self.p.load(operand, [*self.at[: len(dims_of(operand.type)) - len(places)], *places]).to(f32)
+
+    def take_back(self, key: SSAValue, decay: SSAValue | None, beta: SSAValue | None) -> None:
+        """Lets the state decay, and finds in `change` what is in it for the key."""
+        if beta is not None:
+            self.clear(self.change)
+        if decay is None and beta is None:
+            return
+        p, (rows, columns) = self.p, dims_of(self.state.type)
+        with p.sequential(rows) as i:
+            factor = None
+            if decay is not None:
+                factor = self.of(decay, ZERO if dims_of(decay.type)[-1] == ONE else i).exp()
+            found = self.of(key, i) if beta is not None else None
+            with p.loop(columns) as j:
+                value = p.load(self.state, [i, j])
+                if factor is not None:
+                    value = value * factor
+                    p.store(value, self.state, [i, j])
+                if found is not None:
+                    p.store(p.load(self.change, [j]) + value * found, self.change, [j])
+
+    def want(self, value: SSAValue, beta: SSAValue | None) -> None:
+        """Puts into `change` what the state is to become for the key."""
+        p, rate = self.p, None
+        if beta is not None:
+            one = dims_of(beta.type)[2:] == (ONE, ONE)
+            rate = p.load(beta, [*self.at[:2], ZERO, ZERO] if one else self.at).to(f32)
+        with p.loop(dims_of(self.change.type)[0]) as j:
+            wanted = self.of(value, j)
+            p.store(wanted if rate is None else rate * (wanted - p.load(self.change, [j])), self.change, [j])
+
+    def read(self, key: SSAValue | None, query: SSAValue, group: Expr) -> None:
+        """Finds in `total` what a query reads, of a state that `change` is written to first if there is a key."""
+        self.clear(self.total)
+        p, (rows, columns) = self.p, dims_of(self.state.type)
+        with p.sequential(rows) as i:
+            written = self.of(key, i) if key is not None else None
+            asked = p.load(query, [*self.at[:3], group, i]).to(f32)
+            with p.loop(columns) as j:
+                value = p.load(self.state, [i, j])
+                if written is not None:
+                    value = value + written * p.load(self.change, [j])
+                    p.store(value, self.state, [i, j])
+                p.store(p.load(self.total, [j]) + asked * value, self.total, [j])
 
 
 def _flops(op: OnnxOp) -> Expr:

@@ -1,6 +1,6 @@
 """Regions of interest: RoiAlign, MaxRoiPool, CropAndResize, which read an image where data says.
 
-The points of RoiAlign are the bins of the regions: where a bin's samples lie is found once, for all channels. How many
+The points of the pools are the bins of the regions: where a bin's samples lie is found once, for all channels. How many
 samples a bin has depends on its size where no ratio is given.
 """
 
@@ -184,7 +184,8 @@ def _max_roi_pool(ctx: Lowering) -> list[SSAValue]:
     ctx.check_indices(batches, dims[0], BATCH_TEXT, negative=False)
     p = ctx.procedure([ctx.required(0), rois, batches], [ctx.output_type()])
     source, boxes, images, target = p.buffers
-    r, c, ph, pw = p.axes(out)
+    r, ph, pw = (p.parallel(out[k]) for k in (0, 2, 3))
+    best = p.local(wide, [dims[1]], "best")
 
     def window(first: int, place: Expr, bins: Expr, dim: Expr) -> tuple[Scalar, Scalar]:
         low, high = (_rounded(p.load(boxes, [r, Expr.of(n)]).to(wide) * scale) for n in (first, first + 2))
@@ -196,12 +197,14 @@ def _max_roi_pool(ctx: Lowering) -> list[SSAValue]:
 
     (top, bottom), (left, right) = window(2, ph, out[2], dims[2]), window(1, pw, out[3], dims[3])
     empty = (bottom <= top) | (right <= left)
-    best = p.variable(empty.select(p.const(0.0, wide), _lowest(wide)), "best")
-    image = p.load(images, [r])
-    with p.sequential(bottom, top) as y, p.sequential(right, left) as x:
+    first, image = empty.select(p.const(0.0, wide), _lowest(wide)), p.load(images, [r])
+    with p.loop(dims[1]) as c:
+        p.store(first, best, [c])
+    with p.sequential(bottom, top) as y, p.sequential(right, left) as x, p.loop(dims[1]) as c:
         value = p.load(source, [image, c, p.index(y), p.index(x)]).to(wide)
-        best.set(_larger(best.get(), value))
-    p.store(best.get(), target, [r, c, ph, pw])
+        p.store(_larger(p.load(best, [c]), value), best, [c])
+    with p.loop(dims[1]) as c:
+        p.store(p.load(best, [c]), target, [r, c, ph, pw])
     return list(p.end())
 
 
@@ -284,6 +287,7 @@ SPECS: list[OpSpec] = [
         legal=float_legal(_pool_reason),
         requires=_pool_requires,
         flops=_flops,
+        slow=lambda op, estimate: "a channel after the other, as it goes, is four fifths of the time here",
         kind="other",
     ),
     OpSpec(
@@ -302,6 +306,7 @@ SPECS: list[OpSpec] = [
         legal=float_legal(_crop_reason),
         requires=_crop_requires,
         flops=_flops,
+        slow=lambda op, estimate: "it finds where a row of samples lies once, which every element does here",
         kind="other",
     ),
 ]

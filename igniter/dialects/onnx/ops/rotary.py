@@ -231,10 +231,20 @@ def _lower_streams(ctx: Lowering) -> list[SSAValue]:
         high, wide = turn.eq(1) & (place < 3 * rows), turn.eq(2) & (place < 3 * columns)
         return high.select(nest.index(1), wide.select(nest.index(2), nest.index(0)))
 
+    def turn_of(table: SSAValue, part: str) -> SSAValue:
+        """The cosine or the sine of every pair at every position, which all heads share."""
+
+        def point(nest: Nest, i: Subscripts) -> Scalar:
+            at = nest.read_inside(positions, [stream(nest, i[2]), *i[:2]])
+            return read_at(nest, table, dims_of(table.type), [at, i[2]])
+
+        shape = (*dims_of(positions.type)[1:], _pairs(ctx.op, size))
+        return ctx.generate(shape, point, element=element_of(table.type), part=part)
+
+    turns = [turn_of(table, part) for table, part in zip(tables, ("cos", "sin"), strict=True)]
+
     def angle(nest: Nest, b: Expr, s: Expr, d: Expr) -> tuple[Scalar, Scalar]:
-        at = nest.read_inside(positions, [stream(nest, d), b, s])
-        cos, sin = (read_at(nest, table, dims_of(table.type), [at, d]) for table in tables)
-        return cos, sin
+        return nest.read(turns[0], [b, s, d]), nest.read(turns[1], [b, s, d])
 
     interleaved = int(ctx.attr("interleaved", 0)) == 1
     return [rotated(ctx, x, heads, _pairs(ctx.op, size), interleaved, angle).tensor]
