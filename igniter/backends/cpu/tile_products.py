@@ -57,7 +57,14 @@ def emit_tile_product(f: Function, op: TileProductOp, func: str) -> None:
         func,
         (
             ("a", op.a, a.offset, kind.step_bytes, [(a.steps[row], rows), (a.steps[depth], groups)], [rows, groups]),
-            ("b", op.b, b.offset, wide, [(b.steps[panel], panels), (b.steps[depth], groups)], [rows, panels, groups]),
+            (
+                "b",
+                op.b,
+                b.offset,
+                kind.lanes * kind.panel_bytes,
+                [(b.steps[panel], panels), (b.steps[depth], groups)],
+                [rows, panels, groups],
+            ),
             ("c", op.c, c.offset, wide, [(c.steps[row], rows), (c.steps[panel], panels)], [rows, panels]),
         ),
     )

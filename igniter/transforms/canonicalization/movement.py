@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import DictionaryAttr
 
-from igniter.analysis.expr import Expr
+from igniter.analysis.expr import Expr, is_nonneg
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
-from igniter.dialects.sym import DimsAttr
+from igniter.dialects.sym import DimsAttr, dims_of
 from igniter.transforms.onnx_rewriting import (
     Replacement,
     Rewriter,
@@ -77,7 +77,9 @@ def drop_tile(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def drop_pad(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """Pad by nothing"""
+    """Pad by nothing; one that wraps has to have something to wrap, which only the Pad checks"""
+    if op.attr("mode", "constant") == "wrap" and not all(is_nonneg(d - 1) for d in dims_of(op.operands[0].type)):
+        return None
     in_attribute = op.attributes.get("pads") is not None or op.attributes.get("paddings") is not None
     if in_attribute:
         pads = [Expr.of(p) for p in op.attr("pads", op.attr("paddings", [1]))]

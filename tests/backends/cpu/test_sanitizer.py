@@ -103,3 +103,11 @@ def test_micro_kernels(rows: int, panels: int, columns: int):
     with pytest.raises(IgniterError, match=r"'loop\.tile_product' of a memref"):
         run(text, a, b, c)
     assert (c == 1).all()
+
+
+def test_panels_of_half_the_width() -> None:
+    """A micro-kernel that widens its panels touches half of the bytes that a panel of floats has."""
+    text = PRODUCT.format(rows=4, panels=2, columns=32).replace("<2x5x16xf32>", "<2x5x16xf16>")
+    a, b, c = np.ones((4, 5), "f4"), np.ones((2, 5, 16), "f2"), np.zeros((4, 32), "f4")
+    run(text, a, b, c)
+    assert (c == 5).all()

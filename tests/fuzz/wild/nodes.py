@@ -61,10 +61,12 @@ UNARY = [
     "Gelu",
     "Hardmax",
     "Shrink",
+    "Swish",
+    "Det",
 ]
 
 
-@rule(14)
+@rule(20)
 def unary(p: Pool) -> bool:
     x = p.pick(NUMBERS)
     return x is not None and p.try_node(p.rng.choice(UNARY), [x])
@@ -82,7 +84,7 @@ def partner(p: Pool, x: str) -> str | None:
     """A second operand of the same type: another value, one of a broadcast shape, or a weight."""
     array = p.values[x]
     kind = p.rng.random()
-    if kind < 0.5:
+    if kind < 0.4:
         return p.pick([array.dtype])
     shape = [d if p.chance(0.7) else 1 for d in array.shape]
     if p.chance(0.3):
@@ -92,10 +94,13 @@ def partner(p: Pool, x: str) -> str | None:
     return p.input(array.dtype, shape)
 
 
-@rule(14)
+@rule(20)
 def binary(p: Pool) -> bool:
     op = p.rng.choice(["Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Sum", "Mean", "PRelu"])
     x = p.pick(NUMBERS)
+    if x is not None and op == "Div" and p.values[x].dtype.kind in "iu":
+        # ONNX Runtime crashes on a division by zero.
+        return p.try_node(op, [x, p.weight(p.data.integers(1, 5, p.shape(x)[-1:]).astype(p.values[x].dtype))])
     y = partner(p, x) if x else None
     return x is not None and y is not None and p.try_node(op, [x, y] if p.chance(0.7) else [y, x])
 
@@ -117,6 +122,19 @@ def comparison(p: Pool) -> bool:
     return x is not None and y is not None and p.try_node(op, [x, y])
 
 
+@rule(3)
+def bits(p: Pool) -> bool:
+    op = p.rng.choice(["BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift"])
+    x = p.pick(INTEGERS)
+    if x is None:
+        return False
+    if op == "BitShift":
+        by = p.weight(p.data.integers(0, 4, p.shape(x)[-1:]).astype(p.values[x].dtype))
+        return p.try_node(op, [x, by], direction=p.rng.choice(["LEFT", "RIGHT"]))
+    y = partner(p, x)
+    return y is not None and p.try_node(op, [x, y])
+
+
 @rule(2)
 def logical(p: Pool) -> bool:
     x = p.pick([np.bool_])
@@ -126,7 +144,7 @@ def logical(p: Pool) -> bool:
 
 @rule(5)
 def where(p: Pool) -> bool:
-    c, x = p.pick([np.bool_]), p.pick(NUMBERS)
+    c, x = p.pick([np.bool_]), p.pick((*NUMBERS, np.bool_))
     y = partner(p, x) if x else None
     return c is not None and x is not None and y is not None and p.try_node("Where", [c, x, y])
 
@@ -138,15 +156,22 @@ def clip(p: Pool) -> bool:
         return False
     if p.opset < 11:
         return p.try_node("Clip", [x], min=-1.5, max=2.0)
-    low = p.weight(p.rng.choice([-2, 0, 1]), p.values[x].dtype) if p.chance(0.7) else ""
-    high = p.weight(p.rng.choice([-1, 2, 3]), p.values[x].dtype) if p.chance(0.7) else ""
+    dtype = p.values[x].dtype
+    negative = 0 if dtype.kind == "u" else -1
+    low = p.weight(p.rng.choice([2 * negative, 0, 1]), dtype) if p.chance(0.7) else ""
+    high = p.weight(p.rng.choice([negative, 2, 3]), dtype) if p.chance(0.7) else ""
     return p.try_node("Clip", [x, low, high])
 
 
 @rule(8)
 def cast(p: Pool) -> bool:
     x = p.pick()
-    return x is not None and p.try_node("Cast", [x], to=p.rng.choice([1, 1, 6, 7, 9, 11, 2, 3]))
+    if x is not None and p.opset >= 15 and p.chance(0.15):
+        return p.try_node("CastLike", [x, p.pick() or x])
+    # Floats, integers, bool; from opset 19 on floats of eight bits, from 21 on integers of four.
+    codes = [1, 1, 1, 6, 7, 9, 11, 2, 3, 4, 5, 10, 12, 13, 16, *((17, 19) if p.opset >= 19 else ())]
+    codes += (21, 22) if p.opset >= 21 else ()
+    return x is not None and p.try_node("Cast", [x], to=p.rng.choice(codes))
 
 
 REDUCTIONS = ["Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare"]
@@ -184,22 +209,6 @@ def rows(p: Pool) -> bool:
     x = p.pick(FLOATS)
     op = p.rng.choice(["Softmax", "LogSoftmax", "Hardmax", "LpNormalization"])
     return x is not None and p.try_node(op, [x], axis=p.axis(x))
-
-
-@rule(4)
-def norms(p: Pool) -> bool:
-    x = p.pick(FLOATS, (2, 3, 4))
-    if x is None:
-        return False
-    dtype, shape = p.values[x].dtype, p.shape(x)
-    if p.chance(0.6):
-        scale, bias = (p.weight(p.array(dtype, shape[-1:])) for _ in range(2))
-        return p.try_node("LayerNormalization", [x, scale, bias], axis=-1)
-    scale, bias = (p.weight(p.array(dtype, shape[1:2])) for _ in range(2))
-    if p.chance(0.5):
-        return p.try_node("InstanceNormalization", [x, scale, bias])
-    mean, variance = p.weight(p.array(dtype, shape[1:2])), p.weight(np.abs(p.array(dtype, shape[1:2])) + 0.5)
-    return p.try_node("BatchNormalization", [x, scale, bias, mean, variance])
 
 
 @rule(7)
@@ -406,93 +415,6 @@ def depth(p: Pool) -> bool:
     if p.chance(0.5):
         return p.try_node("SpaceToDepth", [x], blocksize=2)
     return p.try_node("DepthToSpace", [x], blocksize=2, mode=p.rng.choice(["DCR", "CRD"]))
-
-
-@rule(8)
-def products(p: Pool) -> bool:
-    x = p.pick(FLOATS, (1, 2, 3, 4))
-    if x is None:
-        return False
-    dtype, depth_ = p.values[x].dtype, p.shape(x)[-1]
-    other = [n for n, v in p.values.items() if v.dtype == dtype and v.ndim >= 2 and v.shape[-2] == depth_]
-    y = (
-        p.rng.choice(other)
-        if other and p.chance(0.4)
-        else p.weight(p.array(dtype, (depth_, p.rng.choice([1, 3, 8, 17]))))
-    )
-    if p.values[x].ndim == 2 and p.values[y].ndim == 2 and p.chance(0.4):
-        bias = p.weight(p.array(dtype, p.shape(y)[-1:]))
-        return p.try_node("Gemm", [x, y, bias], alpha=p.rng.choice([1.0, 0.5]), beta=p.rng.choice([1.0, 0.0]))
-    return p.try_node("MatMul", [x, y])
-
-
-@rule(3)
-def einsum(p: Pool) -> bool:
-    equation = p.rng.choice(["ij,jk->ik", "ij->ji", "ij->i", "bij,bjk->bik", "ij,ij->", "i,j->ij", "bij->bj", "ii->i"])
-    ranks = [len(t) for t in equation.split("->")[0].split(",")]
-    found = [p.pick(FLOATS, (r,)) for r in ranks]
-    names = [n for n in found if n is not None]
-    return len(names) == len(ranks) and p.opset >= 12 and p.try_node("Einsum", names, equation=equation)
-
-
-@rule(4)
-def convolution(p: Pool) -> bool:
-    x = p.pick((np.float32,), (3, 4))
-    if x is None or not p.shape(x)[1]:
-        return False
-    channels, rank = p.shape(x)[1], p.values[x].ndim - 2
-    window = [p.rng.choice([1, 2, 3]) for _ in range(rank)]
-    group = channels if p.chance(0.3) else 1
-    weight = p.weight(p.array(np.float32, (p.rng.choice([1, 2]) * group, channels // group, *window)))
-    attrs = {
-        "strides": [p.rng.choice([1, 1, 2]) for _ in range(rank)],
-        "pads": [p.rng.choice([0, 1]) for _ in range(2 * rank)],
-        "dilations": [p.rng.choice([1, 1, 2]) for _ in range(rank)],
-        "group": group,
-    }
-    return p.try_node("Conv", [x, weight], **attrs)
-
-
-@rule(4)
-def pools(p: Pool) -> bool:
-    x = p.pick((np.float32,), (3, 4))
-    if x is None:
-        return False
-    rank = p.values[x].ndim - 2
-    op = p.rng.choice(["MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"])
-    if op.startswith("Global"):
-        return p.try_node(op, [x])
-    attrs = {
-        "kernel_shape": [p.rng.choice([1, 2, 3]) for _ in range(rank)],
-        "strides": [p.rng.choice([1, 2]) for _ in range(rank)],
-        "pads": [p.rng.choice([0, 0, 1]) for _ in range(2 * rank)],
-        "ceil_mode": p.rng.randrange(2),
-    }
-    return p.try_node(op, [x], **attrs)
-
-
-@rule(3)
-def resize(p: Pool) -> bool:
-    x = p.pick((np.float32,), (3, 4))
-    if x is None or p.opset < 11:
-        return False
-    scales = p.weight(np.array([1, 1] + [p.rng.choice([0.5, 1.0, 2.0, 1.5]) for _ in p.shape(x)[2:]], np.float32))
-    mode = p.rng.choice(["nearest", "linear", "cubic"])
-    where = p.rng.choice(["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"])
-    return p.try_node("Resize", [x, "", scales], mode=mode, coordinate_transformation_mode=where)
-
-
-@rule(4)
-def quantisation(p: Pool) -> bool:
-    x = p.pick((np.float32,))
-    scale = p.weight(np.float32(p.rng.choice([0.1, 0.25, 1.0])))
-    zero = p.weight(p.rng.choice([0, 3]), p.rng.choice([np.uint8, np.int8]))
-    if x is not None and p.chance(0.5):
-        return p.try_node("QuantizeLinear", [x, scale, zero])
-    if x is not None and p.chance(0.3):
-        return p.try_node("DynamicQuantizeLinear", [x], 3)
-    q = p.pick((np.uint8, np.int8))
-    return q is not None and p.try_node("DequantizeLinear", [q, scale, p.weight(1, p.values[q].dtype)])
 
 
 @rule(2)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import helper, numpy_helper
+
+from igniter.runtime.ort_values import run
+
+# ONNX Runtime otherwise refuses the newest opset as unreleased.
+os.environ["ALLOW_RELEASED_ONNX_OPSET_ONLY"] = "0"
 
 Array = np.ndarray[Any, Any]
 LARGEST = 20_000
@@ -18,8 +25,22 @@ LARGEST = 20_000
 HUGE = 1e6
 """Floats beyond this are not computed with: what overflows in one order of operations need not in another."""
 
-FLOATS = (np.float32, np.float64)
-INTEGERS = (np.int32, np.int64)
+BF16: Any = ml_dtypes.bfloat16
+FLOATS = (np.float32, np.float64, np.float16, BF16)
+INTEGERS = (np.int32, np.int64, np.int8, np.uint8, np.int16, np.uint16, np.uint32, np.uint64)
+IR_VERSION = 10
+DOMAINS = {"com.microsoft": 1, "ai.onnx.ml": 5}
+"""The versions of the domains besides ONNX's own."""
+
+
+def is_float(dtype: Any) -> bool:
+    """Whether elements are floats, numpy's own or those of `ml_dtypes`."""
+    return np.dtype(dtype).kind == "f" or "float" in np.dtype(dtype).name
+
+
+def limit(dtype: Any) -> float:
+    """The largest magnitude of floats of a type that is computed with."""
+    return {"float16": 500.0, "bfloat16": 1e4}.get(np.dtype(dtype).name, HUGE)
 
 
 @dataclass
@@ -49,7 +70,10 @@ class Pool:
             return np.asarray(self.data.random(shape) < 0.5)
         if kind in "iu":
             return np.asarray(self.data.integers(0 if kind == "u" else -6, 7, shape), dtype)
-        made = np.asarray(np.clip(self.data.standard_normal(shape) * 2, -8, 8), dtype)
+        if not is_float(dtype):
+            # Integers of four bits and fewer.
+            return np.asarray(self.data.integers(0 if "uint" in np.dtype(dtype).name else -2, 2, shape)).astype(dtype)
+        made = np.asarray(np.clip(self.data.standard_normal(shape) * 2, -8, 8)).astype(dtype)
         if self.special and made.size:
             made.reshape(-1)[self.data.random(made.size) < 0.08] = self.data.choice([np.nan, np.inf, -np.inf, -0.0])
         return made
@@ -90,11 +114,20 @@ class Pool:
     def chance(self, share: float) -> bool:
         return self.rng.random() < share
 
-    def try_node(self, op: str, inputs: Sequence[str], outputs: int = 1, **attrs: Any) -> bool:
-        """Appends the node if ONNX Runtime runs it on the values at hand."""
+    def try_node(
+        self, op: str, inputs: Sequence[str], outputs: int = 1, *, captures: Sequence[str] = (), **attrs: Any
+    ) -> bool:
+        """Appends the node if ONNX Runtime runs it on the values at hand. An op of another domain has it before its
+        name; `captures` are the values that graphs among the attributes take from outside."""
         names = [self.fresh("v") for _ in range(outputs)]
-        node = helper.make_node(op, list(inputs), names, name=f"{op}_{self._numbers}", **attrs)
-        arrays = {n: self.values[n] for n in inputs if n}
+        domain, _, short = op.rpartition(".")
+        label = f"{short}_{self._numbers}"
+        node = helper.make_node(short, list(inputs), names, name=label, domain=domain, **attrs)
+        return self.try_made(node, captures)
+
+    def try_made(self, node: onnx.NodeProto, captures: Sequence[str] = ()) -> bool:
+        """Appends the node if ONNX Runtime runs it on the values at hand."""
+        arrays = {n: self.values[n] for n in (*node.input, *captures) if n}
         fixed = {n: a for n, a in arrays.items() if n in self.weights}
         try:
             found = run_alone(node, arrays, fixed, self.opset)
@@ -103,19 +136,25 @@ class Pool:
         if any(not _usable(a, arrays.values()) for a in found):
             return False
         self.nodes.append(node)
-        self.values.update(zip(names, found, strict=True))
+        self.values.update(zip([n for n in node.output if n], found, strict=True))
         return True
+
+    def last(self, back: int = 1) -> str:
+        """The value that was made last, or `back` values before."""
+        return list(self.values)[-back]
 
 
 def _usable(made: Any, operands: Any) -> bool:
-    if not isinstance(made, np.ndarray) or made.dtype.kind not in "fiub" or made.size > LARGEST or made.ndim > 6:
+    if not isinstance(made, np.ndarray) or made.dtype.kind not in "fiubV" or made.size > LARGEST or made.ndim > 6:
         return False
-    if made.dtype.kind != "f":
+    if not is_float(made.dtype):
         return True
-    finite = made[np.isfinite(made)]
-    if finite.size and np.abs(finite).max() > HUGE:
+    wide = made.astype(np.float64)
+    finite = wide[np.isfinite(wide)]
+    if finite.size and np.abs(finite).max() > limit(made.dtype):
         return False
-    return bool(np.isfinite(made).all()) or not all(np.isfinite(a).all() for a in operands if a.dtype.kind == "f")
+    given = [a.astype(np.float64) for a in operands if is_float(a.dtype)]
+    return bool(np.isfinite(wide).all()) or not all(np.isfinite(a).all() for a in given)
 
 
 def run_alone(node: onnx.NodeProto, arrays: dict[str, Array], fixed: dict[str, Array], opset: int) -> list[Any]:
@@ -124,12 +163,18 @@ def run_alone(node: onnx.NodeProto, arrays: dict[str, Array], fixed: dict[str, A
         [node],
         "alone",
         [value_info(n, a.dtype, a.shape) for n, a in arrays.items() if n not in fixed],
-        [onnx.ValueInfoProto(name=n) for n in node.output],
+        [onnx.ValueInfoProto(name=n) for n in node.output if n],
         [numpy_helper.from_array(a, n) for n, a in fixed.items()],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
-    session = make_session(model)
-    return list(session.run(None, {n: a for n, a in arrays.items() if n not in fixed}))
+    session = make_session(make_model(graph, opset))
+    return run(session, {n: a for n, a in arrays.items() if n not in fixed})
+
+
+def make_model(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
+    """The model of a graph, with the domains that its nodes are of."""
+    domains = {node.domain for node in graph.node if node.domain}
+    imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(d, DOMAINS[d]) for d in sorted(domains))]
+    return helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
 
 
 def make_session(model: onnx.ModelProto) -> ort.InferenceSession:

@@ -283,7 +283,9 @@ def _clip_reason(op: OnnxOp) -> str | None:
 
 
 def _dropout(ctx: Lowering) -> list[SSAValue | None]:
-    mask = ctx.splat(1, ctx.out_dims(1), ctx.out_element(1)) if ctx.wants(1) else None
+    # Before there was an input for training, ONNX Runtime did not fill the mask.
+    kept = int(ctx.opset >= 12)
+    mask = ctx.splat(kept, ctx.out_dims(1), ctx.out_element(1)) if ctx.wants(1) else None
     return [ctx.view(ctx.required(0), ctx.out_dims()), mask]
 
 

@@ -5,7 +5,7 @@ OneHotEncoder, Scaler. Texts stay with ONNX Runtime.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +13,11 @@ from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.expr import Expr, product
-from igniter.analysis.requirements import FINE, Requirement, at_most
+from igniter.analysis.requirements import FINE, Requirement, at_most, equal
 from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.ops.ml_scores import numbers, text
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, operand_dims
-from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
+from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.onnx.types import StringType, element_of_dtype
 from igniter.dialects.sym import dims_of, element_of
 
@@ -119,35 +119,43 @@ def _widths(op: OnnxOp) -> list[int]:
 
 def infer_vectorizer(ctx: InferContext) -> list[TensorInfo]:
     dims = input_dims(ctx, 0)
-    return infos(f32, None if dims is None else [dims[0], sum(_widths(ctx.op))])
+    return infos(f32, [_table(dims)[0] if dims else ctx.fresh("rows"), sum(_widths(ctx.op))])
+
+
+def _table(dims: Dims) -> tuple[Expr, Expr]:
+    """Rows and features: a vector is one row, and behind the first dim all are features."""
+    return (Expr.of(1), dims[0]) if len(dims) == 1 else (dims[0], product(dims[1:]))
 
 
 def lower_vectorizer(ctx: Lowering) -> list[SSAValue]:
-    widths = _widths(ctx.op)
+    """Of each input as many features as it should have; ones that it lacks are 0, as in ONNX Runtime."""
+    tables = [_table(ctx.dims(k)) for k in range(len(ctx.inputs))]
+    views = [ctx.view(ctx.required(k), table) for k, table in enumerate(tables)]
+    starts = list(accumulate(_widths(ctx.op), initial=0))
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
         made = nest.const(0.0, f32)
-        first = 0
-        for k, width in enumerate(widths):
-            at = i[1] - first
-            place = [i[0], at] if len(ctx.dims(k)) == 2 else [i[0]]
-            own = nest.read(ctx.required(k), place, guards=[at, width - 1 - at]).to(f32)
-            made = (nest.index(i[1]) >= first).select(own, made) if k else own
-            first += width
+        for k, (view, (_, features)) in enumerate(zip(views, tables, strict=True)):
+            at = i[1] - starts[k]
+            guards = [at, features - 1 - at]
+            if k + 1 < len(views):
+                guards.append(starts[k + 1] - 1 - i[1])
+            own = nest.read(view, [i[0], at], guards=guards).to(f32)
+            made = (nest.index(i[1]) >= starts[k]).select(own, made) if k else own
         return made
 
     return [ctx.generate(ctx.out_dims(), point)]
 
 
 def _vectorizer_reason(op: OnnxOp) -> str | None:
-    widths, rows = _widths(op), operand_dims(op, 0)[0]
-    if len(widths) != len(op.inputs):
+    if len(_widths(op)) != len(op.inputs):
         return "it does not say how wide each input is"
-    for k, width in enumerate(widths):
-        dims = operand_dims(op, k)
-        if dims != (rows, Expr.of(width)) and not (dims == (rows,) and width == 1):
-            return f"that input {k} has {width} features for each row is not known"
-    return None
+    return None if all(operand_dims(op, k) for k in range(len(op.inputs))) else "an input of its is a single element"
+
+
+def _vectorizer_requires(op: OnnxOp) -> list[Requirement]:
+    first, *others = (_table(operand_dims(op, k))[0] for k in range(len(op.inputs)))
+    return [equal(rows, first, "its inputs have not equally many rows") for rows in others]
 
 
 def infer_extractor(ctx: InferContext) -> list[TensorInfo]:
@@ -305,9 +313,18 @@ def _ml(
     lower: Callable[[Lowering], list[SSAValue]],
     *checks: Callable[[OnnxOp], str | None],
     tables: Callable[[OnnxOp], Mapping[str, Array]] | None = None,
+    requires: Callable[[OnnxOp], list[Requirement]] | None = None,
     kind: str = "elementwise",
 ) -> OpSpec:
-    return OpSpec(f"ai.onnx.ml.{name}", infer=infer, lower=lower, legal=legal(*checks), tables=tables, kind=kind)
+    return OpSpec(
+        f"ai.onnx.ml.{name}",
+        infer=infer,
+        lower=lower,
+        legal=legal(*checks),
+        tables=tables,
+        requires=requires,
+        kind=kind,
+    )
 
 
 def _needs_features(op: OnnxOp) -> str | None:
@@ -315,12 +332,23 @@ def _needs_features(op: OnnxOp) -> str | None:
 
 
 SPECS: list[OpSpec] = [
-    replace(
-        _ml("ArrayFeatureExtractor", infer_extractor, lower_extractor, _needs_features, kind="movement"),
+    _ml(
+        "ArrayFeatureExtractor",
+        infer_extractor,
+        lower_extractor,
+        _needs_features,
         requires=_extractor_requires,
+        kind="movement",
     ),
     _ml("Binarizer", _like_input(), _binarizer),
-    _ml("FeatureVectorizer", infer_vectorizer, lower_vectorizer, _vectorizer_reason, kind="movement"),
+    _ml(
+        "FeatureVectorizer",
+        infer_vectorizer,
+        lower_vectorizer,
+        _vectorizer_reason,
+        requires=_vectorizer_requires,
+        kind="movement",
+    ),
     _ml("Imputer", _like_input(), lower_imputer, _imputer_reason, tables=_imputer_tables),
     _ml("LabelEncoder", infer_encoder, lower_encoder, _encoder_reason, tables=_encoder_tables),
     _ml("Normalizer", _like_input(f32), lower_normalizer, _needs_features),

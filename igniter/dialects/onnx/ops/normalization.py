@@ -383,13 +383,27 @@ def float_legal(*checks: LegalCheck) -> LegalRule:
 _SAME = same_as_input(None)
 
 
-def norm_spec(name: str, lower: LowerRule, reason: LegalCheck, infer: InferRule = _SAME, cost: int = 8) -> OpSpec:
+def _row_requires(op: OnnxOp) -> list[Requirement]:
+    """ONNX Runtime normalises no rows without elements, even where there are no rows."""
+    dims = operand_dims(op, 0)
+    return [at_most(1, product([dims[k] for k in _trailing(op, len(dims))]), "its rows are empty")]
+
+
+def norm_spec(
+    name: str,
+    lower: LowerRule,
+    reason: LegalCheck,
+    infer: InferRule = _SAME,
+    cost: int = 8,
+    requires: Callable[[OnnxOp], list[Requirement]] | None = None,
+) -> OpSpec:
     """A normalisation that costs so many operations an element of its first result, whose dims `infer` finds."""
     return OpSpec(
         name,
         infer=infer,
         lower=lower,
         legal=float_legal(reason),
+        requires=requires,
         flops=elementwise_flops(cost),
         kind="normalization",
     )
@@ -402,9 +416,9 @@ SPECS: list[OpSpec] = [
     ),
     norm_spec("GroupNormalization", _group_norm, _group_reason),
     norm_spec("InstanceNormalization", _instance_norm, _channel_reason),
-    norm_spec("LayerNormalization", _layer_norm, trailing_reason, _layer_norm_infer),
+    norm_spec("LayerNormalization", _layer_norm, trailing_reason, _layer_norm_infer, requires=_row_requires),
     norm_spec("LpNormalization", _lp_norm, _norm_reason),
     norm_spec("MeanVarianceNormalization", _mean_variance, _mean_variance_reason),
-    norm_spec("RMSNormalization", _rms_norm, trailing_reason, cost=5),
-    norm_spec("SimplifiedLayerNormalization", _rms_norm, trailing_reason, _layer_norm_infer, 5),
+    norm_spec("RMSNormalization", _rms_norm, trailing_reason, cost=5, requires=_row_requires),
+    norm_spec("SimplifiedLayerNormalization", _rms_norm, trailing_reason, _layer_norm_infer, 5, _row_requires),
 ]

@@ -55,6 +55,7 @@ def _reverse_reason(op: OnnxOp) -> str | None:
 def _reverse(ctx: Lowering) -> list[SSAValue]:
     """Element `t` of a sequence is element `length - 1 - t`, and behind its length itself."""
     x, lengths, (time, batch) = ctx.required(0), ctx.required(1), _sequence_axes(ctx.op)
+    ctx.check_indices(lengths, ctx.dims(0)[time] + 1, "invalid sequence length", negative=False)
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
         length, here = nest.read(lengths, [i[batch]]).to(i64), nest.index(i[time])

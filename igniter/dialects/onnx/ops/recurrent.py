@@ -291,6 +291,9 @@ def lower(ctx: Lowering) -> list[SSAValue | None]:
     directions = direction_count(ctx.op)
     rows = hidden * GATES[ctx.op.op_type]
     wide = compute_type(ctx.element(0))
+    lengths = ctx.input(4)
+    if lengths is not None:
+        ctx.check_indices(lengths, steps + 1, "invalid value in sequence_lens", negative=False)
     inputs = [_products(ctx, dims, rows, k, wide) for k in range(directions)]
     given = {name: v for k, name in OPERANDS.items() if (v := ctx.input(k)) is not None}
     wanted = [k for k in range(len(ctx.op.results)) if ctx.wants(k)]

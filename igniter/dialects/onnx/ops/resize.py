@@ -17,7 +17,8 @@ import numpy as np
 from xdsl.dialects.builtin import f32, f64, i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ZERO, Expr, floordiv, minimum
+from igniter.analysis.expr import ZERO, Expr, floordiv, maximum, minimum
+from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.ops.pointwise import computed_reason, elementwise_flops, float_attr
 from igniter.dialects.onnx.ops.resize_weights import Taps, cubic_taps, filtered_taps, linear_taps, taps_of
@@ -400,6 +401,12 @@ def _extrapolated(ctx: Lowering, x: SSAValue, axes: Sequence[Axis]) -> SSAValue:
     return ctx.generate(ctx.out_dims(), point)
 
 
+def _requires(op: OnnxOp) -> list[Requirement]:
+    """Something cannot be made of nothing."""
+    pairs = zip(operand_dims(op, 0), dims_of(op.results[0].type), strict=True)
+    return [at_most(1, maximum(old, 1 - new), "a dim of 0 is resized") for old, new in pairs if old != new]
+
+
 def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
     return "ONNX Runtime resizes in the layout of its convolutions"
 
@@ -410,6 +417,7 @@ SPECS: list[OpSpec] = [
         infer=_infer,
         lower=_resize,
         legal=legal(computed_reason, _reason),
+        requires=_requires,
         flops=elementwise_flops(8),
         slow=_slow,
         kind="movement",

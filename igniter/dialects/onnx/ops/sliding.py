@@ -103,9 +103,11 @@ def _pool_count(slide: Slide, ceil: bool) -> Expr:
     down = floordiv(free, stride) + 1
     if slide.stride == 1 or is_nonneg(free):
         return down
-    # Every dim is at least 1: ONNX Runtime refuses others.
-    if is_nonneg(free - 1 + stride) or is_nonneg(added - slide.reach + stride):
+    # A dim is 0 of an empty batch alone: ONNX Runtime refuses others.
+    if is_nonneg(free - 1 + stride) or is_nonneg(added - slide.reach - 1 + stride):
         return maximum(down, ONE)
+    if added - slide.reach + stride == ZERO:
+        return maximum(down, minimum(slide.size, ONE))
     return maximum(down, minimum(up, ONE))
 
 

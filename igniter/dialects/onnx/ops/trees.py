@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import Float64Type, f32, f64, i64
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.expr import Expr
+from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.onnx.ops.ml_scores import (
     TRANSFORMS,
     first_greatest,
@@ -321,6 +322,13 @@ def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
     return "its trees, a node of which is in one cache line, take up to half the time of the tables here"
 
 
+def _requires(op: OnnxOp) -> list[Requirement]:
+    """There is every feature that a node looks at."""
+    features = trees_of(op).tables["feature"]
+    dims = operand_dims(op, 0)
+    return [at_most(int(features.max(initial=-1)) + 1, dims[-1], "a node looks at a feature that its input lacks")]
+
+
 SPECS: list[OpSpec] = [
     *(
         OpSpec(
@@ -330,6 +338,7 @@ SPECS: list[OpSpec] = [
             legal=legal(regressor_reason),
             flops=_flops,
             tables=tables,
+            requires=_requires,
             slow=_slow,
             kind="reduction",
         )
@@ -342,6 +351,7 @@ SPECS: list[OpSpec] = [
         legal=legal(classifier_reason),
         flops=_flops,
         tables=tables,
+        requires=_requires,
         slow=_slow,
         kind="reduction",
     ),
