@@ -10,7 +10,7 @@ from pathlib import Path
 
 from onnx.printer import to_text
 
-from tests.fuzz.wild.run import make_wild, run_seeds
+from tests.fuzz.wild.run import is_sanitized, make_wild, run_seeds
 from tests.fuzz.wild.shrink import describe, shrink
 from tests.isolated import run_isolated
 
@@ -32,17 +32,26 @@ def main() -> int:
     if args.shrink:
         return _shrink(args.seed)
     start, counts = time.monotonic(), Counter[str]()
-    runs = refusals = left = 0
+    runs = refusals = left = sanitized = 0
+
+    def report() -> None:
+        done = ", ".join(f"{n} {status}" for status, n in counts.most_common())
+        print(
+            f"{counts.total()} graphs ({sanitized} sanitized) in {time.monotonic() - start:.0f} s: {done}", flush=True
+        )
+
     for outcome in run_seeds(range(args.seed, args.seed + args.count)):
         counts[outcome.status] += 1
+        sanitized += is_sanitized(outcome.seed)
         runs, refusals, left = runs + outcome.runs, refusals + outcome.refusals, left + outcome.left
         if outcome.failed:
             print(f"seed {outcome.seed}: {outcome.status}: {outcome.message}", flush=True)
             if args.save:
                 # Making a model runs its nodes, which may be what crashes.
                 list(run_isolated("tests.fuzz.wild.run:save_seed", [(outcome.seed, str(args.save))]))
-    done = ", ".join(f"{n} {status}" for status, n in counts.most_common())
-    print(f"{counts.total()} graphs in {time.monotonic() - start:.0f} s: {done}")
+        if counts.total() % 500 == 0:
+            report()
+    report()
     print(f"{runs} runs compared, {refusals} refused by both, {left} nodes left to ONNX Runtime")
     return int(any(counts[s] for s in counts if s not in ("ok", "invalid", "ort")))
 

@@ -145,3 +145,29 @@ def test_concat_of_empty_shapes_that_differ() -> None:
     """ONNX Runtime joins a [0, 0] and a [5, 0], of which the elements are known: there are none."""
     feeds = [[ones(2, 3), ones(1, 3)], [zeros(0, 0), zeros(5, 0)], [zeros(2, 0), zeros(0, 3)]]
     assert outcome("Concat", feeds, axis=0) == ("ok", 0)
+
+
+def test_what_is_interpolated_is_an_image() -> None:
+    feeds = [[ones(2, 3, 2, 2), None, None], [ones(1, 3, 2, 2), None, None], [ones(2, 3, 3, 1), None, None]]
+    for mode in ("linear", "cubic"):
+        assert outcome("Resize", feeds, [ints(2, 3, 4, 4)], opset=18, mode=mode) == ("ok", 1)
+    assert outcome("Resize", feeds, [ints(2, 3, 4, 4)], opset=18, mode="nearest") == ("ok", 0)
+
+
+def test_nothing_is_sampled() -> None:
+    feeds = [[ones(2, 1, n, 3), ones(2, 2, 2, 2) / 9] for n in (2, 0)]
+    assert outcome("GridSample", feeds, opset=20) == ("ok", 1)
+
+
+@pytest.mark.parametrize("op", ["SkipLayerNormalization", "SkipSimplifiedLayerNormalization"])
+def test_what_is_skipped_has_the_dims_of_the_input(op: str) -> None:
+    name = f"com.microsoft.{op}"
+    same = [[ones(b, 3, 4), ones(b, 3, 4), ones(4)] for b in (2, 1)]
+    assert outcome(name, [*same, [zeros(2, 3, 0), zeros(2, 3, 0), zeros(0)]]) == ("ok", 1)
+    assert outcome(name, [[ones(n, 3, 4), ones(1, 3, 4), ones(4)] for n in (1, 2)]) == ("ok", 0)
+    assert outcome(name, [[ones(2, n, 4), ones(2, 1, 4), ones(4)] for n in (1, 2)]) == ("ok", 1)
+
+
+@pytest.mark.parametrize("op", ["BiasGelu", "FastGelu"])
+def test_a_bias_is_as_long_as_a_row(op: str) -> None:
+    assert outcome(f"com.microsoft.{op}", [[ones(2, n), ones(1)] for n in (1, 3)]) == ("ok", 1)

@@ -242,6 +242,13 @@ def _prelu_reason(op: OnnxOp) -> str | None:
     return None
 
 
+def _bias_requires(op: OnnxOp) -> list[Requirement]:
+    """A bias has an element for each of a row, even where one would do."""
+    if len(op.inputs) < 2 or op.inputs[1] is None:
+        return []
+    return [equal(operand_dims(op, 1)[-1], operand_dims(op, 0)[-1], "its bias is not as long as a row")]
+
+
 SPECS: list[OpSpec] = [
     pointwise_with("Celu", _celu, cost=EXP),
     pointwise_with("Elu", _elu, cost=EXP),
@@ -261,7 +268,7 @@ SPECS: list[OpSpec] = [
     pointwise_with("ThresholdedRelu", _thresholded_relu, cost=2),
     replace(pointwise_with("SwiGLU", _swiglu, cost=EXP), requires=_same_shape),
     pointwise("com.microsoft.BiasAdd", lambda x, bias, skip: x + bias + skip, cost=2),
-    pointwise("com.microsoft.BiasGelu", lambda x, bias: gelu(x + bias), cost=EXP),
+    replace(pointwise("com.microsoft.BiasGelu", lambda x, bias: gelu(x + bias), cost=EXP), requires=_bias_requires),
     OpSpec(
         "com.microsoft.BiasSplitGelu",
         infer=_infer_split,
@@ -271,7 +278,7 @@ SPECS: list[OpSpec] = [
         flops=elementwise_flops(EXP),
         kind="elementwise",
     ),
-    pointwise_with("com.microsoft.FastGelu", _fast_gelu, cost=EXP),
+    replace(pointwise_with("com.microsoft.FastGelu", _fast_gelu, cost=EXP), requires=_bias_requires),
     replace(pointwise("com.microsoft.GatedAdd", _gated_add, cost=2, check=_rows_reason), requires=_gate_requires),
     pointwise("com.microsoft.Gelu", gelu, cost=EXP),
     pointwise_with("com.microsoft.QuickGelu", _quick_gelu, cost=EXP),

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import f32, f64, i64
 from xdsl.ir import SSAValue
 
 from igniter.analysis.expr import ZERO, Expr, floordiv, maximum, minimum
-from igniter.analysis.requirements import Requirement, at_most
+from igniter.analysis.requirements import Requirement, at_most, equal
 from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.ops.pointwise import computed_reason, elementwise_flops, float_attr
 from igniter.dialects.onnx.ops.resize_weights import Taps, cubic_taps, filtered_taps, linear_taps, taps_of
@@ -402,9 +402,19 @@ def _extrapolated(ctx: Lowering, x: SSAValue, axes: Sequence[Axis]) -> SSAValue:
 
 
 def _requires(op: OnnxOp) -> list[Requirement]:
-    """Something cannot be made of nothing."""
-    pairs = zip(operand_dims(op, 0), dims_of(op.results[0].type), strict=True)
-    return [at_most(1, maximum(old, 1 - new), "a dim of 0 is resized") for old, new in pairs if old != new]
+    """Something cannot be made of nothing, and what is interpolated is an image."""
+    pairs = list(zip(operand_dims(op, 0), dims_of(op.results[0].type), strict=True))
+    found = [at_most(1, maximum(old, 1 - new), "a dim of 0 is resized") for old, new in pairs if old != new]
+    if _mode(op) == "nearest" or len(pairs) < 4:
+        return found
+    # Of tensors of four dims and more, ONNX Runtime interpolates the spatial ones alone.
+    text = f"mode '{_mode(op)}' cannot resize its first dims"
+    (batch, batches), (channels, planes), *_, (last, lasts) = pairs
+    if batch != batches:
+        found.append(equal(batch, batches, text))
+    if channels != planes and (len(pairs) > 4 or last != lasts):
+        found.append(equal((channels - planes) * (last - lasts if len(pairs) == 4 else 1), 0, text))
+    return found
 
 
 def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.expr import ZERO, Expr, product
+from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.onnx.ops.convolution import SLOW, add_channels, conv_flops, infer_conv, slides_of
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import elementwise_flops
@@ -147,6 +148,10 @@ def _grid_sample_reason(op: OnnxOp) -> str | None:
 
 def _modes(op: OnnxOp) -> tuple[str, str]:
     return str(op.attr("mode", "bilinear")), str(op.attr("padding_mode", "zeros"))
+
+
+def _grid_sample_requires(op: OnnxOp) -> list[Requirement]:
+    return [at_most(1, dim, "there is nothing to sample along an axis") for dim in operand_dims(op, 0)[2:]]
 
 
 def _grid_sample(ctx: Lowering) -> list[SSAValue]:
@@ -319,6 +324,7 @@ SPECS: list[OpSpec] = [
             infer=_infer_grid_sample,
             lower=_grid_sample,
             legal=float_legal(_element, _grid_sample_reason),
+            requires=_grid_sample_requires,
             flops=elementwise_flops(16),
             kind="other",
         )

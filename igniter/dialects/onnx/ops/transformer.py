@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import SSAValue
 
 from igniter.analysis.expr import ONE, Expr
-from igniter.analysis.requirements import Requirement, at_most
+from igniter.analysis.requirements import Requirement, at_most, equal, one_or
 from igniter.dialects.onnx.ops.normalization import layer_norm_of, norm_spec, rms_norm_of, trailing_reason
 from igniter.dialects.onnx.ops.pointwise import float_attr
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, operand, operand_dims
@@ -56,7 +56,18 @@ def _skip_reason(op: OnnxOp) -> str | None:
     outputs = op.outputs
     if any(v is not None and v.first_use is not None for v in outputs[1:3]):
         return "its mean and deviation are outputs of training, which ONNX Runtime does not compute"
+    if len(operand_dims(op, 1)) not in (2, 3):
+        return "what is added is neither a batch nor one of its sequences"
     return trailing_reason(op)
+
+
+def _skip_requires(op: OnnxOp) -> list[Requirement]:
+    """What is added has the dims of the input, or is one sequence for the whole batch."""
+    dims, skip = operand_dims(op, 0), operand_dims(op, 1)
+    text = "what is added does not have the dims of the input"
+    found = [at_most(1, dims[-1], "its rows are empty")]
+    found += [equal(a, b, text) for a, b in zip(skip[-2:], dims[-2:], strict=True)]
+    return found if len(skip) < 3 or len(dims) < 3 else [*found, one_or(skip[0], dims[0], text)]
 
 
 # -- embeddings -------------------------------------------------------------------------------------------------------
@@ -138,6 +149,10 @@ SPECS: list[OpSpec] = [
         norm_spec("com.microsoft.EmbedLayerNormalization", _embed, _embed_reason, _embed_infer),
         requires=_embed_requires,
     ),
-    norm_spec("com.microsoft.SkipLayerNormalization", _skip_layer_norm, _skip_reason, _skip_infer),
-    norm_spec("com.microsoft.SkipSimplifiedLayerNormalization", _skip_rms_norm, _skip_reason, _skip_infer, 6),
+    norm_spec(
+        "com.microsoft.SkipLayerNormalization", _skip_layer_norm, _skip_reason, _skip_infer, requires=_skip_requires
+    ),
+    norm_spec(
+        "com.microsoft.SkipSimplifiedLayerNormalization", _skip_rms_norm, _skip_reason, _skip_infer, 6, _skip_requires
+    ),
 ]
