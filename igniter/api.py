@@ -381,7 +381,7 @@ def _input_dims(c: Compilation) -> dict[str, list[str]]:
 
 def _region_count(c: Compilation) -> int:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.dialects.onnx.bound import is_bound
+    from igniter.dialects.onnx.bound import is_exported
 
     own = (op for op in c.module.walk() if isinstance(op, OnnxOp) and op.domain.startswith("igniter."))
-    return sum(not is_bound(op) for op in own)
+    return sum(not is_exported(op) for op in own)

@@ -12,7 +12,7 @@ from xdsl.ir import Block
 from igniter.analysis.fusion_graph import is_node, node_label
 from igniter.dialects.fusion import GroupOp
 from igniter.dialects.onnx.base import OnnxOp
-from igniter.dialects.onnx.bound import base_name, is_bound
+from igniter.dialects.onnx.bound import base_name, is_exported
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.remarks import Remarks
 
@@ -72,7 +72,7 @@ def left_nodes(module: ModuleOp, remarks: Remarks, failed: Mapping[str, str]) ->
 
 
 def _is_own(op: OnnxOp) -> bool:
-    return op.domain.startswith("igniter.") and not is_bound(op)
+    return op.domain.startswith("igniter.") and not is_exported(op)
 
 
 def _nodes(block: Block, outer: str) -> Iterator[tuple[OnnxOp, str]]:

@@ -20,7 +20,7 @@ from igniter.dialects.onnx.attributes import (
     to_python,
 )
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp
-from igniter.dialects.onnx.bound import is_bound
+from igniter.dialects.onnx.bound import COUNT_AXIS, is_bound, is_count
 from igniter.dialects.onnx.structure import FunctionOp, ReturnOp, main_graph
 from igniter.dialects.onnx.types import UNKNOWN
 from igniter.errors import IgniterError
@@ -186,6 +186,8 @@ class _ModelExporter:
                 names.define(op.results)
                 continue
             self._node(op, proto.node.add(), names)
+            if is_count(op):
+                self._counted(op, proto, names)
             names.define(op.results)
             self._value_infos(op, proto, names, outputs)
 
@@ -226,7 +228,7 @@ class _ModelExporter:
     def _node(self, op: OnnxOp, proto: onnx.NodeProto, names: ValueNames) -> None:
         proto.op_type = op.op_type
         bound = is_bound(op)
-        spelled = "" if bound else text_of(op.properties.get("domain"), op.domain)
+        spelled = "" if bound or is_count(op) else text_of(op.properties.get("domain"), op.domain)
         if spelled:
             proto.domain = spelled
         for key, fill in (("node_name", "name"), ("overload", "overload"), ("doc_string", "doc_string")):
@@ -243,6 +245,25 @@ class _ModelExporter:
             self._attributes(op, proto, names)
         except IgniterError as error:
             raise IgniterError(f"{op.qualified_name} {op.node_name!r}: {error.message}") from error
+
+    def _counted(self, op: OnnxOp, proto: Any, names: ValueNames) -> None:
+        """Writes the Shape behind the node of ONNX, whose result gets a name of its own."""
+        name = names.by_value[op.results[0]]
+        whole = self._fresh(op.results[0], names)
+        names.taken.add(whole)
+        proto.node[-1].output[0] = whole
+        axis = op.attr(COUNT_AXIS)
+        if op.opset >= 15:
+            node = proto.node.add(op_type="Shape", input=[whole], output=[name])
+            node.attribute.add(name="start", type=onnx.AttributeProto.INT, i=axis)
+            node.attribute.add(name="end", type=onnx.AttributeProto.INT, i=axis + 1)
+            return
+        parts = [self._fresh(op.results[0], names) for _ in range(3)]
+        proto.node.add(op_type="Shape", input=[whole], output=[parts[0]])
+        for part, value in zip(parts[1:], (axis, axis + 1), strict=True):
+            tensor = onnx.helper.make_tensor("", onnx.TensorProto.INT64, [1], [value])
+            proto.node.add().CopyFrom(onnx.helper.make_node("Constant", [], [part], value=tensor))
+        proto.node.add(op_type="Slice", input=parts, output=[name])
 
     def _attributes(self, op: OnnxOp, proto: onnx.NodeProto, names: ValueNames) -> None:
         infos = entries_of(op.properties.get("attribute_info"))

@@ -27,14 +27,12 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.remarks import remark
-from igniter.transforms.binding import all_rules
+from igniter.transforms.binding import OLDEST_OPSET, rules_of
 from igniter.transforms.infer_shapes import InferShapes
 from igniter.transforms.onnx_rewriting import run_rules
 
 MAX_ROUNDS = 8
 """How often what inference finds anew is bound: the rank of one node may depend on another's."""
-OLDEST_OPSET = 13
-"""Before it, ONNX has no integer arithmetic to compute parameters with."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +48,12 @@ class BindValues(ModulePass):
         if self.ops == "none":
             return
         first = next((node for node in op.walk() if isinstance(node, OnnxOp) and not node.domain), None)
-        if first is not None and first.opset < OLDEST_OPSET:
-            message = f"the model is of opset {first.opset}; parameters are computed in opset {OLDEST_OPSET} or newer"
+        opset = OLDEST_OPSET if first is None else first.opset
+        if opset < OLDEST_OPSET:
+            message = f"the model is of opset {opset}; parameters are computed in opset {OLDEST_OPSET} or newer"
             remark(ctx, self.name, "", "missed", message)
-            return
         for _ in range(MAX_ROUNDS):
-            applied = run_rules(op, all_rules()).applied
+            applied = run_rules(op, rules_of(opset)).applied
             for rule, count in sorted(applied.items()):
                 remark(ctx, self.name, "", "applied", rule.replace("_", " "), count=count)
             if not applied:

@@ -39,7 +39,7 @@ from igniter.dialects.onnx.attributes import (
     to_attr,
     to_python,
 )
-from igniter.dialects.onnx.bound import BOUND_DOMAIN
+from igniter.dialects.onnx.bound import BOUND_DOMAIN, COUNT_DOMAIN
 from igniter.dialects.onnx.text import parse_node, print_node
 from igniter.dialects.onnx.types import NONE
 from igniter.dialects.sym import tensor_of
@@ -182,7 +182,7 @@ class CustomOp(OnnxOp):
 
     @property
     def schema_domain(self) -> str:
-        return "" if self.domain == BOUND_DOMAIN else self.domain
+        return "" if self.domain in (BOUND_DOMAIN, COUNT_DOMAIN) else self.domain
 
 
 class NoValueOp(Operation):

@@ -4,9 +4,12 @@
     %c = onnx.ConstantOfShape(%t) {value = false, igniter.carrier = "..."} : tensor<0x?x?xi1, #sym.dims<0, a, b>>
     %y = onnx.custom(%x, %s, %c) <{domain = "igniter.bound", op_type = "Tile"}>
 
+    %n = onnx.custom(%x) <{domain = "igniter.count", op_type = "NonMaxSuppression"}> {igniter.axis = 0 : i64}
+
 A carrier has no bytes. `igniter.carrier` says what ONNX Runtime's user reads where a value is negative. A bound node
 computes what the node of ONNX without its last operand does, and is exported as that; the carrier only tells sizes. It
-comes behind all operands that the op can have.
+comes behind all operands that the op can have. A counting node gives one dim of what the node of ONNX would, and is
+exported as that and a Shape.
 """
 
 from __future__ import annotations
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 BOUND_DOMAIN = "igniter.bound"
+COUNT_DOMAIN = "igniter.count"
+COUNT_AXIS = "igniter.axis"
+"""The dim that a counting node gives."""
 CARRIER_ATTRIBUTE = "igniter.carrier"
 MAX_VALUES = 32
 """Elements of a tensor whose values become dims."""
@@ -33,6 +39,18 @@ def is_bound(op: Operation) -> bool:
     from igniter.dialects.onnx.base import CustomOp
 
     return isinstance(op, CustomOp) and op.domain == BOUND_DOMAIN
+
+
+def is_count(op: Operation) -> bool:
+    """Whether a node gives how large a result would be."""
+    from igniter.dialects.onnx.base import CustomOp
+
+    return isinstance(op, CustomOp) and op.domain == COUNT_DOMAIN
+
+
+def is_exported(op: OnnxOp) -> bool:
+    """Whether a node of a domain of Igniter's stands for one of ONNX."""
+    return is_bound(op) or is_count(op)
 
 
 def is_carrier(op: Operation) -> bool:
@@ -52,7 +70,7 @@ def carrier_attr(text: str) -> StringAttr:
 
 def base_name(op: OnnxOp) -> str:
     """The qualified name of the ONNX op that a node computes, bound or not."""
-    return op.op_type if is_bound(op) else op.qualified_name
+    return op.op_type if is_exported(op) else op.qualified_name
 
 
 def own_attributes(op: OnnxOp) -> Mapping[str, Any]:

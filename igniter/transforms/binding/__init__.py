@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from igniter.transforms.onnx_rewriting import Rules
 
+OLDEST_OPSET = 13
+"""Before it, ONNX has no integer arithmetic to compute parameters with."""
 
-def all_rules() -> Rules:
-    """Every rule, by the qualified name of the op that it rewrites."""
-    from igniter.transforms.binding import computed, lists, reductions, resizing, sizes, windows
 
-    return {**lists.RULES, **sizes.RULES, **reductions.RULES, **windows.RULES, **computed.RULES, **resizing.RULES}
+def rules_of(opset: int) -> Rules:
+    """The rules for a model of an opset, by the qualified name of the op that they rewrite."""
+    from igniter.transforms.binding import computed, lists, reductions, resizing, selections, sizes, windows
+
+    if opset < OLDEST_OPSET:
+        return selections.RULES_WITHOUT_ARITHMETIC
+    families = (computed, lists, reductions, resizing, selections, sizes, windows)
+    return {name: rules for family in families for name, rules in family.RULES.items()}

@@ -51,6 +51,7 @@ FAMILIES: tuple[str, ...] = (
     "scan",
     "scatter",
     "shape",
+    "selection",
     "signal",
     "softmax",
     "sorting",
