@@ -29,6 +29,7 @@ def check_bound(
     *,
     refused: Sequence[Arrays] = (),
     dynamic: bool = True,
+    atol: float = 1e-6,
     **given: Any,
 ) -> None:
     """Compiles a node, of which nothing may be left to ONNX Runtime, and compares each of `runs`, lists of inputs; of
@@ -45,7 +46,7 @@ def check_bound(
         feed = {f"x{k}": a for k, a in enumerate(run) if a is not None}
         for expected, got in zip(original.run(None, feed), session.run(None, feed), strict=True):
             assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
-            np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(got, expected, rtol=1e-5, atol=atol)
     for run in refused:
         feed = {f"x{k}": a for k, a in enumerate(run) if a is not None}
         for each in (original, session):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import f64, i1, i64
+import numpy as np
+from xdsl.dialects.builtin import UnrankedTensorType, f64, i1, i64
 from xdsl.ir import Attribute, SSAValue
 
+from igniter.analysis.expr import Expr
 from igniter.analysis.tensor_types import tensor_element
 from igniter.dialects.onnx.base import OnnxOp, constant_value
+from igniter.dialects.onnx.bound import own_attributes
 from igniter.dialects.onnx.ops.rules import known
 from igniter.dialects.onnx.ops.shape import range_count
 from igniter.dialects.sym import tensor_of
 from igniter.transforms.binding.arithmetic import Builder, Ints
 from igniter.transforms.binding.lists import like
 from igniter.transforms.binding.sizes import unknown_list
+from igniter.transforms.infer_shapes import set_type
 from igniter.transforms.onnx_rewriting import Replacement, Rewriter, Rules, known_dims, operand
 
 
@@ -67,19 +71,57 @@ def _bind_affine_grid(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
 
 
 def _bind_dft(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
-    """Along the middle axis of three, which a view makes of what lies before and behind the axis."""
+    """A transform along an axis that only a run knows is one along the middle of three dims: of what lies before the
+    axis, the axis, and what lies behind. Its length is bound in a node by itself."""
     build = Builder(rewriter)
     before = known_dims(operand(op, 0))
     if op.opset < 20 or before is None or len(before) < 2 or before[-1].constant not in (1, 2):
         return None
-    length, axis = unknown_list(op, 1, build), unknown_list(op, 2, build)
+    axis = unknown_list(op, 2, build)
     if axis is None:
+        length = unknown_list(op, 1, build)
         if length is None:
             return None
         carrier = build.carrier(length, "its length is negative")
         given = like(build, build.read(carrier, 0, 1), op.operands[1])
         return build.bound(op, [op.operands[0], given, operand(op, 2)], carrier).results
-    return None
+    length = None if operand(op, 1) is None else build.list(op.operands[1])
+    if (length is None and operand(op, 1) is not None) or (op.attr("onesided", 0) and op.attr("inverse", 0)):
+        return None
+    x, count = op.operands[0], len(before) - 1
+    place = build.axes(axis, len(before))
+    # The last dim holds the parts of a number.
+    wrong = (place.less(0) + build.of(count - 1).less(place)).at_most(1)
+    dims, places = build.shape(x)[:count], build.of(np.arange(count))
+    here = places.equals(place)
+    sizes = [
+        places.less(place).select(dims, 1).product(0).reshape(1),
+        here.select(dims, 1).product(0).reshape(1),
+        place.less(places).select(dims, 1).product(0).reshape(1),
+    ]
+    bins = sizes[1] if length is None else length
+    bins = bins.quotient(2) + 1 if op.attr("onesided", 0) else bins
+    carrier = build.carrier(
+        build.concat(wrong.select(-1, sizes[0]), *sizes[1:], here.select(bins, dims)), "its axis is out of range"
+    )
+    split = build.bound_to("Reshape", op, [x, _with_last(build, carrier, 0, 3, before[-1])], carrier)
+    _forget_type(split)
+    one = rewriter.constant(np.array(1, np.int64))
+    operands = [split.results[0], operand(op, 1), one]
+    made = rewriter.op("DFT", operands, [UnrankedTensorType(_element(x))], own_attributes(op))
+    shape = _with_last(build, carrier, 3, count, Expr.of(2))
+    return build.bound_to("Reshape", op, [made.results[0], shape], carrier).results
+
+
+def _with_last(build: Builder, carrier: SSAValue, first: int, count: int, last: Expr) -> SSAValue:
+    """Values of a carrier, and a constant behind them."""
+    parts = [build.read(carrier, first, count), build.value([last.constant or 0])]
+    return build.rewriter.op("Concat", parts, [tensor_of(i64, [count + 1])], {"axis": 0}).results[0]
+
+
+def _forget_type(op: OnnxOp) -> None:
+    """Leaves the dims of a result, which are not those of the node that is rewritten, to inference."""
+    set_type(op.results[0], UnrankedTensorType(_element(op.results[0])))
 
 
 RULES: Rules = {"AffineGrid": [_bind_affine_grid], "DFT": [_bind_dft], "Range": [_bind_range]}

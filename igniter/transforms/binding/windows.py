@@ -1,4 +1,4 @@
-"""Slice and Pad: of every axis the values that say which elements are taken, none of them negative."""
+"""Slice, Pad and Col2Im: of every axis the values that say which elements are taken, none of them negative."""
 
 from __future__ import annotations
 
@@ -98,4 +98,20 @@ def _bind_pad(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
     return build.bound(op, list(op.inputs), carrier).results
 
 
-RULES: Rules = {"Pad": [_bind_pad], "Slice": [_bind_slice]}
+def _bind_col2im(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
+    """The channels that whole blocks make, the image and the blocks."""
+    before = known_dims(operand(op, 0))
+    if before is None or len(before) != 3 or (known(op, 1) is not None and known(op, 2) is not None):
+        return None
+    build = Builder(rewriter)
+    image, block = build.list(operand(op, 1)), build.list(operand(op, 2))
+    if image is None or block is None or len(image) != len(block) or not len(image):
+        return None
+    count, x = len(image), op.operands[0]
+    channels = build.shape(x)[1:2].quotient(block.product(0).reshape(1).at_least(1))
+    carrier = build.carrier(build.concat(channels, image, block), "its image_shape or block_shape has a negative size")
+    operands = [x, build.read(carrier, 1, count), build.read(carrier, 1 + count, count)]
+    return build.bound(op, operands, carrier).results
+
+
+RULES: Rules = {"Col2Im": [_bind_col2im], "Pad": [_bind_pad], "Slice": [_bind_slice]}

@@ -1,4 +1,4 @@
-"""Slice, Pad and Range by values that only a run knows (docs/values.md)."""
+"""Slice, Pad, Range and Col2Im by values that only a run knows (docs/values.md)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,25 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, maximum, minimum
-from igniter.analysis.requirements import Requirement, at_most
+from igniter.analysis.expr import ONE, ZERO, Expr, maximum, minimum, product
+from igniter.analysis.requirements import Requirement, at_most, equal
 from igniter.dialects.onnx.bound import BOUND_DOMAIN
-from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, operand_dims, tidy, unknown_rank
+from igniter.dialects.onnx.ops.pointwise import computed_reason
+from igniter.dialects.onnx.ops.rules import (
+    element_type,
+    infos,
+    input_dims,
+    known,
+    legal,
+    operand_dims,
+    tidy,
+    unknown_rank,
+)
 from igniter.dialects.onnx.ops.shape import lower_range
+from igniter.dialects.onnx.ops.transposed import col2im_axes, lower_col2im
 from igniter.dialects.onnx.ops.windows import Sides, pad_slow, padded
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.sym import dims_of
 from igniter.transforms.lowering import Lowering, Nest, Scalar
 
 if TYPE_CHECKING:
@@ -92,7 +104,43 @@ def _infer_range(ctx: InferContext) -> list[TensorInfo]:
     return infos(element_type(ctx), None if values is None else values[1:])
 
 
+# -- Col2Im: channels; the image and the blocks are operands ----------------------------------------------------------
+
+
+def _infer_col2im(ctx: InferContext) -> list[TensorInfo]:
+    dims, image, values = input_dims(ctx, 0), ctx.values(1), input_dims(ctx, 3)
+    if dims is None or image is None or values is None:
+        return unknown_rank(ctx)
+    return infos(element_type(ctx), (dims[0], values[1], *image))
+
+
+def _col2im_reason(op: OnnxOp) -> str | None:
+    given = known(op, 1) is not None and known(op, 2) is not None
+    return None if given else "its image_shape and block_shape are only known when it runs"
+
+
+def _col2im_requires(op: OnnxOp) -> list[Requirement]:
+    image, block, data = known(op, 1) or (), known(op, 2) or (), operand_dims(op, 0)
+    channels = dims_of(op.results[0].type)[1]
+    windows = [a.size for a in col2im_axes(op, image, block)]
+    return [
+        equal(channels * product(block), data[1], "its columns are no whole number of blocks"),
+        *(at_most(1, b, "a block has no elements") for b in block),
+        *(at_most(0, w, "a block is larger than the image") for w in windows),
+        equal(product(windows), data[2], "it has not as many columns as there are blocks"),
+    ]
+
+
 SPECS: list[OpSpec] = [
+    OpSpec(
+        f"{BOUND_DOMAIN}.Col2Im",
+        _infer_col2im,
+        lower=lower_col2im,
+        legal=legal(computed_reason, _col2im_reason),
+        requires=_col2im_requires,
+        flops=lambda op: product(operand_dims(op, 0)),
+        kind="movement",
+    ),
     OpSpec(
         f"{BOUND_DOMAIN}.Pad",
         _infer_pad,

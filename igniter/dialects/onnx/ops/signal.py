@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import SSAValue
 
 from igniter.analysis.expr import ONE, Expr, floordiv, minimum, mod, product
+from igniter.analysis.requirements import Requirement, at_most, equal
 from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import EXP, elementwise_flops
@@ -139,15 +140,14 @@ def _dft(ctx: Lowering) -> list[SSAValue]:
 
 def _frames(
     op: OnnxOp, dims: Dims, step: Dims | None, length: Dims | None, window: Dims | None
-) -> tuple[Expr, int, Expr] | str:
+) -> tuple[Expr, Expr, Expr] | str:
     """How many frames there are, how far apart, and how long; or why that is not known."""
-    hop = constants(step)
-    if hop is None or hop[0] < 1:
+    if step is None or (step[0].constant is not None and step[0].constant < 1):
         return "how far its frames are apart is only known when it runs"
     if operand(op, 3) is not None and length is None:
         return "the length of its frames is only known when it runs"
     size = length[0] if length is not None else window[0] if window is not None else dims[1]
-    return tidy(floordiv(dims[1] - size, Expr.of(hop[0])) + 1), hop[0], size
+    return tidy(floordiv(dims[1] - size, step[0]) + 1), step[0], size
 
 
 def _infer_stft(ctx: InferContext) -> list[TensorInfo]:
@@ -167,9 +167,19 @@ def _stft_reason(op: OnnxOp) -> str | None:
     if len(dims) not in (2, 3) or (len(dims) == 3 and dims[2].constant not in (1, 2)):
         return "whether its input is real or complex is not known"
     found = _frames(op, dims, known(op, 1), known(op, 3), window)
+    return found if isinstance(found, str) else None
+
+
+def _stft_requires(op: OnnxOp) -> list[Requirement]:
+    """The window is as long as the frames."""
+    window = None if operand(op, 2) is None else operand_dims(op, 2)
+    found = _frames(op, operand_dims(op, 0), known(op, 1), known(op, 3), window)
     if isinstance(found, str):
-        return found
-    return None if window in (None, (found[2],)) else "that its window is as long as its frames is not known"
+        return []
+    apart = at_most(1, found[1], "its frames are not a positive number of samples apart")
+    fits = at_most(found[2], operand_dims(op, 0)[1], "its frames are longer than its signal")
+    same = [] if window is None else [equal(window[0], found[2], "its window is not as long as its frames")]
+    return [apart, fits, *same]
 
 
 def _stft(ctx: Lowering) -> list[SSAValue]:
@@ -247,6 +257,7 @@ SPECS: list[OpSpec] = [
         infer=_infer_stft,
         lower=_stft,
         legal=float_legal(_stft_reason),
+        requires=_stft_requires,
         flops=_quadratic_flops,
         slow=lambda op, estimate: QUADRATIC,
         kind="other",

@@ -172,7 +172,8 @@ def _transposed_flops(op: OnnxOp) -> Expr:
 # -- Col2Im -----------------------------------------------------------------------------------------------------------
 
 
-def _col2im_axes(op: OnnxOp, image: Dims, block: Sequence[int]) -> list[Spread]:
+def col2im_axes(op: OnnxOp, image: Dims, block: Dims) -> list[Spread]:
+    """How the blocks are spread over the image, axis by axis."""
     rank = len(image)
     strides, dilations = spatial_ints(op, "strides", rank, 1), spatial_ints(op, "dilations", rank, 1)
     pads = spatial_ints(op, "pads", 2 * rank, 0)
@@ -180,33 +181,34 @@ def _col2im_axes(op: OnnxOp, image: Dims, block: Sequence[int]) -> list[Spread]:
     for k, size in enumerate(image):
         free = size + (pads[k] + pads[k + rank] - dilations[k] * (block[k] - 1) - 1)
         windows = tidy(floordiv(free, Expr.of(strides[k])) + 1)
-        found.append(Spread(windows, Expr.of(block[k]), strides[k], dilations[k], Expr.of(pads[k]), size))
+        found.append(Spread(windows, block[k], strides[k], dilations[k], Expr.of(pads[k]), size))
     return found
 
 
 def _infer_col2im(ctx: InferContext) -> list[TensorInfo]:
-    data, image, block = input_dims(ctx, 0), ctx.values(1), constants(ctx.values(2))
-    if data is None or image is None or block is None:
+    data, image, block = input_dims(ctx, 0), ctx.values(1), ctx.values(2)
+    if data is None or image is None or constants(block) is None:
         return unknown_rank(ctx)
-    channels = tidy(floordiv(data[1], product(Expr.of(b) for b in block)))
+    channels = tidy(floordiv(data[1], product(block or ())))
     return infos(element_type(ctx), (data[0], channels, *image))
 
 
 def _col2im_reason(op: OnnxOp) -> str | None:
-    image, block, data = known(op, 1), constants(known(op, 2)), operand_dims(op, 0)
-    if image is None or block is None:
+    image, block, data = known(op, 1), known(op, 2), operand_dims(op, 0)
+    if image is None or block is None or constants(block) is None:
         return "its image_shape and block_shape are only known when it runs"
-    if tidy(mod(data[1], product(Expr.of(b) for b in block))) != ZERO:
+    if tidy(mod(data[1], product(block))) != ZERO:
         return f"that {data[1]} columns make whole blocks is not known"
-    windows = tidy(product(a.size for a in _col2im_axes(op, image, block)))
+    windows = tidy(product(a.size for a in col2im_axes(op, image, block)))
     return None if windows == data[2] else f"that it has {windows} blocks ({data[2]}) is not known"
 
 
-def _col2im(ctx: Lowering) -> list[SSAValue]:
-    image, block, out = ctx.values(1), constants(ctx.values(2)), ctx.out_dims()
+def lower_col2im(ctx: Lowering) -> list[SSAValue]:
+    """Every place of the image gets the sum of the columns that it is in."""
+    image, block, out = ctx.values(1), ctx.values(2), ctx.out_dims()
     if image is None or block is None:
         raise ctx.fail("its image_shape and block_shape are only known when it runs")
-    axes = _col2im_axes(ctx.op, image, block)
+    axes = col2im_axes(ctx.op, image, block)
     x = ctx.view(ctx.required(0), (*out[:2], *(a.kernel for a in axes), *(a.size for a in axes)))
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
@@ -226,7 +228,7 @@ SPECS: list[OpSpec] = [
     OpSpec(
         "Col2Im",
         infer=_infer_col2im,
-        lower=_col2im,
+        lower=lower_col2im,
         legal=legal(computed_reason, _col2im_reason),
         flops=lambda op: product(operand_dims(op, 0)),
         kind="movement",
