@@ -18,6 +18,7 @@ from xdsl.traits import IsTerminator
 from igniter.analysis.conv_layout import nodes_in_conv_layout
 from igniter.analysis.fusion_cost import CostModel, is_widening, op_kind
 from igniter.analysis.fusion_legality import Reason, node_reason, operand_kind, type_symbols
+from igniter.analysis.fusion_symbols import carrier_edges
 from igniter.analysis.quantized_neighbours import beside_integer_ops
 from igniter.analysis.region_growing import Refusal
 
@@ -108,6 +109,7 @@ def build_graph(block: Block, cost: CostModel, siblings: bool, inputs: Sequence[
                     continue
                 free = reasons[target] is None and operand_kind(inner, index) == "values"
                 (dropped if free else edges)[source, target] = None
+    edges.update(dict.fromkeys((number[a], number[b]) for a, b in carrier_edges(nodes) if reasons[number[b]] is None))
     pairs = _siblings(block, nodes, number, reasons) if siblings else ()
     labels = tuple(map(node_label, nodes))
     classes = tuple(cost.contraction_class(op) if reasons[k] is None else "" for k, op in enumerate(nodes))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from igniter.analysis.bind_symbols import bind_symbols
 from igniter.analysis.fusion_legality import (
@@ -15,15 +15,18 @@ from igniter.analysis.fusion_legality import (
     node_symbols,
     tensor_operands,
 )
+from igniter.dialects.onnx.bound import is_carrier
 from igniter.dialects.sym import dims_of
 
 
 class SymbolSources:
     """Where a region of a graph can read off a symbol that its operands do not tell."""
 
-    def __init__(self, inputs: Iterable[SSAValue]):
-        """`inputs` are those of the graph and, of a subgraph, those of the graphs around it."""
+    def __init__(self, inputs: Iterable[SSAValue], block: Block | None = None):
+        """`inputs` are those of the graph and, of a subgraph, those of the graphs around it. The carriers among the
+        nodes of `block` come before every node that needs their values (`carrier_edges`)."""
         self._inputs: dict[str, SSAValue] = {}
+        self._carriers = {} if block is None else _carriers(block.ops)
         for argument in inputs:
             for name in _dim_names(argument):
                 self._inputs.setdefault(name, argument)
@@ -46,12 +49,37 @@ class SymbolSources:
             source = self._inputs.get(name)
             if source is None:
                 above = _dims_above(members) if above is None else above
-                source = above.get(name)
+                source = above.get(name) or self._carriers.get(name)
             if source is None:
                 return Reason("symbols", f"no tensor that the region could read has the dim {name}")
             added.append(source)
             bound = _bound([*operands, *added])
         return tuple(added)
+
+
+def carrier_edges(nodes: Sequence[Operation]) -> Iterator[tuple[Operation, Operation]]:
+    """From the node of each carrier to those whose kernels need its values and do not read it: they are computed from
+    shapes that the carrier tells."""
+    carriers = _carriers(nodes)
+    for op in nodes if carriers else ():
+        needed = node_symbols(op) & carriers.keys()
+        if not needed or is_carrier(op):
+            continue
+        bound = _bound(tensor_operands(op))
+        for name in sorted(needed - bound):
+            owner = carriers[name].owner
+            assert isinstance(owner, Operation)
+            yield owner, op
+
+
+def _carriers(ops: Iterable[Operation]) -> dict[str, SSAValue]:
+    """For each value of a carrier the carrier."""
+    found: dict[str, SSAValue] = {}
+    for op in ops:
+        if is_carrier(op):
+            for name in _dim_names(op.results[0]):
+                found.setdefault(name, op.results[0])
+    return found
 
 
 def region_operands(members: Sequence[Operation]) -> list[SSAValue]:

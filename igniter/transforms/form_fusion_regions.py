@@ -92,7 +92,7 @@ class FormFusionRegions(ModulePass):
     ) -> None:
         graph = build_graph(block, cost, self.siblings, inputs)
         limits = Limits(self.max_nodes, self.max_inputs, self.max_outputs)
-        selection = select_regions(graph, cost, limits, SymbolSources(inputs))
+        selection = select_regions(graph, cost, limits, SymbolSources(inputs, block))
         labels = [next(names) for _ in selection.groups]
         explain = remarks_of(ctx) is not None
         regions = summarize_regions(graph, selection, labels, cost) if explain else ()
