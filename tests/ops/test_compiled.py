@@ -65,12 +65,17 @@ def test_function(op: str) -> None:
 @pytest.mark.parametrize("op", ["Add", "Div", "Max", "Less", "Mod"])
 def test_binary(op: str, dtype: str) -> None:
     attrs = {"fmod": 1} if op == "Mod" and np.dtype(dtype).kind == "f" else {}
-    if attrs and dtype == "float64":
-        pytest.skip("it has no kernel")
     a = ints(5, 33, dtype=dtype) if np.dtype(dtype).kind in "iu" else floats(5, 33, dtype=dtype)
     b = ints(33, dtype=dtype, seed=1) if np.dtype(dtype).kind in "iu" else floats(33, dtype=dtype, seed=1)
     run(op, [a, b], attrs, 1e-6)
     run(op, [a, b[:1]], attrs, 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_remainders_of_all_sizes(dtype: str) -> None:
+    from tests.ops.test_elementwise import remainder_cases
+
+    run("Mod", list(remainder_cases(dtype)), {"fmod": 1}, 0.0)
 
 
 @pytest.mark.parametrize("to", ["float32", "float64", "int32", "int64", "int8", "uint8", "bool"])

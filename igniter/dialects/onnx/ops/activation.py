@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from igniter.analysis.expr import ONE, Expr, floordiv, product
@@ -86,7 +87,13 @@ def _thresholded_relu(ctx: Lowering) -> ScalarFunction:
 
 def _shrink(ctx: Lowering) -> ScalarFunction:
     bias, lambd = float_attr(ctx, "bias", 0.0), float_attr(ctx, "lambd", 0.5)
-    return lambda x: (x < -lambd).select(x + bias, (x > lambd).select(x - bias, 0))
+
+    def shrink(x: Scalar) -> Scalar:
+        # Integers are compared with, and moved by, the numbers as they are.
+        wide = x if x.is_float else x.to(f32)
+        return (wide < -lambd).select(wide + bias, (wide > lambd).select(wide - bias, 0)).to(x.element)
+
+    return shrink
 
 
 NAMED: dict[str, tuple[float, float, float]] = {
@@ -125,15 +132,6 @@ def named_activation(ctx: Lowering) -> Callable[[Scalar], Scalar] | None:
         "ThresholdedRelu": lambda x: (x > alpha).select(x, 0),
     }
     return rules[name]
-
-
-def _float_reason(op: OnnxOp) -> str | None:
-    from igniter.dialects.loop import is_float
-    from igniter.dialects.sym import element_of
-
-    if is_float(element_of(op.operands[0].type)):
-        return None
-    return "it is lowered for floats only"
 
 
 def _swish(ctx: Lowering) -> ScalarFunction:
@@ -260,7 +258,7 @@ SPECS: list[OpSpec] = [
     pointwise("PRelu", lambda x, slope: (x < 0).select(x * slope, x), cost=2, check=_prelu_reason),
     pointwise("Relu", lambda x: (x < 0).select(0, x)),
     pointwise_with("Selu", _selu, cost=EXP),
-    pointwise_with("Shrink", _shrink, cost=4, check=_float_reason),
+    pointwise_with("Shrink", _shrink, cost=4),
     pointwise("Sigmoid", sigmoid, cost=EXP),
     pointwise("Softplus", softplus, cost=2 * EXP),
     pointwise("Softsign", lambda x: x / (x.abs() + 1), cost=4),

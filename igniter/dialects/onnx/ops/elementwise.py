@@ -22,6 +22,7 @@ from igniter.dialects.loop.attrs import SMALL_FLOATS
 from igniter.dialects.onnx.ops.pointwise import (
     EXP,
     broadcast_infer,
+    broadcast_legal,
     computed_reason,
     elementwise_flops,
     float_attr,
@@ -32,6 +33,7 @@ from igniter.dialects.onnx.ops.pointwise import (
     ui8,
     variadic,
 )
+from igniter.dialects.onnx.ops.remainder import float_remainder
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.onnx.types import BY_CODE
@@ -72,15 +74,15 @@ def _div(ctx: Lowering) -> ScalarFunction:
     return lambda x, y: x / y
 
 
-def _mod(ctx: Lowering) -> ScalarFunction:
+def _mod(ctx: Lowering) -> list[SSAValue]:
     if is_float(ctx.element(0)):
-        steps = _MOD_STEPS[ctx.element(0)]
-        if ctx.attr("fmod", 0):
-            return lambda x, y: _float_remainder(x, y, steps)
-        return lambda x, y: _floored_remainder(_float_remainder(x, y, steps), y)
+        return [float_remainder(ctx)]
     _check_divisor(ctx)
-    if ctx.attr("fmod", 0):
-        return lambda x, y: x.rem(y)
+    return [ctx.map(_integer_remainder(bool(ctx.attr("fmod", 0))))]
+
+
+def _integer_remainder(truncated: bool) -> ScalarFunction:
+    """The remainder with the sign of the dividend, or of the divisor."""
 
     def floored(x: Scalar, y: Scalar) -> Scalar:
         rest = x.rem(y)
@@ -88,48 +90,18 @@ def _mod(ctx: Lowering) -> ScalarFunction:
             return rest
         return (rest.ne(0) & ((rest ^ y) < 0)).select(rest + y, rest)
 
-    return floored
-
-
-QUOTIENT_BITS = 28
-_MOD_STEPS: dict[Attribute, int] = {f16: 2, bf16: 10, f32: 10}
-"""How many times `QUOTIENT_BITS` bits cover the greatest quotient of two numbers of a type."""
-
-
-def _float_remainder(x: Scalar, y: Scalar, steps: int) -> Scalar:
-    """The exact remainder, with the sign of `x`: long division in f64, by `y` times falling powers of 2.
-
-    A step's quotient has 29 bits at most, and `y` has 24: their product is exact, and so is its difference from a rest
-    that is a multiple of the unit of `y` below 2^53 of these. A quotient that was rounded up to an integer is one too
-    many, and is put right.
-    """
-    rest, size = x.to(f64).abs(), y.to(f64).abs()
-    for k in reversed(range(steps)):
-        part = size * 2.0 ** (QUOTIENT_BITS * k)
-        less = rest - (rest / part).floor() * part
-        less = (less < 0).select(less + part, less)
-        rest = (rest < part).select(rest, less)
-    return rest.copysign(x.to(f64)).to(x.element)
-
-
-def _floored_remainder(rest: Scalar, y: Scalar) -> Scalar:
-    """The remainder with the sign of `y`, a zero too, from that with the sign of the dividend."""
-    turned = (rest.eq(0) | ((rest < 0) ^ (y < 0)).eq(0)).select(rest, rest + y)
-    return turned.eq(0).select(turned.copysign(y), turned)
+    return (lambda x, y: x.rem(y)) if truncated else floored
 
 
 def _mod_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
-    many = _MOD_STEPS.get(element_of(op.operands[0].type), 0) > 2
+    many = element_of(op.operands[0].type) in (bf16, f32)
     return "an exact remainder takes ten divisions here, whatever the quotient is" if many else None
 
 
 def _mod_reason(op: OnnxOp) -> str | None:
-    element = element_of(op.operands[0].type)
-    if not is_float(element):
-        return None
-    if not op.attr("fmod", 0) and op.opset < 28:
+    if is_float(element_of(op.operands[0].type)) and not op.attr("fmod", 0) and op.opset < 28:
         return "before opset 28 the remainder of floats is that of fmod, which it does not ask for"
-    return None if element in _MOD_STEPS else f"no kernel has the exact remainder of {element}"
+    return None
 
 
 def _pow(x: Scalar, y: Scalar) -> Scalar:
@@ -323,7 +295,15 @@ SPECS: list[OpSpec] = [
     variadic("Max", lambda ctx: lambda *xs: reduce(lambda a, b: a.maximum(b), xs)),
     variadic("Mean", lambda ctx: _mean, cost=4),
     variadic("Min", lambda ctx: lambda *xs: reduce(lambda a, b: a.minimum(b), xs)),
-    replace(pointwise_with("Mod", _mod, cost=8, check=_mod_reason), slow=_mod_slow),
+    OpSpec(
+        "Mod",
+        infer=broadcast_infer("Mod"),
+        lower=_mod,
+        legal=legal(computed_reason, broadcast_legal, _mod_reason),
+        flops=elementwise_flops(8),
+        slow=_mod_slow,
+        kind="elementwise",
+    ),
     pointwise("Mul", lambda x, y: x * y),
     pointwise("Neg", lambda x: -x),
     pointwise("Pow", _pow, cost=2 * EXP),
