@@ -4,6 +4,7 @@
     python -m benchmark.corpus --only silero --threads 1
     python -m benchmark.corpus --no-timing --json corpus.json
     python -m benchmark.corpus --models FOLDER        every .onnx file below a folder: compile only, no sizes known
+    python -m benchmark.corpus --markdown docs/corpus.md
 
 Each model is compiled by the command that a user types, `igniter compile MODEL -o FOLDER --json`, with default
 options, in a process of its own with a time limit. Then the compiled model and ONNX Runtime run at the realistic sizes
@@ -64,6 +65,7 @@ def main() -> int:
     parser.add_argument("--timing", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--cache", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--json", type=Path, help="where to write every row")
+    parser.add_argument("--markdown", type=Path, help="where to write the table as a page")
     chosen = parser.parse_args()
     ort.set_default_logger_severity(4)
     show(COLUMNS, silent=False)
@@ -79,6 +81,8 @@ def main() -> int:
         print_row(row)
     if chosen.json:
         chosen.json.write_text(json.dumps(rows, indent=2, default=str) + "\n")
+    if chosen.markdown:
+        chosen.markdown.write_text(page(rows))
     return summary(rows)
 
 
@@ -189,33 +193,72 @@ def verified(row: Row) -> str:
     return f"{passed} sizes" if passed else str(found.get("status", "no"))
 
 
-def print_row(row: Row) -> None:
+def cells_of(row: Row) -> list[list[str]]:
+    """The lines of one model: one for each number of threads."""
     nodes = " -> ".join(map(str, row["nodes"][:2])) + f" ({row['nodes'][2]})" if "nodes" in row else ""
     errors = [f"{row[key]:.1e}" if key in row else "fails" if "fails" in row else "" for key in ("error", "noise")]
     first = [row["model"], str(row["exit"]), nodes, verified(row) if "nodes" in row else "", *errors]
-    for k, times in enumerate(row.get("times") or [None]):
-        cells = (
-            ["", "", "", ""]
-            if times is None
-            else [
-                str(times["threads"]),
-                f"{times['ort']:.3f}",
-                f"{times['ratio']:.2f}",
-                f"{times['control']:.2f}",
-            ]
-        )
-        show(COLUMNS, silent=False, cells=(first if k == 0 else [""] * len(first)) + cells)
+    lines: list[list[str]] = []
+    for times in row.get("times") or [None]:
+        timing = ["", "", "", ""]
+        if times is not None:
+            figures = (f"{times['ort']:.3f}", f"{times['ratio']:.2f}", f"{times['control']:.2f}")
+            timing = [str(times["threads"]), *figures]
+        lines.append((first if not lines else [""] * len(first)) + timing)
+    return lines
+
+
+def print_row(row: Row) -> None:
+    for cells in cells_of(row):
+        show(COLUMNS, silent=False, cells=cells)
     if row["exit"] or "fails" in row:
         print("    " + str(row.get("fails") or row["stderr"]).strip().replace("\n", "\n    ")[-600:])
 
 
+PAGE = """# Trained models made by strangers
+
+Models that ship inside Python packages, compiled by `igniter compile MODEL` with default options and run at the sizes
+of their users, beside ONNX Runtime. This page is written by
+
+    python -m benchmark.corpus --markdown docs/corpus.md
+
+on {machine}, ONNX Runtime {version}. `nodes` are those of the model, of the compiled one, and how many of these are
+Igniter's; `ratio` is Igniter's time as a multiple of ONNX Runtime's, `A/A` ONNX Runtime against itself in the same
+rounds; the other columns are explained at the top of `benchmark/corpus.py`.
+
+"""
+
+
+def page(rows: Sequence[Row]) -> str:
+    """The table as a page of Markdown."""
+    from benchmark.machine import cpu
+
+    found = cpu()
+    machine = f"{found['cores']} cores of {found['cpu']} with vectors of {8 * found['vector_bytes']} bits"
+    names = [c.name for c in COLUMNS]
+    lines = [names, ["---"] * len(names), *(cells for row in rows for cells in cells_of(row))]
+    table = "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
+    return PAGE.format(machine=machine, version=ort.__version__) + table + "\n" + counted(rows) + ".\n"
+
+
 def summary(rows: Sequence[Row]) -> int:
     """One line at the end; the exit code says whether every model compiled and ran."""
-    good = [r for r in rows if r["exit"] == 0 and "fails" not in r]
-    times = [t for r in good for t in r.get("times", ())]
+    print(counted(rows))
+    return int(len(_good(rows)) != len(rows))
+
+
+def _good(rows: Sequence[Row]) -> list[Row]:
+    return [r for r in rows if r["exit"] == 0 and "fails" not in r]
+
+
+def counted(rows: Sequence[Row]) -> str:
+    """How many models compile and run, and how many rows are slower by more than 3% and than the noise."""
+    times = [t for r in _good(rows) for t in r.get("times", ())]
     slower = [t for t in times if t["ratio"] > 1.0 + max(0.03, abs(t["control"] - 1))]
-    print(f"{len(good)} of {len(rows)} compile and run; {len(slower)} of {len(times)} rows slower than ONNX Runtime")
-    return int(len(good) != len(rows))
+    return (
+        f"{len(_good(rows))} of {len(rows)} compile and run; {len(slower)} of {len(times)} rows are slower than ONNX"
+        " Runtime by more than the noise"
+    )
 
 
 if __name__ == "__main__":
