@@ -24,14 +24,18 @@ MAX_ITERATIONS = 6
 
 def infer_if(engine: ShapeEngine, ctx: NodeContext) -> None:
     """A result has the dims that both branches give it."""
-    branches = [_nested(engine, ctx.op.attr(name).block) for name in ("then_branch", "else_branch")]
-    (then_types, then_own), (else_types, else_own) = branches
+    blocks: list[Block] = [ctx.op.attr(name).block for name in ("then_branch", "else_branch")]
+    (then_types, then_own), (else_types, else_own) = (_nested(engine, block) for block in blocks)
+    then_values, else_values = (_returned(block) for block in blocks)
     for i, result in enumerate(ctx.op.results):
         if i >= len(then_types) or i >= len(else_types):
             engine.assign(result, None, ctx)
             continue
         merged = _merged(then_types[i], else_types[i], then_own | else_own, ctx, f"if_{i}")
-        engine.assign_type(result, merged, ctx)
+        if _varies(engine, then_values[i], else_values[i], (then_types[i], else_types[i])):
+            engine.assign_varying(result, merged)
+        else:
+            engine.assign_type(result, merged, ctx)
 
 
 def infer_loop(engine: ShapeEngine, ctx: NodeContext) -> None:
@@ -47,6 +51,10 @@ def infer_loop(engine: ShapeEngine, ctx: NodeContext) -> None:
             engine.assign_declared(arg, f"loop_{i}")
         _set_args(engine, body.args[2:], carried)
         outputs, own = _nested(engine, body)
+        returned = _returned(body)[1:]
+        for arg, value, types in zip(body.args[2:], returned, zip(carried, outputs[1:], strict=False), strict=False):
+            if _varies(engine, arg, value, types):
+                engine.varying.add(arg)
         widened = _widened(carried, outputs[1:], own, ctx, round_ + 1 == MAX_ITERATIONS)
         if widened == carried:
             break
@@ -58,6 +66,9 @@ def infer_loop(engine: ShapeEngine, ctx: NodeContext) -> None:
             # What is no tensor may change its type: an optional sequence goes in and a sequence comes out.
             type_ = outputs[i + 1] if tensor_element(carried[i]) is None and i + 1 < len(outputs) else carried[i]
             type_ = _merged(type_, initial[i], own, ctx, f"loop_out_{i}")
+            if i + 2 < len(body.args) and body.args[i + 2] in engine.varying:
+                engine.assign_varying(result, type_)
+                continue
         elif i + 1 < len(outputs):
             type_ = _stacked(outputs[i + 1], trips, 0, own, ctx, f"loop_scan_{i}")
         else:
@@ -107,10 +118,13 @@ def _nested(engine: ShapeEngine, block: Block) -> tuple[list[Attribute], frozens
     """The types of what a nested graph returns, and the symbols that mean nothing outside."""
     engine.equalities.enter()
     engine.infer_block(block)
-    last = block.last_op
-    values: Sequence[SSAValue] = last.operands if last is not None else ()
-    types = [engine.type_of(v) for v in values]
+    types = [engine.type_of(v) for v in _returned(block)]
     return types, engine.equalities.leave()
+
+
+def _returned(block: Block) -> Sequence[SSAValue]:
+    last = block.last_op
+    return last.operands if last is not None else ()
 
 
 def _set_args(engine: ShapeEngine, args: Sequence[SSAValue], types: Sequence[Attribute]) -> None:
@@ -145,6 +159,14 @@ def _merged(a: Attribute, b: Attribute, own: frozenset[str], ctx: NodeContext, h
         for i, (x, y) in enumerate(zip(first, second, strict=True))
     ]
     return tensor_of(element, tuple(dims))
+
+
+def _varies(engine: ShapeEngine, a: SSAValue | None, b: SSAValue | None, types: tuple[Attribute, Attribute]) -> bool:
+    """Whether what is an `a` or a `b` is known to have ranks that differ."""
+    if any(v in engine.varying for v in (a, b)):
+        return True
+    first, second = (known_dims_of(t) for t in types)
+    return first is not None and second is not None and len(first) != len(second)
 
 
 def _widened(

@@ -81,6 +81,9 @@ class ShapeEngine:
         self.others: dict[SSAValue, Attribute] = {}
         self.elements: dict[SSAValue, Array] = {}
         self.failures: dict[OnnxOp, str] = {}
+        self.varying: set[SSAValue] = set()
+        """Values whose rank is another from one iteration, or one branch, to the next. What the model says of them, and
+        of what is made of them, is not taken: ONNX Runtime only warns of it."""
         self._fresh: dict[tuple[Operation | Block, str], str] = {}
         self._unfinished: set[str] = set()
         inputs = symbol_names(d for a in graph.body.args for d in declared_dims(a.type) or () if d is not None)
@@ -285,11 +288,23 @@ class ShapeEngine:
         else:
             self.others[result] = type_
 
+    def assign_varying(self, result: SSAValue, type_: Attribute) -> None:
+        """Sets a result whose rank is known to vary."""
+        self.varying.add(result)
+        element = tensor_element(type_)
+        if element is None:
+            self.others[result] = type_
+        else:
+            self.infos[result] = TensorInfo(element, known_dims_of(type_))
+
     def assign(self, result: SSAValue, info: TensorInfo | None, ctx: NodeContext) -> None:
         """Sets a result to what its rule says, completed by what the model says where the rule knows nothing."""
         if isinstance(result.type, NoneType):
             return
         type_ = result.type
+        if (info is None or info.dims is None) and any(v in self.varying for v in ctx.op.operands):
+            self.assign_varying(result, unranked(info.element if info is not None else tensor_element(type_) or UNKNOWN))
+            return
         if info is None or (info.dims is None and ranked(type_) is not None):
             self.assign_declared(result, f"{ctx.op.op_type.lower()}_{_index(result)}")
             return

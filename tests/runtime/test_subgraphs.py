@@ -88,3 +88,36 @@ def test_bodies_are_compiled(make: Any) -> None:
         given = {i.name: feed[i.name] for i in inputs}
         for want, got in zip(reference.run(None, given), session.run(None, given), strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+def test_a_state_whose_rank_varies() -> None:
+    """PaddlePaddle declares a state of a Loop as scalar that an If makes a tensor of one element from the second
+    iteration on. ONNX Runtime only warns of it; what the body computes from the state has no rank that is known."""
+    then = helper.make_graph([helper.make_node("Add", ["s_i", "one"], ["a"])], "then", [], [value("a", I, [])])
+    other = helper.make_graph([helper.make_node("Identity", ["s_i"], ["b"])], "else", [], [value("b", I, [])])
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["go"], ["go_on"]),
+            helper.make_node("Mul", ["s", "s"], ["s_s"]),
+            helper.make_node("Add", ["s_s", "s"], ["s_f"]),
+            helper.make_node("Cast", ["s_f"], ["s_i"], to=I),
+            helper.make_node("If", ["go"], ["t"], then_branch=then, else_branch=other),
+            helper.make_node("Mul", ["t", "t"], ["u"]),
+            helper.make_node("Cast", ["u"], ["s_next"], to=F),
+            helper.make_node("Add", ["h", "s_next"], ["h_next"]),
+        ],
+        "body",
+        [value("i", I, []), value("go", B, []), value("s", F, []), value("h", F, [3])],
+        [value("go_on", B, []), value("s_next", F, []), value("h_next", F, [3])],
+    )
+    node = helper.make_node("Loop", ["trips", "", "s0", "x"], ["s_last", "y"], body=body)
+    inputs = [value("trips", I, []), value("s0", F, []), value("x", F, [3])]
+    one = numpy_helper.from_array(np.array([1]), "one")
+    graph = helper.make_graph([node], "g", inputs, [value("s_last", F, None), value("y", F, [3])], [one])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    session = igniter.compile(model, verify=False).session(intra_op_num_threads=1, log_severity_level=4)
+    reference = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for trips in (0, 1, 3):
+        feed = {"trips": np.array(trips), "s0": np.array(0.5, np.float32), "x": np.arange(3, dtype=np.float32)}
+        for want, got in zip(reference.run(None, feed), session.run(None, feed), strict=True):
+            np.testing.assert_array_equal(got, want)

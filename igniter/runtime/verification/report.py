@@ -115,11 +115,16 @@ class Verification:
             return []
         if self.cannot:
             return [self.cannot]
-        found = dict.fromkeys([r.reason for r in self.refused] + [c.reason for c in self.cases if c.reason])
-        tried = len(self.refused) + len(self.cases)
-        at = "the sizes that its dims fix" if tried == 1 else f"none of the {tried} sizes tried"
-        lines = [f"the original model does not run at {at}"]
-        lines += [f"ONNX Runtime says: {reason}" for reason in list(found)[:3]]
+        refused = list(dict.fromkeys(r.reason for r in self.refused))
+        lines: list[str] = []
+        if refused:
+            sizes = "the sizes that its dims fix" if len(self.refused) == 1 else f"{len(self.refused)} of the sizes tried"
+            lines.append(f"the original model does not run at {sizes}")
+            lines += [f"ONNX Runtime says: {reason}" for reason in refused[:3]]
+        said = list(dict.fromkeys(c.reason for c in self.cases if c.reason))
+        if said:
+            lines.append(f"its outputs say nothing at {len(self.cases)} of the sizes tried")
+            lines += said[:3]
         symbols = next((list(c.shapes) for c in (*self.refused, *self.cases) if c.shapes), list[str]())
         how = f"sizes with --shape {','.join(f'{s}=N' for s in symbols)}, or " if symbols else ""
         return [*lines, f"give {how}inputs with --inputs FILE.npz"]
