@@ -303,7 +303,9 @@ class ShapeEngine:
             return
         type_ = result.type
         if (info is None or info.dims is None) and any(v in self.varying for v in ctx.op.operands):
-            self.assign_varying(result, unranked(info.element if info is not None else tensor_element(type_) or UNKNOWN))
+            self.assign_varying(
+                result, unranked(info.element if info is not None else tensor_element(type_) or UNKNOWN)
+            )
             return
         if info is None or (info.dims is None and ranked(type_) is not None):
             self.assign_declared(result, f"{ctx.op.op_type.lower()}_{_index(result)}")

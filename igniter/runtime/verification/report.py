@@ -118,7 +118,9 @@ class Verification:
         refused = list(dict.fromkeys(r.reason for r in self.refused))
         lines: list[str] = []
         if refused:
-            sizes = "the sizes that its dims fix" if len(self.refused) == 1 else f"{len(self.refused)} of the sizes tried"
+            sizes = (
+                "the sizes that its dims fix" if len(self.refused) == 1 else f"{len(self.refused)} of the sizes tried"
+            )
             lines.append(f"the original model does not run at {sizes}")
             lines += [f"ONNX Runtime says: {reason}" for reason in refused[:3]]
         said = list(dict.fromkeys(c.reason for c in self.cases if c.reason))
