@@ -3,9 +3,9 @@
 // A node without a lowering has no place in a region; the error names it.
 
 onnx.graph @main(%x: tensor<4x4xf32>) {
-  // expected-error {{Det 'volume' cannot be lowered: it has no lowering}}
+  // expected-error {{other.Volume 'volume' cannot be lowered: it has no lowering}}
   %y = fusion.region @no_lowering (%a = %x : tensor<4x4xf32>) -> (tensor<f32>) {
-    %0 = onnx.Det(%a) <{node_name = "volume"}> : (tensor<4x4xf32>) -> tensor<f32>
+    %0 = onnx.custom(%a) <{domain = "other", op_type = "Volume", node_name = "volume"}> : (tensor<4x4xf32>) -> tensor<f32>
     fusion.yield %0 : tensor<f32>
   }
   onnx.return %y : tensor<f32>

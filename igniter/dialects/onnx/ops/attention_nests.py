@@ -318,8 +318,8 @@ def _weighted(ctx: Lowering, given: Attention, weights: SSAValue) -> SSAValue:
     nest = ctx.nest()
     b, h, i, d = nest.axes([dims.batch, dims.heads, dims.queries, dims.value_head])
     j = nest.reduction(dims.total)
-    read = given.value.read(nest, b, floordiv(h, dims.group), j, d).widened()
-    value = nest.read(weights, [b, h, i, j]) * read
+    weight = nest.read(weights, [b, h, i, j])
+    value = weight * given.value.read(nest, b, floordiv(h, dims.group), j, d).widened()
     if not dims.joined:
         return ctx.rounded(nest.finish(("add", value, [b, h, i, d], tensor_of(element, dims.result)))[0])
     apart = (dims.batch, dims.queries, dims.heads, dims.value_head)
