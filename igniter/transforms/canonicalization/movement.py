@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.ir import SSAValue
 
 from igniter.analysis.expr import Expr, is_nonneg
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
-from igniter.dialects.sym import DimsAttr, dims_of
+from igniter.dialects.sym import DimsAttr
 from igniter.transforms.onnx_rewriting import (
     Replacement,
     Rewriter,
@@ -78,7 +79,7 @@ def drop_tile(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 def drop_pad(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     """Pad by nothing; one that wraps has to have something to wrap, which only the Pad checks"""
-    if op.attr("mode", "constant") == "wrap" and not all(is_nonneg(d - 1) for d in dims_of(op.operands[0].type)):
+    if op.attr("mode", "constant") == "wrap" and not _has_elements(op.operands[0]):
         return None
     in_attribute = op.attributes.get("pads") is not None or op.attributes.get("paddings") is not None
     if in_attribute:
@@ -87,6 +88,11 @@ def drop_pad(op: OnnxOp, rw: Rewriter) -> Replacement | None:
         found = known_values(op, 1)
         pads = list(found) if found is not None else None
     return [op.operands[0]] if pads is not None and all(p == 0 for p in pads) else None
+
+
+def _has_elements(value: SSAValue) -> bool:
+    dims = known_dims(value)
+    return dims is not None and all(is_nonneg(d - 1) for d in dims)
 
 
 def drop_split(op: OnnxOp, rw: Rewriter) -> Replacement | None:

@@ -171,3 +171,13 @@ def test_what_is_skipped_has_the_dims_of_the_input(op: str) -> None:
 @pytest.mark.parametrize("op", ["BiasGelu", "FastGelu"])
 def test_a_bias_is_as_long_as_a_row(op: str) -> None:
     assert outcome(f"com.microsoft.{op}", [[ones(2, n), ones(1)] for n in (1, 3)]) == ("ok", 1)
+
+
+def test_a_pad_of_what_has_no_known_rank() -> None:
+    """Whether it wraps anything is not known then, and it stays."""
+    unranked = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, None)
+    node = helper.make_node("Pad", ["x", "pads"], ["y"], mode="wrap", name="node")
+    weights = [numpy_helper.from_array(ints(0, 0), "pads")]
+    graph = helper.make_graph([node], "found", [unranked], [onnx.ValueInfoProto(name="y")], weights)
+    model = make_model(graph, 19)
+    assert run_wild(Wild(0, model, model, ({"x": ones(3)},), "every", "native", shipped=False)).status == "ok"
