@@ -30,6 +30,7 @@ ONNX level: nothing after it has to know of zero points.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -172,7 +173,9 @@ def subtract(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     if found is None or zero is None:
         return None
     rows = op.operands[0]
-    narrow = remembered(rows, rw)
+    # The same rows may stand for other numbers in another product.
+    key = (rows, identity_of(found.left_zero))
+    narrow = remembered(key, rw)
     if narrow is None:
         wide = tensor_of(i32, found.dims)
         whole = rw.op("Cast", [rows], [wide], {"to": INT32}).results[0]
@@ -181,7 +184,7 @@ def subtract(op: OnnxOp, rw: Rewriter) -> Replacement | None:
             less = rw.op("Cast", [found.left_zero], [one], {"to": INT32}).results[0]
             whole = rw.op("Sub", [whole, less], [wide]).results[0]
         narrow = rw.op("Cast", [whole], [tensor_of(i16, found.dims)], {"to": INT16}).results[0]
-        rw.memo[rows] = narrow
+        rw.memo[key] = narrow
     weight = Weight(found.weight.shape, i16, derivation=Words(found.weight, zero))
     made = make_constant(weight, f"{name_of(op)}.i16")
     rw.insert(made)
@@ -328,9 +331,15 @@ def without_right_zero(
     return rw.op("Sub", [sums, part], [tensor_of(i32, result)]).results[0]
 
 
-def remembered(value: SSAValue, rw: Rewriter) -> SSAValue | None:
-    """What an earlier product in this block made of a value."""
-    kept = rw.memo.get(value)
+def identity_of(zero: SSAValue | None) -> Hashable:
+    """What zero points are known by: their numbers where they are constant."""
+    numbers = constant_value(zero) if zero is not None else None
+    return zero if numbers is None else (numbers.shape, numbers.tobytes())
+
+
+def remembered(key: Hashable, rw: Rewriter) -> SSAValue | None:
+    """What an earlier product in this block made of a value, or of several."""
+    kept = rw.memo.get(key)
     return kept if kept is not None and rw.is_alive(kept) and owning_block(kept) is rw.root.parent else None
 
 

@@ -9,7 +9,7 @@ costs what it changes, so a run is linear in the graph and the number of rewrite
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType
@@ -43,8 +43,8 @@ class Rewriter:
         self._erased: set[Operation] = set()
         self._root: OnnxOp | None = None
         self._made: list[OnnxOp] = []
-        self.memo: dict[SSAValue, SSAValue] = {}
-        """What rules want to remember of a value; check with `is_alive`."""
+        self.memo: dict[Hashable, SSAValue] = {}
+        """What rules want to remember of a value, or of several; check with `is_alive`."""
 
     # -- for rules ---------------------------------------------------------------------------------------------------
 

@@ -181,3 +181,25 @@ def test_a_pad_of_what_has_no_known_rank() -> None:
     graph = helper.make_graph([node], "found", [unranked], [onnx.ValueInfoProto(name="y")], weights)
     model = make_model(graph, 19)
     assert run_wild(Wild(0, model, model, ({"x": ones(3)},), "every", "native", shipped=False)).status == "ok"
+
+
+@pytest.mark.parametrize("target", ["native", "x86-64-v2"])
+def test_one_factor_of_two_products_has_two_zero_points(target: str) -> None:
+    nodes: list[onnx.NodeProto] = []
+    weights: dict[str, Array] = {}
+    for k, zero in enumerate((131, 126)):
+        weights |= {
+            f"w{k}": np.arange(16 * k, 16 * k + 16, dtype=np.uint8).reshape(4, 4),
+            f"z{k}": np.array(zero, np.uint8),
+        }
+        nodes.append(helper.make_node("MatMulInteger", ["x", f"w{k}", f"z{k}"], [f"y{k}"], name=f"product{k}"))
+    graph = helper.make_graph(
+        nodes,
+        "found",
+        [value_info("x", np.uint8, ["rows", 4])],
+        [onnx.ValueInfoProto(name=f"y{k}") for k in range(2)],
+        [numpy_helper.from_array(a, n) for n, a in weights.items()],
+    )
+    model, feed = make_model(graph, 17), {"x": np.arange(120, 140, dtype=np.uint8).reshape(5, 4)}
+    found = run_wild(Wild(0, model, model, (feed,), "every", target, shipped=False))
+    assert (found.status, found.left) == ("ok", 0)
