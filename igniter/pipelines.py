@@ -24,6 +24,8 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         # Integer products as micro-kernels have them.
         "hoist-zero-points",
         "eliminate-dead-nodes",
+        # Loops that stack as much as only a run knows.
+        "bind-values{ops=loops}",
     ),
     # onnx -> fusion: which nodes become one kernel.
     "cpu-fusion": (

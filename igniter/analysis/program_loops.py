@@ -102,6 +102,14 @@ def loop_form(op: OnnxOp) -> LoopForm | Reason:
     return _scan_form(op) if op.op_type == "Scan" else _loop_form(op)
 
 
+def is_unconditional(op: OnnxOp) -> bool:
+    """Whether nothing but its trip count ends a Loop."""
+    body, yielded = _body(op)
+    start = op.inputs[1] if len(op.operands) > 1 else None
+    going = _unchanged(yielded[0])
+    return _truth(start) is True and (going is body.args[1] or _truth(going) is True)
+
+
 def loop_reason(op: OnnxOp, outer: frozenset[str], node: NodeReason) -> Reason | None:
     """Why a Loop or a Scan cannot be in a program; `outer` are the symbols known around it, and `node` has the last
     word on the nodes of its body."""

@@ -9,8 +9,9 @@ The carrier `%c` has no bytes, but its dims are the repeats (docs/values.md): sy
 of an operand, as it learns all others. What an op needs of its parameters is computed in front of the carrier by nodes
 that are compiled themselves. A result whose size depends on data is counted first, and then filled.
 
-`ops`: `none`, or `all` that have such a form. A carrier is a node between two kernels, so by default the pass is in no
-pipeline: ONNX Runtime runs most of these nodes in the time that the carrier alone takes.
+`ops`: `none`, or `all` that have such a form, or only `loops`, whose trip count is what they stack: so the pass stands
+at the end of `cpu-onnx`. A carrier is a node between two kernels, and ONNX Runtime runs most of the other nodes in the
+time that the carrier alone takes.
 
 It needs `infer-shapes`, infers again what it changes, and stands last on the ONNX level: what other passes would make
 constant needs no carrier. The rules are in `igniter.transforms.binding`.
@@ -41,11 +42,11 @@ class BindValues(ModulePass):
 
     name = "bind-values"
 
-    ops: Literal["none", "all"] = "all"
+    ops: Literal["none", "loops", "all"] = "all"
     """Which nodes are bound."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.ops == "none":
+        if self.ops == "none" or (self.ops == "loops" and not any(node.name == "onnx.Loop" for node in op.walk())):
             return
         first = next((node for node in op.walk() if isinstance(node, OnnxOp) and not node.domain), None)
         opset = OLDEST_OPSET if first is None else first.opset
@@ -53,7 +54,7 @@ class BindValues(ModulePass):
             message = f"the model is of opset {opset}; parameters are computed in opset {OLDEST_OPSET} or newer"
             remark(ctx, self.name, "", "missed", message)
         for _ in range(MAX_ROUNDS):
-            applied = run_rules(op, rules_of(opset)).applied
+            applied = run_rules(op, rules_of(opset, self.ops)).applied
             for rule, count in sorted(applied.items()):
                 remark(ctx, self.name, "", "applied", rule.replace("_", " "), count=count)
             if not applied:

@@ -441,7 +441,35 @@ def test_a_loop_that_grows_stays() -> None:
     agree(made, artifact, [{"x": rng(n)} for n in (2, 1)])
 
 
-def test_rows_that_the_data_counts_stay() -> None:
+def test_rows_that_the_data_counts() -> None:
+    """The trip count is a dim of a carrier, from which a program learns it like any other (docs/values.md)."""
+    body = graph(
+        [
+            node("MatMul", ["h", "w"], ["s"]),
+            node("Tanh", ["s"], ["h_next"]),
+            node("ArgMax", ["h_next"], ["token"], axis=0, keepdims=0),
+            node("Identity", ["going"], ["more"]),
+        ],
+        [("i", I, []), ("going", B, []), ("h", F, [8])],
+        [("more", B, []), ("h_next", F, [8]), ("token", I, [])],
+        w=W,
+    )
+    main = graph(
+        [node("Loop", ["trips", "", "h0"], ["h", "tokens"], body=body), node("Exp", ["h"], ["e"])],
+        [("trips", I, []), ("h0", F, [8])],
+        [("e", F, [8]), ("tokens", I, ["t"])],
+    )
+    made = model(main)
+    artifact = compiled(made)
+    assert not artifact.report["left_to_onnxruntime"]
+    assert "Loop" not in op_types(artifact)
+    feeds = [{"trips": np.array(t), "h0": rng(8)} for t in (5, 1, 0, -3, 40)]
+    agree(made, artifact, feeds)
+    agree(made, compiled(made, sanitize=True), feeds)
+    assert artifact.verify()
+
+
+def test_rows_of_symbolic_dims_that_the_data_counts_stay() -> None:
     main = graph(
         [node("Loop", ["trips", "", "h0"], ["h", "hs"], body=decoder(stacked=True))],
         [("trips", I, []), ("h0", F, ["n", 8])],

@@ -8,11 +8,14 @@ OLDEST_OPSET = 13
 """Before it, ONNX has no integer arithmetic to compute parameters with."""
 
 
-def rules_of(opset: int) -> Rules:
-    """The rules for a model of an opset, by the qualified name of the op that they rewrite."""
-    from igniter.transforms.binding import computed, lists, reductions, resizing, selections, sizes, windows
+def rules_of(opset: int, ops: str) -> Rules:
+    """The rules for a model of an opset, for `all` ops or for `loops`, by the qualified name of the op that they
+    rewrite."""
+    from igniter.transforms.binding import computed, lists, loops, reductions, resizing, selections, sizes, windows
 
+    if ops == "loops":
+        return loops.RULES if opset >= OLDEST_OPSET else {}
     if opset < OLDEST_OPSET:
         return selections.RULES_WITHOUT_ARITHMETIC
-    families = (computed, lists, reductions, resizing, selections, sizes, windows)
+    families = (computed, lists, loops, reductions, resizing, selections, sizes, windows)
     return {name: rules for family in families for name, rules in family.RULES.items()}
