@@ -66,7 +66,7 @@ def left_nodes(module: ModuleOp, remarks: Remarks, failed: Mapping[str, str]) ->
                 # Nodes may share a label: each takes the next reason.
                 kind, reason = given.pop(0) if len(given) > 1 else given[0]
                 if kind == "loop":
-                    kind, reason = FAILED, no_program.get(label, "no program holds it")
+                    reason = no_program.get(label, "no program holds it")
             found.append(LeftNode(label, op, kind, reason))
     return found
 
