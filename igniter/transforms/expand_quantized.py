@@ -9,6 +9,8 @@ The three are elementwise nests that fold into one, products find their integers
 what stays with ORT it makes QLinear ops of again when it loads the model. The result is the same but where a value lies
 between two steps: ONNX Runtime rounds scale quotients once that are applied here one after the other.
 
+QAttention and QEmbedLayerNormalization have dequantised operands only; what they compute is f32.
+
 MatMulIntegerToFloat and DynamicQuantizeMatMul become the integer product and what follows it. It is the first pass on
 the ONNX level that looks at ops: it needs no shapes, and gives ops whose shapes `infer-shapes` knows.
 """
@@ -36,6 +38,8 @@ FIRST_OPSET = 10
 """What knows DequantizeLinear and QuantizeLinear."""
 AXES_OPSET = 13
 """What knows scales along an axis, and a Softmax of one axis."""
+REDUCE_OPSET = 18
+"""What has the axes of a ReduceMean as an operand."""
 
 FLOAT = 1
 
@@ -201,6 +205,42 @@ def conv(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     return quantize(rw, op, plain(rw, "Conv", inputs, attributes(op, "channels_last")), 6)
 
 
+def reduce_mean(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    x, axes = dequantized(rw, op, 0), [int(a) for a in op.attr("axes") or ()]
+    kept = {"keepdims": int(op.attr("keepdims", 1))}
+    if (imported_opset(op, "") or 0) < REDUCE_OPSET:
+        return quantize(rw, op, plain(rw, "ReduceMean", [x], {**kept, "axes": axes} if axes else kept), 3)
+    return quantize(rw, op, plain(rw, "ReduceMean", [x, _integers(axes, rw) if axes else None], kept), 3)
+
+
+def _integers(values: Sequence[int], rw: Rewriter) -> SSAValue:
+    import numpy as np
+
+    return rw.constant(np.array(values, np.int64))
+
+
+def attention(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """The attention of dequantised rows and weights."""
+    columns = columns_of(op, op.operands[4])
+    if several(op.operands[3]) is not False or columns is None or len(op.results) > 2:
+        return None
+    rows = dequantize(rw, op.operands[0], op.operands[3], operand(op, 6))
+    weight = dequantize(rw, op.operands[1], op.operands[4], operand(op, 7), 1 if columns else None)
+    inputs = [rows, weight, op.operands[2], operand(op, 5), operand(op, 8)]
+    return rw.op("com.microsoft.Attention", inputs, [r.type for r in op.results], attributes(op)).results
+
+
+def embedding(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """The embeddings of dequantised tables. Scales and zero points stand behind what they are of, in its order."""
+    tables: list[SSAValue | None] = []
+    for k, index in enumerate(range(2, 7)):
+        table, scale = operand(op, index), operand(op, index + 6)
+        tables.append(None if table is None or scale is None else dequantize(rw, table, scale, operand(op, 13 + k)))
+    inputs = [op.operands[0], operand(op, 1), *tables, operand(op, 7)]
+    types = [r.type for r in op.results]
+    return rw.op("com.microsoft.EmbedLayerNormalization", inputs, types, attributes(op)).results
+
+
 def to_float(
     rw: Rewriter, op: OnnxOp, factors: list[SSAValue | None], scales: tuple[SSAValue, SSAValue], bias: SSAValue | None
 ) -> Replacement:
@@ -227,6 +267,8 @@ RULES: Rules = {
     "QLinearMatMul": [named(matmul, "MatMul")],
     "com.microsoft.DynamicQuantizeMatMul": [named(dynamic, "MatMul of rows quantised as they come")],
     "com.microsoft.MatMulIntegerToFloat": [named(integer_to_float, "MatMul to float")],
+    "com.microsoft.QAttention": [named(attention, "Attention")],
+    "com.microsoft.QEmbedLayerNormalization": [named(embedding, "EmbedLayerNormalization")],
     "com.microsoft.QGemm": [named(gemm, "Gemm")],
     "com.microsoft.QLinearAdd": [binary("Add")],
     "com.microsoft.QLinearAveragePool": [unary("AveragePool", "channels_last", accepts=plain_layout)],
@@ -235,6 +277,7 @@ RULES: Rules = {
     "com.microsoft.QLinearGlobalAveragePool": [unary("GlobalAveragePool", "channels_last", accepts=plain_layout)],
     "com.microsoft.QLinearLeakyRelu": [unary("LeakyRelu")],
     "com.microsoft.QLinearMul": [binary("Mul")],
+    "com.microsoft.QLinearReduceMean": [named(reduce_mean, "ReduceMean")],
     "com.microsoft.QLinearSigmoid": [unary("Sigmoid")],
     "com.microsoft.QLinearSoftmax": [unary("Softmax", "opset", accepts=last_axis_or_new)],
     "com.microsoft.QLinearWhere": [named(where, "Where")],

@@ -1,4 +1,5 @@
-"""Convolutions: Conv of any rank, with groups, strides, dilations and padding, FusedConv, CausalConvWithState.
+"""Convolutions: Conv and ConvInteger of any rank, with groups, strides, dilations and padding, FusedConv,
+CausalConvWithState.
 
 A convolution whose window is one element, moved by one, is a contraction: the weight of each group times a matrix of
 channels and places, for the micro-kernels. Any other is a nest over the results that folds channels and window; reads
@@ -11,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr, product
 from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.onnx.ops.activation import sigmoid, unit_clip
 from igniter.dialects.onnx.ops.pointwise import computed_reason
-from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand_dims
+from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand, operand_dims
 from igniter.dialects.onnx.ops.sliding import SAME, Slide, auto_pad, conv_slides, spatial_ints
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
@@ -64,7 +66,16 @@ def is_pointwise(op: OnnxOp) -> bool:
 
 
 def conv_reason(op: OnnxOp) -> str | None:
-    """Why a convolution has no nest; None when it has."""
+    """Why a convolution of floats has no nest; None when it has."""
+    reason = window_reason(op)
+    bias, channels = operand(op, 2), operand_dims(op, 1)[0]
+    if reason is None and bias is not None and dims_of(bias.type) != (channels,):
+        return f"its bias has dims {', '.join(map(str, dims_of(bias.type)))}, not {channels}"
+    return reason
+
+
+def window_reason(op: OnnxOp) -> str | None:
+    """Why the data and the weight of a convolution do not fit; None when they do."""
     data, weight = operand_dims(op, 0), operand_dims(op, 1)
     group = int(op.attr("group", 1))
     if len(data) < 3 or len(weight) != len(data):
@@ -75,9 +86,6 @@ def conv_reason(op: OnnxOp) -> str | None:
         return "that its groups divide the channels is not known"
     if auto_pad(op) in SAME and any(d != 1 for d in spatial_ints(op, "dilations", len(data) - 2, 1)):
         return "ONNX Runtime does not dilate where it pads by itself"
-    bias = op.inputs[2] if len(op.inputs) > 2 else None
-    if bias is not None and dims_of(bias.type) != (weight[0],):
-        return f"its bias has dims {', '.join(map(str, dims_of(bias.type)))}, not {weight[0]}"
     return None
 
 
@@ -165,6 +173,42 @@ def _fused_reason(op: OnnxOp) -> str | None:
     if len(op.inputs) > 3 and op.inputs[3] is not None and operand_dims(op, 3) != dims_of(op.results[0].type):
         return "its residual is not known to have the dims of its result"
     return conv_reason(op)
+
+
+# -- ConvInteger ------------------------------------------------------------------------------------------------------
+
+
+def _infer_integer(ctx: InferContext) -> list[TensorInfo]:
+    return [TensorInfo(i32, info.dims) for info in infer_conv(ctx)]
+
+
+def _integer_reason(op: OnnxOp) -> str | None:
+    if any(operand(op, k) is not None and product(operand_dims(op, k)) != ONE for k in (2, 3)):
+        return "its zero points are several"
+    return window_reason(op)
+
+
+def _integer(ctx: Lowering) -> list[SSAValue]:
+    """The sums of what integers are above their zero points; padding is at the zero point."""
+    x, w, slides = ctx.required(0), ctx.required(1), slides_of(ctx.op)
+    weight, group, out = ctx.dims(1), int(ctx.attr("group", 1)), ctx.out_dims()
+    size, depth = weight[0] // group, weight[1]
+
+    def zero(nest: Nest, index: int) -> Scalar | None:
+        given = ctx.input(index)
+        return None if given is None else nest.read(given, [ZERO] * len(ctx.dims(index)))
+
+    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        b, g, o, *at = i
+        places = [s.at(p, k) for s, p, k in zip(slides, at, r[1:], strict=True)]
+        before, other = zero(nest, 2), zero(nest, 3)
+        value = nest.read_inside(x, [b, g * depth + r[0], *places], otherwise=before).to(i32)
+        factor = nest.read(w, [g * size + o, *r]).to(i32)
+        value = value if before is None else value - before.to(i32)
+        return value * (factor if other is None else factor - other.to(i32))
+
+    dims = (out[0], Expr.of(group), size, *out[2:])
+    return [ctx.view(ctx.generate(dims, point, over=[depth, *weight[2:]], combiner="add", element=i32), out)]
 
 
 # -- CausalConvWithState ----------------------------------------------------------------------------------------------
@@ -256,6 +300,17 @@ SPECS: list[OpSpec] = [
         requires=conv_requires,
         flops=conv_flops,
         slow=conv_slow,
+        slow_when_small=True,
+        kind="contraction",
+    ),
+    OpSpec(
+        "ConvInteger",
+        infer=_infer_integer,
+        lower=_integer,
+        legal=legal(_integer_reason),
+        requires=conv_requires,
+        flops=conv_flops,
+        slow=lambda op, estimate: SLOW,
         slow_when_small=True,
         kind="contraction",
     ),
