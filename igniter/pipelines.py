@@ -13,6 +13,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "infer-shapes",
         "canonicalize-onnx",
         "form-integer-products",
+        "rewrite-small-integers",
         "fold-constants",
         "eliminate-common-nodes",
         # Once more on what is left: new constants and merged nodes tell more dims.

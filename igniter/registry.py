@@ -81,6 +81,7 @@ PASSES: dict[str, str] = {
     "postpone-scales": "igniter.transforms.postpone_scales:PostponeScales",
     "promote-buffers": "igniter.transforms.promote_buffers:PromoteBuffers",
     "recompose": "igniter.transforms.recompose:Recompose",
+    "rewrite-small-integers": "igniter.transforms.rewrite_small_integers:RewriteSmallIntegers",
     "sink-loops": "igniter.transforms.sink_loops:SinkLoops",
     "split-axes": "igniter.transforms.split_axes:SplitAxes",
     "tile-loops": "igniter.transforms.tile_loops:TileLoops",

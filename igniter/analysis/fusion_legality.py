@@ -21,6 +21,7 @@ from xdsl.traits import IsTerminator
 
 from igniter.analysis.expr import Expr
 from igniter.dialects.loop import is_storable
+from igniter.dialects.loop.attrs import as_integer
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
 from igniter.dialects.sym import DYNAMIC, DimsAttr, dims_of, element_of
 
@@ -196,7 +197,9 @@ def _types_reason(op: OnnxOp) -> Reason | None:
         if type_ is None:
             return Reason("rank", f"{op.qualified_name}: the rank of a {value.type} is not known")
         if not is_kernel_type(type_.element_type):
-            return Reason("type", f"{op.qualified_name}: kernels do not compute with {type_.element_type}")
+            integer = as_integer(type_.element_type)
+            more = ", of which several are in a byte" if integer is not None and integer.width.data < 8 else ""
+            return Reason("type", f"{op.qualified_name}: kernels do not compute with {type_.element_type}{more}")
         if not has_dims(type_):
             return Reason("rank", f"{op.qualified_name}: the dims of a {type_} have no names; run infer-shapes")
     return None
