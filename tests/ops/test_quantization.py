@@ -153,14 +153,33 @@ def along(scale: Any, attrs: dict[str, int]) -> Any:
 
 
 def test_zero_points_of_floats_are_zero() -> None:
-    kind = EIGHTS["E5M2"][1]
+    """QuantizeLinear does not look at them; DequantizeLinear refuses others, when it runs if it has to."""
+    kind, x = EIGHTS["E5M2"][1], VALUES[:100]
     scale, one = np.float32(0.5), np.array(1, kind)
-    assert "are 0" in refusal("QuantizeLinear", [VALUES, scale, one], constant=[2])
-    assert "are 0" in refusal("QuantizeLinear", [VALUES, scale, np.array(0, kind)])
+    assert "are 0" in refusal("DequantizeLinear", [x.astype(kind), scale, one], constant=[2])
     with np.errstate(invalid="ignore"):
-        check(
-            "QuantizeLinear",
-            [VALUES[:100], scale, np.array(0, kind)],
-            constant=[2],
-            expected=[(VALUES[:100] / scale).astype(kind)],
-        )
+        codes = (x / scale).astype(kind)
+    for constant in ([2], []):
+        check("QuantizeLinear", [x, scale, one], constant=constant, expected=[codes])
+        plain = codes.astype(np.float32) * scale
+        check("DequantizeLinear", [codes, scale, np.array(0, kind)], constant=constant, expected=[plain])
+
+
+def test_zero_points_of_floats_are_checked() -> None:
+    nodes = [
+        helper.make_node("Cast", ["given"], ["zero"], to=EIGHTS["E4M3FN"][0]),
+        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["codes"]),
+        helper.make_node("DequantizeLinear", ["codes", "scale", "zero"], ["y"]),
+    ]
+    given = [helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in (("x", [4]), ("given", []))]
+    scale = numpy_helper.from_array(np.array(0.5, np.float32), "scale")
+    graph = helper.make_graph(nodes, "g", given, [helper.make_empty_tensor_value_info("y")], [scale])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    artifact = igniter.compile(model, verify=False)
+    assert artifact.report["left_to_onnxruntime"] == []
+    feed = {"x": np.float32([1, 2, 3.25, -5]), "given": np.array(0, np.float32)}
+    np.testing.assert_array_equal(artifact.session().run(None, feed)[0], feed["x"])
+    # A zero with a sign has a code other than 0.
+    for zero in (1, -0.0):
+        with pytest.raises(Exception, match="zero points of floats of eight bits are 0"):
+            artifact.session().run(None, {**feed, "given": np.array(zero, np.float32)})
