@@ -211,6 +211,20 @@ def test_convolutions(data: tuple[int, ...], weight: tuple[int, ...], attrs: dic
         compare("ConvInteger", [x, w.view(np.uint8)], attrs)
 
 
+def test_zero_points_of_channels() -> None:
+    """ONNX Runtime has no ConvInteger of them: the sums are those of each channel alone."""
+    x, w, points = codes(1, 4, 7, 8), codes(6, 2, 3, 3, bits=7), codes(6, bits=4)
+    attrs = {"group": 2, "pads": [1, 1, 0, 0]}
+    each: list[Array] = []
+    for k in range(6):
+        half, one = x[:, 2 * (k // 3) : 2 * (k // 3) + 2], np.asarray(points[k])
+        model, feed = model_of(
+            "ConvInteger", [half, w[k : k + 1], zero(np.uint8), one], {"pads": [1, 1, 0, 0]}, 1, 1, 17
+        )
+        each.append(make_session(model.SerializeToString()).run(None, feed)[0])
+    compare("ConvInteger", [x, w, zero(np.uint8), points], attrs, wanted=[np.concatenate(each, 1)])
+
+
 @WEIGHTS
 @pytest.mark.parametrize("masked", ["", "lengths", "rows"])
 @pytest.mark.parametrize("causal", [0, 1])

@@ -183,8 +183,11 @@ def _infer_integer(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _integer_reason(op: OnnxOp) -> str | None:
-    if any(operand(op, k) is not None and product(operand_dims(op, k)) != ONE for k in (2, 3)):
-        return "its zero points are several"
+    channels = operand_dims(op, 1)[:1]
+    for index, several in ((2, ()), (3, channels)):
+        given = () if operand(op, index) is None else operand_dims(op, index)
+        if product(given) != ONE and given != several:
+            return "its zero points are not one, or one for each channel of its weight"
     return window_reason(op)
 
 
@@ -194,14 +197,14 @@ def _integer(ctx: Lowering) -> list[SSAValue]:
     weight, group, out = ctx.dims(1), int(ctx.attr("group", 1)), ctx.out_dims()
     size, depth = weight[0] // group, weight[1]
 
-    def zero(nest: Nest, index: int) -> Scalar | None:
+    def zero(nest: Nest, index: int, channel: Expr) -> Scalar | None:
         given = ctx.input(index)
-        return None if given is None else nest.read(given, [ZERO] * len(ctx.dims(index)))
+        return None if given is None else nest.read(given, [ZERO if d == ONE else channel for d in ctx.dims(index)])
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
         b, g, o, *at = i
         places = [s.at(p, k) for s, p, k in zip(slides, at, r[1:], strict=True)]
-        before, other = zero(nest, 2), zero(nest, 3)
+        before, other = (zero(nest, k, g * size + o) for k in (2, 3))
         value = nest.read_inside(x, [b, g * depth + r[0], *places], otherwise=before).to(i32)
         factor = nest.read(w, [g * size + o, *r]).to(i32)
         value = value if before is None else value - before.to(i32)
