@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import igniter
 from igniter.runtime.session import make_session
+from igniter.transforms import rewrite_small_integers
 from tests.conformance.node_cases import EVERYTHING
 
 Array = np.ndarray[Any, Any]
@@ -56,8 +57,9 @@ def compiled(model: onnx.ModelProto, feed: Mapping[str, Array]) -> tuple[Array, 
 
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("kind", ["int4", "uint4", "int8", "uint8"])
-def test_weights_in_blocks(kind: str, zeros: bool) -> None:
+def test_weights_in_blocks(kind: str, zeros: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Products of few rows take them as they are stored; the reference is exact, as ONNX Runtime rounds the rows."""
+    monkeypatch.setattr(rewrite_small_integers, "SMALLEST_WEIGHT", 1 << 16)
     depth, columns, block = 270, 256, 32
     blocks = -(-depth // block)
     weight, x = integers(kind, depth, columns), RNG.standard_normal((2, 3, depth)).astype(np.float32)
@@ -76,8 +78,9 @@ def test_weights_in_blocks(kind: str, zeros: bool) -> None:
     np.testing.assert_allclose(got, x @ steps, rtol=1e-4, atol=1e-4 * np.abs(x @ steps).max())
 
 
-def test_weights_that_stay_floats() -> None:
+def test_weights_that_stay_floats(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small ones, those of many rows, and blocks along another axis."""
+    monkeypatch.setattr(rewrite_small_integers, "SMALLEST_WEIGHT", 1 << 16)
     for rows, columns, attrs in ((3, 64, {"axis": 0}), (64, 256, {"axis": 0}), (3, 256, {"axis": 1})):
         weight, x = integers("int4", 256, columns), RNG.standard_normal((rows, 256)).astype(np.float32)
         dims = [256, columns]
