@@ -9,6 +9,7 @@ attributes the attributes varied, one at a time, compared with what ONNX Runtime
 
 from __future__ import annotations
 
+import contextlib
 import os
 import warnings
 from dataclasses import dataclass
@@ -117,6 +118,11 @@ def _compile_and_compare(
             continue
         if difference and _is_exact_in_16_bits(model, feed, name, a):
             continue
+        if difference and mode == "attributes" and status == "fallback" and len(model.graph.node) == left:
+            # The model is as it was: ONNX Runtime left memory as it found it, as RotaryEmbedding does of an odd width.
+            continue
+        if difference and mode == "attributes" and _evaluator_agrees(model, feed, name, a, case):
+            continue
         follows = ort_computes or case.name in AS_ORT
         if difference and not (follows and _ort_agrees(model, feed, name, a)):
             return result("mismatch", f"{name}: {difference}")
@@ -136,6 +142,8 @@ def _run_variants(case: TestCase, op: str) -> CaseResult:
         model.ir_version = min(model.ir_version, ORT_IR_VERSION)
         names = [i.name for i in model.graph.input]
         feed = {n: _fed(v) for n, v in zip(names, case.data_sets[0][0], strict=False) if v is not None}
+        if not _ort_survives(model, feed):
+            continue
         try:
             expected = _run_ort(model, feed)
         except Exception:  # whatever ORT does not run is no variant
@@ -148,6 +156,16 @@ def _run_variants(case: TestCase, op: str) -> CaseResult:
                 case.name, "attributes", op, found.status, f"{changed}: {found.reason}" if found.reason else ""
             )
     return worst
+
+
+def _ort_survives(model: onnx.ModelProto, feed: dict[str, Any]) -> bool:
+    """Whether ONNX Runtime ends by itself, in a process of its own: some attributes make it abort."""
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(Exception):
+            _run_ort(model, feed)
+        os._exit(0)
+    return not os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
 def _prepared(original: onnx.ModelProto, inputs: list[Any], mode: str) -> tuple[onnx.ModelProto | None, dict[str, Any]]:
@@ -238,6 +256,18 @@ def _is_exact_in_16_bits(model: onnx.ModelProto, feed: dict[str, Any], name: str
     wide, given = widened(model, feed)
     exact = ReferenceEvaluator(wide).run([name], given)[0]
     return within_one_unit(actual, exact)
+
+
+def _evaluator_agrees(model: onnx.ModelProto, feed: dict[str, Any], name: str, actual: Any, case: TestCase) -> bool:
+    """Whether ONNX's evaluator gives what the compiled model gives: of the discrete Fourier transform, say, of which
+    ONNX Runtime's error is 1e-4 where the result is 0."""
+    from onnx.reference import ReferenceEvaluator
+
+    try:
+        (own,) = ReferenceEvaluator(model).run([name], feed)
+    except Exception:  # an op or an attribute that the evaluator has not
+        return False
+    return not _difference(own, actual, case.rtol, case.atol)
 
 
 def _run_ort(model: onnx.ModelProto, feed: dict[str, Any]) -> list[Any]:

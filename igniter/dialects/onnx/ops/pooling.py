@@ -176,6 +176,12 @@ def _power(p: int) -> tuple[ScalarRule, ScalarRule]:
     return (lambda x: x.abs().pow(float(p))), (lambda x: x.pow(1 / p))
 
 
+def _lp_reason(op: OnnxOp) -> str | None:
+    if int(op.attr("p", 2)) < 1:
+        return "its norm is none: what is outside of the input would count"
+    return _reason(op)
+
+
 def _lp_pool(ctx: Lowering) -> list[SSAValue]:
     before, after = _power(int(ctx.attr("p", 2)))
     return [ctx.map(after, _folded(ctx, "add", before, part="sum"))]
@@ -259,7 +265,7 @@ SPECS: list[OpSpec] = [
         "LpPool",
         _infer,
         lower=_lp_pool,
-        legal=float_legal(_reason),
+        legal=float_legal(_lp_reason),
         requires=_requires,
         flops=_flops,
         slow=_slow,

@@ -205,6 +205,8 @@ def regressor_reason(op: OnnxOp) -> str | None:
     if reason is not None:
         return reason
     trees, targets = trees_of(op), _targets(op)
+    if op.op_type == "TreeEnsemble" and int(op.attr("post_transform", 0)) in (1, 2):
+        return "its post transform is a softmax or a logistic function, which ONNX Runtime takes for each other"
     if op.op_type != "TreeEnsemble" and (reason := transform_reason(op)) is not None:
         return reason
     if aggregate_of(op) not in AGGREGATES:
