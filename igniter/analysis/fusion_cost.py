@@ -13,8 +13,9 @@ from typing import Literal
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, i16, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from igniter.analysis.expr import Expr
+from igniter.analysis.expr import Expr, product
 from igniter.analysis.fusion_legality import Reason, as_tensor, has_dims, is_kernel_type
+from igniter.dialects.onnx.draws import draws
 from igniter.dialects.sym import dims_of
 
 VIEWS = frozenset(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"))
@@ -98,6 +99,13 @@ class CostModel:
         """The typical size of a tensor in memory."""
         return self.elements(value.type) * _width(value.type)
 
+    def size(self, value: SSAValue) -> Expr:
+        """The size of a tensor in memory as an expression in its symbols; 0 where its rank is not known."""
+        tensor = as_tensor(value.type)
+        if tensor is None or not has_dims(tensor):
+            return Expr.of(0)
+        return product(dims_of(tensor)) * _width(value.type)
+
     def flops(self, op: Operation) -> int:
         """The typical number of scalar operations of a node."""
         from igniter.dialects.onnx.base import OnnxOp
@@ -152,6 +160,8 @@ class CostModel:
         if len(working) > 1 or self.singletons == "all":
             return None
         (op,) = working
+        if draws(op):
+            return None
         name = op_name(op)
         if _folds_into_matmul(op) and self.contractions != "all":
             return Reason("cost", f"{name} of the last two dims is part of the MatMul that ONNX Runtime runs")

@@ -21,6 +21,7 @@ from igniter.analysis.fusion_legality import Reason, node_reason, operand_kind, 
 from igniter.analysis.fusion_symbols import carrier_edges
 from igniter.analysis.quantized_neighbours import beside_integer_ops
 from igniter.analysis.region_growing import Refusal
+from igniter.dialects.onnx.draws import draws
 
 if TYPE_CHECKING:
     from igniter.dialects.fusion import RegionOp
@@ -163,6 +164,7 @@ class RegionPolicy:
         self.limits = limits
         count = len(graph.nodes)
         self.contractions = list(graph.contractions)
+        self.draws = [draws(op) for op in graph.nodes]
         self.nodes = [1] * count
         self.span = [(index, index) for index in range(count)]
         """The first and the last node of each region, in the order of the block."""
@@ -184,6 +186,8 @@ class RegionPolicy:
 
     def refuse(self, a: int, b: int) -> Refusal | None:
         limits = self.limits
+        if self.draws[a] or self.draws[b]:
+            return Refusal("draws", "what is drawn stays a value of the graph, which verification feeds")
         if self.nodes[a] + self.nodes[b] > limits.nodes:
             return Refusal("nodes", f"the region would have more than {limits.nodes} nodes (max-nodes)")
         crossing = self._crossing(a, b) or self._crossing(b, a)

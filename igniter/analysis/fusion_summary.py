@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
+from igniter.analysis.expr import Expr
 from igniter.analysis.fusion_cost import VIEWS, CostModel, op_name
 from igniter.analysis.fusion_graph import FusionGraph
 from igniter.analysis.fusion_legality import Reason
@@ -33,6 +34,8 @@ class RegionSummary:
     bytes_saved: int
     """What its nodes would have written and read between them, at typical sizes."""
     microseconds_saved: float
+    formula: str = ""
+    """`bytes_saved` as an expression in the symbols of dims; "" where it is long."""
 
     def __str__(self) -> str:
         counts = Counter(name.rpartition(".")[2] for name in self.ops)
@@ -51,6 +54,8 @@ class MissedFusion:
     consumer: str
     kind: str
     reason: str
+    formula: str = ""
+    """`bytes` as an expression in the symbols of dims; "" where it is long."""
 
     def __str__(self) -> str:
         return f"{self.value} ({self.bytes:,} bytes) from {self.producer} to {self.consumer}: {self.reason}"
@@ -72,6 +77,19 @@ class FusionSummary:
     def to_dict(self) -> dict[str, Any]:
         """In JSON's types."""
         return asdict(self)
+
+    def at(self, sizes: Mapping[str, int]) -> FusionSummary:
+        """The summary with its bytes at these sizes of symbols, all others as they are assumed to be."""
+        regions = [replace(r, bytes_saved=_bytes_at(r.formula, sizes, r.bytes_saved)) for r in self.regions]
+        missed = [replace(m, bytes=_bytes_at(m.formula, sizes, m.bytes)) for m in self.missed]
+        missed.sort(key=lambda m: -m.bytes)
+        return replace(self, regions=tuple(regions), missed=tuple(missed))
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The symbols that the figures depend on."""
+        texts = [r.formula for r in self.regions] + [m.formula for m in self.missed]
+        return frozenset[str]().union(*(Expr.parse(t).symbols for t in texts if t))
 
     @staticmethod
     def from_dict(data: dict[str, Any]) -> FusionSummary:
@@ -121,6 +139,7 @@ def summarize_regions(
                 sum(cost.bytes(v) for v in writes),
                 saved,
                 round(cost.saved(len(members) - 1, saved), 1),
+                _formula(_sum(_traffic_size(op, inside, cost) for op in members)),
             )
         )
     return tuple(found)
@@ -130,12 +149,42 @@ def _traffic(op: Operation, inside: set[Operation], cost: CostModel) -> int:
     """The bytes of `op`'s results that members of its region do not have to read, and it not to write."""
     if op_name(op) in VIEWS:
         return 0
-    total = 0
-    for result in op.results:
-        readers = sum(use.operation in inside for use in result.uses)
-        kept = readers == sum(1 for _ in result.uses)
-        total += cost.bytes(result) * (readers + (kept and readers > 0))
+    return sum(cost.bytes(result) * _transfers(result, inside) for result in op.results)
+
+
+def _traffic_size(op: Operation, inside: set[Operation], cost: CostModel) -> Expr:
+    if op_name(op) in VIEWS:
+        return Expr.of(0)
+    return _sum(cost.size(result) * _transfers(result, inside) for result in op.results)
+
+
+def _transfers(result: SSAValue, inside: set[Operation]) -> int:
+    """How often a value would have been written and read by members of its region."""
+    readers = sum(use.operation in inside for use in result.uses)
+    kept = readers == sum(1 for _ in result.uses)
+    return readers + (kept and readers > 0)
+
+
+def _sum(sizes: Iterable[Expr]) -> Expr:
+    """The sum; as far as it goes, where it gets long."""
+    total = Expr.of(0)
+    for size in sizes:
+        total = total + size
+        if not total.is_small:
+            break
     return total
+
+
+def _formula(size: Expr) -> str:
+    return str(size) if size.is_small else ""
+
+
+def _bytes_at(formula: str, sizes: Mapping[str, int], typical: int) -> int:
+    """The value of a formula; what it typically is where there is none, or one of its symbols has no size."""
+    if not formula:
+        return typical
+    found = Expr.parse(formula)
+    return max(0, found.evaluate(sizes)) if found.symbols <= sizes.keys() else typical
 
 
 def missed_fusions(graph: FusionGraph, selection: Selection, cost: CostModel) -> tuple[MissedFusion, ...]:
@@ -155,6 +204,7 @@ def missed_fusions(graph: FusionGraph, selection: Selection, cost: CostModel) ->
             graph.labels[target],
             reason.kind,
             str(reason),
+            _formula(_shared_size(graph, source, target, cost)),
         )
         for size, source, target in found[:MISSED]
         for reason in (selection.reason_between(graph, source, target),)
@@ -163,6 +213,10 @@ def missed_fusions(graph: FusionGraph, selection: Selection, cost: CostModel) ->
 
 def _shared(graph: FusionGraph, source: int, target: int, cost: CostModel) -> int:
     return sum(cost.bytes(v) for v in set(graph.nodes[target].operands) if v.owner is graph.nodes[source])
+
+
+def _shared_size(graph: FusionGraph, source: int, target: int, cost: CostModel) -> Expr:
+    return _sum(cost.size(v) for v in set(graph.nodes[target].operands) if v.owner is graph.nodes[source])
 
 
 def _value_name(graph: FusionGraph, source: int, target: int) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from xdsl.ir import Block, Operation, SSAValue
 
 from igniter.analysis.bind_symbols import bind_symbols
+from igniter.analysis.expr import symbols_of
 from igniter.analysis.fusion_legality import (
     Reason,
     as_tensor,
@@ -41,15 +42,18 @@ class SymbolSources:
         for op in members:
             needed |= node_symbols(op)
         added: list[SSAValue] = []
-        above: Mapping[str, SSAValue] | None = None
+        above: Mapping[str, Sequence[SSAValue]] | None = None
         bound = _bound(operands)
         for name in sorted(needed):
             if name in bound:
                 continue
-            source = self._inputs.get(name)
-            if source is None:
+            sources = [v for v in (self._inputs.get(name),) if v is not None]
+            if not sources:
                 above = _dims_above(members) if above is None else above
-                source = above.get(name) or self._carriers.get(name)
+                sources = [*above.get(name, ()), *([self._carriers[name]] if name in self._carriers else [])]
+            # One with dims that nothing tells would be an operand that no call can be checked against.
+            told = (v for v in sources if _symbols(v) <= _bound([*operands, *added, v]) | needed)
+            source = next(told, None)
             if source is None:
                 return Reason("symbols", f"no tensor that the region could read has the dim {name}")
             added.append(source)
@@ -114,11 +118,16 @@ def _bound(operands: Iterable[SSAValue]) -> frozenset[str]:
     return bind_symbols([(dims_of(t), True) for t in types if t is not None]).bound
 
 
-def _dims_above(members: Iterable[Operation]) -> dict[str, SSAValue]:
-    """For each symbol a result that is computed before any member, on the way to one, and has it as a dim."""
+def _symbols(value: SSAValue) -> frozenset[str]:
+    type_ = as_tensor(value.type)
+    return frozenset() if type_ is None else symbols_of(dims_of(type_))
+
+
+def _dims_above(members: Iterable[Operation]) -> dict[str, list[SSAValue]]:
+    """For each symbol the results that are computed before any member, on the way to one, and have it as a dim."""
     own = set(members)
     seen: set[Operation] = set()
-    found: dict[str, SSAValue] = {}
+    found: dict[str, list[SSAValue]] = {}
     stack: list[Operation] = list(own)
     while stack:
         op = stack.pop()
@@ -127,7 +136,7 @@ def _dims_above(members: Iterable[Operation]) -> dict[str, SSAValue]:
             if not isinstance(owner, Operation) or owner in own:
                 continue
             for name in _dim_names(operand):
-                found.setdefault(name, operand)
+                found.setdefault(name, []).append(operand)
             if owner not in seen:
                 seen.add(owner)
                 stack.append(owner)

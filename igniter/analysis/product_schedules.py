@@ -20,8 +20,17 @@ from xdsl.ir import Attribute, BlockArgument
 from igniter.analysis.contractions import SMALLEST_COLUMNS, Contraction, contraction_of, panel_lanes, tile_size
 from igniter.analysis.expr import ONE
 from igniter.analysis.scheduling import Group, Machine, as_schedule, vector_width
-from igniter.dialects.loop import NestOp
+from igniter.dialects.loop import NestOp, element_bytes
 from igniter.dialects.sym import element_of
+
+GROUP_BYTES = 256 << 10
+"""The panels that are multiplied by all rows before the next ones: a part of the second-level cache."""
+
+STRETCH = 8
+"""The panels that are packed together: so many lines of each row are read on end."""
+
+TYPICAL_DEPTH = 64
+"""What a depth that only a run knows is taken for."""
 
 
 def worthwhile_contraction(nest: NestOp) -> Contraction | None:
@@ -51,17 +60,46 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, D
     for nest in group.members:
         names = {of[anchor.label]: of[nest.label] for _, of in group.levels}
         tiled = [names[n] for n in (contraction.columns, contraction.rows) if n is not None]
-        # What is computed and packed is small beside weights: a stack of those is then read once, row by row.
+        # What is computed and packed is small beside weights: a stack of those is then read once, row by row. As much
+        # of it as the cache holds, if there is more.
         nested = tiled if reads_weights(contraction) else tiled[::-1]
+        blocks = _group(anchor, contraction, width * lanes)
+        if blocks > 1:
+            nested = [tiled[0], *nested]
         outer = [*(names[n] for n in contraction.batch), *nested]
         loops: dict[str, dict[str, Attribute]] = {n: {"fuse": StringAttr(label)} for n in outer}
         loops[outer[0]]["threads"] = UnitAttr()
+        if blocks > 1:
+            loops[tiled[0]]["group"] = IntegerAttr(blocks, i64)
         for name, size in zip(tiled, (width * lanes, height), strict=False):
             loops[name]["block"] = IntegerAttr(size, i64)
         loops[tiled[0]]["inner"] = _vector(nest, tiled[0], machine, width * lanes)
         more = {"product": _product(contraction, height, width)} if nest is anchor else None
         found[nest.label] = as_schedule([*_ones(nest), *outer, *tiled[::-1]], loops, more)
     return found
+
+
+def _group(nest: NestOp, contraction: Contraction, width: int) -> int:
+    """The tiles of columns that go over all rows together: as many as a part of the second-level cache holds. 1 where
+    those are not packed at run time, or all of them fit."""
+    columns, depth = nest.axis(contraction.columns).extent.constant, nest.axis(contraction.depth).extent.constant
+    if contraction.rows is None or reads_weights(contraction):
+        return 1
+    tile = width * (depth or TYPICAL_DEPTH) * element_bytes(element_of(contraction.b.source.type))
+    blocks = max(1, GROUP_BYTES // max(1, tile))
+    return 1 if columns is not None and columns <= blocks * width else blocks
+
+
+def packing_schedule(nest: NestOp, label: str, machine: Machine) -> DictionaryAttr:
+    """The schedule of a nest that packs columns side by side, of axes [.., panel, depth, lane]: a stretch of each row
+    of the matrix at a time, which the prefetcher sees, not a line."""
+    panel, depth, lane = (a.name for a in nest.axes[-3:])
+    outer = [a.name for a in nest.axes[:-3]]
+    loops: dict[str, dict[str, Attribute]] = {n: {} for n in (*outer, panel)}
+    loops[next(iter(loops))]["threads"] = UnitAttr()
+    loops[panel]["block"] = IntegerAttr(STRETCH, i64)
+    loops[lane] = {"vector": IntegerAttr(vector_width(nest, machine, lane), i64)}
+    return as_schedule([*outer, panel, depth, panel, lane], loops)
 
 
 def row_block(group: Group, machine: Machine) -> int:
@@ -120,7 +158,8 @@ def _ones(nest: NestOp) -> list[str]:
 def _tile(nest: NestOp, contraction: Contraction, machine: Machine) -> tuple[int, int]:
     columns = nest.axis(contraction.columns).extent.constant
     lanes = panel_lanes(element_of(nest.outputs[0].type))
-    return tile_size(machine.vector_bytes, machine.registers, None if columns is None else -(-columns // lanes))
+    panels = None if columns is None else -(-columns // lanes)
+    return tile_size(machine.vector_bytes, machine.registers, panels, contraction.kind)
 
 
 def _vector(nest: NestOp, axis: str, machine: Machine, size: int) -> DictionaryAttr:

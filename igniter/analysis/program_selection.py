@@ -27,6 +27,7 @@ from igniter.analysis.program_loops import compiled, loop_reason
 from igniter.analysis.region_growing import Refusal, grow_regions
 from igniter.dialects.fusion import RegionOp, is_step
 from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.draws import draws
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,8 @@ def _build(block: Block, outer: frozenset[str], outside: Mapping[Operation, Reas
 
 def _node_reason(op: Operation, outer: frozenset[str]) -> Reason | None:
     if isinstance(op, RegionOp):
+        if any(draws(inner) for inner in op.block.ops):
+            return Reason("draws", "what is drawn stays a value of the graph, which verification feeds")
         return None if op.kernel_name is not None else Reason("no-kernel", "it has no kernel; run lower-onnx-to-loop")
     if is_loop(op):
         assert isinstance(op, OnnxOp)

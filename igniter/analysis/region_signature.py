@@ -1,7 +1,8 @@
 """What makes two fusion regions compute the same, as a hashable value: equal layers are lowered once, not once each.
 
 Two regions with one signature have the same nodes in the same order, with equal attributes and types, wired alike; a
-kernel of one is a kernel of the other. Names do not count, nor do weights, which are operands; constants inside do.
+kernel of one is a kernel of the other. Names do not count, nor do the elements of weights, which are operands, but that
+they are weights does, as do constants inside.
 Regions that differ only in the names of their symbols have different signatures (`deduplicate-kernels`, which knows
 the kernels, joins those).
 """
@@ -13,6 +14,7 @@ from collections.abc import Hashable
 from xdsl.ir import Operation, SSAValue
 
 from igniter.dialects.fusion import RegionOp
+from igniter.dialects.onnx.base import constant_weight
 
 # Properties of a node that say nothing of what it computes: see igniter.dialects.onnx.base.
 _NAMES = frozenset(
@@ -32,7 +34,8 @@ def region_signature(region: RegionOp, anything: frozenset[Operation] = frozense
         for result in op.results:
             numbers[result] = len(numbers)
     own = tuple((k, a) for k, a in sorted(region.properties.items()) if k not in _REGION_NAMES)
-    return (region.block.arg_types, own, tuple(sorted(region.attributes.items())), tuple(nodes))
+    weights = tuple(constant_weight(v) is not None for v in region.inputs)
+    return (region.block.arg_types, weights, own, tuple(sorted(region.attributes.items())), tuple(nodes))
 
 
 def _node(op: Operation, numbers: dict[SSAValue, int]) -> Hashable:

@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, SSAValue
 from igniter.analysis.expr import ONE, ZERO, Expr, linearize, product, simplify, symbols_of
 from igniter.analysis.product_schedules import (
     in_blocks,
+    packing_schedule,
     product_schedules,
     row_block,
     row_epilogue_schedule,
@@ -42,6 +43,7 @@ TILE_BYTES = 1 << 20
 def choose(kernel: KernelOp, machine: Machine) -> dict[str, DictionaryAttr]:
     """A schedule for every nest of `kernel`, by label."""
     groups = form_groups(kernel)
+    packed = {c.b.source.owner for g in groups for c in g.products.values()}
     schedules: dict[str, DictionaryAttr] = {}
     for k, group in enumerate(groups):
         if group.by_rows:
@@ -52,11 +54,24 @@ def choose(kernel: KernelOp, machine: Machine) -> dict[str, DictionaryAttr]:
             continue
         width = _column_lanes(group, machine)
         for nest in group.members:
-            if width is None:
+            if len(group.members) == 1 and nest in packed and _packs_columns(nest):
+                schedules[nest.label] = packing_schedule(nest, f"g{k}", machine)
+            elif width is None:
                 schedules[nest.label] = _schedule(nest, group, f"g{k}", machine)
             else:
                 schedules[nest.label] = _schedule_columns(nest, group, f"g{k}", width)
     return schedules
+
+
+def _packs_columns(nest: NestOp) -> bool:
+    """Whether a nest copies a matrix to panels whose lanes lie side by side in it as well."""
+    axes = nest.axes
+    return (
+        len(nest.reads) == 1
+        and len(axes) >= 3
+        and [s.symbol for s in nest.yield_op.clauses[0].subscripts] == [a.name for a in axes]
+        and all(stride == ONE for stride, _ in _strides(nest, axes[-1].name))
+    )
 
 
 # -- rows of contractions ---------------------------------------------------------------------------------------------

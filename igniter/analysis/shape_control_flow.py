@@ -70,7 +70,7 @@ def infer_loop(engine: ShapeEngine, ctx: NodeContext) -> None:
                 engine.assign_varying(result, type_)
                 continue
         elif i + 1 < len(outputs):
-            type_ = _stacked(outputs[i + 1], trips, 0, own, ctx, f"loop_scan_{i}")
+            type_ = _stacked(outputs[i + 1], trips, 0, own, ctx, f"loop_scan_{i}", runs=is_nonneg(trips - 1))
         else:
             engine.assign(result, None, ctx)
             continue
@@ -183,11 +183,25 @@ def _widened(
     return result
 
 
-def _stacked(type_: Attribute, length: Expr, axis: int, own: frozenset[str], ctx: NodeContext, hint: str) -> Attribute:
+def _stacked(
+    type_: Attribute,
+    length: Expr,
+    axis: int,
+    own: frozenset[str],
+    ctx: NodeContext,
+    hint: str,
+    runs: bool = True,
+) -> Attribute:
+    """What `length` iterations make of results of a type. `runs` says that there is at least one.
+
+    ONNX Runtime stacks nothing to [0, 0, 8] where it knows but one dim of [n, 8]: a Loop of no steps has dims of 0 for
+    symbols, whatever these are. (A Scan of no steps it refuses.)
+    """
     dims, element = known_dims_of(type_), tensor_element(type_)
     if dims is None or element is None:
         return type_
-    outside = [d if d.symbols.isdisjoint(own) else ctx.fresh(f"{hint}_{i}") for i, d in enumerate(dims)]
+    kept = [d.constant is not None or (runs and d.symbols.isdisjoint(own)) for d in dims]
+    outside = [d if keep else ctx.fresh(f"{hint}_{i}") for i, (d, keep) in enumerate(zip(dims, kept, strict=True))]
     outside.insert(axis % (len(dims) + 1), length)
     return tensor_of(element, tuple(outside))
 

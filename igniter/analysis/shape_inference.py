@@ -25,6 +25,7 @@ from igniter.analysis.requirements import Requirement
 from igniter.analysis.symbolic_values import as_elements, elements_of, known_elements, symbolic_values
 from igniter.analysis.tensor_types import declared_dims, known_dims_of, ranked, tensor_element, unranked
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
+from igniter.dialects.onnx.bound import is_carrier
 from igniter.dialects.onnx.registry import Dims, OpSpec, TensorInfo
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.onnx.types import UNKNOWN, OptionalType, SequenceType
@@ -51,6 +52,8 @@ class ShapeFacts:
     """The elements of small integer tensors, row-major, where they are functions of the symbols."""
     assumptions: dict[GraphOp, list[Requirement]] = field(default_factory=dict[GraphOp, list[Requirement]])
     """Per graph, equalities of expressions that the types take for granted beyond what the dims of its inputs show."""
+    equalities: dict[GraphOp, DimEqualities] = field(default_factory=dict[GraphOp, DimEqualities])
+    """Per graph, what its symbols have been found to be."""
     failures: list[tuple[OnnxOp, str]] = field(default_factory=list[tuple[OnnxOp, str]])
     """Nodes whose own rule broke off, with the reason; the type that the model gives was kept."""
 
@@ -60,6 +63,7 @@ def infer_shapes(module: ModuleOp) -> ShapeFacts:
     types: dict[SSAValue, Attribute] = {}
     values: dict[SSAValue, Dims] = {}
     assumptions: dict[GraphOp, list[Requirement]] = {}
+    equalities: dict[GraphOp, DimEqualities] = {}
     failures: list[tuple[OnnxOp, str]] = []
     for op in module.ops:
         if isinstance(op, GraphOp):
@@ -67,9 +71,9 @@ def infer_shapes(module: ModuleOp) -> ShapeFacts:
             engine.run()
             types.update(engine.final_types())
             values.update(engine.final_values())
-            assumptions[op] = engine.equalities.assumptions
+            assumptions[op], equalities[op] = engine.equalities.assumptions, engine.equalities
             failures.extend(engine.failures.items())
-    return ShapeFacts(types, values, assumptions, failures)
+    return ShapeFacts(types, values, assumptions, equalities, failures)
 
 
 class ShapeEngine:
@@ -87,6 +91,8 @@ class ShapeEngine:
         self._fresh: dict[tuple[Operation | Block, str], str] = {}
         self._unfinished: set[str] = set()
         inputs = symbol_names(d for a in graph.body.args for d in declared_dims(a.type) or () if d is not None)
+        self._owners: dict[str, tuple[Operation | Block, str] | None] = dict.fromkeys(inputs)
+        """The dims that declared symbols are the names of: for those of inputs `None`, no other dim is called so."""
         self.equalities = DimEqualities(inputs)
         self._taken = set(inputs)
         for name in inputs:
@@ -154,6 +160,10 @@ class ShapeEngine:
     def _infer(self, op: OnnxOp) -> None:
         if op.op_type == "Constant" and op.domain == "":
             self._constant(op)
+            return
+        if is_carrier(op):
+            # What values its dims are, Igniter itself has written down.
+            self.assign_declared(op.results[0], "carrier")
             return
         ctx = NodeContext(self, op)
         self.equalities.node = op.node_name or op.qualified_name
@@ -307,9 +317,15 @@ class ShapeEngine:
                 result, unranked(info.element if info is not None else tensor_element(type_) or UNKNOWN)
             )
             return
-        if info is None or (info.dims is None and ranked(type_) is not None):
-            self.assign_declared(result, f"{ctx.op.op_type.lower()}_{_index(result)}")
-            return
+        if info is None or info.dims is None:
+            given = declared_dims(type_)
+            if given is not None:
+                element = info.element if info is not None and info.element != UNKNOWN else tensor_element(type_)
+                hint = f"{ctx.op.op_type.lower()}_{_index(result)}"
+                info = TensorInfo(element or UNKNOWN, tuple(ctx.fresh(f"{hint}_{i}") for i in range(len(given))))
+            elif info is None:
+                self.assign_declared(result, "")
+                return
         element = info.element
         if element == UNKNOWN:
             element = tensor_element(type_) or UNKNOWN
@@ -321,12 +337,16 @@ class ShapeEngine:
         dims = tuple(d if d.is_small else self.fresh(ctx.op, f"{hint}_{i}") for i, d in enumerate(dims))
         given = declared_dims(type_)
         if given is not None and len(given) == len(dims):
-            for dim, known in zip(dims, given, strict=True):
-                # Only what the rule left open is taken from the model, which may be wrong about the rest.
-                if dim.symbol in self._unfinished and known is not None:
+            for i, (dim, known) in enumerate(zip(dims, given, strict=True)):
+                # A dim that the rule leaves open is called what it was, and is no other dim that the model calls so.
+                if dim.symbol in self._unfinished and known is not None and self._owns(ctx.op, f"{hint}_{i}", known):
                     self.equalities.equate(dim, known)
         self._unfinished.difference_update(d.symbol for d in dims if d.symbol is not None)
         self.infos[result] = self.resolved(TensorInfo(element, dims))
+
+    def _owns(self, owner: Operation, hint: str, name: Expr) -> bool:
+        """Whether a declared symbol is the name of this dim, which it is once nobody else has it."""
+        return name.symbol is not None and self._owners.setdefault(name.symbol, (owner, hint)) == (owner, hint)
 
     # -- results -----------------------------------------------------------------------------------------------------
 

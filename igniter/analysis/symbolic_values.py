@@ -322,7 +322,7 @@ def _squeeze(ctx: ValueContext) -> Array | None:
     data, axes = ctx.elements(0), _axes(ctx)
     if data is None or (axes is None and len(ctx.op.inputs) > 1):
         return None
-    places = {a % data.ndim for a in axes} if axes is not None else {i for i, d in enumerate(data.shape) if d == 1}
+    places = {a % data.ndim for a in axes} if axes else {i for i, d in enumerate(data.shape) if d == 1}
     return data.reshape([d for i, d in enumerate(data.shape) if i not in places])
 
 

@@ -79,6 +79,8 @@ def _model(
 def _by_ort(model: onnx.ModelProto) -> list[Array]:
     import onnxruntime as ort
 
+    from igniter.runtime.ort_values import run
+
     runtime: Any = ort
     options = runtime.SessionOptions()
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -86,7 +88,7 @@ def _by_ort(model: onnx.ModelProto) -> list[Array]:
     options.log_severity_level = 4
     try:
         session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        found = session.run(None, {})
+        found = run(session, {})
     except (RuntimeError, TypeError, ValueError, *_ort_errors()) as error:
         lines = str(error).splitlines()
         raise CannotEvaluate(f"ORT: {lines[0] if lines else type(error).__name__}") from error

@@ -43,6 +43,7 @@ from igniter.frontend.extras import (
     sparse_extra,
     tensor_extra,
 )
+from igniter.frontend.node_order import in_order
 from igniter.frontend.result_types import ResultTypes
 from igniter.frontend.schemas import find_schema
 from igniter.frontend.tensors import Source, import_sparse, import_tensor
@@ -264,16 +265,16 @@ class _GraphImporter:
     # -- nodes -------------------------------------------------------------------------------------------------------
 
     def nodes(
-        self, nodes: Iterable[onnx.NodeProto], block: Block, scope: _Scope, declared: _Declared, where: str
+        self, nodes: Sequence[onnx.NodeProto], block: Block, scope: _Scope, declared: _Declared, where: str
     ) -> None:
         omitted: SSAValue | None = None
-        for node in nodes:
+        for node in in_order(nodes, where):
             operands: list[SSAValue] = []
             for name in node.input:
                 if name:
                     value = scope.find(name)
                     if value is None:
-                        raise IgniterError(f"{node_text(node, where)} reads {name!r}, which nothing before it defines")
+                        raise IgniterError(f"{node_text(node, where)} reads {name!r}, which nothing defines")
                     operands.append(value)
                 else:
                     if omitted is None:

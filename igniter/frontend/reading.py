@@ -22,7 +22,9 @@ def read_model(model: str | PathLike[str] | bytes | onnx.ModelProto, base_dir: s
         return _decode(model, "the given bytes"), Source(folder=base_dir)
     path: str = os.path.abspath(os.fspath(model))
     if os.path.isdir(path):
-        raise IgniterError(f"cannot read the model {path}: it is a folder")
+        compiled = os.path.isfile(os.path.join(path, "report.json"))
+        hint = "; a compiled model is opened by igniter.Artifact.load" if compiled else ""
+        raise IgniterError(f"cannot read the model {path}: it is a folder{hint}")
     data = map_file(path)
     try:
         small = without_weights(data)

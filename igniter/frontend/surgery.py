@@ -35,13 +35,16 @@ def read_proto(model: str | bytes) -> tuple[onnx.ModelProto, str]:
 
 
 def random_values(proto: onnx.ModelProto) -> list[str] | None:
-    """The values of the main graph that random nodes compute; `None` where a random node is inside another node or
-    a function, from where its values cannot be cut."""
+    """The values of the main graph that random nodes compute and something reads, under each name that an Identity
+    gives them; `None` where a random node is inside another node or a function, from where its values cannot be cut."""
     found: list[str] = []
+    read = {name for node in _nodes_of(proto.graph.node) for name in node.input} | {v.name for v in proto.graph.output}
     functions = {(f.domain, f.name) for f in proto.functions if any(_is_random(n) for n in _nodes_of(f.node))}
     for node in proto.graph.node:
         if _is_random(node):
-            found += [name for name in node.output if name]
+            found += [name for name in node.output if name in read]
+        elif node.op_type == "Identity" and node.input[0] in found:
+            found += node.output
         elif (node.domain, node.op_type) in functions or any(_is_random(n) for n in _inner(node)):
             return None
     return found
@@ -97,7 +100,24 @@ def with_inputs(proto: onnx.ModelProto, values: Mapping[str, np.ndarray[Any, Any
     return made
 
 
-def _renamed(node: onnx.NodeProto, cut: Collection[str]) -> onnx.NodeProto:
+COMPUTED = ".computed"
+"""What the name of a value that is cut ends with, as an output."""
+
+
+def with_cuts(proto: onnx.ModelProto, values: Mapping[str, np.ndarray[Any, Any]]) -> onnx.ModelProto:
+    """A copy in which the values named, of the types of the arrays given, are inputs to those that read them, and what
+    the nodes make of them are the outputs (`name.computed`): each value then depends on the cut ones right above it."""
+    made = with_inputs(with_outputs(proto, ()), values)
+    del made.graph.node[:]
+    del made.graph.output[:]
+    nodes = [_renamed(node, values, COMPUTED) for node in proto.graph.node]
+    computed = {name for node in proto.graph.node for name in node.output}
+    made.graph.output.extend(onnx.ValueInfoProto(name=f"{name}{COMPUTED}") for name in values if name in computed)
+    made.graph.node.extend(_needed(nodes, [v.name for v in made.graph.output]))
+    return made
+
+
+def _renamed(node: onnx.NodeProto, cut: Collection[str], ending: str = ".cut") -> onnx.NodeProto:
     """The node, its outputs that are cut under names that nobody reads."""
     if not any(name in cut for name in node.output):
         return node
@@ -105,7 +125,7 @@ def _renamed(node: onnx.NodeProto, cut: Collection[str]) -> onnx.NodeProto:
     made.CopyFrom(node)
     for i, name in enumerate(node.output):
         if name in cut:
-            made.output[i] = f"{name}.cut"
+            made.output[i] = f"{name}{ending}"
     return made
 
 

@@ -38,9 +38,11 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
     from igniter.runtime.verification.graph_facts import GraphFacts
+    from igniter.runtime.verification.judge import Ready
     from igniter.runtime.verification.original import Original
     from igniter.runtime.verification.regions import ValuesResult
-    from igniter.runtime.verification.report import Verification
+    from igniter.runtime.verification.report import CaseResult, Verification
+    from igniter.runtime.verify import VerifyOptions
 
 MODEL, REPORT = "model.onnx", "report.json"
 FORMAT = 1
@@ -153,19 +155,45 @@ class Artifact:
         lower precision is compared with the original in f32, within the bounds of `igniter.runtime.verify.PRECISIONS`
         unless `rtol` is given.
         """
-        from igniter.runtime.verification.given import read_inputs
         from igniter.runtime.verification.graph_facts import GraphFacts
         from igniter.runtime.verify import BUDGET_SECONDS, PRECISIONS, Candidate, VerifyOptions, verify_models
 
         if rtol is None:
             rtol = PRECISIONS.get(str(self.report.get("options", {}).get("precision", "f32")))
         original = self._original(reference, ort_options)
-        names = [value.name for value in original.session.get_inputs()]
-        feeds = read_inputs(inputs, names) if isinstance(inputs, (str, Path)) else inputs
+        feeds = _read(original, inputs) if isinstance(inputs, (str, Path)) else inputs
         assert original.model is not None
         facts = model_facts(original.model) if feeds is None else GraphFacts()
         options = VerifyOptions(feeds, shapes, rtol, atol, seed, BUDGET_SECONDS if budget is None else budget)
-        return verify_models(original, Candidate(lambda n, cut: self._candidate(n, cut, ort_options)), facts, options)
+        candidate = Candidate(lambda n, cut: self._candidate(n, cut, ort_options))
+        return verify_models(original, candidate, facts, options, self._pieces(original, options, ort_options))
+
+    def _pieces(
+        self, original: Original, options: VerifyOptions, ort_options: Mapping[str, Any]
+    ) -> Callable[[dict[str, int], Ready], CaseResult] | None:
+        """What compares the parts of the model; `None` where there are no nodes to compare them with."""
+        if original.model is None:
+            return None
+
+        def case(sizes: dict[str, int], ready: Ready) -> CaseResult:
+            from igniter.driver import CompileOptions
+            from igniter.runtime.ort_values import run
+            from igniter.runtime.verification.by_region import ByRegion
+            from igniter.runtime.verification.judgement import Allowance
+            from igniter.runtime.verification.original import unoptimised
+
+            def whole(feed: Mapping[str, Any]) -> list[Any]:
+                session = self._candidate(0, {}, {**ort_options, "graph_optimization_level": unoptimised()})
+                return run(session, feed, original.output_names)
+
+            settings: dict[str, Any] = dict(self.report.get("options", {}))
+            digest = str(self.report.get("kernel_digest", ""))
+            allowed = Allowance(options.rtol, options.atol)
+            return ByRegion(original, CompileOptions(**settings), digest, whole, allowed, options.budget).case(
+                sizes, ready
+            )
+
+        return case
 
     def verify_every_value(
         self,
@@ -181,19 +209,15 @@ class Artifact:
         """Compare every value that crosses a region, each region on the inputs that the original nodes get: see
         `igniter.runtime.verification.regions`. A failure leaves a folder in `FOLDER.every-value` that reproduces it."""
         from igniter.driver import CompileOptions
-        from igniter.runtime.verification.given import read_inputs
         from igniter.runtime.verification.judgement import Allowance
         from igniter.runtime.verification.regions import verify_regions
         from igniter.runtime.verify import BUDGET_SECONDS, PRECISIONS, typical_inputs
 
-        if self.report.get("from_ir"):
-            raise IgniterError(f"{self.folder} was compiled from IR: there are no nodes to compare its kernels with")
         original = self._original(reference, {})
-        names = [value.name for value in original.session.get_inputs()]
         sizes, feed = dict(shapes or {}), inputs
         budget = BUDGET_SECONDS if budget is None else budget
         if isinstance(feed, (str, Path)):
-            feed = read_inputs(feed, names)[0]
+            feed = _read(original, feed)[0]
         if feed is None:
             assert original.model is not None
             sizes, feed = typical_inputs(original, model_facts(original.model), sizes, seed, budget, small=True)
@@ -225,11 +249,26 @@ class Artifact:
 
         proto, folder = surgery.read_proto(str(self.model_path))
         computed = surgery.producers(proto)
-        hidden = [name for name in cut if name not in computed]
+        there = [value for name, value in cut.items() if name in computed]
+        # One that has another name there is an Identity of it, so the bits are the same.
+        hidden = [n for n, value in cut.items() if n not in computed and not any(_is_same(value, v) for v in there)]
         if hidden:
             raise IgniterError(f"the random value '{hidden[0]}' of the original is not in the compiled model")
         options["config"] = {**config, EXTERNAL_FOLDER: folder}
         return make_session(surgery.with_inputs(proto, cut).SerializeToString(), self.libraries, **options)
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def _read(original: Original, path: str | Path) -> list[dict[str, Any]]:
+    """The feeds in a file or folder."""
+    from igniter.runtime.ort_values import typed
+    from igniter.runtime.verification.given import read_inputs
+
+    names = [value.name for value in original.session.get_inputs()]
+    return [typed(original.session, feed) for feed in read_inputs(path, names)]
 
 
 def write_artifact(
@@ -250,7 +289,7 @@ def write_artifact(
     A user's own files in `folder` stay. `IgniterError` when the folder cannot be written or holds something else.
     """
     target = Path(os.path.abspath(folder))
-    _check_replaceable(target)
+    check_replaceable(target)
     described: dict[str, Any] = {
         **(report or {}),
         _MARK: FORMAT,
@@ -285,7 +324,29 @@ def write_artifact(
 
 
 def _write_report(folder: Path, report: Mapping[str, Any]) -> None:
-    (folder / REPORT).write_text(json.dumps(report, indent=2, default=str) + "\n", encoding="utf-8")
+    (folder / REPORT).write_text(_report_text(report), encoding="utf-8")
+
+
+def _report_text(report: Mapping[str, Any]) -> str:
+    """JSON with a line for each entry of each key. With `indent`, Python's encoder of JSON takes ten times as long: a
+    second for the remarks of a large model, which is longer than all else that a result from the cache takes."""
+    lines: list[str] = []
+    for key, value in report.items():
+        brackets = "{}" if isinstance(value, dict) else "[]"
+        if isinstance(value, dict):
+            parts = [f"{_one_line(str(k))}: {_one_line(v)}" for k, v in cast("dict[str, Any]", value).items()]
+        elif isinstance(value, list):
+            parts = [_one_line(v) for v in cast("list[Any]", value)]
+        else:
+            parts = []
+        inner = ",\n    ".join(parts)
+        text = f"{brackets[0]}\n    {inner}\n  {brackets[1]}" if parts else _one_line(value)
+        lines.append(f"  {_one_line(key)}: {text}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _one_line(value: Any) -> str:
+    return json.dumps(value, default=str)
 
 
 def _written_by_igniter(folder: Path) -> set[str]:
@@ -377,7 +438,8 @@ def model_facts(model: str | Path | bytes) -> GraphFacts:
 # -- folders ----------------------------------------------------------------------------------------------------------
 
 
-def _check_replaceable(target: Path) -> None:
+def check_replaceable(target: Path) -> None:
+    """`IgniterError` where a compiled model may not take the place of what is there."""
     if not target.exists():
         return
     if not target.is_dir():

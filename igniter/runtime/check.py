@@ -21,6 +21,7 @@ from igniter.analysis.requirements import Requirement
 from igniter.dialects.fusion import GroupOp, UnpackOp
 from igniter.dialects.loop import FuncOp, KernelOp
 from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.draws import RANDOM_OPS
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp
 from igniter.dialects.sym import dims_of
 from igniter.errors import IgniterError
@@ -34,6 +35,7 @@ from igniter.runtime.check_inputs import (
     sizes_of,
     sizes_without_empties,
 )
+from igniter.runtime.ort_values import run
 from igniter.runtime.session import make_session
 from igniter.runtime.verification.judgement import CHAOS, NO_NOISE, Noise, compare_output
 from igniter.runtime.verification.original import NUDGES, nudged_feed, unoptimised
@@ -43,12 +45,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array: TypeAlias = np.ndarray[Any, Any]
-
-
-RANDOM = frozenset(
-    ("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial", "Dropout")
-)
-"""Ops whose results are not compared, nor what is computed from them; Dropout may be one in training."""
 
 
 class ResultChanged(IgniterError):
@@ -194,7 +190,7 @@ class ModuleRunner:
         if self._feed is None:
             self._feed = self._find_inputs(data, graph)
         session: Any = make_session(data, graph_optimization_level=unoptimised(), log_severity_level=4)
-        found: list[Array | None] = list(session.run(None, self._feed))
+        found: list[Array | None] = list(run(session, self._feed))
         random = _random_results(graph)
         return [None if index in random else value for index, value in enumerate(found)]
 
@@ -236,7 +232,7 @@ def _random_results(graph: GraphOp) -> set[int]:
     """The results of the graph that depend on what a random node draws."""
     random: set[SSAValue] = set()
     for op in graph.body.ops:
-        inside = any(isinstance(o, OnnxOp) and o.op_type in RANDOM for o in op.walk())
+        inside = any(isinstance(o, OnnxOp) and o.op_type in RANDOM_OPS for o in op.walk())
         read = {v for o in op.walk() for v in o.operands}
         if inside or read & random:
             random.update(op.results)
@@ -292,7 +288,7 @@ def run_region(
     session: Any = make_session(data, graph_optimization_level=unoptimised(), log_severity_level=4)
     feed: dict[str, Any] = {spec.name: array for spec, array in zip(specs, inputs, strict=True)}
     feeds = [feed, *(nudged_feed(feed, seed + k) or feed for k in range(nudges))]
-    return [list(session.run(None, each)) for each in feeds]
+    return [run(session, each) for each in feeds]
 
 
 INTERPRETED_ELEMENTS = 1 << 16

@@ -6,7 +6,7 @@ ORT's Python package takes and gives such tensors as `OrtValue`s alone.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from igniter.dialects.onnx.types import BY_NAME, ElementType, element_of_dtype
@@ -18,14 +18,44 @@ NATIVE = frozenset("biufcOUS")
 """Kinds of dtypes that are numpy's own."""
 
 
-def run(session: Any, feed: Mapping[str, Any], outputs: Sequence[str] | None = None) -> list[Any]:
-    """The outputs of a run of `session` (those named, or all) on `feed`, each an array of its ONNX type."""
-    wanted = [o for o in session.get_outputs() if outputs is None or o.name in outputs]
-    kinds = [_foreign(o.type) for o in wanted]
-    if not any(kinds) and not any(_is_foreign(value) for value in feed.values()):
-        return session.run(None if outputs is None else [o.name for o in wanted], dict(feed))
-    made = session.run_with_ort_values([o.name for o in wanted], {n: to_value(a) for n, a in feed.items()})
-    return [v.numpy() if kind is None else to_array(v, kind) for v, kind in zip(made, kinds, strict=True)]
+def run(session: Any, feed: Mapping[str, Any], outputs: Sequence[str] | None = None, options: Any = None) -> list[Any]:
+    """The outputs of a run of `session` (those named, in that order, or all) on `feed`, each an array of its ONNX type.
+    `options` are ORT's `RunOptions`."""
+    kinds = {o.name: _foreign(o.type) for o in session.get_outputs()}
+    names = list(kinds) if outputs is None else list(outputs)
+    if not any(kinds[n] for n in names) and not any(_is_foreign(value) for value in feed.values()):
+        more = () if options is None else (options,)
+        return list(session.run(None if outputs is None else names, dict(feed), *more))
+    made = session.run_with_ort_values(names, {n: to_value(a) for n, a in feed.items()}, options)
+    return [v.numpy() if (kind := kinds[n]) is None else to_array(v, kind) for n, v in zip(names, made, strict=True)]
+
+
+def runner(session: Any, feed: Mapping[str, Any]) -> Callable[[], object]:
+    """What runs `session` on `feed` and leaves the results as they are: `OrtValue`s are made once, not in each run."""
+    foreign = any(_foreign(o.type) for o in session.get_outputs()) or any(_is_foreign(a) for a in feed.values())
+    if not foreign:
+        arrays = dict(feed)
+        return lambda: session.run(None, arrays)
+    values = {n: to_value(a) for n, a in feed.items()}
+    names = [o.name for o in session.get_outputs()]
+    return lambda: session.run_with_ort_values(names, values)
+
+
+def typed(session: Any, feed: Mapping[str, Any]) -> dict[str, Any]:
+    """The feed with the types that a `.npz` file loses: of what numpy lacks it keeps the bytes alone, if any."""
+    found = dict(feed)
+    for value in session.get_inputs():
+        kind, array = _foreign(value.type), found.get(value.name)
+        if kind is None or array is None:
+            continue
+        if array.dtype.kind in "Vu" and array.itemsize == kind.dtype.itemsize:
+            found[value.name] = array.view(kind.dtype)
+    return found
+
+
+def storable(feed: Mapping[str, Any]) -> dict[str, Any]:
+    """The feed as a `.npz` file can keep it: the bytes of what numpy lacks, which `typed` undoes."""
+    return {name: a.view(f"u{a.itemsize}") if _is_foreign(a) else a for name, a in feed.items()}
 
 
 def to_value(array: Any) -> Any:

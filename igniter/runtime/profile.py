@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from igniter.analysis.bind_symbols import Bind, Solve, bind_symbols
 from igniter.analysis.expr import Expr
 from igniter.errors import IgniterError
+from igniter.runtime.ort_values import run
 from igniter.runtime.verify import STAMPS
 
 if TYPE_CHECKING:
@@ -140,13 +141,13 @@ def _measure(
     """For each run when it started, how long it took, and the stamps of every program."""
     feed = dict(inputs)
     for _ in range(3):
-        session.run(None, feed)
+        run(session, feed)
     starts: list[float] = []
     lengths: list[float] = []
     stamps: list[list[list[int]]] = []
     while len(starts) < runs or starts[-1] - starts[0] < seconds:
         start = time.perf_counter()
-        results = session.run(None, feed)
+        results = run(session, feed)
         starts.append(start)
         lengths.append(time.perf_counter() - start)
         stamps.append([[int(t) for t in results[place]] for place in places])

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from igniter.errors import IgniterError
+from igniter.runtime.ort_values import storable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -146,7 +147,7 @@ def time_models(
 
     with tempfile.TemporaryDirectory(prefix="igniter-timing-") as folder:
         stored = Path(folder) / "inputs.npz"
-        np.savez(stored, **cast("Any", dict(inputs)))
+        np.savez(stored, **cast("Any", storable(inputs)))
         systems: list[System] = []
         for name, (model, libraries) in models.items():
             path = model

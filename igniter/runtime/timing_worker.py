@@ -11,7 +11,8 @@ import os
 import pickle
 import sys
 import time
-from typing import IO, Any
+from collections.abc import Callable
+from typing import IO
 
 from igniter.runtime.timing import System
 
@@ -22,21 +23,22 @@ def main() -> None:
     os.dup2(2, 1)
     try:
         system: System = pickle.load(requests)
-        session, inputs = _prepare(system)
+        run = _prepare(system)
         _answer(answers, "ready")
         while True:
             try:
                 runs: int = pickle.load(requests)
             except EOFError:
                 return
-            _answer(answers, _time(session, inputs, runs))
+            _answer(answers, _time(run, runs))
     except Exception as error:
         _answer(answers, error if isinstance(error, RuntimeError) else RuntimeError(f"{type(error).__name__}: {error}"))
 
 
-def _prepare(system: System) -> tuple[Any, dict[str, Any]]:
+def _prepare(system: System) -> Callable[[], object]:
     import numpy as np
 
+    from igniter.runtime.ort_values import runner, typed
     from igniter.runtime.session import make_session
 
     session = make_session(
@@ -50,17 +52,18 @@ def _prepare(system: System) -> tuple[Any, dict[str, Any]]:
         config={"session.intra_op.allow_spinning": "1" if system.spinning else "0"},
     )
     with np.load(system.inputs) as stored:
-        inputs = {name: stored[name] for name in stored.files}
-    session.run(None, inputs)
-    return session, inputs
+        inputs = typed(session, {name: stored[name] for name in stored.files})
+    run = runner(session, inputs)
+    run()
+    return run
 
 
-def _time(session: Any, inputs: dict[str, Any], runs: int) -> list[float]:
-    session.run(None, inputs)
+def _time(run: Callable[[], object], runs: int) -> list[float]:
+    run()
     seconds: list[float] = []
     for _ in range(runs):
         start = time.perf_counter()
-        session.run(None, inputs)
+        run()
         seconds.append(time.perf_counter() - start)
     return seconds
 

@@ -8,25 +8,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from igniter.errors import IgniterError
 from igniter.runtime.session import SessionError
-from igniter.runtime.verification.decisions import Explainer
 from igniter.runtime.verification.graph_facts import GraphFacts
 from igniter.runtime.verification.guard import guarded_run, memory_limit
 from igniter.runtime.verification.inputs import Style, random_inputs, takes_large
+from igniter.runtime.verification.judge import Judge, Ready, first_line
 from igniter.runtime.verification.judgement import (
     CHAOS,
-    NO_NOISE,
     TOLERANCES,
     Allowance,
-    Noise,
     compare_output,
     failure,
 )
 from igniter.runtime.verification.original import Original
-from igniter.runtime.verification.report import CaseResult, OutputResult, Refusal, Verification
+from igniter.runtime.verification.report import CaseResult, Refusal, Verification
 from igniter.runtime.verification.sizes import Proposal, Search, Sizes
 from igniter.runtime.verification.specs import InputSpec, checked_shapes, specs_of, symbols_of
 
@@ -66,16 +65,6 @@ class VerifyOptions:
         return [self.inputs] if isinstance(self.inputs, Mapping) else list(self.inputs)
 
 
-@dataclass(frozen=True)
-class _Ready:
-    """A case that the original runs."""
-
-    feed: dict[str, Any]
-    expected: list[Any]
-    drawn: dict[str, Any]
-    seed: int
-
-
 class Candidate:
     """The compiled model: `make` gives a session with so many threads (0: as by default) and these values cut out."""
 
@@ -108,9 +97,15 @@ def verify_sessions(
     return verify_models(Original(session=reference), Candidate(lambda _threads, _cut: candidate), facts, options)
 
 
-def verify_models(original: Original, candidate: Candidate, facts: GraphFacts, options: VerifyOptions) -> Verification:
+def verify_models(
+    original: Original,
+    candidate: Candidate,
+    facts: GraphFacts,
+    options: VerifyOptions,
+    pieces: Callable[[dict[str, int], Ready], CaseResult] | None = None,
+) -> Verification:
     """Compare the compiled model with the original at the sizes or on the inputs that `options` give, else at sizes
-    that are looked for."""
+    that are looked for. Where all outputs say nothing, `pieces` compares the parts of the model."""
     reference = original.session
     try:
         compiled = candidate.session()
@@ -119,7 +114,7 @@ def verify_models(original: Original, candidate: Candidate, facts: GraphFacts, o
             (CaseResult({}, "failed", reason=f"the compiled model does not load: {first_line(error)}"),)
         )
     same_interface(reference, compiled)
-    return _Verifier(original, candidate, facts, options).run()
+    return _Verifier(original, candidate, facts, options, pieces).run()
 
 
 def same_interface(reference: Any, candidate: Any) -> None:
@@ -139,6 +134,7 @@ class _Verifier:
     candidate: Candidate
     facts: GraphFacts
     options: VerifyOptions
+    pieces: Callable[[dict[str, int], Ready], CaseResult] | None = None
     refused: list[Refusal] = field(default_factory=list[Refusal])
     _attempts: int = 0
     _started: float = field(default_factory=time.monotonic)
@@ -150,16 +146,21 @@ class _Verifier:
                 cannot=INNER_RANDOM,
             )
         cases: list[CaseResult] = []
+        silent: tuple[Proposal, Ready] | None = None
         for proposal, ready in self.cases():
             unstable = self._own_runs_differ(ready) if not cases else ""
             if unstable:
                 return Verification(tuple(cases), tuple(self.refused), unstable)
             cases.append(self._judge(proposal, ready))
+            if cases[-1].status == "skipped" and (silent is None or silent[0].kind == "ones"):
+                silent = proposal, ready
+        if self.pieces is not None and silent is not None and all(c.status == "skipped" for c in cases):
+            cases.append(self.pieces(silent[0].sizes, silent[1]))
         return Verification(tuple(cases), tuple(self.refused))
 
     # -- cases --------------------------------------------------------------------------------------------------------
 
-    def cases(self) -> Iterator[tuple[Proposal, _Ready]]:
+    def cases(self) -> Iterator[tuple[Proposal, Ready]]:
         if self.options.inputs is not None:
             for i, feed in enumerate(self.options.feeds):
                 ready = self._start(dict(feed), {}, self.options.seed + i, limited=False)
@@ -195,8 +196,8 @@ class _Verifier:
                 yield from self._more(specs, search, symbols)
 
     def _more(
-        self, specs: Sequence[InputSpec], search: Search[_Ready], symbols: Sequence[str]
-    ) -> Iterator[tuple[Proposal, _Ready]]:
+        self, specs: Sequence[InputSpec], search: Search[Ready], symbols: Sequence[str]
+    ) -> Iterator[tuple[Proposal, Ready]]:
         """At the last sizes that ran: several threads where no case had them, and integers at the type's limits."""
         if search.last is not None and any(takes_large(spec, self.facts) for spec in specs):
             ready = self._attempt(specs, search.last, ("large",))
@@ -209,7 +210,7 @@ class _Verifier:
 
     def _attempt(
         self, specs: Sequence[InputSpec], sizes: Sizes, styles: Sequence[Style] = ("usual", "ones", "zeros")
-    ) -> _Ready | Refusal:
+    ) -> Ready | Refusal:
         """Run the original at these sizes; integers of another kind are tried where it does not take the usual."""
         refusal = Refusal(sizes, "")
         # Each attempt has inputs of its own, of other kinds too.
@@ -230,15 +231,15 @@ class _Verifier:
                 break
         return refusal
 
-    def _start(self, feed: dict[str, Any], sizes: Sizes, seed: int, *, limited: bool = True) -> _Ready | Refusal:
+    def _start(self, feed: dict[str, Any], sizes: Sizes, seed: int, *, limited: bool = True) -> Ready | Refusal:
         seconds = self.options.budget * RUN_SHARE if limited else None
         try:
             expected, drawn = self.original.run(feed, seconds, memory_limit() if limited else None)
         except Exception as error:  # whatever ORT raises, it raises about the original model
             return Refusal(sizes, first_line(error))
-        return _Ready(feed, expected, drawn, seed)
+        return Ready(feed, expected, drawn, seed)
 
-    def _own_runs_differ(self, ready: _Ready) -> str:
+    def _own_runs_differ(self, ready: Ready) -> str:
         """Whether the original, run twice, differs from itself though nothing in it is random."""
         again = self.original.run_again(ready.feed, ready.drawn)
         for name, one, two in zip(self.original.output_names, ready.expected, again, strict=True):
@@ -248,7 +249,7 @@ class _Verifier:
 
     # -- judging ------------------------------------------------------------------------------------------------------
 
-    def _judge(self, proposal: Proposal, ready: _Ready) -> CaseResult:
+    def _judge(self, proposal: Proposal, ready: Ready) -> CaseResult:
         threads = MANY_THREADS if proposal.kind == "many" else 0
         result = CaseResult(proposal.sizes, "passed", kind=proposal.kind, threads=threads)
         names = self.original.output_names
@@ -257,41 +258,16 @@ class _Verifier:
             actual = guarded_run(session, names, {**ready.feed, **ready.drawn}, None)
         except Exception as error:
             return replace(result, status="failed", reason=f"the compiled model fails: {first_line(error)}")
-        outputs = self._judged(names, ready, actual, thorough=False)
-        if not all(o.ok for o in outputs):
-            outputs = self._judged(names, ready, actual, thorough=True)
+        outputs = self._judged_by.outputs(ready, actual)
         wrong = [o for o in outputs if not o.ok]
         if wrong and all(o.reason.startswith(CHAOS) for o in wrong):
             return replace(result, status="skipped", outputs=tuple(outputs), reason=wrong[0].reason)
         return replace(result, status="failed" if wrong else "passed", outputs=tuple(outputs))
 
-    def _judged(
-        self, names: Sequence[str], ready: _Ready, actual: Sequence[Any], *, thorough: bool
-    ) -> list[OutputResult]:
+    @cached_property
+    def _judged_by(self) -> Judge:
         allowed = Allowance(self.options.rtol, self.options.atol)
-        noises = self._noises(names, ready, thorough=thorough)
-        outputs: list[OutputResult] = []
-        explainer = Explainer(
-            self.original, ready.feed, ready.drawn, allowed, time.monotonic() + self.options.budget / 2
-        )
-        for name, e, a in zip(names, ready.expected, actual, strict=True):
-            noise = noises.get(name, NO_NOISE)
-            output = compare_output(name, e, a, allowed.rtol, allowed.atol, noise)
-            if not output.ok and thorough:
-                output = _explained(explainer, output, a, noise)
-            outputs.append(output)
-        return outputs
-
-    def _noises(self, names: Sequence[str], ready: _Ready, *, thorough: bool) -> dict[str, Noise]:
-        left = self._started + self.options.budget - time.monotonic()
-        if left <= 0 and not thorough:
-            return {}
-        seconds = max(left, self.options.budget / 4)
-        runs = self.original.others(ready.feed, ready.drawn, ready.seed, thorough=thorough, seconds=seconds)
-        sources = self.original.sources(names, ready.feed, ready.drawn) if thorough else {}
-        return {
-            name: Noise([run[i] for run in runs], sources.get(name, 0.0), bool(runs)) for i, name in enumerate(names)
-        }
+        return Judge(self.original, allowed, self.options.budget, self._started)
 
     def _is_over(self) -> bool:
         return time.monotonic() > self._started + self.options.budget
@@ -322,21 +298,6 @@ def typical_inputs(
     if best is None:
         raise IgniterError("; ".join(Verification((), tuple(verifier.refused)).reasons))
     return best[1], best[2]
-
-
-def _explained(explainer: Explainer, output: OutputResult, actual: Any, noise: Noise) -> OutputResult:
-    """The output, good where the roundings above it could as well have gone the other way."""
-    try:
-        note = explainer.explain(output.name, actual, noise)
-    except Exception as error:
-        # A model that cannot be looked into is judged without that.
-        return replace(output, reason=f"{output.reason} (its roundings cannot be looked at: {first_line(error)})")
-    return replace(output, ok=True, reason="", note=note) if note else output
-
-
-def first_line(error: Exception) -> str:
-    """What an error says, without what follows."""
-    return str(error).strip().split("\n", 1)[0]
 
 
 __all__ = ["TOLERANCES", "Candidate", "VerifyOptions", "compare_output", "failure", "verify_models", "verify_sessions"]

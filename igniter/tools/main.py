@@ -92,6 +92,9 @@ def compile(
     explain: Annotated[
         bool, typer.Option(help="Say what was fused and what stopped the biggest missed fusions.")
     ] = False,
+    sizes: Annotated[
+        str, typer.Option(help="Sizes for the bytes that --explain says, batch=1,seq=128.", show_default=False)
+    ] = "",
     remarks: Annotated[bool, typer.Option(help="Say what every pass did to every node.")] = False,
     verify: Annotated[bool, typer.Option(help="Compare the result with ONNX Runtime on the original.")] = True,
     shape: Shapes = None,
@@ -134,6 +137,7 @@ def compile(
                 sanitize,
                 InputRequest(tuple(shape or ()), inputs, rtol, atol, seed, budget),
                 profile,
+                sizes,
             )
         )
 

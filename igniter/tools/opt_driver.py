@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from typing import IO
@@ -98,6 +99,7 @@ class OptDriver:
         """The exit status: 0, or 1 after an error that has been reported."""
         try:
             passes = parse_passes(self.options.pipeline)
+            self._check(passes)
             data, name, frontend = self._read()
         except (IgniterError, OSError) as error:
             return self._report(error)
@@ -112,8 +114,22 @@ class OptDriver:
             status = max(status, failed)
         # What failed leaves no empty file where there was none, and leaves alone what was there.
         if any(outputs) or status == 0:
-            self._write(outputs)
+            try:
+                self._write(outputs)
+            except OSError as error:
+                if self.options.output == "-":
+                    raise
+                return self._report(IgniterError(f"cannot write {self.options.output}: {error.strerror}"))
         return status
+
+    def _check(self, passes: Sequence[ModulePass]) -> None:
+        """`IgniterError` for an option that would have no effect."""
+        there = {p.name for p in passes}
+        for name in (*self.options.print_before, *self.options.print_after):
+            if name not in there:
+                raise IgniterError(f"the IR is to be printed around '{name}', which is no pass of the pipeline")
+        if self.options.check_sizes and not self.options.check_each:
+            raise IgniterError("--check-sizes are those of --check-each: give both, or neither")
 
     # Reading and writing.
 

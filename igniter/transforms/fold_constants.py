@@ -32,6 +32,7 @@ from igniter.dialects.onnx.base import (
     imported_opset,
     make_constant,
 )
+from igniter.dialects.onnx.draws import RANDOM_OPS
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.onnx.types import BY_ATTR, STRING
@@ -154,7 +155,7 @@ class _Folder:
                 self._consider(op)
 
     def _consider(self, op: OnnxOp) -> None:
-        if op.regions or (not op.operands and op.op_type in _RANDOM):
+        if op.regions or (not op.operands and op.op_type in RANDOM_OPS):
             return
         weights: dict[SSAValue, Weight] = {}
         for value in op.operands:
@@ -177,7 +178,7 @@ class _Folder:
         schema = op.schema
         if schema is None:
             return "its op has no schema"
-        if not schema.deterministic or op.op_type in _RANDOM:
+        if not schema.deterministic or op.op_type in RANDOM_OPS:
             return "it is random"
         if any(a.name == "onnx.ref" for a in op.attributes.values()):
             return "it reads an attribute of its function"
@@ -281,11 +282,6 @@ class _Folder:
             block.insert_op_before(constant, op)
             result.replace_all_uses_with(constant.results[0])
         _erase_dead(op.results)
-
-
-_RANDOM = frozenset(
-    ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
-)
 
 
 _WIDENING = frozenset(("Add", "Cast", "DequantizeLinear", "Mul", "Reshape", "Sub", "Transpose"))

@@ -18,8 +18,8 @@ It stands first, since everything after it asks for ranks and dims.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import cast
 
 from xdsl.context import Context
@@ -27,11 +27,14 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, NoneType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.analysis.requirements import Requirement, unproven
+from igniter.analysis.expr import Expr
+from igniter.analysis.requirements import Requirement, equal, unproven
 from igniter.analysis.shape_inference import ShapeFacts, infer_shapes, operand_values
+from igniter.analysis.tensor_types import declared_dims, known_dims_of, tensor_element
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
-from igniter.dialects.sym import DimsAttr, RequirementAttr, requirements_attr
+from igniter.dialects.onnx.structure import GraphOp
+from igniter.dialects.sym import DimsAttr, RequirementAttr, requirements_attr, tensor_of
 from igniter.remarks import remark
 
 ASSUMPTIONS_ATTRIBUTE = "igniter.assumptions"
@@ -46,7 +49,12 @@ class InferShapes(ModulePass):
     name = "infer-shapes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        told = {graph: forget_narrowing(graph) for graph in op.ops if SIGNATURE_ATTRIBUTE in graph.attributes}
         facts = infer_shapes(op)
+        for graph, dims in told.items():
+            resolve = facts.equalities[cast("GraphOp", graph)].resolve
+            text = "its dims do not fit together"
+            assume(graph, [equal(resolve(given), resolve(found), text) for given, found in dims])
         for node, reason in facts.failures:
             message = f"the shape rule of {node.qualified_name} broke off: {reason}"
             remark(ctx, self.name, node.node_name, "missed", message)
@@ -60,12 +68,31 @@ def apply_facts(module: ModuleOp, facts: ShapeFacts) -> None:
     for value, type_ in facts.types.items():
         set_type(value, type_)
     for graph, pairs in facts.assumptions.items():
-        found = requirements_attr(unproven([*graph_assumptions(graph), *pairs]))
-        if found is not None:
-            graph.attributes[ASSUMPTIONS_ATTRIBUTE] = found
+        resolve = facts.equalities[graph].resolve
+        noted = [replace(r, left=resolve(r.left), right=resolve(r.right)) for r in graph_assumptions(graph)]
+        note_assumptions(graph, [*noted, *pairs])
     for op in module.walk():
         if isinstance(op, OnnxOp):
             set_operand_values(op, operand_values(op, facts))
+
+
+def forget_narrowing(graph: Operation) -> list[tuple[Expr, Expr]]:
+    """Gives the inputs of a graph the dims that the model gives them; these, and what an earlier run found each to be.
+
+    Nodes that asked for it may have gone since, because of what was found: a Reshape of `n` to 4 where `n` is 4 by what
+    reads it. What is not found again is assumed, for kernels to check.
+    """
+    found: list[tuple[Expr, Expr]] = []
+    signature = cast("ArrayAttr[Attribute]", graph.attributes[SIGNATURE_ATTRIBUTE])
+    for arg, given in zip(graph.regions[0].block.args, signature, strict=True):
+        before, declared = known_dims_of(arg.type), declared_dims(given)
+        element = tensor_element(arg.type)
+        if before is None or declared is None or element is None or len(before) != len(declared):
+            continue
+        dims = [b if d is None else d for b, d in zip(before, declared, strict=True)]
+        found += [(d, b) for d, b in zip(dims, before, strict=True) if d != b]
+        set_type(arg, tensor_of(element, dims))
+    return found
 
 
 def keep_signature(graph: Operation, types: Mapping[SSAValue, Attribute]) -> None:
@@ -74,6 +101,20 @@ def keep_signature(graph: Operation, types: Mapping[SSAValue, Attribute]) -> Non
     inputs = graph.regions[0].block.args
     if SIGNATURE_ATTRIBUTE not in graph.attributes and any(types.get(a, a.type) != a.type for a in inputs):
         graph.attributes[SIGNATURE_ATTRIBUTE] = ArrayAttr([a.type for a in inputs])
+
+
+def assume(graph: Operation, requirements: Iterable[Requirement]) -> None:
+    """Notes what a run of the graph has to check because no node is left that does."""
+    note_assumptions(graph, [*graph_assumptions(graph), *requirements])
+
+
+def note_assumptions(graph: Operation, requirements: Iterable[Requirement]) -> None:
+    """Replaces what is noted on a graph by those of the requirements that are not proven."""
+    found = requirements_attr(unproven(requirements))
+    if found is not None:
+        graph.attributes[ASSUMPTIONS_ATTRIBUTE] = found
+    else:
+        graph.attributes.pop(ASSUMPTIONS_ATTRIBUTE, None)
 
 
 def graph_assumptions(graph: Operation) -> tuple[Requirement, ...]:

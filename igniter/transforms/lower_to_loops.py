@@ -24,7 +24,8 @@ that follow consume. It stands first on the scheduled level.
 The body of a `loop.procedure` is copied between loops over its axes; `loops` of its schedule names its own loops too.
 
 An axis with the hint `block = n` becomes two loops, over blocks and inside one; it is twice in `order`, and `inner` are
-the hints of the second loop. A contraction whose schedule has a `product` becomes a micro-kernel for each tile:
+the hints of the second loop. With `group = m` besides there are three: over groups of `m` blocks, over the blocks of a
+group, and inside a block. A contraction whose schedule has a `product` becomes a micro-kernel for each tile:
 
     loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] schedule {
       order = ["j", "i", "i", "j"], loops = {i = {block = 8}, j = {block = 48, inner = {vector = 16}}},
@@ -280,7 +281,7 @@ class _Lowering:
             if x.axis.name == product.rows:
                 at[product.rows] = values[product.rows] * sizes[product.rows] + row
                 rows = x.rest(values)
-            elif x.axis.name == product.columns:
+            elif x.axis.name == product.columns and x.group == 1:
                 at[product.columns] = values[product.columns] * sizes[product.columns] + panel * lanes + lane
                 columns = x.rest(values)
         height, panels = product.tile
@@ -334,7 +335,12 @@ class _Lowering:
         name = self._axis(level.axis.name)
         own = Expr.of(name)
         axis = level.axis
-        if level.size == 1:
+        if level.group > 1:
+            end, value = axis.extent.ceildiv(level.size * level.group), own * level.group
+        elif level.within > 1:
+            blocks = axis.extent.ceildiv(level.size)
+            end, value = minimum(Expr.of(level.within), blocks - values[axis.name]), values[axis.name] + own
+        elif level.size == 1:
             end, value = axis.extent, own
         elif level.inside:
             end, value = level.rest(values), values[axis.name] * level.size + own
@@ -383,12 +389,15 @@ class _Lowering:
 
 @dataclass(frozen=True)
 class Level:
-    """One loop of a nest: of an axis (`size` 1), of its blocks of `size`, or of the iterations `inside` one."""
+    """One loop of a nest: of an axis (`size` 1), of its blocks of `size`, or of the iterations `inside` one. Blocks may
+    come in groups: of so many (`group`), and those `within` one."""
 
     axis: Axis
     hints: DictionaryAttr | None
     size: int = 1
     inside: bool = False
+    group: int = 1
+    within: int = 1
 
     def rest(self, values: Mapping[str, Expr]) -> Expr:
         """The iterations inside the block whose number `values` has."""
@@ -407,31 +416,15 @@ def _levels(nest: ComputeOp) -> list[Level]:
     else:
         names = [a.name for a in sorted(nest.axes, key=lambda a: a.kind == "reduction")]
     hints = {name: _hints(nest, name) for name in by_name}
-    blocks = {name: _block_size(hints[name]) for name in by_name}
+    parts = {name: _parts(by_name[name], hints[name]) for name in by_name}
     product = product_of(nest) if isinstance(nest, NestOp) else None
-    wanted = [n for n in by_name for _ in range(2 if blocks[n] > 1 else 1) if product is None or n != product.depth]
+    wanted = [n for n in by_name for _ in parts[n] if product is None or n != product.depth]
     if sorted(names) != sorted(wanted):
         raise IgniterError(
             f"lower-to-loops: nest '{nest.label}': order {names} is no permutation of its axes "
-            f"{wanted} (those with blocks twice)"
+            f"{wanted} (those with blocks twice, with groups of blocks three times)"
         )
-    levels: list[Level] = []
-    seen: set[str] = set()
-    for name in names:
-        own = hints[name]
-        if blocks[name] == 1:
-            levels.append(Level(by_name[name], own))
-            continue
-        assert own is not None
-        inner = own.data.get("inner")
-        outer = DictionaryAttr({k: v for k, v in own.data.items() if k not in ("block", "inner")})
-        if name in seen:
-            levels.append(
-                Level(by_name[name], inner if isinstance(inner, DictionaryAttr) else None, blocks[name], True)
-            )
-        else:
-            levels.append(Level(by_name[name], outer if outer.data else None, blocks[name]))
-        seen.add(name)
+    levels = [parts[name].pop(0) for name in names]
     kinds = [x.axis.kind for x in levels]
     if kinds != sorted(kinds):
         raise IgniterError(
@@ -441,8 +434,23 @@ def _levels(nest: ComputeOp) -> list[Level]:
     return levels
 
 
-def _block_size(hints: DictionaryAttr | None) -> int:
-    size = hints.data.get("block") if hints is not None else None
+def _parts(axis: Axis, hints: DictionaryAttr | None) -> list[Level]:
+    """The loops of one axis, outermost first."""
+    size, group = _count(hints, "block"), _count(hints, "group")
+    if size == 1:
+        return [Level(axis, hints)]
+    assert hints is not None
+    inner = hints.data.get("inner")
+    outer = DictionaryAttr({k: v for k, v in hints.data.items() if k not in ("block", "group", "inner")})
+    own = outer if outer.data else None
+    inside = Level(axis, inner if isinstance(inner, DictionaryAttr) else None, size, True)
+    if group == 1:
+        return [Level(axis, own, size), inside]
+    return [Level(axis, own, size, group=group), Level(axis, own, size, within=group), inside]
+
+
+def _count(hints: DictionaryAttr | None, key: str) -> int:
+    size = hints.data.get(key) if hints is not None else None
     return size.value.data if isinstance(size, IntegerAttr) else 1
 
 

@@ -69,10 +69,19 @@ class ParallelizeLoops(ModulePass):
                     # A loop that the proof does not reach is right as it stands, on one thread.
                     remark(ctx, self.name, func.sym_name.data, "missed", f"loop '{loop.axis}' stays sequential: {met}")
                     continue
-                while _coalesce(loop, names):
+                while self._is_shared(loop) and _coalesce(loop, names):
                     pass
                 grain = hint.value.data if isinstance(hint, IntegerAttr) else None
                 loop.grain_attr = DimsAttr([self._grain(loop) if grain is None else grain])
+
+    def _is_shared(self, loop: ForOp) -> bool:
+        """Whether the loop that is the body of `loop` is worth tasks of its own: else the divisions that find its
+        iterations would be for nothing."""
+        only = loop.block.first_op
+        if not isinstance(only, ForOp) or loop.end - loop.first == ONE:
+            return True
+        cycles = (trip_count(only) * iteration_cycles(only)).constant
+        return cycles is None or 4 * cycles > self.task_cycles
 
     def _grain(self, loop: ForOp) -> Expr:
         cycles = iteration_cycles(loop)

@@ -21,8 +21,8 @@ After:
 Seen at the producer, the subscript of `c` was `c floordiv 8` and `c mod 8`; now it is `c_0` and `c_1`. So the nest can
 take in the producer's body (`inline-nests`) or share its loops, where the division forbade both: a group normalisation
 and the activation behind it, or whatever follows a `Tile` or a rearranged block of pixels. The innermost axis is only
-split where what is left of it fills vectors (`min_inner` elements). It stands before `inline-nests`; `collapse-axes`
-joins again what needs no division.
+split where what is left of it fills vectors (`min_inner` elements), and the depth of a contraction never: micro-kernels
+have one. It stands before `inline-nests`; `collapse-axes` joins again what needs no division.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from igniter.analysis.body_cost import is_contraction
 from igniter.analysis.expr import ONE, Expr, linearize, product
 from igniter.analysis.reindexing import dim_groups
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ViewOp
@@ -83,9 +84,10 @@ class SplitAxes(ModulePass):
                 if len(own) == 1 and len(wide) > 1 and (axis := read.subscripts[own[0]].symbol) is not None:
                     wanted.setdefault(axis, set()).add(wide)
         parts: Parts = {}
+        summed = is_contraction(nest)
         for axis in nest.axes:
             choices = wanted.get(axis.name, set())
-            if len(choices) != 1:
+            if len(choices) != 1 or (summed and axis.kind == "reduction"):
                 continue
             (extents,) = choices
             if product(extents) != axis.extent:

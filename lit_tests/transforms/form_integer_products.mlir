@@ -34,6 +34,7 @@ onnx.graph @main(%q: tensor<?x4xui8, #sym.dims<n, 4>>) attributes {input_names =
   onnx.return %y : tensor<?x4xf32, #sym.dims<n, 4>>
 }
 // CHECK-NOT:    MatMulInteger
+// CHECK:        onnx.MatMul(%a, %b)
 
 // -----
 
@@ -51,3 +52,25 @@ onnx.graph @main(%x: tensor<4xf32>) attributes {input_names = ["x"], output_name
 // UNSIGNED:     %[[Q:.*]] = onnx.QuantizeLinear(%x, %s, %{{.*}}) : {{.*}} -> tensor<4xui8>
 // UNSIGNED:     %y = onnx.DequantizeLinear(%[[Q]], %s, %{{.*}}) : (tensor<4xui8>, tensor<f32>, tensor<ui8>) -> tensor<4xf32>
 // UNSIGNED:     %r = onnx.QuantizeLinear(%y, %s, %z) : {{.*}} -> tensor<4xi8>
+
+// -----
+
+// The step of the result goes into the factor of the sums.
+
+onnx.graph @main(%q: tensor<2x4xui8>) attributes {input_names = ["q"], output_names = ["y"]} {
+  %s = onnx.Constant() {value = #onnx.tensor<f32, [0.5]>} : () -> tensor<f32>
+  %z = onnx.Constant() {value = #onnx.tensor<ui8, [3]>} : () -> tensor<ui8>
+  %w = onnx.Constant() {value = #onnx.tensor<4x4xi8, [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8]>} : () -> tensor<4x4xi8>
+  %t = onnx.Constant() {value = #onnx.tensor<4xf32, [1.0, 2.0, 4.0, 8.0]>} : () -> tensor<4xf32>
+  %u = onnx.Constant() {value = #onnx.tensor<f32, [0.25]>} : () -> tensor<f32>
+  %a = onnx.DequantizeLinear(%q, %s, %z) : (tensor<2x4xui8>, tensor<f32>, tensor<ui8>) -> tensor<2x4xf32>
+  %b = onnx.DequantizeLinear(%w, %t) {axis = 1 : i64} : (tensor<4x4xi8>, tensor<4xf32>) -> tensor<4x4xf32>
+  %p = onnx.MatMul(%a, %b) : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %y = onnx.QuantizeLinear(%p, %u, %z) : (tensor<2x4xf32>, tensor<f32>, tensor<ui8>) -> tensor<2x4xui8>
+  onnx.return %y : tensor<2x4xui8>
+}
+// CHECK:        %[[F:.*]] = onnx.Cast(%{{.*}}) {to = 1 : i64} : (tensor<2x4xi32>)
+// CHECK:        %[[T:.*]] = onnx.Constant() {value = #onnx.tensor<4xf32, [2.0, 4.0, 8.0, 16.0]>}
+// CHECK:        %[[P:.*]] = onnx.Mul(%[[F]], %[[T]])
+// CHECK:        %[[ONE:.*]] = onnx.Constant() {value = #onnx.tensor<f32, [1.0]>}
+// CHECK:        %y = onnx.QuantizeLinear(%[[P]], %[[ONE]], %z)

@@ -302,3 +302,30 @@ loop.kernel @scan symbols [n, m] (%x: tensor<?x8x?xf32, #sym.dims<n, 8, m>>) -> 
 // CHECK: loop.for i1 = 0 to n {
 // CHECK-NEXT:   loop.for k1 = 0 to 8 {
 // CHECK-NEXT:     loop.for j1 = 0 to m {
+
+// -----
+
+// Blocks in groups: a loop over groups, one over the blocks of a group, which may be fewer in the last, and one inside.
+
+// CHECK:        loop.func @groups symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %0: memref<?xf32, #sym.dims<n>>) outputs 1 {
+// CHECK-NEXT:       loop.for i = 0 to ((n + 31) floordiv 32) {
+// CHECK-NEXT:         loop.for i1 = 0 to min(-4*i + ((n + 7) floordiv 8), 4) {
+// CHECK-NEXT:           loop.for i2 = 0 to min(-32*i - 8*i1 + n, 8) hints {vector = 8 : i64} {
+// CHECK-NEXT:             %a = loop.load %x[32*i + 8*i1 + i2] : f32
+// CHECK-NEXT:             loop.store %a, %0[32*i + 8*i1 + i2]
+// CHECK-NEXT:           }
+// CHECK-NEXT:         }
+// CHECK-NEXT:       }
+// CHECK-NEXT:     }
+
+
+builtin.module {
+  loop.kernel @groups symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) {
+    %y = loop.nest "copy" [i: parallel n] schedule {order = ["i", "i", "i"], loops = {
+        i = {block = 8 : i64, group = 4 : i64, inner = {vector = 8 : i64}}}} -> tensor<?xf32, #sym.dims<n>> {
+      %a = loop.read %x[i] : f32
+      loop.yield none %a at [i]
+    }
+    loop.return %y : tensor<?xf32, #sym.dims<n>>
+  }
+}

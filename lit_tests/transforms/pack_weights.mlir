@@ -3,8 +3,8 @@
 // RUN: igniter-opt %s -p pack-weights,lower-onnx-to-loop --check-each --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=CHECKED
 // RUN: igniter-opt %s -p pack-weights,inline-regions --check-each --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=INLINED
 
-// CHECKED-COUNT-10: check: lower-onnx-to-loop: {{[2-3]}} results agree
-// INLINED-COUNT-10: check: inline-regions: {{.*}} agree
+// CHECKED-COUNT-11: check: lower-onnx-to-loop: {{[2-3]}} results agree
+// INLINED-COUNT-11: check: inline-regions: {{.*}} agree
 
 // A weight is packed outside the region, which still sees it as it was. Five columns fill a part of one panel.
 
@@ -207,5 +207,28 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
       fusion.yield %p : tensor<4x4xf32>
     }
     onnx.return %y : tensor<4x4xf32>
+  }
+}
+
+// -----
+
+// A convolution that mixes channels is a linear layer between transpositions; without one, its places are the columns.
+
+// CHECK-LABEL: @channels
+// CHECK:      %w_1 = fusion.pack %w columns 0 depth 1 panel 16 : tensor<4x8x1xf32> to tensor<1x1x8x16xf32>
+// CHECK:      %v_2 = fusion.unpack %v_1 columns 0 depth 1 panel 16 : tensor<1x1x8x16xf32> to tensor<4x8x1xf32>
+// CHECK-NEXT: %c = onnx.Conv(%t, %v_2)
+// CHECK:      %d = onnx.Conv(%t, %v)
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @channels(%x: tensor<?x?x8xf32, #sym.dims<b, t, 8>>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y", "z"]} {
+    %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<4x8x1xf32, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]>} : () -> tensor<4x8x1xf32>
+    %y, %z = fusion.region @r0 (%a = %x : tensor<?x?x8xf32, #sym.dims<b, t, 8>>, %v = %w : tensor<4x8x1xf32>) -> (tensor<?x?x4xf32, #sym.dims<b, t, 4>>, tensor<?x4x?xf32, #sym.dims<b, 4, t>>) {
+      %t = onnx.Transpose(%a) {perm = array<i64: 0, 2, 1>} : (tensor<?x?x8xf32, #sym.dims<b, t, 8>>) -> tensor<?x8x?xf32, #sym.dims<b, 8, t>>
+      %c = onnx.Conv(%t, %v) : (tensor<?x8x?xf32, #sym.dims<b, 8, t>>, tensor<4x8x1xf32>) -> tensor<?x4x?xf32, #sym.dims<b, 4, t>>
+      %u = onnx.Transpose(%c) {perm = array<i64: 0, 2, 1>} : (tensor<?x4x?xf32, #sym.dims<b, 4, t>>) -> tensor<?x?x4xf32, #sym.dims<b, t, 4>>
+      %d = onnx.Conv(%t, %v) : (tensor<?x8x?xf32, #sym.dims<b, 8, t>>, tensor<4x8x1xf32>) -> tensor<?x4x?xf32, #sym.dims<b, 4, t>>
+      fusion.yield %u, %d : tensor<?x?x4xf32, #sym.dims<b, t, 4>>, tensor<?x4x?xf32, #sym.dims<b, 4, t>>
+    }
+    onnx.return %y, %z : tensor<?x?x4xf32, #sym.dims<b, t, 4>>, tensor<?x4x?xf32, #sym.dims<b, 4, t>>
   }
 }

@@ -66,3 +66,32 @@ builtin.module {
     }
   }
 }
+
+// -----
+
+// A loop that is less work than a task is not taken in: its iterations would be found by divisions for nothing.
+
+// CHECK:        loop.func @panels symbols [n] (%x: memref<?x64x16xf32, #sym.dims<n, 64, 16>>, %y: memref<?x64x16xf32, #sym.dims<n, 64, 16>>) outputs 1 {
+// CHECK-NEXT:       loop.for i = 0 to n threads(max(((n + 63) floordiv 64), 11)) {
+// CHECK-NEXT:         loop.for j = 0 to 64 {
+// CHECK-NEXT:           loop.for k = 0 to 16 hints {vector = 16 : i64} {
+// CHECK-NEXT:             %a = loop.load %x[i, j, k] : f32
+// CHECK-NEXT:             loop.store %a, %y[i, j, k]
+// CHECK-NEXT:           }
+// CHECK-NEXT:         }
+// CHECK-NEXT:       }
+// CHECK-NEXT:     }
+
+
+builtin.module {
+  loop.func @panels symbols [n] (%x: memref<?x64x16xf32, #sym.dims<n, 64, 16>>, %y: memref<?x64x16xf32, #sym.dims<n, 64, 16>>) outputs 1 {
+    loop.for i = 0 to n hints {threads} {
+      loop.for j = 0 to 64 {
+        loop.for k = 0 to 16 hints {vector = 16 : i64} {
+          %a = loop.load %x[i, j, k] : f32
+          loop.store %a, %y[i, j, k]
+        }
+      }
+    }
+  }
+}

@@ -158,3 +158,40 @@ builtin.module {
     loop.return %y, %r, %t : tensor<?x16xf32, #sym.dims<n, 16>>, tensor<?x128xf32, #sym.dims<n, 128>>, tensor<?x128xf32, #sym.dims<n, 128>>
   }
 }
+
+// -----
+
+// The depth of a contraction stays one: micro-kernels have no other.
+
+// CHECK:        loop.kernel @depth symbols [n] (%x: tensor<?x8x16xf32, #sym.dims<n, 8, 16>>, %w: tensor<128x32xf32>) -> (tensor<?x32xf32, #sym.dims<n, 32>>) {
+// CHECK-NEXT:       %e = loop.nest "transpose" [i: parallel n, g: parallel 8, c: parallel 16] -> tensor<?x8x16xf32, #sym.dims<n, 8, 16>> {
+// CHECK-NEXT:         %a = loop.read %x[i, g, c] : f32
+// CHECK-NEXT:         loop.yield none %a at [i, g, c]
+// CHECK-NEXT:       }
+// CHECK-NEXT:       %v = loop.view %e : tensor<?x8x16xf32, #sym.dims<n, 8, 16>> to tensor<?x128xf32, #sym.dims<n, 128>>
+// CHECK-NEXT:       %s = loop.nest "matmul" [i: parallel n, j: parallel 32, r: reduction 128] -> tensor<?x32xf32, #sym.dims<n, 32>> {
+// CHECK-NEXT:         %a_1 = loop.read %v[i, r] : f32
+// CHECK-NEXT:         %b = loop.read %w[r, j] : f32
+// CHECK-NEXT:         %p = arith.mulf %a_1, %b : f32
+// CHECK-NEXT:         loop.yield add %p at [i, j]
+// CHECK-NEXT:       }
+// CHECK-NEXT:       loop.return %s : tensor<?x32xf32, #sym.dims<n, 32>>
+// CHECK-NEXT:     }
+
+
+builtin.module {
+  loop.kernel @depth symbols [n] (%x: tensor<?x8x16xf32, #sym.dims<n, 8, 16>>, %w: tensor<128x32xf32>) -> (tensor<?x32xf32, #sym.dims<n, 32>>) {
+    %e = loop.nest "transpose" [i: parallel n, g: parallel 8, c: parallel 16] -> tensor<?x8x16xf32, #sym.dims<n, 8, 16>> {
+      %a = loop.read %x[i, g, c] : f32
+      loop.yield none %a at [i, g, c]
+    }
+    %v = loop.view %e : tensor<?x8x16xf32, #sym.dims<n, 8, 16>> to tensor<?x128xf32, #sym.dims<n, 128>>
+    %s = loop.nest "matmul" [i: parallel n, j: parallel 32, r: reduction 128] -> tensor<?x32xf32, #sym.dims<n, 32>> {
+      %a = loop.read %v[i, r] : f32
+      %b = loop.read %w[r, j] : f32
+      %p = arith.mulf %a, %b : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %s : tensor<?x32xf32, #sym.dims<n, 32>>
+  }
+}

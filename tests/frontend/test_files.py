@@ -265,7 +265,7 @@ def _broken(change: str) -> onnx.ModelProto:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("reads", r"node 'add' \(Add\) of the main graph reads 'nowhere', which nothing before it defines"),
+        ("reads", r"node 'add' \(Add\) of the main graph reads 'nowhere', which nothing defines"),
         ("twice", r"node 'add' \(Add\) of the main graph defines 'a', which is defined already"),
         ("output", "the main graph has the output 'nothing', which nothing in it defines"),
         ("bytes", "tensor 'w': tensor<4xf32> needs 16 bytes, but 15 are there"),

@@ -33,6 +33,7 @@ def test_an_error_of_one_paragraph_or_a_right_result(file: HostileFile, tmp_path
 
 
 SAID = {
+    "no outputs": "the model has no outputs, so there is nothing to compute",
     "opset 2147483648": "the model imports version 2147483648 of the domain ''",
     "10000 Ifs in one another": "its graphs are nested more deeply than protobuf reads",
     "not UTF-8 instead of xxxx": "node 'nnnn' (Mul) of the main graph: the field 'input' is not UTF-8",

@@ -14,6 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import igniter
+from igniter.runtime.interp.arithmetic import InterpreterError
 from tests.ops.single_node import check, compare, reference, refusal
 
 Array = np.ndarray[Any, Any]
@@ -89,9 +90,11 @@ def test_attention_in_double_precision() -> None:
     attention({"is_causal": 1}, dtype="float64", shared=SHARED, joined=True)
 
 
-def test_attention_without_batch() -> None:
-    # ONNX Runtime refuses it.
-    attention({"is_causal": 1}, batch=0, expected=[np.zeros((0, HEADS, 5, WIDE), np.float32)])
+def test_attention_without_batch_is_refused() -> None:
+    """As ONNX Runtime does."""
+    nothing = [np.zeros((0, HEADS, 5, WIDE), np.float32)]
+    with pytest.raises(InterpreterError, match="its query, key or value has no elements"):
+        attention({"is_causal": 1}, batch=0, expected=nothing)
 
 
 MASKS = [(5, 7), (1, 5, 7), (HEADS, 5, 7), (3, 1, 5, 7), (3, HEADS, 5, 7), (1, 1, 5, 7)]

@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
+import igniter
+from igniter.runtime.session import make_session
 from tests.ops.single_node import check, refusal
 
 Array = np.ndarray[Any, Any]
@@ -116,3 +119,21 @@ EQUATIONS = [
 @pytest.mark.parametrize(("equation", "shapes"), EQUATIONS)
 def test_einsum(equation: str, shapes: list[tuple[int, ...]]) -> None:
     check("Einsum", [normal(*s, seed=k) for k, s in enumerate(shapes)], {"equation": equation}, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("equation", ["ii,jj->i,j", "ii,jj->->ij", "......ij,jk->ik", "...j,jk->k", "ij,jk->iz"])
+def test_einsum_leaves_what_is_no_equation_to_onnx_runtime(equation: str) -> None:
+    """It loads such a model, and refuses to run it."""
+    x = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2, 2]) for n in ("a", "b")]
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph([helper.make_node("Einsum", ["a", "b"], ["y"], equation=equation)], "g", x, [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    artifact = igniter.compile(model)
+    assert artifact.report["verification"]["status"] == "not verified"
+    feed = {n: np.ones((2, 2), np.float32) for n in ("a", "b")}
+    for session in (
+        artifact.session(log_severity_level=4),
+        make_session(model.SerializeToString(), log_severity_level=4),
+    ):
+        with pytest.raises(Exception, match="Einsum"):
+            session.run(None, feed)

@@ -67,6 +67,9 @@ def test_ranks_and_empty(shape: tuple[int, ...]) -> None:
     [
         ("Elu", {"alpha": 0.3}),
         ("Celu", {"alpha": 2.5}),
+        ("Celu", {"alpha": -0.5}),
+        ("Celu", {"alpha": 0.0}),
+        ("Celu", {"alpha": float("inf")}),
         ("Selu", {"alpha": 1.2, "gamma": 0.9}),
         ("LeakyRelu", {"alpha": -0.2}),
         ("HardSigmoid", {"alpha": 0.7, "beta": 0.1}),

@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import igniter
+from igniter.pipelines import PIPELINES
 from igniter.runtime.session import make_session
 from tests.ops.single_node import NotLowered, check, refusal
 from tests.ops.test_small_types import EIGHTS
@@ -183,3 +184,32 @@ def test_zero_points_of_floats_are_checked() -> None:
     for zero in (1, -0.0):
         with pytest.raises(Exception, match="zero points of floats of eight bits are 0"):
             artifact.session().run(None, {**feed, "given": np.array(zero, np.float32)})
+
+
+@pytest.mark.parametrize("columns", [False, True], ids=["tensor", "columns"])
+def test_integer_products_have_the_bits_of_onnx_runtime(columns: bool) -> None:
+    """The scales of factors and result are one factor of the sums. ORT's sums of u8 and u8 are exact everywhere."""
+    scale = RNG.uniform(1e-3, 1e-2, 24 if columns else ()).astype(np.float32)
+    values: dict[str, Any] = {
+        "as": np.float32(0.037),
+        "az": np.uint8(117),
+        "w": integers(np.uint8, (256, 24)),
+        "ws": scale,
+        "wz": np.full(scale.shape, 128, np.uint8),
+        "ys": np.float32(0.21),
+        "yz": np.uint8(120),
+    }
+    graph = helper.make_graph(
+        [helper.make_node("QLinearMatMul", ["a", *values], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("a", TensorProto.UINT8, [211, 256])],
+        [helper.make_tensor_value_info("y", TensorProto.UINT8, [211, 24])],
+        [numpy_helper.from_array(np.asarray(v), n) for n, v in values.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    passes = ",".join(PIPELINES["cpu-onnx"]).replace("form-integer-products", "form-integer-products{always=true}")
+    feed = {"a": integers(np.uint8, (211, 256))}
+    compiled = igniter.compile(model, options=igniter.CompileOptions(onnx_passes=passes), verify=False)
+    assert not compiled.report["left_to_onnxruntime"]
+    expected = make_session(model.SerializeToString()).run(None, feed)[0]
+    np.testing.assert_array_equal(compiled.session().run(None, feed)[0], expected)

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
+import igniter
 from tests.ops.single_node import check as check_exactly
-from tests.ops.single_node import refusal
+from tests.ops.single_node import model_of, reference, refusal
 
 F32 = np.float32
 check = partial(check_exactly, tolerance=4e-6)
@@ -155,3 +157,27 @@ def test_log_sum_exp_of_integers(axes: list[int]) -> None:
     x = np.random.default_rng(7).integers(-6, 7, (17, 5, 16))
     for dtype in (np.int64, np.int32):
         check("ReduceLogSumExp", [x.astype(dtype), np.array(axes)], opset=18, constant=[1])
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("op", [op for op in REDUCTIONS if op != "ReduceLogSumExp"])
+def test_integers_are_summed_in_f64_and_saturate(op: str, dtype: Any) -> None:
+    most, least = np.iinfo(dtype).max, np.iinfo(dtype).min
+    x = np.array([[most, 1, 5, 9], [least, -1, -7, -9], [most, most, 2, 3], [100, 7, -3, 4], [0, -5, 2, 0]], dtype)
+    if op == "ReduceLogSum":
+        x = np.abs(x[[0, 2, 3]])
+    check_exactly(op, [x], {"axes": [1]}, opset=11)
+    check_exactly(op, [x, as_axes([1])], {"keepdims": 0}, opset=18, constant=[1])
+    check_exactly(op, [x, as_axes([])], {"noop_with_empty_axes": 1}, opset=18, constant=[1])
+
+
+@pytest.mark.parametrize("op", ["ReduceMean", "ReduceL2"])
+def test_sums_of_integers_saturate_in_kernels(op: str) -> None:
+    most = np.iinfo(np.int32).max
+    x = np.array([[most, 1, 5, 9] * 5, [most] * 20, [-most] * 20, [65536, 0, 0, 1] * 5], np.int32)
+    model = model_of(op, [x], {"axes": [1]}, opset=11)
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y0", TensorProto.INT32, [4, 1]))
+    options = igniter.CompileOptions(fusion_passes="form-fusion-regions{singletons=all},lift-constants,pack-weights")
+    compiled = igniter.compile(model, options=options, verify=False)
+    assert compiled.report["regions"] == 1
+    np.testing.assert_array_equal(compiled.session().run(None, {"x0": x})[0], reference(model, {"x0": x})[0])

@@ -38,6 +38,32 @@ def test_dft_refuses() -> None:
     assert refusal("DFT", [floats(2, 9, 1), None, np.array(1)], opset=20) == "its axis is only known when it runs"
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("bins", [1, 2, 5])
+def test_real_inverse(bins: int, dtype: Any) -> None:
+    x = np.random.default_rng(bins).normal(size=(3, bins, 4, 2)).astype(dtype)
+    attrs = {"inverse": 1, "onesided": 1}
+    close: dict[str, Any] = {"constant": [1, 2], "opset": 20, "tolerance": 1e-5, "fixed": [2]}
+    check("DFT", [x, None, np.array(1)], attrs, **close)
+    # An odd length, of which no bin is alone but the first.
+    check("DFT", [x, np.array(2 * bins - 1), np.array(1)], attrs, dynamic=(False,), **close)
+    check("DFT", [x], {**attrs, "axis": 1}, opset=17, tolerance=1e-5, fixed=[2])
+
+
+def test_a_real_inverse_of_other_bins_stays() -> None:
+    x = np.zeros((3, 5, 4, 2), np.float32)
+    for length, dynamic in ((7, False), (10, False), (8, True)):
+        reason = refusal(
+            "DFT",
+            [x, np.array(length), np.array(1)],
+            {"inverse": 1, "onesided": 1},
+            constant=[1, 2],
+            fixed=[2],
+            dynamic=dynamic,
+        )
+        assert "half of the bins is not known" in reason
+
+
 def test_stft() -> None:
     x, window = floats(2, 33, 1), np.abs(floats(8, seed=1))
     for onesided in (0, 1):

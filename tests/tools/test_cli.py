@@ -40,6 +40,30 @@ def test_compile_says_what_it_did(model: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "report.json").exists()
 
 
+def test_bytes_are_at_the_sizes_asked_for(model: Path, tmp_path: Path) -> None:
+    def saved(*sizes: str) -> int:
+        done = invoke("compile", model, "-o", tmp_path / "out", "--explain", "--json", "--no-verify", *sizes)
+        assert done.exit_code == 0, done.output
+        return sum(r["bytes_saved"] for s in json.loads(done.stdout)["fusion"] for r in s["regions"])
+
+    name = next(dim for dims in _dims(model) for dim in dims if not dim.isdigit())
+    assert saved(f"--sizes={name}={FormFusionRegions.typical_dim}") == saved() == 128 * saved(f"--sizes={name}=1") > 0
+    done = invoke("compile", model, "-o", tmp_path / "out", "--explain", "--sizes", f"{name}=7")
+    assert f"take {name}=7, and every other symbolic dim to be 128" in done.stdout
+    for options, said in (
+        (["--explain", "--sizes", "wrong=1"], "the model has no dim wrong; its dims are"),
+        (["--explain", "--sizes", f"{name}=many"], "is not a choice of sizes"),
+        (["--sizes", f"{name}=7"], "--sizes are those of the byte figures of --explain"),
+    ):
+        done = invoke("compile", model, "-o", tmp_path / "out", *options)
+        assert done.exit_code == 1 and said in done.stderr
+
+
+def _dims(model: Path) -> list[list[str]]:
+    inputs = onnx.load(model).graph.input
+    return [[d.dim_param or str(d.dim_value) for d in v.type.tensor_type.shape.dim] for v in inputs]
+
+
 def test_compile_writes_beside_the_caller(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert invoke("compile", model, "--no-verify").exit_code == 0
@@ -265,3 +289,17 @@ def test_reprs_are_short(model: Path, tmp_path: Path) -> None:
     artifact = module.compile(tmp_path / "out", verify=False)
     assert repr(artifact).startswith(f"<igniter.Artifact {tmp_path / 'out'}: 6 nodes became ")
     assert len(repr(artifact)) < 300
+
+
+@pytest.mark.parametrize("option", ["--seed=-1", "--rtol=-0.1", "--atol=-1", "--budget=-5"])
+def test_what_cannot_be_negative_is_refused(model: Path, tmp_path: Path, option: str) -> None:
+    done = invoke("compile", model, "-o", tmp_path / "out", option)
+    assert done.exit_code == 1 and "it is not negative" in done.stderr
+
+
+def test_a_place_that_is_taken_is_refused_before_anything_is_compiled(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("igniter.api.lower_to_kernels", lambda c: pytest.fail("compiled"))
+    done = invoke("compile", model, "-o", model, "--no-cache")
+    assert done.exit_code == 1 and "is a file; a compiled model is a folder" in done.stderr

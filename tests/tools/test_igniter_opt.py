@@ -158,3 +158,13 @@ def test_what_fails_leaves_no_file(model: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.mlir").write_text("no ir")
     assert opt(tmp_path / "bad.mlir", "-o", target).status == 1
     assert not target.exists()
+
+
+def test_what_has_no_effect_or_no_place_is_an_error(tmp_path: Path) -> None:
+    found = opt("--cse", "--print-ir-before=canonicalize-loop", text=IR)
+    assert found.status == 1 and "'canonicalize-loop', which is no pass of the pipeline" in found.err
+    found = opt("--cse", "--check-sizes=n=1", text=IR)
+    assert found.status == 1 and "--check-sizes are those of --check-each" in found.err
+    target = tmp_path / "nowhere" / "out.mlir"
+    found = opt("--cse", "-o", str(target), text=IR)
+    assert found.status == 1 and f"cannot write {target}: No such file" in found.err

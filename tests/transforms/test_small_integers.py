@@ -20,13 +20,6 @@ Array = np.ndarray[Any, Any]
 CONTRIB = "com.microsoft"
 FOUR = {"int4": (-8, 8), "uint4": (0, 16)}
 RNG = np.random.default_rng(0)
-START = RNG.bit_generator.state
-
-
-@pytest.fixture(autouse=True)
-def seeded() -> None:
-    """The same numbers whatever runs before."""
-    RNG.bit_generator.state = START
 
 
 def integers(kind: str, *dims: int) -> Array:

@@ -25,6 +25,12 @@ def test_axis_of_a_dft(attrs: dict[str, int]) -> None:
     check_bound("DFT", runs, attrs, refused=[[x, None, number(4)]], atol=ROUNDED)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_axis_of_a_real_inverse(kind: Any) -> None:
+    x = np.random.default_rng(1).standard_normal((5, 6, 7, 2)).astype(kind)
+    check_bound("DFT", [[x, None, number(axis)] for axis in (0, 1, -2)], {"inverse": 1, "onesided": 1}, atol=ROUNDED)
+
+
 def test_axis_and_length_of_a_dft() -> None:
     x = RNG.standard_normal((5, 6, 1)).astype(np.float32)
     check_bound("DFT", [[x, number(n), number(axis)] for n, axis in ((9, 0), (3, 1), (6, -3))], atol=ROUNDED)
@@ -35,8 +41,10 @@ def test_stft() -> None:
     runs = [[x, number(step), window, number(16)] for step in (8, 3, 24)]
     refused = [[x, number(0), window, number(16)], [x, number(8), window, number(15)]]
     check_bound("STFT", runs, refused=refused, atol=ROUNDED)
+    # Of a length that is no power of two ONNX Runtime makes three transforms (Bluestein), each rounded to f32: sums of
+    # 16 are off by 3e-5.
     runs = [[x, number(8), None, number(n)] for n in (10, 40)]
-    check_bound("STFT", runs, refused=[[x, number(8), None, number(41)]], atol=ROUNDED)
+    check_bound("STFT", runs, refused=[[x, number(8), None, number(41)]], atol=2 * ROUNDED)
 
 
 def test_col2im() -> None:

@@ -94,3 +94,15 @@ def test_affine_grid() -> None:
 def test_length_of_a_dft() -> None:
     x = X[:, :, :1]
     check_bound("DFT", [[x, number(7, np.int64)], [x, number(3, np.int64)]])
+
+
+def test_max_unpool() -> None:
+    x = np.random.default_rng(2).standard_normal((1, 2, 2, 3)).astype(np.float32)
+    places = np.random.default_rng(3).permutation(48)[:12].reshape(x.shape)
+    attrs = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    runs = [[x, places, ints(1, 2, *size)] for size in ((4, 6), (5, 9), (8, 6))]
+    refused = [[x, places, ints(*shape)] for shape in ((1, 2, 3, 6), (2, 2, 4, 6), (1, 3, 4, 6), (1, 2, -4, 6))]
+    beyond = np.where(places == places.max(), 48, places)
+    check_bound("MaxUnpool", runs, attrs, refused=[*refused, [x, beyond, ints(1, 2, 4, 6)]])
+    check_bound("MaxUnpool", runs[:1], attrs, opset=13)
+    check_bound("MaxUnpool", [[x, places]], attrs, constant=[], dynamic=False)

@@ -1,4 +1,4 @@
-"""A pass that is wrong on purpose."""
+"""Passes that are wrong on purpose."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
+
+from igniter.dialects.onnx.base import OnnxOp
 
 
 @dataclass(frozen=True)
@@ -18,4 +20,16 @@ class SwapSubtractions(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in op.walk():
             if inner.name == "arith.subf":
+                inner.operands = [inner.operands[1], inner.operands[0]]
+
+
+@dataclass(frozen=True)
+class SwapSubNodes(ModulePass):
+    """Swaps the operands of every Sub node, before there are kernels."""
+
+    name = "swap-sub-nodes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for inner in op.walk():
+            if isinstance(inner, OnnxOp) and inner.op_type == "Sub":
                 inner.operands = [inner.operands[1], inner.operands[0]]

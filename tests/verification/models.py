@@ -10,11 +10,12 @@ import onnx
 from onnx import numpy_helper, parser
 
 HEADER = '<ir_version: 8, opset_import: ["" : 17]>\n'
+NEWER = '<ir_version: 10, opset_import: ["" : 21]>\n'
 
 
-def model(text: str, **weights: np.ndarray) -> onnx.ModelProto:
+def model(text: str, header: str = HEADER, **weights: np.ndarray) -> onnx.ModelProto:
     """A model in ONNX's text syntax, with initializers from arrays."""
-    proto = parser.parse_model(HEADER + text)
+    proto = parser.parse_model(header + text)
     proto.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
     return proto
 

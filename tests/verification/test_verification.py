@@ -10,12 +10,13 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
 
 import igniter
 from igniter.errors import IgniterError
 from igniter.frontend import import_model
+from igniter.frontend.unsigned_weights import with_unsigned_weights
 from igniter.runtime.session import make_session
 from igniter.runtime.verification.given import read_inputs
 from igniter.runtime.verification.graph_facts import facts_of
@@ -353,3 +354,67 @@ def test_the_first_region_that_differs_is_named_and_kept(
     )
     done = invoke("verify", tmp_path / "out", "--every-value")
     assert done.exit_code == 1 and "the first that differs is" in done.stdout
+
+
+def test_sums_that_saturate_in_the_original_are_its_noise(tmp_path: Path) -> None:
+    """On x86-64 without VNNI ONNX Runtime's sums of u8 and i8 saturate, and are exact once the weight is u8."""
+    rng = np.random.default_rng(3)
+    weight = rng.choice(np.array([-127, 127], np.int8), (8, 4, 3, 3))
+    zero = np.zeros(8, np.int8)
+    values = [np.float32(0.02), np.uint8(0), weight, np.full(8, 0.01, np.float32), zero, np.float32(4), np.uint8(9)]
+    names = ["xs", "xz", "w", "ws", "wz", "ys", "yz"]
+    graph = helper.make_graph(
+        [helper.make_node("QLinearConv", ["x", *names], ["y"], name="conv")],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, [1, 4, 9, 9])],
+        [helper.make_tensor_value_info("y", TensorProto.UINT8, [1, 8, 7, 7])],
+        [numpy_helper.from_array(np.asarray(v), n) for n, v in zip(names, values, strict=True)],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    other = with_unsigned_weights(proto)
+    assert other is not None
+    feed = {"x": rng.integers(128, 256, (1, 4, 9, 9)).astype(np.uint8)}
+    windows = np.lib.stride_tricks.sliding_window_view(feed["x"][0].astype(np.int64), (3, 3), axis=(1, 2))
+    sums = np.einsum("cijkl,ockl->oij", windows, weight.astype(np.int64))
+    exact = np.clip(np.rint(sums.astype(np.float32) * np.float32(0.02 * 0.01 / 4)) + 9, 0, 255)
+    made = make_session(other.SerializeToString(), log_severity_level=4).run(None, feed)[0]
+    assert np.abs(made[0].astype(np.int64) - exact).max() <= 1
+    assert Original(proto.SerializeToString()).unsigned is not None
+    assert verified(proto, other).status == "passed"
+
+
+def test_there_is_no_other_kernel_without_weights_of_i8() -> None:
+    proto = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) { y = Neg(x) }'
+    )
+    assert with_unsigned_weights(proto) is None
+
+
+def test_an_op_that_only_optimisations_take_away_has_no_unoptimised_run() -> None:
+    """ONNX Runtime has no Identity of 4-bit integers, but takes it away."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 2])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 2])
+    four = helper.make_tensor("w", TensorProto.INT4, [2, 2], [1, -2, 3, -4])
+    scale = numpy_helper.from_array(np.float32(0.5), "s")
+    nodes = [
+        helper.make_node("Identity", ["w"], ["v"]),
+        helper.make_node("DequantizeLinear", ["v", "s"], ["d"]),
+        helper.make_node("Add", ["x", "d"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "g", [x], [y], [four, scale])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    assert Original(proto.SerializeToString()).unoptimised is None
+    assert igniter.compile(proto).report["verification"]["status"] == "passed"
+
+
+def test_maps_of_floats_are_compared_as_floats() -> None:
+    """ZipMap's output, a map for each row."""
+    expected = [{0: 0.25, 1: 0.75}, {0: 1.0, 1: 0.0}]
+    near = [{0: 0.2500001, 1: 0.75}, {0: 1.0, 1: 0.0}]
+    assert compare_output("p", expected, near).ok
+    assert compare_output("p", expected, [{0: 0.25, 1: 0.76}, {0: 1.0, 1: 0.0}]).reason.startswith("the largest error")
+    assert compare_output("p", expected, [{0: 0.25, 2: 0.75}, {0: 1.0, 2: 0.0}]).reason == "the keys of its maps differ"
+    assert not compare_output("p", expected, near[:1]).ok
+    labels = [{"a": 1}, {"a": 2}]
+    assert compare_output("p", labels, labels).ok
+    assert not compare_output("p", labels, labels[::-1]).ok

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
+from igniter.runtime.ort_values import run
 from igniter.runtime.session import make_session
 from igniter.runtime.verification.judgement import NOISE_FACTOR, Allowance, Noise, compare_output
 from igniter.runtime.verification.original import Original, nudged_feed
@@ -91,7 +92,7 @@ class Explainer:
 
     def _values(self, session: Any, names: Sequence[str], feed: Mapping[str, Any]) -> dict[str, Any]:
         names = list(dict.fromkeys(names))
-        return {**feed, **self.drawn, **dict(zip(names, session.run(names, {**feed, **self.drawn}), strict=True))}
+        return {**feed, **self.drawn, **dict(zip(names, run(session, {**feed, **self.drawn}, names), strict=True))}
 
     def _spreads(self, session: Any, names: Sequence[str], values: Mapping[str, Any]) -> dict[str, float]:
         """The noise of every value: the most that any element moves when the inputs are nudged."""
@@ -131,7 +132,7 @@ class Explainer:
         found: dict[bytes, Array] = {}
         for moves in _samples(off):
             changed = {n: (a + moves[n]).astype(a.dtype) if n in moves else a for n, a in inputs.items()}
-            other: Array = np.asarray(session.run([output], changed)[0])
+            other: Array = np.asarray(run(session, changed, [output])[0])
             found.setdefault(other.tobytes() + str(other.shape).encode(), other)
         value = np.asarray(values[output])
         return Choice(node, output, value, list(found.values()), [(inputs[n].astype(np.float64), off[n]) for n in off])
@@ -177,7 +178,7 @@ class Explainer:
         session = self.original.exposing([], cut)
         needed = {v.name for v in session.get_inputs()}
         feed = {k: v for k, v in {**self.feed, **cut}.items() if k in needed}
-        return session.run([name], feed)[0]
+        return run(session, feed, [name])[0]
 
 
 def _roundings_above(name: str, producers: Mapping[str, Any]) -> Iterator[Any]:

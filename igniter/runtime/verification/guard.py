@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from igniter.errors import IgniterError
+from igniter.runtime.ort_values import run
 
 POLL_SECONDS = 0.02
 
@@ -25,7 +26,7 @@ def guarded_run(
     ONNX Runtime looks for the request to end between nodes, so one node can take longer.
     """
     if seconds is None:
-        return list(session.run(names, dict(feed)))
+        return run(session, feed, names)
     import onnxruntime
 
     ort: Any = onnxruntime
@@ -49,7 +50,7 @@ def guarded_run(
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        return list(session.run(names, dict(feed), options))
+        return run(session, feed, names, options)
     except Exception as error:
         if why:
             raise TooMuch(why[0]) from error

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from igniter.dialects.onnx.types import BY_NAME
 from igniter.errors import IgniterError
 from igniter.runtime.verification.graph_facts import GraphFacts
 from igniter.runtime.verification.roles import is_image, is_sound
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 Style = Literal["usual", "ones", "zeros", "large"]
 """What integers and scalars without a kind of their own are: `usual` random, `large` near the limits of their type."""
-
-_NUMPY = {"float": "float32", "double": "float64"}
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,9 @@ def _axes(spec: InputSpec, shape: tuple[int, ...]) -> list[tuple[int, Any]]:
 
 def _value(r: _Request) -> Array:
     if r.spec.is_float:
-        return _floats(r).astype(_dtype(r.spec.dtype))
+        values = _floats(r)
+        # A type of exponents alone has neither a sign nor a zero.
+        return (abs(values) + 0.25 if r.spec.dtype == "float8e8m0" else values).astype(_dtype(r.spec.dtype))
     if r.spec.dtype == "bool":
         return (_mask(r.shape, r.rng) if "mask" in r.name else r.rng.integers(0, 2, r.shape)).astype(bool)
     if r.spec.dtype == "string":
@@ -178,7 +179,7 @@ def _integers(r: _Request) -> Array:
     return _small(r, dtype, info)
 
 
-def _small(r: _Request, dtype: Any, info: np.iinfo) -> Array:
+def _small(r: _Request, dtype: Any, info: Any) -> Array:
     limit = r.limit
     if "token_type" in r.name or "segment" in r.name:
         limit = 2 if limit is None else min(limit, 2)
@@ -192,7 +193,7 @@ def _small(r: _Request, dtype: Any, info: np.iinfo) -> Array:
     return r.rng.integers(low, max(high, low + 1), r.shape).astype(dtype)
 
 
-def _large(r: _Request, dtype: Any, info: np.iinfo) -> Array:
+def _large(r: _Request, dtype: Any, info: Any) -> Array:
     """Values at and near the limits of the type, near powers of two, and small ones between."""
     import numpy as np
 
@@ -203,11 +204,15 @@ def _large(r: _Request, dtype: Any, info: np.iinfo) -> Array:
     return np.array(allowed, dtype)[r.rng.integers(0, len(allowed), r.shape)]
 
 
-def _integer_type(spec: InputSpec) -> tuple[Any, np.iinfo]:
+def _integer_type(spec: InputSpec) -> tuple[Any, Any]:
     import numpy as np
 
     try:
         dtype = _dtype(spec.dtype)
+        if dtype.kind == "V":
+            import ml_dtypes
+
+            return dtype, ml_dtypes.iinfo(dtype)
         return dtype, np.iinfo(dtype)
     except (TypeError, ValueError):
         raise IgniterError(f"no random values of type {spec.dtype}: give input '{spec.name}' in `inputs`") from None
@@ -226,8 +231,5 @@ def _mask(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, A
 def _dtype(name: str) -> Any:
     import numpy as np
 
-    if name == "bfloat16":
-        import ml_dtypes
-
-        return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype(_NUMPY.get(name, name))
+    known = BY_NAME.get(name)
+    return known.dtype if known is not None else np.dtype(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from igniter.runtime.verification.report import OutputResult
 
@@ -14,6 +14,15 @@ if TYPE_CHECKING:
 
     Floats = np.ndarray[Any, np.dtype[np.float64]]
 
+_TINY_FLOATS = {
+    "float8_e4m3fn": 2.0**-3,
+    "float8_e4m3fnuz": 2.0**-3,
+    "float8_e5m2": 2.0**-2,
+    "float8_e5m2fnuz": 2.0**-2,
+    "float8_e8m0fnu": 1.0,
+    "float4_e2m1fn": 2.0**-1,
+}
+"""The unit in the last place of 1, which is the tolerance: one rounding that goes the other way makes so much."""
 TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
 """The largest error allowed by default, by the type of the output."""
 
@@ -49,7 +58,7 @@ class Allowance:
 
     def of(self, dtype: str) -> float:
         """The relative tolerance for a type."""
-        return TOLERANCES.get(dtype, 1e-4) if self.rtol is None else self.rtol
+        return TOLERANCES.get(dtype, _TINY_FLOATS.get(dtype, 1e-4)) if self.rtol is None else self.rtol
 
 
 @dataclass(frozen=True)
@@ -73,7 +82,7 @@ def compare_output(
     import numpy as np
 
     if isinstance(expected, list) or isinstance(actual, list):
-        return _compare_sequence(name, expected, actual, Allowance(rtol, atol))
+        return _compare_sequence(name, expected, actual, Allowance(rtol, atol), noise)
     kind = type(expected).__name__
     if kind in ("NoneType", "dict") or actual is None:
         return _same(name, kind) if _equal(expected, actual) else failure(name, kind, (), "the values differ")
@@ -84,6 +93,9 @@ def compare_output(
         return failure(name, str(a.dtype), a.shape, f"the shape is {list(a.shape)}, ORT's is {list(e.shape)}")
     if e.dtype.kind in "OUS":
         return _same(name, str(e.dtype), e.shape) if _equal(e, a) else failure(name, "string", e.shape, "text differs")
+    if e.dtype.kind == "V" and "int" in e.dtype.name:
+        # The integers of four bits and two, which numpy lacks.
+        e, a = e.astype(np.int8), a.astype(np.int8)
     if e.dtype.kind in "biu":
         return _compare_exact(name, e, a, noise)
     return _compare_floats(name, e, a, Allowance(rtol, atol), noise)
@@ -211,9 +223,8 @@ def _alike(noise: Noise, e: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, An
 
 def _epsilon(dtype: np.dtype[Any]) -> float:
     """The unit in the last place of 1."""
-    return {"float64": 2.0**-52, "complex128": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}.get(
-        dtype.name, 2.0**-23
-    )
+    known = {"float64": 2.0**-52, "complex128": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7, **_TINY_FLOATS}
+    return known.get(dtype.name, 2.0**-23)
 
 
 def _relative(value: float, magnitude: float) -> float:
@@ -223,13 +234,34 @@ def _relative(value: float, magnitude: float) -> float:
 # -- all else ---------------------------------------------------------------------------------------------------------
 
 
-def _compare_sequence(name: str, expected: Any, actual: Any, allowed: Allowance) -> OutputResult:
+def _compare_sequence(name: str, expected: Any, actual: Any, allowed: Allowance, noise: Noise) -> OutputResult:
     if not isinstance(expected, list) or not isinstance(actual, list) or len(expected) != len(actual):  # pyright: ignore[reportUnknownArgumentType]
         return failure(name, "sequence", (), "the sequences differ in length, or one is none")
+    e, a = _table(expected), _table(actual)  # pyright: ignore[reportUnknownArgumentType]
+    if e is not None and a is not None:
+        if e[0] != a[0]:
+            return failure(name, "sequence", (), "the keys of its maps differ")
+        others = [found[1] for o in noise.others if (found := _table(o)) is not None]
+        return compare_output(name, e[1], a[1], allowed.rtol, allowed.atol, replace(noise, others=others))
     parts = [compare_output(name, e, a, allowed.rtol, allowed.atol) for e, a in zip(expected, actual, strict=True)]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     if not parts:
         return _same(name, "sequence")
     return max(parts, key=lambda p: (not p.ok, p.max_error))
+
+
+def _table(maps: Any) -> tuple[list[Any], np.ndarray[Any, Any]] | None:
+    """Maps from the same keys to floats, as ZipMap gives one for each row: their keys, and an array of a row for each.
+    `None` for anything else."""
+    import numpy as np
+
+    if not isinstance(maps, list) or not maps or not all(isinstance(m, dict) for m in maps):  # pyright: ignore[reportUnknownVariableType]
+        return None
+    rows = cast("list[dict[Any, Any]]", maps)
+    keys = list(rows[0])
+    if any(list(row) != keys for row in rows):
+        return None
+    values = np.array([list(row.values()) for row in rows])
+    return (keys, values.astype(np.float32)) if values.dtype == np.float64 else None
 
 
 def _equal(expected: Any, actual: Any) -> bool:

@@ -1,7 +1,8 @@
 """The original model: its sessions, its random values, and how far its outputs move by themselves.
 
 The sessions are made when they are first needed: the one that gives the reference, one without graph optimisations,
-one that nudges what it computes, and ones with values of the inside as outputs or inputs (`igniter.frontend.surgery`).
+one that nudges what it computes, one whose integer sums do not saturate, and ones with values of the inside as outputs
+or inputs (`igniter.frontend.surgery`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
-from igniter.runtime.session import make_session
+from igniter.runtime.ort_values import run
+from igniter.runtime.session import SessionError, make_session
 from igniter.runtime.verification.guard import guarded_run
 
 if TYPE_CHECKING:
@@ -49,8 +51,25 @@ class Original:
 
     @cached_property
     def unoptimised(self) -> Any:
-        """A session without graph optimisations; `None` without the model."""
-        return None if self.model is None else self._make(self.model, graph_optimization_level=unoptimised())
+        """A session without graph optimisations; `None` without the model, and where ONNX Runtime has no kernel for a
+        node that its optimisations take away."""
+        if self.model is None:
+            return None
+        try:
+            return self._make(self.model, graph_optimization_level=unoptimised())
+        except SessionError:
+            return None
+
+    @cached_property
+    def unsigned(self) -> Any:
+        """A session of the same model with i8 weights as u8, whose sums are exact; `None` where there are none."""
+        from igniter.frontend.unsigned_weights import with_unsigned_weights
+
+        made = None if self.proto is None else with_unsigned_weights(self.proto)
+        try:
+            return None if made is None else self._make(made.SerializeToString())
+        except SessionError:  # an op that takes no u8
+            return None
 
     @cached_property
     def nudged(self) -> Any:
@@ -136,7 +155,7 @@ class Original:
         self, feed: Mapping[str, Any], drawn: Mapping[str, Any], seed: int, *, thorough: bool, seconds: float | None
     ) -> list[list[Any]]:
         """The outputs of runs that are as good as the first: without optimisations, with inputs nudged; `thorough`
-        adds more nudges, and every value of the inside nudged."""
+        adds more nudges, weights of i8 as u8, and every value of the inside nudged."""
         runs: list[list[Any]] = []
         if not drawn and self.unoptimised is not None:
             runs += _attempt(self.unoptimised, self.output_names, feed, seconds)
@@ -145,6 +164,8 @@ class Original:
             if nudged is None:
                 break
             runs += _attempt(self, self.output_names, {**nudged, **drawn}, seconds, drawn)
+        if thorough and not drawn and self.unsigned is not None:
+            runs += _attempt(self.unsigned, self.output_names, feed, seconds)
         if thorough and not drawn and self.nudged is not None:
             for _ in range(NUDGES):
                 runs += _attempt(self.nudged, self.output_names, feed, seconds)
@@ -166,7 +187,7 @@ class Original:
         try:
             missing = [v for v in wanted if v not in known]
             session = self.exposing(missing, drawn or None)
-            known.update(zip(missing, session.run(missing, {**feed, **drawn}), strict=True))
+            known.update(zip(missing, run(session, {**feed, **drawn}, missing), strict=True))
         except Exception:
             # A value that cannot be an output (a sequence); then the noise alone decides.
             return {}

@@ -20,8 +20,10 @@ from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from igniter.dialects.fusion import PackOp, RegionOp
 from igniter.dialects.onnx.attributes import texts_attr, texts_of
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp
+from igniter.dialects.onnx.draws import draws
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp, main_graph
 from igniter.errors import IgniterError
+from igniter.runtime.ort_values import run, storable
 from igniter.runtime.session import make_session
 from igniter.runtime.verification.judgement import CHAOS, Allowance, Noise, compare_output, failure
 from igniter.runtime.verification.original import Original
@@ -106,11 +108,16 @@ def verify_regions(
     """Compare every region of the model, compiled with these options, on what it gets for `feed`. The folder of a
     failure is made in `keep_in`."""
     c = compile_regions(original, compile_options)
-    regions = [op for op in main_graph(c.module).body.ops if isinstance(op, RegionOp)]
+    # What is drawn is no value to compare, but one that both sides get.
+    regions = [
+        op
+        for op in main_graph(c.module).body.ops
+        if isinstance(op, RegionOp) and not any(draws(inner) for inner in op.block.ops)
+    ]
     if not regions:
         return ValuesResult(shapes, (), cannot="the compiled model has no regions: all of it is left to ONNX Runtime")
-    crossing = _crossing(regions)
-    values = _values_of(c.module, crossing, original, feed)
+    crossing = crossing_of(regions)
+    values = values_of(c.module, crossing, original, feed)
     results = [_passes_result(original, feed, values.outputs, allowed)]
     results += _region_results(c, regions, values.crossing, allowed)
     found = ValuesResult(shapes, tuple(r for r in results if r is not None))
@@ -143,7 +150,7 @@ def compile_regions(original: Original, options: CompileOptions) -> Compilation:
 # -- the values that cross --------------------------------------------------------------------------------------------
 
 
-def _crossing(regions: Sequence[RegionOp]) -> list[SSAValue]:
+def crossing_of(regions: Sequence[RegionOp]) -> list[SSAValue]:
     """The tensors that go into regions and are no constants, each once."""
     return list(dict.fromkeys(v for r in regions for v in r.inputs if not _is_constant(v)))
 
@@ -161,7 +168,7 @@ class _Values:
     crossing: dict[SSAValue, Any]
 
 
-def _values_of(module: ModuleOp, crossing: Sequence[SSAValue], original: Original, feed: Mapping[str, Any]) -> _Values:
+def values_of(module: ModuleOp, crossing: Sequence[SSAValue], original: Original, feed: Mapping[str, Any]) -> _Values:
     """What ORT computes for the graph's outputs and for the values, with all regions taken apart."""
     from igniter.transforms.inline_regions import onnx_level
 
@@ -175,7 +182,7 @@ def _values_of(module: ModuleOp, crossing: Sequence[SSAValue], original: Origina
     asked = [v for v in crossing if isinstance(v, OpResult)]
     end.operands = [*end.operands, *(mapping[v] for v in asked)]
     graph.attributes["output_names"] = texts_attr([*names, *(f"igniter.value.{i}" for i in range(len(asked)))])
-    found: list[Any] = list(_session(onnx_level(copy), original.folder, optimised=False).run(None, dict(feed)))
+    found: list[Any] = run(_session(onnx_level(copy), original.folder, optimised=False), feed)
     known: dict[SSAValue, Any] = dict(zip(asked, found[own:], strict=True))
     inputs = main_graph(module)
     for name, argument in zip(inputs.input_names, inputs.body.args, strict=True):
@@ -204,7 +211,7 @@ def _passes_result(
 
 def side_by_side(module: ModuleOp, regions: Sequence[RegionOp]) -> tuple[ModuleOp, list[SSAValue]]:
     """A module with the regions alone, and the values of `module` that its inputs `v0`, `v1`, ... stand for."""
-    crossing = _crossing(regions)
+    crossing = crossing_of(regions)
     block = Block(arg_types=[v.type for v in crossing])
     mapping: dict[SSAValue, SSAValue] = dict(zip(crossing, block.args, strict=True))
     results: list[SSAValue] = []
@@ -250,9 +257,9 @@ def _region_results(
             others.append(plain_session.run(None, nudged))
     results: list[RegionResult] = []
     at = 0
-    for region, actual in zip(regions, _run_kernels(c, module, regions, values), strict=True):
+    for region, actual in zip(regions, run_kernels(c, module, regions, values), strict=True):
         judged: list[OutputResult] = []
-        for index, name in enumerate(_value_names(region)):
+        for index, name in enumerate(value_names(region)):
             noise = Noise([o[at] for o in others], seen=True)
             if isinstance(actual, str):
                 judged.append(failure(name, "", (), f"the kernel fails: {actual}"))
@@ -263,16 +270,16 @@ def _region_results(
     return results
 
 
-def _run_kernels(
+def run_kernels(
     c: Compilation, module: ModuleOp, regions: Sequence[RegionOp], values: Mapping[SSAValue, Any]
 ) -> list[list[Any] | str]:
     """What the kernel of each region gives, or why it fails: all at once, and one by one where that fails."""
     try:
-        found: list[Any] = list(_run_compiled(c, module, [values[v] for v in _crossing(regions)]))
+        found: list[Any] = list(_run_compiled(c, module, [values[v] for v in crossing_of(regions)]))
     except Exception as error:
         if len(regions) == 1:
             return [str(error).split("\n", 1)[0]]
-        return [_run_kernels(c, side_by_side(c.module, [region])[0], [region], values)[0] for region in regions]
+        return [run_kernels(c, side_by_side(c.module, [region])[0], [region], values)[0] for region in regions]
     split: list[list[Any] | str] = []
     for region in regions:
         split.append([found.pop(0) for _ in region.results])
@@ -280,11 +287,12 @@ def _run_kernels(
 
 
 def _run_compiled(c: Compilation, module: ModuleOp, arrays: Sequence[Any]) -> list[Any]:
-    return list(compiled_session(c, module).run(None, {f"v{i}": a for i, a in enumerate(arrays)}))
+    return run(compiled_session(c, module), {f"v{i}": a for i, a in enumerate(arrays)})
 
 
-def compiled_session(c: Compilation, module: ModuleOp, folder: Path | None = None) -> Any:
-    """A session in which the regions of `module` are custom ops; its files are kept in `folder`, where one is given."""
+def compiled_session(c: Compilation, module: ModuleOp, folder: Path | None = None, **options: Any) -> Any:
+    """A session in which the regions of `module` are custom ops; its files are kept in `folder`, where one is given.
+    `options` are ONNX Runtime's."""
     import tempfile
 
     library, model = _compiled(c, module)
@@ -292,7 +300,7 @@ def compiled_session(c: Compilation, module: ModuleOp, folder: Path | None = Non
         where = folder or Path(temporary)
         path = library.write(where)
         (where / "compiled.onnx").write_bytes(model)
-        return make_session(model, [path], log_severity_level=4)
+        return make_session(model, [path], **{"log_severity_level": 4, **options})
 
 
 def _compiled(c: Compilation, module: ModuleOp) -> tuple[Library, bytes]:
@@ -321,7 +329,7 @@ def _node_names(region: RegionOp) -> tuple[str, ...]:
     return tuple(f"{op.op_type} '{op.node_name}'" if op.node_name else op.op_type for op in nodes)
 
 
-def _value_names(region: RegionOp) -> list[str]:
+def value_names(region: RegionOp) -> list[str]:
     """The names that the model has for what the region gives."""
     names: list[str] = []
     for index, value in enumerate(region.yielded):
@@ -341,13 +349,16 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
+from igniter.runtime.ort_values import run, typed
+
 here = Path(__file__).resolve().parent
 inputs = dict(np.load(here / "inputs.npz"))
 options = ort.SessionOptions()
 options.register_custom_ops_library(str(next(here.glob("libigniter_*.so"))))
 nodes = ort.InferenceSession(here / "nodes.onnx", providers=["CPUExecutionProvider"])
 kernel = ort.InferenceSession(here / "compiled.onnx", options, providers=["CPUExecutionProvider"])
-for value, e, a in zip(nodes.get_outputs(), nodes.run(None, inputs), kernel.run(None, inputs)):
+inputs = typed(nodes, inputs)
+for value, e, a in zip(nodes.get_outputs(), run(nodes, inputs), run(kernel, inputs)):
     off = np.abs(np.asarray(e, np.float64) - np.asarray(a, np.float64))
     print(value.name, e.dtype, e.shape, "largest difference", off.max(initial=0), "of", np.abs(e).max(initial=0))
 '''
@@ -369,7 +380,7 @@ def _reproducer(
     (folder / "nodes.onnx").write_bytes(export_model(onnx_level(module)).SerializeToString())
     compiled_session(c, module, folder)
     arrays: dict[str, Any] = {f"v{i}": values[v] for i, v in enumerate(crossing)}
-    np.savez(folder / "inputs.npz", **arrays)
+    np.savez(folder / "inputs.npz", **storable(arrays))
     (folder / "region.mlir").write_text(f"{region}\n", encoding="utf-8")
     (folder / "result.json").write_text(json.dumps(plain(asdict(wrong)), indent=2) + "\n", encoding="utf-8")
     (folder / "run.py").write_text(SCRIPT, encoding="utf-8")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+BY_REGION = "by region"
+"""The kind of a case in which the pieces of a model are compared, each on identical inputs: its outputs are the values
+that cross regions, in their place the outputs of the model say nothing."""
 Status = Literal["passed", "differs", "not verified"]
 
 
@@ -77,8 +80,18 @@ class Verification:
 
     @property
     def _judged(self) -> list[OutputResult]:
-        """The outputs of all cases but those that say nothing."""
-        return [o for case in self.cases if case.status != "skipped" for o in case.outputs]
+        """The outputs of all cases but those that say nothing; of the pieces of a model the worst."""
+        found = [o for c in self.cases if c.status != "skipped" and c.kind != BY_REGION for o in c.outputs]
+        pieces = [o for c in self.cases if c.status != "skipped" and c.kind == BY_REGION for o in c.outputs]
+        if pieces:
+            worst = max(pieces, key=lambda o: o.max_error)
+            found.append(replace(worst, name=f"{len(pieces)} values of regions"))
+        return found
+
+    @property
+    def way(self) -> str:
+        """What was compared: the model's `outputs`, or, where these say nothing, the values of its `regions`."""
+        return "regions" if any(c.kind == BY_REGION and c.status != "skipped" for c in self.cases) else "outputs"
 
     @property
     def max_errors(self) -> dict[str, float]:
@@ -105,7 +118,8 @@ class Verification:
             where = f" at {sizes_text(case.shapes)}" if case.shapes else ""
             if case.status == "failed" and case.reason:
                 lines.append(f"{case.reason}{where}")
-            lines += [f"output '{o.name}'{where}: {o.reason}" for o in case.outputs if not o.ok]
+            if case.status == "failed":
+                lines += [f"output '{o.name}'{where}: {o.reason}" for o in case.outputs if not o.ok]
         return lines
 
     @property
@@ -123,9 +137,12 @@ class Verification:
             )
             lines.append(f"the original model does not run at {sizes}")
             lines += [f"ONNX Runtime says: {reason}" for reason in refused[:3]]
-        said = list(dict.fromkeys(c.reason for c in self.cases if c.reason))
+        latest = reversed(self.cases)
+        said = list(dict.fromkeys(c.reason for c in latest if c.reason))
         if said:
-            lines.append(f"its outputs say nothing at {len(self.cases)} of the sizes tried")
+            lines.append(
+                f"its outputs say nothing at {sum(c.kind != BY_REGION for c in self.cases)} of the sizes tried"
+            )
             lines += said[:3]
         symbols = next((list(c.shapes) for c in (*self.refused, *self.cases) if c.shapes), list[str]())
         how = f"sizes with --shape {','.join(f'{s}=N' for s in symbols)}, or " if symbols else ""
@@ -137,6 +154,7 @@ class Verification:
             {
                 "ok": self.ok,
                 "status": self.status,
+                "way": self.way,
                 "reasons": self.reasons,
                 "max_errors": self.max_errors,
                 "max_noise": self.max_noise,

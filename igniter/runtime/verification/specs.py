@@ -68,7 +68,12 @@ class InputSpec:
         return self.dtype.lstrip("u").startswith("int")
 
 
-FLOATS = frozenset(("float", "double", "float16", "bfloat16"))
+# fmt: off
+FLOATS = frozenset((
+    "float", "double", "float16", "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
+    "float8e8m0", "float4e2m1",
+))
+# fmt: on
 
 
 def _dim(name: str, axis: int, dim: int | str | None) -> Expr:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
 from igniter.runtime.files import write_whole
-from igniter.tools.cli.output import InputRequest, console, print_json, progress, verification_lines, verification_table
+from igniter.tools.cli.output import (
+    InputRequest,
+    console,
+    parse_shapes,
+    print_json,
+    progress,
+    verification_lines,
+    verification_table,
+)
 
 if TYPE_CHECKING:
     from igniter.driver import Compilation, CompileOptions
@@ -38,6 +47,7 @@ class CompileRequest:
     sanitize: bool
     asked: InputRequest
     profile: bool
+    sizes: str = ""
 
     def options(self) -> CompileOptions:
         """What decides the code."""
@@ -49,6 +59,10 @@ class CompileRequest:
 
 def run(request: CompileRequest) -> None:
     """Compile, and say what was done."""
+    if request.sizes and not (request.explain and request.emit == "library"):
+        raise IgniterError("--sizes are those of the byte figures of --explain: give both, or neither")
+    if request.sizes:
+        parse_shapes((request.sizes,))
     if request.emit == "library":
         _compile_library(request)
     else:
@@ -71,18 +85,41 @@ def _compile_library(request: CompileRequest) -> None:
             progress=step,
         )
     report = artifact.report
+    if request.sizes:
+        report = {**report, "fusion": _at_sizes(request.sizes, report)}
     if request.json:
         shown = dict(report)
         if not request.remarks:
             shown.pop("remarks", None)
         print_json({**shown, "output": str(artifact.folder)})
         return
-    _print_report(artifact, request)
+    _print_report(artifact, report, request)
 
 
-def _print_report(artifact: Any, request: CompileRequest) -> None:
+def _at_sizes(sizes: str, report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The summaries of the report with their bytes at the sizes that `sizes` names."""
+    from igniter.analysis.fusion_summary import FusionSummary
+
+    (given,) = parse_shapes((sizes,)) or [{}]
+    found = [FusionSummary.from_dict({k: v for k, v in s.items() if k != "text"}) for s in report["fusion"]]
+    known = sorted({name for s in found for name in s.symbols} | _dims_of(report))
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise IgniterError(f"the model has no dim {', '.join(unknown)}; its dims are {', '.join(known) or 'fixed'}")
+    full = {**dict.fromkeys(known, TYPICAL_DIM), **given}
+    return [{**s.to_dict(), "text": str(s)} for s in (s.at(full) for s in found)]
+
+
+def _dims_of(report: Mapping[str, Any]) -> set[str]:
+    """The symbols in the dims of the inputs."""
+    from igniter.analysis.expr import Expr
+
+    dims = [dim for dims in report["inputs"].values() for dim in dims]
+    return {name for dim in dims for name in Expr.parse(dim).symbols}
+
+
+def _print_report(artifact: Any, report: Mapping[str, Any], request: CompileRequest) -> None:
     out = console()
-    report = artifact.report
     programs = f" ({len(report['programs'])} of them programs)" if report["programs"] else ""
     out.print(
         f"{report['nodes_before']} nodes became {report['nodes_after']}: {report['regions']} fused{programs}, "
@@ -98,7 +135,8 @@ def _print_report(artifact: Any, request: CompileRequest) -> None:
         out.print(line)
     _print_left(out, report["left_to_onnxruntime"], request.explain)
     if request.explain:
-        out.print(f"the byte figures take every symbolic dim to be {TYPICAL_DIM}")
+        given = f"{request.sizes}, and every other" if request.sizes else "every"
+        out.print(f"the byte figures take {given} symbolic dim to be {TYPICAL_DIM}", markup=False)
         for summary in report["fusion"]:
             out.print(summary["text"], markup=False)
     if request.remarks:

@@ -6,11 +6,11 @@ import json
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
-from igniter.runtime.verification.report import sizes_text
+from igniter.runtime.verification.report import BY_REGION, sizes_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +30,11 @@ class InputRequest:
     budget: float = 30.0
 
     def for_verify(self) -> dict[str, Any]:
-        """The arguments of `Artifact.verify`."""
+        """The arguments of `Artifact.verify`; `IgniterError` for one that is negative."""
+        for name in ("rtol", "atol", "seed", "budget"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise IgniterError(f"--{name} is {value:g}: it is not negative")
         return {
             "shapes": parse_shapes(self.shapes),
             "inputs": self.inputs or None,
@@ -149,8 +153,14 @@ def verification_table(verification: Verification) -> Any:
     table = Table("sizes", "output", "type", "shape", "largest error", "noise", "relative to", "")
     for case in verification.cases:
         sizes = sizes_text(case.shapes) or ("as given" if case.kind == "given" else "as in the model")
-        sizes += f" ({case.kind})" * (case.kind in ("many", "large integers"))
-        for output in case.outputs:
+        sizes += f" ({case.kind})" * (case.kind in ("many", "large integers", BY_REGION))
+        shown = case.outputs
+        if case.kind == BY_REGION and case.status == "passed" and case.outputs:
+            worst = max(case.outputs, key=lambda o: o.max_error)
+            shown = (replace(worst, name=f"{len(case.outputs)} values, the worst {worst.name}"),)
+        elif case.kind == BY_REGION:
+            shown = tuple(o for o in case.outputs if not o.ok)
+        for output in shown:
             verdict = f"[green]ok[/]{': ' * bool(output.note)}{output.note}" if output.ok else f"[red]{output.reason}"
             dims = "x".join(map(str, output.shape)) or "scalar"
             noise = "" if output.noise is None else f"{output.noise:.1e}"
@@ -171,5 +181,9 @@ def verification_lines(found: Mapping[str, Any]) -> list[str]:
     cases = sum(case["status"] == "passed" for case in found["cases"])
     listed = ", ".join(f"{name} {float(error):.1e}" for name, error in errors.items())
     line = f"verified against ONNX Runtime at {cases} shapes, largest relative error {worst:.1e} ({listed})"
+    if found["way"] == "regions":
+        silent = next(case["reason"] for case in found["cases"] if case["status"] == "skipped")
+        line = f"verified against ONNX Runtime region by region, largest relative error {worst:.1e} ({listed}); "
+        line += f"the outputs of the whole model say nothing: {silent}"
     noise = max((float(n) for n in found["max_noise"].values()), default=None)
     return [line if noise is None else f"{line}; the original's own noise {noise:.1e}"]

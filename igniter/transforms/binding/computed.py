@@ -12,6 +12,7 @@ from igniter.dialects.onnx.base import OnnxOp, constant_value
 from igniter.dialects.onnx.bound import own_attributes
 from igniter.dialects.onnx.ops.rules import known
 from igniter.dialects.onnx.ops.shape import range_count
+from igniter.dialects.onnx.ops.signal import is_real_inverse
 from igniter.dialects.sym import tensor_of
 from igniter.transforms.binding.arithmetic import Builder, Ints
 from igniter.transforms.binding.lists import like
@@ -86,7 +87,8 @@ def _bind_dft(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
         given = like(build, build.read(carrier, 0, 1), op.operands[1])
         return build.bound(op, [op.operands[0], given, operand(op, 2)], carrier).results
     length = None if operand(op, 1) is None else build.list(op.operands[1])
-    if (length is None and operand(op, 1) is not None) or (op.attr("onesided", 0) and op.attr("inverse", 0)):
+    real = is_real_inverse(op)
+    if (length is None and operand(op, 1) is not None) or (real and length is not None):
         return None
     x, count = op.operands[0], len(before) - 1
     place = build.axes(axis, len(before))
@@ -100,7 +102,10 @@ def _bind_dft(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
         place.less(places).select(dims, 1).product(0).reshape(1),
     ]
     bins = sizes[1] if length is None else length
-    bins = bins.quotient(2) + 1 if op.attr("onesided", 0) else bins
+    if real:
+        bins = (bins * 2 - 2).at_least(0)
+    elif op.attr("onesided", 0):
+        bins = bins.quotient(2) + 1
     carrier = build.carrier(
         build.concat(wrong.select(-1, sizes[0]), *sizes[1:], here.select(bins, dims)), "its axis is out of range"
     )
@@ -109,7 +114,7 @@ def _bind_dft(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
     one = rewriter.constant(np.array(1, np.int64))
     operands = [split.results[0], operand(op, 1), one]
     made = rewriter.op("DFT", operands, [UnrankedTensorType(_element(x))], own_attributes(op))
-    shape = _with_last(build, carrier, 3, count, Expr.of(2))
+    shape = _with_last(build, carrier, 3, count, Expr.of(1 if real else 2))
     return build.bound_to("Reshape", op, [made.results[0], shape], carrier).results
 
 

@@ -21,6 +21,7 @@ SIZES: dict[str, Mapping[int, str]] = {
     "ConstantOfShape": {0: "its shape has a negative size"},
     "HammingWindow": {0: "its size is negative"},
     "HannWindow": {0: "its size is negative"},
+    "MaxUnpool": {2: "its output shape has a negative size"},
     "OneHot": {1: "its depth is not positive"},
     "Split": {1: "a size of its split is negative"},
     "STFT": {1: "its frames are not a positive number of samples apart", 3: "its frames have a negative length"},

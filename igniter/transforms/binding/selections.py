@@ -68,7 +68,20 @@ def _bind_suppression(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
     return build.bound(op, list(op.inputs), carrier).results
 
 
-RULES_WITHOUT_ARITHMETIC: Rules = {"NonMaxSuppression": [_bind_suppression]}
+def _bind_unique(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
+    dims = known_dims(operand(op, 0))
+    if dims is None:
+        return None
+    build = Builder(rewriter)
+    given = op.attributes.get("axis")
+    axis = 0 if given is None else normal_axis(int(op.attr("axis")), len(dims))
+    attrs: dict[str, Any] = {**own_attributes(op), COUNT_AXIS: axis}
+    counted = rewriter.op(f"{COUNT_DOMAIN}.{op.op_type}", list(op.inputs), [tensor_of(i64, [1])], attrs).results[0]
+    carrier = build.carrier(Ints(build, counted, None), "it keeps a negative number of elements")
+    return build.bound(op, list(op.inputs), carrier).results
+
+
+RULES_WITHOUT_ARITHMETIC: Rules = {"NonMaxSuppression": [_bind_suppression], "Unique": [_bind_unique]}
 """Rules that hold in any opset."""
 RULES: Rules = {
     "Compress": [_bind_compress],

@@ -9,6 +9,7 @@ from igniter.analysis.expr import Expr, is_nonneg
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
 from igniter.dialects.sym import DimsAttr
+from igniter.transforms.canonicalization.checks import leave_checks
 from igniter.transforms.onnx_rewriting import (
     Replacement,
     Rewriter,
@@ -68,7 +69,7 @@ def drop_whole_slice(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 def drop_expand(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     """Expand to the dims that are there"""
-    return [op.operands[0]] if same_dims(op.operands[0], op.results[0]) else None
+    return [op.operands[0]] if same_dims(op.operands[0], op.results[0]) and leave_checks(op) else None
 
 
 def drop_tile(op: OnnxOp, rw: Rewriter) -> Replacement | None:
@@ -97,7 +98,8 @@ def _has_elements(value: SSAValue) -> bool:
 
 def drop_split(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     """Split into one"""
-    return [op.operands[0]] if len(op.results) == 1 and same_dims(op.operands[0], op.results[0]) else None
+    alone = len(op.results) == 1 and same_dims(op.operands[0], op.results[0])
+    return [op.operands[0]] if alone and leave_checks(op) else None
 
 
 def drop_empty_parts(op: OnnxOp, rw: Rewriter) -> Replacement | None:
@@ -107,7 +109,7 @@ def drop_empty_parts(op: OnnxOp, rw: Rewriter) -> Replacement | None:
         return None
     axis = op.attr("axis")
     kept = [v for v, s in zip(op.operands, shapes, strict=True) if s is not None and s[axis] != 0]
-    if len(kept) == len(shapes) or not kept:
+    if len(kept) == len(shapes) or not kept or not leave_checks(op):
         return None
     return rw.op("Concat", kept, [op.results[0].type], {"axis": axis}).results
 

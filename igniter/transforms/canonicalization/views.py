@@ -3,6 +3,8 @@
 The result of such a node is told by its dims alone, so a chain of them is one Reshape, and none where the dims come
 back. A Reshape gets a constant target wherever one says the same, with 0 for a dim that stays at its place and one -1:
 after that nothing asks for the shape arithmetic which computed the target.
+
+What a view checks is checked without it (`checks.py`): that 3 divides the elements of a Reshape to [3, -1], say.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from igniter.analysis.tensor_types import tensor_element
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.registry import Dims
 from igniter.dialects.sym import dims_of, tensor_of
+from igniter.transforms.canonicalization.checks import leave_checks
 from igniter.transforms.canonicalization.movement import known_values
 from igniter.transforms.onnx_rewriting import (
     Replacement,
@@ -113,10 +116,10 @@ def drop_view(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     if result is None:
         return None
     if known_dims(source) == result:
-        return [source]
+        return [source] if leave_checks(op) else None
     inner = defining(source, *VIEWS)
     if inner is not None and known_dims(inner.operands[0]) == result:
-        return [inner.operands[0]]
+        return [inner.operands[0]] if leave_checks(op, inner) else None
     return None
 
 
@@ -126,7 +129,7 @@ def join_views(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     if inner is None or known_dims(op.results[0]) is None:
         return None
     made = view_of(rw, inner.operands[0], op.results[0].type, _written(op), op.opset)
-    return None if made is None else [made]
+    return None if made is None or not leave_checks(op, inner) else [made]
 
 
 def make_target_constant(op: OnnxOp, rw: Rewriter) -> Replacement | None:
@@ -134,7 +137,7 @@ def make_target_constant(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     if op.opset < 5 or ints_of(operand(op, 1)) is not None or known_dims(op.results[0]) is None:
         return None
     made = view_of(rw, op.operands[0], op.results[0].type, _written(op), op.opset)
-    return None if made is None else [made]
+    return None if made is None or not leave_checks(op) else [made]
 
 
 def _written(op: OnnxOp) -> list[bool]:

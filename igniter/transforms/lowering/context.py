@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import DictionaryAttr, TensorType, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr, ExprLike, minimum, product
 from igniter.analysis.requirements import FINE, DataCheck
-from igniter.dialects.fusion import TablesOp
+from igniter.dialects.fusion import RegionOp, TablesOp
 from igniter.dialects.loop import Combiner
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, tensor_of
@@ -119,6 +119,15 @@ class Lowering:
         from igniter.dialects.onnx.base import constant_value
 
         return constant_value(self._inputs[index]) if index < len(self._inputs) else None
+
+    def is_weight(self, index: int) -> bool:
+        """Whether the operand is a constant, maybe one that comes into the region: its elements are for `legal`."""
+        from igniter.dialects.onnx.base import constant_weight
+
+        value, region = self._inputs[index], self.op.parent_op()
+        if isinstance(value, BlockArgument) and isinstance(region, RegionOp):
+            value = region.inputs[value.index]
+        return constant_weight(value) is not None
 
     def table(self, name: str) -> SSAValue:
         """One of the tables that the op's spec makes of its attributes, as a tensor of the kernel."""

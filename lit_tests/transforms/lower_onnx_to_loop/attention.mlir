@@ -13,7 +13,11 @@ builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {
   }
 }
 // CHECK-LABEL: loop.kernel @grouped symbols [b, s, t]
-// CHECK-NEXT:  %[[SCORES:.*]] = loop.nest "attention.scores" [i0: parallel b, i1: parallel 4, i2: parallel s, i3: parallel t, r0: reduction 8]
+// CHECK-SAME:    requires [
+// CHECK-NEXT:    1 <= b "its query, key or value has no elements" node 0,
+// CHECK-NEXT:    1 <= s
+// CHECK-NEXT:    1 <= t
+// CHECK:       %[[SCORES:.*]] = loop.nest "attention.scores" [i0: parallel b, i1: parallel 4, i2: parallel s, i3: parallel t, r0: reduction 8]
 // CHECK-NEXT:    %[[Q:.*]] = loop.read %{{.*}}[i0, i2, 8*i1 + r0] : f32
 // CHECK-NEXT:    %[[K:.*]] = loop.read %{{.*}}[i0, i3, r0 + 8*(i1 floordiv 2)] : f32
 // CHECK-NEXT:    %[[P:.*]] = arith.mulf %[[Q]], %[[K]] : f32

@@ -21,10 +21,10 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 // -----
 
 // A transposed convolution gathers: every phase of the stride is a convolution with some of the weights, and the phases
-// are dealt out again.
+// are dealt out again. A weight that is no constant may be infinite, and is not read beyond the ends of the input.
 
 // CHECK:      loop.nest "convtranspose.phases" [i0: parallel 3, i1: parallel 2, i2: parallel d0, r0: reduction 4, r1: reduction 2]
-// CHECK-NEXT:   loop.read %1[r0, i0, 2*r1 + ((i1 + 1) mod 2)] : f32
+// CHECK-NEXT:   loop.read %1[r0, i0, 2*r1 + ((i1 + 1) mod 2)] if [i2 - r1 + ((i1 + 1) floordiv 2), d0 - i2 + r1 - ((i1 + 1) floordiv 2) - 1] : f32
 // CHECK-NEXT:   loop.read %0[0, r0, i2 - r1 + ((i1 + 1) floordiv 2)] if [i2 - r1 + ((i1 + 1) floordiv 2), d0 - i2 + r1 - ((i1 + 1) floordiv 2) - 1] : f32
 // CHECK:      loop.nest "convtranspose" [i0: parallel 3, i1: parallel 2*d0]
 // CHECK-NEXT:   loop.read %{{.*}}[0, i0, (i1 mod 2), (i1 floordiv 2)] : f32

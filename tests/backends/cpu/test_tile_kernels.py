@@ -39,7 +39,7 @@ Array = np.ndarray
 X86 = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4+avx512bf16", "x86-64-v4+avx512vnni", "native")
 ARM = ("aarch64", "aarch64+dotprod", "aarch64+dotprod+i8mm")
 # The tiles that schedules have (`igniter.analysis.contractions.tile_size`).
-SIZES = {64: ((8, 3), (12, 2), (12, 1)), 32: ((4, 1), (2, 2)), 16: ((2, 1), (6, 1))}
+SIZES = {64: ((8, 3), (12, 2), (12, 1)), 32: ((6, 1), (4, 1), (2, 2)), 16: ((2, 1), (6, 1))}
 DEPTHS = (0, 1, 3, 4, 5, 64, 100)
 
 NUMBERS = {

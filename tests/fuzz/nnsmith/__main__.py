@@ -55,7 +55,8 @@ def run_file(file: str) -> Outcome:
     with np.load(path.with_suffix(".npz")) as stored:
         feed = {name: stored[name] for name in stored.files}
     fusion = list(FUSIONS)[number % len(FUSIONS)]
-    return run_wild(Wild(number, onnx.load(file), (feed,), fusion, "native"))
+    model = onnx.load(file)
+    return run_wild(Wild(number, model, model, (feed,), fusion, "native"))
 
 
 if __name__ == "__main__":

@@ -170,6 +170,12 @@ def run_alone(node: onnx.NodeProto, arrays: dict[str, Array], fixed: dict[str, A
     return run(session, {n: a for n, a in arrays.items() if n not in fixed})
 
 
+def reads(node: onnx.NodeProto) -> set[str]:
+    """The values that a node and the graphs in it name."""
+    inner = [n for attr in node.attribute if attr.HasField("g") for n in attr.g.node]
+    return {*node.input}.union(*map(reads, inner))
+
+
 def make_model(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
     """The model of a graph, with the domains that its nodes are of."""
     domains = {node.domain for node in graph.node if node.domain}

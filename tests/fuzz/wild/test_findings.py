@@ -173,6 +173,41 @@ def test_a_bias_is_as_long_as_a_row(op: str) -> None:
     assert outcome(f"com.microsoft.{op}", [[ones(2, n), ones(1)] for n in (1, 3)]) == ("ok", 1)
 
 
+@pytest.mark.parametrize("name", ["MatMul", "com.microsoft.FusedMatMul"])
+def test_a_batch_of_none_is_multiplied_by_one_matrix_only(name: str) -> None:
+    assert outcome(name, [[ones(n, 3, 4), ones(4, 5)] for n in (2, 0)]) == ("ok", 0)
+    assert outcome(name, [[ones(2, n, 3, 4), ones(1, 4, 5)] for n in (2, 0)]) == ("ok", 0)
+    assert outcome(name, [[ones(m, n, 3, 4), ones(m, 1, 4, 5)] for m, n in ((2, 3), (2, 0), (1, 0))]) == ("ok", 1)
+    assert outcome(name, [[ones(3, 4), ones(n, 4, 5)] for n in (2, 0)]) == ("ok", 1)
+    if name != "MatMul":
+        assert outcome(name, [[ones(n, 4, 3), ones(4, 5)] for n in (2, 0)], transA=1) == ("ok", 1)
+        assert outcome(name, [[ones(n, 3, 4), ones(5, 4)] for n in (2, 0)], transB=1) == ("ok", 0)
+
+
+def test_what_is_unpooled_had_places() -> None:
+    places = [np.arange(a.size).reshape(a.shape) for a in (ones(1, 2, 3, 2), zeros(0, 2, 3, 2), zeros(1, 2, 0, 2))]
+    feeds = [[(p / 4).astype(np.float32), p] for p in places]
+    assert outcome("MaxUnpool", feeds, opset=11, kernel_shape=[2, 2], strides=[2, 2]) == ("ok", 1)
+    assert outcome("MaxUnpool", feeds, opset=11, kernel_shape=[2, 2]) == ("ok", 0)
+
+
+def test_a_transform_of_nothing() -> None:
+    feeds = [[ones(2, 4, 1)], [zeros(2, 0, 1)], [zeros(0, 0, 1)]]
+    assert outcome("DFT", feeds, opset=17, axis=1, onesided=1) == ("ok", 1)
+    assert outcome("DFT", feeds, opset=17, axis=1) == ("ok", 0)
+
+
+def test_attention_is_paid_to_something() -> None:
+    shapes = [(2, 3, 4, 5, 6, 7), (2, 0, 4, 5, 6, 7), (2, 3, 0, 5, 6, 7), (2, 3, 4, 0, 6, 7), (2, 3, 4, 5, 6, 0)]
+    feeds = [[ones(b, h, q, d), ones(b, h, k, d), ones(b, h, k, v)] for b, h, q, k, d, v in shapes if h]
+    assert outcome("Attention", feeds, opset=23) == ("ok", 3)
+
+
+def test_a_reflection_of_nothing_adds_as_much_as_it_likes() -> None:
+    feeds = [[ones(3, 2)], [zeros(1, 0)], [ones(2, 2)], [ones(1, 2)], [zeros(0, 2)], [zeros(0, 0)]]
+    assert outcome("Pad", feeds, [ints(2, 0, 1, 0)], mode="reflect") == ("ok", 4)
+
+
 def test_a_pad_of_what_has_no_known_rank() -> None:
     """Whether it wraps anything is not known then, and it stays."""
     unranked = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, None)

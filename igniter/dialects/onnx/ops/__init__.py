@@ -41,6 +41,7 @@ FAMILIES: tuple[str, ...] = (
     "normalization",
     "pooling",
     "quantization",
+    "random",
     "rearrangement",
     "recurrent",
     "reduction",
@@ -58,6 +59,7 @@ FAMILIES: tuple[str, ...] = (
     "transformer",
     "trees",
     "transposed",
+    "unique",
     "windows",
 )
 """The modules of this package that have specs."""

@@ -21,7 +21,7 @@ from igniter.dialects.onnx.ops.pointwise import (
 )
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand_dims, tidy
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
-from igniter.dialects.sym import dims_of
+from igniter.dialects.sym import dims_of, element_of
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
@@ -71,8 +71,14 @@ def _elu(ctx: Lowering) -> ScalarFunction:
 
 
 def _celu(ctx: Lowering) -> ScalarFunction:
+    """The sum of two halves, as ONNX writes it: with an alpha of 0 or infinity, both may be NaN."""
     alpha = float_attr(ctx, "alpha", 1.0)
-    return lambda x: (x < 0).select(((x / alpha).exp() - 1) * alpha, x)
+
+    def celu(x: Scalar) -> Scalar:
+        below = ((x / alpha).exp() - 1) * alpha
+        return (x > 0).select(x, 0) + (below > 0).select(0, below)
+
+    return celu
 
 
 def _selu(ctx: Lowering) -> ScalarFunction:
@@ -247,6 +253,11 @@ def _bias_requires(op: OnnxOp) -> list[Requirement]:
     return [equal(operand_dims(op, 1)[-1], operand_dims(op, 0)[-1], "its bias is not as long as a row")]
 
 
+def _fast_bias_requires(op: OnnxOp) -> list[Requirement]:
+    """ONNX Runtime has a kernel for f32; for other types it adds the bias as the op's function does."""
+    return _bias_requires(op) if element_of(op.operands[0].type) == f32 else []
+
+
 SPECS: list[OpSpec] = [
     pointwise_with("Celu", _celu, cost=EXP),
     pointwise_with("Elu", _elu, cost=EXP),
@@ -276,7 +287,7 @@ SPECS: list[OpSpec] = [
         flops=elementwise_flops(EXP),
         kind="elementwise",
     ),
-    replace(pointwise_with("com.microsoft.FastGelu", _fast_gelu, cost=EXP), requires=_bias_requires),
+    replace(pointwise_with("com.microsoft.FastGelu", _fast_gelu, cost=EXP), requires=_fast_bias_requires),
     replace(pointwise("com.microsoft.GatedAdd", _gated_add, cost=2, check=_rows_reason), requires=_gate_requires),
     pointwise("com.microsoft.Gelu", gelu, cost=EXP),
     pointwise_with("com.microsoft.QuickGelu", _quick_gelu, cost=EXP),

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr
+from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.ops.attention_nests import (
     Attention,
@@ -248,12 +249,19 @@ def _flops(op: OnnxOp) -> Expr:
     return ONE if isinstance(dims, str) else dims.flops
 
 
+def _requires(op: OnnxOp) -> list[Requirement]:
+    """ONNX Runtime refuses sizes of 0, whether there is a past or not."""
+    sizes = dict.fromkeys(d for index in range(3) for d in operand_dims(op, index))
+    return [at_most(1, d, "its query, key or value has no elements") for d in sizes]
+
+
 SPECS: list[OpSpec] = [
     OpSpec(
         "Attention",
         _infer,
         lower=_lower,
         legal=legal(computed_reason, _types_reason, _reason),
+        requires=_requires,
         flops=_flops,
         kind="contraction",
     ),

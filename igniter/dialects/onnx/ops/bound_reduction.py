@@ -21,8 +21,8 @@ from igniter.dialects.onnx.ops.reduction import (
     REDUCTIONS_BY_FOLD,
     Reduction,
     above_maximum,
-    count_of,
     log_of_sum,
+    mean_over,
 )
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, LowerRule, OpSpec, TensorInfo
@@ -78,11 +78,11 @@ def unchanged(x: Scalar) -> Scalar:
 
 def _lower(this: Reduction) -> LowerRule:
     def lower(ctx: Lowering) -> list[SSAValue]:
-        after = this.after or unchanged
+        before, after = this.rules_for(ctx.element(0))
         combiner = this.combiner_of(ctx.element(0))
-        made = fold(ctx, combiner, [ctx.required(0)], this.before, "fold")
-        if this.after is not None or element_of(made.type) != ctx.out_element():
-            made = ctx.map(after, made, dims=dims_of(made.type))
+        made = fold(ctx, combiner, [ctx.required(0)], before, "fold")
+        if after is not None or element_of(made.type) != ctx.out_element():
+            made = ctx.map(after or unchanged, made, dims=dims_of(made.type))
         return [ctx.view(made, ctx.out_dims())]
 
     return lower
@@ -90,8 +90,9 @@ def _lower(this: Reduction) -> LowerRule:
 
 def _mean(ctx: Lowering) -> list[SSAValue]:
     _, inner, _ = _extents(ctx.dims(CARRIER), len(ctx.dims(0)))
-    total = fold(ctx, "add", [ctx.required(0)], lambda x: x, "sum")
-    mean = ctx.map(lambda x: x / count_of(x.nest, inner, x), total, dims=dims_of(total.type))
+    before, after = mean_over(inner).rules_for(ctx.element(0))
+    total = fold(ctx, "add", [ctx.required(0)], before, "sum")
+    mean = ctx.map(after or unchanged, total, dims=dims_of(total.type))
     return [ctx.view(mean, ctx.out_dims())]
 
 

@@ -14,7 +14,8 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.contractions import kind_of
-from igniter.analysis.expr import ONE, ZERO, Expr, product
+from igniter.analysis.expr import ONE, ZERO, Expr, minimum, product
+from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.onnx.ops.rules import broadcast, element_type, infos, input_dims, legal, operand, operand_dims
 from igniter.dialects.onnx.registry import (
     Dims,
@@ -99,6 +100,23 @@ def matmul_reason(op: OnnxOp) -> str | None:
     if isinstance(batch, str):
         return batch
     return broadcast_reason([a.batch, b.batch], batch)
+
+
+def matmul_requires(op: OnnxOp) -> list[Requirement]:
+    """ONNX Runtime broadcasts a batch of 1 to no batch of 0, except where the right operand is one matrix, which it
+    multiplies by all rows of the left one."""
+    a, b = sides(op, operand_dims(op, 0), operand_dims(op, 1))
+    several = product(b.batch) - 1
+    plain = not (op.attr("transA", 0) or op.attr("transBatchA", 0) or op.attr("transBatchB", 0))
+    rank = max(len(a.batch), len(b.batch))
+    left, right = ((ONE,) * (rank - len(side.batch)) + tuple(side.batch) for side in (a, b))
+    required: list[Requirement] = []
+    for m, n in zip(left, right, strict=True):
+        if m == n:
+            continue
+        asked = minimum(ONE, several * several) if m != ONE and plain else ONE
+        required.append(at_most(asked, n if m == ONE else m, "a batch of 1 is not broadcast to one of 0"))
+    return required
 
 
 def contract(ctx: Lowering, element: Attribute) -> SSAValue:
@@ -262,10 +280,19 @@ def parse_equation(text: str, ranks: Sequence[int]) -> Equation:
     """The equation; dims of ellipses are numbered so that they align at the right. `ValueError` if it does not fit."""
     left, arrow, right = text.replace(" ", "").partition("->")
     terms = left.split(",")
+    for term in (*terms, right):
+        letters = term.replace("...", "", 1)
+        if letters and not (letters.isascii() and letters.isalpha()):
+            raise ValueError(f"term '{term}' of equation '{text}' has more than letters and one ellipsis")
+    unknown = sorted(set(right.replace("...", "")) - set(left))
+    if unknown:
+        raise ValueError(f"'{unknown[0]}' of the result of equation '{text}' is in no term")
     if len(terms) != len(ranks):
         raise ValueError(f"equation '{text}' has {len(terms)} terms for {len(ranks)} operands")
     dotted = [rank - len(t.replace("...", "")) for t, rank in zip(terms, ranks, strict=True) if "..." in t]
     widest = max(dotted, default=0)
+    if arrow and widest and "..." not in right:
+        raise ValueError(f"equation '{text}' has an ellipsis, which its result has not")
 
     def names(term: str, rank: int) -> tuple[str, ...]:
         head, dots, tail = term.partition("...")
@@ -291,7 +318,10 @@ def infer_einsum(ctx: InferContext) -> list[TensorInfo]:
     ranked = [s for s in shapes if s is not None]
     if len(ranked) < len(shapes):
         return infos(element_type(ctx), None)
-    equation = equation_of(ctx.op, ranked)
+    try:
+        equation = equation_of(ctx.op, ranked)
+    except ValueError:  # ONNX Runtime says so when the node runs
+        return infos(element_type(ctx), None)
     # ONNX Runtime broadcasts a dim of 1 under any name, not under an ellipsis alone.
     of_name: dict[str, list[Dims]] = {}
     for names, dims in zip(equation.inputs, ranked, strict=True):
@@ -374,7 +404,15 @@ def contraction(
     slow: SlowRule | None = None,
 ) -> OpSpec:
     return OpSpec(
-        name, infer, lower=lower, legal=legal(reason), flops=flops, packs=packs, slow=slow, kind="contraction"
+        name,
+        infer,
+        lower=lower,
+        legal=legal(reason),
+        requires=matmul_requires if infer is infer_matmul else None,
+        flops=flops,
+        packs=packs,
+        slow=slow,
+        kind="contraction",
     )
 
 

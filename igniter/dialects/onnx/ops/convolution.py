@@ -2,9 +2,10 @@
 CausalConvWithState.
 
 A convolution whose window is one element, moved by one, is a contraction: the weight of each group times a matrix of
-channels and places, for the micro-kernels. Any other is a nest over the results that folds channels and window; reads
-of the padding are guarded. ONNX Runtime's own convolutions, which work on blocks of channels, are faster than these
-nests, so the default pipeline leaves them there.
+channels and places, for the micro-kernels. Between two transpositions it is a linear layer, whose weight is packed.
+Any other is a nest over the results that folds channels and window; reads of the padding are guarded. ONNX Runtime's
+own convolutions, which work on blocks of channels, are faster than these nests, so the default pipeline leaves them
+there.
 """
 
 from __future__ import annotations
@@ -100,10 +101,12 @@ def _pointwise(ctx: Lowering) -> SSAValue:
     zeros = [ZERO] * (len(data) - 2)
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
-        b, g, o, s = i
-        return nest.read(w, [g * size + o, r[0], *zeros]) * nest.read(flat, [b, g * depth + r[0], s])
+        b, *g, o, s = i
+        first = g[0] if g else ZERO
+        return nest.read(w, [first * size + o, r[0], *zeros]) * nest.read(flat, [b, first * depth + r[0], s])
 
-    dims = (data[0], Expr.of(group), size, product(data[2:]))
+    # One group is no axis: what follows runs over the same dims, and can be done on each tile.
+    dims = (data[0], *([Expr.of(group)] if group != 1 else []), size, product(data[2:]))
     return ctx.view(ctx.generate(dims, point, over=[depth], combiner="add"), ctx.out_dims())
 
 
@@ -279,6 +282,28 @@ def conv_flops(op: OnnxOp) -> Expr:
     return 2 * product(dims_of(op.results[0].type)) * product(weight[1:])
 
 
+def conv_packs(op: OnnxOp) -> dict[int, tuple[int, int]]:
+    """The weight of a convolution that only mixes channels, where those lie side by side before it and behind it: what
+    is a linear layer in the layout of images. Elsewhere the places are the columns, which lie side by side themselves.
+    """
+    if int(op.attr("group", 1)) != 1 or not is_pointwise(op):
+        return {}
+    before, after = op.operands[0].owner, [use.operation for use in op.results[0].uses]
+    if not _moves_channels(before, to=1) or not after or not all(_moves_channels(reader, to=-1) for reader in after):
+        return {}
+    return {1: (0, 1)}
+
+
+def _moves_channels(op: object, to: int) -> bool:
+    """Whether a node is a Transpose that moves the last dim to place 1 (`to=1`), or that of place 1 to the last."""
+    from igniter.dialects.onnx.base import OnnxOp
+
+    if not isinstance(op, OnnxOp) or op.op_type != "Transpose":
+        return False
+    perm = [int(k) for k in op.attr("perm") or range(len(operand_dims(op, 0)))[::-1]]
+    return perm[to] == (len(perm) - 1 if to == 1 else 1)
+
+
 def conv_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
     return None if is_pointwise(op) and len(operand_dims(op, 0)) == 3 else SLOW
 
@@ -290,6 +315,7 @@ SPECS: list[OpSpec] = [
         lower=lambda ctx: [ctx.rounded(convolved(ctx))],
         legal=legal(computed_reason, conv_reason),
         requires=conv_requires,
+        packs=conv_packs,
         flops=conv_flops,
         slow=conv_slow,
         slow_when_small=True,
@@ -301,6 +327,7 @@ SPECS: list[OpSpec] = [
         lower=_fused_conv,
         legal=legal(computed_reason, _fused_reason),
         requires=conv_requires,
+        packs=conv_packs,
         flops=conv_flops,
         slow=conv_slow,
         slow_when_small=True,

@@ -19,6 +19,7 @@ from igniter.analysis.expr import Expr, is_nonneg
 from igniter.analysis.requirements import FINE
 from igniter.dialects.loop import element_bytes, is_float
 from igniter.dialects.loop.attrs import SMALL_FLOATS
+from igniter.dialects.onnx.draws import draws
 from igniter.dialects.onnx.ops.pointwise import (
     EXP,
     broadcast_infer,
@@ -255,6 +256,10 @@ def _clip_reason(op: OnnxOp) -> str | None:
 
 
 def _dropout(ctx: Lowering) -> list[SSAValue | None]:
+    if draws(ctx.op):
+        from igniter.dialects.onnx.ops.random import lower_dropout
+
+        return lower_dropout(ctx)
     # Before there was an input for training, ONNX Runtime did not fill the mask.
     kept = int(ctx.opset >= 12)
     mask = ctx.splat(kept, ctx.out_dims(1), ctx.out_element(1)) if ctx.wants(1) else None
@@ -273,7 +278,7 @@ def _dropout_reason(op: OnnxOp) -> str | None:
     if op.opset < 7:
         return None if int(op.attr("is_test", 0)) == 1 else "it drops values at random, in training"
     inputs = op.inputs
-    if len(inputs) < 3 or inputs[2] is None:
+    if draws(op) or len(inputs) < 3 or inputs[2] is None:
         return None
     training = constant_value(inputs[2])
     if training is None:

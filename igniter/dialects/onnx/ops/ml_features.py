@@ -16,6 +16,7 @@ from igniter.analysis.expr import Expr, product
 from igniter.analysis.requirements import FINE, Requirement, at_most, equal
 from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.ops.ml_scores import numbers, text
+from igniter.dialects.onnx.ops.pooling import LEAST
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.onnx.types import StringType, element_of_dtype
@@ -61,13 +62,18 @@ def lower_scaler(ctx: Lowering) -> list[SSAValue]:
 
 
 def lower_normalizer(ctx: Lowering) -> list[SSAValue]:
-    """By the sum of absolute values, the root of the sum of squares, or the greatest value; a row of zeros stays."""
+    """By the sum of absolute values, the root of the sum of squares, or the greatest value; a row of zeros stays.
+
+    NaN is never the greatest value: a row of nothing else is divided by the least number.
+    """
     norm, dims = text(ctx.op, "norm", "MAX"), ctx.dims(0)
     last = len(dims) - 1
     x = ctx.map(lambda v: v.to(f32), ctx.required(0), element=f32, part="single")
 
     def fold(v: Scalar) -> Scalar:
-        return v if norm == "MAX" else v.abs() if norm == "L1" else v * v
+        if norm == "MAX":
+            return (v > LEAST[f32]).select(v, LEAST[f32])
+        return v.abs() if norm == "L1" else v * v
 
     total = ctx.reduce("max" if norm == "MAX" else "add", x, [last], fold, part="norm")
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from xdsl.ir import SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, maximum, product
-from igniter.analysis.requirements import Requirement, at_most, equal
+from igniter.analysis.requirements import Requirement, at_most, equal, one_or
 from igniter.dialects.onnx.ops.rules import (
     attr_or_input,
     broadcast,
     constants,
     element_type,
+    equate_length,
     infos,
     input_dims,
     known,
@@ -89,7 +90,7 @@ def infer_squeeze(ctx: InferContext) -> list[TensorInfo]:
     axes = constants(attr_or_input(ctx.op, "axes", ctx.values(1)))
     if dims is None or (axes is None and ctx.input(1) is not None):
         return unknown_rank(ctx)
-    if axes is None:
+    if not axes:  # to ONNX Runtime an empty list is none
         if any(d.constant is None for d in dims):
             # Whether a symbol is 1 decides the rank.
             return unknown_rank(ctx)
@@ -126,7 +127,9 @@ def reshape_requires(op: OnnxOp) -> list[Requirement]:
     for k, size in enumerate(target):
         if size.constant == -1:
             found.append(at_most(1, product((*after[:k], *after[k + 1 :])), text))
-        elif keep and size.constant is None and k < len(before) and size != before[k]:
+        elif keep and k >= len(before):
+            found.append(at_most(1, size, text))
+        elif keep and size.constant is None and size != before[k]:
             found.append(at_most(1, maximum(size, 1 - before[k]), text))
     return found
 
@@ -136,6 +139,14 @@ def view_reason(op: OnnxOp) -> str | None:
     if same_count(before, after):
         return None
     return f"that [{_text(before)}] and [{_text(after)}] hold equally many elements is not known"
+
+
+def reshape_reason(op: OnnxOp) -> str | None:
+    """A shape whose sizes are known as expressions is checked by every run: `reshape_requires`."""
+    if attr_or_input(op, "shape", known(op, 1)) is None:
+        return view_reason(op)
+    counts = [product(d).constant for d in (operand_dims(op, 0), dims_of(op.results[0].type))]
+    return view_reason(op) if None not in counts else None
 
 
 def _text(dims: Sequence[Expr]) -> str:
@@ -182,6 +193,13 @@ def expand_reason(op: OnnxOp) -> str | None:
     return broadcast_reason([operand_dims(op, 0)], dims_of(op.results[0].type))
 
 
+def expand_requires(op: OnnxOp) -> list[Requirement]:
+    """A dim that is asked for is that of the result, or 1."""
+    after = dims_of(op.results[0].type)
+    asked = (known(op, 1) or ())[::-1]
+    return [one_or(a, r, "its shape does not broadcast") for a, r in zip(asked, after[::-1], strict=False)]
+
+
 def lower_expand(ctx: Lowering) -> list[SSAValue]:
     return [ctx.map(lambda x: x, ctx.required(0))]
 
@@ -190,6 +208,8 @@ def infer_tile(ctx: InferContext) -> list[TensorInfo]:
     dims, repeats = input_dims(ctx, 0), ctx.values(1)
     if dims is None:
         return unknown_rank(ctx)
+    if ctx.op.opset >= 6:
+        equate_length(ctx, 1, len(dims))
     if repeats is None:
         return infos(element_type(ctx), [ctx.fresh(f"tile_{k}") for k in range(len(dims))])
     return infos(element_type(ctx), [d * r for d, r in zip(dims, repeats, strict=True)])
@@ -278,6 +298,7 @@ SPECS: list[OpSpec] = [
         infer_expand,
         lower=lower_expand,
         legal=legal(expand_reason),
+        requires=expand_requires,
         kind="movement",
     ),
     OpSpec("Flatten", infer_flatten, lower=lower_view, legal=legal(view_reason), kind="movement"),
@@ -285,7 +306,7 @@ SPECS: list[OpSpec] = [
         "Reshape",
         infer_reshape,
         lower=lower_view,
-        legal=legal(view_reason),
+        legal=legal(reshape_reason),
         requires=reshape_requires,
         kind="movement",
     ),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import f16, f32
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.expr import Expr, product
@@ -346,7 +346,9 @@ def _mean_variance(ctx: Lowering) -> list[SSAValue]:
     x, dims = ctx.required(0), ctx.dims(0)
     axes = _mean_variance_axes(ctx.op, len(dims))
     centre = centre_of(ctx, x, axes)
-    inverse = per_row(ctx, centre.variance, lambda v: 1 / (v.sqrt() + 1e-9), "inverse")
+    # In f16 that is 0, as in ONNX's function and in ONNX Runtime: what does not vary becomes NaN.
+    epsilon = 0.0 if ctx.element(0) == f16 else 1e-9
+    inverse = per_row(ctx, centre.variance, lambda v: 1 / (v.sqrt() + epsilon), "inverse")
     return [normalised(ctx, x, centre, inverse, None, None)]
 
 

@@ -12,6 +12,7 @@ from igniter.analysis.expr import ZERO, Expr, floordiv, is_nonneg, maximum
 from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.onnx.ops.rules import (
     element_type,
+    equate_length,
     infos,
     input_dims,
     known,
@@ -84,6 +85,7 @@ def _infer_center(ctx: InferContext) -> list[TensorInfo]:
     dims = input_dims(ctx, 0)
     if dims is None:
         return unknown_rank(ctx)
+    equate_length(ctx, 1, len(ctx.op.attr("axes") or dims))
     found = _resized_dims(ctx.op, dims, ctx.values(1))
     if isinstance(found, str):
         return infos(element_type(ctx), [ctx.fresh(f"cropped_{k}") for k in range(len(dims))])

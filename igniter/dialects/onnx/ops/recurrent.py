@@ -93,17 +93,28 @@ def _infer(ctx: InferContext) -> list[TensorInfo]:
     outputs = 3 if ctx.op.op_type == "LSTM" else 2
     if x is None or len(x) != 3:
         return [TensorInfo(element, None)] * outputs
-    w = input_dims(ctx, 1)
-    if w is not None and len(w) == 3:
-        ctx.equate(x[2], w[2])
     given = ctx.op.attr("hidden_size")
     hidden = Expr.of(int(given)) if given else r[-1] if r is not None else ctx.fresh("hidden")
     directions = Expr.of(direction_count(ctx.op))
+    for index, dims in _wanted(ctx.op, x, directions, hidden).items():
+        for have, want in zip(input_dims(ctx, index) or (), dims, strict=False):
+            ctx.equate(have, want)
     if ctx.op.attr("layout", 0):
         whole, last = (x[0], x[1], directions, hidden), (x[0], directions, hidden)
     else:
         whole, last = (x[0], directions, x[1], hidden), (directions, x[1], hidden)
     return [TensorInfo(element, whole), *[TensorInfo(element, last)] * (outputs - 1)]
+
+
+def _infer_quantised(ctx: InferContext) -> list[TensorInfo]:
+    """DynamicQuantizeLSTM, which ONNX Runtime runs: as LSTM, with the weights of a step the other way round."""
+    x, given = input_dims(ctx, 0), ctx.op.attr("hidden_size")
+    element = element_type(ctx)
+    if x is None or len(x) != 3 or not given:
+        return [TensorInfo(element, None)] * 3
+    directions, hidden = Expr.of(direction_count(ctx.op)), Expr.of(int(given))
+    state = TensorInfo(element, (directions, x[1], hidden))
+    return [TensorInfo(element, (x[0], directions, x[1], hidden)), state, state]
 
 
 # -- the recurrence ---------------------------------------------------------------------------------------------------
@@ -334,22 +345,30 @@ def _reason(op: OnnxOp) -> str | None:
     unknown = [n for n in op.attr("activations") or () if str(n).lower() not in ACTIVATIONS]
     if unknown:
         return f"the activation '{unknown[0]}' is unknown"
-    directions, rows = Expr.of(direction_count(op)), r[-1] * GATES[op.op_type]
-    if tuple(w) != (directions, rows, x[2]) or tuple(r[:2]) != (directions, rows):
+    wanted = _wanted(op, x, Expr.of(direction_count(op)), r[-1])
+    if tuple(w) != wanted[1] or tuple(r) != wanted[2]:
         return "that its weights fit its input is not known"
-    return _operands_reason(op, x, directions, r[-1])
-
-
-def _operands_reason(op: OnnxOp, x: Dims, directions: Expr, hidden: Expr) -> str | None:
-    batch = x[0] if op.attr("layout", 0) else x[1]
-    state = (batch, directions, hidden) if op.attr("layout", 0) else (directions, batch, hidden)
-    gates = GATES[op.op_type]
-    wanted = {3: (directions, hidden * (2 * gates)), 4: (batch,), 5: state, 6: state, 7: (directions, hidden * 3)}
     for k, dims in wanted.items():
         if operand(op, k) is not None and operand_dims(op, k) != dims:
             shown = ", ".join(map(str, dims))
             return f"that its input {k} has the dims [{shown}] is not known"
     return None
+
+
+def _wanted(op: OnnxOp, x: Dims, directions: Expr, hidden: Expr) -> dict[int, Dims]:
+    """The dims that the operands behind the first have in every run."""
+    batch = x[0] if op.attr("layout", 0) else x[1]
+    state = (batch, directions, hidden) if op.attr("layout", 0) else (directions, batch, hidden)
+    rows = hidden * GATES[op.op_type]
+    return {
+        1: (directions, rows, x[2]),
+        2: (directions, rows, hidden),
+        3: (directions, rows * 2),
+        4: (batch,),
+        5: state,
+        6: state,
+        7: (directions, hidden * 3),
+    }
 
 
 def _flops(op: OnnxOp) -> Expr:
@@ -368,3 +387,4 @@ SPECS: list[OpSpec] = [
     OpSpec(name, infer=_infer, lower=lower, legal=legal(_reason), flops=_flops, slow=_slow, kind="recurrent")
     for name in GATES
 ]
+SPECS.append(OpSpec("com.microsoft.DynamicQuantizeLSTM", infer=_infer_quantised, kind="recurrent"))

@@ -1,17 +1,18 @@
 """Reductions over axes, and arg-reductions.
 
-Sums accumulate in the type of the elements (f32 for 16-bit floats) and in any order. An empty reduction gives the
-identity of its combiner, and an empty mean is 0, as in ONNX Runtime. A NaN among the elements makes a maximum or
-minimum NaN, as in ONNX's reference; ONNX Runtime's depends on where in the row it stands.
+Sums accumulate in the type of the elements (f32 for 16-bit floats) and in any order; those of i32 and i64 in f64, and
+saturate, as in ONNX Runtime. An empty reduction gives the identity of its combiner, and an empty mean is 0, as there. A
+NaN among the elements makes a maximum or minimum NaN, as in ONNX's reference; ONNX Runtime's depends on where in the
+row it stands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
-from xdsl.dialects.builtin import f64, i1, i64
+from xdsl.dialects.builtin import IntegerType, f64, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.expr import ONE, ZERO, Expr, maximum, minimum, product
@@ -92,6 +93,18 @@ def _through_f64(rule: ScalarRule) -> ScalarRule:
     return lambda x: rule(x) if x.is_float else rule(x.to(f64)).to(x.element)
 
 
+def saturated(x: Scalar, element: IntegerType) -> Scalar:
+    """An f64 as the nearest integer towards zero that a signed type has."""
+    limit = 1 << (element.width.data - 1)
+    most, least = (x.nest.const(n, element) for n in (limit - 1, -limit))
+    return (x >= float(limit)).select(most, (x < float(-limit)).select(least, x.to(element)))
+
+
+def is_summed_in_f64(element: Attribute) -> TypeGuard[IntegerType]:
+    """Whether sums and products of such elements are made in f64."""
+    return element in (i32, i64)
+
+
 @dataclass(frozen=True)
 class Reduction:
     """What a reduction folds `before` of its elements with, and what it applies to what comes out."""
@@ -105,12 +118,18 @@ class Reduction:
         """The combiner for elements of a type."""
         return self.combiner if element != i1 else _BOOL_COMBINERS.get(self.combiner, self.combiner)
 
+    def rules_for(self, element: Attribute) -> tuple[ScalarRule, ScalarRule | None]:
+        """`before` and `after` for elements of a type."""
+        before, after = self.before, self.after
+        if self.combiner not in ("add", "mul") or not is_summed_in_f64(element):
+            return before, after
+        return lambda x: before(x.to(f64)), lambda x: saturated(x if after is None else after(x), element)
+
 
 def _reduction(name: str, this: Reduction) -> OpSpec:
-    before, after = this.before, this.after
-
     def lower(ctx: Lowering) -> list[SSAValue]:
         axes, keep = _axes(ctx), bool(ctx.attr("keepdims", 1))
+        before, after = this.rules_for(ctx.element(0))
         if _is_noop(ctx, axes):
             # No axis is reduced, but every element is still a reduction of one.
             return [ctx.map(lambda x: before(x) if after is None else after(before(x)), ctx.required(0))]
@@ -157,9 +176,14 @@ def _mean(ctx: Lowering) -> list[SSAValue]:
     axes, keep = _axes(ctx), bool(ctx.attr("keepdims", 1))
     if _is_noop(ctx, axes):
         return [ctx.view(ctx.required(0), ctx.out_dims())]
-    extents = [ctx.dims(0)[k] for k in axes]
-    total = ctx.reduce("add", ctx.required(0), axes, keepdims=keep, part="sum")
-    return [ctx.map(lambda x: x / count_of(x.nest, extents, x), total)]
+    before, after = mean_over([ctx.dims(0)[k] for k in axes]).rules_for(ctx.element(0))
+    total = ctx.reduce("add", ctx.required(0), axes, before, keepdims=keep, part="sum")
+    return [ctx.map(after or (lambda x: x), total)]
+
+
+def mean_over(extents: Sequence[Expr]) -> Reduction:
+    """The mean over axes of these extents."""
+    return Reduction("add", after=lambda x: x / count_of(x.nest, extents, x))
 
 
 def finite(x: Scalar) -> Scalar:

@@ -24,6 +24,7 @@ from igniter.dialects.onnx.ops.pointwise import computed_reason, elementwise_flo
 from igniter.dialects.onnx.ops.resize_weights import Taps, cubic_taps, filtered_taps, linear_taps, taps_of
 from igniter.dialects.onnx.ops.rules import (
     element_type,
+    equate_length,
     infos,
     input_dims,
     legal,
@@ -132,11 +133,26 @@ def _infer(ctx: InferContext) -> list[TensorInfo]:
     dims = input_dims(ctx, 0)
     if dims is None:
         return unknown_rank(ctx)
+    _equate_lists(ctx, len(dims))
     scales, sizes = _given(ctx.op, ctx.constant, ctx.values)
     found = factors(ctx.op, dims, scales, sizes, lambda axis: ctx.fresh(f"resized_{axis}"))
     if isinstance(found, str):
         return infos(element_type(ctx), [ctx.fresh(f"resized_{k}") for k in range(len(dims))])
     return infos(element_type(ctx), [f.new for f in found])
+
+
+def _equate_lists(ctx: InferContext, rank: int) -> None:
+    """There is a scale or a size for each axis; scales may be there and empty where there are sizes."""
+    if ctx.op.opset < 11:
+        return
+    count = len(resize_axes(ctx.op, rank))
+    given = input_dims(ctx, 2)
+    if ctx.input(3) is None:
+        equate_length(ctx, 2, count)
+    elif given is None or given == (ZERO,):
+        equate_length(ctx, 3, count)
+    if _transformation(ctx.op) == "tf_crop_and_resize":
+        equate_length(ctx, 1, 2 * count)
 
 
 def _known_factors(op: OnnxOp) -> list[Factor] | str:

@@ -7,14 +7,14 @@ with `excluded` they have no weight, and the others are scaled to make 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import Expr
+from igniter.analysis.expr import ZERO, Expr
 from igniter.transforms.lowering import Lowering, Nest, Scalar
 
 if TYPE_CHECKING:
@@ -114,9 +114,54 @@ def filtered_taps(ctx: Lowering, axis: Axis, count: int | Expr, reach: float, a:
         element = start + nest.index(at[1]).to(f32)
         x = (element - centre + 0.5) * narrowed(nest)
         value = (1 - x.abs()).maximum(0.0) if a is None else cubic(x, a)
-        return (element < (centre + support(nest) + 0.5).floor()).select(value, 0.0)
+        return reached(nest, at).select(value, 0.0)
 
-    return _tabulated(ctx, axis, count, place, weight, excluded, True)
+    def reached(nest: Nest, at: Sequence[Expr]) -> Scalar:
+        start, centre = first(nest, at[0])
+        return start + nest.index(at[1]).to(f32) < (centre + support(nest) + 0.5).floor()
+
+    return _windowed(ctx, axis, count, place, weight, reached, excluded)
+
+
+def _windowed(
+    ctx: Lowering, axis: Axis, count: int | Expr, place: Any, weight: Any, reached: Any, excluded: bool
+) -> Taps:
+    """Tables of the taps that are reached inside of the axis. The others are at place -1, where nothing is read, for 0
+    times NaN is NaN.
+
+    What lies outside counts for nothing where it is `excluded`. Elsewhere its weight is added to that of the first or
+    the last element, which is multiplied once: products with weights of two signs would make NaN of an infinity.
+    """
+    last, new = axis.factor.old - 1, axis.factor.new
+
+    def taken(nest: Nest, at: Sequence[Expr]) -> Scalar:
+        where = place(nest, at)
+        return (where >= 0) & (where <= nest.index(last)) & reached(nest, at)
+
+    def beyond(part: str, outside: Callable[[Nest, Scalar], Scalar]) -> SSAValue:
+        def rule(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+            at = [*i, *r]
+            return outside(nest, place(nest, at)).select(weight(nest, at), 0.0)
+
+        name = f"{part}{axis.number}"
+        return ctx.generate([new], rule, over=[count], combiner="add", element=f32, part=name)
+
+    ends: list[tuple[SSAValue, Expr]] = []
+    if not excluded:
+        ends.append((beyond("before", lambda nest, where: where < 0), ZERO))
+        ends.append((beyond("behind", lambda nest, where: where > nest.index(last)), last))
+
+    def kept(nest: Nest, at: Sequence[Expr]) -> Scalar:
+        value = weight(nest, at)
+        for extra, end in ends:
+            value = value + place(nest, at).eq(nest.index(end)).select(nest.read(extra, [at[0]]), 0.0)
+        return taken(nest, at).select(value, 0.0)
+
+    def index(nest: Nest, at: Sequence[Expr]) -> Scalar:
+        return taken(nest, at).select(place(nest, at), nest.const(-1, i64))
+
+    places = _table(ctx, axis, count, index, "index", i64)
+    return Taps(count, places, _scaled(ctx, axis, count, _table(ctx, axis, count, kept, "weight", f32)))
 
 
 def _tabulated(
@@ -137,9 +182,15 @@ def _tabulated(
 
     places = _table(ctx, axis, count, clamped, "index", i64)
     weights = _table(ctx, axis, count, kept, "weight", f32)
-    if scaled:
-        total = ctx.reduce("add", weights, [1], element=f32, part=f"total{axis.number}")
-        weights = ctx.map(
-            lambda w, t: w / t, weights, total, element=f32, dims=(axis.factor.new, count), part=f"scaled{axis.number}"
-        )
-    return Taps(count, places, weights)
+    return Taps(count, places, _scaled(ctx, axis, count, weights) if scaled else weights)
+
+
+def _scaled(ctx: Lowering, axis: Axis, count: int | Expr, weights: SSAValue) -> SSAValue:
+    """Weights that make 1 for each place, but where all are 0."""
+    total = ctx.reduce("add", weights, [1], element=f32, part=f"total{axis.number}")
+    dims = (axis.factor.new, count)
+
+    def part(w: Scalar, t: Scalar) -> Scalar:
+        return w / t.eq(0).select(1.0, t)
+
+    return ctx.map(part, weights, total, element=f32, dims=dims, part=f"scaled{axis.number}")

@@ -51,6 +51,13 @@ def input_dims(ctx: InferContext, index: int) -> Dims | None:
     return None if info is None else info.dims
 
 
+def equate_length(ctx: InferContext, index: int, count: int) -> None:
+    """Records in a shape rule how many elements a list has, in every valid run."""
+    dims = input_dims(ctx, index)
+    if dims is not None and len(dims) == 1:
+        ctx.equate(dims[0], Expr.of(count))
+
+
 def element_type(ctx: InferContext, index: int = 0) -> Attribute:
     """The element type of an operand in a shape rule."""
     info = ctx.input(index)

@@ -16,8 +16,8 @@ from xdsl.ir import SSAValue
 from igniter.analysis.expr import Expr, maximum, product
 from igniter.analysis.requirements import Requirement, at_most, equal
 from igniter.dialects.onnx.ops.rules import (
-    constants,
     element_type,
+    equate_length,
     infos,
     input_dims,
     known,
@@ -214,6 +214,7 @@ def infer_max_unpool(ctx: InferContext) -> list[TensorInfo]:
     if dims is None:
         return unknown_rank(ctx)
     if ctx.input(2) is not None:
+        equate_length(ctx, 2, len(dims))
         given = ctx.values(2)
         if given is None:
             return infos(element_type(ctx), [ctx.fresh(f"unpooled_{k}") for k in range(len(dims))])
@@ -257,14 +258,36 @@ def max_unpool_reason(op: OnnxOp) -> str | None:
     given = known(op, 2)
     if given is None:
         return "its output shape is only known when it runs"
+    return None if len(given) == len(dims) else "its output shape has another rank"
+
+
+def max_unpool_requires(op: OnnxOp) -> list[Requirement]:
+    """What was pooled had places, though there may be no image. A shape that is given is at least that which pooling
+    made the input of; indices count in it, in ONNX Runtime."""
+    dims = operand_dims(op, 0)
     least = unpooled_dims(op, dims)
-    if constants(given) != constants(tuple(least)) and tuple(given) != tuple(least):
-        return "its output shape is not the one that its indices count in"
-    return None
+    if operand(op, 2) is None:
+        return [at_most(1, d, "no tensor is pooled to these dims") for d in least[2:]]
+    given = known(op, 2)
+    if given is None:
+        return []
+    planes = [
+        equal(a, b, "its output shape has another batch or other channels")
+        for a, b in zip(dims[:2], given[:2], strict=True)
+    ]
+    text = "its output shape is smaller than what was pooled"
+    return [*planes, *(at_most(a, b, text) for a, b in zip(least[2:], given[2:], strict=True))]
 
 
 SPECS: list[OpSpec] = [
-    OpSpec("MaxUnpool", infer_max_unpool, lower=lower_max_unpool, legal=legal(max_unpool_reason), kind="movement"),
+    OpSpec(
+        "MaxUnpool",
+        infer_max_unpool,
+        lower=lower_max_unpool,
+        legal=legal(max_unpool_reason),
+        requires=max_unpool_requires,
+        kind="movement",
+    ),
     *(
         OpSpec(
             name,

@@ -97,7 +97,21 @@ def _lower_compress(ctx: Lowering) -> list[SSAValue]:
 # -- NonMaxSuppression ------------------------------------------------------------------------------------------------
 
 
+def _equate_boxes(ctx: InferContext) -> None:
+    """A score for each box, which has four coordinates."""
+    boxes, scores = input_dims(ctx, 0), input_dims(ctx, 1)
+    if boxes is not None and scores is not None and len(boxes) == len(scores) == 3:
+        for a, b in ((boxes[2], Expr.of(4)), (boxes[0], scores[0]), (boxes[1], scores[2])):
+            ctx.equate(a, b)
+
+
+def _infer_count(ctx: InferContext) -> list[TensorInfo]:
+    _equate_boxes(ctx)
+    return infos(i64, [ONE])
+
+
 def _infer_suppression(ctx: InferContext) -> list[TensorInfo]:
+    _equate_boxes(ctx)
     values = input_dims(ctx, 5)
     return infos(i64, None if values is None else [values[1], 3])
 
@@ -235,7 +249,7 @@ SPECS: list[OpSpec] = [
     OpSpec(f"{BOUND_DOMAIN}.NonZero", _infer_non_zero, lower=_lower_non_zero, legal=legal(computed_reason)),
     OpSpec(
         f"{COUNT_DOMAIN}.NonMaxSuppression",
-        lambda ctx: infos(i64, [ONE]),
+        _infer_count,
         lower=_count_boxes,
         legal=legal(_suppression_reason),
         flops=_suppression_flops,

@@ -60,12 +60,28 @@ def _roots(ctx: Lowering, taken: Expr, bins: Expr, parts: Expr, length: Expr, in
     return ctx.generate([taken, parts, bins, COMPLEX], root, element=f64, part="roots")
 
 
-def _summed(
-    ctx: Lowering, point: Callable[[Nest, Sequence[Expr], Sequence[Expr]], Scalar], over: Sequence[Expr]
-) -> SSAValue:
-    """The result of a transform, summed in f64: parts that cancel would leave the rounding of the others."""
-    total = ctx.generate(ctx.out_dims(), point, over=over, combiner="add", element=f64, part="sum")
-    return ctx.map(lambda v: v.to(ctx.out_element()), total)
+FoldRule = Callable[[Nest, Sequence[Expr], Sequence[Expr]], Scalar]
+
+
+def _summed(ctx: Lowering, sample: FoldRule, table: SSAValue, axis: int, over: Sequence[Expr]) -> SSAValue:
+    """The transform of samples along an axis: their products with the roots, which are `table[*r, bin, part]`.
+
+    It is summed in f64: parts that cancel would leave the rounding of the others. A signal that is not finite has no
+    finite bin and no infinite one, as in an FFT of any length that is no power of two.
+    """
+    out = ctx.out_dims()
+
+    def product_of(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        return sample(nest, i, r) * nest.read(table, [*r, i[axis], i[-1]])
+
+    def strange(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        value = sample(nest, i, r)
+        return value - value  # 0 or NaN
+
+    total = ctx.generate(out, product_of, over=over, combiner="add", element=f64, part="sum")
+    whole = (*out[:axis], ONE, *out[axis + 1 : -1], ONE)
+    finite = ctx.generate(whole, strange, over=over, combiner="add", element=f64, part="finite")
+    return ctx.map(lambda v, f: (v + f).to(ctx.out_element()), total, finite)
 
 
 def _bins(length: Expr, onesided: bool) -> Expr:
@@ -84,9 +100,14 @@ def _dft_axis(op: OnnxOp, rank: int, values: Dims | None) -> int | str:
     return "its axis is only known when it runs" if found is None else normal_axis(found[0], rank)
 
 
+def is_real_inverse(op: OnnxOp) -> bool:
+    """Whether a DFT makes a real signal of half of its bins, the others being their conjugates."""
+    return bool(op.attr("onesided", 0)) and bool(op.attr("inverse", 0))
+
+
 def _dft_length(op: OnnxOp, size: Expr, values: Dims | None) -> Expr | str:
     if operand(op, 1) is None:
-        return size
+        return 2 * (size - 1) if is_real_inverse(op) else size
     return "its length is only known when it runs" if values is None else values[0]
 
 
@@ -94,15 +115,14 @@ def _infer_dft(ctx: InferContext) -> list[TensorInfo]:
     dims = input_dims(ctx, 0)
     if dims is None:
         return unknown_rank(ctx)
-    one_sided = bool(ctx.op.attr("onesided", 0))
-    # A one-sided inverse is real in ONNX, and complex in ONNX Runtime.
-    mixed = one_sided and bool(ctx.op.attr("inverse", 0))
-    parts = ctx.fresh("parts") if mixed else COMPLEX
+    real = is_real_inverse(ctx.op)
+    parts = ONE if real else COMPLEX
     axis = _dft_axis(ctx.op, len(dims), ctx.values(2))
     if isinstance(axis, str):
         return infos(element_type(ctx), [*(ctx.fresh(f"dft_{k}") for k in range(len(dims) - 1)), parts])
     length = _dft_length(ctx.op, dims[axis], ctx.values(1))
-    bins = ctx.fresh("bins") if mixed or isinstance(length, str) else _bins(length, one_sided)
+    half = bool(ctx.op.attr("onesided", 0)) and not real
+    bins = ctx.fresh("bins") if isinstance(length, str) else _bins(length, half)
     return infos(element_type(ctx), [*dims[:axis], bins, *dims[axis + 1 : -1], parts])
 
 
@@ -113,10 +133,25 @@ def _dft_reason(op: OnnxOp) -> str | None:
     axis = _dft_axis(op, len(dims), known(op, 2))
     if isinstance(axis, str):
         return axis
-    if op.attr("onesided", 0) and op.attr("inverse", 0):
-        return "its one-sided inverse is real, of which ONNX Runtime knows nothing"
     length = _dft_length(op, dims[axis], known(op, 1))
-    return length if isinstance(length, str) else None
+    if isinstance(length, str) or not is_real_inverse(op):
+        return length if isinstance(length, str) else None
+    if dims[-1].constant != 2:
+        return "the bins of its one-sided inverse are no complex numbers"
+    if operand(op, 1) is None or tidy(floordiv(length, Expr.of(2)) + 1) == dims[axis]:
+        return None
+    return "that its one-sided inverse has half of the bins is not known; ONNX Runtime does not fill up with zeros"
+
+
+def _dft_requires(op: OnnxOp) -> list[Requirement]:
+    """A transform of nothing is none, unless nothing is asked for."""
+    dims = operand_dims(op, 0)
+    axis = _dft_axis(op, len(dims), known(op, 2))
+    assert isinstance(axis, int)  # `_dft_reason` has seen to it
+    made = dims_of(op.results[0].type)
+    if dims[axis] in made:
+        return []
+    return [at_most(minimum(Expr.of(1), product(made)), dims[axis], "there is nothing to transform")]
 
 
 def _dft(ctx: Lowering) -> list[SSAValue]:
@@ -125,14 +160,19 @@ def _dft(ctx: Lowering) -> list[SSAValue]:
     assert isinstance(axis, int)  # `_dft_reason` has seen to it
     length = _dft_length(ctx.op, dims[axis], ctx.values(1))
     assert isinstance(length, Expr)
-    taken = tidy(minimum(dims[axis], length))
+    real = is_real_inverse(ctx.op)
+    taken = dims[axis] if real else tidy(minimum(dims[axis], length))
     table = _roots(ctx, taken, out[axis], dims[-1], length, bool(ctx.attr("inverse", 0)))
 
-    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
-        sample = nest.read_inside(x, [*i[:axis], r[0], *i[axis + 1 : -1], r[1]]).to(f64)
-        return sample * nest.read(table, [r[0], r[1], i[axis], i[-1]])
+    def sample(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        value = nest.read_inside(x, [*i[:axis], r[0], *i[axis + 1 : -1], r[1]]).to(f64)
+        if not real:
+            return value
+        # Every bin but the first, and the last of an even length, stands for its conjugate, too.
+        alone = nest.index(r[0]).eq(0) | nest.index(2 * r[0]).eq(nest.index(length))
+        return alone.select(value, value * 2)
 
-    return [_summed(ctx, point, [taken, dims[-1]])]
+    return [_summed(ctx, sample, table, axis, [taken, dims[-1]])]
 
 
 # -- STFT -------------------------------------------------------------------------------------------------------------
@@ -192,13 +232,11 @@ def _stft(ctx: Lowering) -> list[SSAValue]:
     x = ctx.view(ctx.required(0), (*dims[:2], parts))
     table = _roots(ctx, length, out[2], parts, length, False)
 
-    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+    def sample(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
         value = nest.read_inside(x, [i[0], i[1] * step + r[0], r[1]]).to(f64)
-        if window is not None:
-            value = value * nest.read(window, [r[0]]).to(f64)
-        return value * nest.read(table, [r[0], r[1], i[2], i[3]])
+        return value if window is None else value * nest.read(window, [r[0]]).to(f64)
 
-    return [_summed(ctx, point, [length, parts])]
+    return [_summed(ctx, sample, table, 2, [length, parts])]
 
 
 def _quadratic_flops(op: OnnxOp) -> Expr:
@@ -248,6 +286,7 @@ SPECS: list[OpSpec] = [
         infer=_infer_dft,
         lower=_dft,
         legal=float_legal(_dft_reason),
+        requires=_dft_requires,
         flops=_quadratic_flops,
         slow=lambda op, estimate: QUADRATIC,
         kind="other",

@@ -129,18 +129,31 @@ def _transposed_reason(op: OnnxOp) -> str | None:
     return None
 
 
+def _finite_reason(op: OnnxOp) -> str | None:
+    import numpy as np
+
+    from igniter.dialects.onnx.base import constant_weight
+
+    weight = constant_weight(op.operands[1])
+    if weight is None or weight.elided or bool(np.isfinite(weight.array()).all()):
+        return None
+    return "its weight is not finite"
+
+
 def _conv_transpose(ctx: Lowering) -> list[SSAValue]:
     x, w = ctx.required(0), ctx.required(1)
     data, weight, group, out = ctx.dims(0), ctx.dims(1), int(ctx.attr("group", 1)), ctx.out_dims()
     axes, depth, rank = spreads(ctx.op, data[2:], weight[2:]), weight[0] // group, len(data) - 2
+    finite = ctx.is_weight(1)
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
         b, g, o, *at = i
         channel = g * depth + r[0]
         sources = [a.source(p, f, t) for a, f, p, t in zip(axes, at[:rank], at[rank:], r[1:], strict=True)]
         guards = [guard for _, _, found in sources for guard in found]
-        # Both are guarded: what is not there must not meet an infinity.
-        element = nest.read_inside(w, [channel, o, *(s[1] for s in sources)], guards=guards)
+        # Both are guarded: what is not there must not meet an infinity, of which weights have none (`_finite_reason`).
+        ends = [] if finite else [e for a, s in zip(axes, sources, strict=True) for e in (s[0], a.size - 1 - s[0])]
+        element = nest.read_inside(w, [channel, o, *(s[1] for s in sources)], guards=[*guards, *ends])
         return element * nest.read_inside(x, [b, channel, *(s[0] for s in sources)], guards=guards)
 
     phases = [Expr.of(a.phases) for a in axes]
@@ -237,7 +250,7 @@ SPECS: list[OpSpec] = [
         "ConvTranspose",
         infer=_infer_transposed,
         lower=_conv_transpose,
-        legal=legal(computed_reason, _transposed_reason),
+        legal=legal(computed_reason, _transposed_reason, _finite_reason),
         requires=_transposed_requires,
         flops=_transposed_flops,
         slow=lambda op, estimate: SLOW,

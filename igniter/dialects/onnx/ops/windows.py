@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, is_nonneg, maximum, minimum, mod
+from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, is_nonneg, maximum, minimum, mod, product
 from igniter.analysis.requirements import Requirement, at_most, equal
 from igniter.dialects.onnx.ops.rules import (
     INFINITE,
@@ -16,6 +16,7 @@ from igniter.dialects.onnx.ops.rules import (
     constants,
     counted,
     element_type,
+    equate_length,
     infos,
     input_dims,
     is_sure,
@@ -219,6 +220,7 @@ def infer_split(ctx: InferContext) -> list[TensorInfo]:
     if dims is None:
         return [TensorInfo(element_type(ctx), None)] * count
     axis = normal_axis(ctx.op.attr("axis", 0), len(dims))
+    equate_length(ctx, 1, count)
     sizes = split_sizes(ctx.op, dims[axis], ctx.values(1))
     if isinstance(sizes, str):
         sizes = [ctx.fresh(f"split_{k}") for k in range(count)]
@@ -318,6 +320,8 @@ def infer_pad(ctx: InferContext) -> list[TensorInfo]:
     dims = input_dims(ctx, 0)
     if dims is None:
         return unknown_rank(ctx)
+    if ctx.input(3) is None:
+        equate_length(ctx, 1, 2 * len(dims))
     found = paddings(ctx.op, len(dims), [ctx.values(1), ctx.values(3)])
     if isinstance(found, str):
         return infos(element_type(ctx), [ctx.fresh(f"pad_{k}") for k in range(len(dims))])
@@ -343,14 +347,23 @@ def pad_requires(op: OnnxOp) -> list[Requirement]:
     if isinstance(found, str) or mode == "constant":
         return []
     required = [at_most(1, d, "a dim of 0 cannot be wrapped") for d in dims] if mode == "wrap" else []
-    for dim, padding in zip(dims, found, strict=True):
+    for axis, (dim, padding) in enumerate(zip(dims, found, strict=True)):
         added = [p for p in (padding.low, padding.high) if p != ZERO and is_nonneg(p)]
         left = dim + sum((p for p in (padding.low, padding.high) if not is_nonneg(p)), start=ZERO)
         if (padding.low, padding.high) != (ZERO, ZERO) and not (mode == "reflect" and added):
             required.append(at_most(1, left, f"mode '{mode}' cannot pad a dim of 0"))
         if mode == "reflect":
-            required += [at_most(p, left - 1, "the dim is too small for a reflection") for p in added]
+            others = product((*dims[:axis], *dims[axis + 1 :]))
+            required += [_reflected(p, left, others) for p in added]
     return required
+
+
+def _reflected(added: Expr, left: Expr, others: Expr) -> Requirement:
+    """A reflection shows as much as it adds; of a tensor without elements ONNX Runtime only asks that the dim is none
+    of 0."""
+    text = "the dim is too small for a reflection"
+    sure = at_most(added, left - 1, text)
+    return sure if sure.proven or is_nonneg(others - 1) else at_most(added * minimum(ONE, others), left - 1, text)
 
 
 def lower_pad(ctx: Lowering) -> list[SSAValue]:

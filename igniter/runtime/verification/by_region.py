@@ -1,0 +1,191 @@
+"""Verification where the outputs of the whole model cannot tell: piece by piece, each piece on identical inputs.
+
+A detector that sees nothing gives noise of 1e-7, and one nudge of its input makes other noise. Nothing can be said of
+such an output, but all can be said of how it was made. Three comparisons cover the way from the original's nodes to
+what the compiled model computes:
+
+1. *The passes before fusion.* The original and the graph that the regions were formed in are cut at the values that
+   both have and that cross a region. Both get the original's values there, and must make the same of them.
+2. *The kernels.* Each region's kernel gets the inputs that its nodes get (`igniter.runtime.verification.regions`).
+3. *The whole.* The compiled model must give, bit for bit, what the regions give as custom ops of their own, which are
+   called by ONNX Runtime one after the other: the same kernels, checked by their digest.
+
+The first two are judged as outputs are: by the tolerance, the noise of the piece and its roundings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from igniter.errors import IgniterError
+from igniter.runtime.ort_values import run
+from igniter.runtime.verification.judge import Judge, Ready, first_line
+from igniter.runtime.verification.judgement import CHAOS, Allowance, compare_output, failure
+from igniter.runtime.verification.original import Original, unoptimised
+from igniter.runtime.verification.report import BY_REGION, CaseResult, OutputResult
+
+if TYPE_CHECKING:
+    from xdsl.ir import SSAValue
+
+    from igniter.dialects.fusion import RegionOp
+    from igniter.driver import Compilation, CompileOptions
+
+MOST_UNKNOWN = 0.1
+"""If more than this share of the pieces says nothing either, nothing is said of the model."""
+
+
+@dataclass(frozen=True)
+class ByRegion:
+    """The pieces of one compiled model. `digest` is that of its kernels; `whole` runs it, without graph optimisations
+    of ONNX Runtime's."""
+
+    original: Original
+    options: CompileOptions
+    digest: str
+    whole: Callable[[Mapping[str, Any]], Sequence[Any]]
+    allowed: Allowance
+    budget: float
+
+    def case(self, sizes: dict[str, int], ready: Ready) -> CaseResult:
+        """The pieces on one feed; skipped, with the reason, where they cannot be compared."""
+        result = CaseResult(sizes, "passed", kind=BY_REGION)
+        try:
+            outputs = self._outputs(ready)
+        except Exception as error:  # a graph too big to take apart, a value that cannot be an output
+            return replace(result, status="skipped", reason=f"region by region: {first_line(error)}")
+        unknown = [o for o in outputs if not o.ok and o.reason.startswith(CHAOS)]
+        kept = [o for o in outputs if o.ok or not o.reason.startswith(CHAOS)]
+        if any(not o.ok for o in kept):
+            return replace(result, status="failed", outputs=tuple(kept))
+        if len(unknown) > MOST_UNKNOWN * len(outputs):
+            reason = f"of {len(outputs)} values that cross regions {len(unknown)} say nothing, even on identical inputs"
+            return replace(result, status="skipped", reason=reason)
+        return replace(result, outputs=tuple(kept))
+
+    def _outputs(self, ready: Ready) -> list[OutputResult]:
+        from igniter.api import kernel_digest
+        from igniter.dialects.fusion import RegionOp
+        from igniter.dialects.onnx.structure import main_graph
+        from igniter.runtime.verification.regions import compile_regions
+
+        if ready.drawn:
+            raise IgniterError("what random nodes draw is not given to pieces of a model")
+        c = compile_regions(self.original, self.options)
+        if kernel_digest(c.kernels) != self.digest:
+            raise IgniterError("compiled once more, the original gets other kernels than the compiled model has")
+        regions = [op for op in main_graph(c.module).body.ops if isinstance(op, RegionOp)]
+        if not regions:
+            raise IgniterError("the compiled model has no regions")
+        return [
+            *self._passes(c, regions, ready),
+            *self._kernels(c, regions, ready),
+            *self._whole(c, ready),
+        ]
+
+    # -- the passes before fusion -------------------------------------------------------------------------------------
+
+    def _passes(self, c: Compilation, regions: Sequence[RegionOp], ready: Ready) -> list[OutputResult]:
+        """Every value that both graphs have and that crosses a region, made of the original's values above it."""
+        from igniter.frontend import export_model, surgery
+        from igniter.transforms.inline_regions import onnx_level
+
+        before, after = self.original.proto, export_model(onnx_level(c.module))
+        assert before is not None
+        crossing = {name for region in regions for v in (*region.inputs, *region.yielded) for name in _names(v)}
+        crossing.update(self.original.output_names)
+        computed = surgery.producers(before)
+        names = [name for name in surgery.producers(after) if name in crossing and name in computed]
+        later = Original(after.SerializeToString(), options=_plain())
+        values = _arrays(self.original.exposing(names), ready.feed, names)
+        there = _arrays(later.exposing(names), ready.feed, names)
+        # A name says which value it is; a layout of its own would be another.
+        shared = {n: a for n, a in values.items() if n in there and _alike(a, there[n])}
+        one, two = (self._cut(proto, shared) for proto in (before, after))
+        feeds = [{v.name: {**ready.feed, **shared}[v.name] for v in p.session.get_inputs()} for p in (one, two)]
+        order = one.output_names
+        judge = Judge(one, self.allowed, self.budget)
+        actual = run(two.session, feeds[1], order)
+        results = judge.outputs(Ready(feeds[0], run(one.session, feeds[0], order)), actual)
+        return [replace(o, name=o.name.removesuffix(surgery.COMPUTED) + " (passes)") for o in results]
+
+    def _cut(self, proto: Any, values: Mapping[str, Any]) -> Original:
+        from igniter.frontend import surgery
+
+        data = surgery.with_cuts(proto, values).SerializeToString()
+        folder = self.original.folder
+        config = {"config": {"session.model_external_initializers_file_folder_path": folder}} if folder else {}
+        return Original(data, options={**self.original.options, **config, **_plain()})
+
+    # -- the kernels --------------------------------------------------------------------------------------------------
+
+    def _kernels(self, c: Compilation, regions: Sequence[RegionOp], ready: Ready) -> list[OutputResult]:
+        from igniter.frontend import export_model
+        from igniter.runtime.verification import regions as side
+        from igniter.transforms.inline_regions import onnx_level
+
+        values = side.values_of(c.module, side.crossing_of(regions), self.original, ready.feed).crossing
+        module, crossing = side.side_by_side(c.module, regions)
+        feed = {f"v{i}": values[v] for i, v in enumerate(crossing)}
+        nodes = Original(export_model(onnx_level(module)).SerializeToString(), options=_plain())
+        expected = run(nodes.session, feed)
+        actual: list[Any] = []
+        failed: list[OutputResult] = []
+        for region, found in zip(regions, side.run_kernels(c, module, regions, values), strict=True):
+            if isinstance(found, str):
+                failed.append(failure(region.label, "", (), f"the kernel fails: {found}"))
+                found = expected[len(actual) : len(actual) + len(region.results)]
+            actual += found
+        results = Judge(nodes, self.allowed, self.budget).outputs(Ready(feed, expected), actual)
+        names = [f"{n} (@{r.kernel_name})" for r in regions for n in side.value_names(r)]
+        return [*failed, *(replace(o, name=n) for o, n in zip(results, names, strict=True))]
+
+    # -- the whole ----------------------------------------------------------------------------------------------------
+
+    def _whole(self, c: Compilation, ready: Ready) -> list[OutputResult]:
+        """The outputs of the compiled model, which must be those of its regions."""
+        from igniter.runtime.verification.regions import compiled_session
+
+        session = compiled_session(c, c.module, **_plain())
+        found: list[OutputResult] = []
+        expected = run(session, ready.feed, self.original.output_names)
+        for name, e, a in zip(self.original.output_names, expected, self.whole(ready.feed), strict=True):
+            ok = _same_bits(e, a)
+            reason = "" if ok else "the compiled model gives other bits than its regions, called one after the other"
+            good = OutputResult(name, str(getattr(e, "dtype", "")), getattr(e, "shape", ()), 0.0, 0.0, 0.0, ok)
+            found.append(good if ok else failure(name, good.dtype, good.shape, reason))
+        return found
+
+
+def _plain() -> dict[str, Any]:
+    """The options of sessions that compute each node as it stands."""
+    return {"log_severity_level": 4, "graph_optimization_level": unoptimised()}
+
+
+def _names(value: SSAValue) -> list[str]:
+    from xdsl.ir import OpResult
+
+    from igniter.dialects.onnx.attributes import texts_of
+
+    if not isinstance(value, OpResult):
+        return []
+    given = texts_of(value.owner.properties.get("output_names"))
+    return [given[value.index]] if value.index < len(given) and given[value.index] else []
+
+
+def _arrays(session: Any, feed: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The values named that are tensors."""
+    found = dict(zip(names, run(session, feed, names), strict=True))
+    return {n: v for n, v in found.items() if hasattr(v, "dtype")}
+
+
+def _alike(one: Any, two: Any) -> bool:
+    return one.dtype == two.dtype and one.shape == two.shape
+
+
+def _same_bits(one: Any, two: Any) -> bool:
+    """Of what is no tensor, a sequence or an optional, no more is asked than that it agrees exactly."""
+    if not hasattr(one, "dtype") or not hasattr(two, "dtype") or one.dtype.kind in "OUS":
+        return compare_output("", one, two, 0.0).ok
+    return _alike(one, two) and one.tobytes() == two.tobytes()

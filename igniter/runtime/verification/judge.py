@@ -1,0 +1,77 @@
+"""Judges outputs beside those of an original: first by its noise of a few runs, and what fails that by all it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from igniter.runtime.verification.decisions import Explainer
+from igniter.runtime.verification.judgement import NO_NOISE, Allowance, Noise, compare_output
+from igniter.runtime.verification.original import Original
+from igniter.runtime.verification.report import OutputResult
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A case that the original runs: the inputs, its outputs for them, and what its random nodes drew."""
+
+    feed: dict[str, Any]
+    expected: Sequence[Any]
+    drawn: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    seed: int = 0
+
+
+@dataclass
+class Judge:
+    """For one original; `budget` is in seconds from `started` on, and what is begun is finished."""
+
+    original: Original
+    allowed: Allowance
+    budget: float
+    started: float = field(default_factory=time.monotonic)
+
+    def outputs(self, ready: Ready, actual: Sequence[Any]) -> list[OutputResult]:
+        """One result for each output of the original."""
+        found = self._judged(ready, actual, thorough=False)
+        return found if all(o.ok for o in found) else self._judged(ready, actual, thorough=True)
+
+    def _judged(self, ready: Ready, actual: Sequence[Any], *, thorough: bool) -> list[OutputResult]:
+        names = self.original.output_names
+        noises = self._noises(names, ready, thorough=thorough)
+        outputs: list[OutputResult] = []
+        explainer = Explainer(self.original, ready.feed, ready.drawn, self.allowed, time.monotonic() + self.budget / 2)
+        for name, e, a in zip(names, ready.expected, actual, strict=True):
+            noise = noises.get(name, NO_NOISE)
+            output = compare_output(name, e, a, self.allowed.rtol, self.allowed.atol, noise)
+            if not output.ok and thorough:
+                output = _explained(explainer, output, a, noise)
+            outputs.append(output)
+        return outputs
+
+    def _noises(self, names: Sequence[str], ready: Ready, *, thorough: bool) -> dict[str, Noise]:
+        left = self.started + self.budget - time.monotonic()
+        if left <= 0 and not thorough:
+            return {}
+        seconds = max(left, self.budget / 4)
+        runs = self.original.others(ready.feed, ready.drawn, ready.seed, thorough=thorough, seconds=seconds)
+        sources = self.original.sources(names, ready.feed, ready.drawn) if thorough else {}
+        return {
+            name: Noise([run[i] for run in runs], sources.get(name, 0.0), bool(runs)) for i, name in enumerate(names)
+        }
+
+
+def _explained(explainer: Explainer, output: OutputResult, actual: Any, noise: Noise) -> OutputResult:
+    """The output, good where the roundings above it could as well have gone the other way."""
+    try:
+        note = explainer.explain(output.name, actual, noise)
+    except Exception as error:
+        # A model that cannot be looked into is judged without that.
+        return replace(output, reason=f"{output.reason} (its roundings cannot be looked at: {first_line(error)})")
+    return replace(output, ok=True, reason="", note=note) if note else output
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, without what follows."""
+    return str(error).strip().split("\n", 1)[0]

@@ -1,0 +1,46 @@
+"""`compile-draws`: has kernels draw what random nodes with a seed do, by a generator of Igniter's own.
+
+    %y = onnx.RandomNormalLike(%x) {seed = 7.0 : f32}
+                                   ->  %y = onnx.RandomNormalLike(%x) {seed = 7.0 : f32, igniter.draws}
+
+In no pipeline: ONNX Runtime's generator cannot be had, so a model that is compiled so gives other values than the
+original, of the same distribution, and the same ones in every run (docs/numerics.md, "Random numbers"). In the body of
+a loop, where every iteration draws anew, and in functions that are called, nodes are left as they are.
+
+It stands anywhere on the ONNX level; what a marked node draws is a value of the graph (`igniter.dialects.onnx.draws`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.passes import ModulePass
+
+from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.draws import DRAWS_ATTRIBUTE, RANDOM_OPS
+from igniter.dialects.onnx.structure import GraphOp
+from igniter.remarks import remark
+
+
+@dataclass(frozen=True)
+class CompileDraws(ModulePass):
+    """Have kernels draw what nodes with a seed do."""
+
+    name = "compile-draws"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        outer = {node for graph in op.ops if isinstance(graph, GraphOp) for node in graph.body.ops}
+        for node in op.walk():
+            if not isinstance(node, OnnxOp) or node.domain or node.op_type not in RANDOM_OPS:
+                continue
+            if node.op_type == "Dropout" and (node.opset < 12 or len(node.inputs) < 3 or node.inputs[2] is None):
+                continue
+            if node.attributes.get("seed") is None:
+                remark(ctx, self.name, node.node_name, "missed", f"{node.op_type} has no seed")
+            elif node not in outer:
+                remark(ctx, self.name, node.node_name, "missed", f"{node.op_type} is inside of another node")
+            else:
+                node.attributes[DRAWS_ATTRIBUTE] = UnitAttr()
+                remark(ctx, self.name, node.node_name, "applied", f"a kernel draws for {node.op_type}")
