@@ -39,10 +39,10 @@ setup: $(VENV)/.installed-dev ## make .venv with everything that the tests need
 demo: $(VENV)/.installed-run ## compile the embedded model, verify it against ONNX Runtime, print the speed-up
 	@$(BIN)/igniter demo
 
-test: lint lit pytest ## lint, lit and the quick tests
+test: lint lit pytest ## lint, lit and the quick tests, with a third of the sweeps over parameters
 
-test-full: lint lit ## every test, slow ones too
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal tests
+test-full: lint lit ## every test with every set of parameters, slow ones too
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --sweeps --timeout=0 tests
 
 pytest: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not full' tests

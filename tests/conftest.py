@@ -2,13 +2,50 @@
 
 from __future__ import annotations
 
+import zlib
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says something of the machine and what else it does, not of the code.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 STATES: dict[str, dict[str, Any]] = {}
 """Of the generators called `RNG`, by module: how they were when it was imported."""
+
+SWEEP = 6
+"""A test with more sets of parameters than this is a sweep."""
+
+SHARE = 3
+"""One set of parameters in so many is run of a sweep, unless `--sweeps` asks for all."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--sweeps", action="store_true", help="run every set of parameters of every test")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keeps a share of the sets of each sweep: which ones hangs on their names alone, and so is the same everywhere.
+
+    Tests that are asked for by name are all run.
+    """
+    if config.getoption("--sweeps") or any("::" in argument for argument in config.args):
+        return
+    groups: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        groups[item.nodeid.partition("[")[0]].append(item)
+    left_out: set[pytest.Item] = set()
+    for group in groups.values():
+        if len(group) > SWEEP:
+            ordered = sorted(group, key=lambda item: zlib.crc32(item.nodeid.encode()))
+            left_out.update(ordered[-(-len(group) // SHARE) :])
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(autouse=True)

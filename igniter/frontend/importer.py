@@ -321,6 +321,8 @@ class _GraphImporter:
             extra = attribute_extra(proto, kind)
             if extra is not None:
                 infos[name] = extra
+        if node.op_type == "Einsum" and isinstance(equation := attributes.get("equation"), StringAttr):
+            _check_ellipses(equation.data)
         if graphs:
             properties["graphs"] = texts_attr(graphs)
         if infos:
@@ -418,3 +420,13 @@ def _first_no_value(block: Block) -> SSAValue:
 
 def _identifier(name: str) -> str:
     return "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in name)
+
+
+def _check_ellipses(equation: str) -> None:
+    """Raises `IgniterError` for an equation of Einsum with two ellipses in one term.
+
+    Other mistakes in an equation are left to ONNX Runtime; it and ONNX's shape inference never return from this one.
+    """
+    for term in equation.replace("->", ",").split(","):
+        if term.count("...") > 1:
+            raise IgniterError(f"the equation {equation!r} has {term.count('...')} ellipses in one term; 1 is allowed")

@@ -117,7 +117,7 @@ def optimise(kernel: KernelOp) -> KernelOp:
     ctx = IgniterContext()
     for each in (CanonicalizeLoop(), InlineNests(), CanonicalizeLoop(), CollapseAxes(), CanonicalizeLoop()):
         each.apply(ctx, module)
-        module.verify()
+    module.verify()
     (result,) = module.ops
     assert isinstance(result, KernelOp)
     return result
