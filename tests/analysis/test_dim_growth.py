@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -35,9 +33,8 @@ def chain(factors: int) -> onnx.ModelProto:
 
 
 def test_dims_stay_small() -> None:
-    start = time.process_time()
+    """Multiplied out, the last dim would have 2^40 terms, and inference would not end."""
     facts = infer_shapes(import_model(chain(40)))
-    assert time.process_time() - start < 10
     assert not facts.failures
     dims = [d for t in facts.types.values() for d in getattr(getattr(t, "encoding", None), "data", ())]
     assert max(len(d.terms) for d in dims) <= MAX_TERMS

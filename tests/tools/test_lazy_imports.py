@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -48,15 +47,9 @@ def test_ir_without_onnx_needs_no_onnx(tmp_path: Path) -> None:
     assert not found & set(HEAVY)
 
 
-@pytest.mark.parametrize(
-    "argv", [("-m", "igniter.tools.igniter_opt", "--help"), ("-m", "igniter.tools.main", "--help")]
-)
-def test_help_takes_less_than_three_tenths_of_a_second(argv: tuple[str, ...]) -> None:
-    # The processor's time, not the clock's: a busy machine makes no tool slower to start.
-    spent: list[float] = []
-    for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, *argv], capture_output=True, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(spent) < 0.3
+@pytest.mark.parametrize("code", [OPT, CLI], ids=["opt", "cli"])
+def test_help_needs_few_modules(code: str) -> None:
+    """What a tool takes to start is what it imports: of a new interpreter's 0.1 s, most is Python's own."""
+    text = MAIN.format(argv=["tool", "--help"], code=code) + "print(len(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert int(done.stdout.splitlines()[-1]) < 200

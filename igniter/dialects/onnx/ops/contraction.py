@@ -14,8 +14,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.contractions import kind_of
-from igniter.analysis.expr import ONE, ZERO, Expr, minimum, product
-from igniter.analysis.requirements import Requirement, at_most
+from igniter.analysis.expr import ONE, ZERO, Expr, product
 from igniter.dialects.onnx.ops.rules import broadcast, element_type, infos, input_dims, legal, operand, operand_dims
 from igniter.dialects.onnx.registry import (
     Dims,
@@ -100,23 +99,6 @@ def matmul_reason(op: OnnxOp) -> str | None:
     if isinstance(batch, str):
         return batch
     return broadcast_reason([a.batch, b.batch], batch)
-
-
-def matmul_requires(op: OnnxOp) -> list[Requirement]:
-    """ONNX Runtime broadcasts a batch of 1 to no batch of 0, except where the right operand is one matrix, which it
-    multiplies by all rows of the left one."""
-    a, b = sides(op, operand_dims(op, 0), operand_dims(op, 1))
-    several = product(b.batch) - 1
-    plain = not (op.attr("transA", 0) or op.attr("transBatchA", 0) or op.attr("transBatchB", 0))
-    rank = max(len(a.batch), len(b.batch))
-    left, right = ((ONE,) * (rank - len(side.batch)) + tuple(side.batch) for side in (a, b))
-    required: list[Requirement] = []
-    for m, n in zip(left, right, strict=True):
-        if m == n:
-            continue
-        asked = minimum(ONE, several * several) if m != ONE and plain else ONE
-        required.append(at_most(asked, n if m == ONE else m, "a batch of 1 is not broadcast to one of 0"))
-    return required
 
 
 def contract(ctx: Lowering, element: Attribute) -> SSAValue:
@@ -408,7 +390,6 @@ def contraction(
         infer,
         lower=lower,
         legal=legal(reason),
-        requires=matmul_requires if infer is infer_matmul else None,
         flops=flops,
         packs=packs,
         slow=slow,
