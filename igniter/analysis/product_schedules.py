@@ -159,7 +159,7 @@ def _tile(nest: NestOp, contraction: Contraction, machine: Machine) -> tuple[int
     columns = nest.axis(contraction.columns).extent.constant
     lanes = panel_lanes(element_of(nest.outputs[0].type))
     panels = None if columns is None else -(-columns // lanes)
-    return tile_size(machine.vector_bytes, machine.registers, panels, contraction.kind)
+    return tile_size(machine.vector_bytes, machine.registers, panels, contraction.kind, machine.byte_tiles)
 
 
 def _vector(nest: NestOp, axis: str, machine: Machine, size: int) -> DictionaryAttr:

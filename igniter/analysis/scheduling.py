@@ -20,6 +20,8 @@ class Machine:
 
     vector_bytes: int = 64
     registers: int = 32
+    byte_tiles: bool = False
+    """Whether it multiplies tiles of bytes (`Target.byte_tiles`)."""
 
 
 @dataclass

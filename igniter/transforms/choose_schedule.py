@@ -35,9 +35,11 @@ class ChooseSchedule(ModulePass):
     """The width of a vector register."""
     registers: int = 32
     """How many there are."""
+    byte_tiles: bool = False
+    """Whether the machine multiplies tiles of bytes (AMX)."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        machine = Machine(self.vector_bytes, self.registers)
+        machine = Machine(self.vector_bytes, self.registers, self.byte_tiles)
         for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
             chosen = choose(kernel, machine)
             for nest in kernel.nests:

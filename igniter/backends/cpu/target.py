@@ -84,8 +84,13 @@ class Target:
             return self.has_feature("avx512vnni") and self.vector_bytes == 64
         return self.has_feature("i8mm") or self.has_feature("dotprod")
 
+    @property
+    def byte_tiles(self) -> bool:
+        """Whether tiles of bytes are multiplied in one instruction (AMX), at eight times the rate of byte products."""
+        return self.byte_products and self.arch == "x86_64" and self.has_feature("amx-int8")
+
     def has_feature(self, name: str) -> bool:
-        """Whether dot products of that kind (`avx512bf16`, `avx512vnni`, `dotprod`, `i8mm`) are instructions."""
+        """Whether products of a kind (`avx512bf16`, `avx512vnni`, `amx-int8`, `dotprod`, `i8mm`) are instructions."""
         given = self.features.split(",")
         return f"+{name}" in given or (f"-{name}" not in given and self.cpu in _DOT_PRODUCTS.get(name, frozenset()))
 
@@ -117,6 +122,7 @@ _NEOVERSE = "neoverse-n2 neoverse-n3 neoverse-v1 neoverse-v2 neoverse-v3 neovers
 
 # What a CPU that is given by name has of the dot products.
 _DOT_PRODUCTS = {
+    "amx-int8": _names(_SAPPHIRE),
     "avx512bf16": _names(f"cooperlake znver4 znver5 {_SAPPHIRE}"),
     "avx512vnni": _names(
         f"cascadelake cooperlake icelake-client icelake-server rocketlake tigerlake znver4 znver5 {_SAPPHIRE}"

@@ -11,7 +11,8 @@ lanes of a panel are contiguous. `rows` is at most the 8 of the name. Sums stay 
 is a loop for each number of rows, and the call branches to it. As many lines as there are steps of depth are fetched
 from `next` on into the second-level cache: panels that will be wanted soon. Operands that are narrower than the sums
 come in groups of as many steps of depth as fill four bytes (2 of bf16, 4 of i8): `b[p, k, l]` is then such a group, and
-so is `a[r, k]`. Panels of 16-bit floats beside an `a` of f32 are widened as they are read, and come one step a time.
+so is `a[r, k]`. Bytes have tiles of more rows where there is AMX (`byte_tiles.py`).
+Panels of 16-bit floats beside an `a` of f32 are widened as they are read, and come one step a time.
 
 Every kind and size is an LLVM module of its own (`emit_tile_kernel`), with nothing of one model in it: it is compiled
 once and kept in the cache. Kernels declare it by its name, from which `required` and `parse_name` find it again.
@@ -27,6 +28,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from igniter.analysis.contractions import PANEL_BYTES, group_of
+from igniter.backends.cpu import byte_tiles
 from igniter.backends.cpu.builder import Builder, Module, Value, flatten
 from igniter.backends.cpu.llvm_types import I32, I64, PTR, Type
 from igniter.backends.cpu.target import Target
@@ -140,6 +142,9 @@ def emit_tile_kernel(name: str, target: Target) -> str:
         raise IgniterError(f"'{name}' is not the name of a micro-kernel; known kinds: {', '.join(KINDS)}")
     kind, size = parsed
     module = Module(target)
+    if kind.name == "u8i8" and target.byte_tiles and size.rows == byte_tiles.ROWS:
+        byte_tiles.add_byte_tiles(module, name, _signature(), size.panels)
+        name, size = f"{name}.stripe", TileSize(byte_tiles.STRIPE, size.panels)
     module.functions.append(_dispatcher(module, name, size))
     for rows in range(1, size.rows + 1):
         module.functions.append(_Body(module, kind, rows, size.panels).text(name))

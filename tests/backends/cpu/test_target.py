@@ -40,6 +40,11 @@ def test_levels():
     assert [t.lanes(4) for t in facts.values()] == [4, 4, 8, 16]
 
 
+def test_byte_tiles():
+    assert target_of("sapphirerapids").byte_tiles and target_of("x86-64-v4+avx512vnni+amx-int8").byte_tiles
+    assert not any(target_of(t).byte_tiles for t in ("icelake-server", "znver4", "x86-64-v4+amx-int8", "aarch64"))
+
+
 @pytest.mark.parametrize("name", sorted(targets.known_cpus()))
 def test_the_table_agrees_with_llvm(name: str, capfd: pytest.CaptureFixture[str]):
     target = target_of(name)

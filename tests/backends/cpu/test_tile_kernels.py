@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from igniter.backends.cpu import byte_tiles
 from igniter.backends.cpu.builder import Builder, Module, flatten
 from igniter.backends.cpu.codegen import compile_object
 from igniter.backends.cpu.jit import CompiledFunc, compile_ir
@@ -194,6 +195,36 @@ def test_products(kind: str, target: str) -> None:
             check(KINDS[kind], size, target, shape, pages)
 
 
+@pytest.mark.parametrize("panels", (1, 2))
+def test_byte_tiles(panels: int) -> None:
+    """With AMX tiles hold 32 rows: all of them, whole depths and what is left over of them."""
+    if not target_of("native").byte_tiles:
+        pytest.skip("this machine has no tiles of bytes")
+    pages = Guarded()
+    for shape in shapes_of(KINDS["u8i8"], TileSize(32, panels)):
+        check(KINDS["u8i8"], TileSize(32, panels), "native", shape, pages)
+
+
+def test_a_process_without_tiles_multiplies_by_vectors() -> None:
+    """Linux may refuse a process the tiles: then the same micro-kernel does without."""
+    target = target_of("native")
+    if not target.byte_tiles:
+        pytest.skip("this machine has no tiles of bytes")
+    size = TileSize(32, 2)
+    ir = with_tile_kernels(ir_of("u8i8", size, target), target)
+    known = f"@{byte_tiles.STATE} = weak hidden global i32 "
+    assert known + "0" in ir
+    symbols = [p for p in PARAMETERS if p not in ("a", "b", "c", "next")]
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 256, (29, 80), np.uint8), rng.integers(-128, 128, (2, 20, 16, 4), np.int8)
+    steps = {"a_row": 80, "a_depth": 4, "b_panel": 20 * 64, "b_depth": 64, "c_row": 128}
+    c = np.zeros((29, 32), np.int32)
+    call = compile_ir("k", ir.replace(known + "0", f"{known}{byte_tiles.REFUSED}"), "native", symbols)
+    call(a, b, c, **steps, rows=29, depth=20, add=0)
+    expected = np.einsum("rkg,pklg->rpl", a.reshape(29, 20, 4).astype(int), b.astype(int)).reshape(29, 32)
+    np.testing.assert_array_equal(c, expected)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("target", (*X86, *ARM))
 @pytest.mark.parametrize("kind", KINDS)
@@ -232,7 +263,7 @@ def test_no_rows_change_nothing() -> None:
 def test_nothing_is_needed_from_outside(kind: str, target: str) -> None:
     """An object of a caller and its micro-kernel has no undefined symbol: no memset, no fma, no conversion."""
     cpu = target_of(target)
-    size = TileSize(2, 1)
+    size = TileSize(32, 2) if kind == "u8i8" and cpu.byte_tiles else TileSize(2, 1)
     data = compile_object(with_tile_kernels(ir_of(kind, size, cpu), cpu), cpu)
     assert undefined_symbols(data) == []
     assert undefined_symbols(compile_object(emit_tile_kernel(tile_name(kind, size, cpu), cpu), cpu)) == []

@@ -1,0 +1,20 @@
+// RUN: igniter-opt %s -p "choose-schedule{byte-tiles=true}" | filecheck %s
+
+// With AMX a tile of bytes is 32 rows by 2 panels.
+
+// CHECK:      loop.kernel @bytes
+// CHECK-NEXT:   %c = loop.nest "matmul" {{.*}} block = 32 : i64, inner = {vector = 16 : i64, unroll}}, i = {fuse = "g0", block = 32 : i64}}, product = {columns = "j", depth = "k", tile = [32 : i64, 2 : i64], rows = "i"}}
+
+builtin.module {
+  loop.kernel @bytes symbols [m] (%a: tensor<?x768xui8, #sym.dims<m, 768>>, %b: tensor<192x192x16x4xi8>) -> (tensor<?x3072xi32, #sym.dims<m, 3072>>) {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] -> tensor<?x3072xi32, #sym.dims<m, 3072>> {
+      %x = loop.read %a[i, k] : i8
+      %w = loop.read %b[j floordiv 16, k floordiv 4, j mod 16, k mod 4] : i8
+      %u = arith.extui %x : i8 to i32
+      %v = arith.extsi %w : i8 to i32
+      %p = arith.muli %u, %v : i32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x3072xi32, #sym.dims<m, 3072>>
+  }
+}
