@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from igniter._version import build_id
+from igniter.activity import doing
 from igniter.environment import wants_sanitizer
 from igniter.errors import IgniterError
 from igniter.memory import collection_paused, peak_memory
@@ -131,7 +132,7 @@ class Compilation:
         self.progress(name)
         start = time.perf_counter()
         try:
-            with collection_paused():
+            with doing(f"the stage '{name}' ran"), collection_paused():
                 yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start

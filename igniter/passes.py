@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
+from igniter.activity import doing
 from igniter.errors import IgniterError
 from igniter.pipelines import PIPELINES, find_pipeline
 from igniter.registry import UnknownName, all_passes, load_pass, where_pass
@@ -89,7 +90,8 @@ def run_passes(
         for observer in observers:
             observer.before(this, module)
         try:
-            this.apply(ctx, module)
+            with doing(f"the pass {this.name} ran"):
+                this.apply(ctx, module)
         except PassError:
             raise
         except Exception as error:

@@ -10,6 +10,7 @@ import onnx
 from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
+from igniter.activity import doing
 from igniter.analysis.tensor_types import tensor_element, unranked
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp, make_constant
 from igniter.dialects.onnx.structure import ReturnOp, graph_module
@@ -87,12 +88,18 @@ def _by_ort(model: onnx.ModelProto) -> list[Array]:
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
     try:
-        session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        found = run(session, {})
+        with doing(f"a constant was computed ({_ops_of(model)})", runs="onnxruntime"):
+            session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+            found = run(session, {})
     except (RuntimeError, TypeError, ValueError, *_ort_errors()) as error:
         lines = str(error).splitlines()
         raise CannotEvaluate(f"ORT: {lines[0] if lines else type(error).__name__}") from error
     return _arrays(list(found), "ORT")
+
+
+def _ops_of(model: onnx.ModelProto) -> str:
+    ops = dict.fromkeys(node.op_type for node in model.graph.node if node.op_type != "Constant")
+    return ", ".join(ops) or "a Constant"
 
 
 def _ort_errors() -> list[type[Exception]]:

@@ -14,6 +14,7 @@ from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from igniter.activity import leaving
 from igniter.errors import IgniterError
 
 FAILED = ".failed"
@@ -45,7 +46,8 @@ def staging_folder(target: Path) -> Generator[Path]:
     except OSError as error:
         raise IgniterError(f"cannot write {target}: {error.strerror}") from error
     try:
-        yield staging
+        with leaving(str(staging)):
+            yield staging
     except OSError as error:
         raise IgniterError(f"cannot write {target}: {error.strerror}") from error
     finally:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from igniter.activity import doing
 from igniter.errors import IgniterError
 from igniter.runtime.session import SessionError
 from igniter.runtime.verification.graph_facts import GraphFacts
@@ -25,7 +26,7 @@ from igniter.runtime.verification.judgement import (
     failure,
 )
 from igniter.runtime.verification.original import Original
-from igniter.runtime.verification.report import CaseResult, Refusal, Verification
+from igniter.runtime.verification.report import CaseResult, Refusal, Verification, sizes_text
 from igniter.runtime.verification.sizes import Proposal, Search, Sizes
 from igniter.runtime.verification.specs import InputSpec, checked_shapes, specs_of, symbols_of
 
@@ -42,6 +43,7 @@ BUDGET_SECONDS = 30.0
 RUN_SHARE = 0.25
 """The share of the budget that one run of the original may take while sizes are looked for."""
 INNER_RANDOM = "a random node is inside of a loop, a branch or a function, from where what it draws cannot be taken"
+KEPT = "--no-verify puts the compiled model in place without running it"
 MANY_THREADS = 4
 """Threads of the case with many rows, whatever the number of cores: what is shared out must be shared out right."""
 
@@ -108,7 +110,8 @@ def verify_models(
     that are looked for. Where all outputs say nothing, `pieces` compares the parts of the model."""
     reference = original.session
     try:
-        compiled = candidate.session()
+        with doing("the compiled model was loaded", hint=KEPT):
+            compiled = candidate.session()
     except SessionError as error:
         return Verification(
             (CaseResult({}, "failed", reason=f"the compiled model does not load: {first_line(error)}"),)
@@ -254,8 +257,9 @@ class _Verifier:
         result = CaseResult(proposal.sizes, "passed", kind=proposal.kind, threads=threads)
         names = self.original.output_names
         try:
-            session = self.candidate.session(threads, ready.drawn)
-            actual = guarded_run(session, names, {**ready.feed, **ready.drawn}, None)
+            with doing(_ran(proposal), runs="kernels", hint=KEPT):
+                session = self.candidate.session(threads, ready.drawn)
+                actual = guarded_run(session, names, {**ready.feed, **ready.drawn}, None)
         except Exception as error:
             return replace(result, status="failed", reason=f"the compiled model fails: {first_line(error)}")
         outputs = self._judged_by.outputs(ready, actual)
@@ -271,6 +275,11 @@ class _Verifier:
 
     def _is_over(self) -> bool:
         return time.monotonic() > self._started + self.options.budget
+
+
+def _ran(proposal: Proposal) -> str:
+    at = f" at {sizes_text(proposal.sizes)}" if proposal.sizes else ""
+    return f"the compiled model ran{at}, where the original had run"
 
 
 def typical_inputs(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from igniter._version import __version__
 from igniter.tools.cli.output import reported
+from igniter.tools.watch import watched
 
 app = typer.Typer(
     help="Compile ONNX models to native kernels that stock ONNX Runtime runs.",
@@ -242,6 +244,7 @@ def demo(
 
 def main() -> None:
     """The console script."""
+    watched(sys.argv[1:])
     app()
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from igniter.activity import doing
 from igniter.errors import IgniterError
 from igniter.runtime.ort_values import run
 from igniter.runtime.verification.judge import Judge, Ready, first_line
@@ -78,11 +79,9 @@ class ByRegion:
         regions = [op for op in main_graph(c.module).body.ops if isinstance(op, RegionOp)]
         if not regions:
             raise IgniterError("the compiled model has no regions")
-        return [
-            *self._passes(c, regions, ready),
-            *self._kernels(c, regions, ready),
-            *self._whole(c, ready),
-        ]
+        passes = self._passes(c, regions, ready)
+        with doing("the compiled model ran region by region", runs="kernels"):
+            return [*passes, *self._kernels(c, regions, ready), *self._whole(c, ready)]
 
     # -- the passes before fusion -------------------------------------------------------------------------------------
 

@@ -14,11 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from igniter.activity import doing
 from igniter.errors import IgniterError
 from igniter.runtime.ort_values import run
 from igniter.runtime.session import make_session
 from igniter.runtime.verification.judgement import NOISE_FACTOR, Allowance, Noise, compare_output
-from igniter.runtime.verification.original import Original, nudged_feed
+from igniter.runtime.verification.original import WITHOUT, Original, nudged_feed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,7 +133,8 @@ class Explainer:
         found: dict[bytes, Array] = {}
         for moves in _samples(off):
             changed = {n: (a + moves[n]).astype(a.dtype) if n in moves else a for n, a in inputs.items()}
-            other: Array = np.asarray(run(session, changed, [output])[0])
+            with doing(f"a node of the original ran, {node.op_type}", runs="onnxruntime", hint=WITHOUT):
+                other: Array = np.asarray(run(session, changed, [output])[0])
             found.setdefault(other.tobytes() + str(other.shape).encode(), other)
         value = np.asarray(values[output])
         return Choice(node, output, value, list(found.values()), [(inputs[n].astype(np.float64), off[n]) for n in off])

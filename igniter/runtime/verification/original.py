@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from igniter.activity import doing
 from igniter.errors import IgniterError
-from igniter.runtime.ort_values import run
 from igniter.runtime.session import SessionError, make_session
 from igniter.runtime.verification.guard import guarded_run
 
@@ -26,6 +26,8 @@ NUDGES = 2
 MORE_NUDGES = 4
 """Once an output has failed."""
 NUDGEABLE = frozenset(("float16", "float32", "float64"))
+WITHOUT = "--no-verify compiles the model without running the original"
+"""What a user can do where ONNX Runtime crashes on the original model."""
 
 
 class Original:
@@ -117,7 +119,8 @@ class Original:
             config: dict[str, Any] = dict(options.get("config") or {})
             config.setdefault("session.model_external_initializers_file_folder_path", self.folder)
             options["config"] = config
-        return make_session(model, **options)
+        with doing("the original was loaded", runs="onnxruntime", hint=WITHOUT):
+            return make_session(model, **options)
 
     # -- running ------------------------------------------------------------------------------------------------------
 
@@ -137,17 +140,17 @@ class Original:
     ) -> tuple[list[Any], dict[str, Any]]:
         """The outputs, and what the random nodes drew for them."""
         if not self.random_values:
-            return guarded_run(self.session, self.output_names, feed, seconds, memory), {}
+            return _run_original(self.session, self.output_names, feed, seconds, memory), {}
         session = self.exposing(self.random_values)
         names = [*self.output_names, *(n for n in self.random_values if n not in self.output_names)]
-        values = guarded_run(session, names, feed, seconds, memory)
+        values = _run_original(session, names, feed, seconds, memory)
         found = dict(zip(names, values, strict=True))
         return [found[n] for n in self.output_names], {n: found[n] for n in self.random_values}
 
     def run_again(self, feed: Mapping[str, Any], drawn: Mapping[str, Any], seconds: float | None = None) -> list[Any]:
         """The outputs for other inputs, with the same random values."""
         session = self.exposing([], drawn) if drawn else self.session
-        return guarded_run(session, self.output_names, {**feed, **drawn}, seconds)
+        return _run_original(session, self.output_names, {**feed, **drawn}, seconds)
 
     # -- noise --------------------------------------------------------------------------------------------------------
 
@@ -187,7 +190,7 @@ class Original:
         try:
             missing = [v for v in wanted if v not in known]
             session = self.exposing(missing, drawn or None)
-            known.update(zip(missing, run(session, {**feed, **drawn}, missing), strict=True))
+            known.update(zip(missing, _run_original(session, missing, {**feed, **drawn}), strict=True))
         except Exception:
             # A value that cannot be an output (a sequence); then the noise alone decides.
             return {}
@@ -217,6 +220,15 @@ def _summed(name: str, producers: Mapping[str, Any]) -> list[str]:
     return [v for v in (node.input if node.op_type in ("Add", "Sub", "Sum", "Mean") else node.input[:1]) if v]
 
 
+def _run_original(
+    session: Any, names: Sequence[str], feed: Mapping[str, Any], seconds: float | None = None, memory: int | None = None
+) -> list[Any]:
+    dims = ", ".join(f"{name} {'x'.join(map(str, getattr(v, 'shape', ())))}" for name, v in feed.items())
+    hint = f"--shape and --inputs give others to verify on, {WITHOUT}"
+    with doing(f"the original ran, with inputs of the dims {dims}", runs="onnxruntime", hint=hint):
+        return guarded_run(session, names, feed, seconds, memory)
+
+
 def _attempt(
     runner: Any,
     names: Sequence[str],
@@ -230,7 +242,7 @@ def _attempt(
     try:
         if isinstance(runner, Original):
             return [runner.run_again({k: v for k, v in feed.items() if k not in (drawn or {})}, drawn or {}, seconds)]
-        return [guarded_run(runner, names, feed, seconds)]
+        return [_run_original(runner, names, feed, seconds)]
     except TooMuch:
         return []
     except Exception:

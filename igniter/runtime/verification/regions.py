@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp, NoneType
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
+from igniter.activity import doing
 from igniter.dialects.fusion import PackOp, RegionOp
 from igniter.dialects.onnx.attributes import texts_attr, texts_of
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp
@@ -287,7 +288,8 @@ def run_kernels(
 
 
 def _run_compiled(c: Compilation, module: ModuleOp, arrays: Sequence[Any]) -> list[Any]:
-    return run(compiled_session(c, module), {f"v{i}": a for i, a in enumerate(arrays)})
+    with doing("the kernels ran, each as an op", runs="kernels"):
+        return run(compiled_session(c, module), {f"v{i}": a for i, a in enumerate(arrays)})
 
 
 def compiled_session(c: Compilation, module: ModuleOp, folder: Path | None = None, **options: Any) -> Any:

@@ -82,21 +82,30 @@ def reported(debug: bool, as_json: bool = False) -> Generator[None]:
             console(stderr=True).print_exception()
         expected = isinstance(error, (IgniterError, OSError))
         message = _paragraph(error) if expected else f"{type(error).__name__}: {_paragraph(error)}"
-        if as_json:
-            print_json({"error": {"kind": "error" if expected else "internal error", "message": message}})
-        if expected:
-            print(f"igniter: error: {message}", file=sys.stderr)
-            raise typer.Exit(1) from None
-        print(f"igniter: internal error: {message} (--debug shows where; please report it)", file=sys.stderr)
-        raise typer.Exit(2) from None
+        raise typer.Exit(print_error(message, expected=expected, as_json=as_json)) from None
+
+
+def print_error(message: str, *, expected: bool, as_json: bool) -> int:
+    """Say what went wrong, and return the exit status; `expected` is what the user can act on."""
+    kind = "error" if expected else "internal error"
+    if as_json:
+        print_json({"error": {"kind": kind, "message": message}})
+    told = message if expected else f"{message} (--debug shows where; please report it)"
+    print(f"igniter: {kind}: {told}", file=sys.stderr)
+    return 1 if expected else 2
 
 
 def _paragraph(error: Exception) -> str:
-    """What an error says, as text that is safe to print: names out of a model may hold anything."""
+    """What an error says; names out of a model may hold anything."""
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
     else:
         text = str(error)
+    return printable(text)
+
+
+def printable(text: str) -> str:
+    """An error as one paragraph that is not too long and holds nothing that a terminal would act on."""
     lines = [line.rstrip() for line in text.strip().split("\n")]
     plain = "\n".join(_printable(line) for line in lines if line)
     if len(plain) <= PARAGRAPH:
