@@ -1,8 +1,9 @@
-"""`python -m tests.hostile [--flips 300] [--only names] [--verbose]`: the table of hostile files."""
+"""`python -m tests.hostile [--flips 300] [--jobs 2] [--only names] [--verbose]`: the table of hostile files."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from collections import Counter, defaultdict
@@ -12,22 +13,21 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.hostile.files import HostileFile, hostile_files
-from tests.hostile.run import OUTCOMES, Outcome, compile_hostile
+from tests.hostile.run import OUTCOMES, Outcome, compile_all
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--flips", type=int, default=300, help="files with flipped bits")
     parser.add_argument("--cuts", type=int, default=60, help="files that are cut off")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="files at a time")
     parser.add_argument("--only", default="", help="a part of the kind and name of the files")
     parser.add_argument("--verbose", action="store_true", help="print what is said of every file")
     args = parser.parse_args()
     found: list[tuple[HostileFile, Outcome]] = []
     with tempfile.TemporaryDirectory(prefix="igniter-hostile-") as folder:
-        for file in hostile_files(args.flips, args.cuts):
-            if args.only not in f"{file.kind}: {file.name}":
-                continue
-            outcome = compile_hostile(file, Path(folder))
+        files = [f for f in hostile_files(args.flips, args.cuts) if args.only in f"{f.kind}: {f.name}"]
+        for file, outcome in compile_all(files, Path(folder), args.jobs):
             found.append((file, outcome))
             if outcome.failed or args.verbose:
                 said = outcome.message[:600]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import resource
 import shutil
 import signal
@@ -11,9 +14,16 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
+from io import StringIO
 from pathlib import Path
 
+import pytest
+
+import igniter
 from tests.hostile.files import HostileFile
 
 SECONDS = 30
@@ -42,55 +52,102 @@ class Outcome:
 
 
 def compile_hostile(file: HostileFile, folder: Path) -> Outcome:
-    """Write the file into `folder`, and compile it as the command line does.
-
-    The child is forked, so that what every compile imports is imported once.
-    """
-    _warm()
-    case = Path(tempfile.mkdtemp(dir=folder))
-    inside = case / "model"
-    inside.mkdir()
-    path = file.write(inside)
-    start = time.perf_counter()
-    before = _resident()
-    child = os.fork()
-    if child == 0:
-        _child(path, case)
-    status, usage = _wait(child, PATIENCE)
-    elapsed = time.perf_counter() - start
-    seconds = elapsed if elapsed > PATIENCE else usage.ru_utime + usage.ru_stime
-    said = (case / "stderr").read_text(errors="replace")
-    # A forked child starts with the memory of its parent, which may have run many other tests.
-    outcome = _judge(status, said, case, seconds, max(0, usage.ru_maxrss * 1024 - before))
-    shutil.rmtree(case, ignore_errors=True)
+    """Write the file into `folder`, and compile it as the command line does."""
+    ((_, outcome),) = compile_all([file], folder, jobs=1)
     return outcome
 
 
+def compile_all(files: Iterable[HostileFile], folder: Path, jobs: int) -> Iterator[tuple[HostileFile, Outcome]]:
+    """What becomes of each file, in the order in which they are done; `jobs` of them at a time, each in a process.
+
+    The processes are forked from one that has imported all that a compile imports: that takes as long as most files.
+    """
+    _warm()
+    waiting, running = iter(files), list[_Running]()
+    while True:
+        while len(running) < jobs and (file := next(waiting, None)) is not None:
+            running.append(_Running(file, folder))
+        if not running:
+            return
+        done = [(r, outcome) for r in running if (outcome := r.outcome()) is not None]
+        running = [r for r in running if all(r is not d for d, _ in done)]
+        yield from ((r.file, outcome) for r, outcome in done)
+        if not done:
+            time.sleep(0.01)
+
+
+class _Running:
+    """A file that a child compiles."""
+
+    def __init__(self, file: HostileFile, folder: Path):
+        self.file = file
+        self.case = Path(tempfile.mkdtemp(dir=folder))
+        inside = self.case / "model"
+        inside.mkdir()
+        path = file.write(inside)
+        self.start = time.monotonic()
+        self.before = _resident()
+        self.child = os.fork()
+        if self.child == 0:
+            _child(path, self.case)
+
+    def outcome(self) -> Outcome | None:
+        """`None` as long as the child runs."""
+        done, status, usage = os.wait4(self.child, os.WNOHANG)
+        elapsed = time.monotonic() - self.start
+        if not done:
+            if elapsed > PATIENCE:
+                os.kill(self.child, signal.SIGKILL)
+            return None
+        seconds = elapsed if elapsed > PATIENCE else usage.ru_utime + usage.ru_stime
+        said = (self.case / "stderr").read_text(errors="replace")
+        # A forked child starts with the memory of its parent, which may have run many other tests.
+        outcome = _judge(status, said, self.case, seconds, max(0, usage.ru_maxrss * 1024 - self.before))
+        shutil.rmtree(self.case, ignore_errors=True)
+        return outcome
+
+
+@cache
 def _warm() -> None:
-    import onnx
+    """Import all that a compile imports, and what the command line does before it reads a file."""
+    import llvmlite.binding
+    import numpy.random
+    import onnx.reference
     import onnxruntime
+    import rich.console
 
-    import igniter.api
-    import igniter.tools.main
+    from igniter.tools.main import app
 
-    assert igniter.api and igniter.tools.main and onnx and onnxruntime.get_available_providers()
+    assert llvmlite.binding and numpy.random and onnx.reference and rich.console and onnxruntime.__version__
+    for module in pkgutil.walk_packages(igniter.__path__, "igniter."):
+        if not module.name.endswith(("__main__", "_worker")):
+            importlib.import_module(module.name)
+    with pytest.raises(SystemExit), redirect_stderr(StringIO()), redirect_stdout(StringIO()):
+        app(["compile", "missing.onnx", "--json"])
+    # A collection in a child would copy every page that an object is on.
+    gc.collect()
+    gc.freeze()
 
 
 def _child(path: Path, case: Path) -> None:
     """Never returns."""
     from igniter.tools.main import app
+    from igniter.tools.watch import watched
 
     # A stop, so that no file takes the machine down with it; what counts is the peak. The limit is on what is
     # mapped: a parent that has run other tests has mapped more than it keeps in memory.
     limit = _mapped() + 8 * BYTES
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS + 1, SECONDS + 1))
     os.chdir(case)
     for number, name in ((1, "stdout"), (2, "stderr")):
         os.dup2(os.open(case / name, os.O_WRONLY | os.O_CREAT), number)
     sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
     code = 99
     try:
-        app(["compile", str(path), "-o", str(case / "out"), "--json", "--no-cache"])
+        arguments = ["compile", str(path), "-o", str(case / "out"), "--json", "--no-cache"]
+        watched(arguments)
+        app(arguments)
     except SystemExit as done:
         code = done.code if isinstance(done.code, int) else 98
     except BaseException:
@@ -99,17 +156,6 @@ def _child(path: Path, case: Path) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
-
-
-def _wait(child: int, seconds: float) -> tuple[int, resource.struct_rusage]:
-    end = time.monotonic() + seconds
-    while True:
-        done, status, usage = os.wait4(child, os.WNOHANG)
-        if done:
-            return status, usage
-        if time.monotonic() > end:
-            os.kill(child, signal.SIGKILL)
-        time.sleep(0.01)
 
 
 def _resident() -> int:
