@@ -39,7 +39,7 @@ setup: $(VENV)/.installed-dev ## make .venv with everything that the tests need
 demo: $(VENV)/.installed-run ## compile the embedded model, verify it against ONNX Runtime, print the speed-up
 	@$(BIN)/igniter demo
 
-test: lint lit pytest ## lint, lit and the quick tests, with a third of the sweeps over parameters
+test: lint lit pytest ## lint, lit and the quick tests, with a quarter of the sweeps over parameters
 
 test-full: lint lit ## every test with every set of parameters, slow ones too
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --sweeps --timeout=0 tests

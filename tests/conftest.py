@@ -20,7 +20,7 @@ STATES: dict[str, dict[str, Any]] = {}
 SWEEP = 6
 """A test with more sets of parameters than this is a sweep."""
 
-SHARE = 3
+SHARE = 4
 """One set of parameters in so many is run of a sweep, unless `--sweeps` asks for all."""
 
 
