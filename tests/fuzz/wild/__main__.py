@@ -24,6 +24,7 @@ def main() -> int:
         "--shrink", action="store_true", help="make the model of --seed as small as it fails, and print"
     )
     parser.add_argument("--save", type=Path, help="a folder for the models that fail, and their feeds")
+    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for a graph; more on a busy machine")
     args = parser.parse_args()
     if args.show:
         case = make_wild(args.seed)
@@ -40,7 +41,7 @@ def main() -> int:
             f"{counts.total()} graphs ({sanitized} sanitized) in {time.monotonic() - start:.0f} s: {done}", flush=True
         )
 
-    for outcome in run_seeds(range(args.seed, args.seed + args.count)):
+    for outcome in run_seeds(range(args.seed, args.seed + args.count), args.timeout):
         counts[outcome.status] += 1
         sanitized += is_sanitized(outcome.seed)
         runs, refusals, left = runs + outcome.runs, refusals + outcome.refusals, left + outcome.left
@@ -49,7 +50,7 @@ def main() -> int:
             if args.save:
                 # Making a model runs its nodes, which may be what crashes.
                 list(run_isolated("tests.fuzz.wild.run:save_seed", [(outcome.seed, str(args.save))]))
-        if counts.total() % 500 == 0:
+        if counts.total() % 100 == 0:
             report()
     report()
     print(f"{runs} runs compared, {refusals} refused by both, {left} nodes left to ONNX Runtime")
