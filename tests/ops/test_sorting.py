@@ -25,9 +25,7 @@ def both(x: Any, k: int, **attrs: int) -> None:
 def test_top_k(k: int, largest: int) -> None:
     rng = np.random.default_rng(k)
     x = rng.normal(0, 1, (3, 40 if k < 17 else 20)).astype(F32)
-    # ORT selects 17 of 20 by a method that NaNs confuse.
-    if k < 17:
-        x[0, 3] = x[1, 0] = np.nan
+    # Where ORT puts a NaN hangs on its version; tests/fuzz/wild/test_readings.py has NaNs.
     x[2, 5], x[2, 7] = np.inf, -np.inf
     both(x, k, largest=largest)
     both(rng.integers(0, 4, (1, 18, 2)).astype(F32), k, largest=largest, axis=1)
