@@ -25,12 +25,14 @@ def both(x: Any, k: int, **attrs: int) -> None:
 def test_top_k(k: int, largest: int) -> None:
     rng = np.random.default_rng(k)
     x = rng.normal(0, 1, (3, 40 if k < 17 else 20)).astype(F32)
-    # Where ORT puts a NaN hangs on its version; tests/fuzz/wild/test_readings.py has NaNs.
+    x[0, 3] = x[1, 0] = x[1, 11] = np.nan
     x[2, 5], x[2, 7] = np.inf, -np.inf
     both(x, k, largest=largest)
     both(rng.integers(0, 4, (1, 18, 2)).astype(F32), k, largest=largest, axis=1)
     if k < 17:
-        both(rng.integers(0, 4, (2, 40)).astype(F32), k, largest=largest, sorted=0)
+        unsorted = rng.integers(0, 4, (2, 40)).astype(F32)
+        unsorted[1, [2, 9, 30]] = np.nan
+        both(unsorted, k, largest=largest, sorted=0)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint32", "int64", "float64"])
@@ -41,6 +43,7 @@ def test_types(dtype: str) -> None:
 
 def test_sizes() -> None:
     both(np.zeros((0, 7), F32), 3)
+    both(np.full((2, 9), np.nan, F32), 4)
     both(np.random.default_rng(0).normal(0, 1, (1, 200)).astype(F32), 5)
     check("TopK", [np.arange(7, dtype=F32)], {"k": 3}, outputs=2, opset=9)
 

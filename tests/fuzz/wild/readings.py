@@ -1,9 +1,8 @@
 """What a model means where ONNX Runtime has no one answer: NaN in ops whose result then depends on how it is computed.
 
 Its ReduceMax, ReduceMin, MaxPool, GlobalMaxPool and DynamicQuantizeLinear lose a NaN, or numbers beside it, by where it
-is in a vector register; its ArgMax and ArgMin find a NaN in one row and pass it over in two; its TopK of most of a row
-selects and sorts with C++'s library, whose order must be a strict weak one, which NaN breaks: what is sorted is in no
-order; a transform of a length that is a power of two makes infinities or NaN by the grouping of its butterflies;
+is in a vector register; its ArgMax and ArgMin find a NaN only where a row begins with one (before 1.32 in rows of some
+sizes too); a transform of a length that is a power of two makes infinities or NaN by the grouping of its butterflies;
 DeformConv adds 0 times the first element where it looks outside of an image, unlike ONNX's evaluator; Resize adds 0
 times a neighbour along an axis that keeps its size in three dimensions, and not in four; and LRN takes squares from a
 running sum again, which an infinity or a NaN stays in.
@@ -17,7 +16,6 @@ digits, or negative. Such nodes are computed in f64 here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -108,57 +106,6 @@ def _one_of_a_row(node: onnx.NodeProto, given: list[Any], opset: int) -> list[Ar
     made = np.arange(rows.shape[-1]) == rows.argmax(-1)[..., None]
     made = made.reshape(x.shape) if opset < 13 else np.moveaxis(made, -1, axis)
     return [made.astype(given[0].dtype)]
-
-
-def _top(node: onnx.NodeProto, given: list[Any], opset: int) -> list[Array] | None:
-    """The heap that ONNX Runtime takes for fewer elements: no comparison with NaN is true."""
-    attrs, x = _attrs(node), given[0]
-    axis, k = attrs.get("axis", -1), int(given[1].reshape(-1)[0]) if len(given) > 1 else int(attrs["k"])
-    size = x.shape[axis]
-    by_heap = k < 4 or math.log2(k) / math.log2(size) < 0.725
-    if by_heap or not attrs.get("sorted", 1) or not np.isnan(x.astype(np.float64)).any():
-        return None
-    rows = np.moveaxis(x, axis, -1).astype(np.float64)
-    largest = bool(attrs.get("largest", 1))
-    places = np.array([_by_heap(row, k, largest) for row in rows.reshape(-1, size)], np.int64)
-    places = np.moveaxis(places.reshape(*rows.shape[:-1], k), -1, axis)
-    return [np.take_along_axis(x, places, axis), places]
-
-
-def _by_heap(row: Array, k: int, largest: bool) -> list[int]:
-    sign = 1.0 if largest else -1.0
-
-    def beats(a: int, b: int) -> bool:
-        return bool(sign * row[a] > sign * row[b] or (row[a] == row[b] and a < b))
-
-    heap = [0] * k
-
-    def sift(at: int, size: int) -> None:
-        while (left := 2 * at + 1) < size:
-            right = left + 1
-            lower = beats(heap[at], heap[left])
-            if lower and (right >= size or beats(heap[right], heap[left])):
-                child = left
-            elif right < size and (lower or beats(heap[at], heap[right])):
-                child = right
-            else:
-                return
-            heap[at], heap[child] = heap[child], heap[at]
-            at = child
-
-    for t in range(k):
-        heap[k - 1 - t] = t
-        sift(k - 1 - t, k)
-    for t in range(k, len(row)):
-        if sign * row[t] > sign * row[heap[0]]:
-            heap[0] = t
-            sift(0, k)
-    found = [0] * k
-    for t in range(k - 1, -1, -1):
-        found[t] = heap[0]
-        heap[0] = heap[t]
-        sift(0, t)
-    return found
 
 
 def _quantised(node: onnx.NodeProto, given: list[Any], opset: int) -> list[Array] | None:
@@ -295,7 +242,6 @@ RULES: dict[str, Callable[[onnx.NodeProto, list[Any], int], list[Array] | None]]
     "ReduceMax": _extremes,
     "ReduceMin": _extremes,
     "Resize": _resized,
-    "TopK": _top,
 }
 
 

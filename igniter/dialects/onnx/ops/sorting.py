@@ -1,9 +1,9 @@
 """TopK: the greatest or the least elements along an axis, with their places.
 
 A binary heap of the best `k` so far, the worst of them on top: an element that does not beat it costs a comparison.
-Ties go to the lower index. Comparisons with NaN are false, and the heap is built in ONNX Runtime's order (elements from
-the back to the front, then one after the other), so that what NaNs displace is the same too, and so is the order of a
-result that is not sorted.
+Ties go to the lower index, and a NaN is greater than any number, as in ONNX Runtime since 1.32. The heap is built in
+ONNX Runtime's order (elements from the back to the front, then one after the other), so that the order of a result that
+is not sorted is the same too.
 """
 
 from __future__ import annotations
@@ -74,11 +74,14 @@ class Heap:
         self.p.store(entry[1], self.places, [index])
 
     def better(self, a: Scalar, b: Scalar) -> Scalar:
-        """Whether the element `a` is to be kept rather than `b`."""
-        return a > b if self.largest else a < b
+        """Whether the element `a` is to be kept rather than `b`, in an order in which NaN is the greatest."""
+        if not a.is_float:
+            return a > b if self.largest else a < b
+        # No comparison with NaN is true: its negation is, for a NaN on either side.
+        return ~(a <= b) & ~b.is_nan() if self.largest else ~(a >= b) & ~a.is_nan()
 
     def beats(self, a: tuple[Scalar, Scalar], b: tuple[Scalar, Scalar]) -> Scalar:
-        return self.better(a[0], b[0]) | (a[0].eq(b[0]) & (a[1] < b[1]))
+        return self.better(a[0], b[0]) | (~self.better(b[0], a[0]) & (a[1] < b[1]))
 
     def sift(self, start: Scalar, size: Scalar) -> None:
         """Moves the entry at `start` down, past every child that it beats; the worse child goes up."""
