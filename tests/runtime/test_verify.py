@@ -193,6 +193,13 @@ def test_sizes_that_the_original_refuses_are_replaced() -> None:
     assert "does not run at the sizes" in never.reasons[0] and "--shape n=N,m=N,k=N,p=N" in never.reasons[-1]
 
 
+def test_sizes_are_chosen_for_the_dims_that_none_is_given_for() -> None:
+    text = "g (float[batch, n, m] x) => (float[batch, n, m] y) { y = Neg (x) }"
+    for name in ("batch", "n"):
+        result = verify_sessions(session(text), session(text), shapes=[{name: 6}])
+        assert result and {c.shapes[name] for c in result.cases} == {6} and len(result.cases) > 1
+
+
 def test_given_inputs_are_used() -> None:
     seen: list[np.ndarray] = []
     real = session(DOUBLE)

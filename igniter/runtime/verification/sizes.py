@@ -125,7 +125,7 @@ class Search(Generic[T]):
     def _proposals(self, roles: Mapping[str, Role]) -> Iterator[tuple[str, Sizes]]:
         ties = [tied_by_inference(self.specs, self.facts), tied_by_role(roles)]
         for rung in self._rungs():
-            sizes = _sizes(roles, rung)
+            sizes = {**_sizes(roles, rung), **self.fixed}
             variants = [sizes, *(_tied(sizes, tie) for tie in ties)]
             variants += [_with_role(v, roles, (Role.BATCH,), 1) for v in list(variants)]
             # What is left small where one dim alone must be long.
@@ -157,7 +157,7 @@ class Search(Generic[T]):
         for kind, rung in (("unequal", UNEQUAL), ("odd", ODD), ("equal", EQUAL), ("many", MANY)):
             if any(kind_of(sizes) == kind for sizes in found) and kind != "many":
                 continue
-            sizes = _sizes(roles, rung)
+            sizes = {**_sizes(roles, rung), **self.fixed}
             options = [sizes, *(_tied(sizes, tie) for tie in ties), *self._beside(base, roles, kind)]
             for option in options[:6]:
                 if self._is_over():
@@ -223,7 +223,8 @@ def _tied(sizes: Sizes, ties: Ties) -> Sizes:
 
 
 def _with_role(sizes: Sizes, roles: Mapping[str, Role], which: Sequence[Role], size: int) -> Sizes:
-    return {s: size if roles[s] in which else old for s, old in sizes.items()}
+    """Sizes with `size` for the symbols of a role; those that were asked for have none."""
+    return {s: size if roles.get(s) in which else old for s, old in sizes.items()}
 
 
 def tied_by_inference(specs: Sequence[InputSpec], facts: GraphFacts) -> dict[str, str | int]:
