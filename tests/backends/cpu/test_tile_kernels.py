@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -12,9 +13,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from igniter.analysis.contractions import tile_size
 from igniter.backends.cpu import byte_tiles
 from igniter.backends.cpu.builder import Builder, Module, flatten
-from igniter.backends.cpu.codegen import compile_object
+from igniter.backends.cpu.codegen import compile_assembly, compile_object
 from igniter.backends.cpu.jit import CompiledFunc, compile_ir
 from igniter.backends.cpu.llvm_types import I64, PTR
 from igniter.backends.cpu.target import Target, target_of
@@ -267,6 +269,29 @@ def test_nothing_is_needed_from_outside(kind: str, target: str) -> None:
     data = compile_object(with_tile_kernels(ir_of(kind, size, cpu), cpu), cpu)
     assert undefined_symbols(data) == []
     assert undefined_symbols(compile_object(emit_tile_kernel(tile_name(kind, size, cpu), cpu), cpu)) == []
+
+
+@pytest.mark.parametrize("target", ("x86-64-v3", "x86-64-v4", "sapphirerapids", "znver4"))
+@pytest.mark.parametrize("kind", ("f32", "f64", "f32f16", "f32bf16"))
+def test_sums_stay_in_registers(kind: str, target: str) -> None:
+    """No loop moves a vector to the stack and back: those that did took twice the time."""
+    cpu = target_of(target)
+    for rows, panels in {tile_size(cpu.vector_bytes, cpu.vector_registers, p, kind) for p in (None, 1, 2, 3, 4)}:
+        text = compile_assembly(emit_tile_kernel(tile_name(kind, TileSize(rows, panels), cpu), cpu), cpu)
+        found = [loop for loop in loops(text) if "vfmadd" in loop]
+        assert len(found) >= rows
+        assert not [loop for loop in found if re.search(r"[xyz]mm.*\(%rsp|\(%rsp.*[xyz]mm", loop)]
+
+
+def loops(assembly: str) -> Iterator[str]:
+    """The lines from a label to a jump back to it, the innermost of each."""
+    labels: dict[str, int] = {}
+    lines = assembly.splitlines()
+    for at, line in enumerate(lines):
+        if label := re.match(r"(\.L\w+):", line):
+            labels[label[1]] = at
+        elif (jump := re.match(r"\tj\w+\s+(\.L\w+)", line)) and jump[1] in labels:
+            yield "\n".join(lines[labels[jump[1]] : at])
 
 
 def test_names() -> None:
