@@ -38,8 +38,8 @@ def run_isolated(
         for _ in range(min(batch, len(pending))):
             item = pending.pop()
             answer = _ask(ours, item, timeout)
-            if answer is None:
-                yield item, _lost(worker, timeout)
+            if answer is None or isinstance(answer, Lost):
+                yield item, answer or _crash(worker)
                 break
             yield item, answer[0]
         ours.close()
@@ -48,19 +48,18 @@ def run_isolated(
             worker.kill()
 
 
-def _ask(pipe: Connection, item: Any, timeout: float) -> tuple[Any] | None:
+def _ask(pipe: Connection, item: Any, timeout: float) -> tuple[Any] | Lost | None:
+    """The answer; None where the process ended."""
     try:
         pipe.send(item)
-        return (pipe.recv(),) if pipe.poll(timeout) else None
+        return (pipe.recv(),) if pipe.poll(timeout) else Lost("timeout", f"no answer in {timeout:.0f} s")
     except (EOFError, OSError):
         return None
 
 
-def _lost(worker: Any, timeout: float) -> Lost:
-    worker.join(1)
-    if worker.is_alive():
-        worker.kill()
-        return Lost("timeout", f"no answer in {timeout:.0f} s")
+def _crash(worker: Any) -> Lost:
+    # A dump of what it did can take a while.
+    worker.join(30)
     return Lost("crash", f"the process ended with {worker.exitcode}")
 
 

@@ -242,6 +242,7 @@ RULES: dict[str, Callable[[onnx.NodeProto, list[Any], int], list[Array] | None]]
     "ReduceMax": _extremes,
     "ReduceMin": _extremes,
     "Resize": _resized,
+    "Upsample": _resized,
 }
 
 

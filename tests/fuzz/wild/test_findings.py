@@ -239,3 +239,18 @@ def test_one_factor_of_two_products_has_two_zero_points(target: str) -> None:
     model, feed = make_model(graph, 17), {"x": np.arange(120, 140, dtype=np.uint8).reshape(5, 4)}
     found = run_wild(Wild(0, model, model, (feed,), "every", target, shipped=False))
     assert (found.status, found.left) == ("ok", 0)
+
+
+def test_tables_of_a_rotation_have_one_shape() -> None:
+    x, cos, places = ones(1, 2, 8), ones(5, 4), np.array([[1, 0]], np.int64)
+    feeds = [[x, cos, cos + 1, places], [x, cos, ones(3, 4), places]]
+    assert outcome("RotaryEmbedding", feeds, opset=23, num_heads=1) == ("ok", 1)
+
+
+def test_bytes_without_channels_are_pooled() -> None:
+    """ONNX Runtime pools floats without elements only where there is no batch; bytes where there is a window."""
+    bytes_of = [[ones(*shape, dtype=np.uint8)] for shape in ((2, 3, 4, 5), (2, 0, 4, 5), (2, 3, 0, 5))]
+    weights = [np.float32(0.5), np.uint8(3)] * 2
+    assert outcome("com.microsoft.QLinearGlobalAveragePool", bytes_of, weights, channels_last=0) == ("ok", 1)
+    floats = [[array.astype(np.float32) for array in feed] for feed in bytes_of]
+    assert outcome("GlobalAveragePool", floats) == ("ok", 2)

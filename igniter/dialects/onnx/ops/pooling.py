@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import f16, f32, f64, i64
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
+from xdsl.traits import IsTerminator
 
 from igniter.analysis.expr import ZERO, Expr, linearize, maximum, product
 from igniter.analysis.requirements import Requirement, at_most
@@ -241,9 +242,21 @@ def _flops(op: OnnxOp) -> Expr:
 
 
 def _requires(op: OnnxOp) -> list[Requirement]:
-    """ONNX Runtime pools no tensor without elements, but for an empty batch."""
+    """ONNX Runtime pools no tensor without elements, but for an empty batch; of bytes none without a window."""
     batch, *rest = operand_dims(op, 0)
-    return [at_most(1, maximum(product(rest), 1 - batch), "its input is empty")]
+    least = product(rest[1:]) if _is_of_bytes(op) else maximum(product(rest), 1 - batch)
+    return [at_most(1, least, "its input is empty")]
+
+
+def _is_of_bytes(op: OnnxOp) -> bool:
+    """Whether ONNX Runtime makes a QLinearGlobalAveragePool of it, as far as the region shows that it is in."""
+    before, after = op.operands[0].owner, [use.operation for use in op.results[0].uses]
+    return (
+        op.name == "onnx.GlobalAveragePool"
+        and isinstance(before, Operation)
+        and before.name == "onnx.DequantizeLinear"
+        and all(user.name == "onnx.QuantizeLinear" or user.has_trait(IsTerminator) for user in after)
+    )
 
 
 def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from xdsl.ir import SSAValue
 
 from igniter.analysis.expr import ONE, Expr, floordiv
+from igniter.analysis.requirements import Requirement, equal
 from igniter.dialects.onnx.ops.attention_nests import Heads, head_size
 from igniter.dialects.onnx.ops.indexing import read_at
 from igniter.dialects.onnx.ops.normalization import float_legal
@@ -144,6 +145,11 @@ def _tables_reason(op: OnnxOp, pairs: Expr) -> str | None:
     return f"its positions of dims [{', '.join(map(str, have))}] are not known to be those of its input"
 
 
+def _requires(op: OnnxOp) -> list[Requirement]:
+    cos, sin = (operand_dims(op, table) for table in _places(op)[1:])
+    return [equal(a, b, "its cosines and sines do not have one shape") for a, b in zip(cos, sin, strict=True)]
+
+
 def _infer(ctx: InferContext) -> list[TensorInfo]:
     dims, positions = input_dims(ctx, 0), input_dims(ctx, _places(ctx.op)[0])
     if dims is not None and len(dims) in (3, 4) and positions is not None and len(positions) == 2:
@@ -266,6 +272,7 @@ def _spec(
         infer,
         lower=lower,
         legal=float_legal(reason),
+        requires=_requires,
         flops=elementwise_flops(4),
         kind="elementwise",
     )
