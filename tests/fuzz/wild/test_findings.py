@@ -254,3 +254,15 @@ def test_bytes_without_channels_are_pooled() -> None:
     assert outcome("com.microsoft.QLinearGlobalAveragePool", bytes_of, weights, channels_last=0) == ("ok", 1)
     floats = [[array.astype(np.float32) for array in feed] for feed in bytes_of]
     assert outcome("GlobalAveragePool", floats) == ("ok", 2)
+
+
+def test_groups_of_nothing_are_refused() -> None:
+    feeds = [[ones(*shape)] for shape in ((2, 4, 3), (0, 4, 3), (2, 4, 0))]
+    weights = [ones(2), ones(2)]
+    assert outcome("GroupNormalization", feeds, weights, opset=18, num_groups=2) == ("ok", 2)
+
+
+@pytest.mark.parametrize("op", ["ReduceMin", "ReduceMax"])
+def test_no_bools_have_no_extreme(op: str) -> None:
+    feeds = [[np.ones(shape, bool)] for shape in ((2, 3), (4, 0), (0, 4))]
+    assert outcome(op, feeds, [ints(1)], opset=20) == ("ok", 1)

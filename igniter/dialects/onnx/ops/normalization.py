@@ -391,6 +391,11 @@ def _row_requires(op: OnnxOp) -> list[Requirement]:
     return [at_most(1, product([dims[k] for k in _trailing(op, len(dims))]), "its rows are empty")]
 
 
+def _group_requires(op: OnnxOp) -> list[Requirement]:
+    """The Reshape of ONNX Runtime's function cannot say the size of a group where nothing is to be shared out."""
+    return [at_most(1, product(operand_dims(op, 0)), "its input is empty")]
+
+
 def norm_spec(
     name: str,
     lower: LowerRule,
@@ -416,7 +421,7 @@ SPECS: list[OpSpec] = [
         norm_spec("BatchNormalization", _batch_norm, _batch_norm_reason, _batch_norm_infer, 2),
         requires=_batch_norm_requires,
     ),
-    norm_spec("GroupNormalization", _group_norm, _group_reason),
+    norm_spec("GroupNormalization", _group_norm, _group_reason, requires=_group_requires),
     norm_spec("InstanceNormalization", _instance_norm, _channel_reason),
     norm_spec("LayerNormalization", _layer_norm, trailing_reason, _layer_norm_infer, requires=_row_requires),
     norm_spec("LpNormalization", _lp_norm, _norm_reason),

@@ -9,7 +9,7 @@ row it stands.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeGuard
 
 from xdsl.dialects.builtin import IntegerType, f64, i1, i32, i64
@@ -139,7 +139,8 @@ def _reduction(name: str, this: Reduction) -> OpSpec:
             return [made]
         return [ctx.map(after or (lambda x: x), made)]
 
-    return _reduction_spec(name, lower, this.cost)
+    requires = _extreme_requires if name in ("ReduceMax", "ReduceMin") else None
+    return replace(_reduction_spec(name, lower, this.cost), requires=requires)
 
 
 _BOOL_COMBINERS: dict[Combiner, Combiner] = {"max": "or", "min": "and"}
@@ -267,6 +268,17 @@ def _arg_requires(op: OnnxOp) -> list[Requirement]:
     axis = _axis(op, len(dims))
     others = product(d for k, d in enumerate(dims) if k != axis)
     return [at_most(minimum(others, ONE), dims[axis], "it looks for an extreme among no elements")]
+
+
+def _extreme_requires(op: OnnxOp) -> list[Requirement]:
+    """ONNX Runtime has no greatest and no least bool of none."""
+    dims = operand_dims(op, 0)
+    axes = reduced_axes(op, len(dims), known(op, 1))
+    if axes is None or element_of(op.operands[0].type) != i1:
+        return []
+    others = product(d for k, d in enumerate(dims) if k not in axes)
+    text = "it looks for an extreme among no elements"
+    return [at_most(minimum(others, ONE), product(dims[k] for k in axes), text)]
 
 
 def _arg_spec(name: str, combiner: Combiner) -> OpSpec:
