@@ -79,7 +79,7 @@ def _extremes(node: onnx.NodeProto, given: list[Any], opset: int) -> list[Array]
     pick = np.max if node.op_type == "ReduceMax" else np.min
     if any(x.shape[a] == 0 for a in (axes or range(x.ndim))):
         return None
-    over = tuple(axes) if axes else None
+    over = tuple({int(a) % x.ndim for a in axes}) if axes else None
     made = pick(x.astype(np.float64), axis=over, keepdims=bool(attrs.get("keepdims", 1)))
     return [np.asarray(made).astype(x.dtype)]
 
