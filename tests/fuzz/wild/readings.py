@@ -1,10 +1,11 @@
 """What a model means where ONNX Runtime has no one answer: NaN in ops whose result then depends on how it is computed.
 
 Its ReduceMax, ReduceMin, MaxPool, GlobalMaxPool and DynamicQuantizeLinear lose a NaN, or numbers beside it, by where it
-is in a vector register; its ArgMax and ArgMin find a NaN only where a row, or a part of it, begins with one; a transform of a length that is a power of two makes infinities or NaN by the grouping of its butterflies;
-DeformConv adds 0 times the first element where it looks outside of an image, unlike ONNX's evaluator; Resize adds 0
-times a neighbour along an axis that keeps its size in three dimensions, and not in four; and LRN takes squares from a
-running sum again, which an infinity or a NaN stays in.
+is in a vector register; its ArgMax and ArgMin find a NaN only where a row, or a part of it, begins with one; a
+transform of a length that is a power of two makes infinities or NaN by the grouping of its butterflies; DeformConv adds
+0 times the first element where it looks outside of an image, unlike ONNX's evaluator; Resize adds 0 times a neighbour
+along an axis that keeps its size in three dimensions, and not in four; and LRN takes squares from a running sum again,
+which an infinity or a NaN stays in.
 
 And normalisations of rows that hardly vary: the mean that its MeanVarianceNormalization takes away is off by more than
 what the elements differ by, and the variance of its functions, a mean of squares less a square, is wrong in all its
