@@ -154,6 +154,45 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // -----
 
+// A state that no iteration changes is read from around the loop, and what is left of it is what it was at first.
+
+// CHECK-LABEL: @invariant
+// CHECK: %[[Y:.*]] = onnx.Loop(%n, %{{.*}}, %x)
+// CHECK-NEXT: ^bb0(%i: tensor<i64>, %c: tensor<i1>, %h: tensor<4xf32>):
+// CHECK-NEXT: %[[A:.*]] = onnx.Mul(%h, %w)
+// CHECK-NEXT: onnx.return {input_names = ["i", "c", "h"], output_names = ["c", "a"]} %c, %[[A]]
+// CHECK: onnx.return %[[Y]], %w
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @invariant(%n: tensor<i64>, %x: tensor<4xf32>, %w: tensor<4xf32>) {
+    %none = onnx.NoValue : none
+    %y, %v = onnx.Loop(%n, %none, %x, %w) <{graphs = ["body"]}> ({
+    ^bb0(%i: tensor<i64>, %c: tensor<i1>, %h: tensor<4xf32>, %k: tensor<4xf32>):
+      %a = onnx.Mul(%h, %k) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      onnx.return {input_names = ["i", "c", "h", "k"], output_names = ["c", "a", "k"]} %c, %a, %k : tensor<i1>, tensor<4xf32>, tensor<4xf32>
+    }) : (tensor<i64>, none, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    onnx.return %y, %v : tensor<4xf32>, tensor<4xf32>
+  }
+}
+
+// -----
+
+// Two states that change places are no such states.
+
+// CHECK-LABEL: @swapped
+// CHECK: onnx.Loop(%n, %{{.*}}, %x, %w)
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @swapped(%n: tensor<i64>, %x: tensor<4xf32>, %w: tensor<4xf32>) {
+    %none = onnx.NoValue : none
+    %y, %v = onnx.Loop(%n, %none, %x, %w) <{graphs = ["body"]}> ({
+    ^bb0(%i: tensor<i64>, %c: tensor<i1>, %h: tensor<4xf32>, %k: tensor<4xf32>):
+      onnx.return %c, %k, %h : tensor<i1>, tensor<4xf32>, tensor<4xf32>
+    }) : (tensor<i64>, none, tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    onnx.return %y, %v : tensor<4xf32>, tensor<4xf32>
+  }
+}
+
+// -----
+
 // Dropout that may train, and whose mask is used, stays.
 
 // CHECK-LABEL: @trains

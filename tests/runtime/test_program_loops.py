@@ -384,7 +384,8 @@ def test_states_that_do_not_change_and_rows_that_are_counted() -> None:
     )
     made = model(main)
     artifact = compiled(made)
-    assert is_whole(artifact)
+    # The state that does not change is the input, which an output of the model copies.
+    assert sorted(op_types(artifact)) == ["Identity", "igniter_p0"]
     agree(made, artifact, [{"a0": np.array([0, 1]), "b0": np.array([1, 3]), "c0": np.array([7, -7])}])
 
 

@@ -121,3 +121,55 @@ def test_a_state_whose_rank_varies() -> None:
         feed = {"trips": np.array(trips), "s0": np.array(0.5, np.float32), "x": np.arange(3, dtype=np.float32)}
         for want, got in zip(reference.run(None, feed), session.run(None, feed), strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+def recurrent_loop() -> tuple[list[onnx.NodeProto], list[onnx.ValueInfoProto], list[onnx.ValueInfoProto]]:
+    """Weights are states that every step hands on."""
+    nodes = [
+        helper.make_node("MatMul", ["h", "w"], ["product"]),
+        helper.make_node("Tanh", ["product"], ["h_on"]),
+        *(helper.make_node("Identity", [n], [f"{n}_on"]) for n in ("go", "w", "k")),
+    ]
+    body = helper.make_graph(
+        nodes,
+        "body",
+        [value("i", I, []), value("go", B, []), value("k", F, [2]), value("h", F, ["m", 8]), value("w", F, [8, 8])],
+        [value(n, t, s) for n, t, s in (("go_on", B, []), ("k_on", F, [2]), ("h_on", F, ["m", 8]), ("w_on", F, [8, 8]))],
+    )
+    node = helper.make_node("Loop", ["trips", "", "k", "x", "weight"], ["k_after", "y", "w_after"], body=body)
+    outputs = [value("k_after", F, [2]), value("y", F, ["n", 8]), value("w_after", F, [8, 8])]
+    return [node], [value("trips", I, []), value("k", F, [2]), value("x", F, ["n", 8])], outputs
+
+
+def recurrent_scan() -> tuple[list[onnx.NodeProto], list[onnx.ValueInfoProto], list[onnx.ValueInfoProto]]:
+    nodes = [
+        helper.make_node("MatMul", ["s", "v"], ["product"]),
+        helper.make_node("Add", ["product", "h"], ["h_next"]),
+        *(helper.make_node("Identity", [n], [m]) for n, m in (("h_next", "row"), ("v", "v_next"))),
+    ]
+    body = helper.make_graph(
+        nodes,
+        "body",
+        [value("v", F, [8, 8]), value("h", F, [8]), value("s", F, [8])],
+        [value("v_next", F, [8, 8]), value("h_next", F, [8]), value("row", F, [8])],
+    )
+    node = helper.make_node("Scan", ["weight", "h0", "x"], ["w_after", "y", "rows"], body=body, num_scan_inputs=1)
+    outputs = [value("y", F, [8]), value("rows", F, ["n", 8]), value("w_after", F, [8, 8])]
+    return [node], [value("h0", F, [8]), value("x", F, ["n", 8])], outputs
+
+
+@pytest.mark.parametrize("make", [recurrent_loop, recurrent_scan])
+def test_states_that_no_iteration_changes(make: Any) -> None:
+    """Keras hands the weights of a recurrence from step to step: they are constants, which can be packed."""
+    nodes, inputs, outputs = make()
+    weight = numpy_helper.from_array(RNG.standard_normal((8, 8)).astype(np.float32), "weight")
+    graph = helper.make_graph(nodes, "g", inputs, outputs, [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    session = igniter.compile(model, verify=False).session(intra_op_num_threads=1)
+    reference = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for rows, trips in ((3, 5), (1, 1), (4, 0)):
+        given = {"trips": np.array(trips), "k": np.array([1, 2]), "h0": np.ones(8), "x": RNG.standard_normal((rows, 8))}
+        types = {i.name: np.int64 if i.type == "tensor(int64)" else np.float32 for i in reference.get_inputs()}
+        feeds = {name: given[name].astype(types[name]) for name in types}
+        for got, want in zip(session.run(None, feeds), reference.run(None, feeds), strict=True):
+            np.testing.assert_allclose(got, want, 1e-5, 1e-6)
