@@ -34,7 +34,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from igniter.analysis.expr import ONE, ZERO, Expr, Ranges, is_nonneg, linearize, simplify, symbols_of
 from igniter.dialects.loop import NestOp, ReadOp, YieldOp, element_bytes, scalar_type
 from igniter.dialects.sym import dims_of, element_of
-from igniter.errors import IgniterError
 
 PANEL_BYTES = 64
 """The sums of one row in a panel."""
@@ -151,12 +150,10 @@ def product_of(nest: NestOp) -> Product | None:
     found = nest.schedule.data.get("product") if nest.schedule is not None else None
     if not isinstance(found, DictionaryAttr):
         return None
+    nest.verify_schedule()
     text = {k: v.data for k, v in found.data.items() if isinstance(v, StringAttr)}
-    tiles = cast("ArrayAttr[Attribute]", found.data.get("tile", ArrayAttr([])))
-    tile = [n.value.data for n in tiles if isinstance(n, IntegerAttr)]
-    if len(tile) != 2 or not {"columns", "depth"} <= text.keys():
-        raise IgniterError(f"nest '{nest.label}': a product names its columns, its depth and a tile of [rows, panels]")
-    return Product(text.get("rows", ""), text["columns"], text["depth"], (tile[0], tile[1]))
+    height, width = (cast("IntegerAttr", n).value.data for n in cast("ArrayAttr[Attribute]", found.data["tile"]))
+    return Product(text.get("rows", ""), text["columns"], text["depth"], (height, width))
 
 
 def product_reason(nest: NestOp, product: Product, blocks: Mapping[str, int]) -> str | None:

@@ -15,6 +15,7 @@ It stands right after `lower-to-loops`: everything later works on fewer, longer 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,7 +29,7 @@ from igniter.analysis.loop_accesses import Access, accesses_in, conflicts, same_
 from igniter.dialects.loop import AllocOp, ForOp, FuncOp, ViewOp
 from igniter.errors import IgniterError
 from igniter.remarks import remark
-from igniter.transforms.loop_rewrites import is_pure, move_ops, set_hints, substitute_axes
+from igniter.transforms.loop_rewrites import is_pure, move_ops, set_hints, substitute_axes, take_hint
 
 Report = Callable[[ForOp, ForOp, str], None]
 
@@ -53,7 +54,13 @@ class FuseLoops(ModulePass):
                         raise IgniterError(f"fuse-loops: @{name}: loops '{a.axis}' and '{b.axis}': {reason}")
                     remark(ctx, self.name, f"{name}.{b.axis}", "missed", f"not fused with '{a.axis}': {reason}")
 
+                asked = Counter(_label(x) for x in func.walk() if isinstance(x, ForOp))
                 fuse_block(func.block, self.all, report)
+                for loop in [x for x in func.walk() if isinstance(x, ForOp)]:
+                    label = take_hint(loop, "fuse")
+                    if isinstance(label, StringAttr) and asked[label.data] == 1:
+                        where = f"{func.sym_name.data}.{loop.axis}"
+                        remark(ctx, self.name, where, "missed", f'no other loop has the hint fuse = "{label.data}"')
 
 
 def fuse_block(block: Block, everything: bool, report: Report) -> None:
@@ -106,6 +113,11 @@ def _candidates(block: Block, second: ForOp, everything: bool) -> list[ForOp]:
             found.append(op)
         op = op.prev_op
     return found
+
+
+def _label(loop: ForOp) -> str | None:
+    label = loop.hint("fuse")
+    return label.data if isinstance(label, StringAttr) else None
 
 
 def _asks(first: ForOp, second: ForOp) -> bool:

@@ -409,6 +409,7 @@ class Level:
 
 def _levels(nest: ComputeOp) -> list[Level]:
     """The loops in the order that the schedule gives, else as the axes are written, parallel ones first."""
+    nest.verify_schedule()
     order = nest.schedule.data.get("order") if nest.schedule is not None else None
     by_name = {a.name: a for a in nest.axes}
     if isinstance(order, ArrayAttr):
@@ -417,21 +418,7 @@ def _levels(nest: ComputeOp) -> list[Level]:
         names = [a.name for a in sorted(nest.axes, key=lambda a: a.kind == "reduction")]
     hints = {name: _hints(nest, name) for name in by_name}
     parts = {name: _parts(by_name[name], hints[name]) for name in by_name}
-    product = product_of(nest) if isinstance(nest, NestOp) else None
-    wanted = [n for n in by_name for _ in parts[n] if product is None or n != product.depth]
-    if sorted(names) != sorted(wanted):
-        raise IgniterError(
-            f"lower-to-loops: nest '{nest.label}': order {names} is no permutation of its axes "
-            f"{wanted} (those with blocks twice, with groups of blocks three times)"
-        )
-    levels = [parts[name].pop(0) for name in names]
-    kinds = [x.axis.kind for x in levels]
-    if kinds != sorted(kinds):
-        raise IgniterError(
-            f"lower-to-loops: nest '{nest.label}': order {names} puts a parallel axis inside a reduction; "
-            "use the hint 'sink' on that axis, which sinks its loop after tiling"
-        )
-    return levels
+    return [parts[name].pop(0) for name in names]
 
 
 def _parts(axis: Axis, hints: DictionaryAttr | None) -> list[Level]:
@@ -456,12 +443,7 @@ def _count(hints: DictionaryAttr | None, key: str) -> int:
 
 def _hints(nest: ComputeOp, axis: str) -> DictionaryAttr | None:
     loops = nest.schedule.data.get("loops") if nest.schedule is not None else None
-    if not isinstance(loops, DictionaryAttr):
-        return None
-    unknown = loops.data.keys() - {a.name for a in nest.axes} - {x.axis for x in nest.walk() if isinstance(x, ForOp)}
-    if unknown:
-        raise IgniterError(f"lower-to-loops: nest '{nest.label}': the schedule names {sorted(unknown)}, no axes of it")
-    hints = loops.data.get(axis)
+    hints = loops.data.get(axis) if isinstance(loops, DictionaryAttr) else None
     return hints if isinstance(hints, DictionaryAttr) else None
 
 

@@ -171,7 +171,7 @@ builtin.module {
 // A loop around a vector loop is no vector, even where the loop that joins it was one.
 
 // CHECK:        loop.func @inside symbols [n] (%x: memref<8x?xf32, #sym.dims<8, n>>, %m: memref<8xf32>, %y: memref<8xf32>) outputs 2 {
-// CHECK-NEXT:     loop.for i = 0 to 8 hints {fuse = "g"} {
+// CHECK-NEXT:     loop.for i = 0 to 8 {
 // CHECK-NEXT:       loop.for k = 0 to n reduction hints {vector = 16 : i64} {
 // CHECK-NEXT:         %a = loop.load %x[i, k] : f32
 // CHECK-NEXT:         loop.accumulate add %a, %m[i]
@@ -201,10 +201,10 @@ builtin.module {
 // A block of rows of a product, and what reads the same rows; the last block is shorter in both.
 
 // CHECK:      loop.func @blocks
-// CHECK:        loop.for i = 0 to ((n + 7) floordiv 8) hints {fuse = "g"} {
+// CHECK:        loop.for i = 0 to ((n + 7) floordiv 8) {
 // CHECK-NEXT:     loop.tile_product %c[8*i + r, l]
 // CHECK-NEXT:     loop.for i_in = 0 to min(-8*i + n, 8) {
-// CHECK-NOT:    hints {fuse = "g"}
+// CHECK-NOT:    loop.for i1
 
 builtin.module {
   loop.func @blocks symbols [n] (%x: memref<?x64xf32, #sym.dims<n, 64>>, %b: memref<64x16xf32>, %y: memref<?xf32, #sym.dims<n>>) outputs 1 {
@@ -226,8 +226,8 @@ builtin.module {
 // The rows that are read belong to other blocks: two loops.
 
 // CHECK:      loop.func @turned
-// CHECK:        loop.for i = 0 to 4 hints {fuse = "g"} {
-// CHECK:        loop.for i1 = 0 to 4 hints {fuse = "g"} {
+// CHECK:        loop.for i = 0 to 4 {
+// CHECK:        loop.for i1 = 0 to 4 {
 
 builtin.module {
   loop.func @turned symbols [] (%x: memref<32x64xf32>, %b: memref<64x16xf32>, %y: memref<32xf32>) outputs 1 {

@@ -3,7 +3,7 @@
 // What is no schedule of a product.
 
 // The depth has no loop: it is the micro-kernel's.
-// CHECK: nest 'matmul': order ['j', 'i', 'k', 'i', 'j'] is no permutation of its axes ['i', 'i', 'j', 'j'] (those with blocks twice, with groups of blocks three times)
+// CHECK: the schedule of nest 'matmul': order ['j', 'i', 'k', 'i', 'j'] is no permutation of its axes ['i', 'i', 'j', 'j'] (those with blocks twice, with groups of blocks three times)
 
 builtin.module {
   loop.kernel @order symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
@@ -22,7 +22,7 @@ builtin.module {
 // -----
 
 // An axis with a block is two loops.
-// CHECK: nest 'matmul': order ['j', 'i', 'j'] is no permutation of its axes ['i', 'i', 'j', 'j'] (those with blocks twice, with groups of blocks three times)
+// CHECK: the schedule of nest 'matmul': order ['j', 'i', 'j'] is no permutation of its axes ['i', 'i', 'j', 'j'] (those with blocks twice, with groups of blocks three times)
 
 builtin.module {
   loop.kernel @once symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
@@ -136,7 +136,7 @@ builtin.module {
 // -----
 
 // A product without a tile.
-// CHECK: nest 'matmul': a product names its columns, its depth and a tile of [rows, panels]
+// CHECK: the schedule of nest 'matmul': the tile of a product is [rows, panels], two positive counts
 
 builtin.module {
   loop.kernel @tile symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {

@@ -134,7 +134,10 @@ def recurrent_loop() -> tuple[list[onnx.NodeProto], list[onnx.ValueInfoProto], l
         nodes,
         "body",
         [value("i", I, []), value("go", B, []), value("k", F, [2]), value("h", F, ["m", 8]), value("w", F, [8, 8])],
-        [value(n, t, s) for n, t, s in (("go_on", B, []), ("k_on", F, [2]), ("h_on", F, ["m", 8]), ("w_on", F, [8, 8]))],
+        [
+            value(n, t, s)
+            for n, t, s in (("go_on", B, []), ("k_on", F, [2]), ("h_on", F, ["m", 8]), ("w_on", F, [8, 8]))
+        ],
     )
     node = helper.make_node("Loop", ["trips", "", "k", "x", "weight"], ["k_after", "y", "w_after"], body=body)
     outputs = [value("k_after", F, [2]), value("y", F, ["n", 8]), value("w_after", F, [8, 8])]

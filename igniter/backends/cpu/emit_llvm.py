@@ -52,6 +52,7 @@ from igniter.dialects.loop import (
     element_bytes,
 )
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
+from igniter.dialects.loop.schedule import WORDS
 from igniter.dialects.sym import dims_of, element_of
 
 MAX_STACK_BYTES = 64 << 10
@@ -235,6 +236,9 @@ class FuncEmitter:
     # -- control ------------------------------------------------------------------------------------------------------
 
     def _for(self, f: Function, op: ForOp) -> None:
+        if op.hints is not None:
+            left = ", ".join(f"'{name}', which {WORDS[name].consumer} consumes" for name in op.hints.data)
+            raise EmitError(self.name, op, f"loop '{op.axis}' still has the hint {left}")
         if op.indices:
             here = {f"{INDIRECT_PREFIX}{k}": f.find_value(v) for k, v in enumerate(op.indices)}
             with accesses.local_ranges(f, None, 0, len(op.indices)):

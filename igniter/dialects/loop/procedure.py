@@ -41,7 +41,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from igniter.analysis.expr import Expr, symbols_of
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX, AxesAttr, Axis, parse_axes, render_axes
-from igniter.dialects.loop.scheduled import LoadOp, MemoryOp, verify_block
+from igniter.dialects.loop.scheduled import ForOp, LoadOp, MemoryOp, verify_block
 from igniter.dialects.loop.structured import ComputeOp, ViewOp, parse_value
 from igniter.dialects.loop.tiles import TileProductOp
 from igniter.dialects.sym import dims_of, element_of, memref_of
@@ -86,6 +86,10 @@ class ProcedureOp(ComputeOp):
         """What stands for the results in the body."""
         return tuple(self.block.args[len(self.inputs) :])
 
+    @property
+    def loops_inside(self) -> Sequence[str]:
+        return [op.axis for op in self.block.walk() if isinstance(op, ForOp)]
+
     def verify_(self) -> None:
         names = [a.name for a in self.axes]
         if len(set(names)) != len(names):
@@ -107,6 +111,7 @@ class ProcedureOp(ComputeOp):
                 raise VerifyException("a view of a result hides which point writes what")
         for buffer in self.written_buffers:
             self._verify_apart(buffer)
+        self.verify_schedule()
 
     def _wide(self) -> list[Axis]:
         return [a for a in self.axes if a.extent.constant != 1]

@@ -75,6 +75,7 @@ from igniter.analysis.expr import ONE, Expr, ExprLike, symbols_of
 from igniter.analysis.requirements import DataCheck, Requirement
 from igniter.dialects.loop.attrs import COMBINERS, INDIRECT_PREFIX, Combiner, as_integer, scalar_type
 from igniter.dialects.loop.calls import CallOp, ClockOp, SliceOp
+from igniter.dialects.loop.schedule import hints_reason
 from igniter.dialects.loop.structured import (
     AccessOp,
     IndexOp,
@@ -385,6 +386,9 @@ class ForOp(IRDLOperation):
             )
         if self.grain is not None and self.indices:
             raise VerifyException(f"loop '{self.axis}': the bounds of a loop with threads are made of axes and symbols")
+        reason = None if self.hints is None else hints_reason(self.axis, self.hints, self.is_reduction)
+        if reason is not None:
+            raise VerifyException(f"the hints of {reason}")
         _verify_indices(self.indices)
         if self.going is not None:
             if not self.is_sequential:

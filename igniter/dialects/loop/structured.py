@@ -70,6 +70,7 @@ from igniter.dialects.loop.attrs import (
     render_axes,
     scalar_type,
 )
+from igniter.dialects.loop.schedule import schedule_reason
 from igniter.dialects.sym import (
     CheckAttr,
     DimsAttr,
@@ -268,6 +269,20 @@ class ComputeOp(IRDLOperation):
     def block(self) -> Block:
         return self.body.block
 
+    @property
+    def loops_inside(self) -> Sequence[str]:
+        """The axes of the loops in the body, for which a schedule has words too."""
+        return ()
+
+    def verify_schedule(self) -> None:
+        """Every word of the schedule is one, and stands where it may."""
+        if self.schedule is None:
+            return
+        axes: dict[str, str] = {a.name: a.kind for a in self.axes}
+        reason = schedule_reason(self.schedule, axes, self.loops_inside, isinstance(self, NestOp))
+        if reason is not None:
+            raise VerifyException(f"the schedule of nest '{self.label}': {reason}")
+
     def verify_names(self, symbols: frozenset[str]) -> None:
         """Every name in an expression of the op is one of its axes, or one of the kernel's `symbols`."""
         shadowed = symbols & {a.name for a in self.axes}
@@ -346,6 +361,7 @@ class NestOp(ComputeOp):
                 raise VerifyException(
                     f"two points of the parallel axes may meet at [{where}]: what tells them apart is not seen there"
                 )
+        self.verify_schedule()
         for op in self.block.ops:
             dialect = op.name.partition(".")[0]
             if not (dialect in ("arith", "math") or isinstance(op, (ReadOp, IndexOp, YieldOp))):
