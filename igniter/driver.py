@@ -451,6 +451,7 @@ def _for_targets(this: ModulePass, targets: Sequence[Target]) -> ModulePass:
         "registers": targets[0].vector_registers,
         "byte_products": any(t.byte_products for t in targets),
         "byte_tiles": targets[0].byte_tiles,
+        "half_tiles": targets[0].half_tiles,
         "unsigned": all(t.arch == "x86_64" for t in targets),
     }
     given = {

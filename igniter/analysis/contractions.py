@@ -83,18 +83,28 @@ def panel_lanes(element: Attribute) -> int:
 BYTE_TILE = (32, 2)
 """Rows and panels of bytes that AMX multiplies at a time."""
 
+HALF_TILE = (128, 6)
+"""Rows and panels of f16 that share what is split for AMX."""
+
 
 def tile_size(
-    vector_bytes: int, registers: int, panels: int | None, kind: str, byte_tiles: bool = False
+    vector_bytes: int,
+    registers: int,
+    panels: int | None,
+    kind: str,
+    byte_tiles: bool = False,
+    half_tiles: bool = False,
 ) -> tuple[int, int]:
     """Rows and panels of a register tile of a `kind`, for as many `panels` as there are (None: not known).
-    `byte_tiles`: the machine has tiles of bytes.
+    `byte_tiles`, `half_tiles`: the machine has tiles of bytes, of bf16.
 
     The file holds the sums, a row of panels and a broadcast. Three panels at most: more of them share a broadcast, but
     fewer rows then share a panel. Few panels are shared out evenly, so that the last tile is not a narrow one.
     """
     if byte_tiles and kind == "u8i8":
         return BYTE_TILE[0], min(BYTE_TILE[1], panels or BYTE_TILE[1])
+    if half_tiles and kind == "f32f16":
+        return HALF_TILE[0], HALF_TILE[1] if not panels else -(-panels // -(-panels // HALF_TILE[1]))
     vectors = PANEL_BYTES // vector_bytes
     widest = 3 if panels is None else -(-panels // -(-max(panels, 1) // 3))
     for width in range(widest, 1, -1):

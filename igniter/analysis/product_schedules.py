@@ -55,7 +55,7 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, D
     anchor = group.members[0]
     contraction = group.products[anchor]
     lanes = panel_lanes(element_of(anchor.outputs[0].type))
-    height, width = _tile(anchor, contraction, machine)
+    height, width = _tile(anchor, contraction, machine, machine.half_tiles)
     found: dict[str, DictionaryAttr] = {}
     for nest in group.members:
         names = {of[anchor.label]: of[nest.label] for _, of in group.levels}
@@ -155,11 +155,12 @@ def _ones(nest: NestOp) -> list[str]:
     return [a.name for a in nest.axes if a.kind == "parallel" and a.extent == ONE]
 
 
-def _tile(nest: NestOp, contraction: Contraction, machine: Machine) -> tuple[int, int]:
+def _tile(nest: NestOp, contraction: Contraction, machine: Machine, halves: bool = False) -> tuple[int, int]:
+    """Rows and panels of a tile; `halves`: with AMX for f16, which pays for more rows than a group of rows has."""
     columns = nest.axis(contraction.columns).extent.constant
     lanes = panel_lanes(element_of(nest.outputs[0].type))
     panels = None if columns is None else -(-columns // lanes)
-    return tile_size(machine.vector_bytes, machine.registers, panels, contraction.kind, machine.byte_tiles)
+    return tile_size(machine.vector_bytes, machine.registers, panels, contraction.kind, machine.byte_tiles, halves)
 
 
 def _vector(nest: NestOp, axis: str, machine: Machine, size: int) -> DictionaryAttr:

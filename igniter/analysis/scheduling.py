@@ -22,6 +22,8 @@ class Machine:
     registers: int = 32
     byte_tiles: bool = False
     """Whether it multiplies tiles of bytes (`Target.byte_tiles`)."""
+    half_tiles: bool = False
+    """Whether it multiplies tiles of bf16 (`Target.half_tiles`)."""
 
 
 @dataclass

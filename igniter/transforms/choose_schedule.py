@@ -37,9 +37,11 @@ class ChooseSchedule(ModulePass):
     """How many there are."""
     byte_tiles: bool = False
     """Whether the machine multiplies tiles of bytes (AMX)."""
+    half_tiles: bool = False
+    """Whether it multiplies tiles of bf16 (AMX)."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        machine = Machine(self.vector_bytes, self.registers, self.byte_tiles)
+        machine = Machine(self.vector_bytes, self.registers, self.byte_tiles, self.half_tiles)
         for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
             chosen = choose(kernel, machine)
             for nest in kernel.nests:

@@ -89,8 +89,13 @@ class Target:
         """Whether tiles of bytes are multiplied in one instruction (AMX), at eight times the rate of byte products."""
         return self.byte_products and self.arch == "x86_64" and self.has_feature("amx-int8")
 
+    @property
+    def half_tiles(self) -> bool:
+        """Whether tiles of bf16 are multiplied in one instruction (AMX), at sixteen times the rate of f32."""
+        return self.arch == "x86_64" and self.vector_bytes == 64 and self.has_half and self.has_feature("amx-bf16")
+
     def has_feature(self, name: str) -> bool:
-        """Whether products of a kind (`avx512bf16`, `avx512vnni`, `amx-int8`, `dotprod`, `i8mm`) are instructions."""
+        """Whether products of a kind (`avx512bf16`, `amx-bf16`, `dotprod`, `i8mm`, ...) are instructions."""
         given = self.features.split(",")
         return f"+{name}" in given or (f"-{name}" not in given and self.cpu in _DOT_PRODUCTS.get(name, frozenset()))
 
@@ -122,6 +127,7 @@ _NEOVERSE = "neoverse-n2 neoverse-n3 neoverse-v1 neoverse-v2 neoverse-v3 neovers
 
 # What a CPU that is given by name has of the dot products.
 _DOT_PRODUCTS = {
+    "amx-bf16": _names(_SAPPHIRE),
     "amx-int8": _names(_SAPPHIRE),
     "avx512bf16": _names(f"cooperlake znver4 znver5 {_SAPPHIRE}"),
     "avx512vnni": _names(

@@ -12,7 +12,8 @@ is a loop for each number of rows, and the call branches to it. As many lines as
 from `next` on into the second-level cache: panels that will be wanted soon. Operands that are narrower than the sums
 come in groups of as many steps of depth as fill four bytes (2 of bf16, 4 of i8): `b[p, k, l]` is then such a group, and
 so is `a[r, k]`. Bytes have tiles of more rows where there is AMX (`byte_tiles.py`).
-Panels of 16-bit floats beside an `a` of f32 are widened as they are read, and come one step a time.
+Panels of 16-bit floats beside an `a` of f32 are widened as they are read, and come one step a time; those of f16 go to
+AMX, too (`half_tiles.py`).
 
 Every kind and size is an LLVM module of its own (`emit_tile_kernel`), with nothing of one model in it: it is compiled
 once and kept in the cache. Kernels declare it by its name, from which `required` and `parse_name` find it again.
@@ -28,10 +29,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from igniter.analysis.contractions import PANEL_BYTES, group_of
-from igniter.backends.cpu import byte_tiles
+from igniter.backends.cpu import byte_tiles, half_tiles
 from igniter.backends.cpu.builder import Builder, Module, Value, flatten
 from igniter.backends.cpu.llvm_types import I32, I64, PTR, Type
 from igniter.backends.cpu.target import Target
+from igniter.backends.cpu.tile_calls import NEAREST, PARAMETERS, SECOND, SIGNATURE, parameter_type, prefetch
 from igniter.backends.cpu.vmath import extend
 from igniter.errors import IgniterError
 
@@ -43,11 +45,6 @@ four."""
 AHEAD = 8
 """Steps of depth before a line of a panel is multiplied, it is asked for: panels come from the second-level cache. With
 this 8 rows of AVX-512 take 7 to 10% less time, and 6 of AVX2 about 4%."""
-
-NEAREST, SECOND = 3, 2
-"""The caches that LLVM's prefetch can name."""
-
-PARAMETERS = ("a", "a_row", "a_depth", "b", "b_panel", "b_depth", "c", "c_row", "rows", "depth", "add", "next")
 
 
 @dataclass(frozen=True)
@@ -127,7 +124,7 @@ def required(ir: str) -> list[str]:
 
 def declaration(name: str) -> str:
     """The declaration of a micro-kernel."""
-    types = ", ".join(str(_parameter_type(p)) for p in PARAMETERS)
+    types = ", ".join(str(parameter_type(p)) for p in PARAMETERS)
     return f"declare hidden void @{name}({types})"
 
 
@@ -150,34 +147,35 @@ def emit_tile_kernel(name: str, target: Target) -> str:
     kind, size = parsed
     module = Module(target)
     if kind.name == "u8i8" and target.byte_tiles and size.rows == byte_tiles.ROWS:
-        byte_tiles.add_byte_tiles(module, name, _signature(), size.panels)
+        byte_tiles.add_byte_tiles(module, name, size.panels)
         name, size = f"{name}.stripe", TileSize(byte_tiles.STRIPE, size.panels)
-    module.functions.append(_dispatcher(module, name, size))
-    for rows in range(1, size.rows + 1):
-        module.functions.append(_Body(module, kind, rows, size.panels).text(name))
+    if kind.name == "f32f16" and target.half_tiles and size.rows == half_tiles.ROWS:
+        half_tiles.add_half_tiles(module, name, size.panels)
+        for width in half_tiles.widths_of(size.panels):
+            _add_bodies(module, f"{name}.vectors.{width}", kind, TileSize(half_tiles.STRIPE, width))
+    else:
+        _add_bodies(module, name, kind, size)
     return module.text()
 
 
-def _parameter_type(name: str) -> Type:
-    return PTR if name in ("a", "b", "c", "next") else I64
-
-
-def _signature() -> str:
-    return ", ".join(f"{_parameter_type(p)} %{p}" for p in PARAMETERS)
+def _add_bodies(module: Module, name: str, kind: TileKind, size: TileSize) -> None:
+    """Defines `@name` and the body for each number of rows."""
+    module.functions.append(_dispatcher(module, name, size))
+    for rows in range(1, size.rows + 1):
+        module.functions.append(_Body(module, kind, rows, size.panels).text(name))
 
 
 def _dispatcher(module: Module, name: str, size: TileSize) -> str:
     f = Builder(module)
-    arguments = ", ".join(f"{_parameter_type(p)} %{p}" for p in PARAMETERS)
     cases = " ".join(f"i64 {r}, label %rows{r}" for r in range(1, size.rows + 1))
     f.raw(f"switch i64 %rows, label %none [ {cases} ]")
     for r in range(1, size.rows + 1):
         f.start(f"rows{r}")
-        f.raw(f"tail call void @{name}.{r}({arguments})")
+        f.raw(f"tail call void @{name}.{r}({SIGNATURE})")
         f.raw("ret void")
     f.start("none")
     f.raw("ret void")
-    text = [f"define hidden void @{name}({_signature()}) #0 {{", "entry:", *flatten(f.lines), "}", ""]
+    text = [f"define hidden void @{name}({SIGNATURE}) #0 {{", "entry:", *flatten(f.lines), "}", ""]
     return "\n".join(text)
 
 
@@ -198,11 +196,11 @@ class _Body(Builder):
         self.turns = 4 if rows * columns <= 2 else 2 if rows * columns <= 5 else 1
         roomy = module.target.vector_bytes == 64 and rows <= 4
         self.unroll = max(self.turns, UNROLL if roomy else 1)
-        self.args = {p: Value(_parameter_type(p), f"%{p}") for p in PARAMETERS}
+        self.args = {p: Value(parameter_type(p), f"%{p}") for p in PARAMETERS}
 
     def text(self, name: str) -> str:
         self._run()
-        head = f"define internal void @{name}.{self.rows}({_signature()}) noinline #0 {{"
+        head = f"define internal void @{name}.{self.rows}({SIGNATURE}) noinline #0 {{"
         return "\n".join([head, "entry:", *flatten(self.lines), "}", ""])
 
     @property
@@ -296,7 +294,7 @@ class _Body(Builder):
         stored = self.vector.with_element(self.kind.panel.element) if self.kind.panel is not None else self.vector
         for panel in panels:
             at = self._at(panel, b_at)
-            self._prefetch(self._at(at, self.const(I64, AHEAD * self.kind.lanes * self.kind.panel_bytes)), NEAREST)
+            prefetch(self, self._at(at, self.const(I64, AHEAD * self.kind.lanes * self.kind.panel_bytes)), NEAREST)
             for part in range(self.parts):
                 place = at if not part else self._at(at, self.const(I64, part * stored.lanes * stored.bits // 8))
                 columns.append(self.emit(stored, f"load {stored}, ptr {place.text}, align {min(4, stored.bits // 8)}"))
@@ -314,11 +312,7 @@ class _Body(Builder):
         """Asks for the line of `next` that belongs to a step."""
         size = self.kind.panel_bytes * self.kind.lanes
         at = self.binary("mul nsw", index, self.const(I64, size))
-        self._prefetch(self._at(self._at(self.args["next"], at), self.const(I64, k * size)), SECOND)
-
-    def _prefetch(self, place: Value, level: int) -> None:
-        self.module.declarations.setdefault("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        self.raw(f"call void @llvm.prefetch.p0(ptr {place.text}, i32 0, i32 {level}, i32 1)")
+        prefetch(self, self._at(self._at(self.args["next"], at), self.const(I64, k * size)), SECOND)
 
     # -- arithmetic of each kind --------------------------------------------------------------------------------------
 

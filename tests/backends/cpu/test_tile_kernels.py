@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 
 from igniter.analysis.contractions import tile_size
-from igniter.backends.cpu import byte_tiles
+from igniter.backends.cpu import half_tiles
 from igniter.backends.cpu.builder import Builder, Module, flatten
 from igniter.backends.cpu.codegen import compile_assembly, compile_object
 from igniter.backends.cpu.jit import CompiledFunc, compile_ir
 from igniter.backends.cpu.llvm_types import I64, PTR
 from igniter.backends.cpu.target import Target, target_of
+from igniter.backends.cpu.tile_calls import PARAMETERS
 from igniter.backends.cpu.tile_kernels import (
     KINDS,
-    PARAMETERS,
     TileKind,
     TileSize,
     declaration,
@@ -32,6 +32,7 @@ from igniter.backends.cpu.tile_kernels import (
     tile_name,
     with_tile_kernels,
 )
+from igniter.backends.cpu.tile_registers import REFUSED, STATE
 from igniter.errors import IgniterError
 
 from .emulator import EmulatedFunc, is_emulated
@@ -112,8 +113,7 @@ class Guarded:
 
     def copy(self, array: Array) -> Array:
         """The array, at the end of its pages."""
-        size = self.PAGES * mmap.PAGESIZE
-        assert array.nbytes <= size
+        size = max(self.PAGES, -(-array.nbytes // mmap.PAGESIZE)) * mmap.PAGESIZE
         memory = mmap.mmap(-1, size + mmap.PAGESIZE)
         whole = np.frombuffer(memory, np.uint8)
         status = ctypes.CDLL(None).mprotect(ctypes.c_void_p(whole.ctypes.data + size), mmap.PAGESIZE, 0)
@@ -132,6 +132,8 @@ class Shape:
     depth: int
     add: bool
     by_columns: bool
+    rounded: bool = False
+    """Whether `a`, of f32, holds numbers of 16 bits."""
 
 
 def shapes_of(kind: TileKind, size: TileSize) -> Iterator[Shape]:
@@ -154,6 +156,8 @@ def check(kind: TileKind, size: TileSize, target: str, shape: Shape, pages: Guar
         return rng.standard_normal(dims).astype(dtype)
 
     a = numbers(left, shape.rows, shape.depth, group)
+    if shape.rounded:
+        a = a.astype(np.float16).astype(left)
     b = numbers(right, size.panels, shape.depth, lanes, group)
     if sums.kind == "i":
         c = rng.integers(-1000, 1000, (shape.rows, size.panels * lanes + 3)).astype(sums)
@@ -207,6 +211,70 @@ def test_byte_tiles(panels: int) -> None:
         check(KINDS["u8i8"], TileSize(32, panels), "native", shape, pages)
 
 
+def half_size(panels: int) -> TileSize:
+    if not target_of("native").half_tiles:
+        pytest.skip("this machine has no tiles of bf16")
+    return TileSize(half_tiles.ROWS, panels)
+
+
+@pytest.mark.parametrize("panels", range(1, 7))
+def test_half_tiles(panels: int) -> None:
+    """With AMX an f16 is two bf16, whose products are exact: stretches of depth and what is left over of them, any
+    number of rows; and f32 that are no two bf16, which vectors multiply."""
+    pages, size = Guarded(), half_size(panels)
+    for rows in (1, half_tiles.FEWEST - 1, half_tiles.FEWEST, 16, 17, 33, 64, 127, 128):
+        for depth in (0, 31, 32, 33, half_tiles.STRETCH, half_tiles.STRETCH + 32, 2 * half_tiles.STRETCH + 33):
+            for rounded in (True, False):
+                check(KINDS["f32f16"], size, "native", Shape(rows, depth, bool(depth % 2), False, rounded), pages)
+    check(KINDS["f32f16"], size, "native", Shape(40, 64, True, True, True), pages)
+
+
+@pytest.mark.parametrize("special", ("inf", "-inf", "nan", "1.0000001"))
+@pytest.mark.parametrize("where", ("left", "right", "both"))
+def test_half_tiles_of_numbers_without_parts(where: str, special: str) -> None:
+    """An infinity times a part of 0 would be a NaN. What has such a number is multiplied by vectors, stretch by stretch
+    and panel by panel; the rest is as exact as ever."""
+    size, lanes, depth, rows = half_size(5), 16, 2 * half_tiles.STRETCH + 40, 37
+    rng = np.random.default_rng(0)
+    a = rng.integers(-8, 8, (rows, depth)).astype(np.float32)
+    b = rng.integers(-8, 8, (size.panels, depth, lanes)).astype(np.float16)
+    with np.errstate(over="ignore"):
+        if where != "right":
+            a[5, half_tiles.STRETCH + 3] = special
+            a[36, depth - 1] = special
+        if where != "left":
+            b[1, 2, 7] = b[4, half_tiles.STRETCH, 0] = special
+    c = np.zeros((rows, size.panels * lanes), np.float32)
+    compiled("f32f16", size, "native")(
+        *(a, b, c),
+        a_row=4 * depth,
+        a_depth=4,
+        b_panel=2 * lanes * depth,
+        b_depth=2 * lanes,
+        c_row=c.strides[0],
+        rows=rows,
+        depth=depth,
+        add=0,
+    )
+    with np.errstate(invalid="ignore"):
+        expected = np.einsum("rk,pkl->rpl", a, b.astype(np.float32), optimize=False).reshape(c.shape)
+    np.testing.assert_allclose(c, expected, 1e-6)
+
+
+def test_a_process_without_tiles_multiplies_halves_by_vectors() -> None:
+    size, target = half_size(3), target_of("native")
+    ir = with_tile_kernels(ir_of("f32f16", size, target), target)
+    known = f"@{STATE} = weak hidden global i32 "
+    assert known + "0" in ir
+    a, b = np.ones((29, 64), np.float32), np.ones((3, 64, 16), np.float16)
+    c = np.zeros((29, 48), np.float32)
+    symbols = [p for p in PARAMETERS if p not in ("a", "b", "c", "next")]
+    call = compile_ir("k", ir.replace(known + "0", f"{known}{REFUSED}"), "native", symbols)
+    steps = {"a_row": 256, "a_depth": 4, "b_panel": 2048, "b_depth": 32, "c_row": 192}
+    call(a, b, c, **steps, rows=29, depth=64, add=0)
+    assert (c == 64).all()
+
+
 def test_a_process_without_tiles_multiplies_by_vectors() -> None:
     """Linux may refuse a process the tiles: then the same micro-kernel does without."""
     target = target_of("native")
@@ -214,14 +282,14 @@ def test_a_process_without_tiles_multiplies_by_vectors() -> None:
         pytest.skip("this machine has no tiles of bytes")
     size = TileSize(32, 2)
     ir = with_tile_kernels(ir_of("u8i8", size, target), target)
-    known = f"@{byte_tiles.STATE} = weak hidden global i32 "
+    known = f"@{STATE} = weak hidden global i32 "
     assert known + "0" in ir
     symbols = [p for p in PARAMETERS if p not in ("a", "b", "c", "next")]
     rng = np.random.default_rng(0)
     a, b = rng.integers(0, 256, (29, 80), np.uint8), rng.integers(-128, 128, (2, 20, 16, 4), np.int8)
     steps = {"a_row": 80, "a_depth": 4, "b_panel": 20 * 64, "b_depth": 64, "c_row": 128}
     c = np.zeros((29, 32), np.int32)
-    call = compile_ir("k", ir.replace(known + "0", f"{known}{byte_tiles.REFUSED}"), "native", symbols)
+    call = compile_ir("k", ir.replace(known + "0", f"{known}{REFUSED}"), "native", symbols)
     call(a, b, c, **steps, rows=29, depth=20, add=0)
     expected = np.einsum("rkg,pklg->rpl", a.reshape(29, 20, 4).astype(int), b.astype(int)).reshape(29, 32)
     np.testing.assert_array_equal(c, expected)
@@ -265,7 +333,9 @@ def test_no_rows_change_nothing() -> None:
 def test_nothing_is_needed_from_outside(kind: str, target: str) -> None:
     """An object of a caller and its micro-kernel has no undefined symbol: no memset, no fma, no conversion."""
     cpu = target_of(target)
-    size = TileSize(32, 2) if kind == "u8i8" and cpu.byte_tiles else TileSize(2, 1)
+    tiles = {"u8i8": (TileSize(32, 2), cpu.byte_tiles), "f32f16": (TileSize(half_tiles.ROWS, 3), cpu.half_tiles)}
+    large, there = tiles.get(kind, (TileSize(2, 1), True))
+    size = large if there else TileSize(2, 1)
     data = compile_object(with_tile_kernels(ir_of(kind, size, cpu), cpu), cpu)
     assert undefined_symbols(data) == []
     assert undefined_symbols(compile_object(emit_tile_kernel(tile_name(kind, size, cpu), cpu), cpu)) == []

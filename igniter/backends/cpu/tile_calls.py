@@ -1,0 +1,68 @@
+"""What micro-kernels that call others are written with: their arguments, and calls with some of them changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from igniter.backends.cpu.builder import Builder, Module, Value, flatten
+from igniter.backends.cpu.llvm_types import I64, PTR, Type
+
+PARAMETERS = ("a", "a_row", "a_depth", "b", "b_panel", "b_depth", "c", "c_row", "rows", "depth", "add", "next")
+
+NEAREST, SECOND = 3, 2
+"""The caches that LLVM's prefetch can name."""
+
+
+def parameter_type(name: str) -> Type:
+    """The type of a parameter of all micro-kernels."""
+    return PTR if name in ("a", "b", "c", "next") else I64
+
+
+SIGNATURE = ", ".join(f"{parameter_type(p)} %{p}" for p in PARAMETERS)
+
+
+def argument(name: str) -> Value:
+    """What the function was given for a parameter."""
+    return Value(parameter_type(name), f"%{name}")
+
+
+def call(f: Builder, name: str, other: Mapping[str, Value] | None = None) -> None:
+    """A call with the function's own arguments, but for those in `other`."""
+    given = other or {}
+    f.raw(f"call void @{name}({', '.join(given.get(p, argument(p)).typed for p in PARAMETERS)})")
+
+
+def offset(f: Builder, base: Value, by: Value | int) -> Value:
+    """The address so many bytes on."""
+    bytes_ = f.const(I64, by) if isinstance(by, int) else by
+    return base if bytes_.text == "0" else f.emit(PTR, f"getelementptr i8, ptr {base.text}, {bytes_.typed}", "p")
+
+
+def function(f: Builder, head: str) -> str:
+    """The text of a function whose body has been built."""
+    return "\n".join([head, "entry:", *flatten(f.lines), "}", ""])
+
+
+def prefetch(f: Builder, place: Value, level: int) -> None:
+    """Asks for the line at an address, for one of the caches above."""
+    f.module.declarations.setdefault("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    f.raw(f"call void @llvm.prefetch.p0(ptr {place.text}, i32 0, i32 {level}, i32 1)")
+
+
+def stripes(module: Module, name: str, callee: str, height: int) -> str:
+    """`@name`, which calls `@callee` for all rows, so many at a time."""
+    f = Builder(module)
+    rows, none = argument("rows"), f.const(I64, 0)
+    f.branch(f.icmp("sgt", rows, none), "stripe", "done")
+    f.start("stripe")
+    following = Value(I64, "%following")
+    row = f.phi(I64, [(none, "entry"), (following, "stripe")])
+    left = f.binary("sub", rows, row)
+    count = f.call("llvm.smin.i64", I64, [left, f.const(I64, height)])
+    moved = {p: offset(f, argument(p), f.binary("mul", row, argument(f"{p}_row"))) for p in ("a", "c")}
+    call(f, callee, {**moved, "rows": count})
+    f.raw(f"{following.text} = add i64 {row.text}, {height}")
+    f.branch(f.icmp("slt", following, rows), "stripe", "done")
+    f.start("done")
+    f.raw("ret void")
+    return function(f, f"define internal void @{name}({SIGNATURE}) noinline #0 {{")
