@@ -1,4 +1,5 @@
-"""LSTM, GRU and RNN against ONNX Runtime: directions, lengths, states, peepholes, activations, clipping, layouts."""
+"""LSTM, GRU, RNN and DynamicQuantizeLSTM against ONNX Runtime: directions, lengths, states, peepholes, activations,
+clipping, layouts, scales and zero points."""
 
 from __future__ import annotations
 
@@ -8,7 +9,10 @@ import numpy as np
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from tests.ops.single_node import check, model_of, refusal
+import igniter
+from igniter.errors import IgniterError
+from igniter.runtime.interp.structured import run_kernel
+from tests.ops.single_node import NotLowered, check, compare, kernel_of, model_of, module_of, reference, refusal
 from tests.ops.test_compiled import run
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
@@ -110,3 +114,133 @@ def test_empty() -> None:
 def test_refusals() -> None:
     inputs = [floats(3, 2, 5), floats(1, 8, 4), floats(1, 8, 8)]
     assert "weights fit its input" in refusal("RNN", inputs, {"hidden_size": 8}, outputs=2)
+
+
+# -- DynamicQuantizeLSTM ----------------------------------------------------------------------------------------------
+
+QUANTISED = "DynamicQuantizeLSTM"
+
+
+def quantised(
+    direction: str = "forward",
+    kind: Any = np.int8,
+    *,
+    steps: int = STEPS,
+    batch: int = 3,
+    hidden: int = 12,
+    columns: bool = False,
+    zero: int = 0,
+    bias: bool = True,
+    lengths: list[int] | None = None,
+    states: bool = False,
+    peephole: bool = False,
+) -> list[Any]:
+    """The operands of a node; scales and zero points are one for each direction, or for each column."""
+    count, rows = 2 if direction == "bidirectional" else 1, 4 * hidden
+    limits, rng = np.iinfo(kind), np.random.default_rng(7)
+    weights = [rng.integers(limits.min, limits.max, (count, k, rows)).astype(kind) for k in (INPUTS, hidden)]
+    shape = (count, rows) if columns else (count,)
+    scales = [rng.uniform(0.003, 0.01, shape).astype(np.float32) for _ in weights]
+    zeros = np.full(shape, zero, kind) if columns else (zero + np.arange(count)).astype(kind)
+    optional = [
+        floats(count, 2 * rows, seed=3) if bias else None,
+        None if lengths is None else np.array(lengths, np.int32),
+        *(floats(count, batch, hidden, seed=4 + k) if states else None for k in range(2)),
+        floats(count, 3 * hidden, seed=6) if peephole else None,
+    ]
+    # No state that follows from these is so near to the middle of two codes that either may be taken.
+    x = floats(steps, batch, INPUTS, seed=9)
+    return [x, *weights, *optional, scales[0], zeros, scales[1], zeros]
+
+
+def node_of(inputs: list[Any], direction: str = "forward", **attrs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The attributes of a node of these operands, and what a model of it needs besides."""
+    hidden = inputs[2].shape[1]
+    fixed = [1, 2, INPUTS, hidden, 3 * hidden, 4 * hidden, 8 * hidden]
+    model: dict[str, Any] = {"domain": "com.microsoft", "outputs": 3, "fixed": fixed}
+    return {"hidden_size": hidden, "direction": direction, **attrs}, model
+
+
+def quantised_case(direction: str = "forward", kind: Any = np.int8, **options: Any) -> None:
+    attrs = {k: options.pop(k) for k in ("clip", "input_forget", "activations") if k in options}
+    inputs = quantised(direction, kind, **options)
+    given, model = node_of(inputs, direction, **attrs)
+    run(QUANTISED, inputs, given, 1e-5, **model)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_quantised_weights(direction: str, kind: Any) -> None:
+    # Zero points of columns are all one number, of signed weights 0; those of directions are what they like.
+    quantised_case(direction, kind, columns=True, zero=0 if kind is np.int8 else 121, states=True)
+    quantised_case(direction, kind, zero=-5 if kind is np.int8 else 131)
+
+
+def test_quantised_options() -> None:
+    quantised_case("bidirectional", peephole=True, clip=0.4, states=True)
+    quantised_case("reverse", np.uint8, zero=120, input_forget=1, bias=False)
+    quantised_case(activations=["HardSigmoid", "Relu", "Softsign"], steps=3)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("steps", [1, 7])
+def test_quantised_sizes(steps: int, batch: int) -> None:
+    quantised_case(steps=steps, batch=batch, states=True, columns=True)
+
+
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+def test_quantised_lengths(direction: str) -> None:
+    quantised_case(direction, lengths=[STEPS - 2, 0, 2], states=True)
+    quantised_case(direction, lengths=[1, STEPS, 3])
+
+
+def test_quantised_zeros_and_interpreted() -> None:
+    inputs = quantised("reverse", lengths=[3, 1], steps=3, batch=2, hidden=4, columns=True)
+    given, model = node_of(inputs, "reverse")
+    check(QUANTISED, inputs, given, tolerance=1e-5, dynamic=(True,), **model)
+    zeros = [0 * inputs[0], *inputs[1:3], None, *inputs[4:]]
+    run(QUANTISED, zeros, given, 1e-5, **model)
+
+
+def test_quantised_zero_points_are_checked() -> None:
+    for kind, zero, wrong in ((np.int8, 0, 3), (np.uint8, 120, 121)):
+        inputs = quantised(kind=kind, steps=1, batch=1, hidden=2, columns=True, zero=zero)
+        given, model = node_of(inputs)
+        kernel = kernel_of(module_of(model_of(QUANTISED, inputs, given, **model)))
+        inputs[9] = np.array([[*inputs[9][0, :-1], wrong]], kind)
+        with pytest.raises(IgniterError, match="zero points of all columns"):
+            run_kernel(kernel, [a for a in inputs if a is not None])
+
+
+def test_quantised_in_a_model() -> None:
+    """ONNX Runtime packs weights that are constants; the default pipeline leaves the node to it."""
+    inputs = quantised("bidirectional", columns=True)
+    given, model = node_of(inputs, "bidirectional")
+    whole = model_of(QUANTISED, inputs, given, constant=[1, 2, 3, 8, 9, 10, 11], dynamic=True, **model)
+    (left,) = igniter.compile(whole, verify=False).report["left_to_onnxruntime"]
+    assert "no micro-kernels" in left["reason"]
+    options = igniter.CompileOptions(fusion_passes="form-fusion-regions{contractions=all singletons=all}")
+    artifact = igniter.compile(whole, options=options, verify=False)
+    assert artifact.report["left_to_onnxruntime"] == []
+    feeds = {"x0": inputs[0]}
+    got: Any = artifact.session().run(None, feeds)
+    compare(got, reference(whole, feeds), 1e-5)
+
+
+def test_quantised_refusals() -> None:
+    inputs = quantised(lengths=[3, 1, 2])
+    given, model = node_of(inputs)
+
+    def changed(index: int, value: Any) -> str:
+        return refusal(QUANTISED, [*inputs[:index], value, *inputs[index + 1 :]], given, **model)
+
+    assert "weights fit its input" in changed(1, inputs[1][:, :-1])
+    assert "its input 3 has the dims" in changed(3, inputs[3][:, :-1])
+    assert "scales of R are one for each direction" in changed(10, np.ones((1, 2), np.float32))
+    assert "zero points of W have other dims" in changed(9, np.zeros((1, 48), np.int8))
+    assert "'Cosine' is unknown" in refusal(QUANTISED, inputs, {**given, "activations": ["Cosine"] * 3}, **model)
+    last = model_of(QUANTISED, inputs, given, **model)
+    last.graph.node[0].output[0] = ""
+    del last.graph.output[0]
+    with pytest.raises(NotLowered, match="behind the end of a sequence"):
+        kernel_of(module_of(last))

@@ -1,4 +1,5 @@
-"""DFT, STFT and windows against ONNX Runtime: axes, lengths, real and complex signals, both directions."""
+"""DFT, STFT, windows and MelWeightMatrix against ONNX Runtime: axes, lengths, real and complex signals, both
+directions, sizes and edges of filters."""
 
 from __future__ import annotations
 
@@ -8,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from igniter.errors import IgniterError
 from igniter.runtime.interp.structured import run_kernel
 from tests.ops.single_node import check as check_exactly
 from tests.ops.single_node import kernel_of, model_of, module_of, refusal
+from tests.ops.test_compiled import run
 
 F32 = np.float32
 check = partial(check_exactly, tolerance=2e-5)
@@ -86,3 +89,52 @@ def test_window(op: str) -> None:
                 check(op, given, attrs, opset=17, constant=[0], tolerance=1e-6, dynamic=(False,))
     kernel = kernel_of(module_of(model_of(op, [np.array(0, np.int64)], {}, constant=[0], opset=17)))
     assert run_kernel(kernel, [])[0].shape == (0,)
+
+
+def mel(filters: int, length: int, rate: int, low: float, high: float, kind: Any = np.int64) -> list[Any]:
+    """The operands of a MelWeightMatrix."""
+    return [*(np.array(n, kind) for n in (filters, length, rate)), np.array(low, F32), np.array(high, F32)]
+
+
+MELS = [
+    (8, 16, 8192, 0.0, 4096.0),
+    (40, 512, 16000, 20.0, 8000.0),
+    (80, 400, 16000, 0.0, 7600.0),
+    (20, 33, 8000, 125.0, 3800.0),  # Corners coincide: there are more filters than bins.
+    (5, 64, 48000, 0.0, 0.0),
+    (4, 64, 8000, 3000.0, 100.0),  # An upper edge below the lower one: filters of nothing but a coinciding corner.
+    (0, 8, 8000, 0.0, 4000.0),
+]
+SIZES: dict[str, Any] = {"constant": [0, 1], "opset": 17}
+"""Sizes are constants; a run computes the others."""
+
+
+@pytest.mark.parametrize("given", MELS, ids=str)
+def test_mel_weights(given: tuple[int, int, int, float, float]) -> None:
+    for code, kind in ((1, np.int32), (11, np.int64)):
+        inputs, attrs = mel(*given, kind), {"output_datatype": code}
+        check_exactly("MelWeightMatrix", inputs, attrs, dynamic=(False,), **SIZES)
+        run("MelWeightMatrix", inputs, attrs, 0.0, **SIZES)
+
+
+def test_mel_weights_of_edges_outside() -> None:
+    # What is no size may be a tensor of one element, too.
+    inputs = mel(6, 16, 8000, 0.0, 4000.0)
+    inputs = [*inputs[:2], *(a.reshape(1) for a in inputs[2:])]
+    check_exactly("MelWeightMatrix", inputs, dynamic=(False,), **SIZES)
+    kernel = kernel_of(module_of(model_of("MelWeightMatrix", inputs, {}, **SIZES)))
+    for low, high in ((0.0, 4300.0), (-1.0, 4000.0), (np.nan, 4000.0)):
+        with pytest.raises(IgniterError, match="outside of the spectrogram"):
+            run_kernel(kernel, [inputs[2], np.array([low], F32), np.array([high], F32)])
+
+
+def test_mel_weights_refuse() -> None:
+    inputs = mel(4, 16, 8000, 0.0, 4000.0)
+
+    def lower_edge(edge: Any) -> str:
+        return refusal("MelWeightMatrix", [*inputs[:3], edge, inputs[4]], **SIZES)
+
+    assert "only known when it runs" in refusal("MelWeightMatrix", inputs, constant=[0], opset=17)
+    assert "no f32 or f64" in refusal("MelWeightMatrix", inputs, {"output_datatype": 6}, **SIZES)
+    assert "its edges are no f32" in lower_edge(np.array(0.0))
+    assert "is one number" in lower_edge(np.zeros(2, F32))

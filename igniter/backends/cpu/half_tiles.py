@@ -14,7 +14,7 @@ which no f16 is, count as 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from igniter.analysis.contractions import HALF_TILE
@@ -195,7 +195,7 @@ def _moved(f: Builder, first: Value) -> dict[str, Value]:
 
 
 @contextmanager
-def _loop(f: Builder, label: str, end: Value, step: int) -> Iterator[Value]:
+def _loop(f: Builder, label: str, end: Value, step: int) -> Generator[Value]:
     """A loop from 0 to `end`, which is more than that; it gives the index."""
     before = f.block
     f.jump(f"{label}.body")

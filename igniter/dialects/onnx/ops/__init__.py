@@ -41,6 +41,7 @@ FAMILIES: tuple[str, ...] = (
     "normalization",
     "pooling",
     "quantization",
+    "quantized_recurrent",
     "random",
     "rearrangement",
     "recurrent",

@@ -68,6 +68,32 @@ def round_within(x: Scalar, low: Scalar | float, high: Scalar | float) -> Scalar
     return (bounded + MAGIC).bits(i32) - MAGIC_BITS
 
 
+def size_toward(v: Scalar, sign: int) -> Scalar:
+    """How far an f32 is below (`sign` -1) or above 0, as the bits of it; 0 for the other side and for NaN.
+
+    Sizes of floats compare as their bits do: integers have instructions for it that floats with NaN lack.
+    """
+    toward = -v if sign < 0 else v
+    return (toward > 0).select(toward, 0.0).bits(i32)
+
+
+def extreme_of(size: Scalar, sign: int) -> Scalar:
+    """The extreme whose `size_toward` is the greatest of all."""
+    found = size.maximum(0).bits(f32)  # Of no elements the greatest is the least integer.
+    return 0.0 - found if sign < 0 else found
+
+
+def range_scale(low: Scalar, high: Scalar) -> Scalar:
+    """The scale of a range that includes 0. As in ONNX Runtime, a range of nothing else has steps of 1."""
+    return low.eq(high).select(1.0, (high - low) / 255.0)
+
+
+def range_zero(low: Scalar, scale: Scalar) -> Scalar:
+    """The zero point, a u8, of a range that begins with `low`; 255 where its quotient with the scale is NaN."""
+    start = 0.0 - low / scale
+    return round_within((start < 255.0).select(start, 255.0), 0.0, 255.0).to(ui8)
+
+
 def dequantized(q: Scalar, scale: Scalar, zero: Scalar | None) -> Scalar:
     """What an integer, or a float of eight bits, stands for, in f32."""
     if isinstance(q.element, SMALL_FLOATS):
@@ -231,30 +257,32 @@ def _dynamic_infer(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _dynamic(ctx: Lowering) -> list[SSAValue | None]:
-    """Rows are searched first, next to what computes them; then their extremes, of which there are few."""
     x, dims = ctx.required(0), ctx.dims(0)
-    low, high = (_extreme(ctx, x, dims, sign) for sign in (-1, 1))
-    # As ONNX Runtime: the range includes 0, a range of nothing else has steps of 1.
-    scale = ctx.map(lambda a, b: a.eq(b).select(1.0, (b - a) / 255.0), low, high, dims=(), element=f32, part="scale")
-
-    def zero_of(least: Scalar, step: Scalar) -> Scalar:
-        start = 0.0 - least / step
-        return round_within((start < 255.0).select(start, 255.0), 0.0, 255.0).to(ui8)  # 255 where that is NaN.
-
-    zero = ctx.map(zero_of, low, scale, dims=(), element=ui8, part="zero")
-    result = ctx.map(lambda v, s, z: quantized(v, s, z, ui8), x, scale, zero, dims=dims, element=ui8)
-    return [result, scale, zero]
+    scale, zero = dynamic_parameters(ctx, x)
+    return [quantized_tensor(ctx, x, scale, zero, dims), scale, zero]
 
 
-def _extreme(ctx: Lowering, x: SSAValue, dims: Dims, sign: int) -> SSAValue:
-    """The least (`sign` -1) or the greatest element, and 0, as f32 of no dims. NaN is passed over.
+def dynamic_parameters(ctx: Lowering, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The scale (f32) and the zero point (u8), of no dims, by which the range of a tensor becomes 255 steps.
 
-    Sizes of floats compare as their bits do: integers have instructions for it that floats with NaN lack.
+    Rows are searched first, next to what computes them; then their extremes, of which there are few.
     """
+    low, high = (_extreme(ctx, x, sign) for sign in (-1, 1))
+    scale = ctx.map(range_scale, low, high, dims=(), element=f32, part="scale")
+    return scale, ctx.map(range_zero, low, scale, dims=(), element=ui8, part="zero")
+
+
+def quantized_tensor(ctx: Lowering, x: SSAValue, scale: SSAValue, zero: SSAValue, dims: Dims) -> SSAValue:
+    """A tensor in steps of one scale from one zero point, as u8."""
+    return ctx.map(lambda v, s, z: quantized(v, s, z, ui8), x, scale, zero, dims=dims, element=ui8)
+
+
+def _extreme(ctx: Lowering, x: SSAValue, sign: int) -> SSAValue:
+    """The least (`sign` -1) or the greatest element, and 0, as f32 of no dims. NaN is passed over."""
+    dims = dims_of(x.type)
 
     def size(v: Scalar) -> Scalar:
-        toward = -v if sign < 0 else v
-        return (toward > 0).select(toward, 0.0).bits(i32)
+        return size_toward(v, sign)
 
     part = "min" if sign < 0 else "max"
     last = len(dims) - 1
@@ -263,12 +291,7 @@ def _extreme(ctx: Lowering, x: SSAValue, dims: Dims, sign: int) -> SSAValue:
         bits = ctx.reduce("max", rows, range(last), keepdims=False, element=i32, part=part)
     else:
         bits = ctx.reduce("max", x, range(len(dims)), size, keepdims=False, element=i32, part=part)
-
-    def value(v: Scalar) -> Scalar:
-        found = v.maximum(0).bits(f32)  # Of no elements the greatest is the least integer.
-        return 0.0 - found if sign < 0 else found
-
-    return ctx.map(value, bits, dims=(), element=f32, part=f"{part}.value")
+    return ctx.map(lambda v: extreme_of(v, sign), bits, dims=(), element=f32, part=f"{part}.value")
 
 
 def _dynamic_reason(op: OnnxOp) -> str | None:
@@ -310,4 +333,16 @@ SPECS: list[OpSpec] = [
     ),
 ]
 
-__all__ = ["SPECS", "dequantized", "parameter_at", "quantized", "round_within"]
+__all__ = [
+    "SPECS",
+    "dequantized",
+    "dynamic_parameters",
+    "extreme_of",
+    "parameter_at",
+    "quantized",
+    "quantized_tensor",
+    "range_scale",
+    "range_zero",
+    "round_within",
+    "size_toward",
+]

@@ -1,21 +1,21 @@
 """LSTM, GRU and RNN: the products with the inputs as contractions, and the recurrence as a procedure.
 
-A batch is a point: its steps run in order, and a step is a product of the state with each gate's weights, row by row,
-and then the gates of all units side by side. Equations, gate orders and the order of activations are ONNX's; where its
-text leaves something open (what is clipped, which activations take an alpha), they are ONNX Runtime's: a gate is
-clipped before its activation, with its bias and its peephole.
+A sequence of the batch is a point: its steps run in order, and a step is a product of the state with each gate's
+weights, row by row, and then the gates of all units side by side. Equations, gate orders and the order of activations
+are ONNX's; where its text leaves something open (what is clipped, which activations take an alpha), they are ONNX
+Runtime's: a gate is clipped before its activation, with its bias and its peephole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import Expr, product
+from igniter.analysis.expr import ZERO, Expr, product
 from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
@@ -29,8 +29,13 @@ if TYPE_CHECKING:
 
 Function = Callable[["Scalar"], "Scalar"]
 
-GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
-DEFAULTS = {"LSTM": ("Sigmoid", "Tanh", "Tanh"), "GRU": ("Sigmoid", "Tanh"), "RNN": ("Tanh",)}
+GATES = {"LSTM": 4, "DynamicQuantizeLSTM": 4, "GRU": 3, "RNN": 1}
+DEFAULTS = {
+    "LSTM": ("Sigmoid", "Tanh", "Tanh"),
+    "DynamicQuantizeLSTM": ("Sigmoid", "Tanh", "Tanh"),
+    "GRU": ("Sigmoid", "Tanh"),
+    "RNN": ("Tanh",),
+}
 
 
 # -- activations ------------------------------------------------------------------------------------------------------
@@ -96,7 +101,7 @@ def _infer(ctx: InferContext) -> list[TensorInfo]:
     given = ctx.op.attr("hidden_size")
     hidden = Expr.of(int(given)) if given else r[-1] if r is not None else ctx.fresh("hidden")
     directions = Expr.of(direction_count(ctx.op))
-    for index, dims in _wanted(ctx.op, x, directions, hidden).items():
+    for index, dims in operand_shapes(ctx.op, x, directions, hidden).items():
         for have, want in zip(input_dims(ctx, index) or (), dims, strict=False):
             ctx.equate(have, want)
     if ctx.op.attr("layout", 0):
@@ -106,33 +111,25 @@ def _infer(ctx: InferContext) -> list[TensorInfo]:
     return [TensorInfo(element, whole), *[TensorInfo(element, last)] * (outputs - 1)]
 
 
-def _infer_quantised(ctx: InferContext) -> list[TensorInfo]:
-    """DynamicQuantizeLSTM, which ONNX Runtime runs: as LSTM, with the weights of a step the other way round."""
-    x, given = input_dims(ctx, 0), ctx.op.attr("hidden_size")
-    element = element_type(ctx)
-    if x is None or len(x) != 3 or not given:
-        return [TensorInfo(element, None)] * 3
-    directions, hidden = Expr.of(direction_count(ctx.op)), Expr.of(int(given))
-    state = TensorInfo(element, (directions, x[1], hidden))
-    return [TensorInfo(element, (x[0], directions, x[1], hidden)), state, state]
-
-
 # -- the recurrence ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Direction:
-    """One direction of one recurrence while its procedure is built; `batch` is the point."""
+    """One direction of one recurrence, for one sequence of the batch, while its procedure is built."""
 
     ctx: Lowering
     p: Procedure
     number: int
     batch: Expr
+    """Which sequence it is: the point, or the axis of a loop."""
     hidden: Expr
     steps: Expr
     buffers: dict[str, SSAValue]
     """What there is of: inputs (products of this direction), r, b, lengths, h0, c0, peephole, y, y_h, y_c."""
     functions: list[Function]
+    together: Expr | None = None
+    """The size of the batch where its sequences share the buffers of their states; None where each has its own."""
 
     @property
     def batch_first(self) -> bool:
@@ -143,14 +140,24 @@ class Direction:
         return self.number == 1 or str(self.ctx.attr("direction", "forward") or "forward") == "reverse"
 
     def local(self, name: str) -> SSAValue:
-        return self.p.local(compute_type(self.ctx.element(0)), [self.hidden], name)
+        dims = [self.hidden] if self.together is None else [self.together, self.hidden]
+        return self.p.local(compute_type(self.ctx.element(0)), dims, name)
+
+    def unit(self, j: Expr) -> list[Expr]:
+        """Where unit `j` of this sequence is in a buffer of states."""
+        return [j] if self.together is None else [self.batch, j]
 
     def state(self, name: str) -> SSAValue:
         """A buffer of the state, with what it is at first."""
-        buffer, given = self.local(name), self.buffers.get(f"{name}0")
-        with self.p.loop(self.hidden) as j:
-            self.p.store(0.0 if given is None else self.p.load(given, self.last(j)).widened(), buffer, [j])
+        buffer = self.local(name)
+        self.start(name, buffer)
         return buffer
+
+    def start(self, name: str, buffer: SSAValue) -> None:
+        """Gives the state of this sequence what it is at first."""
+        given = self.buffers.get(f"{name}0")
+        with self.p.loop(self.hidden) as j:
+            self.p.store(0.0 if given is None else self.p.load(given, self.last(j)).widened(), buffer, self.unit(j))
 
     def last(self, j: Expr) -> list[Expr]:
         """Where unit `j` of this direction is in an initial or a final state."""
@@ -187,61 +194,83 @@ class Direction:
         limit = self.ctx.attr("clip")
         return x if not limit else x.maximum(-float(limit)).minimum(float(limit))
 
+    def length(self) -> Scalar | None:
+        """How many steps the sequence has, an i64; None where all of them have `steps`."""
+        given = self.buffers.get("lengths")
+        if given is None:
+            return None
+        return self.p.load(given, [self.batch]).to(i64).maximum(0).minimum(self.p.index(self.steps))
+
+    def time(self, s: Expr, length: Scalar | None) -> Expr | Scalar:
+        """The step of the sequence that is number `s` in the order of this direction."""
+        if length is None:
+            return self.steps - 1 - s if self.reverse else s
+        at = self.p.index(s)
+        return length - 1 - at if self.reverse else at
+
     def run(self, step: Callable[[Direction, Expr | Scalar], SSAValue], states: dict[str, SSAValue]) -> None:
-        """Every step, from the last one where the direction is reversed; zeros behind the end of a sequence."""
+        """Every step, from the last one where the direction is reversed, and what is to be done after them."""
+        length = self.length()
+        with self.p.sequential(self.steps if length is None else length) as s:
+            t = self.time(s, length)
+            self.show(step(self, t), t)
+        self.finish(states, length)
+
+    def show(self, state: SSAValue, t: Expr | Scalar) -> None:
+        """Stores the state after step `t` in the output."""
+        if "y" in self.buffers:
+            with self.p.loop(self.hidden) as j:
+                self.p.store(self.p.load(state, self.unit(j)), self.buffers["y"], self.place(t, j))
+
+    def finish(self, states: dict[str, SSAValue], length: Scalar | None) -> None:
+        """Stores zeros behind the end of the sequence, and the final states."""
         p, lengths = self.p, self.buffers.get("lengths")
-        if lengths is None:
-            with p.sequential(self.steps) as s:
-                self._step(step, self.steps - 1 - s if self.reverse else s)
-        else:
-            length = p.load(lengths, [self.batch]).to(i64).maximum(0).minimum(p.index(self.steps))
-            with p.sequential(length) as s:
-                at = p.index(s)
-                self._step(step, length - 1 - at if self.reverse else at)
-            if "y" in self.buffers:
-                with p.sequential(self.steps, length) as s, p.loop(self.hidden) as j:
-                    p.store(0.0, self.buffers["y"], self.place(p.index(s), j))
+        if length is not None and "y" in self.buffers:
+            with p.sequential(self.steps, length) as s, p.loop(self.hidden) as j:
+                p.store(0.0, self.buffers["y"], self.place(p.index(s), j))
         for name, buffer in states.items():
             if name in self.buffers:
                 with p.loop(self.hidden) as j:
-                    value = p.load(buffer, [j])
+                    value = p.load(buffer, self.unit(j))
                     if lengths is not None:  # ONNX Runtime gives zeros, whatever the state was at first.
                         value = (p.load(lengths, [self.batch]) > 0).select(value, 0.0)
                     p.store(value, self.buffers[name], self.last(j))
-
-    def _step(self, step: Callable[[Direction, Expr | Scalar], SSAValue], t: Expr | Scalar) -> None:
-        state = step(self, t)
-        if "y" in self.buffers:
-            with self.p.loop(self.hidden) as j:
-                self.p.store(self.p.load(state, [j]), self.buffers["y"], self.place(t, j))
 
     def place(self, t: Expr | Scalar, j: Expr) -> list[Expr | Scalar]:
         number = Expr.of(self.number)
         return [self.batch, t, number, j] if self.batch_first else [t, number, self.batch, j]
 
 
-def _lstm(d: Direction) -> None:
+def lstm_cell(
+    d: Direction, state: SSAValue, cell: SSAValue, t: Expr | Scalar, products: Callable[[int, Expr], Scalar]
+) -> None:
+    """One step of an LSTM for one sequence; `products` are those of the state with the row `j` of a gate."""
     p, hidden = d.p, d.hidden
     f, g, h = d.functions
-    state, cell = d.state("h"), d.state("c")
     peephole = d.buffers.get("peephole")
 
-    def gate(number: int, products: SSAValue, t: Expr | Scalar, j: Expr, cells: Scalar | None) -> Scalar:
+    def gate(number: int, j: Expr, cells: Scalar | None) -> Scalar:
         row = hidden * number + j
-        total = p.load(products, [j]) + d.input(t, row)
+        total = products(number, j) + d.input(t, row)
         if peephole is not None and cells is not None:
             total = total + p.load(peephole, [d.number, row]).widened() * cells
         return d.clipped(total + (d.bias(row) + d.bias(row + hidden * 4)))
 
+    with p.loop(hidden) as j:
+        before = p.load(cell, d.unit(j))
+        entry = f(gate(0, j, before))
+        forget = 1 - entry if d.ctx.attr("input_forget", 0) else f(gate(2, j, before))
+        after = forget * before + entry * g(gate(3, j, None))
+        p.store(after, cell, d.unit(j))
+        p.store(f(gate(1, j, after)) * h(after), state, d.unit(j))
+
+
+def _lstm(d: Direction) -> None:
+    state, cell = d.state("h"), d.state("c")
+
     def step(d: Direction, t: Expr | Scalar) -> SSAValue:
         gates = d.products(state, range(4))
-        with p.loop(hidden) as j:
-            before = p.load(cell, [j])
-            entry = f(gate(0, gates[0], t, j, before))
-            forget = 1 - entry if d.ctx.attr("input_forget", 0) else f(gate(2, gates[2], t, j, before))
-            after = forget * before + entry * g(gate(3, gates[3], t, j, None))
-            p.store(after, cell, [j])
-            p.store(f(gate(1, gates[1], t, j, after)) * h(after), state, [j])
+        lstm_cell(d, state, cell, t, lambda number, j: d.p.load(gates[number], [j]))
         return state
 
     d.run(step, {"y_h": state, "y_c": cell})
@@ -296,26 +325,46 @@ RESULTS = ("y", "y_h", "y_c")
 
 
 def lower(ctx: Lowering) -> list[SSAValue | None]:
-    dims = ctx.dims(0)
-    batch, steps = (dims[0], dims[1]) if ctx.attr("layout", 0) else (dims[1], dims[0])
-    hidden = ctx.dims(2)[-1]
-    directions = direction_count(ctx.op)
+    hidden, wide = ctx.dims(2)[-1], compute_type(ctx.element(0))
     rows = hidden * GATES[ctx.op.op_type]
-    wide = compute_type(ctx.element(0))
+    check_lengths(ctx)
+    inputs = [_products(ctx, ctx.dims(0), rows, k, wide) for k in range(direction_count(ctx.op))]
+    return recurrence(ctx, hidden, inputs, {"r": ctx.required(2)}, CELLS[ctx.op.op_type])
+
+
+def check_lengths(ctx: Lowering) -> None:
+    """Has a run end with an error where a sequence is longer than the input."""
     lengths = ctx.input(4)
     if lengths is not None:
+        _, steps = batch_and_steps(ctx.op, ctx.dims(0))
         ctx.check_indices(lengths, steps + 1, "invalid value in sequence_lens", negative=False)
-    inputs = [_products(ctx, dims, rows, k, wide) for k in range(directions)]
-    given = {name: v for k, name in OPERANDS.items() if (v := ctx.input(k)) is not None}
+
+
+def batch_and_steps(op: OnnxOp, x: Dims) -> tuple[Expr, Expr]:
+    """The number of sequences, and of the steps that each has room for."""
+    return (x[0], x[1]) if op.attr("layout", 0) else (x[1], x[0])
+
+
+def recurrence(
+    ctx: Lowering,
+    hidden: Expr,
+    inputs: Sequence[SSAValue],
+    more: Mapping[str, SSAValue],
+    build: Callable[[Direction], None],
+    together: bool = False,
+) -> list[SSAValue | None]:
+    """The procedure of all directions and its results. `inputs` are the products of the inputs, one for a direction,
+    and `more` what else than the node's own operands is read. A sequence is a point unless they go `together`."""
+    batch, steps = batch_and_steps(ctx.op, ctx.dims(0))
+    given = {**more, **{name: v for k, name in OPERANDS.items() if (v := ctx.input(k)) is not None}}
     wanted = [k for k in range(len(ctx.op.results)) if ctx.wants(k)]
-    p = ctx.procedure([*inputs, ctx.required(2), *given.values()], [ctx.output_type(k) for k in wanted])
-    names = ["r", *given, *(RESULTS[k] for k in wanted)]
-    buffers = dict(zip(names, p.buffers[directions:], strict=True))
-    point = p.parallel(batch)
-    functions = activations(ctx.op)
-    for k in range(directions):
+    p = ctx.procedure([*inputs, *given.values()], [ctx.output_type(k) for k in wanted])
+    names = [*given, *(RESULTS[k] for k in wanted)]
+    buffers = dict(zip(names, p.buffers[len(inputs) :], strict=True))
+    point = ZERO if together else p.parallel(batch)
+    for k, functions in enumerate(activations(ctx.op)):
         own = {**buffers, "inputs": p.buffers[k]}
-        CELLS[ctx.op.op_type](Direction(ctx, p, k, point, hidden, steps, own, functions[k]))
+        build(Direction(ctx, p, k, point, hidden, steps, own, functions, batch if together else None))
     made = dict(zip(wanted, p.end(), strict=True))
     return [made.get(k) for k in range(len(ctx.op.results))]
 
@@ -339,25 +388,33 @@ def _products(ctx: Lowering, dims: Dims, rows: Expr, direction: int, wide: Attri
 def _reason(op: OnnxOp) -> str | None:
     if not is_float(element_of(op.operands[0].type)):
         return "its elements are no floats"
-    x, w, r = (operand_dims(op, k) for k in range(3))
+    x = operand_dims(op, 0)
     if len(x) != 3:
         return f"its input has {len(x)} dims"
+    shapes = operand_shapes(op, x, Expr.of(direction_count(op)), operand_dims(op, 2)[-1])
+    return activations_reason(op) or shapes_reason(op, shapes)
+
+
+def activations_reason(op: OnnxOp) -> str | None:
+    """Why an activation has no kernel."""
     unknown = [n for n in op.attr("activations") or () if str(n).lower() not in ACTIVATIONS]
-    if unknown:
-        return f"the activation '{unknown[0]}' is unknown"
-    wanted = _wanted(op, x, Expr.of(direction_count(op)), r[-1])
-    if tuple(w) != wanted[1] or tuple(r) != wanted[2]:
+    return f"the activation '{unknown[0]}' is unknown" if unknown else None
+
+
+def shapes_reason(op: OnnxOp, shapes: Mapping[int, Dims]) -> str | None:
+    """Why the operands do not fit each other, or are not known to."""
+    if any(operand_dims(op, k) != shapes[k] for k in (1, 2)):
         return "that its weights fit its input is not known"
-    for k, dims in wanted.items():
+    for k, dims in shapes.items():
         if operand(op, k) is not None and operand_dims(op, k) != dims:
             shown = ", ".join(map(str, dims))
             return f"that its input {k} has the dims [{shown}] is not known"
     return None
 
 
-def _wanted(op: OnnxOp, x: Dims, directions: Expr, hidden: Expr) -> dict[int, Dims]:
+def operand_shapes(op: OnnxOp, x: Dims, directions: Expr, hidden: Expr) -> dict[int, Dims]:
     """The dims that the operands behind the first have in every run."""
-    batch = x[0] if op.attr("layout", 0) else x[1]
+    batch, _ = batch_and_steps(op, x)
     state = (batch, directions, hidden) if op.attr("layout", 0) else (directions, batch, hidden)
     rows = hidden * GATES[op.op_type]
     return {
@@ -378,13 +435,12 @@ def _flops(op: OnnxOp) -> Expr:
 
 def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
     x = operand_dims(op, 0)
-    if estimate(x[0] if op.attr("layout", 0) else x[1]) == 1:
+    if estimate(batch_and_steps(op, x)[0]) == 1:
         return None
     return "every sequence of a batch reads the weights of the state anew, where ORT multiplies a whole batch with them"
 
 
 SPECS: list[OpSpec] = [
     OpSpec(name, infer=_infer, lower=lower, legal=legal(_reason), flops=_flops, slow=_slow, kind="recurrent")
-    for name in GATES
+    for name in CELLS
 ]
-SPECS.append(OpSpec("com.microsoft.DynamicQuantizeLSTM", infer=_infer_quantised, kind="recurrent"))

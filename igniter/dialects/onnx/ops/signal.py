@@ -1,4 +1,4 @@
-"""Signals: DFT and STFT as products with a matrix of roots of unity, and the windows of Hann, Hamming and Blackman.
+"""Signals: DFT and STFT as products with a matrix of roots of unity, windows, and the triangles of MelWeightMatrix.
 
 A DFT of length N is N² products here, where an FFT has N log N: the default pipeline leaves it to ONNX Runtime.
 """
@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from math import pi
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import f32, f64
-from xdsl.ir import SSAValue
+from xdsl.dialects import math
+from xdsl.dialects.builtin import f32, f64, i64
+from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import ONE, Expr, floordiv, minimum, mod, product
-from igniter.analysis.requirements import Requirement, at_most, equal
+from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, minimum, mod, product
+from igniter.analysis.requirements import FINE, Requirement, at_most, equal
 from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import EXP, elementwise_flops
@@ -254,10 +255,16 @@ WINDOWS: dict[str, tuple[float, float, float]] = {
 
 
 def _infer_window(ctx: InferContext) -> list[TensorInfo]:
-    size, target = ctx.values(0), BY_CODE.get(int(ctx.op.attr("output_datatype", 1)))
+    size = ctx.values(0)
+    return infos(_asked_element(ctx.op), [ctx.fresh("window") if size is None else size[0]])
+
+
+def _asked_element(op: OnnxOp) -> Attribute:
+    """The element type that `output_datatype` is the code of."""
+    target = BY_CODE.get(int(op.attr("output_datatype", 1)))
     if target is None:
-        raise ValueError(f"no element type has the code {ctx.op.attr('output_datatype')}")
-    return infos(target.attr, [ctx.fresh("window") if size is None else size[0]])
+        raise ValueError(f"no element type has the code {op.attr('output_datatype')}")
+    return target.attr
 
 
 def _window_reason(op: OnnxOp) -> str | None:
@@ -278,6 +285,96 @@ def _window(ctx: Lowering) -> list[SSAValue]:
         return (value + (turn * 2).math("cos") * twice if twice else value).to(ctx.out_element())
 
     return [ctx.generate([size], point)]
+
+
+# -- MelWeightMatrix --------------------------------------------------------------------------------------------------
+
+
+def _infer_mel(ctx: InferContext) -> list[TensorInfo]:
+    filters, length = ctx.values(0), ctx.values(1)
+    rows = ctx.fresh("bins") if length is None else _bins(length[0], True)
+    return infos(_asked_element(ctx.op), [rows, ctx.fresh("filters") if filters is None else filters[0]])
+
+
+def _mel_reason(op: OnnxOp) -> str | None:
+    if any(d != ONE for k in range(5) for d in operand_dims(op, k)):
+        return "that each of its inputs is one number is not known"
+    if known(op, 0) is None or known(op, 1) is None:
+        return "its size is only known when it runs"
+    if any(element_of(op.operands[k].type) != f32 for k in (3, 4)):
+        return "its edges are no f32, which are all that ONNX Runtime takes"
+    if element_of(op.results[0].type) in (f32, f64):
+        return None
+    return "its elements are no f32 or f64: ONNX Runtime's integers divide by sizes that need not fit them"
+
+
+def _mel_requires(op: OnnxOp) -> list[Requirement]:
+    length = known(op, 1)
+    return [] if length is None else [at_most(0, length[0], "the length of its DFT is negative")]
+
+
+def _mel(ctx: Lowering) -> list[SSAValue]:
+    length = ctx.values(1)
+    assert length is not None  # `_mel_reason` has seen to it
+    bins, filters = ctx.out_dims()
+    _check_edges(ctx, length[0], bins)
+    corners = _corners(ctx, length[0], filters + 2)
+    element = ctx.out_element()
+
+    def share(part: Scalar, whole: Scalar) -> Scalar:
+        return part.to(element) / whole.to(element)
+
+    def point(nest: Nest, at: Sequence[Expr]) -> Scalar:
+        """Filter `n` rises from corner `n` to the next, where it is 1, and falls to the one behind."""
+        here = nest.index(at[0])
+        left, top, right = (nest.read(corners, [at[1] + k]) for k in range(3))
+        rising = ((here >= left) & (here <= top)).select(share(here - left, top - left), 0.0)
+        value = top.eq(left).select(here.eq(top).select(nest.const(1.0, element), 0.0), rising)
+        return ((here >= top) & (here < right)).select(share(right - here, right - top), value)
+
+    return [ctx.generate([bins, filters], point)]
+
+
+def _check_edges(ctx: Lowering, length: Expr, bins: Expr) -> None:
+    """Has a run end with an error, as in ONNX Runtime, where an edge is outside of the spectrogram."""
+    for k in (3, 4):
+
+        def wrong(nest: Nest, _: Sequence[Expr], k: int = k) -> Scalar:
+            found = (_number(ctx, nest, k) * nest.index(length + 1).to(f32) / _number(ctx, nest, 2).to(f32)).floor()
+            inside = (found >= 0) & (found < nest.index(bins).to(f32))
+            return inside.select(nest.const(FINE, i64), found.to(i64).maximum(FINE + 1))
+
+        edge = "lower" if k == 3 else "upper"
+        found = ctx.generate([], wrong, element=i64, part=f"check.{edge}")
+        ctx.check(found, f"{edge}_edge_hertz is outside of the spectrogram: its bin is", (ZERO, bins - 1))
+
+
+def _corners(ctx: Lowering, length: Expr, count: Expr) -> SSAValue:
+    """The bins where filters begin, have their top and end, evenly apart on the mel scale, as i64.
+
+    In f64 and in the order of ONNX Runtime. Its step is the range in `count` parts, so the last is before the end.
+    Where the lower edge is exactly a bin the last bit of the logarithm decides, and that is not always ONNX Runtime's.
+    """
+
+    def mel(nest: Nest, k: int) -> Scalar:
+        return _log10(_number(ctx, nest, k).to(f64) / 700.0 + 1.0) * 2595.0
+
+    def corner(nest: Nest, at: Sequence[Expr]) -> Scalar:
+        low, high = mel(nest, 3), mel(nest, 4)
+        place = (high - low) / nest.index(count).to(f32).to(f64) * nest.index(at[0]).to(f64) + low
+        hertz = (nest.const(10.0, f64).pow(place / 2595.0) - 1.0) * 700.0
+        return (hertz * nest.index(length + 1).to(f64) / _number(ctx, nest, 2).to(f64)).floor().to(i64)
+
+    return ctx.generate([count], corner, element=i64, part="corners")
+
+
+def _number(ctx: Lowering, nest: Nest, index: int) -> Scalar:
+    """An operand that is one number."""
+    return nest.read(ctx.required(index), [ZERO] * len(ctx.dims(index)))
+
+
+def _log10(x: Scalar) -> Scalar:
+    return x.nest.append(math.Log10Op(x.value), x.element)
 
 
 SPECS: list[OpSpec] = [
@@ -311,5 +408,14 @@ SPECS: list[OpSpec] = [
             kind="elementwise",
         )
         for name in WINDOWS
+    ),
+    OpSpec(
+        "MelWeightMatrix",
+        infer=_infer_mel,
+        lower=_mel,
+        legal=legal(_mel_reason),
+        requires=_mel_requires,
+        flops=elementwise_flops(12),
+        kind="elementwise",
     ),
 ]
