@@ -167,8 +167,8 @@ def _order_reason(schedule: DictionaryAttr, axes: Mapping[str, str]) -> str | No
     """Every loop is in the order, and those of parallel axes are around the reductions."""
     order, hints, product = (schedule.data.get(key) for key in NEST_KEYS)
     if order is None:
-        words: Mapping[str, Attribute] = hints.data if isinstance(hints, DictionaryAttr) else {}
-        blocks = next((axis for axis in axes if _count(words.get(axis), "block") > 1), None)
+        said: Mapping[str, Attribute] = hints.data if isinstance(hints, DictionaryAttr) else {}
+        blocks = next((axis for axis in axes if _count(said.get(axis), "block") > 1), None)
         if product is None and blocks is None:
             return None
         what = "a product" if blocks is None else f"loop '{blocks}' with its blocks"
