@@ -32,6 +32,7 @@ from igniter.registry import load_pass
 EXAMPLES = Path(__file__).parent.parent / "lit_tests" / "examples"
 PASSES = (
     "choose-schedule",
+    "form-fma",
     "lower-to-loops",
     "fuse-loops",
     "promote-buffers",

@@ -452,6 +452,7 @@ def _for_targets(this: ModulePass, targets: Sequence[Target]) -> ModulePass:
         "byte_products": any(t.byte_products for t in targets),
         "byte_tiles": targets[0].byte_tiles,
         "half_tiles": targets[0].half_tiles,
+        "fma": targets[0].has_fma,
         "unsigned": all(t.arch == "x86_64" for t in targets),
     }
     given = {

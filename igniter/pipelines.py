@@ -53,6 +53,8 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         # Every read proven inside of its tensor or guarded, every write proven, or the kernel refused.
         "check-bounds{guard=true}",
         "choose-schedule",
+        # Behind all that copies bodies, whose sums have to round alike.
+        "form-fma",
         "lower-to-loops",
         "fuse-loops",
         "promote-buffers",

@@ -60,6 +60,7 @@ PASSES: dict[str, str] = {
     "eliminate-dead-nodes": "igniter.transforms.eliminate_dead_nodes:EliminateDeadNodes",
     "expand-quantized": "igniter.transforms.expand_quantized:ExpandQuantized",
     "fold-constants": "igniter.transforms.fold_constants:FoldConstants",
+    "form-fma": "igniter.transforms.form_fma:FormFma",
     "form-fusion-regions": "igniter.transforms.form_fusion_regions:FormFusionRegions",
     "form-integer-products": "igniter.transforms.form_integer_products:FormIntegerProducts",
     "form-ort-library": "igniter.transforms.form_ort_library:FormOrtLibrary",

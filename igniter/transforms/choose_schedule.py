@@ -9,7 +9,7 @@ becomes
 A schedule is data: `order` is the order of the loops, and `loops` says what happens to each (`fuse`, `threads`,
 `tile`, `tail`, `inner`, `sink`, `vector`, `accumulators`, `unroll`). A nest that comes with a schedule, written by
 hand or found by a tuner, keeps it. The reasoning is in `igniter.analysis.schedule_choice`. It is the last pass on the
-structured level; `lower-to-loops` turns the schedule into hints on loops.
+structured level but `form-fma`; `lower-to-loops` turns the schedule into hints on loops.
 """
 
 from __future__ import annotations

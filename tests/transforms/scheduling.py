@@ -20,6 +20,7 @@ from igniter.runtime.interp.structured import run_kernel
 
 SCHEDULE = (
     "choose-schedule",
+    "form-fma",
     "lower-to-loops",
     "fuse-loops",
     "promote-buffers",

@@ -2,9 +2,8 @@
 
 Semantics where LLVM and the dialects leave room:
 
-* add, sub and mul of floats carry `contract`: they may fuse into FMA. Nothing else is relaxed. A difference that an
-  exponential or another difference is taken of does not: in a softmax the greatest of products less itself is 0, and
-  not the rounding that an FMA leaves out, which is large where the products are.
+* A product and the addition of a reduction carry `contract`: they may fuse into FMA. Nothing else is relaxed; what else
+  fuses is a `math.fma` (`form-fma`).
 * `divsi`, `remsi` and their kin never trap: a zero divisor gives 0 (of `rem`: the dividend), and the minimum divided
   by -1 wraps to itself with remainder 0.
 * `fptosi` of what is out of range or NaN is the least integer, `fptoui` all ones, as on x86.
@@ -50,8 +49,6 @@ def _value_of(f: Function, op: Operation, func: str) -> Value:
     if name == "arith.constant":
         return _constant(op, func)
     args = [f.find_value(v) for v in op.operands]
-    if name == "arith.subf" and any(use.operation.name in _EXACT_READERS for use in op.results[0].uses):
-        return _in_single(f, args, lambda a: f.binary("fsub", a[0], a[1]))
     if name in BINARY:
         return _in_single(f, args, lambda a: BINARY[name](f, a[0], a[1]))
     if name in UNARY:
@@ -187,12 +184,9 @@ def _count_zeros(name: str) -> Unary:
     return lambda b, x: b.call(f"llvm.{name}.{x.type.mangled}", x.type, [x, Value(I1, "false")])
 
 
-_EXACT_READERS = ("math.exp", "arith.subf")
-"""What reads a difference that must not be part of an FMA."""
-
 BINARY: dict[str, Binary] = {
-    "arith.addf": _instruction("fadd contract"),
-    "arith.subf": _instruction("fsub contract"),
+    "arith.addf": _instruction("fadd"),
+    "arith.subf": _instruction("fsub"),
     "arith.mulf": _instruction("fmul contract"),
     "arith.divf": _instruction("fdiv"),
     "arith.maximumf": _intrinsic("maximum"),

@@ -14,7 +14,7 @@
 // CHECK-NEXT:    [[P:%p[0-9]+]] = getelementptr inbounds float, ptr [[AT]], i64 [[J]]
 // CHECK-NEXT:    getelementptr inbounds float, ptr [[P]], i64 16
 // CHECK:         load <16 x float>, ptr %p{{[0-9]+}}, align 4
-// CHECK:         fadd contract <16 x float>
+// CHECK:         fadd <16 x float>
 // CHECK:         br i1 {{.*}}, !llvm.loop
 // CHECK-LABEL: define internal void @rows.task1(ptr %data, i64 %index)
 // CHECK:         call i64 @llvm.smin.i64
