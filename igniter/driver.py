@@ -30,7 +30,6 @@ from igniter.memory import collection_paused, peak_memory
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Block
-    from xdsl.passes import ModulePass
 
     from igniter.analysis.left_nodes import LeftNode
     from igniter.analysis.program_steps import ProgramSteps
@@ -436,31 +435,11 @@ def _parse_op(c: Compilation, text: str) -> OpOp:
 
 
 def _run(c: Compilation, module: ModuleOp, pipeline: str, target: Target | None = None) -> None:
+    from igniter.backends.cpu.target import pass_figures
     from igniter.passes import parse_passes, run_passes
 
-    wanted = [target] if target is not None else c.targets
-    passes = tuple(_for_targets(p, wanted) for p in parse_passes(pipeline))
+    passes = parse_passes(pipeline, pass_figures([target] if target is not None else c.targets))
     run_passes(c.ctx, module, passes, verify_each=c.verify_each)
-
-
-def _for_targets(this: ModulePass, targets: Sequence[Target]) -> ModulePass:
-    """The pass with figures of the target in the options that ask for them and were not set; of several, the first's,
-    and what any of them has."""
-    figures = {
-        "vector_bytes": targets[0].vector_bytes,
-        "registers": targets[0].vector_registers,
-        "byte_products": any(t.byte_products for t in targets),
-        "byte_tiles": targets[0].byte_tiles,
-        "half_tiles": targets[0].half_tiles,
-        "fma": targets[0].has_fma,
-        "unsigned": all(t.arch == "x86_64" for t in targets),
-    }
-    given = {
-        f.name: figures[f.name]
-        for f in dataclasses.fields(this)
-        if f.name in figures and getattr(this, f.name) == f.default
-    }
-    return dataclasses.replace(this, **given) if given else this
 
 
 T = TypeVar("T")

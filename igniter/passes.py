@@ -6,6 +6,8 @@ place where passes are run: tools watch it through a `PassObserver`.
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from typing import Protocol
 
 from xdsl.context import Context
@@ -61,15 +63,23 @@ def _specs(text: str, seen: tuple[str, ...] = ()) -> list[ArgSpec]:
     return [spec for element in parsed for spec in _expand(element, seen)]
 
 
-def parse_passes(text: str) -> tuple[ModulePass, ...]:
-    """The passes of a pipeline, named pipelines expanded; `PipelineError` says what is wrong with the text."""
+def parse_passes(text: str, figures: Mapping[str, object] | None = None) -> tuple[ModulePass, ...]:
+    """The passes of a pipeline, named pipelines expanded; `PipelineError` says what is wrong with the text.
+
+    `figures` of a machine (`vector_bytes`, `registers`, ...) go into the options of these names that the text does not
+    set.
+    """
     passes: list[ModulePass] = []
     for spec in _specs(text):
         pass_type = load_pass(spec.name)
         try:
-            passes.append(pass_type.from_spec(spec))
+            this = pass_type.from_spec(spec)
         except ValueError as error:
             raise PipelineError(f"pass '{spec.name}': {error}") from error
+        said = {name.replace("-", "_") for name in spec.parameters}
+        options = {f.name for f in dataclasses.fields(this)} - said
+        fitting = {name: value for name, value in (figures or {}).items() if name in options}
+        passes.append(dataclasses.replace(this, **fitting) if fitting else this)
     return tuple(passes)
 
 

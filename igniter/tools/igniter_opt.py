@@ -38,7 +38,7 @@ class OptOptions:
     pipeline: str
     frontend: str
     emit: str
-    target: str
+    target: str | None
     verify_each: bool
     split_input_file: bool
     verify_diagnostics: bool
@@ -95,7 +95,12 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
         "--frontend", choices=("auto", "mlir", "onnx"), default="auto", help="how to read the input (default: its name)"
     )
     add("--emit", choices=EMITS, default="mlir", help="what to write (default: mlir); 'onnx' needs -o or a pipe")
-    add("--target", default="native", help="the CPU of --emit=llvm and asm (default: this machine)")
+    add(
+        "--target",
+        metavar="TARGET",
+        help="the CPU that passes work for, where their options do not say (default: one with AVX-512), and that "
+        "--emit=llvm and asm write for (default: this machine)",
+    )
     group = parser.add_argument_group("watching the passes")
     add = group.add_argument
     add("--print-ir-before", action="append", default=[], metavar="PASS", help="print the IR before PASS")

@@ -98,7 +98,7 @@ class OptDriver:
     def run(self) -> int:
         """The exit status: 0, or 1 after an error that has been reported."""
         try:
-            passes = parse_passes(self.options.pipeline)
+            passes = self._passes()
             self._check(passes)
             data, name, frontend = self._read()
         except (IgniterError, OSError) as error:
@@ -121,6 +121,13 @@ class OptDriver:
                     raise
                 return self._report(IgniterError(f"cannot write {self.options.output}: {error.strerror}"))
         return status
+
+    def _passes(self) -> tuple[ModulePass, ...]:
+        if self.options.target is None:
+            return parse_passes(self.options.pipeline)
+        from igniter.backends.cpu.target import pass_figures, target_of
+
+        return parse_passes(self.options.pipeline, pass_figures([target_of(self.options.target)]))
 
     def _check(self, passes: Sequence[ModulePass]) -> None:
         """`IgniterError` for an option that would have no effect."""
@@ -167,7 +174,7 @@ class OptDriver:
             from igniter.backends.cpu.emit_llvm import emit_module
             from igniter.backends.cpu.target import target_of
 
-            target = target_of(self.options.target)
+            target = target_of(self.options.target or "native")
             text = emit_module(module, target)
             return text if emit == "llvm" else compile_assembly(text, target)
         return print_module(module, generic=emit == "generic")

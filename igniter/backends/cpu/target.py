@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -168,6 +169,23 @@ _X86_FEATURES = _names(
 )
 
 _TYPICAL_CACHES = {"x86_64": Caches(32 << 10, 1 << 20, 32 << 20), "aarch64": Caches(64 << 10, 512 << 10, 4 << 20)}
+
+
+def pass_figures(targets: Sequence[Target]) -> dict[str, object]:
+    """What passes ask of the machines that they work for, by the names of their options (`parse_passes`).
+
+    Of several, the first's vectors and tiles, and of products of bytes whether any has them.
+    """
+    first = targets[0]
+    return {
+        "vector_bytes": first.vector_bytes,
+        "registers": first.vector_registers,
+        "byte_products": any(t.byte_products for t in targets),
+        "byte_tiles": first.byte_tiles,
+        "half_tiles": first.half_tiles,
+        "fma": first.has_fma,
+        "unsigned": all(t.arch == "x86_64" for t in targets),
+    }
 
 
 def known_cpus() -> frozenset[str]:
