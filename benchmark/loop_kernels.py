@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from xdsl.parser import Parser
 
-from benchmark.machine import peak
 from igniter.backends.cpu.jit import compile_func
+from igniter.backends.cpu.rates import peak
 from igniter.backends.cpu.target import target_of
 from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp, KernelOp

@@ -211,6 +211,37 @@ def bench(
 
 
 @app.command()
+def kernel(
+    model: Annotated[str, typer.Argument(help="An ONNX model, or IR (.mlir).")],
+    name: Annotated[
+        str, typer.Option("--kernel", help="The kernel's name, where there are several.", show_default=False)
+    ] = "",
+    schedule: Annotated[
+        list[str] | None,
+        typer.Option("--schedule", help="IR with the same kernel, scheduled another way; may be repeated."),
+    ] = None,
+    sizes: Annotated[
+        str, typer.Option(help="Sizes of symbols, n=8,m=16; those not given are 64.", show_default=False)
+    ] = "",
+    target: Target = "native",
+    threads: Annotated[int, typer.Option(min=1, help="Threads of the kernel.")] = 1,
+    rounds: Annotated[int, typer.Option(min=1, help="How often each schedule gets its turn.")] = 9,
+    seed: Seed = 0,
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="Write the kernel with its schedule here.", show_default=False)
+    ] = "",
+    asm: Annotated[bool, typer.Option("--asm", help="Print the inner loop's assembly.")] = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Check one kernel against its meaning, time schedules of it in turns, and take its code apart."""
+    from igniter.tools.cli.kernel import run
+
+    with reported(debug, json):
+        run(model, name, schedule or (), sizes, target, threads, rounds, seed, output, asm, json)
+
+
+@app.command()
 def inspect(
     path: Annotated[str, typer.Argument(help="A compiled model's folder, a library, or an ONNX model.")],
     json: Json = False,

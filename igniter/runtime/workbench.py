@@ -1,0 +1,404 @@
+"""One kernel on the bench: scheduled in several ways, checked against its meaning, timed in turns.
+
+What a kernel computes is what the interpreter of the structured level says (`igniter.runtime.interp.structured`); every
+version is compared with it before it is timed. Versions take turns with a loop of multiply-adds in registers and with
+one that reads as many bytes as the kernel touches, so that shares of what the core can do are of the same minutes.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from xdsl.dialects.builtin import Float32Type, ModuleOp
+from xdsl.ir import Block, Operation
+from xdsl.utils.exceptions import VerifyException
+
+from igniter.analysis.expr import Expr, product
+from igniter.analysis.loop_accesses import loop_range, trip_count
+from igniter.analysis.loop_cost import TILE_PRODUCTS, body_cycles, iteration_cycles
+from igniter.dialects.loop import ForOp, FuncOp, IndexOp, KernelOp, ReadOp, TileProductOp, YieldOp, is_float
+from igniter.dialects.sym import dims_of, element_of
+from igniter.errors import IgniterError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from igniter.backends.cpu.assembly import Listing
+    from igniter.backends.cpu.target import Target
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+TYPICAL = 64
+"""The size of a symbol that nobody gave one."""
+
+LONG_ENOUGH = 2e-3
+"""Seconds that a turn takes at least: a kernel of microseconds runs several times in it."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """A kernel as one schedule has it."""
+
+    name: str
+    kernel: KernelOp
+    """Structured, with the schedules of all nests."""
+    func: FuncOp
+    listing: Listing
+
+
+@dataclass(frozen=True)
+class VersionResult:
+    """What a version did: `error` is the largest, relative to the largest magnitude of its output."""
+
+    name: str
+    error: float
+    seconds: float
+    """The median of its turns."""
+    ratio: float
+    """Its time as a multiple of the first version's, the median over the rounds."""
+    peak_share: float | None
+    """Its operations a second as a part of what multiply-adds in registers reached in the same rounds."""
+    read_share: float
+    """Its bytes a second as a part of what reading a buffer of that size reached."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What was found of a kernel."""
+
+    sizes: dict[str, int]
+    operations: int
+    """Of floats, a function counting as one."""
+    bytes: int
+    """Of inputs and outputs, each once."""
+    noise: float
+    """How far the first version is from itself in the same rounds."""
+    versions: list[VersionResult]
+
+
+# -- finding a kernel -------------------------------------------------------------------------------------------------
+
+
+def find_kernel(model: str | PathLike[str], name: str, target: Target) -> KernelOp:
+    """The kernel called `name` of a model (`.onnx`) or of IR (`.mlir`), structured; with one kernel, "" is enough.
+
+    A model and IR that has no kernels yet get them from `cpu-onnx,cpu-fusion,cpu-loop`. `IgniterError` lists the
+    kernels where the name is not that of one.
+    """
+    from igniter.api import load
+
+    module = load(model)
+    try:
+        module.ir.verify()
+    except VerifyException as error:
+        raise IgniterError(f"{model}: {error}") from error
+    kernels = _kernels(module.ir)
+    if not kernels and not any(isinstance(op, FuncOp) for op in module.ir.ops):
+        _run(module.ctx, module.ir, "cpu-onnx,cpu-fusion,cpu-loop", target)
+        kernels = _kernels(module.ir)
+    if not kernels:
+        scheduled = any(isinstance(op, FuncOp) for op in module.ir.ops)
+        reason = "its kernels are scheduled already: give the structured ones" if scheduled else "no node was fused"
+        raise IgniterError(f"{model} has no kernel to schedule: {reason}")
+    if name in kernels or (not name and len(kernels) == 1):
+        found = kernels[name] if name else next(iter(kernels.values()))
+        found.detach()
+        return found
+    listed = ", ".join(f"{k} ({_told(kernel)})" for k, kernel in kernels.items())
+    raise IgniterError(f"{model} has {'no kernel ' + repr(name) if name else 'several kernels'}; --kernel: {listed}")
+
+
+def _kernels(module: ModuleOp) -> dict[str, KernelOp]:
+    return {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
+
+
+def _told(kernel: KernelOp) -> str:
+    labels = [nest.label for nest in kernel.nests]
+    return ", ".join(labels[:4]) + (f" and {len(labels) - 4} more" if len(labels) > 4 else "")
+
+
+def _run(ctx: Any, module: ModuleOp, pipeline: str, target: Target) -> None:
+    from igniter.backends.cpu.target import pass_figures
+    from igniter.passes import parse_passes, run_passes
+
+    run_passes(ctx, module, parse_passes(pipeline, pass_figures([target])))
+
+
+# -- versions ---------------------------------------------------------------------------------------------------------
+
+
+def schedule(name: str, kernel: KernelOp, target: Target) -> Version:
+    """A kernel scheduled by `cpu-schedule`: nests with a schedule keep it, the others get the default author's."""
+    from igniter.backends.cpu.assembly import Listing
+    from igniter.backends.cpu.codegen import compile_assembly
+    from igniter.backends.cpu.emit_llvm import emit_llvm
+    from igniter.backends.cpu.tile_kernels import with_tile_kernels
+    from igniter.context import IgniterContext
+    from igniter.pipelines import PIPELINES
+
+    passes = PIPELINES["cpu-schedule"]
+    chosen, emitted = passes.index("form-fma"), passes.index("form-ort-library")
+    ctx = IgniterContext()
+    module = ModuleOp([kernel.clone()])
+    _run(ctx, module, ",".join(passes[:chosen]), target)
+    structured = _kernels(module)[kernel.sym_name.data].clone()
+    _run(ctx, module, ",".join(passes[chosen:emitted]), target)
+    func = next(op for op in module.ops if isinstance(op, FuncOp))
+    text = compile_assembly(with_tile_kernels(emit_llvm(func, target), target), target)
+    return Version(name, structured, func, Listing(text))
+
+
+def operations_of(kernel: KernelOp, sizes: Mapping[str, int]) -> int:
+    """The operations on floats that the nests say, a function counting as one: for each point those of its body, and
+    one where it is added to a result."""
+    total = 0
+    for nest in kernel.nests:
+        points = product([axis.extent for axis in nest.axes]).evaluate(dict(sizes))
+        body = sum(_is_operation(op) for op in nest.block.ops)
+        folds = sum(c.combiner != "none" and is_float(c.value.type) for c in nest.yield_op.clauses)
+        total += points * (body + folds)
+    return total
+
+
+def _is_operation(op: Operation) -> bool:
+    computes = op.name.startswith(("arith.", "math.")) and not isinstance(op, (ReadOp, IndexOp, YieldOp))
+    moves = op.name in ("arith.constant", "arith.select", "arith.extf", "arith.truncf", "arith.bitcast")
+    return computes and not moves and any(is_float(r.type) for r in op.results)
+
+
+# -- the study --------------------------------------------------------------------------------------------------------
+
+
+def choose_sizes(kernel: KernelOp, given: Mapping[str, int]) -> dict[str, int]:
+    """Sizes for the symbols: those given, `TYPICAL` for the others where the kernel takes that, else small ones at
+    which nothing is empty. `IgniterError` for a symbol that it does not have, or sizes that it refuses."""
+    from igniter.runtime.check_inputs import sizes_without_empties
+
+    names = kernel.symbol_names
+    unknown = sorted(set(given) - set(names))
+    if unknown:
+        known = ", ".join(names) or "none"
+        raise IgniterError(f"kernel @{kernel.sym_name.data} has no symbol '{unknown[0]}'; it has: {known}")
+    sizes = {name: given.get(name, TYPICAL) for name in names}
+    if _holds(kernel, sizes):
+        return sizes
+    sizes |= sizes_without_empties([a.type for a in kernel.block.args], list(kernel.walk()), kernel.requires, given)
+    broken = [r for r in kernel.requires if r.symbols <= set(sizes) and not r.holds(sizes)]
+    if broken:
+        shown = ", ".join(f"{n}={s}" for n, s in sizes.items())
+        raise IgniterError(f"kernel @{kernel.sym_name.data} does not run at {shown}: {broken[0].text}: {broken[0]}")
+    return sizes
+
+
+def _holds(kernel: KernelOp, sizes: Mapping[str, int]) -> bool:
+    return all(r.holds(sizes) for r in kernel.requires if r.symbols <= set(sizes))
+
+
+def study(
+    kernel: KernelOp,
+    versions: Sequence[Version],
+    target: Target,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    threads: int = 1,
+    rounds: int = 9,
+    seed: int = 0,
+) -> Study:
+    """Runs `versions` of `kernel` on the same random inputs and times them in turns, the first twice.
+
+    `IgniterError` where a version has other inputs or results than the kernel, or computes something else.
+    """
+    import numpy as np
+
+    from igniter.runtime.check_inputs import TypedInput, random_arrays
+    from igniter.runtime.interp.structured import run_kernel
+
+    chosen = choose_sizes(kernel, sizes or {})
+    specs = [TypedInput(f"input {n}", a.type) for n, a in enumerate(kernel.block.args)]
+    inputs = [np.asarray(a, order="C") for a in random_arrays(specs, chosen, seed)]
+    wanted = run_kernel(kernel, inputs, chosen)
+    size = sum(a.nbytes for a in (*inputs, *wanted))
+    runs: list[Callable[[], object]] = []
+    errors: list[float] = []
+    for version in versions:
+        run, outputs = _prepared(kernel, version, target, inputs, chosen, threads)
+        run()
+        errors.append(_error(version.name, wanted, outputs))
+        runs.append(run)
+    peak = _peak(kernel)
+    turns = [_long_enough(run) for run in (*runs, runs[0], _reading(size), *([peak[0]] if peak is not None else []))]
+    times = _interleaved([run for run, _ in turns], rounds)
+    seconds = [[t / repeats for t in found] for found, (_, repeats) in zip(times, turns, strict=True)]
+    operations = operations_of(kernel, chosen)
+    count = len(versions)
+    first, again, reading = seconds[0], seconds[count], seconds[count + 1]
+    results = [
+        VersionResult(
+            version.name,
+            error,
+            statistics.median(own),
+            _ratio(own, first),
+            None if peak is None else operations / peak[1] / threads / _ratio(own, seconds[count + 2]),
+            1 / _ratio(own, reading) / threads,
+        )
+        for version, error, own in zip(versions, errors, seconds, strict=False)
+    ]
+    return Study(chosen, operations, size, abs(_ratio(again, first) - 1), results)
+
+
+def _ratio(times: Sequence[float], others: Sequence[float]) -> float:
+    return statistics.median(a / b for a, b in zip(times, others, strict=True))
+
+
+def _prepared(
+    kernel: KernelOp, version: Version, target: Target, inputs: Sequence[Array], sizes: Mapping[str, int], threads: int
+) -> tuple[Callable[[], object], list[Array]]:
+    """A version as a function without arguments, and what it writes to, which starts as garbage."""
+    import numpy as np
+
+    from igniter.backends.cpu.jit import compile_func
+    from igniter.dialects.onnx.types import BY_ATTR
+    from igniter.runtime.interp.arithmetic import InterpreterError
+    from igniter.runtime.interp.structured import bind
+
+    func = version.func
+    if len(version.kernel.block.args) != len(inputs):
+        taken, given = len(version.kernel.block.args), len(inputs)
+        raise IgniterError(f"{version.name} takes {taken} inputs, and @{kernel.sym_name.data} {given}")
+    try:
+        # By place: another version may call its symbols by other names.
+        own = bind(version.kernel, inputs, {n: sizes[n] for n in version.kernel.symbol_names if n in sizes})
+    except InterpreterError as error:
+        raise IgniterError(f"{version.name} does not take the inputs of @{kernel.sym_name.data}: {error}") from error
+    outputs: list[Array] = []
+    for arg in func.block.args[len(inputs) :]:
+        shape = [d.evaluate(own) for d in dims_of(arg.type)]
+        outputs.append(np.full(shape, 1, BY_ATTR[element_of(arg.type)].dtype))
+    symbols = {name: own[name] for name in func.symbol_names}
+    run = compile_func(func, target).prepared([*inputs, *outputs], symbols, threads)
+    return run, outputs[: len(outputs) - len(func.checks)]
+
+
+def _error(name: str, wanted: Sequence[Array], outputs: Sequence[Array]) -> float:
+    """The largest error of the results; `IgniterError` for one that is no rounding."""
+    from igniter.runtime.verification.judgement import compare_output
+
+    if len(wanted) != len(outputs):
+        raise IgniterError(f"{name} has {len(outputs)} results, not {len(wanted)}")
+    worst = 0.0
+    for index, (want, got) in enumerate(zip(wanted, outputs, strict=True)):
+        found = compare_output(f"result {index}", want, got)
+        if not found.ok:
+            raise IgniterError(f"{name} computes something else: {found.name}: {found.reason}")
+        worst = max(worst, found.max_error)
+    return worst
+
+
+# -- timing -----------------------------------------------------------------------------------------------------------
+
+
+def _peak(kernel: KernelOp) -> tuple[Callable[[], object], int] | None:
+    """Multiply-adds in registers and how many operations they are; `None` for a kernel that adds up no f32."""
+    import numpy as np
+
+    from igniter.backends.cpu.rates import peak
+    from igniter.backends.cpu.target import target_of
+
+    if not any(isinstance(r.type, Float32Type) for nest in kernel.nests for op in nest.block.ops for r in op.results):
+        return None
+    found = peak("f32")
+    if found is None:
+        return None
+    func, operations = found
+    return func.prepared([np.zeros(target_of("native").vector_bytes, np.uint8)], {}), operations
+
+
+def _reading(size: int) -> Callable[[], object]:
+    """Reads a buffer of that size once."""
+    import numpy as np
+
+    from igniter.backends.cpu.rates import reader
+
+    rounded = max(512, -(-size // 512) * 512)
+    buffer = np.full(rounded // 4, 1, np.int32)
+    return reader(rounded).prepared([buffer, np.zeros(64, np.uint8)], {"repeats": 1})
+
+
+def _long_enough(run: Callable[[], object]) -> tuple[Callable[[], object], int]:
+    """A turn of `run`: so many runs on end that a clock can tell, and how many they are."""
+    run()
+    start = time.perf_counter()
+    run()
+    repeats = max(1, round(LONG_ENOUGH / max(1e-7, time.perf_counter() - start)))
+
+    def turn() -> None:
+        for _ in range(repeats):
+            run()
+
+    return turn, repeats
+
+
+def _interleaved(runs: Sequence[Callable[[], object]], rounds: int) -> list[list[float]]:
+    """The seconds of every turn of each of `runs`; each round begins with another one."""
+    times: list[list[float]] = [[] for _ in runs]
+    for turn in range(rounds):
+        for k in range(len(runs)):
+            place = (k + turn) % len(runs)
+            start = time.perf_counter()
+            runs[place]()
+            times[place].append(time.perf_counter() - start)
+    return times
+
+
+# -- the loop tree ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TreeLoop:
+    """A loop of a scheduled kernel: how deep it is in, what it is, and its part of the time by `loop_cost`."""
+
+    depth: int
+    text: str
+    share: float
+
+
+def loop_tree(func: FuncOp, sizes: Mapping[str, int]) -> list[TreeLoop]:
+    """The loops of a scheduled kernel that run at these sizes, outermost first.
+
+    A bound that speaks of a loop around it is that of its start.
+    """
+    found: list[TreeLoop] = []
+    total = max(1, _evaluated(body_cycles(func.block), sizes))
+    _grow(found, func.block, 0, 1, total, sizes)
+    return found
+
+
+def _grow(found: list[TreeLoop], block: Block, depth: int, times: int, total: int, sizes: Mapping[str, int]) -> None:
+    for op in block.ops:
+        if isinstance(op, ForOp):
+            trips = _evaluated(trip_count(op), sizes)
+            if trips == 0:
+                continue
+            cycles = times * trips * _evaluated(iteration_cycles(op), sizes)
+            first, end = loop_range(op)
+            notes = [f"step {op.step}"] * (op.step != 1) + ["threads"] * (op.grain is not None)
+            notes += ["reduction"] * op.is_reduction + ["sequential"] * op.is_sequential
+            text = f"{op.axis} = {first} to {end}" + "".join(f", {note}" for note in notes)
+            found.append(TreeLoop(depth, text, cycles / total))
+            _grow(found, op.block, depth + 1, times * trips, total, sizes)
+        else:
+            for region in op.regions:
+                for inner in region.blocks:
+                    _grow(found, inner, depth, times, total, sizes)
+            if isinstance(op, TileProductOp):
+                cycles = times * _evaluated(product(op.extents_attr.data).ceildiv(TILE_PRODUCTS), sizes)
+                found.append(TreeLoop(depth, "micro-kernel", cycles / total))
+
+
+def _evaluated(expr: Expr, sizes: Mapping[str, int]) -> int:
+    return max(0, expr.evaluate({**dict.fromkeys(expr.symbols, 0), **sizes}))

@@ -1,0 +1,145 @@
+"""`igniter kernel`: one kernel, checked, timed against other schedules of it, and taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from igniter.errors import IgniterError
+from igniter.tools.cli.output import console, parse_shapes, print_json, progress
+
+if TYPE_CHECKING:
+    from igniter.runtime.workbench import Study, Version
+
+AUTHOR = "default author"
+
+
+def run(
+    path: str,
+    kernel: str,
+    schedules: Sequence[str],
+    sizes: str,
+    target: str,
+    threads: int,
+    rounds: int,
+    seed: int,
+    output: str,
+    assembly: bool,
+    json: bool,
+) -> None:
+    """Study and print."""
+    from igniter.backends.cpu.target import target_of
+    from igniter.runtime.workbench import find_kernel, schedule, study
+
+    cpu = target_of(target)
+    found = find_kernel(path, kernel, cpu)
+    given = (parse_shapes([sizes]) if sizes else None) or [{}]
+    own = "as scheduled" if all(nest.schedule is not None for nest in found.nests) else AUTHOR
+    with progress("scheduling", json) as step:
+        versions = [schedule(own, found, cpu)]
+        for file in schedules:
+            step(file)
+            versions.append(schedule(file, find_kernel(file, kernel if _has(file, kernel) else "", cpu), cpu))
+    if output:
+        _write(output, versions[0])
+    with progress("timing", json):
+        result = study(found, versions, cpu, sizes=given[0], threads=threads, rounds=rounds, seed=seed)
+    if json:
+        print_json(_described(found.sym_name.data, result, versions, assembly))
+    else:
+        _print(found.sym_name.data, result, versions, assembly)
+
+
+def _has(file: str, kernel: str) -> bool:
+    """Whether a file of IR speaks of a kernel by its name."""
+    if not kernel:
+        return False
+    try:
+        with open(file, encoding="utf-8", errors="replace") as text:
+            return f"@{kernel}" in text.read()
+    except OSError as error:
+        raise IgniterError(f"cannot read {file}: {error.strerror}") from error
+
+
+def _write(output: str, version: Version) -> None:
+    """The kernel with its schedule, to be changed by hand."""
+    from xdsl.dialects.builtin import ModuleOp
+
+    from igniter.runtime.files import write_whole
+    from igniter.tools.opt_driver import print_module
+
+    write_whole(output, print_module(ModuleOp([version.kernel.clone()])))
+
+
+def _described(name: str, study: Study, versions: Sequence[Version], assembly: bool) -> dict[str, Any]:
+    from igniter.runtime.workbench import loop_tree
+
+    rows: list[dict[str, Any]] = []
+    for version, result in zip(versions, study.versions, strict=True):
+        hot = version.listing.loops()[:1]
+        rows.append(
+            {
+                **asdict(result),
+                "gflops": study.operations / result.seconds / 1e9,
+                "gbytes_per_second": study.bytes / result.seconds / 1e9,
+                "spills": version.listing.spills,
+                "stack_bytes": version.listing.bytes_of_stack,
+                "loops": [asdict(loop) for loop in loop_tree(version.func, study.sizes)],
+                "inner_loop": [_loop_facts(loop, assembly) for loop in hot],
+            }
+        )
+    facts = {"sizes": study.sizes, "operations": study.operations, "bytes": study.bytes, "noise": study.noise}
+    return {"kernel": name, **facts, "versions": rows}
+
+
+def _loop_facts(loop: Any, assembly: bool) -> dict[str, Any]:
+    facts = {
+        "label": loop.label,
+        "instructions": loop.instructions,
+        "multiply_adds": loop.multiply_adds,
+        "vector_registers": loop.vector_registers,
+        "spills": loop.spills,
+    }
+    return {**facts, "lines": list(loop.lines)} if assembly else facts
+
+
+def _print(name: str, study: Study, versions: Sequence[Version], assembly: bool) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from igniter.runtime.workbench import loop_tree
+
+    shown = console()
+    sizes = ", ".join(f"{n}={s}" for n, s in study.sizes.items())
+    shown.print(
+        f"@{name}{f' at {sizes}' if sizes else ''}: {study.operations / 1e6:.4g} million operations, "
+        f"{study.bytes / 1e6:.4g} MB of inputs and results"
+    )
+    table = Table("schedule", "error", "us", "ratio", "GFLOP/s", "of peak", "GB/s", "of reading", "spills")
+    for version, row in zip(versions, study.versions, strict=True):
+        table.add_row(
+            escape(row.name),
+            f"{row.error:.1e}",
+            f"{row.seconds * 1e6:.4g}",
+            f"{row.ratio:.2f}",
+            f"{study.operations / row.seconds / 1e9:.4g}",
+            "" if row.peak_share is None else f"{row.peak_share:.0%}",
+            f"{study.bytes / row.seconds / 1e9:.4g}",
+            f"{row.read_share:.0%}",
+            str(version.listing.spills),
+        )
+    shown.print(table)
+    shown.print(f"noise: the first against itself {study.noise:.1%}")
+    for version in versions:
+        shown.print(f"\n{escape(version.name)}: loops, and their part of the time by the cost model")
+        for loop in loop_tree(version.func, study.sizes):
+            shown.print(f"{loop.share:5.0%}  {'  ' * loop.depth}{escape(loop.text)}")
+        for loop in version.listing.loops()[:1]:
+            facts = f"{loop.instructions} instructions, {loop.multiply_adds} of them multiply-adds"
+            shown.print(
+                f"inner loop {loop.label}: {facts}, {loop.vector_registers} vector registers, {loop.spills} spills"
+            )
+            if assembly:
+                for line in loop.lines:
+                    shown.print(escape(line.expandtabs(8)), soft_wrap=True)
