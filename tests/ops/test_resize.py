@@ -6,8 +6,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import onnxruntime as ort
 import pytest
+from onnx import TensorProto, helper
 
+import igniter
 from tests.ops.single_node import check as check_exactly
 from tests.ops.single_node import refusal
 
@@ -137,3 +140,26 @@ def test_refusals() -> None:
     assert refusal("Resize", [bytes_, None, scales], {"mode": "linear"}, constant=[2]) == (
         "ONNX Runtime interpolates ui8 with its own rounding"
     )
+
+
+def test_scales_whose_number_only_the_node_tells() -> None:
+    # They are [n] to the model, beside dims of the same name; that n is 2 is known from the node that reads them,
+    # which is another node once its parameters are bound. (Of sizes like that ONNX Runtime loads no model.)
+    shapes = {"x": [1, 1, "n", "n"], "scales": ["n"]}
+    graph = helper.make_graph(
+        [helper.make_node("Resize", ["x", "", "scales"], ["y"], axes=[2, 3], mode="nearest")],
+        "g",
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9)
+    options = igniter.CompileOptions(
+        onnx_passes="cpu-onnx,bind-values",
+        fusion_passes="form-fusion-regions{contractions=all singletons=all views=all}",
+    )
+    artifact = igniter.compile(model, options=options, verify=False)
+    assert artifact.report["left_to_onnxruntime"] == []
+    feed = {"x": floats(1, 1, 2, 2), "scales": np.array([1.5, 3], F32)}
+    (want,) = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, feed)
+    (got,) = artifact.session(intra_op_num_threads=1).run(None, feed)
+    np.testing.assert_array_equal(got, want)

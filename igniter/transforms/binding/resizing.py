@@ -9,6 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import f32, i1, i64
 from xdsl.ir import SSAValue
 
+from igniter.analysis.tensor_types import tensor_element
 from igniter.dialects.onnx.base import OnnxOp, constant_value
 from igniter.dialects.onnx.ops.bound_resize import keeps_aspect
 from igniter.dialects.onnx.ops.resize import antialias, filter_reach, resize_axes
@@ -30,6 +31,14 @@ class _Floats:
 
     def node(self, name: str, *operands: SSAValue, **attrs: Any) -> SSAValue:
         return self.rewriter.op(name, operands, [tensor_of(f32, [self.count])], attrs).results[0]
+
+    def counted(self, value: SSAValue) -> SSAValue:
+        """A list that has as many elements because the node asks for that many: a node that goes on asking, since this
+        one is rewritten."""
+        count = self.rewriter.constant(np.array([self.count], np.int64))
+        element = tensor_element(value.type)
+        assert element is not None
+        return self.rewriter.op("Reshape", [value, count], [tensor_of(element, [self.count])]).results[0]
 
     def number(self, value: float) -> SSAValue:
         return self.rewriter.constant(np.full(1, value, np.float32))
@@ -73,11 +82,13 @@ def _bind_resize(op: OnnxOp, rewriter: Rewriter) -> Replacement | None:
     extra: Sequence[Ints] = ()
     if by_scales:
         assert scales is not None
+        scales = floats.counted(scales)
         new = floats.whole(build, floats.node("Mul", floats.of(build, old), scales))
         new = floats.positive(build, scales).select(new, -1)
         factor = scales
     else:
-        asked = build.list(sizes)
+        assert sizes is not None
+        asked = build.list(floats.counted(sizes))
         assert asked is not None
         new, factor = asked, floats.node("Div", floats.of(build, asked), floats.of(build, old))
         policy = keeps_aspect(op)
