@@ -67,7 +67,8 @@ def _infer(ctx: InferContext) -> list[TensorInfo]:
     dims, values = input_dims(ctx, 0), input_dims(ctx, CARRIER)
     if dims is None or values is None:
         return unknown_rank(ctx)
-    return infos(element_type(ctx), values[1 : 1 + len(dims)])
+    axes = resize_axes(ctx.op, len(dims))
+    return infos(element_type(ctx), [values[1 + k] if k in axes else dim for k, dim in enumerate(dims)])
 
 
 def _lower(ctx: Lowering) -> list[SSAValue]:
