@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 TYPICAL = 64
 """The size of a symbol that nobody gave one."""
 
+MOST_ELEMENTS = 1 << 24
+"""In a tensor of a kernel whose sizes nobody gave: symbols are smaller where several of them multiply."""
+
 LONG_ENOUGH = 2e-3
 """Seconds that a turn takes at least: a kernel of microseconds runs several times in it."""
 
@@ -84,11 +87,11 @@ class Study:
 # -- finding a kernel -------------------------------------------------------------------------------------------------
 
 
-def find_kernel(model: str | PathLike[str], name: str, target: Target) -> KernelOp:
+def find_kernel(model: str | PathLike[str], name: str, target: Target, *, or_only: bool = False) -> KernelOp:
     """The kernel called `name` of a model (`.onnx`) or of IR (`.mlir`), structured; with one kernel, "" is enough.
 
-    A model and IR that has no kernels yet get them from `cpu-onnx,cpu-fusion,cpu-loop`. `IgniterError` lists the
-    kernels where the name is not that of one.
+    A model and IR that has no kernels yet get them from `cpu-onnx,cpu-fusion,cpu-loop`. With `or_only`, the only kernel
+    will do whatever it is called. `IgniterError` lists the kernels where the name is not that of one.
     """
     from igniter.api import load
 
@@ -105,12 +108,16 @@ def find_kernel(model: str | PathLike[str], name: str, target: Target) -> Kernel
         scheduled = any(isinstance(op, FuncOp) for op in module.ir.ops)
         reason = "its kernels are scheduled already: give the structured ones" if scheduled else "no node was fused"
         raise IgniterError(f"{model} has no kernel to schedule: {reason}")
-    if name in kernels or (not name and len(kernels) == 1):
-        found = kernels[name] if name else next(iter(kernels.values()))
-        found.detach()
-        return found
-    listed = ", ".join(f"{k} ({_told(kernel)})" for k, kernel in kernels.items())
-    raise IgniterError(f"{model} has {'no kernel ' + repr(name) if name else 'several kernels'}; --kernel: {listed}")
+    found = kernels.get(name)
+    if found is None and len(kernels) == 1 and (or_only or not name):
+        (found,) = kernels.values()
+    if found is None:
+        listed = ", ".join(f"{k} ({_told(kernel)})" for k, kernel in kernels.items())
+        raise IgniterError(
+            f"{model} has {'no kernel ' + repr(name) if name else 'several kernels'}; --kernel: {listed}"
+        )
+    found.detach()
+    return found
 
 
 def _kernels(module: ModuleOp) -> dict[str, KernelOp]:
@@ -118,7 +125,7 @@ def _kernels(module: ModuleOp) -> dict[str, KernelOp]:
 
 
 def _told(kernel: KernelOp) -> str:
-    labels = [nest.label for nest in kernel.nests]
+    labels = [op.label for op in kernel.computations]
     return ", ".join(labels[:4]) + (f" and {len(labels) - 4} more" if len(labels) > 4 else "")
 
 
@@ -155,7 +162,7 @@ def schedule(name: str, kernel: KernelOp, target: Target) -> Version:
 
 def operations_of(kernel: KernelOp, sizes: Mapping[str, int]) -> int:
     """The operations on floats that the nests say, a function counting as one: for each point those of its body, and
-    one where it is added to a result."""
+    one where it is added to a result. What procedures compute (recurrences, sorting) is not counted."""
     total = 0
     for nest in kernel.nests:
         points = product([axis.extent for axis in nest.axes]).evaluate(dict(sizes))
@@ -175,8 +182,8 @@ def _is_operation(op: Operation) -> bool:
 
 
 def choose_sizes(kernel: KernelOp, given: Mapping[str, int]) -> dict[str, int]:
-    """Sizes for the symbols: those given, `TYPICAL` for the others where the kernel takes that, else small ones at
-    which nothing is empty. `IgniterError` for a symbol that it does not have, or sizes that it refuses."""
+    """Sizes for the symbols: those given, for the others `TYPICAL` or less where the kernel takes that, else small ones
+    at which nothing is empty. `IgniterError` for a symbol that it does not have, or sizes that it refuses."""
     from igniter.runtime.check_inputs import sizes_without_empties
 
     names = kernel.symbol_names
@@ -184,7 +191,11 @@ def choose_sizes(kernel: KernelOp, given: Mapping[str, int]) -> dict[str, int]:
     if unknown:
         known = ", ".join(names) or "none"
         raise IgniterError(f"kernel @{kernel.sym_name.data} has no symbol '{unknown[0]}'; it has: {known}")
-    sizes = {name: given.get(name, TYPICAL) for name in names}
+    typical = TYPICAL
+    sizes = {name: given.get(name, typical) for name in names}
+    while typical > 2 and _largest(kernel, sizes) > MOST_ELEMENTS:
+        typical //= 2
+        sizes = {name: given.get(name, typical) for name in names}
     if _holds(kernel, sizes):
         return sizes
     sizes |= sizes_without_empties([a.type for a in kernel.block.args], list(kernel.walk()), kernel.requires, given)
@@ -193,6 +204,13 @@ def choose_sizes(kernel: KernelOp, given: Mapping[str, int]) -> dict[str, int]:
         shown = ", ".join(f"{n}={s}" for n, s in sizes.items())
         raise IgniterError(f"kernel @{kernel.sym_name.data} does not run at {shown}: {broken[0].text}: {broken[0]}")
     return sizes
+
+
+def _largest(kernel: KernelOp, sizes: Mapping[str, int]) -> int:
+    """The elements of the largest tensor; one whose dims are not known from `sizes` alone is left out."""
+    found = [value.type for op in kernel.block.ops for value in (*op.operands, *op.results)]
+    dims = [d for d in map(dims_of, found) if all(e.symbols <= sizes.keys() for e in d)]
+    return max((product(d).evaluate(dict(sizes)) for d in dims), default=0)
 
 
 def _holds(kernel: KernelOp, sizes: Mapping[str, int]) -> bool:
@@ -227,7 +245,6 @@ def study(
     errors: list[float] = []
     for version in versions:
         run, outputs = _prepared(kernel, version, target, inputs, chosen, threads)
-        run()
         errors.append(_error(version.name, wanted, outputs))
         runs.append(run)
     peak = _peak(kernel)
@@ -258,9 +275,10 @@ def _ratio(times: Sequence[float], others: Sequence[float]) -> float:
 def _prepared(
     kernel: KernelOp, version: Version, target: Target, inputs: Sequence[Array], sizes: Mapping[str, int], threads: int
 ) -> tuple[Callable[[], object], list[Array]]:
-    """A version as a function without arguments, and what it writes to, which starts as garbage."""
+    """A version as a function without arguments, and what it wrote in a first run, over garbage."""
     import numpy as np
 
+    from igniter.analysis.requirements import FINE
     from igniter.backends.cpu.jit import compile_func
     from igniter.dialects.onnx.types import BY_ATTR
     from igniter.runtime.interp.arithmetic import InterpreterError
@@ -280,8 +298,13 @@ def _prepared(
         shape = [d.evaluate(own) for d in dims_of(arg.type)]
         outputs.append(np.full(shape, 1, BY_ATTR[element_of(arg.type)].dtype))
     symbols = {name: own[name] for name in func.symbol_names}
-    run = compile_func(func, target).prepared([*inputs, *outputs], symbols, threads)
-    return run, outputs[: len(outputs) - len(func.checks)]
+    compiled = compile_func(func, target)
+    compiled(*inputs, *outputs, threads=threads, **symbols)
+    count = len(outputs) - len(func.checks)
+    for check, found in zip(func.checks, outputs[count:], strict=True):
+        if found != FINE:
+            raise IgniterError(f"{version.name} refuses inputs that @{kernel.sym_name.data} takes: {check.text}")
+    return compiled.prepared([*inputs, *outputs], symbols, threads), outputs[:count]
 
 
 def _error(name: str, wanted: Sequence[Array], outputs: Sequence[Array]) -> float:

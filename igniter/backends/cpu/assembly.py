@@ -87,4 +87,4 @@ def _is_instruction(line: str) -> bool:
 
 
 def _is_spill(line: str) -> bool:
-    return line.rstrip().endswith(("Spill", "Reload", "Folded Spill", "Folded Reload"))
+    return line.rstrip().endswith(("Spill", "Reload"))

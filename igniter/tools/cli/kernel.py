@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from igniter.errors import IgniterError
 from igniter.tools.cli.output import console, parse_shapes, print_json, progress
 
 if TYPE_CHECKING:
@@ -35,12 +34,12 @@ def run(
     cpu = target_of(target)
     found = find_kernel(path, kernel, cpu)
     given = (parse_shapes([sizes]) if sizes else None) or [{}]
-    own = "as scheduled" if all(nest.schedule is not None for nest in found.nests) else AUTHOR
+    own = "as scheduled" if all(op.schedule is not None for op in found.computations) else AUTHOR
     with progress("scheduling", json) as step:
         versions = [schedule(own, found, cpu)]
         for file in schedules:
             step(file)
-            versions.append(schedule(file, find_kernel(file, kernel if _has(file, kernel) else "", cpu), cpu))
+            versions.append(schedule(file, find_kernel(file, found.sym_name.data, cpu, or_only=True), cpu))
     if output:
         _write(output, versions[0])
     with progress("timing", json):
@@ -49,17 +48,6 @@ def run(
         print_json(_described(found.sym_name.data, result, versions, assembly))
     else:
         _print(found.sym_name.data, result, versions, assembly)
-
-
-def _has(file: str, kernel: str) -> bool:
-    """Whether a file of IR speaks of a kernel by its name."""
-    if not kernel:
-        return False
-    try:
-        with open(file, encoding="utf-8", errors="replace") as text:
-            return f"@{kernel}" in text.read()
-    except OSError as error:
-        raise IgniterError(f"cannot read {file}: {error.strerror}") from error
 
 
 def _write(output: str, version: Version) -> None:

@@ -57,6 +57,7 @@ PIPELINE = (
     "canonicalize-loop",
     "my-schedule{width=8}",
     "choose-schedule",
+    "form-fma",
     "lower-to-loops",
     "fuse-loops",
     "promote-buffers",
