@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from igniter.analysis.region_growing import Growth, grow_regions
+from igniter.analysis.fusion.region_growing import Growth, grow_regions
 
 Source = Callable[[random.Random, int], int]
 

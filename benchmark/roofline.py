@@ -36,11 +36,12 @@ from xdsl.ir import Block, Operation, SSAValue
 import igniter
 from benchmark.machine import Arithmetic, Machine, cpu, describe, measure
 from benchmark.table import Column, show
-from igniter.analysis.expr import Expr
-from igniter.analysis.fusion_cost import CostModel, op_kind, op_name
+from igniter.analysis.fusion.cost import CostModel, op_kind
 from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.names import op_name
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp, main_graph
 from igniter.dialects.sym import dims_of
+from igniter.dialects.sym.expr import Expr
 
 CONVOLUTIONS = frozenset(("Conv", "ConvInteger", "com.microsoft.FusedConv"))
 MOVEMENT = frozenset(("Cast", "Expand", "Flatten", "Identity", "Reshape", "Squeeze", "Tile", "Transpose", "Unsqueeze"))

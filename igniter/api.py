@@ -110,7 +110,7 @@ class Module:
         save_model(self._onnx_level(), path)
 
     def _onnx_level(self) -> ModuleOp:
-        from igniter.transforms.inline_regions import onnx_level
+        from igniter.transforms.fusion.inline_regions import onnx_level
 
         return onnx_level(self.ir)
 
@@ -354,7 +354,7 @@ def check(artifact: Artifact, verify: Mapping[str, Any]) -> None:
 def report(c: Compilation) -> dict[str, Any]:
     """What `report.json` says of a compilation."""
     from igniter.runtime.library import versions
-    from igniter.transforms.form_fusion_regions import summaries
+    from igniter.transforms.fusion.form_fusion_regions import summaries
 
     return {
         "versions": versions(),
@@ -383,7 +383,7 @@ def kernel_digest(kernels: Sequence[CompiledKernel]) -> str:
 
 def _input_dims(c: Compilation) -> dict[str, list[str]]:
     """The dims of the inputs, in the symbols that the figures of programs are in."""
-    from igniter.analysis.fusion_legality import as_tensor, has_dims
+    from igniter.analysis.fusion.legality import as_tensor, has_dims
     from igniter.dialects.onnx.structure import main_graph
     from igniter.dialects.sym import dims_of
 

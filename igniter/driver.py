@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Block
 
-    from igniter.analysis.left_nodes import LeftNode
-    from igniter.analysis.program_steps import ProgramSteps
+    from igniter.analysis.fusion.left_nodes import LeftNode
+    from igniter.analysis.fusion.program_steps import ProgramSteps
     from igniter.backends.cpu.target import Target
     from igniter.context import IgniterContext
     from igniter.dialects.fusion import ProgramOp, RegionOp
@@ -51,7 +51,7 @@ class CompileOptions:
     target: str = "native"
     """A CPU by name: see `igniter.backends.cpu.target`."""
     precision: str = "f32"
-    """What products with weights are computed in: see `igniter.transforms.lower_precision`."""
+    """What products with weights are computed in: see `igniter.transforms.onnx.lower_precision`."""
     onnx_passes: str = "cpu-onnx"
     fusion_passes: str = "cpu-fusion"
     loop_passes: str = "cpu-loop"
@@ -164,9 +164,9 @@ def make_fusion(c: Compilation) -> ModuleOp:
 
 def make_loop(c: Compilation) -> ModuleOp:
     """A structured kernel for every region that has a lowering; the others taken apart again."""
-    from igniter.analysis.region_signature import region_signature
+    from igniter.analysis.fusion.region_signature import region_signature
     from igniter.dialects.fusion import RegionOp
-    from igniter.transforms.lower_onnx_to_loop import lower_region
+    from igniter.transforms.conversion.lower_onnx_to_loop import lower_region
 
     with c.stage("loop"):
         # Region by region, so that one without a lowering costs itself alone, and equal ones once; the pass then
@@ -209,7 +209,7 @@ def schedule_kernel(c: Compilation, kernel: KernelOp, target: Target) -> tuple[F
     from xdsl.dialects.builtin import ModuleOp
 
     from igniter.dialects.loop import FuncOp
-    from igniter.transforms.form_ort_library import describe
+    from igniter.transforms.scheduled.form_ort_library import describe
 
     alone = ModuleOp([kernel.clone()])
     _run(c, alone, c.options.schedule_passes, target)
@@ -246,7 +246,7 @@ def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
 
     from igniter.backends.cpu.emit_llvm import emit_llvm
     from igniter.runtime.library import variant_suffix
-    from igniter.transforms.form_ort_library import with_scratch
+    from igniter.transforms.scheduled.form_ort_library import with_scratch
 
     name = kernel.sym_name.data
     texts: list[str] = []
@@ -287,9 +287,9 @@ def _form_programs(c: Compilation) -> list[ProgramOp]:
 
 def _make_programs(c: Compilation) -> None:
     """LLVM IR for every program; one that cannot be emitted leaves its regions custom ops of their own."""
-    from igniter.analysis.program_steps import program_steps
+    from igniter.analysis.fusion.program_steps import program_steps
     from igniter.remarks import remark
-    from igniter.transforms.inline_regions import inline_group
+    from igniter.transforms.fusion.inline_regions import inline_group
 
     ops = {k.name: _parse_op(c, k.op) for k in c.kernels}
     for program in _form_programs(c):
@@ -306,9 +306,9 @@ def _make_programs(c: Compilation) -> None:
 def _compile_program(c: Compilation, program: ProgramOp, kernels: Mapping[str, OpOp]) -> CompiledKernel:
     """One program as LLVM IR, from the cache if it has been compiled before."""
     from igniter.runtime.cache import cache_key
-    from igniter.transforms.form_ort_library import describe
-    from igniter.transforms.lower_programs import lower_program
-    from igniter.transforms.plan_buffers import plan_func
+    from igniter.transforms.conversion.lower_programs import lower_program
+    from igniter.transforms.scheduled.form_ort_library import describe
+    from igniter.transforms.scheduled.plan_buffers import plan_func
 
     func = lower_program(program, kernels, c.options.profile)
     plan_func(func)
@@ -379,14 +379,14 @@ def make_library(c: Compilation) -> Library | None:
     from igniter.dialects.fusion import ProgramOp
     from igniter.dialects.ort import LibraryOp
     from igniter.runtime.library import build_library
-    from igniter.transforms.form_ort_library import (
+    from igniter.transforms.fusion.pack_weights import fold_packs
+    from igniter.transforms.scheduled.form_ort_library import (
         name_carriers,
         name_nodes,
         name_ports,
         replace_carriers,
         replace_regions,
     )
-    from igniter.transforms.pack_weights import fold_packs
 
     with c.stage("library"):
         fold_packs(c.module)
@@ -463,7 +463,7 @@ def _reason(error: Exception) -> str:
 
 def nodes_left(c: Compilation) -> list[LeftNode]:
     """The nodes that ONNX Runtime will run, each with the reason."""
-    from igniter.analysis.left_nodes import left_nodes
+    from igniter.analysis.fusion.left_nodes import left_nodes
 
     return left_nodes(c.module, c.ctx.remarks, c.failed_nodes)
 
@@ -477,10 +477,10 @@ def require_all_compiled(c: Compilation) -> None:
 
 
 def _drop(c: Compilation, regions: Sequence[RegionOp], reason: str) -> None:
-    from igniter.analysis.fusion_graph import is_node, node_label
+    from igniter.analysis.fusion.graph import is_node, node_label
     from igniter.dialects.fusion import program_around
     from igniter.remarks import remark
-    from igniter.transforms.inline_regions import inline_group
+    from igniter.transforms.fusion.inline_regions import inline_group
 
     for region in regions:
         if (program := program_around(region)) is not None:

@@ -1,5 +1,5 @@
 # ruff: noqa: F821  (lit defines `config`)
-"""How lit finds and runs the tests of this folder: `make lit`, or `lit lit_tests/transforms/tile_loops.mlir`."""
+"""How lit finds and runs the tests of this folder: `make lit`, or `lit lit_tests/dialects`."""
 
 import sys
 from pathlib import Path

@@ -23,7 +23,7 @@ depth, and what is missing in the last panel filled with zeros. It is computed a
 region, is its inverse and moves nothing: it says how what reads the weight finds its elements.
 
 A program is a sequence of regions that ONNX Runtime enters once: their kernels are called one after the other, on
-buffers in one arena. Between them it holds only views, ONNX nodes that rename elements (`fusion_cost.VIEWS`), what
+buffers in one arena. Between them it holds only views, ONNX nodes that rename elements (`cost.VIEWS`), what
 these take their shapes from, and Loop and Scan nodes, whose bodies hold the same and may read what is around them.
 `form-programs` makes it, `lower-programs` lowers it.
 """
@@ -62,8 +62,8 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.analysis.expr import Expr, ExprLike, floordiv, mod
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, parse_exprs
+from igniter.dialects.sym.expr import Expr, ExprLike, floordiv, mod
 
 
 @dataclass(frozen=True)
@@ -414,7 +414,7 @@ class ProgramOp(GroupOp):
 
     def _verify_steps(self, block: Block) -> None:
         """Regions, views, and loops whose bodies are like programs."""
-        from igniter.analysis.fusion_cost import VIEWS, op_name
+        from igniter.dialects.onnx.names import VIEWS, op_name
 
         for op in block.ops:
             if (
@@ -444,7 +444,7 @@ class ProgramOp(GroupOp):
 
 def is_step(op: Operation) -> bool:
     """Whether an op of a program computes something: a region, or a loop over regions."""
-    from igniter.analysis.fusion_legality import is_loop
+    from igniter.dialects.onnx.names import is_loop
 
     return isinstance(op, RegionOp) or is_loop(op)
 

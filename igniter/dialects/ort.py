@@ -13,13 +13,13 @@
     }
 
 `symbols` are the i64 arguments of the kernel function, in order. Their values come from the dims of the inputs
-(`igniter.analysis.bind_symbols`), from an `optional` port, whose symbol is 1 when the value is there and 0 when it is
-not, or from a `variadic` port, whose symbol is the number of values (only the last input and the last output can be
-variadic; every value has the port's element type and dims). The kernel gets one buffer for every value, inputs
-first; that of an absent value is null.
+(`igniter.dialects.sym.bind_symbols`), from an `optional` port, whose symbol is 1 when the value is there and 0 when it
+is not, or from a `variadic` port, whose symbol is the number of values (only the last input and the last output can be
+variadic; every value has the port's element type and dims). The kernel gets one buffer for every value, inputs first;
+that of an absent value is null.
 
 `requires`: facts of the symbols that a call checks before it computes any size from them; where one fails it ends with
-an error that names the ONNX node (`igniter.analysis.requirements`).
+an error that names the ONNX node (`igniter.dialects.sym.requirements`).
 
 `checks`: the kernel has as many buffers more, behind those of the outputs: numbers that tell what is wrong with the
 data (`DataCheck`). A call tests them after the run, and ends with an error where one is not fine.
@@ -54,9 +54,6 @@ from xdsl.printer import Printer
 from xdsl.traits import NoTerminator, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.analysis.bind_symbols import Binding, bind_symbols
-from igniter.analysis.expr import ZERO, Expr, ExprLike
-from igniter.analysis.requirements import DataCheck, Requirement
 from igniter.dialects.onnx.types import STRING, element_type
 from igniter.dialects.sym import (
     CheckAttr,
@@ -73,6 +70,14 @@ from igniter.dialects.sym import (
     requirements_attr,
     requirements_of,
 )
+from igniter.dialects.sym.bind_symbols import Binding, bind_symbols
+from igniter.dialects.sym.expr import ZERO, Expr, ExprLike
+from igniter.dialects.sym.requirements import DataCheck, Requirement
+
+STAMPS = "igniter.stamps."
+"""What the names of the outputs start with that a model compiled for a profile has besides its own: the time stamps of
+a program, whose name follows. They are not compared."""
+
 
 _OP_NAME = re.compile(r"(?=.*_)[A-Za-z_][A-Za-z0-9_]*")
 _KERNEL_NAME = re.compile(r"[A-Za-z_.$][A-Za-z0-9_.$]*")

@@ -11,12 +11,12 @@ from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
 from igniter.activity import doing
-from igniter.analysis.tensor_types import tensor_element, unranked
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp, make_constant
 from igniter.dialects.onnx.structure import ReturnOp, graph_module
+from igniter.dialects.onnx.weights import Weight
+from igniter.dialects.sym.tensor_types import tensor_element, unranked
 from igniter.errors import IgniterError
 from igniter.frontend.exporter import export_module
-from igniter.frontend.weights import Weight
 
 Array = np.ndarray[Any, Any]
 
@@ -80,7 +80,7 @@ def _model(
 def _by_ort(model: onnx.ModelProto) -> list[Array]:
     import onnxruntime as ort
 
-    from igniter.runtime.ort_values import run
+    from igniter.frontend.ort_values import run
 
     runtime: Any = ort
     options = runtime.SessionOptions()

@@ -95,7 +95,7 @@ class _ModelExporter:
     def _imports(self, imports: Attribute | None, protos: Any) -> None:
         entries = entries_of(imports)
         if not entries:
-            from igniter.frontend.schemas import latest_opset
+            from igniter.dialects.onnx.schemas import latest_opset
 
             protos.add(domain="", version=latest_opset(""))
         for domain, version in entries.items():

@@ -29,6 +29,7 @@ from igniter.dialects.onnx.attributes import (
     to_python,
 )
 from igniter.dialects.onnx.base import CustomOp, NoValueOp, OnnxOp, info_list, make_constant, name_hint, op_class
+from igniter.dialects.onnx.schemas import find_schema
 from igniter.dialects.onnx.structure import FunctionOp, GraphOp, ReturnOp
 from igniter.dialects.onnx.types import NONE, UNKNOWN
 from igniter.dialects.sym import tensor_of
@@ -45,7 +46,6 @@ from igniter.frontend.extras import (
 )
 from igniter.frontend.node_order import in_order
 from igniter.frontend.result_types import ResultTypes
-from igniter.frontend.schemas import find_schema
 from igniter.frontend.tensors import Source, import_sparse, import_tensor
 from igniter.frontend.value_types import Symbols, dim_params, import_type, input_params, value_info
 

@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 
 from igniter.dialects.onnx.attributes import to_attr, to_python
 from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.schemas import OpSchema, find_schema
 from igniter.dialects.onnx.structure import FunctionOp, GraphOp
-from igniter.frontend.schemas import OpSchema, find_schema
 
 _CHANGED = {
     ("Hardmax", 13),

@@ -8,9 +8,9 @@ from os import PathLike
 import onnx
 from google.protobuf.message import DecodeError
 
+from igniter.dialects.onnx.weights import map_file
 from igniter.errors import IgniterError
 from igniter.frontend.tensors import Source
-from igniter.frontend.weights import map_file
 from igniter.frontend.wire import WireError, without_weights
 
 

@@ -11,9 +11,9 @@ from xdsl.dialects.builtin import IntegerAttr, TensorType, UnrankedTensorType, f
 from xdsl.ir import Attribute, Region, SSAValue
 
 from igniter.dialects.onnx.attributes import SparseTensorAttr, TensorAttr, to_python
+from igniter.dialects.onnx.schemas import OpSchema, find_schema
 from igniter.dialects.onnx.types import BY_CODE, BY_NAME, UNKNOWN, OptionalType, SequenceType
 from igniter.dialects.sym import tensor_of
-from igniter.frontend.schemas import OpSchema, find_schema
 
 _DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "output_datatype")
 """Attributes that hold the element type of the first output."""

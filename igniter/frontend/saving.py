@@ -13,11 +13,11 @@ import onnx
 from xdsl.dialects.builtin import ModuleOp
 
 from igniter.dialects.onnx.attributes import TensorAttr
+from igniter.dialects.onnx.weights import Weight
 from igniter.errors import IgniterError
 from igniter.frontend import tensors
 from igniter.frontend.exporter import export_module
 from igniter.frontend.opsets import oldest_ir_version
-from igniter.frontend.weights import Weight
 
 _MARGIN = 64 << 20
 """Room for all that is in a message besides the weights."""

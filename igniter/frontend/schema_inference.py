@@ -11,17 +11,17 @@ import onnx.shape_inference
 from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Attribute
 
-from igniter.analysis.expr import Expr
-from igniter.analysis.tensor_types import ranked
 from igniter.dialects.onnx.attributes import RefAttr
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.types import UNKNOWN, OptionalType, SequenceType
+from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import DimsAttr, tensor_of
+from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.tensor_types import ranked
 from igniter.errors import IgniterError
 from igniter.frontend.attributes import export_attribute
 from igniter.frontend.tensors import InlineSink, export_tensor
 from igniter.frontend.value_types import Symbols, export_type, import_type
-from igniter.frontend.weights import Weight
 
 _MAX_DATA = 4096
 """Constants of more bytes are not shown to the rules: none reads that many."""

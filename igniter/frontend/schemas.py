@@ -1,62 +1,12 @@
-"""Op schemas of the installed `onnx` package, as plain python data, by domain, op and opset version."""
+"""Op schemas of the installed `onnx` package: where those of `igniter.dialects.onnx.schemas` come from."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from igniter.dialects.onnx.attributes import to_python
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """An input or output of an op. `types` are spelled as ONNX does, `tensor(float)`; `type_var` names the type
-    variable, or the one type, that it has."""
-
-    name: str
-    optional: bool
-    variadic: bool
-    min_arity: int
-    homogeneous: bool
-    type_var: str
-    types: frozenset[str]
-
-
-@dataclass(frozen=True)
-class AttributeSpec:
-    """An attribute of an op: its kind (`AttributeProto.AttributeType`) and its default as a python value."""
-
-    name: str
-    kind: int
-    required: bool
-    default: Any
-
-
-@dataclass(frozen=True)
-class OpSchema:
-    """One version of one op."""
-
-    domain: str
-    name: str
-    since_version: int
-    inputs: tuple[Parameter, ...]
-    outputs: tuple[Parameter, ...]
-    attributes: dict[str, AttributeSpec]
-    min_inputs: int
-    max_inputs: int
-    min_outputs: int
-    max_outputs: int
-    deprecated: bool
-    deterministic: bool
-
-    def input(self, index: int) -> Parameter:
-        """The parameter of the input at `index`, the last one standing for all that a variadic input takes."""
-        return self.inputs[min(index, len(self.inputs) - 1)]
-
-    def output(self, index: int) -> Parameter:
-        """The parameter of the output at `index`."""
-        return self.outputs[min(index, len(self.outputs) - 1)]
+from igniter.dialects.onnx.schemas import AttributeSpec, OpSchema, Parameter
 
 
 @cache

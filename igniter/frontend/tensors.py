@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import ArrayAttr
 
 from igniter.dialects.onnx.attributes import SparseTensorAttr, TensorAttr, ints_attr, to_python
 from igniter.dialects.onnx.types import BY_CODE, STRING, ElementType
+from igniter.dialects.onnx.weights import FileRange, Weight
 from igniter.errors import IgniterError
-from igniter.frontend.weights import FileRange, Weight
 
 MESSAGE_LIMIT = 2**31 - 1
 """The most bytes that a protobuf message can have."""

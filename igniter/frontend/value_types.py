@@ -18,7 +18,6 @@ import onnx
 from xdsl.dialects.builtin import DictionaryAttr, NoneType, StringAttr, TensorType, UnrankedTensorType
 from xdsl.ir import Attribute
 
-from igniter.analysis.expr import Expr
 from igniter.dialects.onnx.attributes import dictionary, pairs_attr, pairs_of, text_attr, text_of, texts_attr, texts_of
 from igniter.dialects.onnx.types import (
     BY_ATTR,
@@ -32,6 +31,7 @@ from igniter.dialects.onnx.types import (
     SparseTensorType,
 )
 from igniter.dialects.sym import DYNAMIC, DimsAttr, tensor_of
+from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")

@@ -177,7 +177,7 @@ class Artifact:
 
         def case(sizes: dict[str, int], ready: Ready) -> CaseResult:
             from igniter.driver import CompileOptions
-            from igniter.runtime.ort_values import run
+            from igniter.frontend.ort_values import run
             from igniter.runtime.verification.by_region import ByRegion
             from igniter.runtime.verification.judgement import Allowance
             from igniter.runtime.verification.original import unoptimised
@@ -264,7 +264,7 @@ def _is_same(a: Any, b: Any) -> bool:
 
 def _read(original: Original, path: str | Path) -> list[dict[str, Any]]:
     """The feeds in a file or folder."""
-    from igniter.runtime.ort_values import typed
+    from igniter.frontend.ort_values import typed
     from igniter.runtime.verification.given import read_inputs
 
     names = [value.name for value in original.session.get_inputs()]

@@ -17,14 +17,15 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.analysis.requirements import Requirement
 from igniter.dialects.fusion import GroupOp, UnpackOp
 from igniter.dialects.loop import FuncOp, KernelOp
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.draws import RANDOM_OPS
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp
 from igniter.dialects.sym import dims_of
+from igniter.dialects.sym.requirements import Requirement
 from igniter.errors import IgniterError
+from igniter.frontend.ort_values import run
 from igniter.runtime.check_bound import has_bound_nodes, inputs_in_graph
 from igniter.runtime.check_inputs import (
     TypedInput,
@@ -35,7 +36,6 @@ from igniter.runtime.check_inputs import (
     sizes_of,
     sizes_without_empties,
 )
-from igniter.runtime.ort_values import run
 from igniter.runtime.session import make_session
 from igniter.runtime.verification.judgement import CHAOS, NO_NOISE, Noise, compare_output
 from igniter.runtime.verification.original import NUDGES, nudged_feed, unoptimised
@@ -184,7 +184,7 @@ class ModuleRunner:
     def _graph(self, module: ModuleOp, graph: GraphOp) -> list[Array | None]:
         """The main graph, its regions taken apart."""
         from igniter.frontend import export_model
-        from igniter.transforms.inline_regions import onnx_level
+        from igniter.transforms.fusion.inline_regions import onnx_level
 
         data = export_model(onnx_level(module)).SerializeToString()
         if self._feed is None:
@@ -271,7 +271,7 @@ def run_region(
     every float input nudged."""
     from igniter.dialects.onnx.attributes import texts_attr
     from igniter.frontend import export_model
-    from igniter.transforms.inline_regions import inline_all
+    from igniter.transforms.fusion.inline_regions import inline_all
 
     block = Block(arg_types=[a.type for a in region.block.args])
     copy = region.clone()

@@ -29,7 +29,7 @@ def has_bound_nodes(region: GroupOp) -> bool:
 def inputs_in_graph(module: ModuleOp, label: str, feed: Mapping[str, Any]) -> list[np.ndarray[Any, Any]] | None:
     """The operands of a region of the main graph where that is run on `feed`; `None` for a region in a subgraph."""
     from igniter.frontend import export_model
-    from igniter.transforms.inline_regions import onnx_level
+    from igniter.transforms.fusion.inline_regions import onnx_level
 
     clone = module.clone()
     graph = main_graph(clone)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from igniter.analysis.expr import Expr
-from igniter.analysis.requirements import Requirement
 from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.requirements import Requirement
 from igniter.errors import IgniterError
 
 if TYPE_CHECKING:

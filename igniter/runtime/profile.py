@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from igniter.analysis.bind_symbols import Bind, Solve, bind_symbols
-from igniter.analysis.expr import Expr
+from igniter.dialects.ort import STAMPS
+from igniter.dialects.sym.bind_symbols import Bind, Solve, bind_symbols
+from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
-from igniter.runtime.ort_values import run
-from igniter.runtime.verify import STAMPS
+from igniter.frontend.ort_values import run
 
 if TYPE_CHECKING:
     from igniter.runtime.artifact import Artifact

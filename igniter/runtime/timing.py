@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from igniter.errors import IgniterError
-from igniter.runtime.ort_values import storable
+from igniter.frontend.ort_values import storable
 
 if TYPE_CHECKING:
     import numpy as np

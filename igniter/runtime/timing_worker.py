@@ -38,7 +38,7 @@ def main() -> None:
 def _prepare(system: System) -> Callable[[], object]:
     import numpy as np
 
-    from igniter.runtime.ort_values import runner, typed
+    from igniter.frontend.ort_values import runner, typed
     from igniter.runtime.session import make_session
 
     session = make_session(

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from igniter.activity import doing
+from igniter.dialects.ort import STAMPS
 from igniter.errors import IgniterError
 from igniter.runtime.session import SessionError
 from igniter.runtime.verification.graph_facts import GraphFacts
@@ -29,10 +30,6 @@ from igniter.runtime.verification.original import Original
 from igniter.runtime.verification.report import CaseResult, Refusal, Verification, sizes_text
 from igniter.runtime.verification.sizes import Proposal, Search, Sizes
 from igniter.runtime.verification.specs import InputSpec, checked_shapes, specs_of, symbols_of
-
-STAMPS = "igniter.stamps."
-"""What the names of the outputs start with that a model compiled for a profile has besides its own: the time stamps of
-a program, whose name follows. They are not compared."""
 
 PRECISIONS = {"bf16": 5e-2, "int8-dynamic": 2e-1}
 """The tolerance for models that were compiled to lower precision on request. What is right depends on the model; the

@@ -18,11 +18,11 @@ from xdsl.dialects.builtin import Float32Type, ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.analysis.expr import Expr, product
-from igniter.analysis.loop_accesses import loop_range, trip_count
-from igniter.analysis.loop_cost import TILE_PRODUCTS, body_cycles, iteration_cycles
+from igniter.analysis.scheduled.loop_accesses import loop_range, trip_count
+from igniter.analysis.scheduled.loop_cost import TILE_PRODUCTS, body_cycles, iteration_cycles
 from igniter.dialects.loop import ForOp, FuncOp, IndexOp, KernelOp, ReadOp, TileProductOp, YieldOp, is_float
 from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import Expr, product
 from igniter.errors import IgniterError
 
 if TYPE_CHECKING:
@@ -278,9 +278,9 @@ def _prepared(
     """A version as a function without arguments, and what it wrote in a first run, over garbage."""
     import numpy as np
 
-    from igniter.analysis.requirements import FINE
     from igniter.backends.cpu.jit import compile_func
     from igniter.dialects.onnx.types import BY_ATTR
+    from igniter.dialects.sym.requirements import FINE
     from igniter.runtime.interp.arithmetic import InterpreterError
     from igniter.runtime.interp.structured import bind
 

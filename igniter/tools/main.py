@@ -23,7 +23,7 @@ app = typer.Typer(
 
 
 class Precision(StrEnum):
-    """`igniter.transforms.lower_precision.PRECISIONS`, as a choice of the command line."""
+    """`igniter.transforms.onnx.lower_precision.PRECISIONS`, as a choice of the command line."""
 
     f32 = "f32"
     bf16 = "bf16"

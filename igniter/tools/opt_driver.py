@@ -166,7 +166,7 @@ class OptDriver:
             return ""
         if emit == "onnx":
             from igniter.frontend import export_model
-            from igniter.transforms.inline_regions import onnx_level
+            from igniter.transforms.fusion.inline_regions import onnx_level
 
             return export_model(onnx_level(module)).SerializeToString()
         if emit in ("llvm", "asm"):

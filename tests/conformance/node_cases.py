@@ -21,7 +21,7 @@ import onnx
 from onnx import numpy_helper
 from onnx.backend.test.case.test_case import TestCase
 
-from igniter.runtime.ort_values import run
+from igniter.frontend.ort_values import run
 from tests.conformance.wide import DIGITS, widened, within_one_unit
 
 MODES = ("static", "dynamic", "parameters", "constant", "attributes")

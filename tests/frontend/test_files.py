@@ -23,9 +23,9 @@ from xdsl.dialects.test import TestOp
 
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
 from igniter.dialects.onnx.structure import main_graph
+from igniter.dialects.onnx.weights import FileRange, Weight, map_file
 from igniter.errors import IgniterError
 from igniter.frontend import export_model, import_model, save_model, tensors
-from igniter.frontend.weights import FileRange, Weight, map_file
 from igniter.frontend.wire import WireError, without_weights
 
 FLOAT = TensorProto.FLOAT

@@ -18,7 +18,7 @@ from igniter.dialects.onnx.structure import functions
 from igniter.errors import IgniterError
 from igniter.frontend import export_model, import_model
 from igniter.remarks import Remarks
-from igniter.transforms.inline_functions import InlineFunctions
+from igniter.transforms.onnx.inline_functions import InlineFunctions
 
 FLOAT = TensorProto.FLOAT
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from igniter.analysis.expr import Expr
+from igniter.dialects.sym.expr import Expr
 from tests.fuzz import ops_structure  # noqa: F401  (registers its rules)
 from tests.fuzz.graph import SYMBOLS, Case, GraphBuilder, make_feed, make_model
 from tests.fuzz.ops import RULES

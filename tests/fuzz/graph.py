@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from igniter.analysis.expr import Expr
+from igniter.dialects.sym.expr import Expr
 
 Dims = tuple[Expr, ...]
 Array = np.ndarray[Any, Any]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from igniter.analysis.expr import ONE, Expr
+from igniter.dialects.sym.expr import ONE, Expr
 from tests.fuzz.graph import FLOATS, GraphBuilder, Value
 
 Rule = Callable[[GraphBuilder], bool]

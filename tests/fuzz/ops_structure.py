@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from igniter.analysis.expr import ONE, Expr, product
+from igniter.dialects.sym.expr import ONE, Expr, product
 from tests.fuzz.graph import FLOATS, GraphBuilder, Value
 from tests.fuzz.ops import LARGEST, pick, rule
 

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from igniter.runtime.interp.structured import bind
 from tests.ops.single_node import compare, kernel_of, model_of, module_of, optimise, reference
-from tests.transforms.scheduling import run_compiled, schedule
+from tests.transforms.scheduled.scheduling import run_compiled, schedule
 
 F32 = np.float32
 EXTREME = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 3.5, 1e-3, 80.0, -80.0]

@@ -15,10 +15,10 @@ import pytest
 from xdsl.dialects.builtin import i64
 
 import igniter
+from igniter.dialects.onnx.lowering.builder import KernelBuilder
 from igniter.dialects.onnx.ops.random import philox, u32
 from igniter.dialects.sym import tensor_of
 from igniter.runtime.interp.structured import run_kernel
-from igniter.transforms.lowering.builder import KernelBuilder
 from tests.ops.single_node import model_of, refusal
 
 Array = np.ndarray[Any, Any]

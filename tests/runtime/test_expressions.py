@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from igniter.analysis.bind_symbols import Bind, Check, Solve, bind_symbols
-from igniter.analysis.expr import Expr, call
 from igniter.backends.cpu.codegen import _llvm, optimize
 from igniter.backends.cpu.target import target_of
 from igniter.backends.ort.expressions import INTRINSICS, FunctionBuilder, int64
+from igniter.dialects.sym.bind_symbols import Bind, Check, Solve, bind_symbols
+from igniter.dialects.sym.expr import Expr, call
 from igniter.errors import IgniterError
 
 NAMES = ("a", "b", "c")

@@ -11,8 +11,8 @@ from library_kit import build, function
 from test_library import PARALLEL, PARALLEL_OP
 from xdsl.dialects.builtin import f32
 
-from igniter.analysis.expr import Expr
 from igniter.dialects.ort import OpOp, port
+from igniter.dialects.sym.expr import Expr
 
 # The kernel of the parallel test, its second output left out of what is looked at; more scratch than the stack takes.
 OP = OpOp(

@@ -18,7 +18,7 @@ from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp
 from igniter.dialects.ort import LibraryOp
 from igniter.runtime.library import build_library
-from igniter.transforms.form_ort_library import describe
+from igniter.transforms.scheduled.form_ort_library import describe
 
 FUNC = """
 loop.func @rows symbols [n, m] (%x : memref<?x?xf32, #sym.dims<n, m>>, %b : memref<?xf32, #sym.dims<m>>,

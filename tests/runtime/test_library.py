@@ -11,8 +11,8 @@ import pytest
 from library_kit import build, function, model, node, one_node, scale_kernel, scale_op, session, value
 from xdsl.dialects.builtin import Attribute, IntegerType, bf16, f16, f32, f64, i1, i32, i64
 
-from igniter.analysis.expr import Expr
 from igniter.dialects.ort import OPTIONAL, VARIADIC, OpOp, port
+from igniter.dialects.sym.expr import Expr
 
 FLOAT = 1
 

@@ -15,7 +15,7 @@ from igniter.dialects.ort import LibraryOp
 from igniter.driver import CompileOptions
 from igniter.runtime.library import build_library
 from igniter.tools.demo_model import Shape, build_demo_model
-from igniter.transforms.form_ort_library import describe
+from igniter.transforms.scheduled.form_ort_library import describe
 from tests.backends.cpu.cpu_kit import parse_func
 
 PLANTED = """

@@ -60,9 +60,9 @@ def test_sizes_can_be_given(model: Path) -> None:
 def test_nothing_is_empty_at_the_sizes_that_are_chosen() -> None:
     from xdsl.dialects.builtin import f32
 
-    from igniter.analysis.expr import Expr
-    from igniter.analysis.requirements import equal
     from igniter.dialects.sym import tensor_of
+    from igniter.dialects.sym.expr import Expr
+    from igniter.dialects.sym.requirements import equal
     from igniter.runtime.check_inputs import sizes_without_empties
 
     n = Expr.of("n")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import igniter
 from igniter.backends.cpu.codegen import parse as parse_llvm
 from igniter.tools.main import app
-from igniter.transforms.form_fusion_regions import FormFusionRegions
+from igniter.transforms.fusion.form_fusion_regions import FormFusionRegions
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 

@@ -24,7 +24,6 @@ from contextlib import contextmanager
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ZERO, Call, Expr, Sym, is_nonneg, linearize
 from igniter.backends.cpu import arithmetic
 from igniter.backends.cpu.builder import Value
 from igniter.backends.cpu.errors import EmitError
@@ -34,6 +33,7 @@ from igniter.backends.cpu.registers import RegisterFile
 from igniter.dialects.loop import Combiner, LoadOp, MemoryOp, element_bytes, is_unsigned
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
 from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import ZERO, Call, Expr, Sym, is_nonneg, linearize
 
 Condition = Value | bool
 

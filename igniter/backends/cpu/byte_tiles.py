@@ -8,7 +8,7 @@ the bodies with vectors, eight rows at a time.
 
 from __future__ import annotations
 
-from igniter.analysis.contractions import BYTE_TILE
+from igniter.analysis.structured.contractions import BYTE_TILE
 from igniter.backends.cpu.builder import Builder, Module, Value
 from igniter.backends.cpu.llvm_types import I64
 from igniter.backends.cpu.tile_calls import SECOND, SIGNATURE, argument, call, function, offset, prefetch, stripes

@@ -23,7 +23,6 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from igniter.analysis.expr import ZERO, Expr, is_nonneg, product, simplify
 from igniter.backends.cpu import accesses, arithmetic, calls, team
 from igniter.backends.cpu.builder import Module, Value, flatten, quote
 from igniter.backends.cpu.errors import EmitError
@@ -54,6 +53,7 @@ from igniter.dialects.loop import (
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
 from igniter.dialects.loop.schedule import WORDS
 from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import ZERO, Expr, is_nonneg, product, simplify
 
 MAX_STACK_BYTES = 64 << 10
 """The largest `local` buffer that goes on the stack of a task."""

@@ -17,9 +17,9 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import Atom, Expr, Ranges, Sym, call, is_nonneg, simplify
 from igniter.backends.cpu.builder import Builder, Lines, Module, Value, new_lines
 from igniter.backends.cpu.llvm_types import I64, PTR, Type
+from igniter.dialects.sym.expr import Atom, Expr, Ranges, Sym, call, is_nonneg, simplify
 
 NOTHING: Mapping[str, Value] = {}
 

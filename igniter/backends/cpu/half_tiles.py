@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from igniter.analysis.contractions import HALF_TILE
+from igniter.analysis.structured.contractions import HALF_TILE
 from igniter.backends.cpu.builder import Builder, Module, Value
 from igniter.backends.cpu.llvm_types import I32, I64, PTR, Type
 from igniter.backends.cpu.tile_calls import SECOND, SIGNATURE, argument, call, function, offset, prefetch, stripes

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
 
-from igniter.analysis.expr import product
 from igniter.backends.cpu.builder import Value
 from igniter.backends.cpu.errors import EmitError
 from igniter.backends.cpu.function import Function
 from igniter.backends.cpu.llvm_types import Type
 from igniter.dialects.loop import AllocOp
 from igniter.dialects.sym import dims_of
+from igniter.dialects.sym.expr import product
 
 
 @dataclass

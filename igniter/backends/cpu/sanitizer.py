@@ -7,9 +7,9 @@ that each of its operands has. Where one does not fit, the access does not happe
 guards fail), and the text that says which access it was is left in `@igniter_violation`. The library looks there after
 the run and ends the call with an error; `CompiledFunc` raises one.
 
-Nothing is taken from the proofs of `igniter.analysis.bounds`: what the sanitizer finds is a bug in them, in a lowering,
-in a pass or in the emitter. A buffer in scratch memory that does not lie in the arena has the size 0. Prefetches are
-not checked: they read nothing and cannot fault.
+Nothing is taken from the proofs of `igniter.analysis.structured.bounds`: what the sanitizer finds is a bug in them, in
+a lowering, in a pass or in the emitter. A buffer in scratch memory that does not lie in the arena has the size 0.
+Prefetches are not checked: they read nothing and cannot fault.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation, SSAValue
 
-from igniter.analysis.expr import Expr, product
-from igniter.analysis.loop_accesses import base_of
+from igniter.analysis.scheduled.loop_accesses import base_of
 from igniter.backends.cpu.builder import Value
 from igniter.backends.cpu.function import Function
 from igniter.backends.cpu.llvm_types import I1, I64, Type
 from igniter.dialects.loop import element_bytes
 from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import Expr, product
 
 if TYPE_CHECKING:
     from igniter.backends.cpu.accesses import Access

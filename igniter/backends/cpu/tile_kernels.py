@@ -28,13 +28,13 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from igniter.analysis.contractions import PANEL_BYTES, group_of
 from igniter.backends.cpu import byte_tiles, half_tiles
 from igniter.backends.cpu.builder import Builder, Module, Value, flatten
 from igniter.backends.cpu.llvm_types import I32, I64, PTR, Type
 from igniter.backends.cpu.target import Target
 from igniter.backends.cpu.tile_calls import NEAREST, PARAMETERS, SECOND, SIGNATURE, parameter_type, prefetch
 from igniter.backends.cpu.vmath import extend
+from igniter.dialects.loop.panels import PANEL_BYTES, group_of
 from igniter.errors import IgniterError
 
 UNROLL = 4

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from igniter.analysis.contractions import kind_of
-from igniter.analysis.expr import ZERO, Expr, Ranges, floordiv, linearize, simplify
 from igniter.backends.cpu.errors import EmitError
 from igniter.backends.cpu.function import Function
 from igniter.backends.cpu.llvm_types import I64, Type
 from igniter.backends.cpu.tile_kernels import KINDS, TileKind, TileSize, declaration, tile_name
 from igniter.dialects.loop import TileProductOp, element_bytes
+from igniter.dialects.loop.panels import kind_of
 from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import ZERO, Expr, Ranges, floordiv, linearize, simplify
 
 
 @dataclass(frozen=True)

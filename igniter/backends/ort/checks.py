@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from igniter.analysis.expr import Expr
-from igniter.analysis.requirements import FINE
 from igniter.backends.ort.expressions import FunctionBuilder
 from igniter.backends.ort.messages import BROKEN_REQUIREMENT, MESSAGE_NUMBERS, StringPool
 from igniter.dialects.ort import OpOp
+from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.requirements import FINE
 
 
 class Message:

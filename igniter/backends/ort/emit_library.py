@@ -14,7 +14,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from igniter.analysis.expr import Expr
 from igniter.backends.ort import glue
 from igniter.backends.ort.api import (
     API_VERSION,
@@ -36,6 +35,7 @@ from igniter.backends.ort.shapes import dim_offsets, emit_shapes, symbol_slots
 from igniter.backends.ort.values import VALUES
 from igniter.dialects.onnx.types import element_type
 from igniter.dialects.ort import OPTIONAL, REQUIRED, VARIADIC, LibraryOp, OpOp, Port, ValuesOp
+from igniter.dialects.sym.expr import Expr
 
 ENTRY_POINT = "RegisterCustomOps"
 INFO_SYMBOL = "igniter_library_info"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from igniter.analysis.expr import Atom, Expr, Sym
+from igniter.dialects.sym.expr import Atom, Expr, Sym
 from igniter.errors import IgniterError
 
 OVERFLOW = {"add": "sadd", "sub": "ssub", "mul": "smul"}

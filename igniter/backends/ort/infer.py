@@ -14,13 +14,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from igniter.analysis.bind_symbols import Solve
-from igniter.analysis.expr import Expr
 from igniter.backends.ort.expressions import FunctionBuilder, fits
 from igniter.backends.ort.messages import StringPool
 from igniter.backends.ort.shapes import symbol_slots
 from igniter.dialects.onnx.types import element_type
 from igniter.dialects.ort import OPTIONAL, VARIADIC, OpOp, Port
+from igniter.dialects.sym.bind_symbols import Solve
+from igniter.dialects.sym.expr import Expr
 
 TEXT_CAPACITY = 256
 

@@ -13,9 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from igniter.analysis.bind_symbols import Bind, Check, Solve
-from igniter.analysis.expr import Expr
-from igniter.analysis.requirements import Requirement
 from igniter.backends.ort.checks import Message, Messages
 from igniter.backends.ort.expressions import FunctionBuilder, int64
 from igniter.backends.ort.messages import (
@@ -26,6 +23,9 @@ from igniter.backends.ort.messages import (
     StringPool,
 )
 from igniter.dialects.ort import OPTIONAL, VARIADIC, OpOp
+from igniter.dialects.sym.bind_symbols import Bind, Check, Solve
+from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.requirements import Requirement
 
 SCRATCH_LIMIT = 1 << 62
 Equation: TypeAlias = Check | Solve

@@ -25,8 +25,8 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from igniter.analysis.expr import Expr, Ranges
 from igniter.dialects.sym import axis_ranges, parse_expr_here
+from igniter.dialects.sym.expr import Expr, Ranges
 
 AxisKind = Literal["parallel", "reduction"]
 Combiner = Literal["none", "add", "mul", "max", "min", "and", "or", "xor"]

@@ -35,10 +35,10 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.analysis.expr import Expr, ExprLike, product
 from igniter.dialects.loop.attrs import element_bytes
 from igniter.dialects.loop.structured import parse_value
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of, parse_exprs
+from igniter.dialects.sym.expr import Expr, ExprLike, product
 
 
 @irdl_op_definition

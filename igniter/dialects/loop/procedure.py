@@ -39,12 +39,12 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoMemoryEffect, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.analysis.expr import Expr, symbols_of
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX, AxesAttr, Axis, parse_axes, render_axes
 from igniter.dialects.loop.scheduled import ForOp, LoadOp, MemoryOp, verify_block
 from igniter.dialects.loop.structured import ComputeOp, ViewOp, parse_value
 from igniter.dialects.loop.tiles import TileProductOp
 from igniter.dialects.sym import dims_of, element_of, memref_of
+from igniter.dialects.sym.expr import Expr, symbols_of
 
 
 def buffer_type(tensor: Attribute) -> Attribute:

@@ -71,8 +71,6 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.analysis.expr import ONE, Expr, ExprLike, symbols_of
-from igniter.analysis.requirements import DataCheck, Requirement
 from igniter.dialects.loop.attrs import COMBINERS, INDIRECT_PREFIX, Combiner, as_integer, scalar_type
 from igniter.dialects.loop.calls import CallOp, ClockOp, SliceOp
 from igniter.dialects.loop.schedule import hints_reason
@@ -108,6 +106,8 @@ from igniter.dialects.sym import (
     verify_checks,
     verify_requirements,
 )
+from igniter.dialects.sym.expr import ONE, Expr, ExprLike, symbols_of
+from igniter.dialects.sym.requirements import DataCheck, Requirement
 
 SPACES = frozenset(("scratch", "local", "register"))
 

@@ -11,16 +11,16 @@
     yield  ::= loop.yield (combiner %v at [subscript, ...]), ...          one clause a result of the nest
 
 A nest runs its body once for every point of its iteration domain. Axes and symbols are *names* in expressions
-(`igniter.analysis.expr`), not SSA values: to rename, tile or fix an axis is to substitute in expressions. A subscript
-may also name an indirect operand of its own access: `_0` is the first value after `with`, an i64.
+(`igniter.dialects.sym.expr`), not SSA values: to rename, tile or fix an axis is to substitute in expressions. A
+subscript may also name an indirect operand of its own access: `_0` is the first value after `with`, an i64.
 
 A guarded access happens when every guard is >= 0; otherwise the read has the value after `else` (zero if absent).
 Clause `none %v at [...]` writes each element at most once, and its subscripts use parallel axes only; any other
 combiner folds, from the combiner's identity, all values that meet at an element, in any order.
 Every element of a result is written: by `none`, or by the identity where no point reaches it.
 
-A kernel may rely on what it requires (`igniter.analysis.requirements`): the op around it checks that first. The last
-results may be checks on the data, which the op tests after the run.
+A kernel may rely on what it requires (`igniter.dialects.sym.requirements`): the op around it checks that first. The
+last results may be checks on the data, which the op tests after the run.
 """
 
 from __future__ import annotations
@@ -57,9 +57,6 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoMemoryEffect, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.analysis.expr import Expr, ExprLike, symbols_of
-from igniter.analysis.reindexing import tells_apart
-from igniter.analysis.requirements import DataCheck, Requirement
 from igniter.dialects.loop.attrs import (
     COMBINERS,
     INDIRECT_PREFIX,
@@ -90,6 +87,9 @@ from igniter.dialects.sym import (
     verify_checks,
     verify_requirements,
 )
+from igniter.dialects.sym.expr import Expr, ExprLike, symbols_of
+from igniter.dialects.sym.reindexing import tells_apart
+from igniter.dialects.sym.requirements import DataCheck, Requirement
 
 
 def symbols_attr(names: Iterable[str]) -> ArrayAttr[StringAttr]:

@@ -21,9 +21,9 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.analysis.expr import Expr, ExprLike, symbols_of
 from igniter.dialects.loop.structured import parse_value, symbols_attr
 from igniter.dialects.sym import DimsAttr, dims_of, parse_expr_here, parse_exprs
+from igniter.dialects.sym.expr import Expr, ExprLike, symbols_of
 
 
 @irdl_op_definition

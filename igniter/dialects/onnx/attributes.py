@@ -45,7 +45,7 @@ from igniter.dialects.onnx.types import STRING, element_type
 if TYPE_CHECKING:
     import numpy as np
 
-    from igniter.frontend.weights import Weight
+    from igniter.dialects.onnx.weights import Weight
 
 INLINE_VALUES = 64
 """Tensors up to this many elements are written as values, bigger ones as bytes."""
@@ -182,7 +182,7 @@ def to_attr(value: object) -> Attribute:
     """The attribute for a python value: a number, text, array, weight, type, or a list of one kind of these."""
     import numpy as np
 
-    from igniter.frontend.weights import Weight
+    from igniter.dialects.onnx.weights import Weight
 
     if isinstance(value, Attribute):
         return value
@@ -363,7 +363,7 @@ def _float_text(value: Any) -> str:
 
 
 def _parse_weight(parser: AttrParser) -> Weight:
-    from igniter.frontend.weights import FileRange, Weight
+    from igniter.dialects.onnx.weights import FileRange, Weight
 
     with parser.in_angle_brackets():
         position = parser.pos
@@ -395,7 +395,7 @@ def _parse_weight(parser: AttrParser) -> Weight:
 def _weight_of_values(shape: Sequence[int], element: Attribute, values: Sequence[int | float]) -> Weight:
     import numpy as np
 
-    from igniter.frontend.weights import Weight
+    from igniter.dialects.onnx.weights import Weight
 
     dtype = element_type(element).dtype
     # Floats narrower than numpy's are rounded from f64; wide integers must not pass through it.

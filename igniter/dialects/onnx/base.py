@@ -47,8 +47,8 @@ from igniter.dialects.sym import tensor_of
 if TYPE_CHECKING:
     import numpy as np
 
-    from igniter.frontend.schemas import OpSchema
-    from igniter.frontend.weights import Weight
+    from igniter.dialects.onnx.schemas import OpSchema
+    from igniter.dialects.onnx.weights import Weight
 
 _DEFAULT_GRAPHS = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Scan": ("body",), "SequenceMap": ("body",)}
 
@@ -96,7 +96,7 @@ class OnnxOp(Operation):
         """The version of the op's domain that the function or model around it imports; the newest when detached."""
         version = imported_opset(self, self.schema_domain)
         if version is None:
-            from igniter.frontend.schemas import latest_opset
+            from igniter.dialects.onnx.schemas import latest_opset
 
             return latest_opset(self.schema_domain)
         return version
@@ -104,7 +104,7 @@ class OnnxOp(Operation):
     @property
     def schema(self) -> OpSchema | None:
         """The op's schema in its opset; `None` where it has none, as custom ops do."""
-        from igniter.frontend.schemas import find_schema
+        from igniter.dialects.onnx.schemas import find_schema
 
         return find_schema(self.schema_domain, self.op_type, imported_opset(self, self.schema_domain))
 
@@ -226,7 +226,7 @@ def op_classes() -> list[type[Operation]]:
 
 @cache
 def _classes() -> dict[tuple[str, str], type[OnnxOp]]:
-    from igniter.frontend.schemas import op_names
+    from igniter.dialects.onnx.schemas import op_names
 
     return {key: _make_class(*key) for key in op_names()}
 
@@ -244,7 +244,7 @@ def _make_class(domain: str, op_type: str) -> type[OnnxOp]:
 
 
 def _traits(domain: str, op_type: str) -> tuple[OpTrait, ...]:
-    from igniter.frontend.schemas import find_schema
+    from igniter.dialects.onnx.schemas import find_schema
 
     schema = find_schema(domain, op_type, None)
     if schema is None or not schema.deterministic:
@@ -345,7 +345,7 @@ def no_value_near(value: SSAValue) -> SSAValue:
 
 def _coerced(domain: str, op_type: str, key: str, value: Any) -> Attribute:
     """`value` as an attribute of the kind that the schema has for it: 1 is a float where a float is meant."""
-    from igniter.frontend.schemas import find_schema
+    from igniter.dialects.onnx.schemas import find_schema
 
     schema = find_schema(domain, op_type, None)
     spec = schema.attributes.get(key) if schema is not None else None
@@ -361,7 +361,7 @@ def _coerced(domain: str, op_type: str, key: str, value: Any) -> Attribute:
 
 def make_constant(value: np.ndarray[Any, Any] | Weight, name: str = "") -> OnnxOp:
     """An `onnx.Constant` that exports as an initializer called `name`; as a Constant node when there is no name."""
-    from igniter.frontend.weights import Weight
+    from igniter.dialects.onnx.weights import Weight
 
     weight = value if isinstance(value, Weight) else Weight.of(value)
     properties: dict[str, Attribute] = {"initializer_name": text_attr(name)} if name else {}

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import Expr
-from igniter.analysis.requirements import Requirement
+from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.requirements import Requirement
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +69,7 @@ class InferContext(Protocol):
 class LowerContext(Protocol):
     """What a lowering sees of its node: loop-level tensors in, a builder of nests and views out.
 
-    The full interface, with the builder, is `igniter.transforms.lower_onnx_to_loop.Lowering`.
+    The full interface, with the builder, is `igniter.transforms.conversion.lower_onnx_to_loop.Lowering`.
     """
 
     op: OnnxOp

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, cast
 from xdsl.dialects.builtin import NoneType, TensorType
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import NO_RANGES, Expr, simplify
-from igniter.analysis.requirements import Requirement, at_most, equal, unproven
 from igniter.dialects.onnx.registry import Dims, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import NO_RANGES, Expr, simplify
+from igniter.dialects.sym.requirements import Requirement, at_most, equal, unproven
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,7 +80,7 @@ class TypedContext:
 
     def values(self, index: int) -> Dims | None:
         """The elements of an integer operand, where they are known."""
-        from igniter.transforms.lowering.context import operand_values
+        from igniter.dialects.onnx.lowering.context import operand_values
 
         return operand_values(self.op, index)
 

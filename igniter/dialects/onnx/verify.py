@@ -20,7 +20,7 @@ from igniter.dialects.onnx.types import (
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.frontend.schemas import OpSchema, Parameter
+    from igniter.dialects.onnx.schemas import OpSchema, Parameter
 
 _KIND_NAMES = {
     1: "float",

@@ -17,7 +17,6 @@ from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from igniter.analysis.expr import Expr, product
 from igniter.dialects.loop import (
     AccumulateOp,
     AllocOp,
@@ -39,6 +38,7 @@ from igniter.dialects.loop import (
 )
 from igniter.dialects.onnx.types import element_type
 from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import Expr, product
 from igniter.runtime.interp.arithmetic import (
     Array,
     InterpreterError,

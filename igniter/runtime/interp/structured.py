@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from igniter.analysis.bind_symbols import Bind, Check, bind_symbols
-from igniter.analysis.expr import Call, Expr, Sym
-from igniter.analysis.requirements import FINE
 from igniter.dialects.loop import Axis, Clause, IndexOp, KernelOp, NestOp, ProcedureOp, ReadOp, ViewOp, YieldOp
 from igniter.dialects.onnx.types import element_type
 from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.bind_symbols import Bind, Check, bind_symbols
+from igniter.dialects.sym.expr import Call, Expr, Sym
+from igniter.dialects.sym.requirements import FINE
 from igniter.runtime.interp.arithmetic import Array, InterpreterError, Values, evaluate, signed, stored_dtype, unsigned
 from igniter.runtime.interp.scheduled import UNWRITTEN, run_procedure
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from igniter.activity import doing
 from igniter.errors import IgniterError
-from igniter.runtime.ort_values import run
+from igniter.frontend.ort_values import run
 from igniter.runtime.verification.judge import Judge, Ready, first_line
 from igniter.runtime.verification.judgement import CHAOS, Allowance, compare_output, failure
 from igniter.runtime.verification.original import Original, unoptimised
@@ -88,7 +88,7 @@ class ByRegion:
     def _passes(self, c: Compilation, regions: Sequence[RegionOp], ready: Ready) -> list[OutputResult]:
         """Every value that both graphs have and that crosses a region, made of the original's values above it."""
         from igniter.frontend import export_model, surgery
-        from igniter.transforms.inline_regions import onnx_level
+        from igniter.transforms.fusion.inline_regions import onnx_level
 
         before, after = self.original.proto, export_model(onnx_level(c.module))
         assert before is not None
@@ -122,7 +122,7 @@ class ByRegion:
     def _kernels(self, c: Compilation, regions: Sequence[RegionOp], ready: Ready) -> list[OutputResult]:
         from igniter.frontend import export_model
         from igniter.runtime.verification import regions as side
-        from igniter.transforms.inline_regions import onnx_level
+        from igniter.transforms.fusion.inline_regions import onnx_level
 
         values = side.values_of(c.module, side.crossing_of(regions), self.original, ready.feed).crossing
         module, crossing = side.side_by_side(c.module, regions)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from igniter.activity import doing
 from igniter.errors import IgniterError
-from igniter.runtime.ort_values import run
+from igniter.frontend.ort_values import run
 from igniter.runtime.session import make_session
 from igniter.runtime.verification.judgement import NOISE_FACTOR, Allowance, Noise, compare_output
 from igniter.runtime.verification.original import WITHOUT, Original, nudged_feed

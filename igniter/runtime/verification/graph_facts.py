@@ -43,7 +43,7 @@ class GraphFacts:
 
 def facts_of(module: ModuleOp) -> GraphFacts:
     """The facts of a module as it was imported."""
-    from igniter.analysis.shape_inference import infer_shapes
+    from igniter.analysis.onnx.shape_inference import infer_shapes
     from igniter.dialects.onnx.structure import main_graph
 
     graph = main_graph(module)

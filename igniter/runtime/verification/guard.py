@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from igniter.errors import IgniterError
-from igniter.runtime.ort_values import run
+from igniter.frontend.ort_values import run
 
 POLL_SECONDS = 0.02
 

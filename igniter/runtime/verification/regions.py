@@ -24,7 +24,7 @@ from igniter.dialects.onnx.base import NoValueOp, OnnxOp
 from igniter.dialects.onnx.draws import draws
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp, main_graph
 from igniter.errors import IgniterError
-from igniter.runtime.ort_values import run, storable
+from igniter.frontend.ort_values import run, storable
 from igniter.runtime.session import make_session
 from igniter.runtime.verification.judgement import CHAOS, Allowance, Noise, compare_output, failure
 from igniter.runtime.verification.original import Original
@@ -171,7 +171,7 @@ class _Values:
 
 def values_of(module: ModuleOp, crossing: Sequence[SSAValue], original: Original, feed: Mapping[str, Any]) -> _Values:
     """What ORT computes for the graph's outputs and for the values, with all regions taken apart."""
-    from igniter.transforms.inline_regions import onnx_level
+    from igniter.transforms.fusion.inline_regions import onnx_level
 
     mapping: dict[SSAValue, SSAValue] = {}
     copy = module.clone(mapping)
@@ -244,7 +244,7 @@ def _region_results(
     c: Compilation, regions: Sequence[RegionOp], values: Mapping[SSAValue, Any], allowed: Allowance
 ) -> list[RegionResult]:
     from igniter.runtime.verification.original import nudged_feed
-    from igniter.transforms.inline_regions import onnx_level
+    from igniter.transforms.fusion.inline_regions import onnx_level
 
     module, crossing = side_by_side(c.module, regions)
     feed = {f"v{i}": values[v] for i, v in enumerate(crossing)}
@@ -351,7 +351,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from igniter.runtime.ort_values import run, typed
+from igniter.frontend.ort_values import run, typed
 
 here = Path(__file__).resolve().parent
 inputs = dict(np.load(here / "inputs.npz"))
@@ -373,7 +373,7 @@ def _reproducer(
     import numpy as np
 
     from igniter.frontend import export_model
-    from igniter.transforms.inline_regions import onnx_level
+    from igniter.transforms.fusion.inline_regions import onnx_level
 
     module, crossing = side_by_side(c.module, [region])
     folder.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from igniter.analysis.expr import Expr
+from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
 
 Shapes = Mapping[str, int]

@@ -98,7 +98,7 @@ def _compile_library(request: CompileRequest) -> None:
 
 def _at_sizes(sizes: str, report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The summaries of the report with their bytes at the sizes that `sizes` names."""
-    from igniter.analysis.fusion_summary import FusionSummary
+    from igniter.analysis.fusion.summary import FusionSummary
 
     (given,) = parse_shapes((sizes,)) or [{}]
     found = [FusionSummary.from_dict({k: v for k, v in s.items() if k != "text"}) for s in report["fusion"]]
@@ -112,7 +112,7 @@ def _at_sizes(sizes: str, report: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _dims_of(report: Mapping[str, Any]) -> set[str]:
     """The symbols in the dims of the inputs."""
-    from igniter.analysis.expr import Expr
+    from igniter.dialects.sym.expr import Expr
 
     dims = [dim for dims in report["inputs"].values() for dim in dims]
     return {name for dim in dims for name in Expr.parse(dim).symbols}
@@ -192,7 +192,7 @@ def _emit_level(request: CompileRequest) -> None:
         return
     if request.explain or request.remarks:
         err = console(stderr=True)
-        from igniter.transforms.form_fusion_regions import summaries
+        from igniter.transforms.fusion.form_fusion_regions import summaries
 
         for summary in summaries(c.ctx.remarks) if request.explain else ():
             err.print(str(summary), markup=False)
@@ -206,7 +206,7 @@ def emit(c: Compilation, level: str) -> str | bytes:
     from igniter import driver
     from igniter.api import is_fused
     from igniter.tools.opt_driver import print_module
-    from igniter.transforms.inline_regions import onnx_level
+    from igniter.transforms.fusion.inline_regions import onnx_level
 
     fused = is_fused(c.module)
     if not fused:

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from igniter.analysis.contractions import tile_size
+from igniter.analysis.structured.contractions import tile_size
 from igniter.backends.cpu import half_tiles
 from igniter.backends.cpu.builder import Builder, Module, flatten
 from igniter.backends.cpu.codegen import compile_assembly, compile_object
@@ -42,7 +42,7 @@ Array = np.ndarray
 
 X86 = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4+avx512bf16", "x86-64-v4+avx512vnni", "native")
 ARM = ("aarch64", "aarch64+dotprod", "aarch64+dotprod+i8mm")
-# The tiles that schedules have (`igniter.analysis.contractions.tile_size`).
+# The tiles that schedules have (`igniter.analysis.structured.contractions.tile_size`).
 SIZES = {64: ((8, 3), (12, 2), (12, 1)), 32: ((6, 1), (4, 1), (2, 2)), 16: ((2, 1), (6, 1))}
 DEPTHS = (0, 1, 3, 4, 5, 64, 100)
 

@@ -14,7 +14,7 @@ import onnx
 import onnxruntime as ort
 from onnx import helper, numpy_helper
 
-from igniter.runtime.ort_values import run
+from igniter.frontend.ort_values import run
 
 # ONNX Runtime otherwise refuses the newest opset as unreleased.
 os.environ["ALLOW_RELEASED_ONNX_OPSET_ONLY"] = "0"

@@ -16,7 +16,7 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
-from igniter.runtime.ort_values import run
+from igniter.frontend.ort_values import run
 from tests.fuzz.run import EVERYTHING, SMALL_REGIONS
 from tests.fuzz.wild import catalogue, nodes, nodes_ml, nodes_products, nodes_quantised, nodes_sequence, nodes_shapes
 from tests.fuzz.wild.pool import BF16, Array, Pool, is_float, make_model, make_session, reads, value_info

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import onnx
 
-from igniter.runtime.ort_values import run
+from igniter.frontend.ort_values import run
 from tests.fuzz.wild.pool import Array, make_session, reads, value_info
 from tests.fuzz.wild.run import Outcome, Wild, run_wild
 

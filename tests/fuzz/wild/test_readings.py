@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from igniter.runtime.ort_values import run
+from igniter.frontend.ort_values import run
 from tests.fuzz.wild.pool import Array, make_model, make_session, value_info
 from tests.fuzz.wild.readings import reading
 from tests.fuzz.wild.run import Wild, run_wild

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import f32, f64
 
-from igniter.analysis.expr import product
 from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.lowering import Scalar
 from igniter.dialects.onnx.ops import register
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
-from igniter.transforms.lowering import Scalar
-from igniter.transforms.onnx_rewriting import Replacement, Rewriter, defining
-from igniter.transforms.recompose.matching import is_closed, is_number
+from igniter.dialects.sym.expr import product
+from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, defining
+from igniter.transforms.onnx.recompose.matching import is_closed, is_number
 
 
 def infer(ctx: InferContext) -> list[TensorInfo]:

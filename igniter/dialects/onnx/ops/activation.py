@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, Expr, floordiv, product
-from igniter.analysis.requirements import Requirement, at_most, equal
 from igniter.dialects.onnx.ops.pointwise import (
     EXP,
     computed_reason,
@@ -22,11 +20,13 @@ from igniter.dialects.onnx.ops.pointwise import (
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand_dims, tidy
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import ONE, Expr, floordiv, product
+from igniter.dialects.sym.requirements import Requirement, at_most, equal
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Nest, Scalar
-    from igniter.transforms.lowering.context import ScalarFunction
+    from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+    from igniter.dialects.onnx.lowering.context import ScalarFunction
 
 SQRT_HALF = 0.7071067811865476
 SQRT_2_OVER_PI = 0.7978845608028654

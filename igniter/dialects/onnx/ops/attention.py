@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr
-from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.loop import is_float
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.attention_nests import (
     Attention,
     AttentionDims,
@@ -38,7 +37,8 @@ from igniter.dialects.onnx.ops.pointwise import computed_reason, float_attr
 from igniter.dialects.onnx.ops.rules import element_type, legal, operand, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.dialects.sym.expr import ONE, ZERO, Expr
+from igniter.dialects.sym.requirements import Requirement, at_most
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

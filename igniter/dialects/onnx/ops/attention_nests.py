@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import bf16, f16, f32
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, product
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+from igniter.dialects.onnx.lowering.context import Subscripts
+from igniter.dialects.onnx.lowering.scalar import compute_type
 from igniter.dialects.onnx.ops.pointwise import EXP
 from igniter.dialects.onnx.ops.rules import operand, operand_dims, tidy
 from igniter.dialects.onnx.ops.softmax import softmax_of
 from igniter.dialects.onnx.registry import Dims, InferContext, TensorInfo
 from igniter.dialects.sym import dims_of, element_of, tensor_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
-from igniter.transforms.lowering.context import Subscripts
-from igniter.transforms.lowering.scalar import compute_type
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, product
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
@@ -132,7 +132,7 @@ def dims_reason(shapes: Shapes, names: Sequence[str], wanted: dict[int, Dims]) -
 
 def mask_reason(mask: Dims, dims: AttentionDims, what: str) -> str | None:
     """Why `read_by_key` cannot read a tensor; None when it can."""
-    from igniter.transforms.lowering.broadcast import broadcast_reason
+    from igniter.dialects.onnx.lowering.broadcast import broadcast_reason
 
     if not mask:
         return f"its {what} is a scalar"

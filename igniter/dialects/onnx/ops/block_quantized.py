@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.contractions import PANEL_BYTES
-from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, mod, product
 from igniter.dialects.loop.attrs import SMALL_FLOATS
+from igniter.dialects.loop.panels import PANEL_BYTES
 from igniter.dialects.onnx.base import constant_weight
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.indexing import from_front
 from igniter.dialects.onnx.ops.pointwise import elementwise_flops, ui8
 from igniter.dialects.onnx.ops.rules import (
@@ -35,7 +35,7 @@ from igniter.dialects.onnx.ops.rules import (
 )
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, mod, product
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, minimum
-from igniter.analysis.requirements import Requirement, equal
 from igniter.dialects.onnx.bound import BOUND_DOMAIN
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.movement import infer_reshape, lower_view, reshape_requires
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, operand_dims
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, minimum
+from igniter.dialects.sym.requirements import Requirement, equal
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

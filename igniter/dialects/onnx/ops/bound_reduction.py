@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import product
-from igniter.analysis.requirements import Requirement, equal
 from igniter.dialects.loop import Combiner
 from igniter.dialects.onnx.bound import BOUND_DOMAIN
+from igniter.dialects.onnx.lowering.context import ScalarFunction, call_scalars
+from igniter.dialects.onnx.lowering.scalar import compute_type
 from igniter.dialects.onnx.ops.pointwise import EXP, computed_reason, operand_count
 from igniter.dialects.onnx.ops.reduction import (
     REDUCTIONS_BY_FOLD,
@@ -27,12 +27,12 @@ from igniter.dialects.onnx.ops.reduction import (
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, LowerRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of, tensor_of
-from igniter.transforms.lowering.context import ScalarFunction, call_scalars
-from igniter.transforms.lowering.scalar import compute_type
+from igniter.dialects.sym.expr import product
+from igniter.dialects.sym.requirements import Requirement, equal
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Scalar
+    from igniter.dialects.onnx.lowering import Lowering, Scalar
 
 CARRIER = 2
 """The operand behind the data and the axes."""

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import Expr
 from igniter.dialects.onnx.bound import BOUND_DOMAIN
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.pointwise import computed_reason, elementwise_flops
 from igniter.dialects.onnx.ops.resize import Axis, Factor, antialias, mode_reason, resize_axes, resized
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, unknown_rank
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.dialects.sym.expr import Expr
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, maximum, minimum, product
-from igniter.analysis.requirements import Requirement, at_most, equal
 from igniter.dialects.onnx.bound import BOUND_DOMAIN
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.pointwise import computed_reason
 from igniter.dialects.onnx.ops.rules import (
     element_type,
@@ -26,7 +25,8 @@ from igniter.dialects.onnx.ops.transposed import col2im_axes, lower_col2im
 from igniter.dialects.onnx.ops.windows import Sides, pad_slow, padded
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum, minimum, product
+from igniter.dialects.sym.requirements import Requirement, at_most, equal
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

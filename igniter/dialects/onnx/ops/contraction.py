@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.contractions import kind_of
-from igniter.analysis.expr import ONE, ZERO, Expr, product
+from igniter.dialects.loop.panels import kind_of
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+from igniter.dialects.onnx.lowering.broadcast import aligned, broadcast_dims, broadcast_reason
+from igniter.dialects.onnx.lowering.scalar import compute_type
 from igniter.dialects.onnx.ops.rules import broadcast, element_type, infos, input_dims, legal, operand, operand_dims
 from igniter.dialects.onnx.registry import (
     Dims,
@@ -28,9 +30,7 @@ from igniter.dialects.onnx.registry import (
     TensorInfo,
 )
 from igniter.dialects.sym import dims_of, element_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
-from igniter.transforms.lowering.broadcast import aligned, broadcast_dims, broadcast_reason
-from igniter.transforms.lowering.scalar import compute_type
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

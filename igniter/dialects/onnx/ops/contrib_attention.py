@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, product
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+from igniter.dialects.onnx.lowering.context import Subscripts
 from igniter.dialects.onnx.ops.attention import with_past
 from igniter.dialects.onnx.ops.attention_nests import (
     Attention,
@@ -38,8 +39,7 @@ from igniter.dialects.onnx.ops.pointwise import computed_reason, float_attr
 from igniter.dialects.onnx.ops.rules import element_type, legal, operand, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
-from igniter.transforms.lowering.context import Subscripts
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, product
-from igniter.analysis.requirements import Requirement, at_most, equal
 from igniter.dialects.onnx.ops.activation import sigmoid, softplus
 from igniter.dialects.onnx.ops.normalization import (
     LegalCheck,
@@ -31,11 +29,13 @@ from igniter.dialects.onnx.ops.reduction import count_of
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, operand, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, InferRule, LowerRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, product
+from igniter.dialects.sym.requirements import Requirement, at_most, equal
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Nest, Scalar
-    from igniter.transforms.lowering.context import Subscripts
+    from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+    from igniter.dialects.onnx.lowering.context import Subscripts
 
 
 # -- groups of channels -----------------------------------------------------------------------------------------------

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, product
-from igniter.analysis.requirements import Requirement, at_most
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.activation import sigmoid, unit_clip
 from igniter.dialects.onnx.ops.pointwise import computed_reason
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand, operand_dims
 from igniter.dialects.onnx.ops.sliding import SAME, Slide, auto_pad, conv_slides, spatial_ints
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
+from igniter.dialects.sym.requirements import Requirement, at_most
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import bf16, f16, f32, f64, i1, i64
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import Expr, is_nonneg
-from igniter.analysis.requirements import FINE
 from igniter.dialects.loop import element_bytes, is_float
 from igniter.dialects.loop.attrs import SMALL_FLOATS
 from igniter.dialects.onnx.draws import draws
@@ -39,11 +37,13 @@ from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.onnx.types import BY_CODE
 from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import Expr, is_nonneg
+from igniter.dialects.sym.requirements import FINE
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Nest, Scalar
-    from igniter.transforms.lowering.context import ScalarFunction, Subscripts
+    from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+    from igniter.dialects.onnx.lowering.context import ScalarFunction, Subscripts
 
 
 # -- arithmetic -------------------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def _cast_like_infer(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _cast(ctx: Lowering) -> list[SSAValue]:
-    from igniter.transforms.lowering.small_floats import encode
+    from igniter.dialects.onnx.lowering.small_floats import encode
 
     target = ctx.out_element()
     if target == ctx.element(0):

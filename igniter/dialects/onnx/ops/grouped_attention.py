@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, is_nonneg, maximum
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+from igniter.dialects.onnx.lowering.context import Subscripts
 from igniter.dialects.onnx.ops.attention import heads_reason
 from igniter.dialects.onnx.ops.attention_nests import (
     Attention,
@@ -40,8 +41,7 @@ from igniter.dialects.onnx.ops.rotary import angle_at, rotated
 from igniter.dialects.onnx.ops.rules import element_type, known, legal, operand, tidy
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
-from igniter.transforms.lowering.context import Subscripts
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, is_nonneg, maximum
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

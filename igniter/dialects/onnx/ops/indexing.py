@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, is_nonneg
-from igniter.analysis.requirements import Requirement, at_most
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.rules import (
     constants,
     element_type,
@@ -27,7 +26,8 @@ from igniter.dialects.onnx.ops.rules import (
     unknown_rank,
 )
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
-from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, is_nonneg
+from igniter.dialects.sym.requirements import Requirement, at_most
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import Expr
-from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.onnx.ops.activation import softplus
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import EXP, elementwise_flops, float_attr, pointwise_with, same_as_input
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, operand_dims, unknown_rank
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of
+from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.requirements import Requirement, at_most
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Nest, Scalar
-    from igniter.transforms.lowering.context import ScalarFunction
+    from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+    from igniter.dialects.onnx.lowering.context import ScalarFunction
 
 
 def _affine(ctx: Lowering) -> ScalarFunction:

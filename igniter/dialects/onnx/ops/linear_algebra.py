@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import Expr, product
-from igniter.analysis.requirements import Requirement, equal
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import same_as_input
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, operand_dims
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import tensor_of
+from igniter.dialects.sym.expr import Expr, product
+from igniter.dialects.sym.requirements import Requirement, equal
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Nest, Scalar
-    from igniter.transforms.lowering.procedure import Procedure
+    from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+    from igniter.dialects.onnx.lowering.procedure import Procedure
 
 
 def _pivot(p: Procedure, a: SSAValue, n: Expr, columns: Expr, k: Expr) -> Scalar:

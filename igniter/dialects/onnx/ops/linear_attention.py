@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, product
-from igniter.analysis.requirements import Requirement, equal
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import float_attr
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, operand, operand_dims, tidy
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, tensor_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, product
+from igniter.dialects.sym.requirements import Requirement, equal
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Scalar
-    from igniter.transforms.lowering.procedure import Procedure
+    from igniter.dialects.onnx.lowering import Lowering, Scalar
+    from igniter.dialects.onnx.lowering.procedure import Procedure
 
 RULES = ("linear", "gated", "delta", "gated_delta")
 PAST, DECAY, BETA = 3, 4, 5

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import IntegerType, i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ZERO, Expr
-from igniter.analysis.requirements import FINE
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import EXP, operand_count
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.dialects.sym.expr import ZERO, Expr
+from igniter.dialects.sym.requirements import FINE
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

@@ -12,8 +12,6 @@ import numpy as np
 from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import Expr, product
-from igniter.analysis.requirements import FINE, Requirement, at_most, equal
 from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.ops.ml_scores import numbers, text
 from igniter.dialects.onnx.ops.pooling import LEAST
@@ -21,10 +19,12 @@ from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, leg
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.onnx.types import StringType, element_of_dtype
 from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import Expr, product
+from igniter.dialects.sym.requirements import FINE, Requirement, at_most, equal
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Nest, Scalar
+    from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 
 Array = np.ndarray[Any, Any]
 

@@ -9,7 +9,6 @@ import numpy as np
 from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import Expr
 from igniter.dialects.onnx.ops.ml_scores import (
     first_greatest,
     logistic,
@@ -24,10 +23,11 @@ from igniter.dialects.onnx.ops.rules import infos, input_dims, legal, operand_di
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.onnx.types import StringType
 from igniter.dialects.sym import dims_of
+from igniter.dialects.sym.expr import Expr
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Nest, Scalar
+    from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 
 Array = np.ndarray[Any, Any]
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import Expr
 from igniter.dialects.onnx.registry import Dims
 from igniter.dialects.sym import tensor_of
+from igniter.dialects.sym.expr import Expr
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Scalar
-    from igniter.transforms.lowering.procedure import Procedure
+    from igniter.dialects.onnx.lowering import Lowering, Scalar
+    from igniter.dialects.onnx.lowering.procedure import Procedure
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 NEAR_ZERO = 1e-7

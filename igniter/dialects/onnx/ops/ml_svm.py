@@ -16,7 +16,6 @@ import numpy as np
 from xdsl.dialects.builtin import f32, f64, i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import Expr
 from igniter.dialects.onnx.ops.ml_linear import kernel_of, svm_slow
 from igniter.dialects.onnx.ops.ml_scores import (
     first_greatest,
@@ -30,11 +29,12 @@ from igniter.dialects.onnx.ops.rules import input_dims, legal, operand_dims
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.onnx.types import StringType
 from igniter.dialects.sym import dims_of
+from igniter.dialects.sym.expr import Expr
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Nest, Scalar
-    from igniter.transforms.lowering.procedure import Procedure
+    from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+    from igniter.dialects.onnx.lowering.procedure import Procedure
 
 Array = np.ndarray[Any, Any]
 MOST_ROUNDS = 100

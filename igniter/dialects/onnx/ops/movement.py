@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, maximum, product
-from igniter.analysis.requirements import Requirement, at_most, equal, one_or
+from igniter.dialects.onnx.lowering import Lowering
+from igniter.dialects.onnx.lowering.broadcast import broadcast_reason
 from igniter.dialects.onnx.ops.rules import (
     attr_or_input,
     broadcast,
@@ -29,8 +29,8 @@ from igniter.dialects.onnx.ops.rules import (
 )
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, tensor_of
-from igniter.transforms.lowering import Lowering
-from igniter.transforms.lowering.broadcast import broadcast_reason
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, maximum, product
+from igniter.dialects.sym.requirements import Requirement, at_most, equal, one_or
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

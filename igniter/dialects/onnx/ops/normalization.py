@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import f16, f32
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import Expr, product
-from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.ops.pointwise import computed_reason, elementwise_flops, float_attr, same_as_input
 from igniter.dialects.onnx.ops.reduction import count_of, reduced_dims
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, normal_axis, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, InferRule, LegalRule, LowerRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import Expr, product
+from igniter.dialects.sym.requirements import Requirement, at_most
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Nest, Scalar
-    from igniter.transforms.lowering.context import ScalarFunction, Subscripts
+    from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+    from igniter.dialects.onnx.lowering.context import ScalarFunction, Subscripts
 
 
 LegalCheck = Callable[["OnnxOp"], "str | None"]
@@ -179,7 +179,7 @@ def _rms_norm(ctx: Lowering) -> list[SSAValue | None]:
 
 def trailing_reason(op: OnnxOp) -> str | None:
     """The scale and the bias must broadcast to the input."""
-    from igniter.transforms.lowering.broadcast import broadcast_reason
+    from igniter.dialects.onnx.lowering.broadcast import broadcast_reason
 
     dims = dims_of(op.operands[0].type)
     try:
@@ -194,7 +194,7 @@ def trailing_reason(op: OnnxOp) -> str | None:
 
 def _batch_norm(ctx: Lowering) -> list[SSAValue | None]:
     """`x * k + c`, with `k = scale / sqrt(variance + epsilon)` and `c = bias - mean * k`, one of each a channel."""
-    from igniter.transforms.lowering.scalar import compute_type
+    from igniter.dialects.onnx.lowering.scalar import compute_type
 
     if ctx.opset >= 14 and ctx.attr("training_mode", 0):
         return _batch_norm_in_training(ctx)

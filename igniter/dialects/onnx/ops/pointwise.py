@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, cast
 from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, bf16, f16, f32, f64, i1
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import Expr, product
-from igniter.analysis.requirements import Requirement, equal
 from igniter.dialects.onnx.ops.rules import broadcast, element_type, input_dims, legal, operand_dims
 from igniter.dialects.onnx.registry import FlopsRule, InferContext, InferRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import Expr, product
+from igniter.dialects.sym.requirements import Requirement, equal
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering
-    from igniter.transforms.lowering.context import ScalarFunction
+    from igniter.dialects.onnx.lowering import Lowering
+    from igniter.dialects.onnx.lowering.context import ScalarFunction
 
 ui8 = IntegerType(8, Signedness.UNSIGNED)
 
@@ -145,7 +145,7 @@ def computed_reason(op: OnnxOp) -> str | None:
 
 def broadcast_legal(op: OnnxOp) -> str | None:
     """Why the operands do not broadcast to the result, or are not known to."""
-    from igniter.transforms.lowering.broadcast import broadcast_reason
+    from igniter.dialects.onnx.lowering.broadcast import broadcast_reason
 
     return broadcast_reason([dims_of(v.type) for v in op.inputs if v is not None], dims_of(op.results[0].type))
 

@@ -14,9 +14,9 @@ from xdsl.dialects.builtin import f16, f32, f64, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from igniter.analysis.expr import ZERO, Expr, linearize, maximum, product
-from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.loop import is_float
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+from igniter.dialects.onnx.lowering.scalar import Number, int_limits
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import computed_reason, float_attr, same_as_input
 from igniter.dialects.onnx.ops.reduction import count_of
@@ -24,8 +24,8 @@ from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, ope
 from igniter.dialects.onnx.ops.sliding import Slide, pool_slides
 from igniter.dialects.onnx.registry import Dims, InferContext, LowerRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
-from igniter.transforms.lowering.scalar import Number, int_limits
+from igniter.dialects.sym.expr import ZERO, Expr, linearize, maximum, product
+from igniter.dialects.sym.requirements import Requirement, at_most
 
 if TYPE_CHECKING:
     from igniter.dialects.loop import Combiner

@@ -18,22 +18,22 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import bf16, f16, f32, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, floordiv
-from igniter.analysis.requirements import FINE
 from igniter.dialects.loop.attrs import SMALL_FLOATS
 from igniter.dialects.onnx.base import constant_value
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+from igniter.dialects.onnx.lowering.scalar import int_bits, int_limits
+from igniter.dialects.onnx.lowering.small_floats import FORMATS, encode
 from igniter.dialects.onnx.ops.pointwise import elementwise_flops, ui8
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, normal_axis, operand, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.onnx.types import BY_CODE
 from igniter.dialects.sym import dims_of, element_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
-from igniter.transforms.lowering.scalar import int_bits, int_limits
-from igniter.transforms.lowering.small_floats import FORMATS, encode
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv
+from igniter.dialects.sym.requirements import FINE
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering.context import Subscripts
+    from igniter.dialects.onnx.lowering.context import Subscripts
 
 WIDEST_BITS = 16
 """The widest integers that floats are quantised to."""

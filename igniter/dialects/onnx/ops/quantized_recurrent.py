@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import f32, i8, i32, i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ZERO, Expr, product
-from igniter.analysis.requirements import FINE
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.pointwise import ui8
 from igniter.dialects.onnx.ops.quantization import (
     dynamic_parameters,
@@ -47,7 +46,8 @@ from igniter.dialects.onnx.ops.recurrent import (
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.dialects.sym.expr import ZERO, Expr, product
+from igniter.dialects.sym.requirements import FINE
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

@@ -19,14 +19,14 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerType, Signedness, f32, f64, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, product
-from igniter.analysis.requirements import FINE, Requirement, at_most
 from igniter.dialects.onnx.draws import unmarked_reason
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+from igniter.dialects.onnx.lowering.scalar import compute_type
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
-from igniter.transforms.lowering.scalar import compute_type
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
+from igniter.dialects.sym.requirements import FINE, Requirement, at_most
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ZERO, Expr, floordiv, is_nonneg, maximum
-from igniter.analysis.requirements import Requirement, at_most
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.rules import (
     element_type,
     equate_length,
@@ -23,7 +22,8 @@ from igniter.dialects.onnx.ops.rules import (
     unknown_rank,
 )
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
-from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.dialects.sym.expr import ZERO, Expr, floordiv, is_nonneg, maximum
+from igniter.dialects.sym.requirements import Requirement, at_most
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

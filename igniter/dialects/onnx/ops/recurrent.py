@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import ZERO, Expr, product
 from igniter.dialects.loop import is_float
+from igniter.dialects.onnx.lowering.scalar import compute_type
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
-from igniter.transforms.lowering.scalar import compute_type
+from igniter.dialects.sym.expr import ZERO, Expr, product
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Scalar
-    from igniter.transforms.lowering.procedure import Procedure
+    from igniter.dialects.onnx.lowering import Lowering, Scalar
+    from igniter.dialects.onnx.lowering.procedure import Procedure
 
 Function = Callable[["Scalar"], "Scalar"]
 

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, TypeGuard
 from xdsl.dialects.builtin import IntegerType, f64, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, maximum, minimum, product
-from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.loop import Combiner
 from igniter.dialects.onnx.ops.pointwise import EXP, computed_reason, operand_count
 from igniter.dialects.onnx.ops.rules import (
@@ -33,10 +31,12 @@ from igniter.dialects.onnx.ops.rules import (
 )
 from igniter.dialects.onnx.registry import Dims, InferContext, LowerRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of, tensor_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum, minimum, product
+from igniter.dialects.sym.requirements import Requirement, at_most
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Nest, Scalar
+    from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 
 ScalarRule = Callable[["Scalar"], "Scalar"]
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import bf16, f16, f32, f64, i64
 from xdsl.ir import Attribute, SSAValue
 
+from igniter.dialects.onnx.lowering.broadcast import aligned
 from igniter.dialects.sym import dims_of
-from igniter.transforms.lowering.broadcast import aligned
 
 if TYPE_CHECKING:
-    from igniter.transforms.lowering import Lowering, Scalar
-    from igniter.transforms.lowering.procedure import Procedure
+    from igniter.dialects.onnx.lowering import Lowering, Scalar
+    from igniter.dialects.onnx.lowering.procedure import Procedure
 
 QUOTIENT_BITS = 28
 _STEPS: dict[Attribute, int] = {f16: 2, bf16: 10, f32: 10}

@@ -17,9 +17,9 @@ import numpy as np
 from xdsl.dialects.builtin import f32, f64, i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ZERO, Expr, floordiv, maximum, minimum
-from igniter.analysis.requirements import Requirement, at_most, equal
 from igniter.dialects.loop import is_float
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+from igniter.dialects.onnx.lowering.context import operand_values
 from igniter.dialects.onnx.ops.pointwise import computed_reason, elementwise_flops, float_attr
 from igniter.dialects.onnx.ops.resize_weights import Taps, cubic_taps, filtered_taps, linear_taps, taps_of
 from igniter.dialects.onnx.ops.rules import (
@@ -36,8 +36,8 @@ from igniter.dialects.onnx.ops.rules import (
 )
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
-from igniter.transforms.lowering.context import operand_values
+from igniter.dialects.sym.expr import ZERO, Expr, floordiv, maximum, minimum
+from igniter.dialects.sym.requirements import Requirement, at_most, equal
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ZERO, Expr
-from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+from igniter.dialects.sym.expr import ZERO, Expr
 
 if TYPE_CHECKING:
     import numpy as np

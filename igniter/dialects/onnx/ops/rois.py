@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import ZERO, Expr, product
-from igniter.analysis.requirements import Requirement, at_most, equal
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import float_attr
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, known, operand_dims, unknown_rank
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.dialects.sym.expr import ZERO, Expr, product
+from igniter.dialects.sym.requirements import Requirement, at_most, equal
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering.procedure import Procedure
+    from igniter.dialects.onnx.lowering.procedure import Procedure
 
 BATCH_TEXT = "the batch index of a region is out of range"
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, Expr, floordiv
-from igniter.analysis.requirements import Requirement, equal
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+from igniter.dialects.onnx.lowering.context import Subscripts
 from igniter.dialects.onnx.ops.attention_nests import Heads, head_size
 from igniter.dialects.onnx.ops.indexing import read_at
 from igniter.dialects.onnx.ops.normalization import float_legal
@@ -20,8 +20,8 @@ from igniter.dialects.onnx.ops.pointwise import elementwise_flops
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, operand, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, InferRule, LowerRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of, tensor_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
-from igniter.transforms.lowering.context import Subscripts
+from igniter.dialects.sym.expr import ONE, Expr, floordiv
+from igniter.dialects.sym.requirements import Requirement, equal
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

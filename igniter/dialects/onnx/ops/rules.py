@@ -8,11 +8,22 @@ from typing import TYPE_CHECKING, Any, cast
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.broadcasting import broadcast_dims, must_agree
-from igniter.analysis.expr import NO_RANGES, ONE, ZERO, Expr, floordiv, is_nonneg, maximum, minimum, product, simplify
 from igniter.dialects.loop import is_storable
 from igniter.dialects.onnx.registry import Dims, InferContext, LegalRule, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.broadcasting import broadcast_dims, must_agree
+from igniter.dialects.sym.expr import (
+    NO_RANGES,
+    ONE,
+    ZERO,
+    Expr,
+    floordiv,
+    is_nonneg,
+    maximum,
+    minimum,
+    product,
+    simplify,
+)
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
@@ -40,7 +51,7 @@ def operand_dims(op: OnnxOp, index: int) -> Dims:
 
 def known(op: OnnxOp, index: int) -> Dims | None:
     """The elements of an integer operand, where the compiler knows them."""
-    from igniter.transforms.lowering.context import operand_values
+    from igniter.dialects.onnx.lowering.context import operand_values
 
     return operand_values(op, index)
 

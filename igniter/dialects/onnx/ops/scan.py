@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, Expr, product
+from igniter.dialects.onnx.lowering.scalar import compute_type
 from igniter.dialects.onnx.ops.pointwise import computed_reason, operand_count
 from igniter.dialects.onnx.ops.rules import constants, element_type, input_dims, known, legal, normal_axis, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import tensor_of
-from igniter.transforms.lowering.scalar import compute_type
+from igniter.dialects.sym.expr import ONE, Expr, product
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Scalar
-    from igniter.transforms.lowering.procedure import Procedure
+    from igniter.dialects.onnx.lowering import Lowering, Scalar
+    from igniter.dialects.onnx.lowering.procedure import Procedure
 
 Step = Callable[["Scalar", "Scalar"], "Scalar"]
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import Expr, maximum, product
-from igniter.analysis.requirements import Requirement, at_most, equal
 from igniter.dialects.onnx.ops.rules import (
     element_type,
     equate_length,
@@ -30,11 +28,13 @@ from igniter.dialects.onnx.ops.rules import (
 )
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import tensor_of
+from igniter.dialects.sym.expr import Expr, maximum, product
+from igniter.dialects.sym.requirements import Requirement, at_most, equal
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Nest, Scalar
-    from igniter.transforms.lowering.procedure import Procedure
+    from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+    from igniter.dialects.onnx.lowering.procedure import Procedure
 
 REDUCTIONS = ("none", "add", "mul", "max", "min")
 

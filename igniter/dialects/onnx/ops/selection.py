@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import f32, i1, i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, minimum, product
-from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.onnx.bound import BOUND_DOMAIN, COUNT_DOMAIN
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.pointwise import computed_reason
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, normal_axis, operand_dims
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of, tensor_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, minimum, product
+from igniter.dialects.sym.requirements import Requirement, at_most
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering.procedure import Procedure, Variable
+    from igniter.dialects.onnx.lowering.procedure import Procedure, Variable
 
 # -- NonZero ----------------------------------------------------------------------------------------------------------
 

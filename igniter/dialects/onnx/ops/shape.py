@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import Expr, floordiv, maximum, product
 from igniter.dialects.loop import is_float
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, tidy
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
-from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.dialects.sym.expr import Expr, floordiv, maximum, product
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

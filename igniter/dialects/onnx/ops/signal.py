@@ -13,9 +13,8 @@ from xdsl.dialects import math
 from xdsl.dialects.builtin import f32, f64, i64
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, minimum, mod, product
-from igniter.analysis.requirements import FINE, Requirement, at_most, equal
 from igniter.dialects.loop import is_float
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import EXP, elementwise_flops
 from igniter.dialects.onnx.ops.rules import (
@@ -34,7 +33,8 @@ from igniter.dialects.onnx.ops.rules import (
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.onnx.types import BY_CODE
 from igniter.dialects.sym import dims_of, element_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, minimum, mod, product
+from igniter.dialects.sym.requirements import FINE, Requirement, at_most, equal
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, is_nonneg, maximum, minimum
 from igniter.dialects.onnx.ops.rules import tidy
 from igniter.dialects.onnx.registry import Dims
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, is_nonneg, maximum, minimum
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

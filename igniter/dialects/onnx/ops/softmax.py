@@ -21,8 +21,8 @@ from igniter.dialects.sym import dims_of, element_of
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Nest, Scalar
-    from igniter.transforms.lowering.context import Subscripts
+    from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+    from igniter.dialects.onnx.lowering.context import Subscripts
 
 
 def _softmax_axes(op: OnnxOp, rank: int) -> list[int]:

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ZERO, Expr, maximum, minimum, product
-from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.onnx.ops.pointwise import computed_reason
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, known, legal, normal_axis, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, tensor_of
+from igniter.dialects.sym.expr import ZERO, Expr, maximum, minimum, product
+from igniter.dialects.sym.requirements import Requirement, at_most
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Scalar
-    from igniter.transforms.lowering.procedure import Procedure, Variable
+    from igniter.dialects.onnx.lowering import Lowering, Scalar
+    from igniter.dialects.onnx.lowering.procedure import Procedure, Variable
 
 DEPTH = 64
 """More levels than a heap of any size has."""

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, Expr
-from igniter.analysis.requirements import Requirement, at_most, equal, one_or
 from igniter.dialects.onnx.ops.normalization import layer_norm_of, norm_spec, rms_norm_of, trailing_reason
 from igniter.dialects.onnx.ops.pointwise import float_attr
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, operand, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of
+from igniter.dialects.sym.expr import ONE, Expr
+from igniter.dialects.sym.requirements import Requirement, at_most, equal, one_or
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Nest, Scalar
-    from igniter.transforms.lowering.context import Subscripts
+    from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+    from igniter.dialects.onnx.lowering.context import Subscripts
 
 
 # -- residuals ----------------------------------------------------------------------------------

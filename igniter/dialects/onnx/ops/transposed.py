@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ZERO, Expr, floordiv, maximum, minimum, mod, product
-from igniter.analysis.requirements import Requirement, at_most
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.convolution import SLOW, add_channels, kernel_dims
 from igniter.dialects.onnx.ops.pointwise import computed_reason
 from igniter.dialects.onnx.ops.rules import (
@@ -32,7 +31,8 @@ from igniter.dialects.onnx.ops.rules import (
 from igniter.dialects.onnx.ops.sliding import SAME, auto_pad, spatial_ints
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.dialects.sym.expr import ZERO, Expr, floordiv, maximum, minimum, mod, product
+from igniter.dialects.sym.requirements import Requirement, at_most
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

@@ -14,8 +14,6 @@ import numpy as np
 from xdsl.dialects.builtin import Float64Type, f32, f64, i64
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.analysis.expr import Expr
-from igniter.analysis.requirements import Requirement, at_most
 from igniter.dialects.onnx.ops.ml_scores import (
     TRANSFORMS,
     first_greatest,
@@ -31,12 +29,14 @@ from igniter.dialects.onnx.ops.tree_tables import Trees, trees_of
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.onnx.types import StringType
 from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.requirements import Requirement, at_most
 from igniter.errors import IgniterError
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering import Lowering, Scalar
-    from igniter.transforms.lowering.procedure import Procedure
+    from igniter.dialects.onnx.lowering import Lowering, Scalar
+    from igniter.dialects.onnx.lowering.procedure import Procedure
 
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 ORDER = ("roots", "feature", "value", "mode", "missing", "yes", "no", "first", "target", "weight")

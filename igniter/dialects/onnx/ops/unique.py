@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, product
 from igniter.dialects.onnx.bound import BOUND_DOMAIN, COUNT_DOMAIN
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.pointwise import computed_reason
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, normal_axis, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import tensor_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.transforms.lowering.procedure import Procedure
+    from igniter.dialects.onnx.lowering.procedure import Procedure
 
 LEVELS = 64
 """More than a merge sort of any length has."""

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from igniter.analysis.expr import ONE, ZERO, Expr, floordiv, is_nonneg, maximum, minimum, mod, product
-from igniter.analysis.requirements import Requirement, at_most, equal
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.rules import (
     INFINITE,
     attr_or_input,
@@ -30,7 +29,8 @@ from igniter.dialects.onnx.ops.rules import (
 )
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of
-from igniter.transforms.lowering import Lowering, Nest, Scalar
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, is_nonneg, maximum, minimum, mod, product
+from igniter.dialects.sym.requirements import Requirement, at_most, equal
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

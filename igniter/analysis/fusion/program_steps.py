@@ -1,0 +1,111 @@
+"""What a program does, step by step: which nodes each kernel computes, in how many operations, on how many bytes.
+
+Both figures are expressions over the symbols of the graph. The bytes are those of a step's operands and results, each
+once: what must pass through memory where no cache holds it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import NoneType
+from xdsl.ir import Attribute, Operation
+
+from igniter.analysis.fusion.graph import is_node, node_label
+from igniter.dialects.fusion import ProgramOp, RegionOp, is_step
+from igniter.dialects.onnx.names import VIEWS, op_name
+from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call of a kernel, or a loop of calls; that has the name of its node, and no kernel."""
+
+    region: str
+    kernel: str
+    nodes: tuple[str, ...]
+    """What the nodes of the region are called in the model."""
+    ops: tuple[str, ...]
+    """The ops of these nodes."""
+    flops: Expr
+    bytes: Expr
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values; `parse_expr` reads the expressions."""
+        return {
+            "region": self.region,
+            "kernel": self.kernel,
+            "nodes": list(self.nodes),
+            "ops": list(self.ops),
+            "flops": str(self.flops),
+            "bytes": str(self.bytes),
+        }
+
+
+@dataclass(frozen=True)
+class ProgramSteps:
+    """The calls of a program, in order."""
+
+    program: str
+    steps: tuple[Step, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values, for reports."""
+        return {"program": self.program, "steps": [step.to_dict() for step in self.steps]}
+
+
+def program_steps(program: ProgramOp) -> ProgramSteps:
+    """The steps of a program."""
+    return ProgramSteps(program.label, tuple(_step(op) for op in program.steps))
+
+
+def _step(op: Operation) -> Step:
+    from igniter.dialects.onnx.base import OnnxOp
+
+    if not isinstance(op, RegionOp):
+        assert isinstance(op, OnnxOp)
+        return _loop_step(op)
+    nodes = [node for node in op.block.ops if isinstance(node, OnnxOp) and is_node(node)]
+    flops = sum((_flops(node) for node in nodes), ZERO)
+    moved = sum((_bytes(value.type) for value in (*op.inputs, *op.results)), ZERO)
+    ops = tuple(op_name(node) for node in nodes)
+    return Step(op.label, op.kernel_name or "", tuple(map(node_label, nodes)), ops, flops, moved)
+
+
+def _loop_step(op: OnnxOp) -> Step:
+    """A loop: what its body does, as often as it runs, where that is known."""
+    from igniter.analysis.fusion.program_loops import LoopForm, loop_form
+
+    form = loop_form(op)
+    count = form.count if isinstance(form, LoopForm) and form.count is not None else ONE
+    inner = [_step(step) for region in op.regions for step in region.block.ops if is_step(step)]
+    nodes = tuple(node for step in inner for node in step.nodes)
+    ops = tuple(name for step in inner for name in step.ops)
+    flops = count * sum((step.flops for step in inner), ZERO)
+    moved = count * sum((step.bytes for step in inner), ZERO)
+    return Step(node_label(op), "", (node_label(op), *nodes), (op.qualified_name, *ops), flops, moved)
+
+
+def _flops(op: Operation) -> Expr:
+    """The operations of a node: what its spec says, else one for every element of its largest result."""
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.dialects.onnx.ops import spec_of
+
+    if op_name(op) in VIEWS:
+        return ZERO
+    spec = spec_of(op) if isinstance(op, OnnxOp) else None
+    if isinstance(op, OnnxOp) and spec is not None and spec.flops is not None:
+        return spec.flops(op)
+    results = [r for r in op.results if not isinstance(r.type, NoneType)]
+    return product(dims_of(results[0].type)) if results else ZERO
+
+
+def _bytes(tensor: Attribute) -> Expr:
+    from igniter.dialects.loop import element_bytes
+
+    return product(dims_of(tensor)) * element_bytes(element_of(tensor))

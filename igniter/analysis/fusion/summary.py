@@ -1,0 +1,237 @@
+"""What `form-fusion-regions` did, as data: for `igniter compile --explain`, its JSON, and the report of an artifact."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from xdsl.ir import Operation, SSAValue
+
+from igniter.analysis.fusion.cost import CostModel
+from igniter.analysis.fusion.graph import FusionGraph
+from igniter.analysis.fusion.legality import Reason
+from igniter.analysis.fusion.selection import Selection
+from igniter.analysis.fusion.symbols import region_operands
+from igniter.dialects.onnx.names import VIEWS, op_name
+from igniter.dialects.sym.expr import Expr
+
+MISSED = 20
+"""How many missed fusions a summary keeps."""
+
+
+@dataclass(frozen=True)
+class RegionSummary:
+    """One region."""
+
+    name: str
+    ops: tuple[str, ...]
+    """The op of each node, in order."""
+    inputs: int
+    outputs: int
+    bytes_in: int
+    bytes_out: int
+    bytes_saved: int
+    """What its nodes would have written and read between them, at typical sizes."""
+    microseconds_saved: float
+    formula: str = ""
+    """`bytes_saved` as an expression in the symbols of dims; "" where it is long."""
+
+    def __str__(self) -> str:
+        counts = Counter(name.rpartition(".")[2] for name in self.ops)
+        held = ", ".join(f"{n} {name}" if n > 1 else name for name, n in counts.most_common(6))
+        more = f", and {len(counts) - 6} other ops" if len(counts) > 6 else ""
+        return f"@{self.name}: {len(self.ops)} nodes ({held}{more}), {self.inputs} inputs, {self.outputs} outputs"
+
+
+@dataclass(frozen=True)
+class MissedFusion:
+    """A tensor that is written and read again because its two nodes are not in one region."""
+
+    value: str
+    bytes: int
+    producer: str
+    consumer: str
+    kind: str
+    reason: str
+    formula: str = ""
+    """`bytes` as an expression in the symbols of dims; "" where it is long."""
+
+    def __str__(self) -> str:
+        return f"{self.value} ({self.bytes:,} bytes) from {self.producer} to {self.consumer}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class FusionSummary:
+    """What became of one graph."""
+
+    graph: str
+    nodes_before: int
+    nodes_after: int
+    regions: tuple[RegionSummary, ...]
+    missed: tuple[MissedFusion, ...]
+    """The largest ones, largest first."""
+    left: dict[str, int]
+    """How many nodes stayed out, by the kind of the reason."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """In JSON's types."""
+        return asdict(self)
+
+    def at(self, sizes: Mapping[str, int]) -> FusionSummary:
+        """The summary with its bytes at these sizes of symbols, all others as they are assumed to be."""
+        regions = [replace(r, bytes_saved=_bytes_at(r.formula, sizes, r.bytes_saved)) for r in self.regions]
+        missed = [replace(m, bytes=_bytes_at(m.formula, sizes, m.bytes)) for m in self.missed]
+        missed.sort(key=lambda m: -m.bytes)
+        return replace(self, regions=tuple(regions), missed=tuple(missed))
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The symbols that the figures depend on."""
+        texts = [r.formula for r in self.regions] + [m.formula for m in self.missed]
+        return frozenset[str]().union(*(Expr.parse(t).symbols for t in texts if t))
+
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> FusionSummary:
+        """The inverse of `to_dict`, also after a way through JSON."""
+
+        fields: dict[str, Any] = dict(data)
+        regions: list[dict[str, Any]] = data["regions"]
+        fields["regions"] = tuple(RegionSummary(**dict(r, ops=tuple(r["ops"]))) for r in regions)
+        fields["missed"] = tuple(MissedFusion(**m) for m in data["missed"])
+        return FusionSummary(**fields)
+
+    def __str__(self) -> str:
+        saved = sum(r.bytes_saved for r in self.regions)
+        lines = [
+            f"{self.graph}: {self.nodes_before} nodes before, {self.nodes_after} after, "
+            f"{len(self.regions)} of them regions, which keep {saved:,} bytes out of memory",
+            *(f"  {region}" for region in self.regions),
+        ]
+        if self.left:
+            kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.left.items()))
+            lines.append(f"  nodes in no region, by reason: {kinds}")
+        if self.missed:
+            lines.append("  largest fusions that did not happen:")
+            lines.extend(f"    {missed}" for missed in self.missed)
+        return "\n".join(lines)
+
+
+def summarize_regions(
+    graph: FusionGraph, selection: Selection, names: Sequence[str], cost: CostModel
+) -> tuple[RegionSummary, ...]:
+    """One summary a region; to be made before the nodes are moved."""
+    found: list[RegionSummary] = []
+    for name, group in zip(names, selection.groups, strict=True):
+        members = [graph.nodes[n] for n in group]
+        inside = set(members)
+        reads = region_operands(members)
+        results = [result for op in members for result in op.results if result.first_use is not None]
+        writes = [r for r in results if any(use.operation not in inside for use in r.uses)]
+        saved = sum(_traffic(op, inside, cost) for op in members)
+        found.append(
+            RegionSummary(
+                name,
+                tuple(op_name(op) for op in members),
+                len(reads),
+                len(writes),
+                sum(cost.bytes(v) for v in reads),
+                sum(cost.bytes(v) for v in writes),
+                saved,
+                round(cost.saved(len(members) - 1, saved), 1),
+                _formula(_sum(_traffic_size(op, inside, cost) for op in members)),
+            )
+        )
+    return tuple(found)
+
+
+def _traffic(op: Operation, inside: set[Operation], cost: CostModel) -> int:
+    """The bytes of `op`'s results that members of its region do not have to read, and it not to write."""
+    if op_name(op) in VIEWS:
+        return 0
+    return sum(cost.bytes(result) * _transfers(result, inside) for result in op.results)
+
+
+def _traffic_size(op: Operation, inside: set[Operation], cost: CostModel) -> Expr:
+    if op_name(op) in VIEWS:
+        return Expr.of(0)
+    return _sum(cost.size(result) * _transfers(result, inside) for result in op.results)
+
+
+def _transfers(result: SSAValue, inside: set[Operation]) -> int:
+    """How often a value would have been written and read by members of its region."""
+    readers = sum(use.operation in inside for use in result.uses)
+    kept = readers == sum(1 for _ in result.uses)
+    return readers + (kept and readers > 0)
+
+
+def _sum(sizes: Iterable[Expr]) -> Expr:
+    """The sum; as far as it goes, where it gets long."""
+    total = Expr.of(0)
+    for size in sizes:
+        total = total + size
+        if not total.is_small:
+            break
+    return total
+
+
+def _formula(size: Expr) -> str:
+    return str(size) if size.is_small else ""
+
+
+def _bytes_at(formula: str, sizes: Mapping[str, int], typical: int) -> int:
+    """The value of a formula; what it typically is where there is none, or one of its symbols has no size."""
+    if not formula:
+        return typical
+    found = Expr.parse(formula)
+    return max(0, found.evaluate(sizes)) if found.symbols <= sizes.keys() else typical
+
+
+def missed_fusions(graph: FusionGraph, selection: Selection, cost: CostModel) -> tuple[MissedFusion, ...]:
+    """The largest tensors between a node that is or could be in a region and one that is not in the same."""
+    region = {n: k for k, group in enumerate(selection.groups) for n in group}
+    found: list[tuple[int, int, int]] = []
+    for source, target in graph.edges:
+        if region.get(source, -1) == region.get(target, -2) or not (source in region or target in region):
+            continue
+        found.append((-_shared(graph, source, target, cost), source, target))
+    found.sort()
+    return tuple(
+        MissedFusion(
+            _value_name(graph, source, target),
+            -size,
+            graph.labels[source],
+            graph.labels[target],
+            reason.kind,
+            str(reason),
+            _formula(_shared_size(graph, source, target, cost)),
+        )
+        for size, source, target in found[:MISSED]
+        for reason in (selection.reason_between(graph, source, target),)
+    )
+
+
+def _shared(graph: FusionGraph, source: int, target: int, cost: CostModel) -> int:
+    return sum(cost.bytes(v) for v in set(graph.nodes[target].operands) if v.owner is graph.nodes[source])
+
+
+def _shared_size(graph: FusionGraph, source: int, target: int, cost: CostModel) -> Expr:
+    return _sum(cost.size(v) for v in set(graph.nodes[target].operands) if v.owner is graph.nodes[source])
+
+
+def _value_name(graph: FusionGraph, source: int, target: int) -> str:
+    from igniter.dialects.onnx.base import OnnxOp
+
+    op = graph.nodes[source]
+    names = op.output_names if isinstance(op, OnnxOp) else []
+    for result in op.results:
+        if any(use.operation is graph.nodes[target] for use in result.uses):
+            named = names[result.index] if result.index < len(names) else ""
+            return named or result.name_hint or graph.labels[source]
+    return graph.labels[source]
+
+
+def count_kinds(reasons: Iterable[Reason]) -> dict[str, int]:
+    """How many reasons there are of each kind."""
+    return dict(sorted(Counter(reason.kind for reason in reasons).items()))

@@ -1,0 +1,494 @@
+"""The shape engine: what is known of every value of a model before it runs.
+
+    infer_shapes(module) -> ShapeFacts        types with symbolic dims, and the elements of shape arithmetic
+
+One pass over the graph in order, nested graphs included; dims that are found to be equal late (a MatMul deep in the
+model says that two inputs agree) are put in at the end, and what depends on them is inferred again. The rule of an op
+is its `OpSpec.infer`; without one, the rule that comes with the onnx package; and where neither knows, the type that
+the model gives stays. A dim of which nothing is known becomes a fresh symbol, and so does one whose expression has
+become too long (`Expr.is_small`): products of sums double with every factor. Nothing in here changes the IR.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import ModuleOp, NoneType, UnrankedTensorType
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+
+from igniter.analysis.onnx.dim_equalities import DimEqualities, symbol_names
+from igniter.analysis.onnx.symbolic_values import as_elements, elements_of, known_elements, symbolic_values
+from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
+from igniter.dialects.onnx.bound import is_carrier
+from igniter.dialects.onnx.registry import Dims, OpSpec, TensorInfo
+from igniter.dialects.onnx.structure import GraphOp
+from igniter.dialects.onnx.types import UNKNOWN, OptionalType, SequenceType
+from igniter.dialects.sym import tensor_of
+from igniter.dialects.sym.expr import NO_RANGES, Expr, simplify
+from igniter.dialects.sym.requirements import Requirement
+from igniter.dialects.sym.tensor_types import declared_dims, known_dims_of, ranked, tensor_element, unranked
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from igniter.dialects.onnx.weights import Weight
+
+    Array = np.ndarray[Any, Any]
+
+MAX_ROUNDS = 4
+"""How often late equalities are followed up. Each round only sharpens what the one before it found."""
+
+
+@dataclass(frozen=True)
+class ShapeFacts:
+    """What inference found."""
+
+    types: dict[SSAValue, Attribute]
+    """The type of each value, in terms of canonical symbols."""
+    values: dict[SSAValue, Dims]
+    """The elements of small integer tensors, row-major, where they are functions of the symbols."""
+    assumptions: dict[GraphOp, list[Requirement]] = field(default_factory=dict[GraphOp, list[Requirement]])
+    """Per graph, equalities of expressions that the types take for granted beyond what the dims of its inputs show."""
+    equalities: dict[GraphOp, DimEqualities] = field(default_factory=dict[GraphOp, DimEqualities])
+    """Per graph, what its symbols have been found to be."""
+    failures: list[tuple[OnnxOp, str]] = field(default_factory=list[tuple[OnnxOp, str]])
+    """Nodes whose own rule broke off, with the reason; the type that the model gives was kept."""
+
+
+def infer_shapes(module: ModuleOp) -> ShapeFacts:
+    """What is known of every value in the module's graphs. Functions are left out: a call is typed by its model."""
+    types: dict[SSAValue, Attribute] = {}
+    values: dict[SSAValue, Dims] = {}
+    assumptions: dict[GraphOp, list[Requirement]] = {}
+    equalities: dict[GraphOp, DimEqualities] = {}
+    failures: list[tuple[OnnxOp, str]] = []
+    for op in module.ops:
+        if isinstance(op, GraphOp):
+            engine = ShapeEngine(op)
+            engine.run()
+            types.update(engine.final_types())
+            values.update(engine.final_values())
+            assumptions[op], equalities[op] = engine.equalities.assumptions, engine.equalities
+            failures.extend(engine.failures.items())
+    return ShapeFacts(types, values, assumptions, equalities, failures)
+
+
+class ShapeEngine:
+    """Inference over one graph. `infos` holds the tensors, `others` the types of values that are none."""
+
+    def __init__(self, graph: GraphOp):
+        self.graph = graph
+        self.infos: dict[SSAValue, TensorInfo] = {}
+        self.others: dict[SSAValue, Attribute] = {}
+        self.elements: dict[SSAValue, Array] = {}
+        self.failures: dict[OnnxOp, str] = {}
+        self.varying: set[SSAValue] = set()
+        """Values whose rank is another from one iteration, or one branch, to the next. What the model says of them, and
+        of what is made of them, is not taken: ONNX Runtime only warns of it."""
+        self._fresh: dict[tuple[Operation | Block, str], str] = {}
+        self._unfinished: set[str] = set()
+        inputs = symbol_names(d for a in graph.body.args for d in declared_dims(a.type) or () if d is not None)
+        self._owners: dict[str, tuple[Operation | Block, str] | None] = dict.fromkeys(inputs)
+        """The dims that declared symbols are the names of: for those of inputs `None`, no other dim is called so."""
+        self.equalities = DimEqualities(inputs)
+        self._taken = set(inputs)
+        for name in inputs:
+            self.equalities.declare(name)
+        for op in graph.walk():
+            self._declare(op)
+
+    def _declare(self, op: Operation) -> None:
+        values = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)]
+        for value in values:
+            for name in symbol_names(d for d in declared_dims(value.type) or () if d is not None):
+                if name not in self._taken:
+                    self._taken.add(name)
+                    self.equalities.declare(name)
+
+    # -- the walk ----------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Infers until nothing changes."""
+        for i, arg in enumerate(self.graph.body.args):
+            self.assign_declared(arg, f"input_{i}")
+        changed: set[SSAValue] | None = None
+        for _ in range(MAX_ROUNDS):
+            before = self.equalities.version
+            self.infer_block(self.graph.body, changed)
+            if self.equalities.version == before:
+                return
+            changed = self._resolve_all()
+            if not changed:
+                return
+
+    def infer_block(self, block: Block, changed: set[SSAValue] | None = None) -> None:
+        """Infers every node of a block; only those that depend on `changed`, where that is given."""
+        for op in block.ops:
+            if not isinstance(op, OnnxOp):
+                for i, result in enumerate(op.results):
+                    self.assign_declared(result, f"{op.name.rpartition('.')[2]}_{i}")
+                continue
+            if changed is not None and not op.regions and changed.isdisjoint(op.operands):
+                continue
+            before = [(self.infos.get(r), self.elements.get(r)) for r in op.results]
+            self._infer(op)
+            if changed is not None:
+                changed.update(
+                    r
+                    for r, (info, values) in zip(op.results, before, strict=True)
+                    if info != self.infos.get(r) or not _same_elements(values, self.elements.get(r))
+                )
+
+    def _resolve_all(self) -> set[SSAValue]:
+        """Puts the equalities into all that is known; the values that this changed."""
+        changed: set[SSAValue] = set()
+        for value, info in self.infos.items():
+            resolved = self.resolved(info)
+            if resolved is not info:
+                self.infos[value] = resolved
+                changed.add(value)
+        for value, array in self.elements.items():
+            resolved = [None if e is None else self.equalities.resolve(e) for e in array.flat]
+            if resolved != list(array.flat):
+                self.elements[value] = as_elements(resolved, array.shape)
+                changed.add(value)
+        return changed
+
+    def _infer(self, op: OnnxOp) -> None:
+        if op.op_type == "Constant" and op.domain == "":
+            self._constant(op)
+            return
+        if is_carrier(op):
+            # What values its dims are, Igniter itself has written down.
+            self.assign_declared(op.results[0], "carrier")
+            return
+        ctx = NodeContext(self, op)
+        self.equalities.node = op.node_name or op.qualified_name
+        control = _control_flow(op)
+        if control is not None:
+            control(self, ctx)
+            return
+        infos = self._by_rule(ctx)
+        if infos is None:
+            self._by_schema(ctx)
+        else:
+            for i, result in enumerate(op.results):
+                self.assign(result, infos[i] if i < len(infos) else None, ctx)
+        given = infos or []
+        for i, (result, array) in enumerate(zip(op.results, symbolic_values(ctx), strict=True)):
+            values = given[i].values if i < len(given) else None
+            if array is None and values is not None:
+                array = self._given_elements(result, values)
+            if array is not None:
+                small = [e if e is None or e.is_small else None for e in array.flat]
+                self.elements[result] = as_elements(small, array.shape)
+
+    def _given_elements(self, result: OpResult, values: Dims) -> Array | None:
+        info = self.infos.get(result)
+        dims = [d.constant for d in info.dims] if info is not None and info.dims is not None else None
+        if dims is None or any(d is None for d in dims):
+            return None
+        return as_elements(values, [d for d in dims if d is not None])
+
+    def _constant(self, op: OnnxOp) -> None:
+        result = op.results[0]
+        weight = constant_weight(result)
+        if weight is not None:
+            self.infos[result] = TensorInfo(weight.element_type, tuple(map(Expr.of, weight.shape)))
+            if weight.size > 128 or weight.elided:
+                return
+        else:
+            self.assign_declared(result, "constant")
+        array = constant_value(result)
+        elements = elements_of(array) if array is not None else None
+        if elements is not None:
+            self.elements[result] = elements
+
+    def _by_rule(self, ctx: NodeContext) -> list[TensorInfo] | None:
+        """What the op's own rule says; `None` where it has none or breaks off."""
+        spec = find_spec(ctx.op)
+        if spec is None or spec.infer is None:
+            return None
+        if any(v in self.others and not isinstance(v.type, NoneType) for v in ctx.op.operands):
+            # Rules speak of tensors; of sequences, which Identity takes as well, the schemas know more.
+            return None
+        try:
+            return spec.infer(ctx)
+        except (ValueError, IndexError, ArithmeticError) as error:
+            # A model that no valid run satisfies is for ORT to complain of.
+            self.failures[ctx.op] = f"{type(error).__name__}: {error}"
+            return None
+
+    def _by_schema(self, ctx: NodeContext) -> None:
+        from igniter.frontend.schema_inference import infer_result_types
+
+        op = ctx.op
+        operands = [None if isinstance(v.type, NoneType) else self.type_of(v) for v in op.operands]
+        hint = op.op_type.lower()
+        types = infer_result_types(
+            op,
+            operands,
+            [ctx.weight(i) for i in range(len(op.operands))],
+            lambda result, dim: ctx.fresh(f"{hint}_{result}_{dim}" if len(op.results) > 1 else f"{hint}_{dim}"),
+        )
+        for i, result in enumerate(op.results):
+            self.assign_type(result, UNKNOWN if types is None else types[i], ctx)
+
+    # -- what is known of a value ------------------------------------------------------------------------------------
+
+    def info(self, value: SSAValue) -> TensorInfo | None:
+        """What is known of a tensor; `None` for other values."""
+        found = self.infos.get(value)
+        return None if found is None else self.resolved(found)
+
+    def type_of(self, value: SSAValue) -> Attribute:
+        """The type of any value, as far as it is known."""
+        info = self.info(value)
+        if info is None:
+            return self.others.get(value, value.type)
+        return unranked(info.element) if info.dims is None else tensor_of(info.element, info.dims)
+
+    def resolved(self, info: TensorInfo) -> TensorInfo:
+        """`info` in terms of canonical symbols; itself when it is."""
+        if info.dims is None or self.equalities.version == 0:
+            return info
+        dims = tuple(self.equalities.resolve(d) for d in info.dims)
+        return info if dims == info.dims else TensorInfo(info.element, dims)
+
+    def fresh(self, owner: Operation | Block, hint: str) -> Expr:
+        """A symbol of which nothing is known, always the same for one owner and hint."""
+        key = (owner, hint)
+        if key not in self._fresh:
+            base = re.sub(r"\W+", "_", hint).strip("_") or "dim"
+            name, count = base, 0
+            while name in self._taken:
+                count += 1
+                name = f"{base}_{count}"
+            self._taken.add(name)
+            self._fresh[key] = name
+            self._unfinished.add(name)
+            self.equalities.declare(name)
+        return self.equalities.resolve(Expr.of(self._fresh[key]))
+
+    # -- setting -----------------------------------------------------------------------------------------------------
+
+    def assign_declared(self, value: SSAValue, hint: str) -> None:
+        """Takes the type that the model gives."""
+        element, dims = tensor_element(value.type), declared_dims(value.type)
+        if element is None:
+            self.others[value] = value.type
+            return
+        if dims is None:
+            self.infos[value] = TensorInfo(element, None)
+            return
+        owner = value.owner
+        named = tuple(self.fresh(owner, f"{hint}_{i}") if d is None else d for i, d in enumerate(dims))
+        self.infos[value] = self.resolved(TensorInfo(element, named))
+
+    def assign_type(self, result: SSAValue, type_: Attribute, ctx: NodeContext) -> None:
+        """Sets a result to an inferred type of any kind; `!onnx.unknown` says nothing."""
+        element = tensor_element(type_)
+        if element is not None:
+            self.assign(result, TensorInfo(element, known_dims_of(type_)), ctx)
+        elif type_ == UNKNOWN or _says_less(type_, result.type):
+            self.assign(result, None, ctx)
+        else:
+            self.others[result] = type_
+
+    def assign_varying(self, result: SSAValue, type_: Attribute) -> None:
+        """Sets a result whose rank is known to vary."""
+        self.varying.add(result)
+        element = tensor_element(type_)
+        if element is None:
+            self.others[result] = type_
+        else:
+            self.infos[result] = TensorInfo(element, known_dims_of(type_))
+
+    def assign(self, result: SSAValue, info: TensorInfo | None, ctx: NodeContext) -> None:
+        """Sets a result to what its rule says, completed by what the model says where the rule knows nothing."""
+        if isinstance(result.type, NoneType):
+            return
+        type_ = result.type
+        if (info is None or info.dims is None) and any(v in self.varying for v in ctx.op.operands):
+            self.assign_varying(
+                result, unranked(info.element if info is not None else tensor_element(type_) or UNKNOWN)
+            )
+            return
+        if info is None or info.dims is None:
+            given = declared_dims(type_)
+            if given is not None:
+                element = info.element if info is not None and info.element != UNKNOWN else tensor_element(type_)
+                hint = f"{ctx.op.op_type.lower()}_{_index(result)}"
+                info = TensorInfo(element or UNKNOWN, tuple(ctx.fresh(f"{hint}_{i}") for i in range(len(given))))
+            elif info is None:
+                self.assign_declared(result, "")
+                return
+        element = info.element
+        if element == UNKNOWN:
+            element = tensor_element(type_) or UNKNOWN
+        if info.dims is None:
+            self.infos[result] = TensorInfo(element, None)
+            return
+        dims = tuple(simplify(d, NO_RANGES) for d in info.dims)
+        hint = f"{ctx.op.op_type.lower()}_{_index(result)}"
+        dims = tuple(d if d.is_small else self.fresh(ctx.op, f"{hint}_{i}") for i, d in enumerate(dims))
+        given = declared_dims(type_)
+        if given is not None and len(given) == len(dims):
+            for i, (dim, known) in enumerate(zip(dims, given, strict=True)):
+                # A dim that the rule leaves open is called what it was, and is no other dim that the model calls so.
+                if dim.symbol in self._unfinished and known is not None and self._owns(ctx.op, f"{hint}_{i}", known):
+                    self.equalities.equate(dim, known)
+        self._unfinished.difference_update(d.symbol for d in dims if d.symbol is not None)
+        self.infos[result] = self.resolved(TensorInfo(element, dims))
+
+    def _owns(self, owner: Operation, hint: str, name: Expr) -> bool:
+        """Whether a declared symbol is the name of this dim, which it is once nobody else has it."""
+        return name.symbol is not None and self._owners.setdefault(name.symbol, (owner, hint)) == (owner, hint)
+
+    # -- results -----------------------------------------------------------------------------------------------------
+
+    def final_types(self) -> dict[SSAValue, Attribute]:
+        """The type of every value that inference met."""
+        types = {value: self.type_of(value) for value in self.infos}
+        types.update(self.others)
+        return types
+
+    def final_values(self) -> dict[SSAValue, Dims]:
+        """The elements of the values that are known completely."""
+        values: dict[SSAValue, Dims] = {}
+        for value, array in self.elements.items():
+            known = known_elements(array)
+            if known is not None:
+                values[value] = tuple(self.equalities.resolve(e) for e in known)
+        return values
+
+
+class NodeContext:
+    """What a shape rule sees of its node (`InferContext`), and a rule of shape arithmetic (`ValueContext`)."""
+
+    def __init__(self, engine: ShapeEngine, op: OnnxOp):
+        self.engine = engine
+        self.op = op
+        self._operands = list(op.operands)
+
+    def _operand(self, index: int) -> SSAValue | None:
+        if index >= len(self._operands):
+            return None
+        value = self._operands[index]
+        return None if isinstance(value.type, NoneType) else value
+
+    def input(self, index: int) -> TensorInfo | None:
+        """The operand; None when it is omitted or no tensor."""
+        value = self._operand(index)
+        info = self.engine.info(value) if value is not None else None
+        if info is None or value not in self.engine.elements:
+            return info
+        return TensorInfo(info.element, info.dims, self.values(index))
+
+    def values(self, index: int) -> Dims | None:
+        """The elements of an integer operand: constants, or expressions of shape arithmetic."""
+        array = self.elements(index)
+        return None if array is None else known_elements(array)
+
+    def constant(self, index: int) -> np.ndarray[Any, Any] | None:
+        """The operand's value, when it is a constant tensor of any type, or shape arithmetic that came out constant."""
+        value = self._operand(index)
+        if value is None:
+            return None
+        found = constant_value(value)
+        return found if found is not None else self._folded(value)
+
+    def weight(self, index: int) -> Weight | None:
+        """`constant` as a weight, which does not read its bytes."""
+        value = self._operand(index)
+        if value is None:
+            return None
+        found = constant_weight(value)
+        if found is not None:
+            return found
+        from igniter.dialects.onnx.weights import Weight
+
+        folded = self.constant(index)
+        return Weight.of(folded) if folded is not None else None
+
+    def _folded(self, value: SSAValue) -> np.ndarray[Any, Any] | None:
+        array, info = self.engine.elements.get(value), self.engine.infos.get(value)
+        if array is None or info is None:
+            return None
+        constants = [e.constant if e is not None else None for e in array.flat]
+        if any(c is None for c in constants):
+            return None
+        import numpy as np
+
+        from igniter.dialects.onnx.types import element_type
+
+        return np.array(constants, dtype=element_type(info.element).dtype).reshape(array.shape)
+
+    def fresh(self, hint: str) -> Expr:
+        """A dim that nothing is known of: the same symbol each time this node asks with this hint."""
+        return self.engine.fresh(self.op, hint)
+
+    def equate(self, a: Expr, b: Expr) -> None:
+        """Records that two dims are equal in every valid run (as broadcasting or MatMul require)."""
+        self.engine.equalities.equate(a, b)
+
+    def elements(self, index: int) -> Array | None:
+        """The operand's elements, some of them perhaps unknown; `None` when nothing is known of them."""
+        value = self._operand(index)
+        array = self.engine.elements.get(value) if value is not None else None
+        if array is None or self.engine.equalities.version == 0:
+            return array
+        resolve = self.engine.equalities.resolve
+        return as_elements([None if e is None else resolve(e) for e in array.flat], array.shape)
+
+    def shape(self, index: int) -> Dims | None:
+        """The operand's dims; `None` when its rank is not known."""
+        value = self._operand(index)
+        info = self.engine.info(value) if value is not None else None
+        return None if info is None else info.dims
+
+
+def find_spec(op: OnnxOp) -> OpSpec | None:
+    """The op's spec, from the tables of the op families."""
+    from igniter.dialects.onnx.ops import spec_of
+
+    return spec_of(op)
+
+
+def _says_less(type_: Attribute, known: Attribute) -> bool:
+    """Whether an inferred sequence or optional says less than the model does."""
+    if isinstance(type_, (SequenceType, OptionalType)) and isinstance(known, type(type_)):
+        return type_.element == UNKNOWN or _says_less(type_.element, known.element)
+    return isinstance(type_, UnrankedTensorType) and ranked(known) is not None
+
+
+def _index(result: SSAValue) -> int:
+    return result.index if isinstance(result, OpResult) else 0
+
+
+def _same_elements(a: Array | None, b: Array | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return a is b or (a.shape == b.shape and list(a.flat) == list(b.flat))
+
+
+ControlRule = Callable[[ShapeEngine, NodeContext], None]
+
+
+def _control_flow(op: OnnxOp) -> ControlRule | None:
+    if not op.regions or op.domain:
+        return None
+    from igniter.analysis.onnx.shape_control_flow import RULES
+
+    return RULES.get(op.op_type)
+
+
+def operand_values(op: Operation, facts: ShapeFacts) -> dict[int, Dims]:
+    """The known elements of a node's operands that no constant gives, where the node is more than shape arithmetic."""
+    if op.results and all(r in facts.values for r in op.results):
+        return {}
+    operands: Sequence[SSAValue] = op.operands
+    return {i: facts.values[v] for i, v in enumerate(operands) if v in facts.values and constant_weight(v) is None}

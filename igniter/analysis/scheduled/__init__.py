@@ -1,0 +1,1 @@
+"""Analyses of the scheduled `loop` level: what loops touch and what they cost."""

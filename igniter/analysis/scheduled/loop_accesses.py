@@ -1,0 +1,246 @@
+"""What the statements of a scheduled kernel touch, and when two loops may be merged.
+
+Every access is seen as an offset into the buffer behind its views. Two accesses meet *in the same iteration only* when
+their offsets can be equal only if the loop's axis has the same value in both: that is what makes fusion legal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from igniter.dialects.loop import AccumulateOp, AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, StoreOp, TileProductOp, ViewOp
+from igniter.dialects.loop.attrs import INDIRECT_PREFIX
+from igniter.dialects.sym import dims_of
+from igniter.dialects.sym.expr import INDIRECT, ONE, ZERO, Expr, Ranges, is_nonneg, linearize, simplify
+
+
+@dataclass(frozen=True)
+class Access:
+    """One access: `offset` counts elements of `base` and may name axes, indirect operands and the lane."""
+
+    base: SSAValue
+    offset: Expr
+    dims: tuple[Expr, ...]
+    subscripts: tuple[Expr, ...]
+    ranges: Ranges
+    reads: bool
+    writes: bool
+    is_indirect: bool = False
+
+
+def base_of(buffer: SSAValue) -> SSAValue:
+    """The buffer behind the views."""
+    while isinstance(buffer.owner, ViewOp):
+        buffer = buffer.owner.source
+    return buffer
+
+
+def enclosing_loops(op: Operation) -> list[ForOp]:
+    """The loops around `op`, outermost first."""
+    loops: list[ForOp] = []
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, ForOp):
+            loops.append(parent)
+        parent = parent.parent_op()
+    return loops[::-1]
+
+
+def loop_range(loop: ForOp) -> tuple[Expr, Expr]:
+    """First value and excluded end of an axis. With a step the last value is below `end`, which is what counts.
+
+    A value that a bound names gets a name of its own, so that no access takes it for one of its own operands."""
+    if not loop.indices:
+        return loop.first, loop.end
+    names = {f"{INDIRECT_PREFIX}{k}": Expr.of(f"${loop.axis}{k}") for k in range(len(loop.indices))}
+    return loop.first.substitute(names), loop.end.substitute(names)
+
+
+def ranges_at(op: Operation) -> Ranges:
+    """The ranges of all axes around `op`."""
+    return Ranges({loop.axis: loop_range(loop) for loop in enclosing_loops(op)})
+
+
+def access_of(op: MemoryOp) -> Access:
+    """The access that `op` makes."""
+    dims = dims_of(op.accessed.type)
+    ranges = ranges_at(op)
+    if op.lane is not None:
+        ranges = Ranges({**ranges.axes, op.lane: (ZERO, Expr.of(vector_width(op)))})
+    offset = linearize(op.subscripts, dims)
+    reads, writes = not isinstance(op, StoreOp), not isinstance(op, LoadOp)
+    return Access(base_of(op.accessed), offset, dims, op.subscripts, ranges, reads, writes, bool(op.indices))
+
+
+def tile_accesses(op: TileProductOp) -> list[Access]:
+    """The three accesses of a micro-kernel, over all its rows, columns and depth."""
+    ranges = tile_ranges(op)
+    found: list[Access] = []
+    for buffer, key, subscripts in op.accesses:
+        dims, writes = dims_of(buffer.type), key == "c_at"
+        offset = linearize(subscripts, dims)
+        found.append(Access(base_of(buffer), offset, dims, subscripts, ranges, not writes or op.adds, writes))
+    return found
+
+
+def tile_ranges(op: TileProductOp) -> Ranges:
+    """The ranges of the names that a micro-kernel's subscripts use."""
+    own = {name: (ZERO, extent) for name, extent in op.extents.items()}
+    return Ranges({**ranges_at(op).axes, **own})
+
+
+def vector_width(op: MemoryOp) -> int:
+    """The number of lanes; 1 for a scalar access."""
+    value = op.result if isinstance(op, LoadOp) else op.value if isinstance(op, (StoreOp, AccumulateOp)) else None
+    shape = getattr(value.type, "get_shape", None) if value is not None else None
+    return shape()[0] if shape is not None else 1
+
+
+def accesses_in(ops: Iterable[Operation]) -> Iterator[Access]:
+    """Every access in `ops` and the regions below them."""
+    for op in ops:
+        for inner in op.walk():
+            if isinstance(inner, MemoryOp):
+                yield access_of(inner)
+            elif isinstance(inner, TileProductOp):
+                yield from tile_accesses(inner)
+
+
+def is_private(base: SSAValue) -> bool:
+    """Whether the kernel owns the buffer, so that nothing outside sees its contents."""
+    return isinstance(base.owner, AllocOp)
+
+
+def may_alias(a: SSAValue, b: SSAValue) -> bool:
+    """Buffers are distinct: the caller never passes one buffer for two arguments that it does not say alias."""
+    return a is b
+
+
+def conflicts(first: Iterable[Access], second: Iterable[Access]) -> Iterator[tuple[Access, Access]]:
+    """Pairs that touch one buffer, at least one of them writing."""
+    by_base: dict[SSAValue, list[Access]] = {}
+    for access in first:
+        by_base.setdefault(access.base, []).append(access)
+    for y in second:
+        for x in by_base.get(y.base, ()):
+            if x.writes or y.writes:
+                yield x, y
+
+
+def same_iteration_only(x: Access, axis_x: str, y: Access, axis_y: str, step: int = 1) -> bool:
+    """Whether `x` in iteration `a` and `y` in iteration `b` touch one element only if `a == b`.
+
+    Proven from one subscript, `c*axis + r`: distinct iterations are `c*step` apart, so it is enough that both rests
+    stay within `[0, c*step)`, or are one and the same. Where the dims differ (views), the offset is treated alike.
+    """
+    pairs: list[tuple[Expr, Expr]] = []
+    if x.dims == y.dims:
+        pairs.extend(zip(x.subscripts, y.subscripts, strict=True))
+    pairs.append((x.offset, y.offset))
+    if x.is_indirect or y.is_indirect:
+        # What an indirect operand is in one iteration says nothing of another.
+        pairs = [(a, b) for a, b in pairs if not any(INDIRECT.fullmatch(n) for n in a.symbols | b.symbols)]
+    return any(_apart(ex, axis_x, x.ranges, ey, axis_y, y.ranges, step) for ex, ey in pairs)
+
+
+def shared_element(loop: ForOp) -> str | None:
+    """What two iterations of a loop may both touch, one of them writing, in words; None: proven that there is none.
+
+    Buffers that the body makes are each iteration's own.
+    """
+    accesses = [a for a in accesses_in(loop.block.ops) if not _is_made_in(a.base, loop)]
+    around = {outer.axis for outer in enclosing_loops(loop)} | {loop.axis}
+    for x, y in conflicts([a for a in accesses if a.writes], accesses):
+        # The loops inside are somewhere else in the other iteration.
+        other = _with_own_axes(y, around)
+        if not same_iteration_only(x, loop.axis, other, loop.axis, loop.step):
+            shown = [f"[{', '.join(map(str, a.subscripts))}]" for a in (x, y)]
+            return f"two iterations may meet in an element of {x.base.type}, at {' and '.join(shown)}"
+    return None
+
+
+def _with_own_axes(access: Access, shared: Set[str]) -> Access:
+    """The access with other names for all axes but the `shared` ones."""
+    names = {name: Expr.of(f"{name}'") for name in access.ranges.axes.keys() - shared}
+    if not names:
+        return access
+    return replace(
+        access,
+        offset=access.offset.substitute(names),
+        subscripts=tuple(s.substitute(names) for s in access.subscripts),
+        ranges=Ranges(
+            {
+                f"{name}'" if name in names else name: (first.substitute(names), end.substitute(names))
+                for name, (first, end) in access.ranges.axes.items()
+            }
+        ),
+    )
+
+
+def _is_made_in(base: SSAValue, loop: ForOp) -> bool:
+    parent = base.owner if isinstance(base.owner, Operation) else base.owner.parent_op()
+    while parent is not None:
+        if parent is loop:
+            return True
+        parent = parent.parent_op()
+    return False
+
+
+def _apart(ex: Expr, axis_x: str, rx: Ranges, ey: Expr, axis_y: str, ry: Ranges, step: int) -> bool:
+    cx, cy = ex.coefficient(axis_x), ey.coefficient(axis_y)
+    if cx is None or cy is None or cx != cy or cx == ZERO:
+        return False
+    rest_x, rest_y = ex.without(axis_x), ey.without(axis_y)
+    outer = (rx.axes.keys() & ry.axes.keys()) - {axis_x, axis_y}
+    if rest_x == rest_y and not (rest_x.symbols & (rx.axes.keys() | ry.axes.keys())) - outer:
+        return cx.constant is not None or is_nonneg(cx - 1, rx)
+    # Terms that both share and that neither loop changes only shift both by the same amount.
+    shared = {
+        m: c
+        for m, c in rest_x.terms
+        if (m, c) in rest_y.terms and not (Expr({m: c}).symbols & (rx.axes.keys() | ry.axes.keys())) - outer
+    }
+    rest_x, rest_y = rest_x - Expr(shared), rest_y - Expr(shared)
+    span = cx * step
+    return all(_within(simplify(rest, ranges), span, ranges) for rest, ranges in ((rest_x, rx), (rest_y, ry)))
+
+
+def _within(rest: Expr, span: Expr, ranges: Ranges) -> bool:
+    """Whether `0 <= rest < span`. A loop inside a block ends at the block's size, or sooner."""
+    if not is_nonneg(rest, ranges):
+        return False
+    return is_nonneg(span - 1 - rest, ranges) or is_nonneg(span - 1 - rest, _at_most_constants(ranges))
+
+
+def _at_most_constants(ranges: Ranges) -> Ranges:
+    """The ranges with `min(8, ..)` as an end taken for the 8."""
+    loose: dict[str, tuple[Expr, Expr]] = {}
+    for name, (first, end) in ranges.axes.items():
+        args = end.call.args if end.call is not None and end.call.fn == "min" else ()
+        constants = [a.constant for a in args if a.constant is not None]
+        loose[name] = (first, Expr.of(min(constants)) if constants else end)
+    return Ranges(loose)
+
+
+def trip_count(loop: ForOp) -> Expr:
+    """How many iterations a loop makes."""
+    first, end = loop_range(loop)
+    extent = end - first
+    return extent if loop.step == 1 else extent.ceildiv(loop.step)
+
+
+def buffer_elements(memref: MemRefType) -> Expr:
+    """The number of elements of a buffer."""
+    total = ONE
+    for dim in dims_of(memref):
+        total = total * dim
+    return total
+
+
+def is_argument(base: SSAValue) -> bool:
+    """Whether the caller owns the buffer."""
+    return isinstance(base, BlockArgument) and isinstance(base.owner.parent_op(), FuncOp)

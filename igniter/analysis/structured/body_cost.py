@@ -1,0 +1,119 @@
+"""What the body of a nest costs to run once, and what kind of nest it is: what inlining weighs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
+
+from igniter.dialects.loop import IndexOp, NestOp, ReadOp, YieldOp
+from igniter.dialects.sym.expr import ONE
+
+CHEAP_MATH = frozenset(("math.absf", "math.absi", "math.fma", "math.floor", "math.ceil", "math.trunc", "math.copysign"))
+SLOW_ARITH = frozenset(
+    ("arith.divf", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "math.sqrt")
+)
+SLOW = 5
+TRANSCENDENTAL = 20
+CASTS = (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp)
+
+
+@dataclass(frozen=True)
+class BodyCost:
+    """One run of a body, in additions; reads are counted apart."""
+
+    arithmetic: int
+    reads: int
+    guarded: int
+    indirect: int
+
+    @property
+    def total(self) -> int:
+        """What a run costs beyond one plain read: that is what a reader pays anyhow."""
+        return self.arithmetic + max(0, self.reads - 1) + min(1, self.guarded) + 2 * self.indirect
+
+    @property
+    def is_movement(self) -> bool:
+        """Elements move and nothing is computed."""
+        return self.arithmetic == 0
+
+
+def backward_slice(value: SSAValue) -> list[Operation]:
+    """The ops of a body that `value` depends on, in program order."""
+    found: dict[Operation, None] = {}
+    pending = [value.owner]
+    while pending:
+        op = pending.pop()
+        if isinstance(op, Operation) and op not in found:
+            found[op] = None
+            pending.extend(o.owner for o in op.operands)
+    if not found:
+        return []
+    block = next(iter(found)).parent
+    assert block is not None
+    return [op for op in block.ops if op in found]
+
+
+def body_cost(ops: Iterable[Operation]) -> BodyCost:
+    """The cost of running `ops` once. The arithmetic that only finds an indirect subscript counts as its read's."""
+    ops = list(ops)
+    reads = [op for op in ops if isinstance(op, ReadOp)]
+    addresses = {a for r in reads for i in r.indices for a in backward_slice(i)}
+    arithmetic = 0
+    for op in ops:
+        if op in addresses or isinstance(op, (ReadOp, IndexOp, YieldOp, arith.ConstantOp)):
+            continue
+        if op.name in SLOW_ARITH:
+            arithmetic += SLOW
+        elif op.name.startswith("math.") and op.name not in CHEAP_MATH:
+            arithmetic += TRANSCENDENTAL
+        else:
+            arithmetic += 1
+    return BodyCost(
+        arithmetic,
+        sum(r not in addresses for r in reads),
+        sum(bool(r.guards) for r in reads),
+        sum(bool(r.indices) for r in reads),
+    )
+
+
+def _through_casts(value: SSAValue) -> Operation | None:
+    owner = value.owner
+    while isinstance(owner, CASTS):
+        owner = owner.operands[0].owner
+    return owner if isinstance(owner, Operation) else None
+
+
+def is_contraction(nest: NestOp) -> bool:
+    """Whether a nest sums products of two reads (MatMul, Conv, Einsum) over axes that both have, and one of them leaves
+    out a parallel axis that the other has.
+
+    Such a nest reads every element many times, so that packing, tiling and registers decide its speed.
+    """
+    clauses = nest.yield_op.clauses
+    if len(clauses) != 1 or clauses[0].combiner != "add":
+        return False
+    product = _through_casts(clauses[0].value)
+    if not isinstance(product, (arith.MulfOp, arith.MuliOp)):
+        return False
+    left, right = _through_casts(product.operands[0]), _through_casts(product.operands[1])
+    if not isinstance(left, ReadOp) or not isinstance(right, ReadOp):
+        return False
+    wide = {a.name: a.kind for a in nest.axes if a.extent != ONE}
+    a, b = (frozenset[str]().union(*(e.symbols for e in r.subscripts)) & wide.keys() for r in (left, right))
+    return any(wide[x] == "reduction" for x in a & b) and any(wide[x] == "parallel" for x in a ^ b)
+
+
+def axes_behind(values: Iterable[SSAValue]) -> frozenset[str]:
+    """The names in the expressions of every read and index that `values` depend on."""
+    names: set[str] = set()
+    for value in values:
+        for op in backward_slice(value):
+            if isinstance(op, ReadOp):
+                for e in (*op.subscripts, *op.guards):
+                    names |= e.symbols
+            elif isinstance(op, IndexOp):
+                names |= op.value.symbols
+    return frozenset(names)

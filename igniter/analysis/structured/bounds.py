@@ -1,0 +1,164 @@
+"""Whether every access stays inside of its tensor or buffer, and every element is written once: proofs, or reasons.
+
+    unproven_accesses(kernel) -> [Unproven("matmul", "read of k + 1 in a dim of k: ...")]
+
+A subscript is in bounds when `subscript >= 0` and `dim - 1 - subscript >= 0` are proven from the ranges of the axes and
+the guards of the access (a guard is a fact where the access happens). Sound and incomplete: what is not proven may
+still be right, and what is proven cannot be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Operation
+
+from igniter.dialects.loop import AccessOp, ForOp, FuncOp, IfOp, KernelOp, MemoryOp, NestOp, ProcedureOp
+from igniter.dialects.loop.attrs import INDIRECT_PREFIX
+from igniter.dialects.sym import dims_of
+from igniter.dialects.sym.expr import ZERO, Expr, Ranges
+from igniter.dialects.sym.proofs import proven, without_mod
+from igniter.dialects.sym.reindexing import tells_apart
+from igniter.dialects.sym.requirements import Requirement
+
+
+@dataclass(frozen=True)
+class Unproven:
+    """An access that is not proven to be in bounds, or a result that may be written twice."""
+
+    where: str
+    """The label of the nest, or the name of the function."""
+    reason: str
+
+
+# -- accesses ---------------------------------------------------------------------------------------------------------
+
+
+def _unproven(
+    subscripts: Sequence[Expr], dims: Sequence[Expr], facts: Sequence[Expr], ranges: Ranges
+) -> Iterator[tuple[Expr, str]]:
+    """For each subscript, what is not proven to be >= 0, and that in words."""
+    for subscript, dim in zip(subscripts, dims, strict=True):
+        if not proven(subscript, ranges, facts):
+            yield subscript, f"{subscript} may be negative"
+        if not proven(dim - 1 - subscript, ranges, facts):
+            yield dim - 1 - subscript, f"{subscript} may reach {dim}, the size of its dim"
+
+
+def facts_of(requires: Iterable[Requirement]) -> list[Expr]:
+    """What a kernel requires, as expressions that are >= 0 wherever it runs."""
+    found: list[Expr] = []
+    for requirement in requires:
+        found.append(requirement.right - requirement.left)
+        if requirement.relation == "==":
+            found.append(requirement.left - requirement.right)
+    return found
+
+
+@dataclass(frozen=True)
+class KnownAccess:
+    """An access with what is known where it happens."""
+
+    where: str
+    op: AccessOp
+    facts: tuple[Expr, ...]
+    """Expressions that are >= 0 there."""
+    ranges: Ranges
+
+    def unproven(self) -> Iterator[tuple[Expr, str]]:
+        """What must be >= 0, and is not proven to be, with what it means."""
+        return _unproven(self.op.subscripts, dims_of(self.op.accessed.type), self.facts, self.ranges)
+
+
+def missing_guards(access: KnownAccess) -> list[Expr]:
+    """The guards that keep an access inside of its buffer where proofs do not."""
+    return list(dict.fromkeys(e for e, _ in access.unproven()))
+
+
+def known_accesses(op: KernelOp | FuncOp) -> Iterator[KnownAccess]:
+    """Every read, load, store and accumulation of a kernel; not the writes of nests, nor micro-kernels."""
+    facts = facts_of(op.requires)
+    if isinstance(op, FuncOp):
+        yield from _statements(op, op.sym_name.data, {}, facts)
+        return
+    for each in op.computations:
+        if isinstance(each, ProcedureOp):
+            yield from _statements(each, each.label, each.axes_attr.ranges.axes, facts)
+        elif isinstance(each, NestOp):
+            for read in each.reads:
+                yield KnownAccess(each.label, read, (*read.guards, *facts), each.axes_attr.ranges)
+
+
+def _statements(
+    root: FuncOp | ProcedureOp, where: str, around: Mapping[str, tuple[Expr, Expr]], facts: Sequence[Expr]
+) -> Iterator[KnownAccess]:
+    """The accesses below `root`, with the ranges of the axes `around` it."""
+    from igniter.analysis.scheduled.loop_accesses import enclosing_loops, vector_width
+
+    for op in root.walk():
+        if not isinstance(op, MemoryOp):
+            continue
+        axes = {**around} | {loop.axis: _reached(loop) for loop in enclosing_loops(op)}
+        if op.lane is not None:
+            axes[op.lane] = ZERO, Expr.of(vector_width(op))
+        yield KnownAccess(where, op, (*op.guards, *enclosing_guards(op), *facts), Ranges(axes))
+
+
+def unproven_writes(op: KernelOp | FuncOp) -> Iterator[Unproven]:
+    """What is not proven of the clauses of nests: that they stay inside, and that no element is written twice."""
+    if isinstance(op, FuncOp):
+        return
+    facts = facts_of(op.requires)
+    for nest in op.nests:
+        extents = {a.name: a.extent for a in nest.axes if a.kind == "parallel"}
+        for clause, result in zip(nest.yield_op.clauses, nest.outputs, strict=True):
+            for _, reason in _unproven(clause.subscripts, dims_of(result.type), facts, nest.axes_attr.ranges):
+                yield Unproven(nest.label, f"a write of {result.type}: {reason}")
+            if clause.combiner == "none" and not tells_apart(clause.subscripts, extents):
+                where = ", ".join(map(str, clause.subscripts))
+                yield Unproven(nest.label, f"two points may write one element at [{where}]")
+
+
+def _reached(loop: ForOp) -> tuple[Expr, Expr]:
+    """The values that an axis takes, as `(first, end)`; the last one may be more than 1 below the loop's end."""
+    from igniter.analysis.scheduled.loop_accesses import loop_range
+
+    (first, end), step = map(without_mod, loop_range(loop)), loop.step
+    distance = end - first
+    steps = (distance - 1).constant
+    if steps is not None and steps >= 0:
+        return first, first + steps // step * step + 1
+    return first, end - step + 1 if distance // step * step == distance else end
+
+
+def enclosing_guards(op: MemoryOp) -> list[Expr]:
+    """What the conditions around an access say. A value that they name is called as the access calls it, if it does."""
+    found: list[Expr] = []
+    own = {value: Expr.of(f"{INDIRECT_PREFIX}{k}") for k, value in enumerate(op.indices)}
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, IfOp):
+            names = {
+                f"{INDIRECT_PREFIX}{k}": own.setdefault(value, Expr.of(f"{INDIRECT_PREFIX}{len(own)}"))
+                for k, value in enumerate(parent.indices)
+            }
+            found += [g.substitute(names) for g in parent.guards]
+        parent = parent.parent_op()
+    return found
+
+
+def unproven_accesses(op: Operation) -> list[Unproven]:
+    """What is not proven of a `loop.kernel` or a `loop.func`."""
+    if not isinstance(op, (KernelOp, FuncOp)):
+        raise ValueError(f"'{op.name}' is neither a loop.kernel nor a loop.func")
+    found = [
+        Unproven(access.where, f"{_what(access.op)} {access.op.accessed.type}: {reason}")
+        for access in known_accesses(op)
+        for _, reason in access.unproven()
+    ]
+    return [*found, *unproven_writes(op)]
+
+
+def _what(op: AccessOp) -> str:
+    return f"'{op.name}' of" if isinstance(op, MemoryOp) else "a read of"

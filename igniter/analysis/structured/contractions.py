@@ -1,0 +1,260 @@
+"""Contractions on the structured level: which nests are sums of products that a micro-kernel can compute.
+
+A contraction is a nest with one reduction axis, the depth, whose body is the product of two reads, each perhaps
+widened. One read, `a`, runs along the rows and the depth; the other, `b`, along the columns and the depth. The other
+axes are batch axes: loops around. What `b` is read from must have its columns in panels: side by side in memory, as
+many as fill 64 bytes of sums. That is so for a row-major matrix of a multiple of that many columns, and for one that
+was packed (`pack-weights`, `pack-operands`).
+
+16-bit floats are multiplied as f32: `a` is widened as a whole (`pack-operands`), since each of its elements is used for
+many columns, and `b` in registers, panel by panel. Bytes, and bf16 beside bf16, come in groups of steps of depth that
+one instruction multiplies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    StringAttr,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from igniter.dialects.loop import NestOp, ReadOp, YieldOp, element_bytes
+from igniter.dialects.loop.panels import PANEL_BYTES, group_of, kind_of, panel_lanes, widened_kind
+from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, Ranges, is_nonneg, linearize, simplify, symbols_of
+
+TAKEN_APART = frozenset(("bf16", "u8i8", "i8i8"))
+"""Kinds that become two vectors of wider elements where no instruction multiplies them as they are."""
+
+WIDENINGS = frozenset(("arith.extf", "arith.extsi", "arith.extui"))
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A nest as a contraction. `rows` is None where `a` is a vector."""
+
+    kind: str
+    """The kind of micro-kernel."""
+    a: ReadOp
+    b: ReadOp
+    rows: str | None
+    columns: str
+    depth: str
+    batch: tuple[str, ...]
+    """The other axes, in the order of the nest."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """The part of a schedule that makes a contraction tiles: which axes, and the most rows and panels of a tile."""
+
+    rows: str
+    columns: str
+    depth: str
+    tile: tuple[int, int]
+
+
+BYTE_TILE = (32, 2)
+"""Rows and panels of bytes that AMX multiplies at a time."""
+
+HALF_TILE = (128, 6)
+"""Rows and panels of f16 that share what is split for AMX."""
+
+
+def tile_size(
+    vector_bytes: int,
+    registers: int,
+    panels: int | None,
+    kind: str,
+    byte_tiles: bool = False,
+    half_tiles: bool = False,
+) -> tuple[int, int]:
+    """Rows and panels of a register tile of a `kind`, for as many `panels` as there are (None: not known).
+    `byte_tiles`, `half_tiles`: the machine has tiles of bytes, of bf16.
+
+    The file holds the sums, a row of panels and a broadcast. Three panels at most: more of them share a broadcast, but
+    fewer rows then share a panel. Few panels are shared out evenly, so that the last tile is not a narrow one.
+    """
+    if byte_tiles and kind == "u8i8":
+        return BYTE_TILE[0], min(BYTE_TILE[1], panels or BYTE_TILE[1])
+    if half_tiles and kind == "f32f16":
+        return HALF_TILE[0], HALF_TILE[1] if not panels else -(-panels // -(-panels // HALF_TILE[1]))
+    vectors = PANEL_BYTES // vector_bytes
+    widest = 3 if panels is None else -(-panels // -(-max(panels, 1) // 3))
+    for width in range(widest, 1, -1):
+        rows = (registers - 1 - width * vectors) // (width * vectors)
+        if rows >= 4:
+            return min(rows, 8 if width > 2 else 12), width
+    # Narrow files do without a register for every vector of the panel: they are operands in memory. In small files
+    # those are left free into which factors of fewer bits are taken apart, two vectors for one: without them LLVM's
+    # schedules spill sums in every step, and 6 rows run at half the speed of 4.
+    spare = 4 if registers < 32 and kind in TAKEN_APART else 0
+    rows = (registers - 1 - spare - min(vectors, 4)) // vectors
+    return max(2, min(rows, 12)), 1
+
+
+def product_of(nest: NestOp) -> Product | None:
+    """The `product` of a nest's schedule; an empty name for `rows` where there are none."""
+    found = nest.schedule.data.get("product") if nest.schedule is not None else None
+    if not isinstance(found, DictionaryAttr):
+        return None
+    nest.verify_schedule()
+    text = {k: v.data for k, v in found.data.items() if isinstance(v, StringAttr)}
+    height, width = (cast("IntegerAttr", n).value.data for n in cast("ArrayAttr[Attribute]", found.data["tile"]))
+    return Product(text.get("rows", ""), text["columns"], text["depth"], (height, width))
+
+
+def product_reason(nest: NestOp, product: Product, blocks: Mapping[str, int]) -> str | None:
+    """Why a nest cannot be the micro-kernels that its schedule asks for; `blocks` are the sizes of its axes' blocks."""
+    contraction = contraction_of(nest)
+    if isinstance(contraction, str):
+        return contraction
+    wanted = contraction.rows or "", contraction.columns, contraction.depth
+    if (product.rows, product.columns, product.depth) != wanted:
+        return f"its rows, columns and depth are {list(wanted)}"
+    height, panels = product.tile
+    width = panels * panel_lanes(element_of(nest.outputs[0].type))
+    if blocks.get(product.rows, 1) > height or blocks[product.columns] != width:
+        return (
+            f"a tile of {height} rows and {panels} panels takes blocks of {height} rows at most and of {width} columns"
+        )
+    return None
+
+
+def contraction_of(nest: NestOp, moved: bool = False) -> Contraction | str:
+    """`nest` as a contraction that micro-kernels compute, or why it is none. `moved`: as what it is once its `a`, of
+    elements narrower than the sums, has been copied to where its depth is side by side, widened if need be."""
+    factors = factors_of(nest)
+    if isinstance(factors, str):
+        return factors
+    depth = next(a.name for a in nest.axes if a.kind == "reduction")
+    reasons: list[str] = []
+    for a, b in (factors, factors[::-1]):
+        elements = [element_of(v.type) for v in (a.source, b.source, nest.outputs[0])]
+        narrow = moved and element_bytes(elements[0]) < element_bytes(elements[2])
+        kinds = [kind_of(*elements), widened_kind(*elements) if narrow else None]
+        found: Contraction | str = (
+            f"there is no micro-kernel for products of {elements[0]} and {elements[1]} in {elements[2]}"
+        )
+        for kind in kinds:
+            if kind is not None and isinstance(found, str):
+                found = _as_product(nest, a, b, depth, kind, narrow)
+        if not isinstance(found, str):
+            return found
+        reasons.append(found)
+    return reasons[0]
+
+
+def factors_of(nest: NestOp) -> tuple[ReadOp, ReadOp] | str:
+    """The two reads whose product is summed."""
+    clauses = nest.yield_op.clauses
+    if len(clauses) != 1 or clauses[0].combiner != "add":
+        return "it is not one sum"
+    if sum(a.kind == "reduction" for a in nest.axes) != 1:
+        return "it does not sum over one axis"
+    product = clauses[0].value.owner
+    if not isinstance(product, Operation) or product.name not in ("arith.mulf", "arith.muli"):
+        return "it does not sum products"
+    reads = [_read_behind(v) for v in product.operands]
+    ops = [op for op in nest.block.ops if not isinstance(op, (ReadOp, YieldOp)) and op is not product]
+    if None in reads or any(op.name not in WIDENINGS for op in ops) or reads[0] is reads[1]:
+        return "it does not sum products of two reads"
+    a, b = reads
+    assert a is not None and b is not None
+    if any(r.guards or r.indices for r in (a, b)):
+        return "what it reads is guarded or indirect"
+    return a, b
+
+
+def _read_behind(value: SSAValue) -> ReadOp | None:
+    owner = value.owner
+    while isinstance(owner, Operation) and owner.name in WIDENINGS:
+        owner = owner.operands[0].owner
+    return owner if isinstance(owner, ReadOp) else None
+
+
+def _as_product(nest: NestOp, a: ReadOp, b: ReadOp, depth: str, kind: str, moved: bool) -> Contraction | str:
+    in_a, in_b = symbols_of(a.subscripts), symbols_of(b.subscripts)
+    names = [x.name for x in nest.axes if x.kind == "parallel" and x.extent != ONE]
+    columns = [n for n in names if n in in_b and n not in in_a]
+    if depth not in in_a or depth not in in_b:
+        return "one factor does not change along the depth"
+    lanes, group = panel_lanes(element_of(nest.outputs[0].type)), group_of(kind)
+    column = next((n for n in reversed(columns) if _has_panels(nest, b, n, depth, lanes, group)), None)
+    if column is None:
+        return "the columns of neither factor lie side by side in panels"
+    rows = [n for n in names if n in in_a and n not in in_b and (moved or _is_affine(nest, a, (n, depth)))]
+    if not moved and not _is_affine(nest, a, (depth,)):
+        return "the depth of a factor has no constant step"
+    if not _is_multiple(nest.axis(depth).extent, group) or (group > 1 and not moved and not _is_dense(nest, a, depth)):
+        return "steps of depth that one instruction multiplies do not lie side by side"
+    row = rows[-1] if rows else None
+    batch = tuple(n for n in names if n not in (row, column))
+    return Contraction(kind, a, b, row, column, depth, batch)
+
+
+def offset_of(nest: NestOp, read: ReadOp, values: Mapping[str, Expr], ranges: Ranges) -> Expr:
+    """The element of its tensor that a read takes, with axes replaced."""
+    subscripts = [simplify(s.substitute(values), ranges) for s in read.subscripts]
+    return simplify(linearize(subscripts, dims_of(read.source.type)), ranges)
+
+
+def _is_affine(nest: NestOp, read: ReadOp, names: tuple[str, ...]) -> bool:
+    offset = offset_of(nest, read, {}, nest.axes_attr.ranges)
+    return all(offset.coefficient(n) is not None for n in names)
+
+
+def _is_dense(nest: NestOp, a: ReadOp, depth: str) -> bool:
+    """Whether the steps of depth of a factor lie side by side."""
+    return offset_of(nest, a, {}, nest.axes_attr.ranges).coefficient(depth) == ONE
+
+
+def _has_panels(nest: NestOp, b: ReadOp, column: str, depth: str, lanes: int, group: int) -> bool:
+    """Whether `column` can be split into panels and lanes, and each group of the depth is side by side."""
+    extent = nest.axis(column).extent
+    axes = dict(nest.axes_attr.ranges.axes)
+    axes.update({"$p": (ZERO, extent.ceildiv(lanes)), "$l": (ZERO, Expr.of(lanes)), "$g": (ZERO, Expr.of(group))})
+    inner = Expr.of(depth) * group + Expr.of("$g")
+    values = {column: Expr.of("$p") * lanes + Expr.of("$l"), depth: inner if group > 1 else Expr.of(depth)}
+    offset = offset_of(nest, b, values, Ranges(axes))
+    steps = [offset.coefficient(n) for n in ("$l", "$p", depth)]
+    if steps[0] != Expr.of(group) or None in steps:
+        return False
+    if group > 1 and offset.coefficient("$g") != ONE:
+        return False
+    # A last panel that is not full must be padded, as a packed operand is: memory is there for all its lanes.
+    padded = any(column in s.symbols and s.coefficient(column) is None for s in b.subscripts)
+    if padded or _is_multiple(extent, lanes):
+        return True
+    places = zip((s.substitute(values) for s in b.subscripts), dims_of(b.source.type), strict=True)
+    return all(is_nonneg(simplify(dim - 1 - at, Ranges(axes)), Ranges(axes)) for at, dim in places)
+
+
+def _is_multiple(extent: Expr, n: int) -> bool:
+    return all(c % n == 0 for _, c in extent.terms)
+
+
+def is_unpacking(nest: NestOp) -> bool:
+    """Whether a nest only reads a packed tensor as the plain one: what a contraction takes as it is."""
+    reads = nest.reads
+    clauses = nest.yield_op.clauses
+    if len(reads) != 1 or len(clauses) != 1 or clauses[0].value is not reads[0].result or reads[0].guards:
+        return False
+    calls = [s.call for s in reads[0].subscripts if s.call is not None]
+    return bool(calls) and all(c.fn in ("floordiv", "mod") and c.args[0].symbol is not None for c in calls)
+
+
+def is_widened_read(nest: NestOp) -> bool:
+    """Whether a nest only widens elements, as the factors of a contraction may be."""
+    clauses = nest.yield_op.clauses
+    if len(clauses) != 1 or clauses[0].combiner != "none":
+        return False
+    read = _read_behind(clauses[0].value)
+    return read is not None and not read.guards and not read.indices and clauses[0].value is not read.result

@@ -1,0 +1,107 @@
+"""Schedules of procedures: which loops get threads, and which loops of the body are vectors.
+
+The order of the axes stays. Threads go to the outermost axis, or, where a procedure has none, to the loops of its body
+that are outermost, have independent iterations and write what no other of them touches. A loop of the body becomes a
+vector when nothing in it runs in order or under a condition that a value decides, and when every access along it is
+contiguous or does not move.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, UnitAttr, i64
+from xdsl.ir import Attribute, Block, Operation
+
+from igniter.analysis.structured.scheduling import Machine, as_schedule
+from igniter.dialects.loop import AccumulateOp, ForOp, IfOp, LoadOp, MemoryOp, ProcedureOp, StoreOp, element_bytes
+from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import ONE, Expr, linearize
+
+ACCUMULATORS = 4
+"""Vectors that a reduction adds up in, in turn: an addition takes as many cycles until the next may begin."""
+
+
+def schedule_procedure(op: ProcedureOp, machine: Machine) -> DictionaryAttr:
+    """The schedule of one procedure."""
+    loops: dict[str, dict[str, Attribute]] = {}
+    wide = [a for a in op.axes if a.extent != ONE]
+    if wide:
+        loops[wide[0].name] = {"threads": UnitAttr()}
+    else:
+        for loop in _outermost(op.block):
+            if not loop.is_sequential and not loop.indices and _apart(op, loop):
+                loops[loop.axis] = {"threads": UnitAttr()}
+    for loop in [x for x in op.walk() if isinstance(x, ForOp)]:
+        width = _width(loop, machine)
+        if width is not None:
+            loops.setdefault(loop.axis, {})["vector"] = IntegerAttr(width, i64)
+            if loop.is_reduction:
+                loops[loop.axis]["accumulators"] = IntegerAttr(ACCUMULATORS, i64)
+    return as_schedule([a.name for a in op.axes], loops)
+
+
+def _outermost(block: Block) -> list[ForOp]:
+    return [op for op in block.ops if isinstance(op, ForOp)]
+
+
+def _apart(op: ProcedureOp, loop: ForOp) -> bool:
+    """Whether every access in `loop` to what it writes has its axis, bare, in one and the same place."""
+    accesses = [x for x in loop.walk() if isinstance(x, MemoryOp)]
+    name = Expr.of(loop.axis)
+    for buffer in {x.accessed for x in accesses if not isinstance(x, LoadOp)}:
+        mine = [x for x in accesses if x.accessed is buffer]
+        places = range(len(dims_of(buffer.type)))
+        if not any(all(x.subscripts[k] == name for x in mine) for k in places):
+            return False
+    return True
+
+
+def _width(loop: ForOp, machine: Machine) -> int | None:
+    """The lanes of a vector along `loop`; None where it stays scalar."""
+    if loop.is_sequential or loop.indices or loop.step != 1 or (loop.end - loop.first).constant in (0, 1):
+        return None
+    elements: list[Attribute] = []
+    varies = False
+    for op in loop.walk():
+        if op is loop:
+            continue
+        if isinstance(op, ForOp) and (not op.is_sequential or op.indices or op.going is not None):
+            return None
+        if isinstance(op, IfOp):
+            return None
+        if isinstance(op, MemoryOp):
+            if not _contiguous(op, loop):
+                return None
+            moves = _moves(op, loop.axis)
+            if isinstance(op, StoreOp) and not moves and not _inside(op, loop):
+                return None
+            if isinstance(op, AccumulateOp) and not moves and not loop.is_reduction:
+                return None
+            varies |= moves
+            elements.append(element_of(op.accessed.type))
+    widest = max((element_bytes(e) for e in elements), default=0)
+    return max(2, min(machine.vector_bytes // widest, 64)) if varies and widest else None
+
+
+def _inside(op: MemoryOp, loop: ForOp) -> bool:
+    """Whether the buffer belongs to an iteration."""
+    return _within(op.accessed.owner, loop)
+
+
+def _within(owner: Operation | Block, loop: ForOp) -> bool:
+    parent = owner.parent_op()
+    while parent is not None and parent is not loop:
+        parent = parent.parent_op()
+    return parent is loop
+
+
+def _contiguous(op: MemoryOp, loop: ForOp) -> bool:
+    """Whether neighbours along `loop` are neighbours in memory, or one element, at a place that no value in it says."""
+    axis = loop.axis
+    if any(_within(index.owner, loop) for index in op.indices):
+        return False
+    step = linearize(op.subscripts, dims_of(op.accessed.type)).coefficient(axis)
+    return step is not None and step.constant in (0, 1) and all(g.coefficient(axis) is not None for g in op.guards)
+
+
+def _moves(op: MemoryOp, axis: str) -> bool:
+    return any(axis in s.symbols for s in op.subscripts)

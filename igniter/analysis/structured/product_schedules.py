@@ -1,0 +1,185 @@
+"""Schedules of contractions: tiles for micro-kernels, and the nests that work on a tile while it is in the cache.
+
+The loops are batch axes, groups of panels of columns, tiles of rows: a group of panels is read from memory once and
+stays in the second-level cache while all rows go by, as in Goto and van de Geijn (2008). Where the columns are no
+weight, rows are outside. Together they are one loop of tasks for the thread pool. Nests of the same axes that read the
+sums point by point (a bias, an activation, a residual) run on each tile as it is finished.
+
+A group of rows is what attention is: scores of a block of queries against all keys, what normalises these rows, and
+their product with the values. The loops are batch axes and blocks of rows, and what stands between the members is a
+block of rows that never leaves the cache. It pays where the right factors are small enough to be read for every block.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
+from xdsl.ir import Attribute, BlockArgument
+
+from igniter.analysis.structured.contractions import Contraction, contraction_of, tile_size
+from igniter.analysis.structured.scheduling import Group, Machine, as_schedule, vector_width
+from igniter.dialects.loop import NestOp, element_bytes
+from igniter.dialects.loop.panels import SMALLEST_COLUMNS, panel_lanes
+from igniter.dialects.sym import element_of
+from igniter.dialects.sym.expr import ONE
+
+GROUP_BYTES = 256 << 10
+"""The panels that are multiplied by all rows before the next ones: a part of the second-level cache."""
+
+STRETCH = 8
+"""The panels that are packed together: so many lines of each row are read on end."""
+
+TYPICAL_DEPTH = 64
+"""What a depth that only a run knows is taken for."""
+
+
+def worthwhile_contraction(nest: NestOp) -> Contraction | None:
+    """The contraction that a nest is, where micro-kernels are the way to compute it."""
+    if nest.schedule is not None:
+        return None
+    found = contraction_of(nest)
+    if isinstance(found, str):
+        return None
+    columns = nest.axis(found.columns).extent.constant
+    return None if columns is not None and columns < SMALLEST_COLUMNS else found
+
+
+def reads_weights(contraction: Contraction) -> bool:
+    """Whether the right factor is a packed weight: large, and the same for all rows."""
+    b = contraction.b
+    return isinstance(b.source, BlockArgument) and any(s.call is not None for s in b.subscripts)
+
+
+def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, DictionaryAttr]:
+    """The schedules of a contraction and of its epilogue, by the nests' labels."""
+    anchor = group.members[0]
+    contraction = group.products[anchor]
+    lanes = panel_lanes(element_of(anchor.outputs[0].type))
+    height, width = _tile(anchor, contraction, machine, machine.half_tiles)
+    found: dict[str, DictionaryAttr] = {}
+    for nest in group.members:
+        names = {of[anchor.label]: of[nest.label] for _, of in group.levels}
+        tiled = [names[n] for n in (contraction.columns, contraction.rows) if n is not None]
+        # What is computed and packed is small beside weights: a stack of those is then read once, row by row. As much
+        # of it as the cache holds, if there is more.
+        nested = tiled if reads_weights(contraction) else tiled[::-1]
+        blocks = _group(anchor, contraction, width * lanes)
+        if blocks > 1:
+            nested = [tiled[0], *nested]
+        outer = [*(names[n] for n in contraction.batch), *nested]
+        loops: dict[str, dict[str, Attribute]] = {n: {"fuse": StringAttr(label)} for n in outer}
+        loops[outer[0]]["threads"] = UnitAttr()
+        if blocks > 1:
+            loops[tiled[0]]["group"] = IntegerAttr(blocks, i64)
+        for name, size in zip(tiled, (width * lanes, height), strict=False):
+            loops[name]["block"] = IntegerAttr(size, i64)
+        loops[tiled[0]]["inner"] = _vector(nest, tiled[0], machine, width * lanes)
+        more = {"product": _product(contraction, height, width)} if nest is anchor else None
+        found[nest.label] = as_schedule([*_ones(nest), *outer, *tiled[::-1]], loops, more)
+    return found
+
+
+def _group(nest: NestOp, contraction: Contraction, width: int) -> int:
+    """The tiles of columns that go over all rows together: as many as a part of the second-level cache holds. 1 where
+    those are not packed at run time, or all of them fit."""
+    columns, depth = nest.axis(contraction.columns).extent.constant, nest.axis(contraction.depth).extent.constant
+    if contraction.rows is None or reads_weights(contraction):
+        return 1
+    tile = width * (depth or TYPICAL_DEPTH) * element_bytes(element_of(contraction.b.source.type))
+    blocks = max(1, GROUP_BYTES // max(1, tile))
+    return 1 if columns is not None and columns <= blocks * width else blocks
+
+
+def packing_schedule(nest: NestOp, label: str, machine: Machine) -> DictionaryAttr:
+    """The schedule of a nest that packs columns side by side, of axes [.., panel, depth, lane]: a stretch of each row
+    of the matrix at a time, which the prefetcher sees, not a line."""
+    panel, depth, lane = (a.name for a in nest.axes[-3:])
+    outer = [a.name for a in nest.axes[:-3]]
+    loops: dict[str, dict[str, Attribute]] = {n: {} for n in (*outer, panel)}
+    loops[next(iter(loops))]["threads"] = UnitAttr()
+    loops[panel]["block"] = IntegerAttr(STRETCH, i64)
+    loops[lane] = {"vector": IntegerAttr(vector_width(nest, machine, lane), i64)}
+    return as_schedule([*outer, panel, depth, panel, lane], loops)
+
+
+def row_block(group: Group, machine: Machine) -> int:
+    """The rows of a block that all contractions of a group of rows have as a tile."""
+    return min(8, *(_tile(nest, c, machine)[0] for nest, c in group.products.items()))
+
+
+def row_product_schedule(
+    nest: NestOp, contraction: Contraction, group: Group, label: str, machine: Machine
+) -> DictionaryAttr:
+    """The schedule of one contraction of a group of rows: all its columns for a block of rows."""
+    height, width = row_block(group, machine), _tile(nest, contraction, machine)[1]
+    tiled = _row_tiles(nest, contraction.columns, group, label, machine, (height, width))
+    return as_schedule(*tiled, {"product": _product(contraction, height, width)})
+
+
+def row_epilogue_schedule(
+    nest: NestOp, product: NestOp, columns: str, group: Group, label: str, machine: Machine
+) -> DictionaryAttr:
+    """The schedule of a nest that works on the tiles of a contraction of a group of rows; `columns` is its own axis."""
+    size = row_block(group, machine), _tile(product, group.products[product], machine)[1]
+    return as_schedule(*_row_tiles(nest, columns, group, label, machine, size))
+
+
+def _row_tiles(
+    nest: NestOp, columns: str, group: Group, label: str, machine: Machine, size: tuple[int, int]
+) -> tuple[list[str], dict[str, dict[str, Attribute]]]:
+    """The order of loops and their hints, for tiles of so many rows and panels in a block of rows."""
+    lanes = panel_lanes(element_of(nest.outputs[0].type))
+    outer = [of[nest.label] for _, of in group.levels]
+    row = outer[-1]
+    loops: dict[str, dict[str, Attribute]] = {n: {"fuse": StringAttr(label)} for n in outer}
+    loops[outer[0]]["threads"] = UnitAttr()
+    loops[row]["block"] = IntegerAttr(size[0], i64)
+    width = size[1] * lanes
+    loops[columns] = {"block": IntegerAttr(width, i64), "inner": _vector(nest, columns, machine, width)}
+    return [*_ones(nest), *outer, columns, row, columns], loops
+
+
+def in_blocks(schedule: DictionaryAttr, row: str, height: int) -> DictionaryAttr:
+    """The schedule of a nest with its loop over rows cut into blocks."""
+    order, loops = schedule.data["order"], schedule.data["loops"]
+    assert isinstance(order, ArrayAttr) and isinstance(loops, DictionaryAttr)
+    names = [n.data for n in cast("ArrayAttr[Attribute]", order) if isinstance(n, StringAttr)]
+    hints = {n: dict(h.data) for n, h in loops.data.items() if isinstance(h, DictionaryAttr)}
+    hints.setdefault(row, {})["block"] = IntegerAttr(height, i64)
+    at = names.index(row)
+    return as_schedule([*names[: at + 1], row, *names[at + 1 :]], hints)
+
+
+def _ones(nest: NestOp) -> list[str]:
+    """The axes that no group has in common because they run once; `canonicalize-loop` would have removed them."""
+    return [a.name for a in nest.axes if a.kind == "parallel" and a.extent == ONE]
+
+
+def _tile(nest: NestOp, contraction: Contraction, machine: Machine, halves: bool = False) -> tuple[int, int]:
+    """Rows and panels of a tile; `halves`: with AMX for f16, which pays for more rows than a group of rows has."""
+    columns = nest.axis(contraction.columns).extent.constant
+    lanes = panel_lanes(element_of(nest.outputs[0].type))
+    panels = None if columns is None else -(-columns // lanes)
+    return tile_size(machine.vector_bytes, machine.registers, panels, contraction.kind, machine.byte_tiles, halves)
+
+
+def _vector(nest: NestOp, axis: str, machine: Machine, size: int) -> DictionaryAttr:
+    """The hints of the loop over the columns of a tile: vectors, all of them at once where there are always as many."""
+    lanes = vector_width(nest, machine, axis)
+    hints: dict[str, Attribute] = {"vector": IntegerAttr(lanes, i64)}
+    extent = nest.axis(axis).extent.constant
+    if extent is not None and extent % size == 0 and size % lanes == 0:
+        hints["unroll"] = UnitAttr()
+    return DictionaryAttr(hints)
+
+
+def _product(contraction: Contraction, height: int, width: int) -> DictionaryAttr:
+    product: dict[str, Attribute] = {
+        "columns": StringAttr(contraction.columns),
+        "depth": StringAttr(contraction.depth),
+        "tile": ArrayAttr([IntegerAttr(height, i64), IntegerAttr(width, i64)]),
+    }
+    if contraction.rows is not None:
+        product["rows"] = StringAttr(contraction.rows)
+    return DictionaryAttr(product)

@@ -1,0 +1,370 @@
+"""The default author of schedules: which nests share their outer loops, which axis is the vector, what is tiled.
+
+First the groups of nests that share their outer loops (`schedule_groups.py`). Then the vector: each nest's own axis
+with the most accesses side by side, or for the whole group its last common axis, where the rows lie across memory.
+Contractions get tiles (`product_schedules.py`). Everything else is decided nest by nest from the strides of its
+accesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.analysis.structured.product_schedules import (
+    in_blocks,
+    packing_schedule,
+    product_schedules,
+    row_block,
+    row_epilogue_schedule,
+    row_product_schedule,
+)
+from igniter.analysis.structured.schedule_groups import form_groups, reads_of
+from igniter.analysis.structured.scheduling import Group, Machine, as_schedule, vector_width
+from igniter.dialects.loop import Axis, KernelOp, NestOp, element_bytes
+from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, product, simplify, symbols_of
+
+COLUMNS = 4
+"""Vectors side by side in a tile of columns: whole stretches of memory for the prefetcher, and sums that do not wait
+for each other."""
+
+STREAM_VECTORS = 64
+STREAM_ROWS = 8
+"""Sums of columns that are streamed: the vectors of a row that are read on end, a page of memory, and the rows that are
+added before the sums go back."""
+
+TILE_BYTES = 1 << 20
+"""What the rows of a tile of columns may keep between the nests of a group, a part of the second-level cache."""
+
+
+def choose(kernel: KernelOp, machine: Machine) -> dict[str, DictionaryAttr]:
+    """A schedule for every nest of `kernel`, by label."""
+    groups = form_groups(kernel)
+    packed = {c.b.source.owner for g in groups for c in g.products.values()}
+    schedules: dict[str, DictionaryAttr] = {}
+    for k, group in enumerate(groups):
+        if group.by_rows:
+            schedules.update(_schedule_rows(group, f"g{k}", machine))
+            continue
+        if group.products:
+            schedules.update(product_schedules(group, f"g{k}", machine))
+            continue
+        width = _column_lanes(group, machine)
+        for nest in group.members:
+            if len(group.members) == 1 and nest in packed and _packs_columns(nest):
+                schedules[nest.label] = packing_schedule(nest, f"g{k}", machine)
+            elif width is None:
+                schedules[nest.label] = _schedule(nest, group, f"g{k}", machine)
+            else:
+                schedules[nest.label] = _schedule_columns(nest, group, f"g{k}", width)
+    return schedules
+
+
+def _packs_columns(nest: NestOp) -> bool:
+    """Whether a nest copies a matrix to panels whose lanes lie side by side in it as well."""
+    axes = nest.axes
+    return (
+        len(nest.reads) == 1
+        and len(axes) >= 3
+        and [s.symbol for s in nest.yield_op.clauses[0].subscripts] == [a.name for a in axes]
+        and all(stride == ONE for stride, _ in _strides(nest, axes[-1].name))
+    )
+
+
+# -- rows of contractions ---------------------------------------------------------------------------------------------
+
+
+def _schedule_rows(group: Group, label: str, machine: Machine) -> dict[str, DictionaryAttr]:
+    """Members of a group of rows: contractions in tiles, the others row by row inside a block of rows."""
+    height = row_block(group, machine)
+    found: dict[str, DictionaryAttr] = {}
+    for nest in group.members:
+        contraction = group.products.get(nest)
+        if contraction is not None:
+            found[nest.label] = row_product_schedule(nest, contraction, group, label, machine)
+            continue
+        ends = _ends_product(nest, group)
+        if ends is not None:
+            found[nest.label] = row_epilogue_schedule(nest, *ends, group, label, machine)
+            continue
+        plain = _schedule(nest, group, label, machine)
+        row = group.levels[-1][1][nest.label]
+        found[nest.label] = in_blocks(plain, row, height)
+    return found
+
+
+def _ends_product(nest: NestOp, group: Group) -> tuple[NestOp, str] | None:
+    """The contraction of a group of rows whose sums a nest reads point by point, and the nest's axis of columns."""
+    common = {names[nest.label] for _, names in group.levels}
+    own = [a for a in nest.axes if a.name not in common and a.extent != ONE]
+    if len(own) != 1 or own[0].kind != "parallel":
+        return None
+    for read in reads_of(nest):
+        producer = read.base.owner
+        if not isinstance(producer, NestOp) or producer not in group.products or read.op.indices or read.op.guards:
+            continue
+        columns = group.products[producer].columns
+        written = producer.yield_op.clauses[0].subscripts
+        at = [r.symbol for w, r in zip(written, read.subscripts, strict=True) if w.symbol == columns]
+        if at == [own[0].name] and own[0].extent == producer.axis(columns).extent:
+            sizes = {element_bytes(element_of(n.outputs[0].type)) for n in (nest, producer)}
+            return (producer, own[0].name) if len(sizes) == 1 else None
+    return None
+
+
+# -- groups whose lanes are columns -----------------------------------------------------------------------------------
+
+
+def _column_lanes(group: Group, machine: Machine) -> int | None:
+    """The lanes of the group's last common axis, when that and not each nest's own axis should be the vector.
+
+    That is so where the rows of a group lie across memory: a softmax over the channels of `[batch, channel, time]`
+    reads with a stride along its rows, and side by side from row to row. The axis is put last among the common ones.
+    """
+    if len(group.members) < 2 or not group.levels:
+        return None
+    inner = 0
+    for nest in group.members:
+        common = {names[nest.label] for _, names in group.levels}
+        inner += min((_access_cost(nest, a.name, group) for a in nest.axes if a.name not in common), default=0)
+    across = [sum(_access_cost(nest, names[nest.label], group) for nest in group.members) for _, names in group.levels]
+    best = min(range(len(across)), key=lambda k: (across[k], -k))
+    if across[best] >= inner or group.levels[best][0].constant == 1:
+        return None
+    group.levels.append(group.levels.pop(best))
+    return min(vector_width(nest, machine, group.levels[-1][1][nest.label]) for nest in group.members)
+
+
+def _access_cost(nest: NestOp, axis: str, group: Group) -> int:
+    """What the accesses of a nest cost with `axis` for the vector, in quarters of a vector access; 0 without loops
+    inside the common ones, as such a nest runs once a row."""
+    common = {names[nest.label] for _, names in group.levels}
+    if all(a.name in common or a.extent == ONE for a in nest.axes):
+        return 0
+    cost = 0
+    for value, stride in _group_strides(nest, axis):
+        if stride == ZERO:
+            cost += 1
+        elif stride == ONE or _stays_in(value, group):
+            cost += 4
+        else:
+            cost += 32
+    return cost
+
+
+def _group_strides(nest: NestOp, axis: str) -> list[tuple[SSAValue, Expr | None]]:
+    """Every tensor that a nest reads or writes, with the step in memory along `axis`."""
+    values = [*(op.source for op in nest.reads), *nest.outputs]
+    return [(value, stride) for value, (stride, _) in zip(values, _strides(nest, axis), strict=True)]
+
+
+def _stays_in(value: SSAValue, group: Group) -> bool:
+    """Whether a value is only seen by the nests of a group, which may then keep it in any order."""
+    return value.owner in group.members and all(use.operation.parent_op() in group.members for use in value.uses)
+
+
+def _columns(group: Group, width: int) -> int:
+    """The vectors of a tile of columns: fewer where long rows are kept for each of them."""
+    kept = 0
+    for nest in group.members:
+        common = {names[nest.label] for _, names in group.levels}
+        row = product(a.extent for a in nest.axes if a.kind == "parallel" and a.name not in common).constant or 1
+        kept += sum(row * element_bytes(element_of(r.type)) for r in nest.outputs if _stays_in(r, group))
+    columns = COLUMNS
+    while columns > 1 and kept * width * columns > TILE_BYTES:
+        columns //= 2
+    return columns
+
+
+def _schedule_columns(nest: NestOp, group: Group, label: str, width: int) -> DictionaryAttr:
+    """Tiles of the last common axis go below all loops inside it, as vectors that are unrolled there."""
+    common = [names[nest.label] for _, names in group.levels]
+    inside = [a.name for kind in ("parallel", "reduction") for a in nest.axes if a.kind == kind]
+    order = [*common, *(n for n in inside if n not in common)]
+    loops: dict[str, dict[str, Attribute]] = {n: {"fuse": StringAttr(label)} for n in common}
+    loops[common[0]]["threads"] = UnitAttr()
+    inner = {"sink": StringAttr("loops"), "unroll": UnitAttr(), "vector": IntegerAttr(width, i64)}
+    tile = {
+        "tile": IntegerAttr(width * _columns(group, width), i64),
+        "tail": StringAttr("peel"),
+        "inner": DictionaryAttr(inner),
+    }
+    loops[common[-1]].update(tile)
+    across = _square_axis(nest, common[-1], group)
+    if across is not None and (across.extent.constant or width) >= width:
+        loops[across.name] = {
+            "tile": IntegerAttr(width, i64),
+            "tail": StringAttr("rest"),
+            "inner": DictionaryAttr({"unroll": UnitAttr()}),
+        }
+    return as_schedule(order, loops)
+
+
+def _square_axis(nest: NestOp, lanes: str, group: Group) -> Axis | None:
+    """The axis inside along which memory is contiguous where it is strided along `lanes`: both together are squares to
+    transpose in registers."""
+    common = {names[nest.label] for _, names in group.levels}
+    along = _group_strides(nest, lanes)
+    for axis in nest.axes:
+        if axis.name in common or axis.extent == ONE:
+            continue
+        for (value, here), (_, there) in zip(along, _group_strides(nest, axis.name), strict=True):
+            if there == ONE and here not in (ZERO, ONE) and not _stays_in(value, group):
+                return axis
+    return None
+
+
+# -- one nest ---------------------------------------------------------------------------------------------------------
+
+
+def _schedule(nest: NestOp, group: Group, label: str, machine: Machine) -> DictionaryAttr:
+    common = [names[nest.label] for _, names in group.levels]
+    axes = {a.name: a for a in nest.axes}
+    strides = {name: _strides(nest, name) for name in axes}
+    flat = all(sum(a.extent != ONE for a in m.axes) == len(group.levels) for m in group.members)
+    # Alone, a nest may take any of its axes for the vector, the outer ones too.
+    vector = _vector_axis(nest, common if len(group.members) > 1 else [], strides, flat)
+    outer = [n for n in common if n != vector or len(group.members) > 1]
+    rest = [a.name for a in nest.axes if a.kind == "parallel" and a.name not in outer and a.name != vector]
+    reductions = [a.name for a in nest.axes if a.kind == "reduction"]
+    loops: dict[str, dict[str, Attribute]] = {name: {} for name in axes}
+    inside: list[str] = []
+    if vector is not None and vector not in outer:
+        inside = [vector]
+    if vector is not None and axes[vector].kind == "reduction":
+        reductions = [n for n in reductions if n != vector] + [vector]
+        inside = []
+    order = [*outer, *rest, *inside, *reductions]
+    if len(group.members) > 1:
+        for name in common:
+            loops[name]["fuse"] = StringAttr(label)
+    if order and axes[order[0]].kind == "parallel":
+        loops[order[0]]["threads"] = UnitAttr()
+    if vector is not None:
+        free = rest if len(group.members) > 1 else [n for n in order if n != vector and n not in reductions]
+        width = vector_width(nest, machine, vector)
+        _place_vector(nest, axes, vector, free, reductions, loops, width, machine)
+    return as_schedule(order, loops)
+
+
+def _place_vector(
+    nest: NestOp,
+    axes: Mapping[str, Axis],
+    vector: str,
+    rest: list[str],
+    reductions: list[str],
+    loops: dict[str, dict[str, Attribute]],
+    width: int,
+    machine: Machine,
+) -> None:
+    extent = axes[vector].extent.constant
+    lanes: dict[str, Attribute] = {"vector": IntegerAttr(width, i64)}
+    if axes[vector].kind == "reduction":
+        copies = 4 if extent is None else max(1, min(4, extent // width))
+        loops[vector].update(lanes, accumulators=IntegerAttr(copies, i64))
+        return
+    if not reductions:
+        across = _transposed_axis(nest, vector, rest)
+        if across is None or (axes[across].extent.constant or width) < width:
+            loops[vector].update(lanes)
+            return
+        # An operand runs the other way: squares of as many rows as lanes, for transpose-accesses.
+        square: dict[str, Attribute] = {"tile": IntegerAttr(width, i64), "tail": StringAttr("rest")}
+        loops[across].update(square, inner=DictionaryAttr({"sink": StringAttr("loops"), "unroll": UnitAttr()}))
+        loops[vector].update(square, inner=DictionaryAttr(lanes))
+        return
+    # Sums of columns, or a contraction: keep a tile of sums in registers while the reduction runs.
+    most = machine.registers // 2
+    columns = most if extent is None else max(1, min(most, -(-extent // width)))
+    row = next((n for n in reversed(rest) if _is_reused(nest, n, vector)), None)
+    if row is not None:
+        columns = min(columns, 3 if machine.registers >= 32 else 2)
+        rows = axes[row].extent.constant
+        height = (machine.registers - 4) // (columns + 1)
+        height = min(height, rows or 4, 8)
+        loops[row].update(
+            tile=IntegerAttr(height, i64),
+            tail=StringAttr("peel" if rows else "rest"),
+            inner=DictionaryAttr({"sink": UnitAttr(), "unroll": UnitAttr()}),
+        )
+    elif len(reductions) == 1 and (extent is None or extent > width * most):
+        # Rows that no tile of registers spans are streamed, a few at a time; the sums wait in the first-level cache.
+        inner: dict[str, Attribute] = {"sink": StringAttr("loops"), **lanes}
+        loops[vector].update(tile=IntegerAttr(width * STREAM_VECTORS, i64), inner=DictionaryAttr(inner))
+        loops[reductions[0]].update(
+            tile=IntegerAttr(STREAM_ROWS, i64),
+            tail=StringAttr("rest"),
+            inner=DictionaryAttr({"unroll": UnitAttr()}),
+        )
+        return
+    loops[vector].update(
+        tile=IntegerAttr(width * columns, i64),
+        tail=StringAttr("rest" if row is not None else "peel"),
+        inner=DictionaryAttr({"sink": UnitAttr(), "unroll": UnitAttr(), **lanes}),
+    )
+
+
+def _transposed_axis(nest: NestOp, vector: str, rest: list[str]) -> str | None:
+    """The axis along which some operand is contiguous that is read with a stride along `vector`."""
+    for op in nest.reads:
+        if op.indices or not op.subscripts or vector in op.subscripts[-1].symbols:
+            continue
+        dims = dims_of(op.source.type)
+        if _stride(op.subscripts, dims, vector, nest) in (None, ZERO):
+            continue
+        for axis in rest:
+            if _stride(op.subscripts, dims, axis, nest) == ONE and op.subscripts[-1].coefficient(axis) == ONE:
+                return axis
+    return None
+
+
+def _is_reused(nest: NestOp, row: str, vector: str) -> bool:
+    """Whether some vector operand does not depend on `row`: then rows share it from registers."""
+    touched = [symbols_of(op.subscripts) for op in nest.reads]
+    return any(vector in t and row not in t for t in touched) and any(row in t for t in touched)
+
+
+def _strides(nest: NestOp, axis: str) -> list[tuple[Expr | None, bool]]:
+    """The step in memory of each access along `axis` (None: irregular), and whether it is a write."""
+    found: list[tuple[Expr | None, bool]] = []
+    for op in nest.reads:
+        found.append((_stride(op.subscripts, dims_of(op.source.type), axis, nest), False))
+    for clause, result in zip(nest.yield_op.clauses, nest.outputs, strict=True):
+        found.append((_stride(clause.subscripts, dims_of(result.type), axis, nest), True))
+    return found
+
+
+def _stride(subscripts: tuple[Expr, ...], dims: tuple[Expr, ...], axis: str, nest: NestOp) -> Expr | None:
+    offset = simplify(linearize(subscripts, dims), nest.axes_attr.ranges)
+    return offset.coefficient(axis)
+
+
+def _vector_axis(
+    nest: NestOp, common: list[str], strides: Mapping[str, list[tuple[Expr | None, bool]]], flat: bool
+) -> str | None:
+    """The axis with the most accesses side by side; None when a scalar loop is as good.
+
+    A common axis only where the group is `flat`, that is, no member has loops inside the common ones.
+    """
+    candidates = [a for a in nest.axes if a.name not in common and a.extent != ONE]
+    if not candidates:
+        candidates = [a for a in nest.axes if flat and common and a.name == common[-1]]
+    best: tuple[int, str] | None = None
+    for axis in candidates:
+        if axis.extent.constant is not None and axis.extent.constant < 2:
+            continue
+        score = 0
+        for stride, write in strides[axis.name]:
+            weight = 3 if write else 2
+            if stride == ONE:
+                score += 2 * weight
+            elif stride is not None and stride == ZERO:
+                score += 1
+            else:
+                score -= weight
+        if best is None or score >= best[0]:
+            best = (score, axis.name)
+    return best[1] if best is not None and best[0] > 0 else None

@@ -1,0 +1,182 @@
+"""Which nests share their outer loops: the first half of choosing a schedule.
+
+Nests are taken in order. A nest joins the group of its latest producer when the axes that the group has in common can
+be found again in it: an axis of the consumer stands for a group axis when every read of the group's results has it,
+bare, where the producer wrote it. What the group loses by joining (the axes that are no longer common) must be a row
+that fits the cache, or a single axis. A contraction that micro-kernels compute starts a group of its own, which nests
+over the same axes join as its epilogue, or nests over its rows and further contractions as attention
+(`product_schedules.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from igniter.analysis.structured.contractions import Contraction
+from igniter.analysis.structured.product_schedules import reads_weights, worthwhile_contraction
+from igniter.analysis.structured.scheduling import Group
+from igniter.dialects.loop import KernelOp, NestOp, ReadOp, ViewOp
+from igniter.dialects.sym import dims_of
+from igniter.dialects.sym.expr import ONE, Expr, delinearize, linearize, product, simplify
+
+ROW_ELEMENTS = 16384
+"""A row of this many elements is worth keeping in cache between the nests of a group."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """A read seen at the value behind the views, with subscripts of that value."""
+
+    op: ReadOp
+    base: SSAValue
+    subscripts: tuple[Expr, ...]
+
+
+def form_groups(kernel: KernelOp) -> list[Group]:
+    """The nests of a kernel, gathered around common outer axes."""
+    groups: list[Group] = []
+    home: dict[NestOp, int] = {}
+    for nest in kernel.nests:
+        contraction = worthwhile_contraction(nest)
+        reads = list(reads_of(nest))
+        producers = {r.base.owner for r in reads if isinstance(r.base.owner, NestOp)}
+        latest = max((home[p] for p in producers), default=-1)
+        candidates = _candidates(groups, latest, producers)
+        joined = next((g for g in candidates if _join(groups[g], nest, reads, contraction)), None)
+        if joined is None:
+            products = {} if contraction is None else {nest: contraction}
+            groups.append(Group(_own_levels(nest), [nest], products))
+            joined = len(groups) - 1
+        home[nest] = joined
+    return groups
+
+
+def _own_levels(nest: NestOp) -> list[tuple[Expr, dict[str, str]]]:
+    return [(a.extent, {nest.label: a.name}) for a in nest.axes if a.kind == "parallel" and a.extent != ONE]
+
+
+def _candidates(groups: list[Group], latest: int, producers: set[NestOp]) -> Iterator[int]:
+    if latest >= 0:
+        yield latest
+    elif groups and not producers and not groups[-1].products:
+        yield len(groups) - 1
+
+
+def _join(group: Group, nest: NestOp, reads: list[Read], contraction: Contraction | None) -> bool:
+    """Adds `nest` to `group` if enough of its axes are the group's; False and no change otherwise."""
+    matched = [_match(extent, names, group, nest, reads) for extent, names in group.levels]
+    kept = [k for k, axis in enumerate(matched) if axis is not None]
+    chosen = [matched[k] for k in kept]
+    if not kept or len(set(chosen)) != len(chosen):
+        return False
+    dropped = [group.levels[k][0] for k in range(len(group.levels)) if k not in kept]
+    extra = [a.extent for a in nest.axes if a.kind == "parallel" and a.name not in chosen and a.extent != ONE]
+    if group.products:
+        whole = not dropped and not extra and all(a.kind == "parallel" for a in nest.axes)
+        if (not whole or contraction is not None) and not _joins_rows(group, nest, kept, matched, contraction):
+            return False
+    elif (
+        contraction is not None
+        or not (_is_row(dropped) and _is_row(extra))
+        or (_is_parallel([e for e, _ in group.levels]) and not _is_parallel([group.levels[k][0] for k in kept]))
+    ):
+        return False
+    if group.products and not group.by_rows and dropped:
+        group.by_rows = True
+        rows = next(iter(group.products.values())).rows
+        first = group.members[0].label
+        group.levels = sorted((group.levels[k] for k in kept), key=lambda level: level[1][first] == rows)
+        matched = [_match(extent, names, group, nest, reads) for extent, names in group.levels]
+    else:
+        group.levels = [group.levels[k] for k in kept]
+        matched = [matched[k] for k in kept]
+    for (_, names), axis in zip(group.levels, matched, strict=True):
+        assert axis is not None
+        names[nest.label] = axis
+    group.members.append(nest)
+    if contraction is not None:
+        group.products[nest] = contraction
+    return True
+
+
+def _joins_rows(
+    group: Group, nest: NestOp, kept: list[int], matched: list[str | None], contraction: Contraction | None
+) -> bool:
+    """Whether a nest that does not run over all axes of a contraction runs over its batch axes and rows: the members
+    then go over a block of rows one after the other, which must not read too much again for every block."""
+    anchor = group.members[0]
+    first = group.products[anchor]
+    if first.rows is None or reads_weights(first) or (contraction is not None and reads_weights(contraction)):
+        return False
+    common = {*first.batch, first.rows}
+    if {group.levels[k][1][anchor.label] for k in kept} != common:
+        return False
+    if contraction is None:
+        return True
+    row = next(k for k in kept if group.levels[k][1][anchor.label] == first.rows)
+    return matched[row] == contraction.rows and len(contraction.batch) == len(first.batch)
+
+
+def _is_row(extents: list[Expr]) -> bool:
+    if len(extents) <= 1:
+        return True
+    total = product(extents).constant
+    return total is not None and total <= ROW_ELEMENTS
+
+
+def _is_parallel(extents: list[Expr]) -> bool:
+    """Whether there is enough to share out among threads."""
+    total = product(extents).constant
+    return total is None or total >= 8
+
+
+def _match(extent: Expr, names: Mapping[str, str], group: Group, nest: NestOp, reads: list[Read]) -> str | None:
+    """The parallel axis of `nest` that runs with one axis of the group."""
+    found: set[str] = set()
+    parallel = {a.name: a.extent for a in nest.axes if a.kind == "parallel"}
+    for read in reads:
+        producer = read.base.owner
+        if isinstance(producer, NestOp) and producer in group.members:
+            axis = names[producer.label]
+            clause = producer.yield_op.clauses[producer.outputs.index(read.base)]  # pyright: ignore[reportArgumentType]
+            place = [k for k, s in enumerate(clause.subscripts) if s.symbol == axis]
+            if len(place) != 1:
+                return None
+            name = read.subscripts[place[0]].symbol
+            if name is None or parallel.get(name) != extent or read.op.indices:
+                return None
+            found.add(name)
+    if not found:
+        found = _shared_input(extent, names, group, parallel, reads)
+    return found.pop() if len(found) == 1 else None
+
+
+def _shared_input(
+    extent: Expr, names: Mapping[str, str], group: Group, parallel: Mapping[str, Expr], reads: list[Read]
+) -> set[str]:
+    """For a nest that reads no result of the group: the axis that walks an input as the group's axis does."""
+    for member in group.members:
+        for theirs in reads_of(member):
+            for ours in reads:
+                if ours.base is not theirs.base:
+                    continue
+                for mine, other in zip(ours.subscripts, theirs.subscripts, strict=True):
+                    if other.symbol == names.get(member.label) and mine.symbol and parallel.get(mine.symbol) == extent:
+                        return {mine.symbol}
+    return set()
+
+
+def reads_of(nest: NestOp) -> Iterator[Read]:
+    """The reads of a nest, seen behind the views."""
+    for op in nest.reads:
+        base, subscripts = op.source, op.subscripts
+        ranges = nest.axes_attr.ranges
+        while isinstance(base.owner, ViewOp):
+            source = base.owner.source
+            offset = linearize(subscripts, dims_of(base.type))
+            subscripts = tuple(simplify(e, ranges) for e in delinearize(offset, dims_of(source.type)))
+            base = source
+        yield Read(op, base, subscripts)

@@ -1,0 +1,52 @@
+"""Broadcasting of symbolic dims, as numpy does it; what cannot be decided comes back as a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from igniter.dialects.onnx.registry import Dims
+from igniter.dialects.sym.expr import ONE, ZERO, Expr
+
+
+def aligned(dims: Dims, at: Sequence[Expr], target: Dims) -> list[Expr] | str:
+    """Where a tensor of `dims` is read at the point `at` of a domain of dims `target`; or why that is not known."""
+    missing = len(target) - len(dims)
+    if missing < 0:
+        return f"dims [{_text(dims)}] do not broadcast to [{_text(target)}]"
+    found: list[Expr] = []
+    for dim, have, subscript in zip(dims, target[missing:], at[missing:], strict=True):
+        if dim == have:
+            found.append(subscript)
+        elif dim == ONE:
+            found.append(ZERO)
+        elif dim.constant is not None and have.constant is not None:
+            return f"dims [{_text(dims)}] do not broadcast to [{_text(target)}]"
+        else:
+            return f"whether dim {dim} is 1 or equal to {have} is not known"
+    return found
+
+
+def broadcast_dims(shapes: Sequence[Dims]) -> Dims | str:
+    """The dims of tensors broadcast against each other; or why they are not known."""
+    rank = max((len(s) for s in shapes), default=0)
+    found: list[Expr] = []
+    for position in range(-rank, 0):
+        others = {s[position] for s in shapes if len(s) >= -position} - {ONE}
+        if len(others) > 1:
+            names = " and ".join(sorted(map(str, others)))
+            return f"whether dims {names} are equal is not known"
+        found.append(others.pop() if others else ONE)
+    return tuple(found)
+
+
+def broadcast_reason(shapes: Sequence[Dims], target: Dims) -> str | None:
+    """Why tensors of these dims cannot be read over a domain of dims `target`; None when they can."""
+    for dims in shapes:
+        result = aligned(dims, target, target)
+        if isinstance(result, str):
+            return result
+    return None
+
+
+def _text(dims: Dims) -> str:
+    return ", ".join(map(str, dims))

@@ -1,0 +1,80 @@
+"""Op schemas as plain python data, by domain, op and opset version.
+
+They come from where `igniter.registry.SCHEMAS` says: the frontend, which reads those of the installed `onnx` package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
+
+from igniter.registry import SCHEMAS, load
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An input or output of an op. `types` are spelled as ONNX does, `tensor(float)`; `type_var` names the type
+    variable, or the one type, that it has."""
+
+    name: str
+    optional: bool
+    variadic: bool
+    min_arity: int
+    homogeneous: bool
+    type_var: str
+    types: frozenset[str]
+
+
+@dataclass(frozen=True)
+class AttributeSpec:
+    """An attribute of an op: its kind (`AttributeProto.AttributeType`) and its default as a python value."""
+
+    name: str
+    kind: int
+    required: bool
+    default: Any
+
+
+@dataclass(frozen=True)
+class OpSchema:
+    """One version of one op."""
+
+    domain: str
+    name: str
+    since_version: int
+    inputs: tuple[Parameter, ...]
+    outputs: tuple[Parameter, ...]
+    attributes: dict[str, AttributeSpec]
+    min_inputs: int
+    max_inputs: int
+    min_outputs: int
+    max_outputs: int
+    deprecated: bool
+    deterministic: bool
+
+    def input(self, index: int) -> Parameter:
+        """The parameter of the input at `index`, the last one standing for all that a variadic input takes."""
+        return self.inputs[min(index, len(self.inputs) - 1)]
+
+    def output(self, index: int) -> Parameter:
+        """The parameter of the output at `index`."""
+        return self.outputs[min(index, len(self.outputs) - 1)]
+
+
+@cache
+def op_names() -> tuple[tuple[str, str], ...]:
+    """`(domain, op)` of every op that has a schema, sorted."""
+    return cast("tuple[tuple[str, str], ...]", load(f"{SCHEMAS}:op_names")())
+
+
+@cache
+def latest_opset(domain: str) -> int:
+    """The newest known version of a domain; 1 for a domain that is not known."""
+    return cast("int", load(f"{SCHEMAS}:latest_opset")(domain))
+
+
+@cache
+def find_schema(domain: str, op_type: str, opset: int | None) -> OpSchema | None:
+    """The schema that `opset` (the newest when `None`) of `domain` has for the op; `None` where it has none."""
+    return cast("OpSchema | None", load(f"{SCHEMAS}:find_schema")(domain, op_type, opset))

@@ -1,0 +1,650 @@
+"""Symbolic integer expressions: the dims of tensors, the extents of loops and the subscripts of accesses.
+
+    expr  ::= integer | name | expr + expr | expr - expr | expr * expr
+            | expr floordiv expr | expr mod expr | min(expr, ...) | max(expr, ...)
+    name  ::= bare identifier, or a quoted string when the model's own name is no identifier
+
+An `Expr` is an immutable polynomial over *atoms*, kept in a canonical order, so that two expressions that are equal
+as polynomials compare equal. An atom is a symbol or a call (`floordiv`, `mod`, `min`, `max`) on canonical arguments.
+
+Symbols that stand for dims are never negative. Loop axes have a range, given to `simplify` and `is_nonneg` as
+`Ranges`. Of indirect operands (`_0`, `_1`, ...) nothing is known. Divisors are positive wherever an expression is
+evaluated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TypeAlias
+
+Monomial: TypeAlias = "tuple[Atom, ...]"
+"""Atoms in canonical order, repeated for powers; `()` is the constant monomial."""
+
+BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
+KEYWORDS = frozenset(("floordiv", "mod", "min", "max"))
+"""Names that need no quotes, but for those that mean something else."""
+INDIRECT = re.compile(r"_\d+")
+"""The names of indirect operands in subscripts."""
+
+
+@dataclass(frozen=True)
+class Sym:
+    """A named integer: a dim of the model or an axis of a loop nest."""
+
+    name: str
+
+    @cached_property
+    def order(self) -> tuple[int, str]:
+        """What atoms are sorted by."""
+        return (0, str(self))
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __str__(self) -> str:
+        return self.name if BARE.fullmatch(self.name) and self.name not in KEYWORDS else f'"{self.name}"'
+
+
+@dataclass(frozen=True)
+class Call:
+    """`floordiv`, `mod` (two arguments), `min` or `max` (two or more)."""
+
+    fn: str
+    args: tuple[Expr, ...]
+
+    @cached_property
+    def order(self) -> tuple[int, str]:
+        """What atoms are sorted by: calls come after symbols."""
+        return (1, str(self))
+
+    def __str__(self) -> str:
+        if self.fn in ("floordiv", "mod"):
+            return f"{_operand(self.args[0])} {self.fn} {_operand(self.args[1])}"
+        return f"{self.fn}({', '.join(map(str, self.args))})"
+
+
+Atom: TypeAlias = Sym | Call
+ExprLike: TypeAlias = "Expr | int | str"
+
+MAX_TERMS, MAX_TEXT = 32, 4000
+
+
+class Expr:
+    """An immutable symbolic integer; build with `Expr.of`, operators, `floordiv`, `mod`, `minimum`, `maximum`."""
+
+    __slots__ = ("_hash", "_text", "terms")
+    terms: tuple[tuple[Monomial, int], ...]
+
+    def __init__(self, terms: Mapping[Monomial, int]):
+        kept = [(m, c) for m, c in terms.items() if c != 0]
+        if len(kept) > 1:
+            kept.sort(key=_term_key)
+        self.terms = tuple(kept)
+        self._hash: int | None = None
+        self._text: str | None = None
+
+    # -- construction ------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def of(value: ExprLike) -> Expr:
+        """`value` as an expression; a string is one symbol's name, not a formula (for that, `Expr.parse`)."""
+        if isinstance(value, Expr):
+            return value
+        if isinstance(value, str):
+            return _symbol(value)
+        return _const(int(value))
+
+    @staticmethod
+    def parse(text: str) -> Expr:
+        """The expression that `text` writes; `ValueError` when it is not one."""
+        from igniter.dialects.sym.expr_text import TextTokens, parse_expr
+
+        tokens = TextTokens(text)
+        result = parse_expr(tokens)
+        if tokens.peek():
+            raise ValueError(f"unexpected {tokens.peek()!r} in expression {text!r}")
+        return result
+
+    # -- inspection --------------------------------------------------------------------------------------------------
+
+    @property
+    def constant(self) -> int | None:
+        """The value, when the expression has no symbols."""
+        if not self.terms:
+            return 0
+        if len(self.terms) == 1 and not self.terms[0][0]:
+            return self.terms[0][1]
+        return None
+
+    @property
+    def symbol(self) -> str | None:
+        """The name, when the expression is exactly one symbol."""
+        if len(self.terms) == 1:
+            monomial, coefficient = self.terms[0]
+            if coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], Sym):
+                return monomial[0].name
+        return None
+
+    @property
+    def call(self) -> Call | None:
+        """The call, when the expression is exactly one."""
+        if len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1:
+            atom = self.terms[0][0][0]
+            return atom if isinstance(atom, Call) else None
+        return None
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the expression is one to compute with. Products of sums are kept multiplied out, with twice as many
+        terms for every factor of two: whoever makes dims stops at some size (`MAX_TERMS`, `MAX_TEXT`)."""
+        return len(self.terms) <= MAX_TERMS and (len(self.terms) < 2 or len(str(self)) <= MAX_TEXT)
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Every symbol that occurs, inside calls too."""
+        return _symbols(self)
+
+    def coefficient(self, name: str) -> Expr | None:
+        """`c` where the expression is `c*name + rest` and neither `c` nor `rest` holds `name`; else `None`."""
+        found: dict[Monomial, int] = {}
+        for monomial, c in self.terms:
+            hits = [a for a in monomial if name in _atom_symbols(a)]
+            if not hits:
+                continue
+            if len(hits) > 1 or not isinstance(hits[0], Sym):
+                return None
+            rest = tuple(a for a in monomial if a is not hits[0])
+            found[rest] = found.get(rest, 0) + c
+        return Expr(found)
+
+    def without(self, name: str) -> Expr:
+        """The terms in which `name` does not occur."""
+        return Expr({m: c for m, c in self.terms if all(name not in _atom_symbols(a) for a in m)})
+
+    # -- arithmetic --------------------------------------------------------------------------------------------------
+
+    def __add__(self, other: ExprLike) -> Expr:
+        right = Expr.of(other)
+        if not self.terms or not right.terms:
+            return self if self.terms else right
+        terms = dict(self.terms)
+        for monomial, c in right.terms:
+            terms[monomial] = terms.get(monomial, 0) + c
+        return Expr(terms)
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        right = Expr.of(other)
+        for a, b in ((self, right), (right, self)):
+            if (factor := b.constant) is not None:
+                return a._scaled(factor)
+        terms: dict[Monomial, int] = {}
+        for m1, c1 in self.terms:
+            for m2, c2 in right.terms:
+                monomial = tuple(sorted(m1 + m2, key=_atom_key))
+                terms[monomial] = terms.get(monomial, 0) + c1 * c2
+        return Expr(terms)
+
+    def __neg__(self) -> Expr:
+        return self._scaled(-1)
+
+    def _scaled(self, factor: int) -> Expr:
+        """The multiple, whose terms stand in the same order."""
+        if factor == 1 or not self.terms:
+            return self
+        if factor == 0:
+            return ZERO
+        made = Expr({})
+        made.terms = tuple((m, c * factor) for m, c in self.terms)
+        return made
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return self + -Expr.of(other)
+
+    def __radd__(self, other: ExprLike) -> Expr:
+        return self + other
+
+    def __rmul__(self, other: ExprLike) -> Expr:
+        return self * other
+
+    def __rsub__(self, other: ExprLike) -> Expr:
+        return Expr.of(other) - self
+
+    def __floordiv__(self, other: ExprLike) -> Expr:
+        return floordiv(self, Expr.of(other))
+
+    def __mod__(self, other: ExprLike) -> Expr:
+        return mod(self, Expr.of(other))
+
+    def ceildiv(self, other: ExprLike) -> Expr:
+        """The quotient rounded up, for a positive divisor."""
+        divisor = Expr.of(other)
+        return floordiv(self + divisor - 1, divisor)
+
+    # -- rewriting and evaluation ------------------------------------------------------------------------------------
+
+    def substitute(self, values: Mapping[str, Expr]) -> Expr:
+        """The expression with symbols replaced, all at once, and canonicalised again."""
+        if not values or self.symbols.isdisjoint(values):
+            return self
+        return self.map_atoms(
+            lambda atom: (
+                values.get(atom.name, Expr({(atom,): 1}))
+                if isinstance(atom, Sym)
+                else call(atom.fn, [a.substitute(values) for a in atom.args])
+            )
+        )
+
+    def map_atoms(self, fn: Callable[[Atom], Expr]) -> Expr:
+        """The expression rebuilt with every top-level atom replaced by `fn(atom)`."""
+        result = ZERO
+        for monomial, c in self.terms:
+            product = _const(c)
+            for atom in monomial:
+                product = product * fn(atom)
+            result = result + product
+        return result
+
+    def evaluate(self, env: Mapping[str, int]) -> int:
+        """The value with every symbol bound; `KeyError` names a missing one."""
+        total = 0
+        for monomial, c in self.terms:
+            for atom in monomial:
+                c *= env[atom.name] if isinstance(atom, Sym) else _apply(atom.fn, [a.evaluate(env) for a in atom.args])
+            total += c
+        return total
+
+    # -- identity ----------------------------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, int):
+            return self.constant == other
+        return self is other or (isinstance(other, Expr) and hash(self) == hash(other) and self.terms == other.terms)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(self.terms)
+        return self._hash
+
+    def __str__(self) -> str:
+        if self._text is None:
+            self._text = _render(self)
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"Expr({self})"
+
+
+# -- calls ------------------------------------------------------------------------------------------------------------
+
+
+def call(fn: str, args: Sequence[Expr]) -> Expr:
+    """The canonical form of a call."""
+    if fn == "floordiv":
+        return floordiv(args[0], args[1])
+    if fn == "mod":
+        return mod(args[0], args[1])
+    if fn == "min":
+        return minimum(*args)
+    if fn == "max":
+        return maximum(*args)
+    raise ValueError(f"unknown function {fn!r} in an expression")
+
+
+def floordiv(a: Expr, b: Expr) -> Expr:
+    """`a` divided by the positive `b`, rounded towards minus infinity."""
+    if b == ONE:
+        return a
+    if a.constant is not None and b.constant:
+        return _const(a.constant // b.constant)
+    quotient, rest = _split(a, b)
+    if rest.constant is not None and b.constant is not None:
+        return quotient + rest.constant // b.constant if b.constant else quotient + _atom("floordiv", rest, b)
+    if not rest.terms:
+        return quotient
+    inner = rest.terms[0]
+    if len(rest.terms) == 1 and inner[1] == 1 and len(inner[0]) == 1:
+        atom = inner[0][0]
+        if isinstance(atom, Call) and atom.fn == "floordiv":
+            return quotient + floordiv(atom.args[0], atom.args[1] * b)
+    return quotient + _atom("floordiv", rest, b)
+
+
+def mod(a: Expr, b: Expr) -> Expr:
+    """`a - b*floordiv(a, b)`: never negative for a positive `b`."""
+    if b == ONE:
+        return ZERO
+    if a.constant is not None and b.constant:
+        return _const(a.constant % b.constant)
+    _, rest = _split(a, b)
+    if not rest.terms:
+        return ZERO
+    if rest.constant is not None and b.constant:
+        return _const(rest.constant % b.constant)
+    inner = rest.terms[0]
+    if len(rest.terms) == 1 and inner[1] == 1 and len(inner[0]) == 1:
+        atom = inner[0][0]
+        if isinstance(atom, Call) and atom.fn == "mod" and _split(atom.args[1], b)[1] == ZERO:
+            return mod(atom.args[0], b)
+    return _atom("mod", rest, b)
+
+
+def minimum(*args: Expr) -> Expr:
+    """The least of the arguments."""
+    return _extremum("min", args)
+
+
+def maximum(*args: Expr) -> Expr:
+    """The greatest of the arguments."""
+    return _extremum("max", args)
+
+
+def symbols_of(exprs: Iterable[Expr]) -> frozenset[str]:
+    """Every symbol that occurs in some of `exprs`."""
+    found: frozenset[str] = frozenset()
+    for e in exprs:
+        found |= e.symbols
+    return found
+
+
+def product(factors: Iterable[Expr]) -> Expr:
+    """The product; 1 when there are no factors."""
+    result = ONE
+    for factor in factors:
+        result = result * factor
+    return result
+
+
+def linearize(subscripts: Sequence[Expr], dims: Sequence[Expr]) -> Expr:
+    """The row-major offset of `subscripts` in a tensor of `dims`."""
+    offset = ZERO
+    for subscript, dim in zip(subscripts, dims, strict=True):
+        offset = offset * dim + subscript
+    return offset
+
+
+def delinearize(offset: Expr, dims: Sequence[Expr]) -> list[Expr]:
+    """The row-major subscripts of `offset` in a tensor of `dims` (the inverse of `linearize`)."""
+    subscripts: list[Expr] = []
+    for dim in reversed(dims[1:]):
+        subscripts.append(mod(offset, dim))
+        offset = floordiv(offset, dim)
+    if dims:
+        subscripts.append(offset)
+    return subscripts[::-1]
+
+
+def _extremum(fn: str, args: Sequence[Expr]) -> Expr:
+    flat: list[Expr] = []
+    for arg in args:
+        inner = arg.terms[0][0] if len(arg.terms) == 1 and arg.terms[0][1] == 1 else ()
+        nested = inner[0] if len(inner) == 1 else None
+        flat.extend(nested.args if isinstance(nested, Call) and nested.fn == fn else (arg,))
+    pick = min if fn == "min" else max
+    constants = [a.constant for a in flat if a.constant is not None]
+    rest = sorted({a for a in flat if a.constant is None}, key=str)
+    # Two arguments that differ by a constant are ordered without knowing the symbols.
+    kept: list[Expr] = []
+    for candidate in rest:
+        for i, other in enumerate(kept):
+            gap = (candidate - other).constant
+            if gap is not None:
+                kept[i] = candidate if (gap < 0) == (fn == "min") else other
+                break
+        else:
+            kept.append(candidate)
+    if constants:
+        bound = pick(constants)
+        # Dims are never negative: max(dim, 0) is the dim.
+        if not (fn == "max" and bound <= 0 and kept and any(is_nonneg(a) for a in kept)):
+            kept.append(_const(bound))
+    return kept[0] if len(kept) == 1 else Expr({(Call(fn, tuple(sorted(kept, key=str))),): 1})
+
+
+def _split(a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    """`(q, r)` with `a = q*b + r`, `q` holding what `b` divides exactly."""
+    if len(b.terms) != 1:
+        return _split_by_sum(a, b) if b.terms else (ZERO, a)
+    (divisor, scale), *_ = b.terms
+    quotient: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    for monomial, c in a.terms:
+        left = list(monomial)
+        for atom in divisor:
+            if atom in left:
+                left.remove(atom)
+            else:
+                break
+        else:
+            if c % scale == 0:
+                quotient[tuple(left)] = c // scale
+                continue
+        rest[monomial] = c
+    # A constant remainder is brought into [0, b), so that (i + 9) floordiv 8 and (i + 1) floordiv 8 + 1 agree.
+    if not divisor and () in rest and scale > 0:
+        whole, rest[()] = divmod(rest[()], scale)
+        quotient[()] = quotient.get((), 0) + whole
+    return Expr(quotient), Expr(rest)
+
+
+def _split_by_sum(a: Expr, b: Expr) -> tuple[Expr, Expr]:
+    """`_split` for a divisor of several terms: `i*(m + 4) + j` by `m + 4`.
+
+    Either `b` divides `a`, or what is left are terms of `a`, unchanged: anything else would grow, not simplify.
+    """
+    quotient, rest = ZERO, a
+    while rest.terms and (factor := _term_quotient(rest.terms[0], b)) is not None and len(quotient.terms) < 8:
+        quotient, rest = quotient + factor, rest - factor * b
+    if not rest.terms:
+        return quotient, rest
+    quotient, rest = ZERO, a
+    for term in a.terms:
+        factor = _term_quotient(term, b)
+        if factor is not None:
+            candidate = rest - factor * b
+            if set(candidate.terms) <= set(rest.terms):
+                quotient, rest = quotient + factor, candidate
+    return quotient, rest
+
+
+def _term_quotient(term: tuple[Monomial, int], b: Expr) -> Expr | None:
+    """What the first term of `b` goes into `term`, where it does."""
+    (monomial, c), (lead, scale) = term, b.terms[0]
+    left = list(monomial)
+    for atom in lead:
+        if atom not in left:
+            return None
+        left.remove(atom)
+    return Expr({tuple(left): c // scale}) if c % scale == 0 else None
+
+
+def _apply(fn: str, args: Sequence[int]) -> int:
+    if fn == "floordiv":
+        return args[0] // args[1]
+    if fn == "mod":
+        return args[0] % args[1]
+    return min(args) if fn == "min" else max(args)
+
+
+# -- reasoning --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """What is known of the names in an expression.
+
+    `axes` maps a loop axis to `(first, end)`, `end` excluded. Where an axis takes any value at all, its extent is at
+    least 1, so the symbols that multiply to that extent are known to be positive.
+    """
+
+    axes: Mapping[str, tuple[Expr, Expr]]
+
+    @property
+    def positive(self) -> frozenset[str]:
+        found: set[str] = set()
+        for first, end in self.axes.values():
+            extent = end - first
+            if len(extent.terms) == 1:
+                found.update(a.name for a in extent.terms[0][0] if isinstance(a, Sym))
+        return frozenset(found)
+
+
+NO_RANGES = Ranges({})
+
+
+def is_nonneg(e: Expr, ranges: Ranges = NO_RANGES) -> bool:
+    """Whether `e >= 0` is proven: for every value of the axes in their ranges and every non-negative symbol.
+
+    Sound and incomplete. An axis is replaced by the end of its range that makes the expression smallest; what is left
+    is non-negative when no coefficient is negative, counting a symbol known to be positive as `1 + something`.
+    """
+    return _is_nonneg(e, ranges, 4)
+
+
+def _is_nonneg(e: Expr, ranges: Ranges, depth: int) -> bool:
+    if e.constant is not None:
+        return e.constant >= 0
+    if depth == 0:
+        return False
+    for name in sorted(e.symbols & ranges.axes.keys()):
+        coefficient = e.coefficient(name)
+        if coefficient is None:
+            continue
+        first, end = ranges.axes[name]
+        outer = Ranges({k: v for k, v in ranges.axes.items() if k != name})
+        rest = e.without(name)
+        known = Ranges(ranges.axes)
+        if _is_nonneg(coefficient, known, depth - 1):
+            return _bounded(rest + coefficient * first, outer, known, depth)
+        if _is_nonneg(-coefficient, known, depth - 1):
+            return _bounded(rest + coefficient * (end - 1), outer, known, depth)
+        return False
+    return _bounded(e, ranges, ranges, depth)
+
+
+def _bounded(e: Expr, inner: Ranges, known: Ranges, depth: int) -> bool:
+    if e.symbols & inner.axes.keys():
+        merged = Ranges(inner.axes)
+        if any(e.coefficient(name) is not None for name in e.symbols & inner.axes.keys()):
+            return _is_nonneg_with(e, merged, known, depth)
+    shifted = e.substitute({name: Expr.of(name) + 1 for name in known.positive if name in e.symbols})
+    return all(c >= 0 and all(_atom_nonneg(a, known, depth) for a in m) for m, c in shifted.terms)
+
+
+def _is_nonneg_with(e: Expr, ranges: Ranges, known: Ranges, depth: int) -> bool:
+    for name in sorted(e.symbols & ranges.axes.keys()):
+        coefficient = e.coefficient(name)
+        if coefficient is None:
+            continue
+        first, end = ranges.axes[name]
+        outer = Ranges({k: v for k, v in ranges.axes.items() if k != name})
+        for sign, bound in ((1, first), (-1, end - 1)):
+            if _is_nonneg(coefficient * sign, known, depth - 1):
+                return _bounded(e.without(name) + coefficient * bound, outer, known, depth)
+    return False
+
+
+def _atom_nonneg(atom: Atom, ranges: Ranges, depth: int) -> bool:
+    if isinstance(atom, Sym):
+        if atom.name in ranges.axes:
+            return _is_nonneg(ranges.axes[atom.name][0], ranges, depth - 1)
+        # An indirect operand of an access (`_0`) is data: it may be anything.
+        return INDIRECT.fullmatch(atom.name) is None
+    if atom.fn == "mod":
+        return True
+    if atom.fn == "floordiv":
+        return _is_nonneg(atom.args[0], ranges, depth - 1)
+    some_or_all = all if atom.fn == "min" else any
+    return some_or_all(_is_nonneg(a, ranges, depth - 1) for a in atom.args)
+
+
+def simplify(e: Expr, ranges: Ranges) -> Expr:
+    """`e` with the divisions and extrema that `ranges` decides removed: `(i*64 + j) floordiv 64` is `i` when
+    `0 <= j < 64`."""
+    if not any(isinstance(a, Call) for m, _ in e.terms for a in m):
+        return e
+    return e.map_atoms(lambda atom: _simplify_atom(atom, ranges))
+
+
+def _simplify_atom(atom: Atom, ranges: Ranges) -> Expr:
+    if isinstance(atom, Sym):
+        return Expr({(atom,): 1})
+    args = [simplify(a, ranges) for a in atom.args]
+    if atom.fn in ("floordiv", "mod"):
+        a, b = args
+        quotient, rest = _split(a, b)
+        if is_nonneg(rest, ranges) and is_nonneg(b - 1 - rest, ranges):
+            return quotient if atom.fn == "floordiv" else rest
+        return call(atom.fn, args)
+    kept: list[Expr] = []
+    for candidate in args:
+        sign = 1 if atom.fn == "min" else -1
+        if any(is_nonneg((candidate - other) * sign, ranges) for other in kept):
+            continue
+        kept = [k for k in kept if not is_nonneg((k - candidate) * sign, ranges)] + [candidate]
+    return call(atom.fn, kept)
+
+
+# -- internals --------------------------------------------------------------------------------------------------------
+
+
+def _render(e: Expr) -> str:
+    if not e.terms:
+        return "0"
+    parts: list[str] = []
+    for monomial, c in e.terms:
+        factors = [_operand_atom(a) for a in monomial]
+        if abs(c) != 1 or not factors:
+            factors.insert(0, str(abs(c)))
+        sign = "-" if c < 0 else "+"
+        parts.append(f"{sign} {'*'.join(factors)}" if parts else ("-" if c < 0 else "") + "*".join(factors))
+    return " ".join(parts)
+
+
+def _operand(e: Expr) -> str:
+    simple = e.symbol is not None or (e.constant is not None and e.constant >= 0)
+    return str(e) if simple else f"({e})"
+
+
+def _operand_atom(atom: Atom) -> str:
+    return f"({atom})" if isinstance(atom, Call) and atom.fn in ("floordiv", "mod") else str(atom)
+
+
+def _atom_key(atom: Atom) -> tuple[int, str]:
+    return atom.order
+
+
+def _term_key(term: tuple[Monomial, int]) -> tuple[int, list[tuple[int, str]]]:
+    # Longer monomials first and the constant last, as one writes a polynomial.
+    return (-len(term[0]), [a.order for a in term[0]])
+
+
+def _atom(fn: str, *args: Expr) -> Expr:
+    return Expr({(Call(fn, args),): 1})
+
+
+def _atom_symbols(atom: Atom) -> frozenset[str]:
+    if isinstance(atom, Sym):
+        return frozenset((atom.name,))
+    return frozenset[str]().union(*(a.symbols for a in atom.args))
+
+
+@lru_cache(maxsize=65536)
+def _symbols(e: Expr) -> frozenset[str]:
+    return frozenset[str]().union(*(_atom_symbols(a) for m, _ in e.terms for a in m))
+
+
+@lru_cache(maxsize=4096)
+def _symbol(name: str) -> Expr:
+    return Expr({(Sym(name),): 1})
+
+
+@lru_cache(maxsize=4096)
+def _const(value: int) -> Expr:
+    return Expr({(): value})
+
+
+ZERO = _const(0)
+ONE = _const(1)

@@ -1,0 +1,220 @@
+"""Whether an expression is never below 0: proofs from the ranges of axes and from facts.
+
+Sound and incomplete: what is not proven may still be so, and what is proven cannot be otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import count
+
+from igniter.dialects.sym.expr import INDIRECT, ONE, ZERO, Atom, Call, Expr, Ranges, floordiv, is_nonneg
+from igniter.dialects.sym.expr import call as rebuild
+
+MAX_FACTS = 2
+"""How many guards one proof may combine."""
+MAX_CALLS = 6
+"""How many divisions and extrema of one expression are looked into."""
+
+
+def proven(e: Expr, ranges: Ranges, facts: Sequence[Expr] = ()) -> bool:
+    """Whether `e >= 0` follows from the ranges of the axes and from every one of `facts` being >= 0."""
+    axes = tuple((name, first, end) for name, (first, end) in ranges.axes.items())
+    return _proven(e, axes, tuple(facts))
+
+
+@lru_cache(maxsize=1 << 14)
+def _proven(e: Expr, axes_of: tuple[tuple[str, Expr, Expr], ...], facts: Sequence[Expr]) -> bool:
+    ranges = Ranges({name: (first, end) for name, first, end in axes_of})
+    if _follows(e, _with_indirect(ranges, facts), facts, MAX_FACTS):
+        return True
+    # `n - n mod 8` is a multiple of 8 that the quotient shows and the remainder hides.
+    axes = {name: (without_mod(first), without_mod(end)) for name, (first, end) in ranges.axes.items()}
+    facts = [without_mod(f) for f in facts]
+    return _follows(without_mod(e), _with_indirect(Ranges(axes), facts), facts, MAX_FACTS)
+
+
+def without_mod(e: Expr) -> Expr:
+    """`e` with `a mod b` written as `a - b*(a floordiv b)`."""
+
+    def expand(atom: Atom) -> Expr:
+        if not isinstance(atom, Call):
+            return Expr({(atom,): 1})
+        args = [without_mod(a) for a in atom.args]
+        return args[0] - args[1] * floordiv(args[0], args[1]) if atom.fn == "mod" else rebuild(atom.fn, args)
+
+    return e.map_atoms(expand) if any(isinstance(a, Call) for m, _ in e.terms for a in m) else e
+
+
+def _follows(e: Expr, ranges: Ranges, facts: Sequence[Expr], depth: int) -> bool:
+    """`e >= 0` is proven when `e - k*fact >= 0` is, for a factor `k >= 0`."""
+    if _holds(e, ranges, MAX_CALLS):
+        return True
+    if depth == 0:
+        return False
+    for number, fact in enumerate(facts):
+        others = facts[number + 1 :]
+        if any(_follows(e - k * fact, ranges, others, depth - 1) for k in _factors(e, fact, ranges)):
+            return True
+    return False
+
+
+def _factors(e: Expr, fact: Expr, ranges: Ranges) -> list[Expr]:
+    """Factors under which a fact takes a name out of `e`, and 1."""
+    found = [ONE] if fact.symbols & e.symbols else []
+    for name in sorted(fact.symbols & e.symbols):
+        inner, outer = fact.coefficient(name), e.coefficient(name)
+        if inner is not None and outer is not None and inner.constant in (1, -1):
+            factor = outer * inner
+            if factor not in found and is_nonneg(factor, ranges):
+                found.append(factor)
+    return found
+
+
+def _with_indirect(ranges: Ranges, facts: Sequence[Expr]) -> Ranges:
+    """`ranges` with those that guards give to indirect operands: `_0 >= 0` and `9 - _0 >= 0` make 0 to 10."""
+    names = {n for f in facts for n in f.symbols if INDIRECT.fullmatch(n)}
+    axes = dict(ranges.axes)
+    for name in sorted(names):
+        lows = [-f.without(name) for f in facts if f.coefficient(name) == ONE]
+        ends = [f.without(name) + 1 for f in facts if f.coefficient(name) == -1]
+        if lows and ends:
+            axes[name] = lows[0], ends[0]
+    return Ranges(axes)
+
+
+def _holds(e: Expr, ranges: Ranges, depth: int) -> bool:
+    if is_nonneg(e, ranges):
+        return True
+    if depth == 0:
+        return False
+    found = _first_call(e)
+    if found is None:
+        return _holds_at_end(e, ranges, depth)
+    call, coefficient = found
+    if call.fn in ("min", "max"):
+        # The least argument bounds from above whatever subtracts the minimum: one that suffices is enough.
+        choices = (_holds(_replaced(e, call, a), ranges, depth - 1) for a in call.args)
+        if (coefficient > 0) == (call.fn == "min"):
+            return all(choices)
+        return any(choices) or _holds_on_average(e, call, ranges, depth)
+    between = _difference(e, call)
+    if between is not None and _holds(between, ranges, depth - 1):
+        return True
+    if any(_holds(_without_quotient(e, call, c), ranges, depth - 1) for c in _multiples(e, call)):
+        return True
+    inner = _range_of(call, ranges, depth)
+    if inner is None:
+        return False
+    # Unlike any name in use: axes have been taken away on the way here, so their number names nothing.
+    name = next(n for k in count() if (n := f"%{k}") not in ranges.axes and n not in e.symbols)
+    wider = Ranges({**ranges.axes, name: inner})
+    return _holds(_replaced(e, call, Expr.of(name)), wider, depth - 1)
+
+
+def _holds_on_average(e: Expr, call: Call, ranges: Ranges, depth: int) -> bool:
+    """A maximum is at least the mean of its two arguments, a minimum at most: |i - 2| is `max(i - 2, 2 - i)`."""
+    if len(call.args) != 2 or any(call in monomial and monomial != (call,) for monomial, _ in e.terms):
+        return False
+    (coefficient,) = (c for monomial, c in e.terms if monomial == (call,))
+    rest = e - Expr({(call,): coefficient})
+    return _holds(rest * 2 + (call.args[0] + call.args[1]) * coefficient, ranges, depth - 1)
+
+
+def _difference(e: Expr, call: Call) -> Expr | None:
+    """What is >= 0 only if `e` is, for an `e` of `c*(a floordiv n) - c*(b floordiv n) + rest`: the difference of the
+    quotients is at least `(a - b) floordiv n`, and that is at least `k` where `a - b >= k*n`. None: `e` is no such."""
+    divisor = call.args[1].constant if call.fn == "floordiv" else None
+    quotients: dict[int, Expr] = {}
+    constant = 0
+    for monomial, c in e.terms:
+        atom = monomial[0] if len(monomial) == 1 else None
+        if not monomial:
+            constant = c
+        elif divisor and isinstance(atom, Call) and atom.fn == "floordiv" and atom.args[1] == call.args[1]:
+            if c in quotients:
+                return None
+            quotients[c] = atom.args[0]
+        else:
+            return None
+    c = max(quotients, default=0)
+    if divisor is None or quotients.keys() != {c, -c}:
+        return None
+    least = -(constant // c)  # the least k for which c*k + constant >= 0
+    return quotients[c] - quotients[-c] - least * divisor
+
+
+def _holds_at_end(e: Expr, ranges: Ranges, depth: int) -> bool:
+    """`_holds` with the innermost axis that ends at a call (a tile at the edge) at the end where `e` is smallest."""
+    for name, (first, end) in list(ranges.axes.items())[::-1]:
+        coefficient = e.coefficient(name)
+        if name not in e.symbols or coefficient is None or (_first_call(end) is None and _first_call(first) is None):
+            continue
+        inner = Ranges({k: v for k, v in ranges.axes.items() if k != name})
+        for sign, bound in ((1, first), (-1, end - 1)):
+            if is_nonneg(coefficient * sign, ranges):
+                return _holds(e.without(name) + coefficient * bound, inner, depth - 1)
+    return False
+
+
+def _first_call(e: Expr) -> tuple[Call, int] | None:
+    """A call that is a term of its own, with its coefficient; extrema only where their sign is that of a number."""
+    for monomial, c in e.terms:
+        for atom in monomial:
+            if isinstance(atom, Call) and (atom.fn in ("floordiv", "mod") or len(monomial) == 1):
+                return atom, c
+    return None
+
+
+def _multiples(e: Expr, call: Call) -> list[int]:
+    """The coefficient of a quotient that is a term of its own, where the (constant) divisor divides it."""
+    divisor = call.args[1].constant
+    if call.fn != "floordiv" or not divisor:
+        return []
+    return [c for monomial, c in e.terms if monomial == (call,) and c % divisor == 0]
+
+
+def _without_quotient(e: Expr, call: Call, c: int) -> Expr:
+    """At most `e`, since `b*(a floordiv b)` is at most `a` and at least `a - b + 1`."""
+    a, b = call.args
+    divisor = b.constant or 1
+    return e - Expr({(call,): c}) + (a if c < 0 else a - b + 1) * (c // divisor)
+
+
+def _replaced(e: Expr, call: Call, by: Expr) -> Expr:
+    def swap(atom: Atom) -> Expr:
+        return by if atom == call else Expr({(atom,): 1})
+
+    return e.map_atoms(swap)
+
+
+def _range_of(call: Call, ranges: Ranges, depth: int) -> tuple[Expr, Expr] | None:
+    """What a quotient or a remainder can be, as `(first, end)`."""
+    a, b = call.args
+    if call.fn == "mod":
+        return ZERO, b
+    if not _holds(a, ranges, depth - 1):
+        return None
+    greatest = upper_bound(a, ranges)
+    if greatest is None:
+        return None
+    whole = floordiv(greatest + 1, b)
+    # Below a whole multiple of the divisor, whatever the divisor is.
+    return ZERO, whole if whole * b == greatest + 1 else floordiv(greatest, b) + 1
+
+
+def upper_bound(e: Expr, ranges: Ranges) -> Expr | None:
+    """An expression without axes that `e` does not exceed; None where the sign of a coefficient is not known."""
+    for name in sorted(e.symbols & ranges.axes.keys()):
+        coefficient = e.coefficient(name)
+        if coefficient is None:
+            return None
+        first, end = ranges.axes[name]
+        if is_nonneg(coefficient, ranges):
+            e = e.without(name) + coefficient * (end - 1)
+        elif is_nonneg(-coefficient, ranges):
+            e = e.without(name) + coefficient * first
+        else:
+            return None
+    return e

@@ -1,0 +1,1 @@
+"""Passes that lead from one level to the next."""

@@ -1,0 +1,174 @@
+"""`lower-onnx-to-loop`: says what every fusion region computes, as a `loop.kernel` of its name.
+
+    %y = fusion.region @r0 (%a = %x : tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
+      %0 = onnx.Relu(%a) : ...
+      fusion.yield %0 : ...
+    }
+
+becomes
+
+    %y = fusion.region @r0 (...) kernel @r0 -> ... { the same }
+    loop.kernel @r0 symbols [n] (%a : tensor<?x8xf32, ..>) -> (tensor<?x8xf32, ..>) {
+      %0 = loop.nest "relu" [i0: parallel n, i1: parallel 8] -> tensor<?x8xf32, ..> {
+        %1 = loop.read %a[i0, i1] : f32
+        %2 = arith.constant 0.0 : f32
+        %3 = arith.maximumf %1, %2 : f32
+        loop.yield none %3 at [i0, i1]
+      }
+      loop.return %0 : ...
+    }
+
+Each op is lowered by the rule of its `OpSpec`, one nest or a few an op; merging nests is for later passes. Constants in
+the region become `arith.constant`s in the bodies. The region keeps its ONNX nodes, for fallback, checks and reports.
+What the nodes take for granted of the symbols, and the graph's types do (`igniter.assumptions`), the kernel requires.
+
+Requires: shapes inferred (`infer-shapes`), regions formed. An output is always the result of a nest, or a view of one,
+and no two outputs are the same nest's: where a region hands an input through, a copy is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.analysis.fusion.graph import region_nodes
+from igniter.dialects.fusion import DimsOp, RegionOp, UnpackOp
+from igniter.dialects.loop import KernelOp
+from igniter.dialects.onnx.lowering import KernelBuilder, Lowering, LoweringError
+from igniter.dialects.onnx.lowering.builder import symbols_of_types
+from igniter.dialects.onnx.lowering.constants import constant_tensor, dims_tensor
+from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
+from igniter.dialects.onnx.requirements import node_requirements
+from igniter.dialects.sym import DimsAttr, dims_of
+from igniter.dialects.sym.bind_symbols import bind_symbols
+from igniter.dialects.sym.requirements import Requirement
+from igniter.transforms.onnx.infer_shapes import graph_assumptions
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+
+
+@dataclass(frozen=True)
+class LowerOnnxToLoopPass(ModulePass):
+    """Lowers every `fusion.region` to a `loop.kernel`."""
+
+    name = "lower-onnx-to-loop"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        present = {k.sym_name.data for k in op.body.block.ops if isinstance(k, KernelOp)}
+        for region in [r for r in op.walk() if isinstance(r, RegionOp)]:
+            if region.kernel_name in present:
+                continue
+            op.body.block.add_op(lower_region(region))
+            region.kernel_name = region.label
+
+
+def lower_region(region: RegionOp) -> KernelOp:
+    """The kernel of one region; `LoweringError` names the node that has no lowering."""
+    kernel = KernelBuilder([a.type for a in region.block.args], _symbols(region))
+    values: dict[SSAValue, SSAValue] = dict(zip(region.block.args, kernel.args, strict=True))
+    nodes = region_nodes(region)
+    places: dict[Operation, int] = {node: place for place, node in enumerate(nodes)}
+    for op in region.block.ops:
+        known = len(kernel.checks)
+        if op is not region.yield_op:
+            lower_node(op, kernel, values)
+        kernel.checks[known:] = [(check.at(places.get(op)), value) for check, value in kernel.checks[known:]]
+    for place, node in enumerate(nodes):
+        kernel.requires += [r.at(place) for r in node_requirements(node)]
+    kernel.requires += assumptions_about(region, kernel)
+    return kernel.finish(region.label, [values[v] for v in region.yielded])
+
+
+def assumptions_about(region: RegionOp, kernel: KernelBuilder) -> list[Requirement]:
+    """What the types of the region's graph take for granted of symbols that its operands tell (`infer-shapes`)."""
+    from igniter.dialects.onnx.structure import GraphOp
+
+    graph = region.parent_op()
+    while graph is not None and not isinstance(graph, GraphOp):
+        graph = graph.parent_op()
+    if graph is None:
+        return []
+    told = bind_symbols([(dims_of(arg.type), True) for arg in kernel.args]).bound
+    return [r for r in graph_assumptions(graph) if r.symbols <= told]
+
+
+def lower_node(op: Operation, kernel: KernelBuilder, values: dict[SSAValue, SSAValue]) -> None:
+    """Appends the nests of one ONNX op to `kernel` and notes its results in `values`."""
+    from igniter.dialects.onnx.base import OnnxOp, constant_value
+    from igniter.dialects.onnx.ops import spec_of
+
+    if all(isinstance(r.type, NoneType) for r in op.results):
+        return
+    if isinstance(op, DimsOp):
+        values[op.result] = dims_tensor(kernel, op.dims, op.result.type)
+        return
+    if isinstance(op, UnpackOp):
+        values[op.result] = unpacked(kernel, op, values[op.source])
+        return
+    if not isinstance(op, OnnxOp):
+        raise LoweringError(f"'{op.name}' in a fusion region is no ONNX op")
+    array = constant_value(op.results[0]) if op.name == "onnx.Constant" else None
+    if array is not None:
+        values[op.results[0]] = constant_tensor(kernel, array, op.results[0].type)
+        return
+    spec = spec_of(op)
+    context = Lowering(op, kernel, values)
+    if spec is None or spec.lower is None:
+        raise context.fail("it has no lowering")
+    reason = spec.legal(op) if spec.legal is not None else None
+    if reason is not None:
+        raise context.fail(reason)
+    _bind(op, context, list(spec.lower(context)), values)
+
+
+def unpacked(kernel: KernelBuilder, op: UnpackOp, packed: SSAValue) -> SSAValue:
+    """A nest that reads a packed weight as the plain one; contractions take it in."""
+    nest = kernel.nest("unpack")
+    at = nest.axes(dims_of(op.result.type))
+    value = nest.read(packed, op.layout.subscripts(at))
+    return nest.finish(("none", value, at, op.result.type))[0]
+
+
+def _bind(op: OnnxOp, context: Lowering, made: list[SSAValue | None], values: dict[SSAValue, SSAValue]) -> None:
+    for index, result in enumerate(op.results):
+        value = made[index] if index < len(made) else None
+        if isinstance(result.type, NoneType):
+            continue
+        if value is None:
+            if result.first_use is not None:
+                raise context.fail(f"its lowering gives no output {index}")
+            continue
+        if value.type != result.type:
+            raise context.fail(f"its lowering gives {value.type} for output {index}, which is {result.type}")
+        values[result] = value
+
+
+def _symbols(region: RegionOp) -> frozenset[str]:
+    """Every symbol that the region's types and noted values use; axes get other names."""
+
+    def types() -> Iterator[Attribute]:
+        yield from (a.type for a in region.block.args)
+        for op in region.block.ops:
+            yield from (r.type for r in op.results)
+
+    return symbols_of_types(types()) | frozenset(_noted(region.block.ops))
+
+
+def _noted(ops: Iterable[Operation]) -> Iterator[str]:
+    for op in ops:
+        if isinstance(op, DimsOp):
+            for dim in op.dims:
+                yield from dim.symbols
+        noted = op.attributes.get(VALUES_ATTRIBUTE)
+        if isinstance(noted, DictionaryAttr):
+            for dims in noted.data.values():
+                if isinstance(dims, DimsAttr):
+                    for dim in dims.data:
+                        yield from dim.symbols

@@ -1,0 +1,295 @@
+"""`lower-programs`: a program as a scheduled kernel that calls those of its regions.
+
+    %y = fusion.program @p0 (%x = ... : tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<8*n>>) {
+      %a = fusion.region @r0 (%b = %x : ...) kernel @r0 -> (tensor<?x8xf32, ..>) { .. }
+      %v = onnx.Reshape(%a, %s) : ... -> tensor<?xf32, #sym.dims<8*n>>
+      %c = fusion.region @r1 (%d = %v : ...) kernel @r1 -> (tensor<?xf32, ..>) { .. }
+      fusion.yield %c : ...
+    }
+
+adds
+
+    loop.func @p0 symbols [n] (%x : memref<?x8xf32, ..>, %y : memref<?xf32, ..>) outputs 1 {
+      %a = loop.alloc "r0" : memref<?x8xf32, .., "scratch">
+      %s = loop.alloc "r0.scratch" : memref<?xi8, #sym.dims<64*n>, "scratch">
+      loop.call @r0 symbols [n] (%x) -> (%a) scratch %s
+      %v = loop.view %a : memref<?x8xf32, .., "scratch"> to memref<?xf32, ..>
+      loop.call @r1 symbols [8*n] (%v) -> (%y)
+    }
+
+What passes between kernels is a buffer of the arena, which `plan-buffers` places by liveness; the memory that a kernel
+itself works in is one that lives during its call only. A result of the program is written by the kernel that computes
+it. What the kernels and the views require, the program does, in its own symbols and with the names of the nodes; their
+checks are its last outputs. The
+values of a kernel's symbols are found where the kernel would find them: in the dims of its inputs.
+
+A Loop or a Scan becomes a sequential loop around the calls of its body (`lower_program_loops.py`).
+
+It requires scheduled and planned kernels in the module (`cpu-schedule`) and programs (`form-programs`), and leaves the
+program's ops as they are. With `profile` each program has one more output, the time stamps between its calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i8, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.traits import IsTerminator
+
+from igniter.analysis.fusion.graph import node_label, region_nodes
+from igniter.dialects.fusion import DimsOp, ProgramOp, RegionOp, is_step
+from igniter.dialects.loop import AccumulateOp, AllocOp, CallOp, ClockOp, ForOp, FuncOp, LoadOp, StoreOp, ViewOp
+from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.requirements import node_requirements
+from igniter.dialects.ort import OpOp
+from igniter.dialects.sym import dims_of, element_of, memref_of
+from igniter.dialects.sym.bind_symbols import Bind, Check, bind_symbols
+from igniter.dialects.sym.expr import ZERO, Expr, floordiv
+from igniter.dialects.sym.requirements import FINE, DataCheck, Requirement, unproven
+from igniter.errors import IgniterError
+
+
+@dataclass(frozen=True)
+class LowerPrograms(ModulePass):
+    """Lowers every fusion.program to a loop.func that calls the kernels of its regions."""
+
+    name = "lower-programs"
+
+    profile: bool = False
+    """Whether each program has one more output, the time stamps between its calls."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from igniter.transforms.scheduled.form_ort_library import describe
+
+        funcs = {f.sym_name.data: f for f in op.ops if isinstance(f, FuncOp)}
+        programs = [p for p in op.walk() if isinstance(p, ProgramOp) and p.label not in funcs]
+        called = {region.kernel_name for program in programs for region in program.calls}
+        kernels = {name: describe(func) for name, func in funcs.items() if name in called}
+        for program in programs:
+            op.body.block.add_op(lower_program(program, kernels, self.profile))
+
+
+def lower_program(program: ProgramOp, kernels: Mapping[str, OpOp], profile: bool = False) -> FuncOp:
+    """The scheduled kernel of a program; `kernels` says of every kernel by name what it takes and gives."""
+    return ProgramLowering(program, kernels, profile).run()
+
+
+def time_stamps(program: ProgramOp) -> int:
+    """How many elements the last output of a program has that is compiled for a profile."""
+    return len(program.steps) + 1
+
+
+class ProgramLowering:
+    """One program on its way to a func: `block` is where statements go, `buffers` what stands for the tensors."""
+
+    def __init__(self, program: ProgramOp, kernels: Mapping[str, OpOp], profile: bool):
+        self.program = program
+        self.kernels = kernels
+        self.func_block = self.block = Block()
+        self.buffers: dict[SSAValue, SSAValue] = {}
+        self.profile = profile
+        self.stamps: SSAValue | None = None
+        self.stamped = 0
+        self.axes = 0
+        self.requires: list[Requirement] = []
+        self.checks: list[DataCheck] = []
+        self.taken = {s for arg in program.block.args for d in dims_of(arg.type) for s in d.symbols}
+
+    def run(self) -> FuncOp:
+        program = self.program
+        for arg in program.block.args:
+            self.buffers[arg] = self._argument(_memref(arg.type), arg.name_hint)
+        outputs = [self._argument(_memref(v.type), v.name_hint) for v in program.yielded]
+        copies = [(v, out) for v, out in zip(program.yielded, outputs, strict=True) if not self.compute_into(v, out)]
+        if self.profile:
+            self.stamps = self._argument(memref_of(i64, [time_stamps(program)]), None)
+        self._stamp()
+        for op in program.block.ops:
+            self.lower(op)
+            if is_step(op):
+                self._stamp()
+        for value, output in copies:
+            self.copy(self.buffers[value], output)
+        count = len(outputs) + (self.stamps is not None) + len(self.checks)
+        requires, body = unproven(self.requires), Region(self.func_block)
+        return FuncOp(program.label, self._symbols(), count, body, requires=requires, checks=self.checks)
+
+    def lower(self, op: Operation) -> None:
+        """Adds the statements for one op of the program or of the body of a loop."""
+        from igniter.transforms.conversion.lower_program_loops import lower_loop
+
+        if isinstance(op, RegionOp):
+            self._call(op)
+        elif is_step(op):
+            lower_loop(self, op)
+        elif not isinstance(op, DimsOp) and not op.has_trait(IsTerminator) and op.name not in _COMPILE_TIME:
+            self._view(op)
+
+    def add(self, op: OpT) -> OpT:
+        """Adds a statement."""
+        self.block.add_op(op)
+        return op
+
+    def axis(self, prefix: str) -> str:
+        """A name for a loop that nothing else has."""
+        self.axes += 1
+        while f"{prefix}{self.axes}" in self.taken:
+            self.axes += 1
+        return f"{prefix}{self.axes}"
+
+    def _argument(self, memref: Attribute, name: str | None) -> SSAValue:
+        arg = self.func_block.insert_arg(memref, len(self.func_block.args))
+        arg.name_hint = name
+        return arg
+
+    def _symbols(self) -> list[str]:
+        dims = [dims_of(arg.type) for arg in self.program.block.args]
+        bound = bind_symbols([(d, True) for d in dims]).bound
+        named = dict.fromkeys(s for of_arg in dims for d in of_arg for s in sorted(d.symbols))
+        return [s for s in named if s in bound]
+
+    def compute_into(self, value: SSAValue, output: SSAValue) -> bool:
+        """Makes what computes a value of this block write `output`; False where it needs a copy."""
+        source = value
+        while isinstance(source.owner, Operation) and source not in self.buffers and not is_step(source.owner):
+            if source.owner.name in _COMPILE_TIME:
+                return False
+            source = source.owner.operands[0]
+        if source in self.buffers or value in self.buffers or not isinstance(source.owner, Operation):
+            return False
+        memref = _memref(source.type)
+        same = dims_of(memref) == dims_of(output.type)
+        self.buffers[source] = output if same else self.view_of(output, memref)
+        self.buffers[value] = output
+        return True
+
+    def view_of(self, buffer: SSAValue, memref: Attribute) -> SSAValue:
+        """The buffer with other dims."""
+        return self.add(ViewOp(buffer, memref)).result
+
+    def _view(self, op: Operation) -> None:
+        (result,) = op.results
+        if isinstance(op, OnnxOp):
+            self.requires += [r.at(node_label(op)) for r in node_requirements(op)]
+        if result in self.buffers:
+            return
+        self.buffers[result] = self.view_of(self.buffers[op.operands[0]], _memref(result.type))
+        self.buffers[result].name_hint = result.name_hint
+
+    def alloc(self, label: str, memref: Attribute, name: str | None = None) -> SSAValue:
+        """A buffer of the arena, or whatever space `memref` says."""
+        alloc = self.add(AllocOp(label, memref))
+        alloc.result.name_hint = name
+        return alloc.result
+
+    def _call(self, region: RegionOp) -> None:
+        name = region.kernel_name
+        kernel = None if name is None else self.kernels.get(name)
+        if name is None or kernel is None:
+            raise IgniterError(
+                f"lower-programs: the kernel of region @{region.label} in program @{self.program.label} is not "
+                "scheduled; run cpu-loop and cpu-schedule first"
+            )
+        for result in region.results:
+            if result not in self.buffers:
+                self.buffers[result] = self.alloc(region.label, _memref(result.type, "scratch"), result.name_hint)
+        values = _symbol_values(region, kernel)
+        self.requires += [r.substitute(values) for r in with_names(kernel.requires, region)]
+        size = kernel.scratch.substitute(values)
+        scratch = None if size == ZERO else self.alloc(f"{name}.scratch", memref_of(i8, [size], "scratch"))
+        inputs, outputs = [self.buffers[v] for v in region.inputs], [self.buffers[v] for v in region.results]
+        found: list[tuple[SSAValue, SSAValue]] = []
+        for check in with_names(kernel.checks, region):
+            total = self._argument(memref_of(i64, []), None)
+            self.checks.append(check.substitute(values))
+            outputs.append(total)
+            if self.block is not self.func_block:
+                outputs[-1] = self.alloc("check", memref_of(i64, [], "scratch"))
+                found.append((outputs[-1], total))
+        self.add(CallOp(name, [values[s] for s in kernel.symbol_names], inputs, outputs, scratch))
+        for value, total in found:
+            self._note(value, total)
+
+    def _note(self, value: SSAValue, total: SSAValue) -> None:
+        """What an iteration found out about its data: the call as a whole gives what any of them did."""
+        fine = arith.ConstantOp(IntegerAttr(FINE, i64))
+        first = self.func_block.first_op
+        assert first is not None
+        self.func_block.insert_ops_before([fine, StoreOp(fine.result, total, [])], first)
+        load = self.add(LoadOp(value, []))
+        self.add(AccumulateOp("max", load.result, total, []))
+
+    def _stamp(self) -> None:
+        if self.stamps is not None:
+            clock = self.add(ClockOp())
+            self.add(StoreOp(clock.result, self.stamps, [self.stamped]))
+            self.stamped += 1
+
+    def copy(self, source: SSAValue, target: SSAValue) -> None:
+        """Every element of a buffer into another one of its dims."""
+        self.copy_elements(source, target, dims_of(target.type), lambda at: (at, at))
+
+    def copy_elements(
+        self,
+        source: SSAValue,
+        target: SSAValue,
+        dims: Sequence[Expr],
+        places: Callable[[list[Expr]], tuple[Sequence[Expr], Sequence[Expr]]],
+        **access: Any,
+    ) -> None:
+        """For every point of `dims` the element that `places` gives first to where it gives then; `access` is what the
+        loads have besides."""
+        if ZERO in dims:
+            return
+        names: list[str] = []
+        block = self.block
+        for dim in dims:
+            names.append(self.axis("c"))
+            body = Block()
+            block.add_op(ForOp(names[-1], 0, dim, body))
+            block = body
+        origin, goal = places([Expr.of(n) for n in names])
+        load = LoadOp(source, origin, **access)
+        block.add_ops([load, StoreOp(load.result, target, goal)])
+
+
+_COMPILE_TIME = ("onnx.Constant", "onnx.NoValue")
+OpT = TypeVar("OpT", bound=Operation)
+
+
+Fact = TypeVar("Fact", Requirement, DataCheck)
+
+
+def with_names(facts: Iterable[Fact], region: RegionOp) -> list[Fact]:
+    """What the kernel of a region requires or checks, with the nodes of this region by name."""
+    names = [node_label(op) for op in region_nodes(region)]
+    return [f.at(names[f.node]) if isinstance(f.node, int) and f.node < len(names) else f for f in facts]
+
+
+def _memref(tensor: Attribute, space: str | None = None) -> Attribute:
+    return memref_of(element_of(tensor), dims_of(tensor), space)
+
+
+def _symbol_values(region: RegionOp, kernel: OpOp) -> dict[str, Expr]:
+    """The kernel's symbols in terms of the region's."""
+    given = [dims_of(value.type) for value in region.inputs]
+    values: dict[str, Expr] = {}
+    for step in bind_symbols([(p.dims, True) for p in kernel.inputs]).steps:
+        if isinstance(step, Check) or step.symbol in values:
+            continue
+        dim = given[step.input][step.axis]
+        if isinstance(step, Bind):
+            values[step.symbol] = dim
+            continue
+        rest = dim - step.rest.substitute(values)
+        values[step.symbol] = floordiv(rest if step.coefficient > 0 else -rest, Expr.of(abs(step.coefficient)))
+    missing = sorted(set(kernel.symbol_names) - values.keys())
+    if missing:
+        raise IgniterError(f"lower-programs: no dim of an input of region @{region.label} gives '{missing[0]}'")
+    return values

@@ -1,0 +1,194 @@
+"""`form-fusion-regions`: groups the nodes of a graph into `fusion.region`s, each of which becomes one kernel.
+
+    %0 = onnx.Add(%x, %b) : ...                    %r = fusion.region @r0 (%a = %x : ..., %c = %b : ...) -> (...) {
+    %1 = onnx.Gelu(%0) : ...                         %0 = onnx.Add(%a, %c) : ...
+    %2 = onnx.MatMul(%1, %w) : ...           ->      %1 = onnx.Gelu(%0) : ...
+                                                     fusion.yield %1 : ...
+                                                   }
+                                                   %2 = onnx.MatMul(%r, %w) : ...
+
+Regions grow along edges, and between nodes that share an input, as long as the graph of regions stays acyclic
+(`igniter.analysis.fusion.region_growing`). What can be in a region is `legality`, what is worth it `cost`. A
+region gets constants that are small as clones, and shape operands whose elements `infer-shapes` knows as
+`fusion.dims`, so that what computed them is dropped. Every node gets a remark: its region, or the reason why it has
+none; one more remark, with the module's name, holds the `FusionSummary`.
+
+Requires `infer-shapes`; canonical graphs fuse better. It stands after all passes that work on the ONNX level, which
+does not look into regions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.analysis.fusion.cost import Contractions, CostModel, Singletons, Views
+from igniter.analysis.fusion.graph import FusionGraph, Limits, build_graph, is_node, node_label
+from igniter.analysis.fusion.legality import type_symbols
+from igniter.analysis.fusion.program_loops import compilable, loop_reason
+from igniter.analysis.fusion.selection import Selection, select_regions
+from igniter.analysis.fusion.summary import FusionSummary, count_kinds, missed_fusions, summarize_regions
+from igniter.analysis.fusion.symbols import SymbolSources, region_operands
+from igniter.dialects.fusion import GroupOp, RegionOp
+from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.names import is_loop
+from igniter.remarks import Remarks, remark, remarks_of
+from igniter.transforms.fusion.extract_regions import attach_tables, form_region, localize_operands, region_results
+from igniter.transforms.onnx.onnx_rewriting import is_unused
+
+
+@dataclass(frozen=True)
+class FormFusionRegions(ModulePass):
+    """Group nodes into regions that become one kernel each."""
+
+    name = "form-fusion-regions"
+
+    contractions: Contractions = "all"
+    """Which MatMuls and their like are fused: none, those of up to `small-flops` operations, or all."""
+    singletons: Singletons = "winning"
+    """Which nodes become a region alone: none, those whose kernels beat ONNX Runtime's, or all."""
+    views: Views = "fused"
+    """Which views are in regions: those that nodes of a region need, or all."""
+    siblings: bool = True
+    """Whether nodes that share an input, and nothing else, are fused."""
+    max_nodes: int = 512
+    max_inputs: int = 256
+    max_outputs: int = 128
+    small_flops: int = 65_536
+    typical_dim: int = 128
+    """The size that the cost model assumes of a symbolic dim."""
+    byte_products: bool = True
+    """Whether a target multiplies bytes; products of dequantised factors are left to ONNX Runtime where none does."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        taken = {region.label for region in op.walk() if isinstance(region, RegionOp)}
+        names = (name for number in range(1 << 30) if (name := f"r{number}") not in taken)
+        cost = CostModel(
+            self.contractions,
+            self.small_flops,
+            self.singletons,
+            self.typical_dim,
+            byte_products=self.byte_products,
+            views=self.views,
+        )
+        # The body of a loop of a program is kernels and nothing else: each node that is not in one would have ONNX
+        # Runtime run the loop.
+        within = replace(cost, singletons="all")
+        for name, block, inputs, whole in _graphs(op, cost):
+            self._form(ctx, name, block, inputs, names, within if whole else cost)
+
+    def _form(
+        self,
+        ctx: Context,
+        name: str,
+        block: Block,
+        inputs: Sequence[SSAValue],
+        names: Iterator[str],
+        cost: CostModel,
+    ) -> None:
+        graph = build_graph(block, cost, self.siblings, inputs)
+        limits = Limits(self.max_nodes, self.max_inputs, self.max_outputs)
+        selection = select_regions(graph, cost, limits, SymbolSources(inputs, block))
+        labels = [next(names) for _ in selection.groups]
+        explain = remarks_of(ctx) is not None
+        regions = summarize_regions(graph, selection, labels, cost) if explain else ()
+        missed = missed_fusions(graph, selection, cost) if explain else ()
+        if labels:
+            _extract(block, graph, selection, labels)
+        if explain:
+            _remark_nodes(ctx, graph, selection, labels)
+            after = sum(is_node(op) for op in block.ops)
+            kinds = count_kinds(selection.left.values())
+            summary = FusionSummary(name, len(graph.nodes), after, regions, missed, kinds)
+            remark(ctx, self.name, "", "note", str(summary).partition("\n")[0], summary=summary.to_dict())
+
+
+def summaries(remarks: Remarks) -> list[FusionSummary]:
+    """The summaries that runs of the pass left among remarks, one a graph."""
+    notes = remarks.of(FormFusionRegions.name, "note")
+    return [FusionSummary.from_dict(r.details["summary"]) for r in notes if "summary" in r.details]
+
+
+def _graphs(module: ModuleOp, cost: CostModel) -> Iterator[tuple[str, Block, tuple[SSAValue, ...], bool]]:
+    """The subgraphs of nodes, innermost first, and the main graph, each with the inputs that its nodes can see: those
+    of the graphs around it as well, and whether it is the body of a loop that a program will hold. Functions have no
+    types until inlined."""
+    from igniter.dialects.onnx.structure import GraphOp
+
+    for graph in module.ops:
+        if isinstance(graph, GraphOp):
+            for name, block, inputs, whole in _bodies(graph.body, graph.sym_name, (), cost, True):
+                yield name, block, inputs, whole and block is not graph.body
+
+
+def _bodies(
+    block: Block, name: str, outer: tuple[SSAValue, ...], cost: CostModel, whole: bool
+) -> Iterator[tuple[str, Block, tuple[SSAValue, ...], bool]]:
+    """`whole`: the block is that of a program, but for what is said of its loops here."""
+    inputs = (*outer, *block.args)
+    for op in list(block.ops):
+        if not isinstance(op, GroupOp) and op.regions:
+            symbols = frozenset(s for value in inputs for s in type_symbols(value.type))
+            loop = whole and is_loop(op) and isinstance(op, OnnxOp) and _fits(op, symbols, cost)
+            for inner in (b for region in op.regions for b in region.blocks):
+                yield from _bodies(inner, f"{name}/{node_label(op)}", inputs, cost, loop)
+    yield name, block, inputs, whole
+
+
+def _fits(loop: OnnxOp, symbols: frozenset[str], cost: CostModel) -> bool:
+    """Whether a program can hold a loop: all of its body can be compiled, and none is better off in ONNX Runtime."""
+    return loop_reason(loop, symbols, lambda op, known: compilable(op, known) or cost.left_to_ort(op)) is None
+
+
+def _extract(block: Block, graph: FusionGraph, selection: Selection, labels: list[str]) -> None:
+    """Moves the groups into regions, and everything into an order that runs."""
+    end = block.last_op
+    assert end is not None
+    groups = [[graph.nodes[n] for n in group] for group in selection.groups]
+    clones = [localize_operands(group) for group in groups]
+    wanted = {value for values in selection.bindings for value in values}
+    moved: dict[SSAValue, SSAValue] = {}
+    for unit in selection.order:
+        if unit >= 0:
+            node = graph.nodes[unit]
+            node.detach()
+            block.insert_op_before(node, end)
+            continue
+        group = -1 - unit
+        members = groups[group]
+        bindings = [moved.get(v, v) for v in selection.bindings[group]]
+        operands = list(dict.fromkeys([*region_operands(members), *bindings]))
+        results = region_results(members, wanted)
+        region = form_region(labels[group], members, clones[group], operands, results, end)
+        for number, node in enumerate(members):
+            attach_tables(region, node, f"{labels[group]}.{number}")
+        moved.update(zip(results, region.results, strict=True))
+    _drop_unused(block)
+
+
+def _drop_unused(block: Block) -> None:
+    """Drops what only regions used that now do without: shape arithmetic, and constants that they hold."""
+    op = block.last_op
+    while op is not None:
+        before = op.prev_op
+        if is_unused(op):
+            block.erase_op(op)
+        op = before
+
+
+def _remark_nodes(ctx: Context, graph: FusionGraph, selection: Selection, labels: list[str]) -> None:
+    where: dict[int, str] = {}
+    for group, label in zip(selection.groups, labels, strict=True):
+        where.update((n, label) for n in group)
+    name = FormFusionRegions.name
+    for number, node in enumerate(graph.labels):
+        if number in where:
+            remark(ctx, name, node, "applied", f"in region @{where[number]}", region=where[number])
+        else:
+            reason = selection.left[number]
+            remark(ctx, name, node, "missed", str(reason), reason=reason.kind)

@@ -1,0 +1,114 @@
+"""`form-programs`: makes one custom op of all regions that can run one after the other.
+
+    %a = fusion.region @r0 (...) kernel @r0 -> ...     %b = fusion.program @p0 (%x_1 = %x : ...) -> (...) {
+    %v = onnx.Reshape(%a, %shape) : ...                  %a = fusion.region @r0 (...) kernel @r0 -> ...
+    %b = fusion.region @r1 (%v ...) kernel @r1 -> ...    %s = fusion.dims [batch*seq, 768] : tensor<2xi64>
+                                                  ->     %v = onnx.Reshape(%a, %s) : ...
+                                                         %b = fusion.region @r1 (...) kernel @r1 -> ...
+                                                         fusion.yield %b : ...
+                                                       }
+
+ONNX Runtime spends a microsecond or more on every node besides its kernel: dispatch, output shapes, allocation. A
+program is entered once, and what passes between its kernels lies in one arena whose places are planned at compile time.
+A Loop or a Scan whose body is made of regions and views is part of one too (`igniter.analysis.fusion.program_loops`).
+Programs are as few as possible (`igniter.analysis.fusion.program_selection`): what stands between two is a node that
+ONNX Runtime runs. Views between regions are part of it and cost nothing; one that only leaves the program stays outside
+where the tensor that it is a view of is there anyway. A region alone is no program, unless `alone` says so.
+
+Every program gets a remark, and every region and every loop that is in none, with the reason. It requires kernels
+(`lower-onnx-to-loop`); the driver runs it when all kernels are known to compile. `lower-programs` lowers what it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.analysis.fusion.graph import node_label
+from igniter.analysis.fusion.program_selection import ProgramSelection, is_program_loop, select_programs
+from igniter.analysis.fusion.symbols import region_operands
+from igniter.dialects.fusion import GroupOp, ProgramOp
+from igniter.dialects.onnx.names import is_loop
+from igniter.remarks import remark
+from igniter.transforms.fusion.extract_regions import (
+    form_region,
+    hoist_constants,
+    localize_bodies,
+    localize_operands,
+    region_results,
+)
+from igniter.transforms.onnx.onnx_rewriting import is_unused
+
+
+@dataclass(frozen=True)
+class FormPrograms(ModulePass):
+    """Group regions that have kernels, and views between them, into programs."""
+
+    name = "form-programs"
+
+    max_nodes: int = 100_000
+    """The most regions and views of a program."""
+    alone: bool = False
+    """Whether a region with which nothing can share a program becomes one too."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from igniter.dialects.onnx.structure import GraphOp
+
+        taken = {group.label for group in op.walk() if isinstance(group, GroupOp)}
+        names = (name for number in range(1 << 30) if (name := f"p{number}") not in taken)
+        for graph in op.ops:
+            if isinstance(graph, GraphOp):
+                self._form(ctx, graph.body, names)
+
+    def _form(self, ctx: Context, block: Block, names: Iterator[str]) -> None:
+        hoist_constants([op for op in block.ops if is_program_loop(op, block)])
+        selection = select_programs(block, self.max_nodes, self.alone)
+        for op, reason in selection.left.items():
+            label = op.label if isinstance(op, GroupOp) else node_label(op)
+            remark(ctx, self.name, label, "missed", f"in no program: {reason}", reason=reason.kind)
+        for program in _extract(block, selection, names):
+            regions = [region.label for region in program.calls]
+            loops = sum(is_loop(op) for op in program.steps)
+            within = f", {loops} loops" if loops else ""
+            text = f"{len(regions)} regions{within}, from @{regions[0]} to @{regions[-1]}"
+            remark(ctx, self.name, program.label, "applied", text, regions=regions)
+
+
+def _extract(block: Block, selection: ProgramSelection, names: Iterator[str]) -> list[ProgramOp]:
+    """Moves the groups into programs, and everything into an order that runs."""
+    end = block.last_op
+    assert end is not None
+    if not selection.groups:
+        return []
+    groups = [[selection.nodes[n] for n in group] for group in selection.groups]
+    for group in groups:
+        localize_bodies(op for op in group if is_loop(op))
+    clones = [localize_operands(group) for group in groups]
+    wanted = {value for values in selection.bindings for value in values}
+    moved: dict[SSAValue, SSAValue] = {}
+    programs: list[ProgramOp] = []
+    for unit in selection.order:
+        if unit >= 0:
+            node = selection.nodes[unit]
+            node.detach()
+            block.insert_op_before(node, end)
+            continue
+        members = groups[-1 - unit]
+        bindings = [moved.get(v, v) for v in selection.bindings[-1 - unit]]
+        operands = list(dict.fromkeys([*region_operands(members), *bindings]))
+        results = region_results(members, wanted)
+        program = form_region(next(names), members, clones[-1 - unit], operands, results, end, ProgramOp)
+        moved.update(zip(results, program.results, strict=True))
+        programs.append(program)
+    op = block.last_op
+    while op is not None:
+        before = op.prev_op
+        if is_unused(op):
+            block.erase_op(op)
+        op = before
+    return programs

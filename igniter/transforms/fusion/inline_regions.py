@@ -1,0 +1,109 @@
+"""`inline-regions`: takes fusion regions apart again.
+
+    %y = fusion.region @r0 (%a = %x : tensor<8xf32>) -> (tensor<8xf32>) {
+      %0 = onnx.Relu(%a) : ...
+      fusion.yield %0 : tensor<8xf32>
+    }
+
+becomes
+
+    %y = onnx.Relu(%x) : ...
+
+The inverse of `form-fusion-regions`; programs are taken apart first. It makes a module with regions one that ORT can
+run, which is how the fusion level is checked, and `igniter-opt model.mlir -p inline-regions --emit=onnx` shows what a
+region holds in any viewer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from igniter.dialects.fusion import GroupOp, PackOp, ProgramOp, RegionOp, TablesOp, UnpackOp
+from igniter.transforms.fusion.expand_dims import expand_dims
+from igniter.transforms.fusion.expand_packs import expand_unpack
+
+
+@dataclass(frozen=True)
+class InlineRegions(ModulePass):
+    """Replaces every `fusion.program` and `fusion.region` by the nodes that it holds."""
+
+    name = "inline-regions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        inline_all(op)
+
+
+def onnx_level(module: ModuleOp) -> ModuleOp:
+    """A copy of the module with nothing but its ONNX graph and functions: what can be exported and run."""
+    clone = module.clone()
+    inline_all(clone)
+    for op in list(clone.ops):
+        if not op.name.startswith("onnx."):
+            op.detach()
+            op.erase()
+    return clone
+
+
+def inline_all(module: ModuleOp) -> None:
+    """Takes every program apart, and then every region."""
+    for kind in (ProgramOp, RegionOp):
+        for group in [op for op in module.walk() if isinstance(op, kind)]:
+            inline_group(group)
+
+
+def inline_group(group: GroupOp) -> None:
+    """Move what a region or a program holds to where it stands, and erase it."""
+    outer = group.parent
+    assert outer is not None
+    expand_dims(group)
+    for argument, operand in zip(group.block.args, group.inputs, strict=True):
+        argument.replace_all_uses_with(operand)
+    terminator = group.yield_op
+    yielded = tuple(terminator.values)
+    terminator.detach()
+    terminator.erase()
+    nodes = list(group.block.ops)
+    for node in nodes:
+        node.detach()
+        outer.insert_op_before(node, group)
+    for result, value in zip(group.results, yielded, strict=True):
+        result.replace_all_uses_with(value)
+    group.detach()
+    group.erase()
+    for node in nodes:
+        if isinstance(node, UnpackOp):
+            unpack(node)
+        elif isinstance(node, TablesOp):
+            drop_tables(node)
+
+
+def drop_tables(op: TablesOp) -> None:
+    """Erases the tables of a node, which only its kernel reads."""
+    tables = list(op.tables)
+    op.detach()
+    op.erase()
+    for table in tables:
+        constant = table.owner
+        if isinstance(constant, Operation) and table.first_use is None:
+            constant.detach()
+            constant.erase()
+
+
+def unpack(op: UnpackOp) -> None:
+    """Makes the users of an unpacked weight use the weight itself; what packed it goes where nothing else needs it.
+    Where the packed weight comes from outside, nodes unpack it."""
+    pack = op.source.owner
+    if not isinstance(pack, PackOp):
+        expand_unpack(op)
+        return
+    op.result.replace_all_uses_with(pack.source)
+    op.detach()
+    op.erase()
+    if not any(r.uses for r in pack.results):
+        pack.detach()
+        pack.erase()

@@ -1,0 +1,216 @@
+"""`pack-weights`: constant operands of contractions get the layout that micro-kernels read.
+
+    %y = fusion.region @r0 (%a = %x : tensor<?x768xf32, ..>, %b = %w : tensor<768x3072xf32>) -> (..) {
+      %0 = onnx.MatMul(%a, %b) : ..
+becomes
+    %p = fusion.pack %w columns 1 depth 0 panel 16 : tensor<768x3072xf32> to tensor<192x768x16xf32>
+    %y = fusion.region @r0 (%a = %x : tensor<?x768xf32, ..>, %b = %p : tensor<192x768x16xf32>) -> (..) {
+      %1 = fusion.unpack %b columns 1 depth 0 panel 16 : tensor<192x768x16xf32> to tensor<768x3072xf32>
+      %0 = onnx.MatMul(%a, %1) : ..
+
+Panels fill 64 bytes of sums whatever the target, so that one file of weights serves every CPU that a library is for.
+`fold_packs` makes constants of the packed weights once the kernels are there; until then a region that goes back to ORT
+finds the plain ones. It stands after `form-fusion-regions`. Every contraction with a constant operand gets a remark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.analysis.fusion.cost import is_widening
+from igniter.analysis.fusion.graph import node_label
+from igniter.dialects.fusion import Layout, PackOp, RegionOp, UnpackOp
+from igniter.dialects.loop.panels import SMALLEST_COLUMNS, group_of, kind_of, panel_lanes, widened_kind
+from igniter.dialects.onnx.attributes import text_of
+from igniter.dialects.onnx.base import OnnxOp, constant_weight, make_constant
+from igniter.dialects.onnx.lowering.scalar import compute_type
+from igniter.dialects.onnx.ops import spec_of
+from igniter.dialects.onnx.weights import Weight
+from igniter.dialects.sym import dims_of, element_of, tensor_of
+from igniter.remarks import remark
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True)
+class PackWeights(ModulePass):
+    """Packs constant operands of contractions into panels of columns."""
+
+    name = "pack-weights"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for region in [r for r in op.walk() if isinstance(r, RegionOp)]:
+            for node in list(region.block.ops):
+                spec = spec_of(node) if isinstance(node, OnnxOp) else None
+                if not isinstance(node, OnnxOp) or spec is None:
+                    continue
+                for rule, pack in ((spec.packs, _pack), (spec.panels, _pack_plain)):
+                    for index, (columns, depth) in rule(node).items() if rule is not None else ():
+                        _remark(ctx, node, index, pack(region, node, index, columns, depth))
+
+
+def _remark(ctx: Context, node: OnnxOp, index: int, reason: str | None) -> None:
+    if reason is None:
+        remark(ctx, PackWeights.name, node_label(node), "applied", f"operand {index} is packed into panels")
+    elif reason:
+        remark(ctx, PackWeights.name, node_label(node), "missed", reason)
+
+
+def _pack(region: RegionOp, node: OnnxOp, index: int, columns: int, depth: int) -> str | None:
+    """Gives operand `index` of a node of `region` in panels; why not, or "" where it is no weight."""
+    # A weight that is kept in fewer bits is widened before it is multiplied; the micro-kernel takes it as it is.
+    user, place = _behind_widening(node, index)
+    argument = user.operands[place]
+    if not isinstance(argument, BlockArgument):
+        return ""
+    weight = region.inputs[argument.index]
+    if constant_weight(weight) is None:
+        return ""
+    factors = (_behind_widening(node, k) for k in range(2))
+    elements = [element_of(op.operands[k].type) for op, k in factors]
+    sums = compute_type(element_of(node.results[0].type))
+    dims = dims_of(argument.type)
+    lanes = panel_lanes(sums)
+    extents = dims[columns].constant, dims[depth].constant
+    assert extents[0] is not None and extents[1] is not None, "a constant has constant dims"
+    other, own = elements[1 - index], elements[index]
+    kind = kind_of(other, own, sums)
+    if kind is None or extents[1] % group_of(kind):
+        kind = widened_kind(other, own, sums) or kind
+    if kind is None:
+        return f"there is no micro-kernel for products of {elements[0]} and {elements[1]} in {sums}"
+    group = group_of(kind)
+    if extents[0] < SMALLEST_COLUMNS:
+        return f"{extents[0]} columns fill too little of a panel"
+    if extents[1] % group:
+        return f"a depth of {extents[1]} is no multiple of the {group} steps that are multiplied together"
+    _read_packed(region, user, place, Layout(columns, depth, lanes, group))
+    return None
+
+
+def _pack_plain(region: RegionOp, node: OnnxOp, index: int, columns: int, depth: int) -> str | None:
+    """Gives an operand that no micro-kernel reads in panels; why not, or "" where it is no weight."""
+    argument = node.operands[index]
+    if not isinstance(argument, BlockArgument) or constant_weight(region.inputs[argument.index]) is None:
+        return ""
+    lanes = panel_lanes(compute_type(element_of(node.results[0].type)))
+    _read_packed(region, node, index, Layout(columns, depth, lanes))
+    return None
+
+
+def _read_packed(region: RegionOp, user: Operation, place: int, layout: Layout) -> None:
+    """Makes an operand of `user`, which is a weight that comes into the region, the packed one, unpacked."""
+    argument = user.operands[place]
+    assert isinstance(argument, BlockArgument)
+    packed = _packed(region, region.inputs[argument.index], layout)
+    inner = _argument(region, argument, packed)
+    unpack = UnpackOp(inner, layout, argument.type)
+    unpack.result.name_hint = argument.name_hint
+    region.block.insert_op_before(unpack, user)
+    user.operands[place] = unpack.result
+    if argument is not inner and argument.first_use is None:
+        region.operands = [v for k, v in enumerate(region.operands) if k != argument.index]
+        region.block.erase_arg(argument)
+
+
+def _behind_widening(node: OnnxOp, index: int) -> tuple[Operation, int]:
+    """The op, and which of its operands, that reads what a node's operand is before it is widened."""
+    owner = node.operands[index].owner
+    if isinstance(owner, OnnxOp) and is_widening(owner) and owner.results[0].has_one_use():
+        return owner, 0
+    return node, index
+
+
+def _packed(region: RegionOp, weight: SSAValue, layout: Layout) -> SSAValue:
+    """The packed weight: one for all regions that want it."""
+    for use in weight.uses:
+        if isinstance(use.operation, PackOp) and use.operation.layout == layout:
+            return use.operation.result
+    dims = layout.packed_dims(dims_of(weight.type))
+    pack = PackOp(weight, layout, tensor_of(element_of(weight.type), dims))
+    pack.result.name_hint = weight.name_hint
+    # Where the weight is: a region in a subgraph may take it from the graph around it.
+    constant = weight.owner
+    assert isinstance(constant, Operation) and constant.parent is not None
+    constant.parent.insert_op_after(pack, constant)
+    return pack.result
+
+
+def _argument(region: RegionOp, beside: BlockArgument, value: SSAValue) -> BlockArgument:
+    """The argument of a region that stands for `value`: a new one after that of the plain weight."""
+    for given, argument in zip(region.inputs, region.block.args, strict=True):
+        if given is value:
+            return argument
+    argument = region.block.insert_arg(value.type, beside.index + 1)
+    argument.name_hint = beside.name_hint
+    region.operands = [*region.operands[: argument.index], value, *region.operands[argument.index :]]
+    return argument
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The values of a packed weight."""
+
+    source: Weight
+    layout: Layout
+
+    def compute(self) -> np.ndarray[Any, Any]:
+        """The panels, zeros where the last one has no column."""
+        import numpy as np
+
+        layout, plain = self.layout, self.source.array()
+        others = [k for k in range(plain.ndim) if k not in (layout.columns, layout.depth)]
+        matrix = plain.transpose([*others, layout.depth, layout.columns])
+        *batch, depth, columns = matrix.shape
+        panels = -(-columns // layout.panel)
+        whole = columns // layout.panel
+        result = np.zeros((*batch, panels, depth // layout.group, layout.panel, layout.group), plain.dtype)
+        view = result.transpose([*range(len(batch)), -3, -1, -4, -2])  # depth, in its group, panels, columns
+        split = matrix.reshape((*batch, depth // layout.group, layout.group, columns))
+        view[..., :whole, :] = split[..., : whole * layout.panel].reshape((*split.shape[:-1], whole, layout.panel))
+        if whole < panels:
+            view[..., whole, : columns - whole * layout.panel] = split[..., whole * layout.panel :]
+        return result if layout.group > 1 else result.reshape(result.shape[:-1])
+
+
+def fold_packs(module: ModuleOp) -> int:
+    """Replaces every packed weight by a constant that is computed when it is written; returns how many there were."""
+    found = [op for op in module.walk() if isinstance(op, PackOp)]
+    taken: set[str] = set()
+    for pack in found:
+        weight = constant_weight(pack.source)
+        assert weight is not None
+        shape = [d.constant or 0 for d in dims_of(pack.result.type)]
+        derived = Weight(shape, weight.element_type, derivation=Packed(weight, pack.layout))
+        constant = make_constant(derived, _fresh_name(pack, taken))
+        block = pack.parent
+        assert block is not None
+        block.insert_op_before(constant, pack)
+        pack.result.replace_all_uses_with(constant.results[0])
+        plain = pack.source.owner
+        for op in (pack, plain):
+            assert isinstance(op, Operation)
+            if not any(r.uses for r in op.results):
+                op.detach()
+                op.erase()
+    return len(found)
+
+
+def _fresh_name(pack: PackOp, taken: set[str]) -> str:
+    """A name for the initializer: that of the plain weight with the layout behind it."""
+    constant = pack.source.owner
+    assert isinstance(constant, Operation)
+    layout = pack.layout
+    own = text_of(constant.properties.get("initializer_name"), "weight")
+    stem = name = f"{own}.panels{layout.columns}.{layout.depth}.{layout.panel}x{layout.group}"
+    while name in taken:
+        name = f"{stem}.{len(taken)}"
+    taken.add(name)
+    return name

@@ -1,0 +1,62 @@
+"""`bind-values`: gives nodes whose axes, shapes or sizes only a run knows the form in which kernels compute them.
+
+    %y = onnx.Tile(%x, %repeats)          %t = onnx.Concat(%zero, %repeats)
+                                          %c = onnx.ConstantOfShape(%t) {igniter.carrier = "..."} : tensor<0x?x?xi1>
+                                  ->      %r = onnx.Shape(%c) {start = 1}
+                                          %y = onnx.custom(%x, %r, %c) <{domain = "igniter.bound", op_type = "Tile"}>
+
+The carrier `%c` has no bytes, but its dims are the repeats (docs/values.md): symbols that a kernel learns from the dims
+of an operand, as it learns all others. What an op needs of its parameters is computed in front of the carrier by nodes
+that are compiled themselves. A result whose size depends on data is counted first, and then filled.
+
+`ops`: `none`, or `all` that have such a form, or only `loops`, whose trip count is what they stack: so the pass stands
+at the end of `cpu-onnx`. A carrier is a node between two kernels, and ONNX Runtime runs most of the other nodes in the
+time that the carrier alone takes.
+
+It needs `infer-shapes`, infers again what it changes, and stands last on the ONNX level: what other passes would make
+constant needs no carrier. The rules are in `igniter.transforms.onnx.binding`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from igniter.dialects.onnx.base import OnnxOp
+from igniter.remarks import remark
+from igniter.transforms.onnx.binding import OLDEST_OPSET, rules_of
+from igniter.transforms.onnx.infer_shapes import InferShapes
+from igniter.transforms.onnx.onnx_rewriting import run_rules
+
+MAX_ROUNDS = 8
+"""How often what inference finds anew is bound: the rank of one node may depend on another's."""
+
+
+@dataclass(frozen=True)
+class BindValues(ModulePass):
+    """Bind nodes to the parameters that only a run knows."""
+
+    name = "bind-values"
+
+    ops: Literal["none", "loops", "all"] = "all"
+    """Which nodes are bound."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.ops == "none" or (self.ops == "loops" and not any(node.name == "onnx.Loop" for node in op.walk())):
+            return
+        first = next((node for node in op.walk() if isinstance(node, OnnxOp) and not node.domain), None)
+        opset = OLDEST_OPSET if first is None else first.opset
+        if opset < OLDEST_OPSET:
+            message = f"the model is of opset {opset}; parameters are computed in opset {OLDEST_OPSET} or newer"
+            remark(ctx, self.name, "", "missed", message)
+        for _ in range(MAX_ROUNDS):
+            applied = run_rules(op, rules_of(opset, self.ops)).applied
+            for rule, count in sorted(applied.items()):
+                remark(ctx, self.name, "", "applied", rule.replace("_", " "), count=count)
+            if not applied:
+                return
+            InferShapes().apply(ctx, op)

@@ -1,0 +1,125 @@
+"""Movement that moves nothing: Transpose pairs, whole Slices, empty Pads, Expand and Tile to dims that are there."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.ir import SSAValue
+
+from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
+from igniter.dialects.sym import DimsAttr
+from igniter.dialects.sym.expr import Expr, is_nonneg
+from igniter.transforms.onnx.canonicalization.checks import leave_checks
+from igniter.transforms.onnx.onnx_rewriting import (
+    Replacement,
+    Rewriter,
+    Rules,
+    defining,
+    ints_of,
+    known_dims,
+    operand,
+    same_dims,
+)
+
+
+def known_values(op: OnnxOp, index: int) -> Dims | None:
+    """The elements of an integer operand: a constant's, or those that `infer-shapes` noted."""
+    ints = ints_of(operand(op, index))
+    if ints is not None:
+        return tuple(Expr.of(v) for v in ints)
+    noted = op.attributes.get(VALUES_ATTRIBUTE)
+    found = noted.data.get(str(index)) if isinstance(noted, DictionaryAttr) else None
+    return found.data if isinstance(found, DimsAttr) else None
+
+
+def _permutation(op: OnnxOp) -> list[int] | None:
+    perm = op.attributes.get("perm")
+    if perm is not None:
+        return list(op.attr("perm"))
+    dims = known_dims(op.operands[0])
+    return list(range(len(dims)))[::-1] if dims is not None else None
+
+
+def join_transposes(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """Transpose that keeps the order, and Transpose(Transpose(x))"""
+    perm = _permutation(op)
+    if perm is None:
+        return None
+    if perm == sorted(perm):
+        return [op.operands[0]]
+    inner = defining(op.operands[0], "Transpose")
+    first = _permutation(inner) if inner is not None else None
+    if inner is None or first is None:
+        return None
+    joined = [first[p] for p in perm]
+    if joined == sorted(joined):
+        return [inner.operands[0]]
+    return rw.op("Transpose", [inner.operands[0]], [op.results[0].type], {"perm": joined}).results
+
+
+def drop_whole_slice(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """Slice of everything: steps of 1 that leave every dim as it is"""
+    if not same_dims(op.operands[0], op.results[0]):
+        return None
+    if operand(op, 4) is None:
+        return [op.operands[0]]
+    steps = ints_of(operand(op, 4))
+    return [op.operands[0]] if steps is not None and all(s == 1 for s in steps) else None
+
+
+def drop_expand(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """Expand to the dims that are there"""
+    return [op.operands[0]] if same_dims(op.operands[0], op.results[0]) and leave_checks(op) else None
+
+
+def drop_tile(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """Tile once"""
+    repeats = known_values(op, 1)
+    return [op.operands[0]] if repeats is not None and all(r == 1 for r in repeats) else None
+
+
+def drop_pad(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """Pad by nothing; one that wraps has to have something to wrap, which only the Pad checks"""
+    if op.attr("mode", "constant") == "wrap" and not _has_elements(op.operands[0]):
+        return None
+    in_attribute = op.attributes.get("pads") is not None or op.attributes.get("paddings") is not None
+    if in_attribute:
+        pads = [Expr.of(p) for p in op.attr("pads", op.attr("paddings", [1]))]
+    else:
+        found = known_values(op, 1)
+        pads = list(found) if found is not None else None
+    return [op.operands[0]] if pads is not None and all(p == 0 for p in pads) else None
+
+
+def _has_elements(value: SSAValue) -> bool:
+    dims = known_dims(value)
+    return dims is not None and all(is_nonneg(d - 1) for d in dims)
+
+
+def drop_split(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """Split into one"""
+    alone = len(op.results) == 1 and same_dims(op.operands[0], op.results[0])
+    return [op.operands[0]] if alone and leave_checks(op) else None
+
+
+def drop_empty_parts(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """Concat without the operands that have nothing along its axis"""
+    shapes = [known_dims(v) for v in op.operands]
+    if any(s is None for s in shapes) or len(shapes) < 2:
+        return None
+    axis = op.attr("axis")
+    kept = [v for v, s in zip(op.operands, shapes, strict=True) if s is not None and s[axis] != 0]
+    if len(kept) == len(shapes) or not kept or not leave_checks(op):
+        return None
+    return rw.op("Concat", kept, [op.results[0].type], {"axis": axis}).results
+
+
+RULES: Rules = {
+    "Transpose": [join_transposes],
+    "Slice": [drop_whole_slice],
+    "Expand": [drop_expand],
+    "Tile": [drop_tile],
+    "Pad": [drop_pad],
+    "Split": [drop_split],
+    "Concat": [drop_empty_parts],
+}

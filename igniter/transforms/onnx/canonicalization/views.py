@@ -1,0 +1,167 @@
+"""Reshape, Flatten, Squeeze and Unsqueeze: what only looks at the same elements under other dims.
+
+The result of such a node is told by its dims alone, so a chain of them is one Reshape, and none where the dims come
+back. A Reshape gets a constant target wherever one says the same, with 0 for a dim that stays at its place and one -1:
+after that nothing asks for the shape arithmetic which computed the target.
+
+What a view checks is checked without it (`checks.py`): that 3 divides the elements of a Reshape to [3, -1], say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.registry import Dims
+from igniter.dialects.sym import dims_of, tensor_of
+from igniter.dialects.sym.expr import is_nonneg
+from igniter.dialects.sym.tensor_types import tensor_element
+from igniter.transforms.onnx.canonicalization.checks import leave_checks
+from igniter.transforms.onnx.canonicalization.movement import known_values
+from igniter.transforms.onnx.onnx_rewriting import (
+    Replacement,
+    Rewriter,
+    Rules,
+    defining,
+    ints_of,
+    known_dims,
+    operand,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+
+
+def constant_target(source: Dims, result: Dims, wild: Sequence[bool] = ()) -> list[int] | None:
+    """The constant operand that makes Reshape turn `source` into `result` in every run; `None` where there is none.
+
+    -1 stands for the one dim that is neither an integer nor kept at its place. A tensor without elements does not tell
+    which dim -1 is, so the other dims have to be positive; except where `wild` says that the model wrote -1 itself.
+    """
+    target: list[int] = []
+    for i, dim in enumerate(result):
+        if dim.constant is not None and dim.constant > 0:
+            target.append(dim.constant)
+        elif i < len(source) and source[i] == dim:
+            target.append(0)
+        else:
+            target.append(-1)
+    if target.count(-1) > 1:
+        return None
+    if -1 in target:
+        if any(d.constant == 0 for d in result):
+            return None
+        place = target.index(-1)
+        written = place < len(wild) and wild[place]
+        others = [d for i, d in enumerate(result) if i != place]
+        if not written and not all(is_nonneg(d - 1) for d in others):
+            return None
+    return target
+
+
+def view_of(
+    rw: Rewriter, source: SSAValue, type_: Attribute, wild: Sequence[bool] = (), opset: int = 13
+) -> SSAValue | None:
+    """`source` under the dims of `type_`: by a Reshape with a constant target, or by a Squeeze or Unsqueeze of axes;
+    `None` where one node cannot say it for all runs."""
+    dims, result = known_dims(source), dims_of(type_)
+    if dims is None:
+        return None
+    if dims == result:
+        return source
+    # An empty target is legal, but ORT's own inference takes it for an unknown one.
+    target = constant_target(dims, result, wild) if result else None
+    if target is not None and opset >= 5:
+        shape = rw.constant(np_ints(target))
+        return rw.op("Reshape", [source, shape], [type_]).results[0]
+    for name, fewer, more in (("Unsqueeze", dims, result), ("Squeeze", result, dims)):
+        axes = _added_ones(fewer, more)
+        if axes is not None and opset >= 13:
+            return rw.op(name, [source, rw.constant(np_ints(axes))], [type_]).results[0]
+        if axes is not None:
+            return rw.op(name, [source], [type_], {"axes": axes}).results[0]
+    return None
+
+
+def np_ints(values: Sequence[int]) -> np.ndarray[Any, Any]:
+    """The integers as an int64 array."""
+    import numpy as np
+
+    return np.array(values, dtype=np.int64)
+
+
+def _added_ones(fewer: Dims, more: Dims) -> list[int] | None:
+    """The axes of 1 that make `fewer` into `more`."""
+    axes: list[int] = []
+    place = 0
+    for i, dim in enumerate(more):
+        if place < len(fewer) and fewer[place] == dim:
+            place += 1
+        elif dim == 1:
+            axes.append(i)
+        else:
+            return None
+    return axes if place == len(fewer) else None
+
+
+def drop_view(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """A view of a view, or of any tensor, that has the dims of its source"""
+    source = op.operands[0]
+    result = known_dims(op.results[0])
+    if result is None:
+        return None
+    if known_dims(source) == result:
+        return [source] if leave_checks(op) else None
+    inner = defining(source, *VIEWS)
+    if inner is not None and known_dims(inner.operands[0]) == result:
+        return [inner.operands[0]] if leave_checks(op, inner) else None
+    return None
+
+
+def join_views(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """A view of a view is one view"""
+    inner = defining(op.operands[0], *VIEWS)
+    if inner is None or known_dims(op.results[0]) is None:
+        return None
+    made = view_of(rw, inner.operands[0], op.results[0].type, _written(op), op.opset)
+    return None if made is None or not leave_checks(op, inner) else [made]
+
+
+def make_target_constant(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """Reshape with a computed target that a constant can say"""
+    if op.opset < 5 or ints_of(operand(op, 1)) is not None or known_dims(op.results[0]) is None:
+        return None
+    made = view_of(rw, op.operands[0], op.results[0].type, _written(op), op.opset)
+    return None if made is None or not leave_checks(op) else [made]
+
+
+def _written(op: OnnxOp) -> list[bool]:
+    """Which dims of the result the model itself leaves to -1."""
+    if op.op_type != "Reshape":
+        return []
+    values = known_values(op, 1)
+    return [v == -1 for v in values] if values is not None else []
+
+
+def range_of_scalars(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """Range between tensors of one element, which ORT lets pass only while it does not know their rank"""
+    element = tensor_element(op.results[0].type)
+    if element is None or all(known_dims(v) in (None, ()) for v in op.operands):
+        return None
+    scalar = tensor_of(element, ())
+    scalars = [v if known_dims(v) in (None, ()) else view_of(rw, v, scalar, opset=op.opset) for v in op.operands]
+    if None in scalars:
+        return None
+    return rw.op("Range", scalars, [op.results[0].type]).results
+
+
+RULES: Rules = {
+    "Range": [range_of_scalars],
+    "Reshape": [drop_view, join_views, make_target_constant],
+    **{name: [drop_view, join_views] for name in ("Flatten", "Squeeze", "Unsqueeze")},
+}

@@ -1,0 +1,364 @@
+"""`fold-constants`: computes at compile time what no input changes.
+
+    %a = onnx.Transpose(%w) {perm = [1, 0]}    // %w a constant of 4x8            %a = onnx.Constant  // 8x4
+    %s = onnx.Shape(%x)                        // x: 3x768                 ->     %s = onnx.Constant  // [3, 768]
+    %y = onnx.Reshape(%x, %t) {igniter.values = {"1" = #sym.dims<6, 384>}}        %y = onnx.Reshape(%x, [6, 384])
+
+A node is folded when it is deterministic, all it reads is constant, and its results are small: at most `max_bytes`,
+and no more than `max_growth` times what it reads once they pass 64 KiB, so that an Expand or ConstantOfShape does not
+turn into megabytes of a file. What only moves or converts a weight is folded at any size, if it makes no more than it
+reads: its layout is chosen at compile time, never in each run. The nodes are run together in one ORT session, so the
+bits are ORT's own; a spec's own `fold` goes first where all that it reads is at hand. What shape inference found to be
+integers becomes a constant as well: so this pass follows `infer-shapes`, and new constants may let that find more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType, TensorType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.dialects.onnx.base import (
+    NoValueOp,
+    OnnxOp,
+    constant_value,
+    constant_weight,
+    imported_opset,
+    make_constant,
+)
+from igniter.dialects.onnx.draws import RANDOM_OPS
+from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
+from igniter.dialects.onnx.structure import GraphOp
+from igniter.dialects.onnx.types import BY_ATTR, STRING
+from igniter.dialects.sym import DimsAttr
+from igniter.dialects.sym.expr import product
+from igniter.remarks import remark
+from igniter.transforms.onnx.onnx_rewriting import element, is_unused, known_dims, operand
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from igniter.dialects.onnx.weights import Weight
+
+    Array = np.ndarray[Any, Any]
+
+_LAYOUT = frozenset(("Cast", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"))
+SMALL = 64 * 1024
+"""Results of fewer bytes are folded whatever they are computed from."""
+
+
+@dataclass(frozen=True)
+class FoldConstants(ModulePass):
+    """Compute at compile time what no input changes."""
+
+    name = "fold-constants"
+    max_bytes: int = 32 << 20
+    """The results of one node together may have this many bytes, or as many as it reads."""
+    max_growth: int = 2
+    """Results over 64 KiB may have this many times the bytes of what they are computed from."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for graph in op.ops:
+            # The body of a function may read attributes of its caller.
+            if isinstance(graph, GraphOp):
+                folder = _Folder(self, ctx)
+                folder.known_integers(graph.body)
+                folder.collect(graph.body)
+                folder.finish()
+
+
+@dataclass
+class _Folder:
+    options: FoldConstants
+    ctx: Context
+    constants: dict[SSAValue, Weight] = field(default_factory=dict["SSAValue", "Weight"])
+    """Constants of the model that folded nodes read."""
+    values: dict[SSAValue, Array] = field(default_factory=dict["SSAValue", "Array"])
+    """Results computed already, by specs."""
+    pending: dict[OnnxOp, None] = field(default_factory=dict["OnnxOp", None])
+    """Nodes to run, in order."""
+    sizes: dict[SSAValue, int] = field(default_factory=dict["SSAValue", int])
+
+    # -- integers that inference knows -------------------------------------------------------------------------------
+
+    def known_integers(self, block: Block) -> None:
+        """Replaces operands by the integers that `infer-shapes` noted, and shapes of static tensors."""
+        made: dict[tuple[SSAValue, Block], SSAValue] = {}
+        for op in list(block.ops):
+            for region in op.regions:
+                for inner in region.blocks:
+                    self.known_integers(inner)
+            if not isinstance(op, OnnxOp):
+                continue
+            if op.qualified_name in ("Shape", "Size"):
+                self._fold_shape(op)
+                continue
+            self._use_noted(op, block, made)
+
+    def _use_noted(self, op: OnnxOp, block: Block, made: dict[tuple[SSAValue, Block], SSAValue]) -> None:
+        noted = op.attributes.get(VALUES_ATTRIBUTE)
+        if not isinstance(noted, DictionaryAttr):
+            return
+        kept = dict(noted.data)
+        for key, dims in noted.data.items():
+            value = op.operands[int(key)]
+            array = _integers(dims, value) if isinstance(dims, DimsAttr) else None
+            if array is None:
+                continue
+            where = (value, block)
+            if where not in made:
+                constant = make_constant(array)
+                first = block.first_op
+                assert first is not None
+                block.insert_op_before(constant, first)
+                made[where] = constant.results[0]
+            op.operands[int(key)] = made[where]
+            del kept[key]
+            _erase_dead([value])
+        if kept:
+            op.attributes[VALUES_ATTRIBUTE] = DictionaryAttr(kept)
+        else:
+            del op.attributes[VALUES_ATTRIBUTE]
+
+    def _fold_shape(self, op: OnnxOp) -> None:
+        import numpy as np
+
+        dims = known_dims(operand(op, 0))
+        if dims is None or op.parent is None:
+            return
+        if op.op_type == "Size":
+            size = product(dims).constant
+            ints = None if size is None else [size]
+        else:
+            picked = dims[slice(op.attr("start", 0), op.attr("end", len(dims)))]
+            found = [d.constant for d in picked]
+            ints = [v for v in found if v is not None] if None not in found else None
+        if ints is None:
+            return
+        array = np.array(ints if op.op_type == "Shape" else ints[0], dtype=np.int64)
+        self._replace(op, [array])
+
+    # -- nodes on constants ------------------------------------------------------------------------------------------
+
+    def collect(self, block: Block) -> None:
+        """Finds the nodes to fold, in order."""
+        for op in list(block.ops):
+            for region in op.regions:
+                for inner in region.blocks:
+                    self.collect(inner)
+            if isinstance(op, OnnxOp) and op.op_type != "Constant" and not is_unused(op):
+                self._consider(op)
+
+    def _consider(self, op: OnnxOp) -> None:
+        if op.regions or (not op.operands and op.op_type in RANDOM_OPS):
+            return
+        weights: dict[SSAValue, Weight] = {}
+        for value in op.operands:
+            if isinstance(value.owner, NoValueOp) or value in self.sizes:
+                continue
+            weight = constant_weight(value)
+            if weight is None:
+                array = constant_value(value)
+                weight = _weight_of(array) if array is not None else None
+            if weight is None or weight.elided:
+                return
+            weights[value] = weight
+        reason = self._refusal(op, weights)
+        if reason is not None:
+            remark(self.ctx, self.options.name, op.node_name, "missed", f"{op.qualified_name} is not folded: {reason}")
+            return
+        self._fold(op, weights)
+
+    def _refusal(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> str | None:
+        schema = op.schema
+        if schema is None:
+            return "its op has no schema"
+        if not schema.deterministic or op.op_type in RANDOM_OPS:
+            return "it is random"
+        if any(a.name == "onnx.ref" for a in op.attributes.values()):
+            return "it reads an attribute of its function"
+        if _keeps_bytes(op):
+            return "what reads it multiplies integers"
+        sizes = [_bytes_of(r) for r in op.results if not isinstance(r.type, NoneType)]
+        known = [s for s in sizes if s is not None]
+        if len(known) != len(sizes):
+            return "the size of a result is not known"
+        total = sum(known)
+        read = sum(w.nbytes for w in weights.values()) + sum(self.sizes.get(v, 0) for v in op.operands)
+        # What only moves or converts a weight is always folded: a layout is chosen at compile time, never in each run.
+        if total > self.options.max_bytes and not (op.op_type in _LAYOUT and total <= read):
+            return f"{total} bytes of results are more than max_bytes"
+        if total > SMALL and total > self.options.max_growth * read and not _is_weight(op):
+            return f"{total} bytes of results are too many for the {read} bytes that it reads"
+        return None
+
+    def _fold(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> None:
+        for result in op.results:
+            self.sizes[result] = _bytes_of(result) or 0
+        arrays = self._by_spec(op, weights)
+        if arrays is None:
+            self.pending[op] = None
+            self.constants.update(weights)
+        else:
+            self.values.update(zip(op.results, arrays, strict=True))
+
+    def _by_spec(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> list[Array] | None:
+        from igniter.dialects.onnx.ops import spec_of
+
+        spec = spec_of(op)
+        if spec is None or spec.fold is None:
+            return None
+        arrays: list[Array | None] = []
+        for value in op.operands:
+            if isinstance(value.type, NoneType):
+                arrays.append(None)
+            elif value in self.values:
+                arrays.append(self.values[value])
+            elif value in weights:
+                arrays.append(weights[value].array())
+            else:
+                return None
+        return spec.fold(op, arrays)
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Runs what is pending and puts constants in place of all that was folded."""
+        if self.pending:
+            self._run(list(self.pending))
+        folded: dict[OnnxOp, None] = {}
+        for value in self.values:
+            if isinstance(value.owner, OnnxOp) and value.owner.parent is not None:
+                folded[value.owner] = None
+        for op in folded:
+            self._replace(op, [self.values.get(r) for r in op.results])
+
+    def _run(self, ops: Sequence[OnnxOp]) -> None:
+        from igniter.frontend.evaluate import CannotEvaluate, evaluate_nodes
+
+        wanted = [r for op in ops for r in op.results if any(u.operation not in self.pending for u in r.uses)]
+        constants = dict(self.constants)
+        for op in ops:
+            for value in op.operands:
+                if value in self.values:
+                    constants[value] = _weight_of(self.values[value])
+        try:
+            arrays = evaluate_nodes(ops, constants, wanted, _opsets(ops[0]))
+        except CannotEvaluate as error:
+            self._one_by_one(ops, str(error))
+            return
+        self.values.update(zip(wanted, arrays, strict=True))
+
+    def _one_by_one(self, ops: Sequence[OnnxOp], reason: str) -> None:
+        """When the batch does not run: each node by itself, so that only the ones to blame stay."""
+        if len(ops) == 1:
+            remark(self.ctx, self.options.name, ops[0].node_name, "missed", f"{ops[0].qualified_name}: {reason}")
+            return
+        for op in ops:
+            ready = all(v in self.values or v in self.constants or isinstance(v.type, NoneType) for v in op.operands)
+            if ready:
+                self.pending = {op: None}
+                self._run([op])
+
+    def _replace(self, op: OnnxOp, arrays: Sequence[Array | None]) -> None:
+        block = op.parent
+        if block is None:
+            # A node that only folded nodes read went with them.
+            return
+        for result, array in zip(op.results, arrays, strict=True):
+            if result.first_use is None:
+                continue
+            if array is None:
+                # Only nodes that are folded as well read it.
+                continue
+            weight = _weight_of(array)
+            names = op.output_names
+            constant = make_constant(weight, names[result.index] if result.index < len(names) else "")
+            block.insert_op_before(constant, op)
+            result.replace_all_uses_with(constant.results[0])
+        _erase_dead(op.results)
+
+
+_WIDENING = frozenset(("Add", "Cast", "DequantizeLinear", "Mul", "Reshape", "Sub", "Transpose"))
+"""What the values of a weight that is stored in few bits are computed with."""
+
+
+def _keeps_bytes(op: OnnxOp) -> bool:
+    """Whether a DequantizeLinear belongs to an op that multiplies the bytes of both its operands."""
+    from igniter.analysis.onnx.quantized_neighbours import INTEGER_OPS
+
+    if op.op_type != "DequantizeLinear":
+        return False
+    for use in op.results[0].uses:
+        reader = use.operation
+        if isinstance(reader, OnnxOp) and reader.qualified_name in INTEGER_OPS and use.index > 0:
+            first = reader.operands[0].owner
+            if isinstance(first, OnnxOp) and first.op_type == "DequantizeLinear":
+                return True
+    return False
+
+
+def _is_weight(op: OnnxOp, depth: int = 6) -> bool:
+    """Whether products read what is computed here, and nothing else: in each run they would need it as it is.
+
+    ONNX Runtime computes these when it loads a model, too.
+    """
+    if op.op_type not in _WIDENING or depth == 0:
+        return False
+    uses = list(op.results[0].uses)
+    for use in uses:
+        reader = use.operation
+        if not isinstance(reader, OnnxOp):
+            return False
+        if reader.qualified_name in ("Conv", "Gemm", "MatMul"):
+            if use.index != 1:
+                return False
+        elif not _is_weight(reader, depth - 1):
+            return False
+    return bool(uses)
+
+
+def _integers(dims: DimsAttr, value: SSAValue) -> Array | None:
+    """The elements as an array of the operand's type, when all are integers."""
+    shape, kind = known_dims(value), element(value)
+    constants = [d.constant for d in dims.data]
+    if shape is None or kind is None or any(c is None for c in constants) or any(d.constant is None for d in shape):
+        return None
+    import numpy as np
+
+    return np.array(constants, dtype=BY_ATTR[kind].dtype).reshape([d.constant or 0 for d in shape])
+
+
+def _weight_of(array: Array) -> Weight:
+    from igniter.dialects.onnx.weights import Weight
+
+    return Weight.of(array)
+
+
+def _bytes_of(value: SSAValue) -> int | None:
+    dims = known_dims(value)
+    size = product(dims).constant if dims is not None else None
+    kind = element(value)
+    if size is None or kind is None or kind not in BY_ATTR or not isinstance(value.type, TensorType):
+        return None
+    return size * 16 if kind == STRING else (size * BY_ATTR[kind].bits + 7) // 8
+
+
+def _opsets(op: OnnxOp) -> dict[str, int]:
+    domains = ("", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training", "com.microsoft")
+    return {d: v for d in domains if (v := imported_opset(op, d)) is not None}
+
+
+def _erase_dead(values: Iterable[SSAValue]) -> None:
+    """Erases the nodes that define these values, where nothing uses them any more, and so on upwards."""
+    queue = [v.owner for v in values]
+    while queue:
+        op = queue.pop()
+        if isinstance(op, Operation) and op.parent is not None and is_unused(op):
+            queue.extend(v.owner for v in op.operands)
+            op.parent.erase_op(op)

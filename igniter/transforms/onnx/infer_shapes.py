@@ -1,0 +1,138 @@
+"""`infer-shapes`: types every value with symbolic dims, and tells consumers the shape arithmetic they depend on.
+
+    func: %s = onnx.Shape(%x) : (tensor<?x8xf32, #sym.dims<batch, 8>>) -> tensor<*xi64>
+          %y = onnx.Reshape(%x, %t) : (...) -> tensor<*xf32>              // %t = Concat(batch, 2, 4), by Gather of %s
+
+    ->    %y = onnx.Reshape(%x, %t) {igniter.values = {"1" = #sym.dims<batch, 2, 4>}}
+                 : (...) -> tensor<?x2x4xf32, #sym.dims<batch, 2, 4>>
+
+A node whose integer operand is a function of the model's symbols carries its elements in `igniter.values`, so that no
+later level has to look at the shape arithmetic, which may then disappear. What the types take for granted beyond the
+dims of the inputs (adding a position table of 512 rows says that `min(512, seq)` is `seq`) is noted on the graph, as
+requirements in `igniter.assumptions`, which kernels check. The engine, and what it
+guarantees, is `igniter.analysis.onnx.shape_inference`. The pass may be run again at any time: it replaces what an
+earlier run left.
+
+It stands first, since everything after it asks for ranks and dims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, NoneType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.analysis.onnx.shape_inference import ShapeFacts, infer_shapes, operand_values
+from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
+from igniter.dialects.onnx.structure import GraphOp
+from igniter.dialects.sym import DimsAttr, RequirementAttr, requirements_attr, tensor_of
+from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.requirements import Requirement, equal, unproven
+from igniter.dialects.sym.tensor_types import declared_dims, known_dims_of, tensor_element
+from igniter.remarks import remark
+
+ASSUMPTIONS_ATTRIBUTE = "igniter.assumptions"
+SIGNATURE_ATTRIBUTE = "igniter.signature"
+"""The types of a graph's inputs as the model gives them, which an exported model has again."""
+
+
+@dataclass(frozen=True)
+class InferShapes(ModulePass):
+    """Type every value with symbolic dims."""
+
+    name = "infer-shapes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        told = {graph: forget_narrowing(graph) for graph in op.ops if SIGNATURE_ATTRIBUTE in graph.attributes}
+        facts = infer_shapes(op)
+        for graph, dims in told.items():
+            resolve = facts.equalities[cast("GraphOp", graph)].resolve
+            text = "its dims do not fit together"
+            assume(graph, [equal(resolve(given), resolve(found), text) for given, found in dims])
+        for node, reason in facts.failures:
+            message = f"the shape rule of {node.qualified_name} broke off: {reason}"
+            remark(ctx, self.name, node.node_name, "missed", message)
+        apply_facts(op, facts)
+
+
+def apply_facts(module: ModuleOp, facts: ShapeFacts) -> None:
+    """Writes what was inferred into the types and the `igniter.values` attributes."""
+    for graph in facts.assumptions:
+        keep_signature(graph, facts.types)
+    for value, type_ in facts.types.items():
+        set_type(value, type_)
+    for graph, pairs in facts.assumptions.items():
+        resolve = facts.equalities[graph].resolve
+        noted = [replace(r, left=resolve(r.left), right=resolve(r.right)) for r in graph_assumptions(graph)]
+        note_assumptions(graph, [*noted, *pairs])
+    for op in module.walk():
+        if isinstance(op, OnnxOp):
+            set_operand_values(op, operand_values(op, facts))
+
+
+def forget_narrowing(graph: Operation) -> list[tuple[Expr, Expr]]:
+    """Gives the inputs of a graph the dims that the model gives them; these, and what an earlier run found each to be.
+
+    Nodes that asked for it may have gone since, because of what was found: a Reshape of `n` to 4 where `n` is 4 by what
+    reads it. What is not found again is assumed, for kernels to check.
+    """
+    found: list[tuple[Expr, Expr]] = []
+    signature = cast("ArrayAttr[Attribute]", graph.attributes[SIGNATURE_ATTRIBUTE])
+    for arg, given in zip(graph.regions[0].block.args, signature, strict=True):
+        before, declared = known_dims_of(arg.type), declared_dims(given)
+        element = tensor_element(arg.type)
+        if before is None or declared is None or element is None or len(before) != len(declared):
+            continue
+        dims = [b if d is None else d for b, d in zip(before, declared, strict=True)]
+        found += [(d, b) for d, b in zip(dims, before, strict=True) if d != b]
+        set_type(arg, tensor_of(element, dims))
+    return found
+
+
+def keep_signature(graph: Operation, types: Mapping[SSAValue, Attribute]) -> None:
+    """Notes the types that the model gives its inputs where inference says more: that is for kernels to rely on, and a
+    run that breaks it is refused by the node that asks for it, as in the original."""
+    inputs = graph.regions[0].block.args
+    if SIGNATURE_ATTRIBUTE not in graph.attributes and any(types.get(a, a.type) != a.type for a in inputs):
+        graph.attributes[SIGNATURE_ATTRIBUTE] = ArrayAttr([a.type for a in inputs])
+
+
+def assume(graph: Operation, requirements: Iterable[Requirement]) -> None:
+    """Notes what a run of the graph has to check because no node is left that does."""
+    note_assumptions(graph, [*graph_assumptions(graph), *requirements])
+
+
+def note_assumptions(graph: Operation, requirements: Iterable[Requirement]) -> None:
+    """Replaces what is noted on a graph by those of the requirements that are not proven."""
+    found = requirements_attr(unproven(requirements))
+    if found is not None:
+        graph.attributes[ASSUMPTIONS_ATTRIBUTE] = found
+    else:
+        graph.attributes.pop(ASSUMPTIONS_ATTRIBUTE, None)
+
+
+def graph_assumptions(graph: Operation) -> tuple[Requirement, ...]:
+    """What the types of a graph take for granted, as noted on it."""
+    noted = graph.attributes.get(ASSUMPTIONS_ATTRIBUTE)
+    found = cast("ArrayAttr[Attribute]", noted).data if isinstance(noted, ArrayAttr) else ()
+    return tuple(a.data for a in found if isinstance(a, RequirementAttr))
+
+
+def set_operand_values(op: Operation, values: dict[int, Dims]) -> None:
+    """Replaces the node's `igniter.values`."""
+    if values:
+        op.attributes[VALUES_ATTRIBUTE] = DictionaryAttr({str(i): DimsAttr(v) for i, v in sorted(values.items())})
+    else:
+        op.attributes.pop(VALUES_ATTRIBUTE, None)
+
+
+def set_type(value: SSAValue, type_: Attribute) -> None:
+    """Gives a value another type, in place: replacing the value would cost a walk over its uses."""
+    if type_ is not value.type and not isinstance(value.type, NoneType):
+        value._type = type_

@@ -1,0 +1,214 @@
+"""`inline-functions`: put the nodes of model-local functions in the place of the nodes that call them.
+
+    onnx.function @f(%a) attributes {domain = "local", function_name = "Scale", attribute_names = ["factor"]} {
+      %k = onnx.Constant() {value_float = #onnx.ref<"factor", 1>}
+      %b = onnx.Mul(%a, %k)
+      onnx.return %b
+    }
+    %y = onnx.custom(%x) <{domain = "local", op_type = "Scale"}> {factor = 2.0 : f32}
+
+becomes
+
+    %k = onnx.Constant() {value_float = 2.0 : f32}
+    %y = onnx.Mul(%x, %k)
+
+It runs first, because no later pass looks into a function. A call stays where inlining would change its meaning: the
+function imports another version of a domain than the model does, and an op that it uses differs between the two.
+Functions that are left without a call go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, NoneType
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.dialects.onnx.attributes import (
+    ProtoAttr,
+    RefAttr,
+    entries_of,
+    text_attr,
+    texts_attr,
+    texts_of,
+    to_python,
+)
+from igniter.dialects.onnx.base import NoValueOp, OnnxOp
+from igniter.dialects.onnx.structure import FunctionOp, functions
+from igniter.dialects.onnx.types import UNKNOWN
+from igniter.errors import IgniterError
+from igniter.remarks import remark
+
+_GRAPH_KIND = 5
+
+
+@dataclass(frozen=True)
+class InlineFunctions(ModulePass):
+    """Replace calls of model-local functions by their nodes."""
+
+    name = "inline-functions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        known = functions(op)
+        if not known:
+            return
+        refused: set[OnnxOp] = set()
+        count = 0
+        while calls := _calls(op, known, refused):
+            for call in calls:
+                function = known[_key(call)]
+                if _encloses(function, call):
+                    raise IgniterError(f"function {'.'.join(function.key[:2])} calls itself, which ONNX forbids")
+                reason = _import_opsets(op, function)
+                if reason is None:
+                    count += 1
+                    _inline(call, function, call.node_name or f"{call.op_type}_{count}")
+                    continue
+                refused.add(call)
+                remark(ctx, self.name, call.node_name, "missed", reason)
+        _drop_uncalled(op, known)
+
+
+def _drop_uncalled(module: ModuleOp, known: Mapping[tuple[str, str, str], FunctionOp]) -> None:
+    called: set[tuple[str, str, str]] = set()
+    pending: list[Operation] = [op for op in module.ops if not isinstance(op, FunctionOp)]
+    while pending:
+        for inner in pending.pop().walk():
+            if isinstance(inner, OnnxOp) and _key(inner) in known and _key(inner) not in called:
+                called.add(_key(inner))
+                pending.append(known[_key(inner)])
+    for key, function in known.items():
+        if key not in called:
+            function.detach()
+            function.erase()
+
+
+def _key(op: OnnxOp) -> tuple[str, str, str]:
+    return op.domain, op.op_type, op.overload
+
+
+def _calls(module: ModuleOp, known: Mapping[tuple[str, str, str], FunctionOp], refused: set[OnnxOp]) -> list[OnnxOp]:
+    """The calls outside of functions, so that a function is copied once its own calls are at their final place."""
+    return [
+        op
+        for graph in module.ops
+        if not isinstance(graph, FunctionOp)
+        for op in graph.walk()
+        if isinstance(op, OnnxOp) and op not in refused and _key(op) in known
+    ]
+
+
+def _encloses(function: FunctionOp, call: OnnxOp) -> bool:
+    """Whether inlining has come round to the same function: `inlined_from` on a call lists where it came from."""
+    return "/".join(function.key) in texts_of(call.properties.get("inlined_from"))
+
+
+def _import_opsets(module: ModuleOp, function: FunctionOp) -> str | None:
+    """Make the module import what the function does; or why that would change a node's meaning."""
+    from igniter.dialects.onnx.schemas import find_schema
+
+    header = dict(entries_of(module.attributes.get("onnx.model")))
+    model_imports = dict(entries_of(header.get("opset_import")))
+    for domain, version in entries_of(function.attributes.get("opset_import")).items():
+        present = model_imports.setdefault(domain, version)
+        if present == version:
+            continue
+        for op in function.walk():
+            if isinstance(op, OnnxOp) and op.domain == domain:
+                mine = find_schema(domain, op.op_type, to_python(version))
+                theirs = find_schema(domain, op.op_type, to_python(present))
+                if mine is None or theirs is None or mine.since_version != theirs.since_version:
+                    return (
+                        f"{op.qualified_name} differs between opset {to_python(version)}, which the function "
+                        f"{'.'.join(function.key[:2])} imports, and {to_python(present)}, which the model does"
+                    )
+    header["opset_import"] = DictionaryAttr(model_imports)
+    module.attributes["onnx.model"] = DictionaryAttr(header)
+    return None
+
+
+def _inline(call: OnnxOp, function: FunctionOp, prefix: str) -> None:
+    block = call.parent
+    assert block is not None
+    values: dict[SSAValue, SSAValue] = {}
+    for index, argument in enumerate(function.body.args):
+        if index < len(call.operands):
+            values[argument] = call.operands[index]
+        else:
+            omitted = NoValueOp.make()
+            block.insert_op_before(omitted, call)
+            values[argument] = omitted.results[0]
+    position = 0
+    given = {**_defaults(function), **call.attributes}
+    for op in function.body.ops:
+        if op is function.terminator:
+            break
+        copy = op.clone(values)
+        block.insert_op_before(copy, call)
+        for inner in copy.walk():
+            if isinstance(inner, OnnxOp):
+                _bind_attributes(inner, given, call)
+                position += 1
+                _rename(inner, f"{prefix}/{inner.node_name or f'{inner.op_type}_{position}'}")
+                if inner.name == "onnx.custom":
+                    came_from = [*texts_of(call.properties.get("inlined_from")), "/".join(function.key)]
+                    inner.properties["inlined_from"] = texts_attr(came_from)
+    names = call.output_names
+    for index, result in enumerate(call.results):
+        if isinstance(result.type, NoneType):
+            continue
+        value = values[function.terminator.operands[index]]
+        if index < len(names):
+            _name_result(value, names[index])
+        if value.type == UNKNOWN:
+            # The function is untyped, and what the model says of the call's result holds for the value.
+            value._type = result.type
+        result.replace_all_uses_with(value)
+    block.erase_op(call)
+
+
+def _defaults(function: FunctionOp) -> dict[str, Attribute]:
+    """The attributes that a call may leave out."""
+    attr = function.attributes.get("attribute_defaults")
+    if not isinstance(attr, ArrayAttr):
+        return {}
+    from igniter.frontend.attributes import read_attribute
+
+    found = [read_attribute(cast(ProtoAttr, item).bytes) for item in cast("ArrayAttr[Attribute]", attr).data]
+    return dict(found)
+
+
+def _bind_attributes(op: OnnxOp, given: Mapping[str, Attribute], call: OnnxOp) -> None:
+    """Give the attributes that refer to the caller's their values; one that the caller leaves out is left out."""
+    for name, attr in list(op.attributes.items()):
+        if not isinstance(attr, RefAttr):
+            continue
+        parameter = attr.parameter.data
+        del op.attributes[name]
+        if attr.code.value.data == _GRAPH_KIND and parameter in call.graph_names:
+            op.properties["graphs"] = texts_attr([*op.graph_names, name])
+            op.add_region(call.regions[call.graph_names.index(parameter)].clone())
+        elif parameter in given:
+            op.attributes[name] = given[parameter]
+
+
+def _rename(op: OnnxOp, name: str) -> None:
+    """The copy's names would be another copy's too: values are named anew, and the node after the call."""
+    op.properties.pop("output_names", None)
+    if op.name != "onnx.Constant":
+        op.properties["node_name"] = text_attr(name)
+
+
+def _name_result(value: SSAValue, name: str) -> None:
+    owner: Operation | None = value.owner if isinstance(value, OpResult) and isinstance(value.owner, OnnxOp) else None
+    if owner is None or not name:
+        return
+    names = texts_of(owner.properties.get("output_names")) or [""] * len(owner.results)
+    index = cast(OpResult, value).index
+    if not names[index]:
+        names[index] = name
+        owner.properties["output_names"] = texts_attr(names)

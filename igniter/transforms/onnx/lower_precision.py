@@ -1,0 +1,262 @@
+"""`lower-precision`: matrix products with constant weights in fewer bits, on request (`igniter compile --precision`).
+
+`to=bf16`: both factors are rounded to bfloat16, products and sums are f32.
+
+    %y = onnx.MatMul(%x, %w)        %b = onnx.Cast(%x) : bf16        %v = a constant of bf16
+                                 -> %c = onnx.Cast(%b) : f32         %u = onnx.Cast(%v) : f32
+                                    %y = onnx.MatMul(%c, %u)
+
+`to=int8-dynamic`: the weight is quantised to i8 with a scale for each column, symmetrically; the other factor to eight
+bits with a scale for each row, found at run time. Sums are i32 and exact.
+
+    %m = max |%x| of each row, %s = %m / 127, %q = u8(round(%x * 127 / %m) + 128)
+    %y = f32(MatMulInteger(%q, %v) - 128 * sum of %v's columns) * %s * %scale
+
+All of it is ONNX, so that what was made can be run by ORT, looked at and fused like any model. A product whose depth is
+no multiple of the group that instructions take (2 of bf16, 4 of i8) stays as it is, and so does one with few columns.
+A model below opset 13 is raised to it where its nodes mean the same there, and otherwise left as it is; a remark says
+how many products there are in fewer bits, and why where there are none.
+It is the last pass on the ONNX level: simplification would take the pairs of casts for nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import Float32Type, ModuleOp, bf16, f32, i32
+from xdsl.ir import Attribute, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import VerifyException
+
+from igniter.dialects.onnx.base import OnnxOp, constant_weight, make_constant
+from igniter.dialects.onnx.types import element_of_dtype
+from igniter.dialects.onnx.weights import Weight
+from igniter.dialects.sym import dims_of, tensor_of
+from igniter.remarks import remark
+from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, Rules, known_dims, operand, run_rules
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Precision = Literal["f32", "bf16", "int8-dynamic"]
+PRECISIONS = ("f32", "bf16", "int8-dynamic")
+
+LEAST_OPSET = 13
+GROUPS = {"bf16": 2, "int8-dynamic": 4}
+"""The depth of a product is a multiple of what one instruction sums up."""
+
+FEWEST_COLUMNS = 16
+"""A product with fewer columns is not what takes the time, and often the answer itself."""
+
+BF16, UINT8, FLOAT = 16, 2, 1
+"""Numbers of element types in ONNX."""
+
+
+@dataclass(frozen=True)
+class LowerPrecision(ModulePass):
+    """Computes products with constant weights in bf16, or in int8 with scales found at run time."""
+
+    name = "lower-precision"
+
+    to: str = "f32"
+    """f32 (as the model says), bf16 or int8-dynamic."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.to not in PRECISIONS:
+            raise VerifyException(f"to is one of {', '.join(PRECISIONS)}, not '{self.to}'")
+        if self.to == "f32":
+            return
+        from igniter.frontend.opsets import raise_opset
+
+        # Below, ai.onnx has no casts to bf16, and a Round or a ReduceMax that differ.
+        refused = raise_opset(op, LEAST_OPSET)
+        rule = to_bf16 if self.to == "bf16" else to_int8
+        rules: Rules = {"MatMul": [rule], "Gemm": [rule]}
+        count = sum(run_rules(op, rules).applied.values()) if refused is None else 0
+        why = ""
+        if refused is not None:
+            why = f": that takes opset {LEAST_OPSET}, and {refused}"
+        elif count == 0:
+            why = (
+                f": none is of f32 with a constant matrix of {FEWEST_COLUMNS} columns or more and a depth that is a "
+                f"multiple of {GROUPS[self.to]}"
+            )
+        remark(ctx, self.name, "", "note", f"{count} products in {self.to}{why}", count=count)
+
+
+@dataclass(frozen=True)
+class Product:
+    """A node that multiplies rows by a weight: `transposed` says that the columns are the weight's first dim."""
+
+    rows: SSAValue
+    weight: Weight
+    transposed: bool
+    bias: SSAValue | None
+
+    @property
+    def depth(self) -> int:
+        return self.weight.shape[1 if self.transposed else 0]
+
+    @property
+    def columns(self) -> int:
+        return self.weight.shape[0 if self.transposed else 1]
+
+
+def product_of(op: OnnxOp, group: int) -> Product | None:
+    """A MatMul, or a plain Gemm, of f32 with a matrix of weights whose depth is a multiple of `group`."""
+    weight = constant_weight(operand(op, 1))
+    gemm = op.qualified_name == "Gemm"
+    if weight is None or len(weight.shape) != 2 or not isinstance(weight.element_type, Float32Type):
+        return None
+    if gemm and (op.attr("alpha", 1.0) != 1.0 or op.attr("beta", 1.0) != 1.0 or op.attr("transA", 0)):
+        return None
+    rows = op.operands[0]
+    if not known_dims(rows) or constant_weight(rows) is not None:
+        return None
+    found = Product(rows, weight, gemm and bool(op.attr("transB", 0)), operand(op, 2) if gemm else None)
+    return found if found.depth % group == 0 and found.columns >= FEWEST_COLUMNS and found.depth > 0 else None
+
+
+# -- bf16 -------------------------------------------------------------------------------------------------------------
+
+
+def to_bf16(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """product in bf16"""
+    found = product_of(op, GROUPS["bf16"])
+    if found is None:
+        return None
+    dims = dims_of(found.rows.type)
+    narrow = rw.memo.get(found.rows)
+    if narrow is None or not rw.is_alive(narrow):
+        narrow = rw.op("Cast", [found.rows], [tensor_of(bf16, dims)], {"to": BF16}).results[0]
+        rw.memo[found.rows] = narrow
+    left = rw.op("Cast", [narrow], [found.rows.type], {"to": FLOAT}).results[0]
+    plain = op.operands[1]
+    rounded = rw.memo.get(plain)
+    if rounded is None or not rw.is_alive(rounded):
+        weight = Weight(found.weight.shape, bf16, derivation=Rounded(found.weight))
+        constant = make_constant(weight, f"{weight_name(op)}.bf16")
+        rw.insert(constant)
+        rounded = rw.memo[plain] = constant.results[0]
+    right = rw.op("Cast", [rounded], [tensor_of(f32, found.weight.shape)], {"to": FLOAT}).results[0]
+    attrs = {"transB": 1} if found.transposed else {}
+    inputs = [left, right] if found.bias is None else [left, right, found.bias]
+    return rw.op(op.op_type, inputs, [op.results[0].type], attrs).results
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """The values of a weight rounded to bf16, to nearest, ties to even."""
+
+    source: Weight
+
+    def compute(self) -> np.ndarray[Any, Any]:
+        import ml_dtypes
+
+        return self.source.array().astype(ml_dtypes.bfloat16)
+
+
+# -- int8 -------------------------------------------------------------------------------------------------------------
+
+
+def to_int8(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """product in int8"""
+    found = product_of(op, GROUPS["int8-dynamic"])
+    if found is None:
+        return None
+    rows, scale = quantized_rows(found.rows, op.opset, rw)
+    weight, factor, offset = quantized_columns(found, op, rw)
+    dims = dims_of(op.results[0].type)
+    sums = rw.op("MatMulInteger", [rows, weight], [tensor_of(i32, dims)]).results[0]
+    exact = rw.op("Sub", [sums, offset], [tensor_of(i32, dims)]).results[0]
+    result = tensor_of(f32, dims)
+    wide = rw.op("Cast", [exact], [result], {"to": FLOAT}).results[0]
+    scaled = rw.op("Mul", [wide, scale], [result]).results[0]
+    product = rw.op("Mul", [scaled, factor], [op.results[0].type])
+    if found.bias is None:
+        return product.results
+    return rw.op("Add", [product.results[0], found.bias], [op.results[0].type]).results
+
+
+def quantized_rows(x: SSAValue, opset: int, rw: Rewriter) -> tuple[SSAValue, SSAValue]:
+    """Each row of `x` as u8 around 128, and what one step is worth."""
+    import numpy as np
+
+    dims = dims_of(x.type)
+    kept = rw.memo.get(x)
+    if kept is not None and rw.is_alive(kept):
+        scale = rw.memo.get(kept)
+        if scale is not None and rw.is_alive(scale):
+            return kept, scale
+    one = tensor_of(f32, [*dims[:-1], 1])
+
+    def node(name: str, inputs: list[SSAValue], kind: Attribute, attrs: dict[str, Any] | None = None) -> SSAValue:
+        return rw.op(name, inputs, [kind], attrs).results[0]
+
+    def number(value: float) -> SSAValue:
+        return rw.constant(np.array(value, np.float32))
+
+    size = node("Abs", [x], x.type)
+    if opset >= 18:
+        largest = node("ReduceMax", [size, rw.constant(np.array([-1], np.int64))], one, {"keepdims": 1})
+    else:
+        largest = node("ReduceMax", [size], one, {"axes": [-1], "keepdims": 1})
+    # A row of zeros has no scale; any will do.
+    positive = node("Max", [largest, number(1e-30)], one)
+    scale = node("Mul", [positive, number(1 / 127)], one)
+    steps = node("Mul", [x, node("Div", [number(127.0), positive], one)], x.type)
+    shifted = node("Add", [node("Round", [steps], x.type), number(128.0)], x.type)
+    rows = node("Cast", [shifted], tensor_of(element_of_dtype(np.dtype(np.uint8)).attr, dims), {"to": UINT8})
+    rw.memo[x], rw.memo[rows] = rows, scale
+    return rows, scale
+
+
+def quantized_columns(product: Product, op: OnnxOp, rw: Rewriter) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """The constants of a weight: its columns, their scales and their sums; the same for all products with it."""
+    plain = op.operands[1]
+    found = [rw.memo.get(plain)]
+    while found[-1] is not None and len(found) < 3:
+        found.append(rw.memo.get(found[-1]))
+    if not product.transposed and all(v is not None and rw.is_alive(v) for v in found) and len(found) == 3:
+        weight, scale, offset = found
+        assert weight is not None and scale is not None and offset is not None
+        return weight, scale, offset
+    name = weight_name(op) + (".t" if product.transposed else "")
+    parts = zip(quantized_weight(product), ("i8", "scale", "sum"), strict=True)
+    constants = [make_constant(value, f"{name}.{part}") for value, part in parts]
+    for constant in constants:
+        rw.insert(constant)
+    weight, scale, offset = (c.results[0] for c in constants)
+    if not product.transposed:
+        rw.memo[plain], rw.memo[weight], rw.memo[scale] = weight, scale, offset
+    return weight, scale, offset
+
+
+def quantized_weight(
+    product: Product,
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The weight as i8 [depth, columns], the scale of each column, and 128 times the sum of each."""
+    import numpy as np
+
+    plain = product.weight.array()
+    matrix = np.ascontiguousarray(plain.T) if product.transposed else plain
+    largest = np.max(np.abs(matrix), axis=0, initial=0.0)
+    scale = np.where(largest > 0, largest / 127.0, 1.0).astype(np.float32)
+    steps = np.rint(matrix / scale)
+    narrow = np.clip(steps, -127, 127).astype(np.int8)
+    return narrow, scale, (narrow.sum(axis=0, dtype=np.int32) * np.int32(128)).astype(np.int32)
+
+
+def weight_name(op: OnnxOp) -> str:
+    """What the weight of a product is called, or what its result is: the start of the names of new weights."""
+    from igniter.dialects.onnx.attributes import text_of
+
+    constant = op.operands[1].owner
+    named = constant.properties.get("initializer_name") if isinstance(constant, OnnxOp) else None
+    outputs = [n for n in op.output_names if n]
+    return text_of(named) or (outputs[0] if outputs else op.op_type)
+
+
+__all__ = ["PRECISIONS", "LowerPrecision", "Precision"]

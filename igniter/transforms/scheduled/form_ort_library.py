@@ -1,0 +1,241 @@
+"""`form-ort-library`: describes the custom op that each scheduled kernel becomes.
+
+    loop.func @r0 symbols [n] (%x : memref<?x8xf32, ..>, %y : memref<?x8xf32, ..>) outputs 1 scratch(64*n) { .. }
+adds
+    ort.library @igniter {
+      ort.op @igniter_r0 kernel @r0 symbols [n] scratch(64*n) ins ["in0" : f32 [n, 8]] outs ["out0" : f32 [n, 8]]
+    }
+
+It needs `plan-buffers`, which knows the scratch size. A kernel that only programs call is no op. `replace_regions` then
+turns every `fusion.program` and every other `fusion.region` into a node of its op, in the library's domain; it is
+called once the code is there, because the domain's name is a hash of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, i64
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.dialects.fusion import GroupOp, ProgramOp, RegionOp, program_around
+from igniter.dialects.loop import CallOp, FuncOp
+from igniter.dialects.onnx.attributes import texts_attr, texts_of
+from igniter.dialects.onnx.bound import carrier_text, is_carrier
+from igniter.dialects.ort import LibraryOp, OpOp, Port, PortAttr, ValuesOp
+from igniter.dialects.sym import checks_attr, dims_of, element_of, requirements_attr, tensor_of
+from igniter.dialects.sym.expr import Expr, maximum
+from igniter.errors import IgniterError
+from igniter.transforms.conversion.lower_programs import time_stamps, with_names
+
+LONGEST_NAME = 200
+"""Characters of a value's name in a message."""
+
+
+@dataclass(frozen=True)
+class FormOrtLibrary(ModulePass):
+    """Collects the scheduled kernels of a module into the description of a custom-op library."""
+
+    name = "form-ort-library"
+
+    library: str = "igniter"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        within = _called_in_programs_only(op)
+        funcs = [f for f in op.ops if isinstance(f, FuncOp) and f.sym_name.data not in within]
+        alone = [r for r in op.walk() if isinstance(r, RegionOp) and program_around(r) is None]
+        ops: dict[OpOp, None] = {}
+        for func in funcs:
+            described = describe(func)
+            users = [region for region in alone if region.kernel_name == func.sym_name.data]
+            ops.update(dict.fromkeys(name_nodes(described, users).values() or [described]))
+        for old in [o for o in op.ops if isinstance(o, LibraryOp) and o.sym_name.data == self.library]:
+            old.detach()
+            old.erase()
+        if ops:
+            op.body.block.add_op(LibraryOp(self.library, list(ops)))
+
+
+def _called_in_programs_only(module: ModuleOp) -> set[str | None]:
+    """The kernels that programs call, and that compute no region outside of one."""
+    regions = [op for op in module.walk() if isinstance(op, RegionOp)]
+    alone = {r.kernel_name for r in regions if program_around(r) is None}
+    called = {op.callee for op in module.walk() if isinstance(op, CallOp)}
+    return (called | {r.kernel_name for r in regions}) - alone
+
+
+def op_name(kernel: str) -> str:
+    """The name of the custom op around a kernel: an identifier with an underscore, as no ONNX op has."""
+    return f"igniter_{kernel}"
+
+
+def describe(func: FuncOp) -> OpOp:
+    """The custom op around one kernel."""
+    name = func.sym_name.data
+    if func.scratch_bytes is None:
+        raise IgniterError(f"form-ort-library: @{name} has no buffer plan; run plan-buffers first")
+    types = [arg.type for arg in func.block.args]
+    inputs = len(types) - func.output_count
+    return OpOp(
+        op_name(name),
+        name,
+        func.symbol_names,
+        [_port(f"in{k}", t) for k, t in enumerate(types[:inputs])],
+        [_port(f"out{k}", t) for k, t in enumerate(types[inputs : len(types) - len(func.checks)])],
+        func.scratch_bytes,
+        func.requires,
+        func.checks,
+    )
+
+
+def with_scratch(op: OpOp, scratch: Expr) -> OpOp:
+    """The op with an arena that is large enough for its own kernel and for one that needs `scratch` bytes."""
+    size = maximum(op.scratch, scratch)
+    return OpOp(op.sym_name.data, op.kernel_name, op.symbol_names, op.inputs, op.outputs, size, op.requires, op.checks)
+
+
+def _port(name: str, memref: Attribute) -> Port:
+    return Port(name, element_of(memref), dims_of(memref))
+
+
+def name_nodes(op: OpOp, regions: Iterable[RegionOp]) -> dict[str, OpOp]:
+    """The custom op of each of `regions`, which share the kernel of `op`, by the region's label.
+
+    They are one op, unless it requires or checks something: an error names nodes, and those of every region have names
+    of their own. The kernel is the same. An op of one region has the names of its values.
+    """
+    regions = list(regions)
+    if len(regions) == 1:
+        op = name_ports(op, regions[0])
+    if all(not isinstance(r.node, int) for r in (*op.requires, *op.checks)):
+        return {region.label: op for region in regions}
+    found: dict[str, OpOp] = {}
+    for region in regions:
+        named = name_ports(op, region)
+        named.sym_name = StringAttr(op_name(region.label))
+        named.requires_attr = requirements_attr(with_names(op.requires, region))
+        named.checks_attr = checks_attr(with_names(op.checks, region))
+        found[region.label] = named
+    return found
+
+
+def name_ports(op: OpOp, group: GroupOp) -> OpOp:
+    """The op with its inputs and outputs called as the ONNX values that `group` reads and gives: for messages."""
+    named = op.clone()
+    named.inputs_attr = _named_ports(op.inputs, group.inputs)
+    named.outputs_attr = _named_ports(op.outputs, group.yielded)
+    return named
+
+
+def _named_ports(ports: Sequence[Port], values: Sequence[SSAValue]) -> ArrayAttr[PortAttr]:
+    names: list[str] = []
+    for index, port in enumerate(ports):
+        name = value_name(values[index])[:LONGEST_NAME] if index < len(values) else ""
+        # What protobuf took for text need not be.
+        name = name.encode("utf-8", "replace").decode()
+        names.append(port.name if not name or name in names else name)
+    return ArrayAttr(PortAttr(replace(p, name=n)) for p, n in zip(ports, names, strict=True))
+
+
+def value_name(value: SSAValue) -> str:
+    """What a value is called in the model; "" where it has no name there."""
+    from igniter.dialects.onnx.attributes import text_of
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.dialects.onnx.structure import GraphOp
+
+    owner = value.owner
+    if isinstance(value, BlockArgument):
+        graph = value.block.parent_op()
+        if isinstance(graph, GraphOp):
+            return graph.input_names[value.index]
+        return value_name(graph.inputs[value.index]) if isinstance(graph, GroupOp) else ""
+    if isinstance(owner, GroupOp) and isinstance(value, OpResult):
+        return value_name(owner.yield_op.values[value.index])
+    if isinstance(owner, OnnxOp) and isinstance(value, OpResult):
+        names = owner.output_names
+        name = names[value.index] if value.index < len(names) else ""
+        return name or text_of(owner.properties.get("initializer_name")) or ""
+    return ""
+
+
+def replace_regions(module: ModuleOp, domain: str, profile: bool = False, ops: Mapping[str, OpOp] | None = None) -> int:
+    """Replaces every program, and every region in none, by a node of its custom op; returns how many there were.
+
+    `profile`: programs have one more output, their time stamps, which becomes an output of the graph. `ops` are the ops
+    of regions (`name_nodes`) that are not called like their kernels.
+    """
+    groups = [op for op in module.walk() if isinstance(op, GroupOp) and program_around(op) is None]
+    for group in groups:
+        named = (ops or {}).get(group.label)
+        _replace(group, domain, profile, None if named is None else named.sym_name.data)
+    return len(groups)
+
+
+def _replace(group: GroupOp, domain: str, profile: bool, name: str | None) -> None:
+    from igniter.dialects.onnx.base import make_op
+    from igniter.dialects.ort import STAMPS
+
+    kernel = group.kernel_name if isinstance(group, RegionOp) else group.label
+    if kernel is None:
+        raise IgniterError(f"region @{group.label} has no kernel; run lower-onnx-to-loop first")
+    types = list(group.result_types)
+    stamped = profile and isinstance(group, ProgramOp)
+    if isinstance(group, ProgramOp) and stamped:
+        types.append(tensor_of(i64, [time_stamps(group)]))
+    node = make_op(name or op_name(kernel), list(group.inputs), types, domain=domain, node_name=group.label)
+    for key, attr in group.attributes.items():
+        node.attributes[key] = attr
+    block = group.parent_block()
+    assert block is not None
+    block.insert_op_before(node, group)
+    for old, new in zip(group.results, node.results, strict=False):
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    if stamped:
+        _add_output(node.results[-1], STAMPS + group.label)
+    group.detach()
+    group.erase()
+
+
+def name_carriers(module: ModuleOp) -> dict[Operation, ValuesOp]:
+    """The op of the library for each node that makes a carrier; one that nothing reads, for its readers went back to
+    ONNX Runtime, is erased."""
+    found: dict[Operation, ValuesOp] = {}
+    for op in [op for op in module.walk() if is_carrier(op)]:
+        if op.results[0].first_use is None:
+            op.detach()
+            op.erase()
+            continue
+        count = len(dims_of(op.results[0].type)) - 1
+        found[op] = ValuesOp(op_name(f"values_{len(found)}"), count, carrier_text(op))
+    return found
+
+
+def replace_carriers(carriers: Mapping[Operation, ValuesOp], domain: str) -> None:
+    """Replaces every node that makes a carrier by its op of the library."""
+    from igniter.dialects.onnx.base import make_op
+
+    for op, values in carriers.items():
+        block = op.parent
+        assert block is not None
+        node = make_op(values.sym_name.data, list(op.operands), [r.type for r in op.results], domain=domain)
+        block.insert_op_before(node, op)
+        node.results[0].name_hint = op.results[0].name_hint
+        op.results[0].replace_all_uses_with(node.results[0])
+        op.detach()
+        op.erase()
+
+
+def _add_output(value: SSAValue, name: str) -> None:
+    """Makes a value of the main graph one more output of it."""
+    block = value.owner.parent if isinstance(value.owner, Operation) else None
+    assert block is not None
+    graph, end = block.parent_op(), block.last_op
+    assert graph is not None
+    assert end is not None
+    names = texts_of(graph.attributes["output_names"])
+    graph.attributes["output_names"] = texts_attr([*names, name])
+    end.operands = [*end.operands, value]

@@ -1,0 +1,203 @@
+"""`fuse-loops`: neighbouring loops over one axis become one loop.
+
+    loop.for i = 0 to n hints {fuse = "row"} { ... store .., %m[i] }
+    loop.for i1 = 0 to n hints {fuse = "row"} { ... load %m[i1] ... }
+becomes
+    loop.for i = 0 to n { ... store .., %m[i]   ... load %m[i] ... }
+
+Two loops fuse when they have the same range and step, ask for it (the same `fuse` hint, or option `all`; the loops
+inside a fused loop always ask), and no element is touched by different iterations of the two, one of them writing.
+Statements in between that the second loop needs move up in front of the first, where that is legal. What cannot fuse
+stays as it is with a remark; with option `strict` it is an error.
+
+It stands right after `lower-to-loops`: everything later works on fewer, longer loop bodies.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from igniter.analysis.scheduled.loop_accesses import Access, accesses_in, conflicts, same_iteration_only
+from igniter.dialects.loop import AllocOp, ForOp, FuncOp, ViewOp
+from igniter.dialects.loop.dead_values import is_pure
+from igniter.dialects.sym.expr import Expr
+from igniter.errors import IgniterError
+from igniter.remarks import remark
+from igniter.transforms.scheduled.loop_rewrites import move_ops, set_hints, substitute_axes, take_hint
+
+Report = Callable[[ForOp, ForOp, str], None]
+
+
+@dataclass(frozen=True)
+class FuseLoops(ModulePass):
+    """Merges sibling loops over the same range where no dependence crosses iterations."""
+
+    name = "fuse-loops"
+
+    all: bool = False
+    """Fuse every pair that may, hints or not."""
+    strict: bool = False
+    """A pair that asks to fuse and may not is an error."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in op.walk():
+            if isinstance(func, FuncOp):
+
+                def report(a: ForOp, b: ForOp, reason: str, name: str = func.sym_name.data) -> None:
+                    if self.strict:
+                        raise IgniterError(f"fuse-loops: @{name}: loops '{a.axis}' and '{b.axis}': {reason}")
+                    remark(ctx, self.name, f"{name}.{b.axis}", "missed", f"not fused with '{a.axis}': {reason}")
+
+                asked = Counter(_label(x) for x in func.walk() if isinstance(x, ForOp))
+                fuse_block(func.block, self.all, report)
+                for loop in [x for x in func.walk() if isinstance(x, ForOp)]:
+                    label = take_hint(loop, "fuse")
+                    if isinstance(label, StringAttr) and asked[label.data] == 1:
+                        where = f"{func.sym_name.data}.{loop.axis}"
+                        remark(ctx, self.name, where, "missed", f'no other loop has the hint fuse = "{label.data}"')
+
+
+def fuse_block(block: Block, everything: bool, report: Report) -> None:
+    """Fuses the loops that stand in `block`, then those inside the results."""
+    hoist_declarations(block)
+    touched: dict[Operation, list[Access]] = {}
+
+    def accesses(op: Operation) -> list[Access]:
+        if op not in touched:
+            touched[op] = list(accesses_in([op]))
+        return touched[op]
+
+    for second in [op for op in block.ops if isinstance(op, ForOp)]:
+        for first in _candidates(block, second, everything):
+            reason = why_not_fuse(first, second, accesses)
+            if reason is None:
+                _merge(first, second)
+                touched.pop(first, None)
+                break
+            report(first, second, reason)
+    for loop in block.ops:
+        if isinstance(loop, ForOp):
+            merged = loop.attributes.pop("fused", None) is not None
+            fuse_block(loop.block, everything or merged, report)
+
+
+def hoist_declarations(block: Block) -> None:
+    """Moves allocations, views and constants to the front: nothing they need comes later."""
+    front = [op for op in block.ops if isinstance(op, (AllocOp, ViewOp)) or op.name == "arith.constant"]
+    anchor: Operation | None = None
+    for op in front:
+        op.detach()
+        if anchor is None:
+            first = block.first_op
+            if first is None:
+                block.add_op(op)
+            else:
+                block.insert_op_before(op, first)
+        else:
+            block.insert_op_after(op, anchor)
+        anchor = op
+
+
+def _candidates(block: Block, second: ForOp, everything: bool) -> list[ForOp]:
+    """Earlier loops that `second` may want to join, nearest first."""
+    found: list[ForOp] = []
+    op = second.prev_op
+    while op is not None:
+        if isinstance(op, ForOp) and _same_range(op, second) and (everything or _asks(op, second)):
+            found.append(op)
+        op = op.prev_op
+    return found
+
+
+def _label(loop: ForOp) -> str | None:
+    label = loop.hint("fuse")
+    return label.data if isinstance(label, StringAttr) else None
+
+
+def _asks(first: ForOp, second: ForOp) -> bool:
+    a, b = first.hint("fuse"), second.hint("fuse")
+    return isinstance(a, StringAttr) and a == b
+
+
+def _same_range(a: ForOp, b: ForOp) -> bool:
+    if a.is_sequential or b.is_sequential or a.indices or b.indices:
+        return False
+    return a.first == b.first and a.end == b.end and a.step == b.step and a.grain == b.grain
+
+
+def why_not_fuse(first: ForOp, second: ForOp, accesses: Callable[[Operation], list[Access]]) -> str | None:
+    """None when the loops may become one, after moving what `second` needs from between them; else the reason."""
+    vector_a, vector_b = first.hint("vector"), second.hint("vector")
+    if vector_a is not None and vector_b is not None and vector_a != vector_b:
+        return "they are vectorised differently"
+    if first.hint("tile") != second.hint("tile") and not _asks(first, second):
+        return "only one of them is tiled, and neither asks for the other"
+    crossing = _crossing(first, second, accesses)
+    if crossing is not None:
+        return crossing
+    between: list[Operation] = []
+    op = first.next_op
+    while op is not None and op is not second:
+        between.append(op)
+        op = op.next_op
+    needed: list[Operation] = []
+    wanted: list[Operation] = [second]
+    for op in reversed(between):
+        if any(_depends(later, op, accesses) for later in wanted):
+            needed.append(op)
+            wanted.append(op)
+    for op in needed:
+        if _depends(op, first, accesses):
+            return f"'{op.name}' between them depends on the first and the second depends on it"
+    move_ops(reversed(needed), first.parent_block() or _no_block(), before=first)
+    return None
+
+
+def _crossing(first: ForOp, second: ForOp, accesses: Callable[[Operation], list[Access]]) -> str | None:
+    for x, y in conflicts(accesses(first), accesses(second)):
+        if not same_iteration_only(x, first.axis, y, second.axis, first.step):
+            name = x.base.name_hint or "a buffer"
+            return (
+                f"different iterations meet in %{name}: "
+                f"[{', '.join(map(str, x.subscripts))}] and [{', '.join(map(str, y.subscripts))}]"
+            )
+    return None
+
+
+def _depends(later: Operation, earlier: Operation, accesses: Callable[[Operation], list[Access]]) -> bool:
+    if any(result.uses for result in earlier.results):
+        inside = set(later.walk())
+        if any(use.operation in inside for r in earlier.results for use in r.uses):
+            return True
+    return next(conflicts(accesses(earlier), accesses(later)), None) is not None
+
+
+def _merge(first: ForOp, second: ForOp) -> None:
+    """Appends the body of `second` to that of `first`."""
+    ops = list(second.block.ops)
+    substitute_axes(ops, {second.axis: Expr.of(first.axis)})
+    move_ops(ops, first.block)
+    if second.is_reduction:
+        first.reduction = second.reduction
+    hints = {**second.directives, **first.directives}
+    vectors_inside = any(op.hint("vector") is not None for op in first.block.walk() if isinstance(op, ForOp))
+    if "tile" in hints or vectors_inside:  # A tiled loop is vectorised inside its tile, a loop of vectors not again.
+        hints = {k: v for k, v in hints.items() if k not in ("vector", "accumulators")}
+    set_hints(first, hints)
+    first.attributes["fused"] = StringAttr("")
+    second.detach()
+    second.erase()
+
+
+def _no_block() -> Block:
+    raise IgniterError("fuse-loops: a loop stands in no block")
+
+
+__all__ = ["FuseLoops", "fuse_block", "hoist_declarations", "is_pure", "why_not_fuse"]

@@ -1,0 +1,102 @@
+"""Rewrites that every schedule pass is made of: substituting axes, cloning bodies, naming loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from igniter.dialects.loop import ForOp, FuncOp
+from igniter.dialects.sym import DimsAttr
+from igniter.dialects.sym.expr import Expr, Ranges, simplify
+
+
+class AxisNames:
+    """The names taken in a func, to make new ones that differ from all of them."""
+
+    def __init__(self, func: FuncOp):
+        self._taken = set(func.symbol_names)
+        self._taken.update(op.axis for op in func.walk() if isinstance(op, ForOp))
+
+    def fresh(self, base: str) -> str:
+        """`base` if it is free, else `base` with the first free number."""
+        stem = base.rstrip("0123456789") if base[-1:].isdigit() else base
+        name, k = base, 1
+        while name in self._taken:
+            name = f"{stem}{k}"
+            k += 1
+        self._taken.add(name)
+        return name
+
+
+def substitute_axes(ops: Iterable[Operation], values: Mapping[str, Expr], ranges: Ranges | None = None) -> None:
+    """Replaces names in every expression of `ops` and below, in place; with `ranges`, simplifies too."""
+    mapping = dict(values)
+    for op in ops:
+        for inner in op.walk():
+            for key, attr in inner.properties.items():
+                if isinstance(attr, DimsAttr):
+                    exprs = (e.substitute(mapping) for e in attr.data)
+                    inner.properties[key] = DimsAttr(e if ranges is None else simplify(e, ranges) for e in exprs)
+
+
+def clone_ops(
+    ops: Iterable[Operation],
+    names: AxisNames,
+    values: Mapping[str, Expr] | None = None,
+    mapping: dict[SSAValue, SSAValue] | None = None,
+) -> list[Operation]:
+    """Copies of `ops` with axes substituted and the loops inside renamed, so that all names stay different."""
+    mapping = {} if mapping is None else mapping
+    copies = [op.clone(mapping) for op in ops]
+    renamed: dict[str, Expr] = dict(values or {})
+    for copy in copies:
+        for inner in copy.walk():
+            if isinstance(inner, ForOp):
+                fresh = names.fresh(inner.axis)
+                renamed[inner.axis] = Expr.of(fresh)
+                inner.properties["axis"] = type(inner.axis_attr)(fresh)
+    if renamed:
+        substitute_axes(copies, renamed)
+    return copies
+
+
+def move_ops(ops: Iterable[Operation], block: Block, before: Operation | None = None) -> None:
+    """Moves `ops`, in order, to the end of `block` or before one of its ops."""
+    for op in list(ops):
+        op.detach()
+        if before is None:
+            block.add_op(op)
+        else:
+            block.insert_op_before(op, before)
+
+
+def set_hints(loop: ForOp, hints: Mapping[str, Attribute]) -> None:
+    """Replaces the hints of a loop; an empty mapping removes them."""
+    loop.hints = DictionaryAttr(dict(hints)) if hints else None
+
+
+def take_hint(loop: ForOp, name: str) -> Attribute | None:
+    """A hint, removed from the loop: a directive is applied once."""
+    if loop.hints is None or name not in loop.hints.data:
+        return None
+    rest = {k: v for k, v in loop.hints.data.items() if k != name}
+    value = loop.hints.data[name]
+    set_hints(loop, rest)
+    return value
+
+
+def loops_in(op: Operation) -> Iterator[ForOp]:
+    """Every loop below `op`, outer ones first. Safe while the loop given is rewritten, not its siblings."""
+    yield from [inner for inner in op.walk() if isinstance(inner, ForOp)]
+
+
+def nested_blocks(block: Block) -> list[Block]:
+    """`block` and all blocks inside it, outer ones first."""
+    found = [block]
+    for op in block.ops:
+        for region in op.regions:
+            for inner in region.blocks:
+                found.extend(nested_blocks(inner))
+    return found

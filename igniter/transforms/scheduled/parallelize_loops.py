@@ -1,0 +1,131 @@
+"""`parallelize-loops`: outer loops hand their iterations to the thread pool.
+
+    loop.for b = 0 to batch hints {threads} { loop.for i = 0 to seq { .. } }
+becomes
+    loop.for bi = 0 to batch*seq threads(64) { ..b := bi floordiv seq, i := bi mod seq.. }
+
+A loop with the hint `threads` (any outermost loop with independent iterations, with option `auto`) absorbs the loop
+that is all of its body, so that a batch of one still has rows to share out. A loop gets threads only where it is proven
+that what one iteration writes, no other reads or writes; else a remark says what they may meet in. The grain, in
+iterations a task, is the hint's value, or as many as make a task worth the hand-over (`task_cycles`), and never so few
+that there are more than `max_tasks` tasks. It stands after `sink-loops` and before `vectorize-loops`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.passes import ModulePass
+
+from igniter.analysis.scheduled.loop_accesses import enclosing_loops, shared_element, trip_count
+from igniter.analysis.scheduled.loop_cost import iteration_cycles
+from igniter.dialects.loop import ForOp, FuncOp
+from igniter.dialects.sym import DimsAttr
+from igniter.dialects.sym.expr import ONE, Expr, floordiv, maximum, mod
+from igniter.errors import IgniterError
+from igniter.remarks import remark
+from igniter.transforms.scheduled.loop_rewrites import AxisNames, move_ops, set_hints, substitute_axes, take_hint
+
+TYPICAL_EXTENT = 64
+"""What a symbolic extent is taken for when the work of an iteration is estimated."""
+
+
+@dataclass(frozen=True)
+class ParallelizeLoops(ModulePass):
+    """Chooses which loops run on the thread pool and how many iterations make a task."""
+
+    name = "parallelize-loops"
+
+    auto: bool = False
+    """Every outermost loop with independent iterations, hint or not."""
+    task_cycles: int = 16384
+    """The least work worth a task."""
+    max_tasks: int = 64
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
+            names = AxisNames(func)
+            for loop in [x for x in func.walk() if isinstance(x, ForOp)]:
+                if loop.parent is None:
+                    continue
+                hint = take_hint(loop, "threads")
+                if hint is None and not self.auto:
+                    continue
+                if any(outer.grain is not None for outer in enclosing_loops(loop)):
+                    continue
+                if loop.is_reduction:
+                    if hint is not None:
+                        raise IgniterError(
+                            f"parallelize-loops: @{func.sym_name.data}: loop '{loop.axis}' is a reduction; its "
+                            "iterations meet in one element and cannot go to threads"
+                        )
+                    continue
+                if hint is None and (enclosing_loops(loop) or loop.is_sequential or loop.indices):
+                    continue
+                met = shared_element(loop)
+                if met is not None:
+                    # A loop that the proof does not reach is right as it stands, on one thread.
+                    remark(ctx, self.name, func.sym_name.data, "missed", f"loop '{loop.axis}' stays sequential: {met}")
+                    continue
+                while self._is_shared(loop) and _coalesce(loop, names):
+                    pass
+                grain = hint.value.data if isinstance(hint, IntegerAttr) else None
+                loop.grain_attr = DimsAttr([self._grain(loop) if grain is None else grain])
+
+    def _is_shared(self, loop: ForOp) -> bool:
+        """Whether the loop that is the body of `loop` is worth tasks of its own: else the divisions that find its
+        iterations would be for nothing."""
+        only = loop.block.first_op
+        if not isinstance(only, ForOp) or loop.end - loop.first == ONE:
+            return True
+        cycles = (trip_count(only) * iteration_cycles(only)).constant
+        return cycles is None or 4 * cycles > self.task_cycles
+
+    def _grain(self, loop: ForOp) -> Expr:
+        cycles = iteration_cycles(loop)
+        # What the symbols will be is not known, and a grain need not be exact. Of a tiled loop the first tile counts.
+        axes = {inner.axis for inner in loop.walk() if isinstance(inner, ForOp)}
+        typical = max(1, cycles.evaluate({s: 0 if s in axes else TYPICAL_EXTENT for s in cycles.symbols}))
+        enough = max(1, -(-self.task_cycles // typical))
+        return maximum(Expr.of(enough), trip_count(loop).ceildiv(self.max_tasks))
+
+
+def _coalesce(loop: ForOp, names: AxisNames) -> bool:
+    """Makes one loop of `loop` and the loop that is its whole body; False when it is not so."""
+    only = loop.block.first_op
+    if not isinstance(only, ForOp) or only is not loop.block.last_op:
+        return False
+    if only.is_reduction or only.is_sequential or only.indices or only.step != 1 or loop.step != 1:
+        return False
+    # Vectors and unrolled loops are the inside of a tile.
+    if only.hint("vector") is not None or only.hint("unroll") is not None:
+        return False
+    if loop.axis in only.first.symbols | only.end.symbols or loop.hint("vector") is not None:
+        return False
+    if shared_element(only) is not None:
+        return False
+    extent = only.end - only.first
+    outer = loop.end - loop.first
+    if extent == ONE or outer == ONE:
+        values = {loop.axis: loop.first, only.axis: only.first}
+        axis = names.fresh(loop.axis if extent == ONE else only.axis)
+        kept = loop if extent == ONE else only
+        values[kept.axis] = Expr.of(axis) + kept.first
+    else:
+        axis = names.fresh(f"{loop.axis}{only.axis}")
+        values = {
+            loop.axis: floordiv(Expr.of(axis), extent) + loop.first,
+            only.axis: mod(Expr.of(axis), extent) + only.first,
+        }
+    ops = list(only.block.ops)
+    hints = only.directives
+    only.detach()
+    move_ops(ops, loop.block)
+    only.erase()
+    substitute_axes(ops, values)
+    loop.properties["axis"] = type(loop.axis_attr)(axis)
+    loop.bounds = DimsAttr([0, outer * extent])
+    set_hints(loop, hints)
+    return True

@@ -1,0 +1,299 @@
+"""`promote-buffers`: a buffer shrinks to the part that one iteration of a loop needs.
+
+    %e = loop.alloc "exp" : memref<?x128xf32, #sym.dims<n, 128>, "scratch">
+    loop.for i = 0 to n {
+      loop.for j .. { loop.store %d, %e[i, j] }
+      loop.for j1 .. { loop.load %e[i, j1] }
+    }
+becomes
+    loop.for i = 0 to n {
+      %e = loop.alloc "exp" : memref<128xf32, "local">
+      ...%e[j]... %e[j1]
+    }
+
+When all accesses stand inside one loop body, and every subscript is the same expression of the axes around that body
+plus a rest that is >= 0, the buffer moves into the body and each dim becomes as long as its rest. A dim whose rest is
+0 goes away; a buffer left without dims becomes a register, and a value stored and then loaded in one body is passed on
+directly. It stands after `fuse-loops`, and again after tiling, which makes new bodies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.analysis.scheduled.loop_accesses import ranges_at, tile_ranges, vector_width
+from igniter.dialects.loop import AccumulateOp, AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, StoreOp, TileProductOp, ViewOp
+from igniter.dialects.loop.dead_values import erase_dead_values
+from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, Ranges, delinearize, is_nonneg, linearize, maximum, simplify
+from igniter.transforms.scheduled.loop_rewrites import nested_blocks
+
+
+@dataclass(frozen=True)
+class PromoteBuffers(ModulePass):
+    """Moves buffers into the loops that use them, shrinks them, and forwards stores to loads."""
+
+    name = "promote-buffers"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in op.walk():
+            if isinstance(func, FuncOp):
+                promote_in(func)
+
+
+def promote_in(func: FuncOp) -> None:
+    """Promotes every buffer of `func` as far as it goes."""
+    resolve_views(func)
+    for alloc in [op for op in func.walk() if isinstance(op, AllocOp)]:
+        promote(alloc)
+    for block in nested_blocks(func.block):
+        forward_stores(block)
+    for alloc in [op for op in func.walk() if isinstance(op, AllocOp)]:
+        _drop_if_unread(alloc)
+    erase_dead_values(func.block)
+
+
+def resolve_views(func: FuncOp) -> None:
+    """Accesses through a view become accesses to the buffer behind it, where that leaves no division."""
+    for view in reversed([op for op in func.walk() if isinstance(op, ViewOp)]):
+        source_dims, dims = dims_of(view.source.type), dims_of(view.result.type)
+        users = [use.operation for use in view.result.uses]
+        if not all(isinstance(u, MemoryOp) for u in users):
+            continue
+        rewritten: list[tuple[MemoryOp, list[Expr]]] = []
+        for user in users:
+            assert isinstance(user, MemoryOp)
+            ranges = _ranges_with_lane(user)
+            offset = linearize(user.subscripts, dims)
+            subscripts = [simplify(e, ranges) for e in delinearize(offset, source_dims)]
+            if sum(str(e).count("floordiv") + str(e).count("mod") for e in subscripts) > sum(
+                str(e).count("floordiv") + str(e).count("mod") for e in user.subscripts
+            ):
+                break
+            rewritten.append((user, subscripts))
+        else:
+            for user, subscripts in rewritten:
+                user.subscripts_attr = DimsAttr(subscripts)
+            view.result.replace_all_uses_with(view.source)
+            view.detach()
+            view.erase()
+
+
+@dataclass(frozen=True)
+class Place:
+    """One access to a buffer: an op, and which of its properties the subscripts are."""
+
+    op: Operation
+    key: str
+
+    @property
+    def subscripts(self) -> tuple[Expr, ...]:
+        found = self.op.properties[self.key]
+        assert isinstance(found, DimsAttr)
+        return found.data
+
+    @property
+    def is_indirect(self) -> bool:
+        return isinstance(self.op, MemoryOp) and bool(self.op.indices)
+
+    @property
+    def ranges(self) -> Ranges:
+        return tile_ranges(self.op) if isinstance(self.op, TileProductOp) else _ranges_with_lane(self.op)
+
+
+def places_of(buffer: SSAValue) -> list[Place] | None:
+    """Every access to a buffer; None where something else uses it."""
+    found: list[Place] = []
+    for op in dict.fromkeys(use.operation for use in buffer.uses):
+        if isinstance(op, MemoryOp):
+            found.append(Place(op, "subscripts"))
+        elif isinstance(op, TileProductOp) and op.next_at is None:
+            found += [Place(op, key) for value, key, _ in op.accesses if value is buffer]
+        else:
+            return None
+    return found
+
+
+def promote(alloc: AllocOp) -> bool:
+    """Moves and shrinks one buffer; False when nothing can be gained."""
+    accesses = places_of(alloc.result)
+    if not accesses:
+        return False
+    block = _common_block([place.op for place in accesses])
+    home = alloc.parent_block()
+    if block is None or home is None or block is home or not _is_inside(block, home):
+        return False
+    owner = block.parent_op()
+    outer = frozenset(ranges_at(next(iter(block.ops))).axes) if isinstance(owner, ForOp) else frozenset[str]()
+    layout = _split(accesses, dims_of(alloc.result.type), outer)
+    if layout is None:
+        return False
+    rests, dims = layout
+    kept = [k for k, d in enumerate(dims) if d != ONE]
+    if isinstance(owner, ForOp) and len(kept) == len(dims) and alloc.space == "scratch" and not kept:
+        return False
+    new_dims = [dims[k] for k in kept]
+    in_registers = alloc.space == "register" or (
+        not kept and not any(isinstance(place.op, TileProductOp) for place in accesses)
+    )
+    space = "register" if in_registers else "local"
+    fresh = AllocOp(alloc.label.data, memref_of(element_of(alloc.result.type), new_dims, space))
+    fresh.result.name_hint = alloc.result.name_hint
+    first = block.first_op
+    assert first is not None
+    block.insert_op_before(fresh, first)
+    for place, rest in zip(accesses, rests, strict=True):
+        place.op.properties[place.key] = DimsAttr(rest[k] for k in kept)
+    alloc.result.replace_all_uses_with(fresh.result)
+    alloc.detach()
+    alloc.erase()
+    return True
+
+
+def _split(
+    accesses: list[Place], full: tuple[Expr, ...], outer: frozenset[str]
+) -> tuple[list[list[Expr]], list[Expr]] | None:
+    """Every subscript as a common base, of `outer` axes, plus a rest; and the dims that hold all the rests."""
+    rests: list[list[Expr]] = [[] for _ in accesses]
+    dims: list[Expr] = []
+    if any(place.is_indirect for place in accesses):
+        return None
+    for k in range(len(full)):
+        bases = {_terms_in(place.subscripts[k], outer) for place in accesses}
+        if len(bases) != 1:
+            return None
+        (base,) = bases
+        extent = ZERO
+        for place, rest in zip(accesses, rests, strict=True):
+            inner = place.subscripts[k] - base
+            rest.append(inner)
+            upper = _upper(inner, place.ranges, outer)
+            if upper is None:
+                extent = full[k]
+                if base != ZERO:
+                    return None
+                break
+            extent = upper if extent == ZERO else maximum(extent, upper)
+        else:
+            dims.append(extent)
+            continue
+        rests = [[*r[:k], place.subscripts[k]] for r, place in zip(rests, accesses, strict=True)]
+        dims.append(extent)
+    return rests, dims
+
+
+def _terms_in(e: Expr, names: frozenset[str]) -> Expr:
+    """The terms of `e` in which some of `names` occur, and no other axis does."""
+    return Expr({m: c for m, c in e.terms if Expr({m: c}).symbols & names})
+
+
+def _upper(rest: Expr, ranges: Ranges, outer: frozenset[str]) -> Expr | None:
+    """One more than the largest value of `rest`, free of axes; None when it is not known to be >= 0."""
+    if not is_nonneg(rest, ranges):
+        return None
+    bound = rest
+    for _ in range(8):
+        axes = sorted(bound.symbols & ranges.axes.keys() - outer)
+        if not axes:
+            return bound + 1 if not bound.symbols & outer else None
+        coefficient = bound.coefficient(axes[0])
+        if coefficient is None or not is_nonneg(coefficient, ranges):
+            return None
+        end = _free_of(ranges.axes[axes[0]][1], outer, ranges)
+        if end is None:
+            return None
+        bound = bound.without(axes[0]) + coefficient * (end - 1)
+    return None
+
+
+def _free_of(end: Expr, outer: frozenset[str], ranges: Ranges) -> Expr | None:
+    """An upper bound of a loop's end without outer axes: of `min(8, n - i)`, the 8."""
+    if not end.symbols & outer:
+        return end
+    if end.call is None or end.call.fn != "min":
+        return None
+    return next((a for a in end.call.args if not a.symbols & outer), None)
+
+
+def _ranges_with_lane(op: Operation) -> Ranges:
+    ranges = ranges_at(op)
+    if not isinstance(op, MemoryOp) or op.lane is None:
+        return ranges
+    return Ranges({**ranges.axes, op.lane: (ZERO, Expr.of(vector_width(op)))})
+
+
+def _common_block(ops: list[Operation]) -> Block | None:
+    """The innermost block that holds all of `ops`, themselves or in its regions."""
+    chains = [_chain(op) for op in ops]
+    common: Block | None = None
+    for blocks in zip(*chains, strict=False):
+        if any(b is not blocks[0] for b in blocks):
+            break
+        common = blocks[0]
+    return common
+
+
+def _chain(op: Operation) -> list[Block]:
+    """The blocks around `op`, outermost first, as far as a buffer may move in: the iterations of a sequential loop hand
+    each other what is in one."""
+    blocks: list[Block] = []
+    parent = op.parent_block()
+    while parent is not None:
+        blocks.append(parent)
+        owner = parent.parent_op()
+        if isinstance(owner, ForOp) and owner.is_sequential:
+            blocks.clear()
+        parent = owner.parent_block() if owner is not None and not isinstance(owner, FuncOp) else None
+    return blocks[::-1]
+
+
+def _is_inside(block: Block, outer: Block) -> bool:
+    parent: Block | None = block
+    while parent is not None and parent is not outer:
+        owner = parent.parent_op()
+        parent = owner.parent_block() if owner is not None else None
+    return parent is outer
+
+
+def forward_stores(block: Block) -> None:
+    """A load that follows a store to the same element in the same block gets the stored value."""
+    known: dict[tuple[SSAValue, tuple[Expr, ...], str | None], SSAValue] = {}
+    for op in list(block.ops):
+        if isinstance(op, LoadOp):
+            value = known.get((op.buffer, *_key(op)))
+            if value is not None and not op.indices and not op.guards and value.type == op.result.type:
+                op.result.replace_all_uses_with(value)
+                op.detach()
+                op.erase()
+            continue
+        if isinstance(op, StoreOp):
+            known = {k: v for k, v in known.items() if k[0] is not op.buffer}
+            if not op.indices and not op.guards and isinstance(op.buffer.owner, AllocOp):
+                known[(op.buffer, *_key(op))] = op.value
+            continue
+        written = {inner.accessed for inner in op.walk() if isinstance(inner, (StoreOp, AccumulateOp))}
+        written |= {inner.c for inner in op.walk() if isinstance(inner, TileProductOp)}
+        known = {k: v for k, v in known.items() if k[0] not in written}
+
+
+def _key(op: MemoryOp) -> tuple[tuple[Expr, ...], str | None]:
+    """Subscripts with the lane's name made irrelevant."""
+    if op.lane is None:
+        return op.subscripts, None
+    return tuple(s.substitute({op.lane: Expr.of("$lane")}) for s in op.subscripts), "$lane"
+
+
+def _drop_if_unread(alloc: AllocOp) -> None:
+    users = [use.operation for use in alloc.result.uses]
+    if any(not isinstance(u, (StoreOp, AccumulateOp)) for u in users):  # A load, a view, the condition of a loop.
+        return
+    for user in users:
+        user.detach()
+        user.erase()
+    alloc.detach()
+    alloc.erase()

@@ -1,0 +1,174 @@
+"""`tile-loops`: a loop becomes a loop over tiles and a loop inside the tile.
+
+    loop.for i = 0 to n hints {tile = 8 : i64, inner = {unroll}} { ..[i].. }
+becomes, with `tail = "mask"` (the default)
+    loop.for i = 0 to (n + 7) floordiv 8 {
+      loop.for i_in = 0 to min(8, n - 8*i) hints {unroll} { ..[8*i + i_in].. }
+    }
+and with `tail = "peel"`
+    loop.for i = 0 to n floordiv 8 { loop.for i_in = 0 to 8 hints {unroll} { ..[8*i + i_in].. } }
+    loop.for i1 = ...                            what remains, in tiles of 4, then 2, then 1
+(`tail = "rest"`: what remains in a plain loop, which keeps only the vector hints of the inner loop).
+
+The loop over tiles counts tiles, so that `(8*i + i_in) floordiv 8` is `i` again where a layout was tiled alike. The
+hints after `inner` go to the loop inside the tile, all others stay on the loop over tiles. Where the extent is known to
+be a multiple of the tile there is no tail. Used alone: `tile-loops{axis=i size=8}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.ir import Attribute, Block, Operation
+from xdsl.passes import ModulePass
+
+from igniter.analysis.scheduled.loop_accesses import ranges_at
+from igniter.dialects.loop import ForOp, FuncOp
+from igniter.dialects.sym import DimsAttr
+from igniter.dialects.sym.expr import ZERO, Expr, minimum, mod, symbols_of
+from igniter.errors import IgniterError
+from igniter.transforms.scheduled.loop_rewrites import AxisNames, clone_ops, move_ops, set_hints, substitute_axes
+
+
+@dataclass(frozen=True)
+class TileLoops(ModulePass):
+    """Splits loops into tiles, as their `tile` hints or the options say."""
+
+    name = "tile-loops"
+
+    axis: str | None = None
+    """The loop to tile; without it, every loop with a `tile` hint."""
+    size: int = 0
+    tail: str = "mask"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
+            names = AxisNames(func)
+            if self.axis is not None:
+                for loop in [x for x in func.walk() if isinstance(x, ForOp) and x.axis == self.axis]:
+                    tile(loop, self.size, self.tail, {}, names)
+                continue
+            # Peeling copies loops with their hints, so look again until none is left.
+            while (tiled := next((x for x in func.walk() if _asks(x)), None)) is not None:
+                apply_hint(tiled, names)
+
+
+def _asks(op: Operation) -> TypeGuard[ForOp]:
+    return isinstance(op, ForOp) and isinstance(op.hint("tile"), IntegerAttr)
+
+
+def apply_hint(loop: ForOp, names: AxisNames) -> None:
+    """Tiles one loop as its hints say."""
+    size = loop.hint("tile")
+    assert isinstance(size, IntegerAttr)
+    tail = loop.hint("tail")
+    inner = loop.hint("inner")
+    rest = {k: v for k, v in loop.directives.items() if k not in ("tile", "tail", "inner")}
+    set_hints(loop, rest)
+    mode = tail.data if isinstance(tail, StringAttr) else "mask"
+    tile(loop, size.value.data, mode, inner.data if isinstance(inner, DictionaryAttr) else {}, names)
+
+
+def tile(loop: ForOp, size: int, tail: str, inner: Mapping[str, Attribute], names: AxisNames) -> None:
+    """Tiles `loop` in place; `inner` are the hints of the loop inside the tile."""
+    if loop.step != 1:
+        raise IgniterError(f"tile-loops: loop '{loop.axis}' already has step {loop.step}")
+    if size < 1 or tail not in ("mask", "peel", "rest"):
+        raise IgniterError(f"tile-loops: loop '{loop.axis}': cannot tile by {size} with tail '{tail}'")
+    extent = loop.end - loop.first
+    tiles = extent.ceildiv(size)
+    rest = mod(extent, Expr.of(size))
+    if tail != "mask" and rest != ZERO:
+        remainder = _peel(loop, rest, names)
+        smaller = rest.constant if rest.constant is not None else size // 2
+        lanes = inner.get("vector")
+        # Less than two vectors is not worth a tile: a plain vector loop masks what does not fill one.
+        enough = 2 * lanes.value.data if isinstance(lanes, IntegerAttr) else 1
+        if tail == "peel" and (smaller >= enough or enough == 1):
+            tile(remainder, max(1, smaller), "peel", inner, names)
+        else:
+            set_hints(remainder, {k: v for k, v in inner.items() if k in ("vector", "accumulators")})
+        tiles = extent // size
+        if tiles == ZERO:
+            _erase_with_nest(loop)
+            return
+        rest = ZERO
+    full = Expr.of(size)
+    inside = full if rest == ZERO else minimum(full, extent - Expr.of(loop.axis) * size)
+    _split(loop, size, tiles, inside, inner, names)
+
+
+def _erase_with_nest(loop: ForOp) -> None:
+    """Erases a loop, and the loops around it that it was all of."""
+    around = loop.parent_op()
+    loop.detach()
+    loop.erase()
+    if isinstance(around, ForOp) and around.block.first_op is None:
+        _erase_with_nest(around)
+
+
+def _split(loop: ForOp, size: int, tiles: Expr, inside: Expr, inner: Mapping[str, Attribute], names: AxisNames) -> None:
+    """Makes `loop` run over `tiles`, with a loop of `inside` iterations in each."""
+    axis = names.fresh(f"{loop.axis}_in")
+    ops = list(loop.block.ops)
+    body = Block()
+    move_ops(ops, body)
+    child = ForOp(axis, 0, inside, body, reduction=loop.is_reduction)
+    set_hints(child, inner)
+    element = loop.first + Expr.of(loop.axis) * size + axis
+    loop.bounds = DimsAttr([ZERO, tiles])
+    loop.block.add_op(child)
+    substitute_axes(ops, {loop.axis: element}, ranges_at(child.block.first_op or child))
+
+
+def _peel(loop: ForOp, rest: Expr, names: AxisNames) -> ForOp:
+    """Puts a copy after `loop` that does its last `rest` iterations, and returns it."""
+    axis = names.fresh(loop.axis)
+    body = Block(clone_ops(loop.block.ops, names, {loop.axis: Expr.of(axis)}))
+    remainder = ForOp(axis, loop.end - rest, loop.end, body, reduction=loop.is_reduction, hints=loop.hints)
+    nest, copy = _shared_out_nest(loop), remainder
+    inner = loop
+    while inner is not nest:
+        inner = inner.parent_op()
+        assert isinstance(inner, ForOp)
+        outer = names.fresh(inner.axis)
+        substitute_axes([copy], {inner.axis: Expr.of(outer)})
+        copy = ForOp(outer, inner.first, inner.end, Block([copy]), step=inner.step, hints=inner.hints)
+    block = nest.parent_block()
+    assert block is not None
+    block.insert_op_after(copy, nest)
+    return remainder
+
+
+def _shared_out_nest(loop: ForOp) -> ForOp:
+    """The loop handed to threads of which `loop` is all of the body; `loop` itself if there is none.
+
+    The remainder gets such a loop of its own. Two loops in one body could not be joined with the one around them, and
+    a batch of one would go to a single thread.
+    """
+    nest = loop
+    while nest.hint("threads") is None:
+        outer = nest.parent_op()
+        if not isinstance(outer, ForOp) or outer.is_reduction or outer.hint("sink") is not None:
+            return loop
+        if (
+            outer.block.first_op is not nest
+            or outer.block.last_op is not nest
+            or outer.axis in symbols_of(nest.bounds.data)
+        ):
+            return loop
+        nest = outer
+    return nest
+
+
+def tile_hint(size: int, tail: str = "mask", inner: Mapping[str, Attribute] | None = None) -> dict[str, Attribute]:
+    """The hints that ask for a tile."""
+    return {
+        "tile": IntegerAttr(size, i64),
+        "tail": StringAttr(tail),
+        "inner": DictionaryAttr(dict(inner or {})),
+    }

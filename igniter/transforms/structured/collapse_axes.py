@@ -1,0 +1,329 @@
+"""`collapse-axes`: adjacent axes that every access treats as one contiguous dim become one axis.
+
+Before, `%x: tensor<?x?x768xf32, #sym.dims<b, s, 768>>`:
+
+    %m = loop.nest "sum" [i: parallel b, j: parallel s, k: reduction 768] -> tensor<?x?xf32, #sym.dims<b, s>> {
+      %v = loop.read %x[i, j, k] : f32
+      loop.yield add %v at [i, j]
+    }
+
+After:
+
+    %0 = loop.view %x : tensor<?x?x768xf32, ...> to tensor<?x768xf32, #sym.dims<b*s, 768>>
+    %m = loop.nest "sum" [i_j: parallel b*s, k: reduction 768] -> tensor<?xf32, #sym.dims<b*s>> {
+      %v = loop.read %0[i_j, k] : f32
+      loop.yield add %v at [i_j]
+    }
+    %1 = loop.view %m : tensor<?xf32, #sym.dims<b*s>> to tensor<?x?xf32, #sym.dims<b, s>>
+
+Fewer axes mean simpler loops, longer vectors and one parallel loop with all the iterations there are. But nests fuse
+over the axes that they share, so a choice is made for all the nests that pass a tensor to each other: two dims of a
+tensor are joined in all of these nests or in none. Above, an elementwise nest on `%x` becomes `[b*s, 768]` and not
+`[b*s*768]`, because the sum keeps the rows apart.
+
+Two kinds of access do not tie nests together. A contraction reads its operands through a view that is its own, for
+nothing is fused over their axes; and a nest that takes two dims apart (a transpose, a guard on one of them) cannot be
+fused over them either, so it does not keep the nest that it reads from joining them.
+
+It stands after `inline-nests`, and leaves views that `canonicalize-loop` joins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from igniter.analysis.structured.body_cost import is_contraction
+from igniter.dialects.loop import Axis, Clause, IndexOp, KernelOp, NestOp, ViewOp
+from igniter.dialects.loop.attrs import AxesAttr
+from igniter.dialects.sym import DimsAttr, dims_of, element_of, tensor_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
+from igniter.remarks import remark
+from igniter.transforms.structured.nest_rewriting import set_clauses
+
+Pair = tuple[str, str]
+"""The outer and the inner axis of two that may be joined."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """A read or a clause: where it looks into a tensor."""
+
+    tensor: SSAValue
+    subscripts: tuple[Expr, ...]
+    guards: tuple[Expr, ...]
+    is_read: bool
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        return frozenset[str]().union(*(e.symbols for e in (*self.subscripts, *self.guards)))
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """Two neighbouring dims of an access (dims of size 1 aside) whose subscripts are two axes."""
+
+    outer: int
+    inner: int
+    pair: Pair
+
+
+@dataclass
+class Groups:
+    """Union-find over what must be decided alike, with the reason that keeps a group from being joined."""
+
+    parents: dict[object, object] = field(default_factory=dict[object, object])
+    reasons: dict[object, str] = field(default_factory=dict[object, str])
+
+    def find(self, node: object) -> object:
+        root = node
+        while (up := self.parents.setdefault(root, root)) is not root:
+            root = up
+        while self.parents[node] is not root:
+            self.parents[node], node = root, self.parents[node]
+        return root
+
+    def union(self, a: object, b: object) -> None:
+        left, right = self.find(a), self.find(b)
+        if left is right:
+            return
+        self.parents[right] = left
+        if right in self.reasons:
+            self.reasons.setdefault(left, self.reasons[right])
+
+    def block(self, node: object, reason: str) -> None:
+        self.reasons.setdefault(self.find(node), reason)
+
+    def reason(self, node: object) -> str | None:
+        return self.reasons.get(self.find(node))
+
+
+def accesses_of(nest: NestOp) -> list[Access]:
+    reads = [Access(r.source, r.subscripts, r.guards, True) for r in nest.reads]
+    clauses = zip(nest.outputs, nest.yield_op.clauses, strict=True)
+    return [*reads, *(Access(t, c.subscripts, (), False) for t, c in clauses)]
+
+
+def wide_positions(access: Access) -> list[int]:
+    """The positions of the dims that are not 1, or that are subscripted with something else than 0."""
+    dims = dims_of(access.tensor.type)
+    return [p for p, d in enumerate(dims) if d != ONE or access.subscripts[p] != ZERO]
+
+
+def boundaries_of(access: Access, extents: dict[str, Expr]) -> list[Boundary]:
+    """The neighbouring subscripts `a + rest` and `b` where `b` runs over the whole inner dim."""
+    dims, wide = dims_of(access.tensor.type), wide_positions(access)
+    found: list[Boundary] = []
+    for outer, inner in pairwise(wide):
+        b = access.subscripts[inner].symbol
+        if b is None or b not in extents or extents[b] != dims[inner]:
+            continue
+        left = access.subscripts[outer]
+        candidates = [a for a in left.symbols if a in extents and left.coefficient(a) == ONE and a != b]
+        if len(candidates) == 1 and b not in left.symbols:
+            found.append(Boundary(outer, inner, (candidates[0], b)))
+    return found
+
+
+def root_of(tensor: SSAValue) -> SSAValue:
+    while isinstance(tensor.owner, ViewOp):
+        tensor = tensor.owner.source
+    return tensor
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why two axes of a nest cannot become one. `splits`: because the nest takes apart what others may join."""
+
+    reason: str
+    splits: bool = False
+
+
+def pair_refusal(
+    nest: NestOp, pair: Pair, accesses: Sequence[Access], found: Sequence[list[Boundary]]
+) -> Refusal | None:
+    """Why two axes of a nest cannot become one, by looking at this nest alone."""
+    a, b = pair
+    kinds = {axis.name: axis.kind for axis in nest.axes}
+    if kinds[a] != kinds[b]:
+        return Refusal(f"'{nest.label}' reduces over one of {a} and {b}")
+    if nest.schedule is not None:
+        return Refusal(f"'{nest.label}' has a schedule")
+    for access, boundaries in zip(accesses, found, strict=True):
+        used = access.symbols & {a, b}
+        if not used:
+            continue
+        if len(used) == 1:
+            return Refusal(f"'{nest.label}' reads a tensor along one of {a} and {b}")
+        joined = [x for x in boundaries if x.pair == pair]
+        elsewhere = [
+            s for p, s in enumerate(access.subscripts) if joined and p not in (joined[0].outer, joined[0].inner)
+        ]
+        if len(joined) != 1 or any(e.symbols & used for e in (*elsewhere, *access.guards)):
+            return Refusal(f"'{nest.label}' takes {a} and {b} apart", splits=True)
+    for op in nest.block.ops:
+        if isinstance(op, IndexOp) and op.value.symbols & {a, b}:
+            return Refusal(f"'{nest.label}' uses the position along {a} or {b}", splits=True)
+    return None
+
+
+class Plan:
+    """Which axes of each nest of a kernel are joined."""
+
+    def __init__(self, kernel: KernelOp):
+        self.groups = Groups()
+        self.pairs: dict[NestOp, list[Pair]] = {}
+        for nest in kernel.nests:
+            self._add(nest)
+
+    def _add(self, nest: NestOp) -> None:
+        accesses = accesses_of(nest)
+        extents = {a.name: a.extent for a in nest.axes}
+        found = [boundaries_of(access, extents) for access in accesses]
+        pairs = list(dict.fromkeys(b.pair for boundaries in found for b in boundaries))
+        self.pairs[nest] = pairs
+        contraction = is_contraction(nest)
+        for pair in pairs:
+            refusal = pair_refusal(nest, pair, accesses, found)
+            node = (nest, pair)
+            if refusal is not None:
+                self.groups.block(node, refusal.reason)
+            for access, boundaries in zip(accesses, found, strict=True):
+                free = access.is_read and (contraction or (refusal is not None and refusal.splits))
+                for boundary in boundaries:
+                    if boundary.pair == pair and not free:
+                        dims = dims_of(access.tensor.type)
+                        self.groups.union(node, (root_of(access.tensor), product(dims[: boundary.inner])))
+
+    def joined(self, nest: NestOp) -> list[list[str]]:
+        """The runs of axes of a nest that become one each, outermost first."""
+        inner = {a: b for a, b in self.pairs[nest] if self.groups.reason((nest, (a, b))) is None}
+        runs: list[list[str]] = []
+        for axis in nest.axes:
+            if axis.name in inner and axis.name not in inner.values():
+                run = [axis.name]
+                while run[-1] in inner:
+                    run.append(inner[run[-1]])
+                runs.append(run)
+        return runs
+
+
+class Collapser:
+    """Rewrites one nest to its joined axes."""
+
+    def __init__(self, nest: NestOp, runs: Sequence[Sequence[str]], taken: frozenset[str]):
+        self.nest = nest
+        self.extents = {a.name: a.extent for a in nest.axes}
+        self.next = {a: b for run in runs for a, b in pairwise(run)}
+        self.names: dict[str, str] = {}
+        taken = taken | self.extents.keys()
+        for run in runs:
+            name = "_".join(run)
+            while name in taken:
+                name += "_"
+            taken = taken | {name}
+            self.names |= dict.fromkeys(run, name)
+
+    def axes(self) -> list[Axis]:
+        """The new domain: a joined axis stands where its outermost one stood."""
+        result: dict[str, Axis] = {}
+        for axis in self.nest.axes:
+            name = self.names.get(axis.name, axis.name)
+            extent = result[name].extent * axis.extent if name in result else axis.extent
+            result[name] = Axis(name, extent, axis.kind)
+        return list(result.values())
+
+    def access(self, access: Access) -> tuple[list[Expr], list[Expr]]:
+        """The dims and the subscripts under which the nest now looks into a tensor."""
+        dims = dims_of(access.tensor.type)
+        boundaries = {b.inner: b for b in boundaries_of(access, self.extents)}
+        new_dims: list[Expr] = []
+        subscripts: list[Expr] = []
+        run: list[int] = []
+        for position in wide_positions(access):
+            boundary = boundaries.get(position)
+            if boundary is not None and self.next.get(boundary.pair[0]) == boundary.pair[1] and run:
+                run.append(position)
+                new_dims[-1] = new_dims[-1] * dims[position]
+                joined = Expr.of(self.names[boundary.pair[1]])
+                rest = subscripts[-1] - (Expr.of(boundary.pair[0]) if len(run) == 2 else joined)
+                subscripts[-1] = joined + rest * dims[position]
+            else:
+                run = [position]
+                new_dims.append(dims[position])
+                subscripts.append(access.subscripts[position])
+        return new_dims, subscripts
+
+    def run(self) -> None:
+        """Rewrites the nest, with views of what it reads in front of it and of its results behind it."""
+        nest, block = self.nest, self.nest.parent
+        assert block is not None
+        views: dict[tuple[SSAValue, tuple[Expr, ...]], SSAValue] = {}
+        for read in nest.reads:
+            access = Access(read.source, read.subscripts, read.guards, True)
+            if not access.symbols & self.names.keys():
+                continue
+            dims, subscripts = self.access(access)
+            key = (read.source, tuple(dims))
+            if key not in views:
+                view = ViewOp(root_of(read.source), tensor_of(element_of(read.source.type), dims))
+                block.insert_op_before(view, nest)
+                views[key] = view.result
+            read.operands[0] = views[key]
+            read.subscripts_attr = DimsAttr(subscripts)
+        clauses: list[Clause] = []
+        fresh_types = list(nest.result_types)
+        for k, clause in enumerate(nest.yield_op.clauses):
+            access = Access(nest.outputs[k], clause.subscripts, (), False)
+            if not access.symbols & self.names.keys():
+                clauses.append(clause)
+                continue
+            dims, subscripts = self.access(access)
+            fresh_types[k] = tensor_of(element_of(nest.outputs[k].type), dims)
+            clauses.append(Clause(clause.combiner, clause.value, subscripts))
+        set_clauses(nest.yield_op, clauses)
+        self._replace(fresh_types)
+
+    def _replace(self, types: Sequence[Attribute]) -> None:
+        nest, block = self.nest, self.nest.parent
+        assert block is not None
+        for k, fresh in enumerate(types):
+            declared = nest.outputs[k].type
+            if declared != fresh:
+                output = Rewriter.replace_value_with_new_type(nest.outputs[k], fresh)
+                view = ViewOp(output, declared)
+                block.insert_op_after(view, nest)
+                output.replace_uses_with_if(view.result, lambda use, view=view: use.operation is not view)
+        nest.axes_attr = AxesAttr(self.axes())
+
+
+@dataclass(frozen=True)
+class CollapseAxes(ModulePass):
+    """Joins adjacent axes that are contiguous in every access, consistently over a kernel."""
+
+    name = "collapse-axes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
+            self.run_on(ctx, kernel)
+
+    def run_on(self, ctx: Context, kernel: KernelOp) -> None:
+        """Plans for the whole kernel, then rewrites nest by nest."""
+        plan = Plan(kernel)
+        joined = {nest: plan.joined(nest) for nest in kernel.nests}
+        for nest, runs in joined.items():
+            if runs:
+                Collapser(nest, runs, frozenset(kernel.symbol_names)).run()
+            for run in runs:
+                remark(ctx, self.name, nest.label, "applied", f"joined {', '.join(run)}")
+            for a, b in plan.pairs[nest]:
+                reason = plan.groups.reason((nest, (a, b)))
+                if reason is not None:
+                    remark(ctx, self.name, nest.label, "missed", f"{a} and {b} stay apart: {reason}")

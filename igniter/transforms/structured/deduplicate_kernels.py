@@ -1,0 +1,115 @@
+"""`deduplicate-kernels`: regions that compute the same share one kernel.
+
+The layers of a transformer differ in their weights, and weights are arguments: twelve layers leave twelve copies of
+each kernel, equal but for the names of symbols. Symbols are renamed `d0`, `d1`, ... in the order in which the
+arguments' dims name them; kernels whose text is then the same are one. It stands right after `lower-onnx-to-loop`, so
+that everything later is done once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, StringAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.dialects.fusion import RegionOp
+from igniter.dialects.loop import AxesAttr, Axis, ForOp, KernelOp, ProcedureOp
+from igniter.dialects.sym import (
+    DimsAttr,
+    checks_attr,
+    dims_of,
+    element_of,
+    memref_of,
+    requirements_attr,
+    space_of,
+    tensor_of,
+)
+from igniter.dialects.sym.expr import Expr
+from igniter.remarks import remark
+
+
+@dataclass(frozen=True)
+class DeduplicateKernels(ModulePass):
+    """Makes regions with equal kernels refer to one of them."""
+
+    name = "deduplicate-kernels"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        first: dict[str, str] = {}
+        same: dict[str, str] = {}
+        for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
+            name = kernel.sym_name.data
+            rename_symbols(kernel)
+            kernel.sym_name = StringAttr("")
+            text = str(kernel)
+            kernel.sym_name = StringAttr(name)
+            kept = first.setdefault(text, name)
+            if kept != name:
+                same[name] = kept
+                kernel.detach()
+                kernel.erase()
+                remark(ctx, self.name, name, "applied", f"computes the same as {kept}")
+        for region in op.walk():
+            if isinstance(region, RegionOp) and region.kernel_name in same:
+                region.kernel_name = same[region.kernel_name]
+
+
+def rename_symbols(kernel: KernelOp) -> None:
+    """Gives the symbols of `kernel` names that depend only on where its arguments mention them."""
+    order: dict[str, None] = {}
+    for arg in kernel.block.args:
+        for dim in dims_of(arg.type):
+            order.update(dict.fromkeys(sorted(dim.symbols)))
+    order.update(dict.fromkeys(kernel.symbol_names))
+    taken = {a.name for each in kernel.computations for a in each.axes}
+    taken |= {op.axis for op in kernel.walk() if isinstance(op, ForOp)}
+    names: dict[str, Expr] = {}
+    for old in order:
+        k = len(names)
+        while f"d{k}" in taken:
+            k += len(order)
+        names[old] = Expr.of(f"d{k}")
+    if all(str(new) == old for old, new in names.items()) and list(kernel.symbol_names) == list(order):
+        return
+    for op in kernel.walk():
+        for result in op.results:
+            _retype(result, names)
+        if isinstance(op, ProcedureOp):
+            for arg in op.block.args:
+                _retype(arg, names)
+        for key, attr in op.properties.items():
+            op.properties[key] = _renamed(attr, names)
+    for arg in kernel.block.args:
+        _retype(arg, names)
+    kernel.requires_attr = requirements_attr(r.substitute(names) for r in kernel.requires)
+    kernel.checks_attr = checks_attr(c.substitute(names) for c in kernel.checks)
+    kernel.symbols = ArrayAttr([StringAttr(str(names[s].symbol)) for s in order])
+    kernel.declared_types = ArrayAttr([v.type for v in kernel.returned])
+
+
+def _retype(value: SSAValue, names: dict[str, Expr]) -> None:
+    try:
+        dims = dims_of(value.type)
+    except ValueError:
+        return
+    if any(d.constant is None for d in dims):
+        renamed = [d.substitute(names) for d in dims]
+        kind: Attribute = value.type
+        if kind.name == MemRefType.name:
+            value._type = memref_of(element_of(kind), renamed, space_of(kind) or None)
+        else:
+            value._type = tensor_of(element_of(kind), renamed)
+
+
+def _renamed(attr: Attribute, names: dict[str, Expr]) -> Attribute:
+    if isinstance(attr, DimsAttr):
+        return attr.substitute(names)
+    if isinstance(attr, AxesAttr):
+        return AxesAttr(Axis(a.name, a.extent.substitute(names), a.kind) for a in attr)
+    if isinstance(attr, ArrayAttr):
+        items: list[Attribute] = list(attr.data)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+        return ArrayAttr([_renamed(a, names) for a in items])
+    return attr

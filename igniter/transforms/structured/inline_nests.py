@@ -1,0 +1,301 @@
+"""`inline-nests`: folds nests into their readers, so that what they compute is never written to memory.
+
+Before, in a kernel:
+
+    %t = loop.nest "transpose" [i: parallel 4, j: parallel 8] -> tensor<4x8xf32> {
+      %v = loop.read %x[j, i] : f32
+      loop.yield none %v at [i, j]
+    }
+    %y = loop.nest "exp" [p: parallel 4, q: parallel 8] -> tensor<4x8xf32> {
+      %a = loop.read %t[p, q] : f32
+      %e = math.exp %a : f32
+      loop.yield none %e at [p, q]
+    }
+
+After:
+
+    %y = loop.nest "exp" [p: parallel 4, q: parallel 8] -> tensor<4x8xf32> {
+      %a = loop.read %x[q, p] : f32
+      %e = math.exp %a : f32
+      loop.yield none %e at [p, q]
+    }
+
+A nest whose clauses are all `none` is a function of its subscripts. Reading it is evaluating that function: its axes
+are replaced by what the reader's subscripts make of them (through any `loop.view` in between) and its body is cloned
+into the reader. Guards of the reader become guards of the reads in the clone; where more than a read was guarded, a
+select gives the value after `else`. Indirect operands of the reader become those of the clone.
+
+A nest is folded into all its readers or into none, and the reason why not is a remark:
+
+* its result leaves the kernel (mere movement is folded into the other readers even so);
+* it has several readers, or a reader has an axis that the nest lacks, and its body costs more than the options allow
+  to do again;
+* a contraction reads it: contractions take plain reads, which packing and tiling rely on;
+* the reader's subscripts would be left with divisions (`divisions=never|single|always`);
+* it ends a contraction, which can do it while its result is in registers, and it would be duplicated or permuted.
+
+What is refused and only moves elements is done by the nest that writes them, where nothing else reads those: a MatMul
+whose result is transposed writes it transposed (`sink_moves.py`).
+
+It stands before `collapse-axes`, whose joined axes would turn subscripts into divisions here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import VerifyException
+
+from igniter.analysis.structured.body_cost import axes_behind, backward_slice, body_cost, is_contraction
+from igniter.analysis.structured.contractions import is_unpacking, is_widened_read
+from igniter.dialects.loop import Clause, IndexOp, KernelOp, NestOp, ReadOp, ViewOp
+from igniter.dialects.sym.expr import ONE
+from igniter.dialects.sym.reindexing import count_divisions
+from igniter.remarks import remark
+from igniter.transforms.structured.nest_cloning import Cloner, Site, locate, substituted
+from igniter.transforms.structured.nest_rewriting import (
+    TRAPPING,
+    constant_int,
+    erase_dead_nests,
+    erase_dead_ops,
+    erase_if_dead,
+    merge_equal_ops,
+    prune_indices,
+    readers_of,
+)
+from igniter.transforms.structured.sink_moves import sink
+
+DIVISIONS = ("never", "single", "always")
+
+
+def divisions_of(ops: Sequence[Operation]) -> int:
+    """The divisions in the expressions of a body's ops."""
+    total = 0
+    for op in ops:
+        if isinstance(op, ReadOp):
+            total += sum(count_divisions(e) for e in (*op.subscripts, *op.guards))
+        elif isinstance(op, IndexOp):
+            total += count_divisions(op.value)
+    return total
+
+
+def divisions_after(ops: Sequence[Operation], site: Site) -> int:
+    """The divisions that evaluating `ops` at `site` takes."""
+    ranges = site.reader.axes_attr.ranges
+    total = 0
+    for op in ops:
+        exprs = (*op.subscripts, *op.guards) if isinstance(op, ReadOp) else ()
+        if isinstance(op, IndexOp):
+            exprs = (op.value,)
+        total += sum(count_divisions(substituted(e, site.values, ranges)) for e in exprs)
+    return total
+
+
+def lacking_axes(site: Site, producer: NestOp) -> list[str]:
+    """The axes of the reader along which the same element of the producer is read again and again."""
+    used = frozenset[str]().union(*(e.symbols for e in site.values.values())) | axes_behind(site.read.indices)
+    return [a.name for a in site.reader.axes if a.extent != ONE and a.name not in used]
+
+
+def distinct_sites(found: Sequence[tuple[Clause, Site]]) -> set[tuple[object, ...]]:
+    """The places that a nest is read at; reads of one place in one nest are one."""
+    return {(s.reader, s.read.source, s.read.subscripts, s.read.guards, tuple(s.read.indices)) for _, s in found}
+
+
+def contraction_before(nest: NestOp) -> str | None:
+    """The contraction whose result a nest reads element by element: the nest can be done while that is in registers."""
+    for read in nest.reads:
+        source = read.source
+        while isinstance(source.owner, ViewOp):
+            source = source.owner.source
+        owner = source.owner
+        if isinstance(owner, NestOp) and not read.guards and not read.indices and is_contraction(owner):
+            return owner.label
+    return None
+
+
+def permutes(site: Site, clause: Clause) -> bool:
+    """Whether the reader's axes go through the producer's elements in another order than the producer's do."""
+    places = {a.name: k for k, a in enumerate(site.reader.axes)}
+    last = -1
+    for subscript in clause.subscripts:
+        used = [
+            places[x]
+            for axis in subscript.symbols & site.values.keys()
+            for x in site.values[axis].symbols
+            if x in places
+        ]
+        if used and min(used) < last:
+            return True
+        last = max([last, *used])
+    return False
+
+
+def producers_of(nest: NestOp) -> list[NestOp]:
+    """The nests whose results a nest reads."""
+    roots: list[SSAValue] = []
+    for read in nest.reads:
+        source = read.source
+        while isinstance(source.owner, ViewOp):
+            source = source.owner.source
+        roots.append(source)
+    return [r.owner for r in roots if isinstance(r.owner, NestOp)]
+
+
+def may_trap(ops: Sequence[Operation]) -> bool:
+    """Whether an op stops the program on some operands, a divisor that is no constant among them."""
+    return any(isinstance(op, TRAPPING) and not constant_int(op.operands[1]) for op in ops)
+
+
+@dataclass(frozen=True)
+class InlineNests(ModulePass):
+    """Folds nests into their readers by substituting subscripts."""
+
+    name = "inline-nests"
+
+    max_duplicate: int = 4
+    """The dearest body that several readers may each run (1 is an addition, 5 a division, 20 a transcendental)."""
+    max_recompute: int = 1
+    """The dearest body that a reader may run again along an axis that the nest lacks."""
+    max_body: int = 512
+    """The most ops that a reader's body may grow to."""
+    divisions: str = "never"
+    """Whether subscripts may be left with divisions that they had not: never, single (reader), always."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.divisions not in DIVISIONS:
+            raise VerifyException(f"divisions is one of {', '.join(DIVISIONS)}, not '{self.divisions}'")
+        for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
+            self.run_on(ctx, kernel)
+
+    def run_on(self, ctx: Context, kernel: KernelOp) -> None:
+        """Folds the nests of one kernel. What costs no duplicate comes first: readers merge with each other that way,
+        and fewer bodies are duplicated in the end."""
+        erase_dead_nests(kernel)
+        # What widens the factors of a contraction goes to it before what computes them can take it: the contraction
+        # reads them as narrow as they are stored.
+        for nest in [n for n in kernel.nests if is_widened_read(n)]:
+            found = self.sites(nest)
+            if not isinstance(found, str) and all(is_contraction(site.reader) for _, site in found):
+                self.fold_into_all(ctx, nest, found)
+        # Nests to look at (again, when their readers have changed), and those that would be duplicated.
+        pending, waiting = set(kernel.nests), set[NestOp]()
+        while pending or waiting:
+            duplicate = not pending
+            batch: set[NestOp] = waiting if duplicate else pending
+            pending = set[NestOp]()
+            waiting = set[NestOp]() if duplicate else waiting
+            for nest in [n for n in kernel.nests if n in batch]:
+                found = self.sites(nest)
+                if isinstance(found, str):
+                    waiting.discard(nest)
+                elif not duplicate and len(distinct_sites(found)) > 1:
+                    waiting.add(nest)
+                else:
+                    waiting.discard(nest)
+                    pending |= self.fold_into_all(ctx, nest, found)
+        for nest in kernel.nests:
+            found = self.sites(nest)
+            writer = sink(nest) if isinstance(found, str) else None
+            if writer is not None:
+                remark(ctx, self.name, nest.label, "applied", f"'{writer}' writes its elements where this moved them")
+            elif isinstance(found, str) and found:
+                remark(ctx, self.name, nest.label, "missed", found)
+        erase_dead_nests(kernel)
+
+    def fold_into_all(self, ctx: Context, nest: NestOp, found: Sequence[tuple[Clause, Site]]) -> set[NestOp]:
+        """Folds a nest into all its readers; the nests of which another answer may be had now."""
+        readers: dict[NestOp, None] = {}
+        for clause, site in found:
+            readers[site.reader] = None
+            self.fold(clause, site)
+        for reader in readers:
+            for op in list(reader.block.ops):
+                if isinstance(op, ReadOp) and op.indices:
+                    prune_indices(op)
+            merge_equal_ops(reader.block)
+            erase_dead_ops(reader.block)
+        into = ", ".join(f"'{r.label}'" for r in readers)
+        remark(ctx, self.name, nest.label, "applied", f"folded into {into}")
+        erase_if_dead(nest)
+        return {*readers, *(producer for r in readers for producer in producers_of(r))}
+
+    def fold(self, clause: Clause, site: Site) -> None:
+        """Replaces one read by the body that it reads."""
+        cloner = Cloner(site)
+        value = cloner.guarded(cloner.run(clause.value), clause.value)
+        site.read.result.replace_all_uses_with(value)
+        site.read.detach()
+        site.read.erase()
+
+    def sites(self, nest: NestOp) -> list[tuple[Clause, Site]] | str:
+        """Every read of a nest, located, when folding it is possible and pays; else why not ("": nobody reads it)."""
+        if nest.schedule is not None:
+            return "it has a schedule of its own"
+        clauses = nest.yield_op.clauses
+        combined = [c.combiner for c in clauses if c.combiner != "none"]
+        if combined:
+            return f"its values combine with '{combined[0]}'"
+        found: list[tuple[Clause, Site]] = []
+        escapes = False
+        for clause, result in zip(clauses, nest.outputs, strict=True):
+            reads, leaves = readers_of(result)
+            escapes |= leaves
+            for read, views in reads:
+                site = locate(clause, nest, read, views)
+                if isinstance(site, str):
+                    return site
+                found.append((clause, site))
+        if not found:
+            return "its result leaves the kernel" if escapes else ""
+        return self.refusal(nest, found, escapes) or found
+
+    def refusal(self, nest: NestOp, found: Sequence[tuple[Clause, Site]], escapes: bool) -> str | None:
+        """Why folding a nest into these sites does not pay, or would be wrong."""
+        distinct = distinct_sites(found)
+        contraction = contraction_before(nest)
+        for clause, site in found:
+            ops = backward_slice(clause.value)
+            cost = body_cost(ops)
+            name = site.reader.label
+            if site.read.guards and may_trap(ops):
+                return f"'{name}' reads it under a guard, and its body divides integers"
+            if escapes and not cost.is_movement:
+                return "its result leaves the kernel"
+            if contraction is not None and not cost.is_movement:
+                if len(distinct) > 1:
+                    return f"it ends the contraction '{contraction}', once for its {len(distinct)} readers"
+                if permutes(site, clause):
+                    return f"it ends the contraction '{contraction}', and '{name}' reads it in another order"
+            if len(distinct) > 1 and cost.total > self.max_duplicate:
+                return f"{len(distinct)} readers would each run its body (cost {cost.total} > {self.max_duplicate})"
+            if len(ops) + len(site.reader.block.ops) > self.max_body:
+                return f"the body of '{name}' would pass {self.max_body} ops"
+            if is_contraction(site.reader) and not cost.is_movement and not is_widened_read(nest):
+                return f"'{name}' is a contraction and takes plain reads"
+            lacking = lacking_axes(site, nest)
+            if lacking and cost.total > self.max_recompute:
+                along = ", ".join(lacking)
+                return f"'{name}' would run its body again along {along} (cost {cost.total} > {self.max_recompute})"
+            reason = self.division_refusal(nest, ops, site, len(distinct))
+            if reason is not None:
+                return reason
+        return None
+
+    def division_refusal(self, nest: NestOp, ops: Sequence[Operation], site: Site, readers: int) -> str | None:
+        """Why the divisions that folding leaves are not wanted."""
+        if is_contraction(site.reader) and is_unpacking(nest):
+            return None
+        before, after = divisions_of([*ops, site.read]), divisions_after(ops, site)
+        if after <= before or self.divisions == "always":
+            return None
+        if self.divisions == "never" or is_contraction(site.reader):
+            return f"the subscripts of '{site.reader.label}' would need {after - before} divisions"
+        if readers > 1:
+            return f"the subscripts of {readers} readers would need divisions"
+        return None

@@ -1,0 +1,279 @@
+"""Moving the bodies of nests about: what the passes over structured kernels share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from igniter.dialects.loop import AccessOp, Axis, Clause, ComputeOp, IndexOp, KernelOp, NestOp, ReadOp, ViewOp, YieldOp
+from igniter.dialects.loop.attrs import INDIRECT_PREFIX, AxesAttr
+from igniter.dialects.sym import DimsAttr
+from igniter.dialects.sym.expr import Call, Expr, Ranges, Sym, simplify
+
+Insert = Callable[[Operation], None]
+
+TRAPPING = (
+    arith.DivSIOp,
+    arith.DivUIOp,
+    arith.RemSIOp,
+    arith.RemUIOp,
+    arith.FloorDivSIOp,
+    arith.CeilDivSIOp,
+    arith.CeilDivUIOp,
+)
+"""Ops that stop the program on some operands: they must not run where the nest would not have run them."""
+
+
+def set_subscripts(op: AccessOp, subscripts: Iterable[Expr], guards: Iterable[Expr] | None = None) -> None:
+    """Replaces the subscripts of an access, and its guards if they are given."""
+    op.subscripts_attr = DimsAttr(subscripts)
+    if guards is not None:
+        kept = tuple(dict.fromkeys(guards))
+        op.guards_attr = DimsAttr(kept) if kept else None
+
+
+def map_exprs(nest: NestOp, fn: Callable[[Expr], Expr]) -> None:
+    """Applies `fn` to every expression in the body of a nest: subscripts, guards, indices and clauses."""
+    for op in nest.block.ops:
+        if isinstance(op, AccessOp):
+            subscripts, guards = [fn(e) for e in op.subscripts], [fn(e) for e in op.guards]
+            if not _same(subscripts, op.subscripts) or not _same(guards, op.guards):
+                set_subscripts(op, subscripts, guards)
+        elif isinstance(op, IndexOp):
+            value = fn(op.value)
+            if value is not op.value:
+                op.value_attr = DimsAttr([value])
+        elif isinstance(op, YieldOp):
+            clauses = [Clause(c.combiner, c.value, [fn(e) for e in c.subscripts]) for c in op.clauses]
+            if not all(_same(a.subscripts, b.subscripts) for a, b in zip(clauses, op.clauses, strict=True)):
+                set_clauses(op, clauses)
+
+
+def _same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
+    # By identity: an attribute is only made anew where an expression was.
+    return all(x is y for x, y in zip(a, b, strict=True))
+
+
+def set_clauses(op: YieldOp, clauses: Sequence[Clause]) -> None:
+    """Replaces the subscripts and combiners of a yield; the values stay."""
+    fresh = YieldOp(clauses)
+    op.combiners, op.subscripts = fresh.combiners, fresh.subscripts
+
+
+def substitute_axes(nest: NestOp, axes: Sequence[Axis], values: Mapping[str, Expr]) -> None:
+    """Gives a nest another domain, each old axis being the expression over the new ones that `values` says."""
+    nest.axes_attr = AxesAttr(axes)
+    ranges = nest.axes_attr.ranges
+    map_exprs(nest, lambda e: simplify(e.substitute(values), ranges))
+
+
+def indirect(index: int) -> str:
+    """The name of an access's indirect operand in its expressions."""
+    return f"{INDIRECT_PREFIX}{index}"
+
+
+def prune_indices(op: ReadOp) -> None:
+    """Drops the indirect operands that no expression of the read names, and merges the equal ones."""
+    used = frozenset[str]().union(*(e.symbols for e in (*op.subscripts, *op.guards)))
+    kept: list[SSAValue] = []
+    names: dict[str, Expr] = {}
+    for k, value in enumerate(op.indices):
+        if indirect(k) in used:
+            if value not in kept:
+                kept.append(value)
+            names[indirect(k)] = Expr.of(indirect(kept.index(value)))
+    if len(kept) == len(op.indices):
+        return
+    subscripts = [e.substitute(names) for e in op.subscripts]
+    guards = [e.substitute(names) for e in op.guards]
+    replace_op(op, ReadOp(op.source, subscripts, kept, guards, op.otherwise))
+
+
+def replace_op(old: Operation, new: Operation) -> None:
+    """Puts `new` in the place of `old`."""
+    assert old.parent is not None
+    old.parent.insert_op_before(new, old)
+    old.results[0].replace_all_uses_with(new.results[0])
+    old.detach()
+    old.erase()
+
+
+def erase_dead_ops(block: Block) -> None:
+    """Erases the ops of a body whose values nothing uses."""
+    for op in reversed(list(block.ops)):
+        if not isinstance(op, YieldOp) and all(r.first_use is None for r in op.results):
+            op.detach()
+            op.erase()
+
+
+def merge_equal_ops(block: Block) -> None:
+    """Merges the ops of a body that compute the same from the same operands; every op of a body is pure."""
+    known: dict[tuple[object, ...], Operation] = {}
+    for op in list(block.ops):
+        if isinstance(op, YieldOp):
+            continue
+        key = (
+            op.name,
+            tuple(id(o) for o in op.operands),
+            tuple(sorted(op.properties.items())),
+            tuple(sorted(op.attributes.items())),
+            op.result_types,
+        )
+        same = known.setdefault(key, op)
+        if same is not op:
+            for old, new in zip(op.results, same.results, strict=True):
+                old.replace_all_uses_with(new)
+            op.detach()
+            op.erase()
+
+
+def constant_int(value: SSAValue) -> int | None:
+    """The value of an integer constant."""
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    return None
+
+
+def zero(element: Attribute) -> arith.ConstantOp:
+    """What a guarded read without `else` gives."""
+    if isa(element, IntegerType):
+        return arith.ConstantOp(IntegerAttr(0, element))
+    assert isa(element, AnyFloat)
+    return arith.ConstantOp(FloatAttr(0.0, element))
+
+
+def materialize(e: Expr, indices: Sequence[SSAValue], insert: Insert) -> SSAValue:
+    """`e` as an i64 value of a body, the symbols `_k` in it standing for `indices`."""
+    names = {indirect(k): v for k, v in enumerate(indices)}
+
+    def emit(op: Operation) -> SSAValue:
+        insert(op)
+        return op.results[0]
+
+    def of_atom(atom: Sym | Call) -> SSAValue:
+        alone = Expr({(atom,): 1})
+        if not alone.symbols & names.keys():
+            return emit(IndexOp(alone))
+        if isinstance(atom, Sym):
+            return names[atom.name]
+        args = [of_expr(a) for a in atom.args]
+        if atom.fn == "floordiv":
+            return emit(arith.FloorDivSIOp(args[0], args[1]))
+        if atom.fn == "mod":
+            whole = emit(arith.MuliOp(emit(arith.FloorDivSIOp(args[0], args[1])), args[1]))
+            return emit(arith.SubiOp(args[0], whole))
+        result = args[0]
+        for arg in args[1:]:
+            result = emit((arith.MinSIOp if atom.fn == "min" else arith.MaxSIOp)(result, arg))
+        return result
+
+    def of_expr(expr: Expr) -> SSAValue:
+        direct = Expr({m: c for m, c in expr.terms if not Expr({m: c}).symbols & names.keys()})
+        total = None if not direct.terms and expr.terms else emit(IndexOp(direct))
+        for monomial, c in expr.terms:
+            if not Expr({monomial: c}).symbols & names.keys():
+                continue
+            term = of_atom(monomial[0])
+            for atom in monomial[1:]:
+                term = emit(arith.MuliOp(term, of_atom(atom)))
+            if c != 1:
+                term = emit(arith.MuliOp(term, emit(arith.ConstantOp(IntegerAttr(c, i64)))))
+            total = term if total is None else emit(arith.AddiOp(total, term))
+        assert total is not None
+        return total
+
+    return of_expr(e)
+
+
+def condition(guards: Sequence[Expr], indices: Sequence[SSAValue], insert: Insert) -> SSAValue:
+    """An i1: whether every guard is >= 0."""
+    nothing = arith.ConstantOp(IntegerAttr(0, i64))
+    insert(nothing)
+    result: SSAValue | None = None
+    for guard in guards:
+        holds = arith.CmpiOp(materialize(guard, indices, insert), nothing.result, "sge")
+        insert(holds)
+        if result is None:
+            result = holds.result
+        else:
+            both = arith.AndIOp(result, holds.result)
+            insert(both)
+            result = both.result
+    assert result is not None
+    return result
+
+
+def simplify_exprs(nest: NestOp) -> None:
+    """Simplifies every expression of a nest under the ranges of its axes."""
+    ranges: Ranges = nest.axes_attr.ranges
+    map_exprs(nest, lambda e: simplify(e, ranges))
+
+
+def readers_of(value: SSAValue) -> tuple[list[tuple[ReadOp, tuple[ViewOp, ...]]], bool]:
+    """The reads of a tensor, each with the views it goes through, and whether the tensor leaves the kernel."""
+    reads: list[tuple[ReadOp, tuple[ViewOp, ...]]] = []
+    escapes = False
+    pending: list[tuple[SSAValue, tuple[ViewOp, ...]]] = [(value, ())]
+    while pending:
+        tensor, through = pending.pop()
+        for use in tensor.uses:
+            user = use.operation
+            if isinstance(user, ViewOp):
+                pending.append((user.result, (*through, user)))
+            elif isinstance(user, ReadOp):
+                reads.append((user, through))
+            else:
+                escapes = True
+    return reads, escapes
+
+
+def nest_of(op: Operation) -> NestOp:
+    """The nest whose body holds `op`."""
+    parent = op.parent_op()
+    assert isinstance(parent, NestOp)
+    return parent
+
+
+def erase_dead_nests(kernel: KernelOp) -> list[str]:
+    """Erases the nests and views whose results nothing uses; the labels of the nests."""
+    labels: list[str] = []
+    for op in reversed(list(kernel.block.ops)):
+        if isinstance(op, (ComputeOp, ViewOp)) and all(r.first_use is None for r in op.results):
+            if isinstance(op, ComputeOp):
+                labels.append(op.label)
+            op.detach()
+            op.erase()
+    return labels[::-1]
+
+
+def erase_if_dead(op: NestOp | ViewOp) -> None:
+    """Erases a nest or view that nothing but dead views uses, and these."""
+    for result in op.results:
+        for use in list(result.uses):
+            if isinstance(use.operation, ViewOp):
+                erase_if_dead(use.operation)
+    if all(r.first_use is None for r in op.results):
+        op.detach()
+        op.erase()
+
+
+def fresh_label(nest: NestOp, wanted: str) -> str:
+    """`wanted`, with a number where another nest of the kernel has that label."""
+    kernel = nest.parent_op()
+    assert isinstance(kernel, KernelOp)
+    taken = {other.label for other in kernel.computations}
+    label, k = wanted, 1
+    while label in taken:
+        label, k = f"{wanted}_{k}", k + 1
+    return label

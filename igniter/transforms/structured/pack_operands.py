@@ -1,0 +1,214 @@
+"""`pack-operands`: operands of contractions that are computed at run time get the layout that micro-kernels read.
+
+    %s = loop.nest "scores" [b: parallel 12, i: parallel n, j: parallel n, k: reduction 64] -> .. {
+      %x = loop.read %q[b, i, k] : f32      %y = loop.read %keys[b, j, k] : f32      ...
+becomes
+    %p = loop.nest "scores.pack" [b: parallel 12, p: parallel .., k: parallel 64, l: parallel 16] -> .. {
+      %y = loop.read %keys[b, 16*p + l, k] if [n - 1 - 16*p - l] : f32
+      loop.yield none %y at [b, p, k, l]
+    }
+    %s = loop.nest "scores" [...] { ...      %y = loop.read %p[b, j floordiv 16, k, j mod 16] : f32      ... }
+
+A left factor of fewer bits than the sums, whose steps of depth do not lie as micro-kernels take them, is copied to
+where they do; 16-bit floats are made f32 by the way (by the nest that computes them, where nothing else reads that).
+
+Only where the columns of neither factor lie side by side in panels already
+(`igniter.analysis.structured.contractions`), and where enough rows share what is packed. It stands before
+`choose-schedule`, after the passes that change how a nest reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import Float32Type, ModuleOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from igniter.analysis.structured.contractions import Contraction, contraction_of, factors_of
+from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, YieldOp
+from igniter.dialects.loop.panels import is_half, kind_of, panel_lanes
+from igniter.dialects.sym import dims_of, element_of, tensor_of
+from igniter.dialects.sym.expr import ONE, Expr, floordiv, mod, symbols_of
+from igniter.remarks import remark
+from igniter.transforms.structured.nest_rewriting import fresh_label
+
+FEWEST_ROWS = 4
+"""Packing moves every element once; fewer rows than this do not make up for it."""
+
+
+@dataclass(frozen=True)
+class PackOperands(ModulePass):
+    """Adds a nest that packs the right factor of a contraction, where that is computed at run time."""
+
+    name = "pack-operands"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
+            for nest in list(kernel.nests):
+                reason = pack_operand(nest)
+                if reason is None:
+                    remark(ctx, self.name, nest.label, "applied", "its right factor is packed into panels")
+                elif reason:
+                    remark(ctx, self.name, nest.label, "missed", reason)
+
+
+def pack_operand(nest: NestOp) -> str | None:
+    """Packs the right factor of one nest; why not, or "" where there is nothing to pack."""
+    factors = factors_of(nest)
+    if nest.schedule is not None or isinstance(factors, str) or not isinstance(contraction_of(nest), str):
+        return ""
+    moved = contraction_of(nest, moved=True)
+    if not isinstance(moved, str):
+        _move(nest, moved)
+        return None
+    result = element_of(nest.outputs[0].type)
+    a, b = (element_of(r.source.type) for r in factors)
+    halves = isinstance(result, Float32Type) and all(is_half(e) or e == result for e in (a, b))
+    if not halves and kind_of(a, b, result) is None and kind_of(b, a, result) is None:
+        return f"there is no micro-kernel for products of {a} and {b} in {result}"
+    depth = next(a.name for a in nest.axes if a.kind == "reduction")
+    found = _columns(nest, factors, depth)
+    if found is None:
+        return "no axis of the result is in one factor only"
+    read, column, rows = found
+    if not halves and element_of(read.source.type) != result:
+        return f"elements of {element_of(read.source.type)} are packed at compile time only"
+    count = rows.constant
+    if count is not None and count < FEWEST_ROWS:
+        return f"only {count} rows would share it"
+    _pack(nest, read, column, depth)
+    moved = contraction_of(nest, moved=True)
+    if isinstance(contraction_of(nest), str) and not isinstance(moved, str):
+        _move(nest, moved)
+    return None
+
+
+def _columns(nest: NestOp, factors: tuple[ReadOp, ReadOp], depth: str) -> tuple[ReadOp, str, Expr] | None:
+    """The factor to pack, its columns, and how many rows the other has; the result's last axis if that can be."""
+    written = nest.yield_op.clauses[0].subscripts
+    order = [a.name for s in reversed(written) for a in nest.axes if a.name in s.symbols and a.extent != ONE]
+    for column in dict.fromkeys(order):
+        for b, a in (factors, factors[::-1]):
+            in_a, in_b = symbols_of(a.subscripts), symbols_of(b.subscripts)
+            if column in in_b and column not in in_a and depth in in_b and depth in in_a:
+                rows = [x.extent for x in nest.axes if x.kind == "parallel" and x.name in in_a and x.name not in in_b]
+                if rows:
+                    return b, column, rows[-1]
+    return None
+
+
+def _pack(nest: NestOp, read: ReadOp, column: str, depth: str) -> None:
+    lanes = panel_lanes(element_of(nest.outputs[0].type))
+    extent = nest.axis(column).extent
+    used = symbols_of(read.subscripts)
+    batch = [a for a in nest.axes if a.kind == "parallel" and a.name in used and a.name != column]
+    names = _fresh([a.name for a in nest.axes], ("p", "l"))
+    panel, lane = Axis(names[0], extent.ceildiv(lanes), "parallel"), Axis(names[1], Expr.of(lanes), "parallel")
+    deep = Axis(depth, nest.axis(depth).extent, "parallel")
+    axes = [*batch, panel, deep, lane]
+    at = Expr.of(panel.name) * lanes + Expr.of(lane.name)
+    full = extent.constant is not None and extent.constant % lanes == 0
+    inner = ReadOp(
+        read.source,
+        [s.substitute({column: at}) for s in read.subscripts],
+        guards=[] if full else [extent - 1 - at],
+    )
+    packed = _copied(nest, inner, "pack", axes, element_of(nest.outputs[0].type))
+    at_column = Expr.of(column)
+    subscripts = [
+        *(Expr.of(a.name) for a in batch),
+        floordiv(at_column, Expr.of(lanes)),
+        Expr.of(depth),
+        mod(at_column, Expr.of(lanes)),
+    ]
+    _read_instead(nest, read, packed, subscripts)
+
+
+def _move(nest: NestOp, contraction: Contraction) -> None:
+    """Gives a contraction its left factor side by side in the order of the axes, in f32 where its kind wants that."""
+    read = contraction.a
+    element, result = element_of(read.source.type), element_of(nest.outputs[0].type)
+    wide = kind_of(element, element_of(contraction.b.source.type), result) != contraction.kind
+    if wide and _widen_producer(nest, read, result) and not isinstance(contraction_of(nest), str):
+        return
+    used = symbols_of(read.subscripts)
+    axes = [Axis(a.name, a.extent, "parallel") for a in nest.axes if a.name in used and a.name != contraction.depth]
+    axes.append(Axis(contraction.depth, nest.axis(contraction.depth).extent, "parallel"))
+    inner = ReadOp(read.source, read.subscripts)
+    moved = _copied(nest, inner, "rows", axes, result if wide else element)
+    _read_instead(nest, read, moved, [Expr.of(a.name) for a in axes])
+
+
+def _widen_producer(nest: NestOp, read: ReadOp, element: Attribute) -> bool:
+    """Makes the nest that computes 16-bit floats for this read alone yield them widened; False where there is none.
+
+    They stay rounded to 16 bits: what is stored is their value in f32.
+    """
+    producer = read.source.owner
+    if not isinstance(producer, NestOp) or not read.source.has_one_use() or producer.schedule is not None:
+        return False
+    index = producer.outputs.index(read.source)  # pyright: ignore[reportArgumentType]
+    clauses = producer.yield_op.clauses
+    if clauses[index].combiner != "none":
+        return False
+    clause = clauses[index]
+    wide = arith.ExtFOp(clause.value, element)
+    producer.block.insert_op_before(wide, producer.yield_op)
+    changed = [Clause("none", wide.result, c.subscripts) if k == index else c for k, c in enumerate(clauses)]
+    Rewriter.replace_op(producer.yield_op, YieldOp(changed))
+    tensor = producer.outputs[index]
+    Rewriter.replace_value_with_new_type(tensor, tensor_of(element, dims_of(tensor.type)))
+    _read_instead(nest, read, read.source, read.subscripts)
+    return True
+
+
+def _copied(nest: NestOp, inner: ReadOp, what: str, axes: list[Axis], element: Attribute) -> SSAValue:
+    """A nest over `axes` before `nest` that reads `inner` into a tensor of `element`: the tensor."""
+    where = [Expr.of(a.name) for a in axes]
+    body = Block([inner])
+    value = inner.result
+    if element_of(inner.source.type) != element:
+        wide = arith.ExtFOp(value, element)
+        body.add_op(wide)
+        value = wide.result
+    body.add_op(YieldOp([Clause("none", value, where)]))
+    target = tensor_of(element, [a.extent for a in axes])
+    copy = NestOp(fresh_label(nest, f"{nest.label}.{what}"), axes, [target], Region(body))
+    block = nest.parent
+    assert block is not None
+    block.insert_op_before(copy, nest)
+    return copy.outputs[0]
+
+
+def _read_instead(nest: NestOp, read: ReadOp, tensor: SSAValue, subscripts: Sequence[Expr]) -> None:
+    """Makes a contraction read another tensor at the place of a factor."""
+    fresh = ReadOp(tensor, subscripts)
+    nest.block.insert_op_before(fresh, read)
+    if fresh.result.type == read.result.type:
+        read.result.replace_all_uses_with(fresh.result)
+    else:
+        for use in list(read.result.uses):
+            use.operation.results[0].replace_all_uses_with(fresh.result)
+            use.operation.detach()
+            use.operation.erase()
+    read.detach()
+    read.erase()
+
+
+def _fresh(taken: list[str], wanted: tuple[str, ...]) -> list[str]:
+    names: list[str] = []
+    for base in wanted:
+        name, k = base, 1
+        while name in taken:
+            name, k = f"{base}{k}", k + 1
+        names.append(name)
+        taken = [*taken, name]
+    return names
+
+
+__all__ = ["PackOperands", "pack_operand"]

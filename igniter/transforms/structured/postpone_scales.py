@@ -1,0 +1,134 @@
+"""`postpone-scales`: a softmax is divided by its sums after it is multiplied by the values, not before.
+
+    %p = loop.nest "softmax" [i, j] { %e = loop.read %exp[i, j]  %r = loop.read %inverse[i]  %e * %r }
+    %o = loop.nest "values" [i, d, j: reduction] { add (%x = loop.read %p[i, j]) * (%y = loop.read %v[j, d]) }
+becomes
+    %o = loop.nest "values" [i, d, j: reduction] { add (%x = loop.read %exp[i, j]) * (%y = loop.read %v[j, d]) }
+    %q = loop.nest "values.scale" [i, d] { %x = loop.read %o[i, d]  %r = loop.read %inverse[i]  %x * %r }
+
+A pass over the row of every query is saved, for one over its features, of which there are fewer. It is a reassociation
+of a sum, which is allowed; only exponentials are unscaled this way, which a softmax keeps within 0 and 1, so that no
+sum overflows that did not before. It stands behind `inline-nests`, which leaves the two nests apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.analysis.structured.contractions import factors_of
+from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, YieldOp
+from igniter.dialects.sym.expr import Expr, symbols_of
+from igniter.remarks import remark
+from igniter.transforms.structured.nest_rewriting import fresh_label
+
+
+@dataclass(frozen=True)
+class PostponeScales(ModulePass):
+    """Moves the scale of exponentials behind the contraction that reads them."""
+
+    name = "postpone-scales"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
+            for nest in list(kernel.nests):
+                scaled = postpone(nest)
+                if scaled is not None:
+                    remark(ctx, self.name, nest.label, "applied", f"'{scaled}' is left out until after the sum")
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A factor of a contraction that is exponentials times a scale, both as reads of the producing nest."""
+
+    factor: ReadOp
+    producer: NestOp
+    value: ReadOp
+    scale: ReadOp
+
+
+def postpone(nest: NestOp) -> str | None:
+    """Scales the sums of one contraction rather than a factor; the label of the nest that scaled it."""
+    factors = factors_of(nest)
+    if nest.schedule is not None or isinstance(factors, str):
+        return None
+    depth = next(a.name for a in nest.axes if a.kind == "reduction")
+    found = next((s for s in map(_scaled, factors) if s is not None), None)
+    if found is None:
+        return None
+    places = _places(found)
+    if places is None or depth in symbols_of(s.substitute(places) for s in found.scale.subscripts):
+        return None
+    block = found.factor.parent
+    assert block is not None
+    plain = ReadOp(found.value.source, [s.substitute(places) for s in found.value.subscripts])
+    block.insert_op_before(plain, found.factor)
+    found.factor.result.replace_all_uses_with(plain.result)
+    found.factor.detach()
+    found.factor.erase()
+    _scale_after(nest, found, places)
+    label = found.producer.label
+    found.producer.detach()
+    found.producer.erase()
+    return label
+
+
+def _scaled(factor: ReadOp) -> Scaled | None:
+    """A factor as exponentials times a scale, which nothing else reads."""
+    producer = factor.source.owner
+    if not isinstance(producer, NestOp) or producer.schedule is not None or not factor.source.has_one_use():
+        return None
+    clauses = producer.yield_op.clauses
+    if len(clauses) != 1 or clauses[0].combiner != "none":
+        return None
+    product = clauses[0].value.owner
+    if not isinstance(product, arith.MulfOp) or len(list(producer.block.ops)) != 4:
+        return None
+    reads = [v.owner for v in product.operands]
+    for value, scale in (reads, reads[::-1]):
+        if isinstance(value, ReadOp) and isinstance(scale, ReadOp) and _is_exponential(value.source):
+            plain = not (value.guards or value.indices or scale.guards or scale.indices)
+            return Scaled(factor, producer, value, scale) if plain else None
+    return None
+
+
+def _is_exponential(tensor: SSAValue) -> bool:
+    owner = tensor.owner
+    if not isinstance(owner, NestOp) or len(owner.outputs) != 1:
+        return False
+    value = owner.yield_op.clauses[0].value.owner
+    return isinstance(value, Operation) and value.name in ("math.exp", "math.exp2")
+
+
+def _places(found: Scaled) -> dict[str, Expr] | None:
+    """What the axes of the producer are at the point that the factor reads."""
+    written = found.producer.yield_op.clauses[0].subscripts
+    places: dict[str, Expr] = {}
+    for subscript, at in zip(written, found.factor.subscripts, strict=True):
+        if subscript.constant is not None:
+            continue
+        if subscript.symbol is None or subscript.symbol in places:
+            return None
+        places[subscript.symbol] = at
+    return places
+
+
+def _scale_after(nest: NestOp, found: Scaled, places: dict[str, Expr]) -> None:
+    """A nest behind a contraction that multiplies its sums by the scale; whatever read them reads its result."""
+    clause = nest.yield_op.clauses[0]
+    result = nest.outputs[0]
+    axes = [Axis(a.name, a.extent, "parallel") for a in nest.axes if a.kind == "parallel"]
+    total = ReadOp(result, clause.subscripts)
+    scale = ReadOp(found.scale.source, [s.substitute(places) for s in found.scale.subscripts])
+    product = arith.MulfOp(total.result, scale.result)
+    body = Block([total, scale, product, YieldOp([Clause("none", product.result, clause.subscripts)])])
+    after = NestOp(fresh_label(nest, f"{nest.label}.scale"), axes, [result.type], Region(body))
+    block = nest.parent
+    assert block is not None
+    block.insert_op_after(after, nest)
+    result.replace_uses_with_if(after.outputs[0], lambda use: use.operation is not total)

@@ -1,0 +1,93 @@
+"""Letting the nest that writes a tensor write it where another only moves it to (a part of `inline-nests`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
+
+from igniter.dialects.loop import Clause, NestOp, ReadOp, ViewOp
+from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import ONE, Expr
+from igniter.dialects.sym.reindexing import count_divisions, invert, reindex
+from igniter.transforms.structured.nest_cloning import substituted
+from igniter.transforms.structured.nest_rewriting import (
+    set_clauses,
+)
+
+
+@dataclass(frozen=True)
+class Move:
+    """A nest that only moves the elements of one tensor, which nothing else reads, and the nest that writes them."""
+
+    clause: Clause
+    read: ReadOp
+    views: tuple[ViewOp, ...]
+    source: SSAValue
+    writer: NestOp
+
+
+def move_of(nest: NestOp) -> Move | None:
+    """`nest` as a move."""
+    if nest.schedule is not None or len(nest.outputs) != 1:
+        return None
+    clause = nest.yield_op.clauses[0]
+    read = clause.value.owner
+    if not isinstance(read, ReadOp) or read.guards or read.indices or clause.combiner != "none":
+        return None
+    views: list[ViewOp] = []
+    source = read.source
+    while isinstance(source.owner, ViewOp):
+        views.append(source.owner)
+        source = source.owner.source
+    writer = source.owner
+    if not isinstance(writer, NestOp) or writer.schedule is not None:
+        return None
+    if element_of(source.type) != element_of(nest.outputs[0].type):
+        return None
+    alone = all(v.has_one_use() for v in (source, *(v.result for v in views)))
+    return Move(clause, read, tuple(views[::-1]), source, writer) if alone else None
+
+
+def sink(nest: NestOp) -> str | None:
+    """Lets the nest that writes what `nest` moves write it where it is moved to. The label of that writer.
+
+    None where `nest` is no such move, where divisions would be left, or where the innermost axis would change: then the
+    writer would store with strides.
+    """
+    move = move_of(nest)
+    if move is None:
+        return None
+    writer, clauses = move.writer, move.writer.yield_op.clauses
+    index = next(k for k, r in enumerate(writer.outputs) if r is move.source)
+    ranges, before = writer.axes_attr.ranges, clauses[index]
+    at: Sequence[Expr] = before.subscripts
+    for view in move.views:
+        at = reindex(at, dims_of(view.source.type), dims_of(view.result.type), ranges)
+    extents = {a.name: a.extent for a in nest.axes}
+    values = invert(move.read.subscripts, at, dims_of(move.read.source.type), extents)
+    if isinstance(values, str):
+        return None
+    where = [substituted(e, values, ranges) for e in move.clause.subscripts]
+    divisions = sum(map(count_divisions, where)) - sum(map(count_divisions, before.subscripts))
+    if divisions > 0 or innermost(where, writer) != innermost(before.subscripts, writer):
+        return None
+    clauses[index] = Clause(before.combiner, before.value, where)
+    set_clauses(writer.yield_op, clauses)
+    written = Rewriter.replace_value_with_new_type(move.source, nest.outputs[0].type)
+    nest.outputs[0].replace_all_uses_with(written)
+    for op in (nest, *move.views[::-1]):
+        op.detach()
+        op.erase()
+    return writer.label
+
+
+def innermost(subscripts: Sequence[Expr], nest: NestOp) -> str | None:
+    """The axis along which neighbouring elements are written."""
+    for subscript in reversed(subscripts):
+        names = [a.name for a in nest.axes if a.name in subscript.symbols]
+        if names:
+            return next((n for n in names if subscript.coefficient(n) == ONE), None)
+    return None

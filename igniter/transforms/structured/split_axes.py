@@ -1,0 +1,140 @@
+"""`split-axes`: a nest that reads a producer through joined dims gets an axis for each of the producer's.
+
+Before, `%g: tensor<?x8x8x49xf32>` written by a nest:
+
+    %v = loop.view %g : tensor<?x8x8x49xf32, ...> to tensor<?x64x49xf32, ...>
+    %y = loop.nest "relu" [n: parallel b, c: parallel 64, p: parallel 49] -> tensor<?x64x49xf32, ...> {
+      %a = loop.read %v[n, c, p] : f32
+      ...
+      loop.yield none %r at [n, c, p]
+    }
+
+After:
+
+    %0 = loop.nest "relu" [n: parallel b, c_0: parallel 8, c_1: parallel 8, p: parallel 49] -> tensor<?x8x8x49xf32> {
+      %a = loop.read %v[n, 8*c_0 + c_1, p] : f32
+      ...
+      loop.yield none %r at [n, c_0, c_1, p]
+    }
+    %y = loop.view %0 : tensor<?x8x8x49xf32, ...> to tensor<?x64x49xf32, ...>
+
+Seen at the producer, the subscript of `c` was `c floordiv 8` and `c mod 8`; now it is `c_0` and `c_1`. So the nest can
+take in the producer's body (`inline-nests`) or share its loops, where the division forbade both: a group normalisation
+and the activation behind it, or whatever follows a `Tile` or a rearranged block of pixels. The innermost axis is only
+split where what is left of it fills vectors (`min_inner` elements), and the depth of a contraction never: micro-kernels
+have one. It stands before `inline-nests`; `collapse-axes` joins again what needs no division.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from igniter.analysis.structured.body_cost import is_contraction
+from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ViewOp
+from igniter.dialects.sym import dims_of, element_of, tensor_of
+from igniter.dialects.sym.expr import ONE, Expr, linearize, product
+from igniter.dialects.sym.reindexing import dim_groups
+from igniter.remarks import remark
+from igniter.transforms.structured.nest_rewriting import set_clauses, substitute_axes
+
+Parts = dict[str, tuple[Expr, ...]]
+"""The extents that an axis is split into, outermost first."""
+
+
+@dataclass(frozen=True)
+class SplitAxes(ModulePass):
+    """Gives nests the axes of the producers that they read through views."""
+
+    name = "split-axes"
+
+    min_inner: int = 16
+    """The least extent that the innermost axis of a nest is left with."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
+            for nest in kernel.nests:
+                if nest.schedule is not None:
+                    continue
+                parts = self.parts_of(nest)
+                if parts:
+                    split(nest, parts, frozenset(kernel.symbol_names))
+                for axis, extents in parts.items():
+                    shown = ", ".join(map(str, extents))
+                    remark(ctx, self.name, nest.label, "applied", f"{axis} became axes of {shown}")
+
+    def parts_of(self, nest: NestOp) -> Parts:
+        """The axes of a nest to split; one that two reads want split differently stays."""
+        wanted: dict[str, set[tuple[Expr, ...]]] = {}
+        for read in nest.reads:
+            view = read.source.owner
+            if read.indices or not isinstance(view, ViewOp):
+                continue
+            producer = view.source.owner
+            if not isinstance(producer, NestOp) or any(c.combiner != "none" for c in producer.yield_op.clauses):
+                continue
+            source, dims = dims_of(view.source.type), dims_of(view.result.type)
+            for there, here in dim_groups(source, dims):
+                wide = tuple(source[d] for d in there if source[d] != ONE)
+                own = [d for d in here if dims[d] != ONE]
+                if len(own) == 1 and len(wide) > 1 and (axis := read.subscripts[own[0]].symbol) is not None:
+                    wanted.setdefault(axis, set()).add(wide)
+        parts: Parts = {}
+        summed = is_contraction(nest)
+        for axis in nest.axes:
+            choices = wanted.get(axis.name, set())
+            if len(choices) != 1 or (summed and axis.kind == "reduction"):
+                continue
+            (extents,) = choices
+            if product(extents) != axis.extent:
+                continue
+            if axis.name == nest.axes[-1].name and (extents[-1].constant or self.min_inner) < self.min_inner:
+                continue
+            parts[axis.name] = extents
+        return parts
+
+
+def split(nest: NestOp, parts: Parts, taken: frozenset[str]) -> None:
+    """Splits axes of a nest. Its results get the dims of the new axes, and views behind them the dims that they had."""
+    axes: list[Axis] = []
+    pieces: dict[str, list[Expr]] = {}
+    names = set(taken) | {a.name for a in nest.axes}
+    for axis in nest.axes:
+        if axis.name not in parts:
+            axes.append(axis)
+            continue
+        for k, extent in enumerate(parts[axis.name]):
+            name = f"{axis.name}_{k}"
+            while name in names:
+                name += "_"
+            names.add(name)
+            axes.append(Axis(name, extent, axis.kind))
+            pieces.setdefault(axis.name, []).append(Expr.of(name))
+    whole = {a.name: a.extent for a in nest.axes if a.name in parts}
+    clauses: list[Clause] = []
+    for k, clause in enumerate(nest.yield_op.clauses):
+        dims: list[Expr] = []
+        subscripts: list[Expr] = []
+        declared = nest.outputs[k].type
+        for dim, subscript in zip(dims_of(declared), clause.subscripts, strict=True):
+            axis = subscript.symbol
+            if axis in whole and whole[axis] == dim:
+                dims += parts[axis]
+                subscripts += pieces[axis]
+            else:
+                dims.append(dim)
+                subscripts.append(subscript)
+        clauses.append(Clause(clause.combiner, clause.value, subscripts))
+        fresh = tensor_of(element_of(declared), dims)
+        if fresh != declared:
+            output = Rewriter.replace_value_with_new_type(nest.outputs[k], fresh)
+            view = ViewOp(output, declared)
+            assert nest.parent is not None
+            nest.parent.insert_op_after(view, nest)
+            output.replace_uses_with_if(view.result, lambda use, view=view: use.operation is not view)
+    set_clauses(nest.yield_op, clauses)
+    substitute_axes(nest, axes, {a: linearize(pieces[a], parts[a]) for a in parts})

@@ -1,0 +1,33 @@
+"""Proofs of bounds: what is claimed holds at every point of small domains."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from igniter.dialects.sym.expr import ZERO, Expr, Ranges
+from igniter.dialects.sym.proofs import proven
+
+CLAIMS = (
+    # A name that stands for a quotient must not be taken again when an axis has been put at its end.
+    ("i4 - r1 + (i3 floordiv 2)", {"i3": "2", "i4": "(n3 + 2*n5) floordiv 2", "r1": "(n3 + 1) floordiv 2"}, False),
+    ("i4 + (i3 floordiv 2)", {"i3": "2", "i4": "(n3 + 2*n5) floordiv 2"}, True),
+    ("n3 - 1 - 2*r1", {"r1": "n3 floordiv 2"}, True),
+    ("n3 - 1 - 2*r1", {"r1": "(n3 + 1) floordiv 2"}, True),
+    ("n3 - 2 - 2*r1", {"r1": "(n3 + 1) floordiv 2"}, False),
+)
+
+
+@pytest.mark.parametrize("claim, extents, holds", CLAIMS)
+def test_what_is_proven_holds(claim: str, extents: dict[str, str], holds: bool) -> None:
+    e = Expr.parse(claim)
+    sizes = {axis: Expr.parse(text) for axis, text in extents.items()}
+    found = proven(e, Ranges({axis: (ZERO, size) for axis, size in sizes.items()}))
+    assert not found or holds
+    true = True
+    for n3, n5 in product(range(1, 6), range(1, 4)):
+        env = {"n3": n3, "n5": n5}
+        for point in product(*(range(size.evaluate(env)) for size in sizes.values())):
+            true = true and e.evaluate({**env, **dict(zip(sizes, point, strict=True))}) >= 0
+    assert true == holds

@@ -1,0 +1,105 @@
+"""Constant folding: the bits are ORT's, and what must not be folded is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+from igniter.context import IgniterContext
+from igniter.dialects.onnx.base import constant_value
+from igniter.dialects.onnx.structure import main_graph
+from igniter.frontend import import_model
+from igniter.transforms.onnx.fold_constants import FoldConstants
+from tests.transforms.onnx.onnx_cases import check, counts, floats, parse, run, run_passes
+
+FOLD = ["infer-shapes", "fold-constants"]
+
+
+def with_weights(model: onnx.ModelProto, **weights: np.ndarray) -> onnx.ModelProto:
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items())
+    return model
+
+
+@pytest.mark.parametrize("op", ["Exp", "Erf", "Tanh", "Sqrt", "Sigmoid", "Softmax", "LayerNormalization"])
+def test_bits_are_those_of_ort(op: str) -> None:
+    call = "LayerNormalization(w, s)" if op == "LayerNormalization" else f"{op}(w)"
+    body = f"c = {call}\n r = ReduceSum(c)\n y = Add(x, r)"
+    graph = f"main (float[a, 64] x) => (float[a, 64] y) <float[33, 64] w, float[64] s> {{ {body} }}"
+    model = with_weights(parse(graph), w=np.abs(floats(33, 64)), s=floats(64, seed=1))
+    module = check(model, [{"x": floats(2, 64)}], FOLD)
+    assert counts(module) == {"Add": 1}
+
+
+def test_a_whole_graph_of_constants() -> None:
+    graph = "main () => (float[4, 3] y) <float[3, 4] w> { t = Transpose(w)\n y = Mul(t, t) }"
+    model = with_weights(parse(graph), w=floats(3, 4))
+    module = check(model, [{}], FOLD)
+    assert not counts(module)
+    (result,) = main_graph(module).terminator.operands
+    folded = constant_value(result)
+    assert folded is not None and folded.tobytes() == run(model, {})[0].tobytes()
+
+
+def test_types_that_numpy_lacks() -> None:
+    graph = (
+        "main (float[n] x) => (float[n] y) <float[1] w> { b = Cast<to = 16>(w)\n f = Cast<to = 1>(b)\n y = Add(x, f) }"
+    )
+    module = check(with_weights(parse(graph), w=np.array([1.2345678], np.float32)), [{"x": floats(3)}], FOLD)
+    assert counts(module) == {"Add": 1}
+
+
+def test_strings_fold() -> None:
+    model = parse('main () => (int64[1] y) { s = Constant<value_strings = ["a"]>()\n y = Shape(s) }')
+    assert not counts(check(model, [{}], FOLD))
+
+
+def test_what_grows_stays() -> None:
+    graph = """main (float[a, 512, 512] x) => (float[a, 512, 512] y, float[512, 512] z) <float[1, 512] w> {
+        s = Constant<value = int64[2] {512, 512}>()
+        e = Expand(w, s)
+        y = Add(x, e)
+        z = ConstantOfShape(s)
+    }"""
+    module = run_passes(with_weights(parse(graph), w=floats(1, 512)), FOLD)
+    assert counts(module) == {"Expand": 1, "Add": 1, "ConstantOfShape": 1}
+
+
+def test_random_nodes_stay() -> None:
+    graph = "main () => (float[2] y) <float[2] w> { r = RandomNormalLike(w)\n y = Add(r, w) }"
+    assert counts(run_passes(with_weights(parse(graph), w=floats(2)), FOLD)) == {"RandomNormalLike": 1, "Add": 1}
+
+
+def test_max_bytes() -> None:
+    graph = "main (float[16, 8] x) => (float[16, 8] y) <float[8, 8] w> { t = Concat<axis = 0>(w, w)\n y = Add(x, t) }"
+    module = run_passes(with_weights(parse(graph), w=floats(8, 8)), ["infer-shapes"])
+    FoldConstants(max_bytes=511).apply(IgniterContext(), module)
+    assert counts(module) == {"Concat": 1, "Add": 1}
+    FoldConstants(max_bytes=512).apply(IgniterContext(), module)
+    assert counts(module) == {"Add": 1}
+
+
+def test_one_node_that_does_not_run_keeps_only_itself() -> None:
+    # The Reshape has no valid result; the Add beside it folds.
+    graph = """main (float[4] x) => (float[a] y, float[4] z) <float[4] w, int64[1] five> {
+        y = Reshape(w, five)
+        c = Add(w, w)
+        z = Mul(x, c)
+    }"""
+    model = with_weights(parse(graph), w=floats(4), five=np.array([5], np.int64))
+    module = import_model(model)
+    FoldConstants().apply(IgniterContext(), module)
+    assert counts(module)["Mul"] == 1 and counts(module)["Reshape"] == 1
+
+
+def test_inside_branches() -> None:
+    graph = """main (bool c, float[2] x) => (float[2] y) <float[2] w> {
+        y = If (c) <
+            then_branch = t () => (float[2] a) { e = Exp(w)\n a = Add(x, e) },
+            else_branch = f () => (float[2] b) { b = Identity(x) }
+        >
+    }"""
+    model = with_weights(parse(graph), w=floats(2))
+    feeds = [{"c": np.array(v), "x": floats(2, seed=3)} for v in (True, False)]
+    module = check(model, feeds, FOLD)
+    assert not any(op.name == "onnx.Exp" for op in module.walk())
