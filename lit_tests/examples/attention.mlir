@@ -15,21 +15,17 @@
 
 builtin.module {
   loop.kernel @attention symbols [s, t] (%q: tensor<?x64xf32, #sym.dims<s, 64>>, %k: tensor<?x64xf32, #sym.dims<t, 64>>, %v: tensor<?x64xf32, #sym.dims<t, 64>>, %mask: tensor<?xf32, #sym.dims<t>>) -> (tensor<?x64xf32, #sym.dims<s, 64>>) {
-    %kt = loop.nest "kt" [d: parallel 64, j: parallel t] schedule {order = ["j", "d"], loops = {
-        j = {threads}, d = {vector = 16 : i64}}} -> tensor<64x?xf32, #sym.dims<64, t>> {
+    %kt = loop.nest "kt" [d: parallel 64, j: parallel t] schedule [j threads, d vector 16] -> tensor<64x?xf32, #sym.dims<64, t>> {
       %a = loop.read %k[j, d] : f32
       loop.yield none %a at [d, j]
     }
-    %scores = loop.nest "scores" [i: parallel s, j: parallel t, d: reduction 64] schedule {order = ["i", "j", "d"], loops = {
-        i = {fuse = "rows", threads, tile = 8 : i64, tail = "peel", inner = {sink, unroll}},
-        j = {tile = 48 : i64, tail = "rest", inner = {sink, vector = 16 : i64, unroll}}}} -> tensor<?x?xf32, #sym.dims<s, t>> {
+    %scores = loop.nest "scores" [i: parallel s, j: parallel t, d: reduction 64] schedule [i by 8 tail peel threads fuse "rows", j by 48 tail rest, d, i unroll, j vector 16 unroll] -> tensor<?x?xf32, #sym.dims<s, t>> {
       %a = loop.read %q[i, d] : f32
       %b = loop.read %kt[d, j] : f32
       %p = arith.mulf %a, %b : f32
       loop.yield add %p at [i, j]
     }
-    %max = loop.nest "max" [i: parallel s, j: reduction t] schedule {order = ["i", "j"], loops = {
-        i = {fuse = "rows"}, j = {vector = 16 : i64, accumulators = 4 : i64}}} -> tensor<?xf32, #sym.dims<s>> {
+    %max = loop.nest "max" [i: parallel s, j: reduction t] schedule [i fuse "rows", j vector 16 accumulators 4] -> tensor<?xf32, #sym.dims<s>> {
       %a = loop.read %scores[i, j] : f32
       %scale = arith.constant 0.125 : f32
       %m = loop.read %mask[j] : f32
@@ -37,8 +33,7 @@ builtin.module {
       %c = arith.addf %b, %m : f32
       loop.yield max %c at [i]
     }
-    %e = loop.nest "exp" [i: parallel s, j: parallel t] schedule {order = ["i", "j"], loops = {
-        i = {fuse = "rows"}, j = {vector = 16 : i64}}} -> tensor<?x?xf32, #sym.dims<s, t>> {
+    %e = loop.nest "exp" [i: parallel s, j: parallel t] schedule [i fuse "rows", j vector 16] -> tensor<?x?xf32, #sym.dims<s, t>> {
       %a = loop.read %scores[i, j] : f32
       %scale = arith.constant 0.125 : f32
       %m = loop.read %mask[j] : f32
@@ -49,20 +44,17 @@ builtin.module {
       %g = math.exp %f : f32
       loop.yield none %g at [i, j]
     }
-    %sum = loop.nest "sum" [i: parallel s, j: reduction t] schedule {order = ["i", "j"], loops = {
-        i = {fuse = "rows"}, j = {vector = 16 : i64, accumulators = 4 : i64}}} -> tensor<?xf32, #sym.dims<s>> {
+    %sum = loop.nest "sum" [i: parallel s, j: reduction t] schedule [i fuse "rows", j vector 16 accumulators 4] -> tensor<?xf32, #sym.dims<s>> {
       %a = loop.read %e[i, j] : f32
       loop.yield add %a at [i]
     }
-    %o = loop.nest "o" [i: parallel s, d: parallel 64, j: reduction t] schedule {order = ["i", "d", "j"], loops = {
-        i = {fuse = "rows"}, d = {fuse = "out", tile = 64 : i64, inner = {sink, vector = 16 : i64, unroll}}}} -> tensor<?x64xf32, #sym.dims<s, 64>> {
+    %o = loop.nest "o" [i: parallel s, d: parallel 64, j: reduction t] schedule [i fuse "rows", d by 64 tail mask fuse "out", j, d vector 16 unroll] -> tensor<?x64xf32, #sym.dims<s, 64>> {
       %a = loop.read %e[i, j] : f32
       %b = loop.read %v[j, d] : f32
       %p = arith.mulf %a, %b : f32
       loop.yield add %p at [i, d]
     }
-    %y = loop.nest "scale" [i: parallel s, d: parallel 64] schedule {order = ["i", "d"], loops = {
-        i = {fuse = "rows"}, d = {fuse = "out"}}} -> tensor<?x64xf32, #sym.dims<s, 64>> {
+    %y = loop.nest "scale" [i: parallel s, d: parallel 64] schedule [i fuse "rows", d fuse "out"] -> tensor<?x64xf32, #sym.dims<s, 64>> {
       %a = loop.read %o[i, d] : f32
       %b = loop.read %sum[i] : f32
       %c = arith.divf %a, %b : f32

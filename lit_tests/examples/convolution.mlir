@@ -14,21 +14,17 @@
 
 builtin.module {
   loop.kernel @conv symbols [] (%x: tensor<56x56x64xf32>, %w: tensor<2x3x3x64x32xf32>, %bias: tensor<64xf32>) -> (tensor<56x56x64xf32>) {
-    %p = loop.nest "pad" [py: parallel 58, px: parallel 58, pc: parallel 64] schedule {order = ["py", "px", "pc"], loops = {
-        py = {threads}, pc = {vector = 16 : i64}}} -> tensor<58x58x64xf32> {
+    %p = loop.nest "pad" [py: parallel 58, px: parallel 58, pc: parallel 64] schedule [py threads, px, pc vector 16] -> tensor<58x58x64xf32> {
       %a = loop.read %x[py - 1, px - 1, pc] if [py - 1, 56 - py, px - 1, 56 - px] : f32
       loop.yield none %a at [py, px, pc]
     }
-    %c = loop.nest "conv" [y: parallel 56, x: parallel 56, o: parallel 64, ky: reduction 3, kx: reduction 3, c: reduction 64] schedule {order = ["y", "o", "x", "ky", "kx", "c"], loops = {
-        y = {fuse = "g", threads}, o = {fuse = "g", tile = 32 : i64, inner = {sink, vector = 16 : i64, unroll}},
-        x = {fuse = "g", tile = 7 : i64, inner = {sink, unroll}}}} -> tensor<56x56x64xf32> {
+    %c = loop.nest "conv" [y: parallel 56, x: parallel 56, o: parallel 64, ky: reduction 3, kx: reduction 3, c: reduction 64] schedule [y threads fuse "g", o by 32 tail mask fuse "g", x by 7 tail mask fuse "g", ky, kx, c, x unroll, o vector 16 unroll] -> tensor<56x56x64xf32> {
       %a = loop.read %p[y + ky, x + kx, c] : f32
       %b = loop.read %w[o floordiv 32, ky, kx, c, o mod 32] : f32
       %m = arith.mulf %a, %b : f32
       loop.yield add %m at [y, x, o]
     }
-    %r = loop.nest "relu" [y: parallel 56, x: parallel 56, o: parallel 64] schedule {order = ["y", "o", "x"], loops = {
-        y = {fuse = "g"}, o = {fuse = "g"}, x = {fuse = "g"}}} -> tensor<56x56x64xf32> {
+    %r = loop.nest "relu" [y: parallel 56, x: parallel 56, o: parallel 64] schedule [y fuse "g", o fuse "g", x fuse "g"] -> tensor<56x56x64xf32> {
       %a = loop.read %c[y, x, o] : f32
       %b = loop.read %bias[o] : f32
       %s = arith.addf %a, %b : f32

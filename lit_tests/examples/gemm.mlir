@@ -15,16 +15,13 @@
 
 builtin.module {
   loop.kernel @gemm symbols [] (%a: tensor<128x768xf32>, %b: tensor<64x768x48xf32>, %bias: tensor<3072xf32>) -> (tensor<128x3072xf32>) {
-    %c = loop.nest "matmul" [i: parallel 128, j: parallel 3072, k: reduction 768] schedule {order = ["j", "i", "k"], loops = {
-        j = {fuse = "g", threads, tile = 48 : i64, inner = {sink, vector = 16 : i64, unroll}},
-        i = {fuse = "g", tile = 8 : i64, inner = {sink, unroll}}}} -> tensor<128x3072xf32> {
+    %c = loop.nest "matmul" [i: parallel 128, j: parallel 3072, k: reduction 768] schedule [j by 48 tail mask threads fuse "g", i by 8 tail mask fuse "g", k, i unroll, j vector 16 unroll] -> tensor<128x3072xf32> {
       %x = loop.read %a[i, k] : f32
       %y = loop.read %b[j floordiv 48, k, j mod 48] : f32
       %p = arith.mulf %x, %y : f32
       loop.yield add %p at [i, j]
     }
-    %o = loop.nest "gelu" [i: parallel 128, j: parallel 3072] schedule {order = ["j", "i"], loops = {
-        j = {fuse = "g"}, i = {fuse = "g"}}} -> tensor<128x3072xf32> {
+    %o = loop.nest "gelu" [i: parallel 128, j: parallel 3072] schedule [j fuse "g", i fuse "g"] -> tensor<128x3072xf32> {
       %x = loop.read %c[i, j] : f32
       %y = loop.read %bias[j] : f32
       %s = arith.addf %x, %y : f32

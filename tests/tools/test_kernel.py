@@ -68,7 +68,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     wrong.write_text(text.replace("arith.divf", "arith.mulf"))
     scheduled = tmp_path / "own.mlir"
     assert invoke(SOFTMAX, "--rounds", 1, "-o", scheduled).exit_code == 0
-    misspelt.write_text(scheduled.read_text().replace(", threads", ", thraeds"))
+    misspelt.write_text(scheduled.read_text().replace(" threads", " thraeds"))
     other.write_text((EXAMPLES / "gemm.mlir").read_text())
     for file, said in {
         wrong: "wrong.mlir computes something else: result 0",

@@ -15,18 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DictionaryAttr,
-    IntegerAttr,
-    StringAttr,
-)
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from igniter.dialects.loop import NestOp, ReadOp, YieldOp, element_bytes
 from igniter.dialects.loop.panels import PANEL_BYTES, group_of, kind_of, panel_lanes, widened_kind
+from igniter.dialects.loop.schedule import Product
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, Ranges, is_nonneg, linearize, simplify, symbols_of
 
@@ -49,16 +43,6 @@ class Contraction:
     depth: str
     batch: tuple[str, ...]
     """The other axes, in the order of the nest."""
-
-
-@dataclass(frozen=True)
-class Product:
-    """The part of a schedule that makes a contraction tiles: which axes, and the most rows and panels of a tile."""
-
-    rows: str
-    columns: str
-    depth: str
-    tile: tuple[int, int]
 
 
 BYTE_TILE = (32, 2)
@@ -98,17 +82,6 @@ def tile_size(
     spare = 4 if registers < 32 and kind in TAKEN_APART else 0
     rows = (registers - 1 - spare - min(vectors, 4)) // vectors
     return max(2, min(rows, 12)), 1
-
-
-def product_of(nest: NestOp) -> Product | None:
-    """The `product` of a nest's schedule; an empty name for `rows` where there are none."""
-    found = nest.schedule.data.get("product") if nest.schedule is not None else None
-    if not isinstance(found, DictionaryAttr):
-        return None
-    nest.verify_schedule()
-    text = {k: v.data for k, v in found.data.items() if isinstance(v, StringAttr)}
-    height, width = (cast("IntegerAttr", n).value.data for n in cast("ArrayAttr[Attribute]", found.data["tile"]))
-    return Product(text.get("rows", ""), text["columns"], text["depth"], (height, width))
 
 
 def product_reason(nest: NestOp, product: Product, blocks: Mapping[str, int]) -> str | None:

@@ -8,11 +8,13 @@ contiguous or does not move.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, UnitAttr, i64
+from dataclasses import replace
+
 from xdsl.ir import Attribute, Block, Operation
 
-from igniter.analysis.structured.scheduling import Machine, as_schedule
+from igniter.analysis.structured.scheduling import Machine
 from igniter.dialects.loop import AccumulateOp, ForOp, IfOp, LoadOp, MemoryOp, ProcedureOp, StoreOp, element_bytes
+from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, linearize
 
@@ -20,23 +22,23 @@ ACCUMULATORS = 4
 """Vectors that a reduction adds up in, in turn: an addition takes as many cycles until the next may begin."""
 
 
-def schedule_procedure(op: ProcedureOp, machine: Machine) -> DictionaryAttr:
+def schedule_procedure(op: ProcedureOp, machine: Machine) -> ScheduleAttr:
     """The schedule of one procedure."""
-    loops: dict[str, dict[str, Attribute]] = {}
+    loops = {a.name: Loop(a.name) for a in op.axes}
     wide = [a for a in op.axes if a.extent != ONE]
     if wide:
-        loops[wide[0].name] = {"threads": UnitAttr()}
+        loops[wide[0].name] = Loop(wide[0].name, threads=0)
     else:
         for loop in _outermost(op.block):
             if not loop.is_sequential and not loop.indices and _apart(op, loop):
-                loops[loop.axis] = {"threads": UnitAttr()}
+                loops[loop.axis] = Loop(loop.axis, threads=0)
     for loop in [x for x in op.walk() if isinstance(x, ForOp)]:
         width = _width(loop, machine)
         if width is not None:
-            loops.setdefault(loop.axis, {})["vector"] = IntegerAttr(width, i64)
-            if loop.is_reduction:
-                loops[loop.axis]["accumulators"] = IntegerAttr(ACCUMULATORS, i64)
-    return as_schedule([a.name for a in op.axes], loops)
+            sums = ACCUMULATORS if loop.is_reduction else 0
+            words = loops.get(loop.axis, Loop(loop.axis))
+            loops[loop.axis] = replace(words, vector=width, accumulators=sums)
+    return ScheduleAttr(list(loops.values()))
 
 
 def _outermost(block: Block) -> list[ForOp]:

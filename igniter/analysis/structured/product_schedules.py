@@ -12,15 +12,15 @@ block of rows that never leaves the cache. It pays where the right factors are s
 
 from __future__ import annotations
 
-from typing import cast
+from dataclasses import replace
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
-from xdsl.ir import Attribute, BlockArgument
+from xdsl.ir import BlockArgument
 
 from igniter.analysis.structured.contractions import Contraction, contraction_of, tile_size
-from igniter.analysis.structured.scheduling import Group, Machine, as_schedule, vector_width
+from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, vector_width
 from igniter.dialects.loop import NestOp, element_bytes
 from igniter.dialects.loop.panels import SMALLEST_COLUMNS, panel_lanes
+from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr
 from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import ONE
 
@@ -51,13 +51,13 @@ def reads_weights(contraction: Contraction) -> bool:
     return isinstance(b.source, BlockArgument) and any(s.call is not None for s in b.subscripts)
 
 
-def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, DictionaryAttr]:
+def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, ScheduleAttr]:
     """The schedules of a contraction and of its epilogue, by the nests' labels."""
     anchor = group.members[0]
     contraction = group.products[anchor]
     lanes = panel_lanes(element_of(anchor.outputs[0].type))
     height, width = _tile(anchor, contraction, machine, machine.half_tiles)
-    found: dict[str, DictionaryAttr] = {}
+    found: dict[str, ScheduleAttr] = {}
     for nest in group.members:
         names = {of[anchor.label]: of[nest.label] for _, of in group.levels}
         tiled = [names[n] for n in (contraction.columns, contraction.rows) if n is not None]
@@ -68,15 +68,15 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, D
         if blocks > 1:
             nested = [tiled[0], *nested]
         outer = [*(names[n] for n in contraction.batch), *nested]
-        loops: dict[str, dict[str, Attribute]] = {n: {"fuse": StringAttr(label)} for n in outer}
-        loops[outer[0]]["threads"] = UnitAttr()
-        if blocks > 1:
-            loops[tiled[0]]["group"] = IntegerAttr(blocks, i64)
+        plans = {n: Plan(Loop(n, fuse=label)) for n in outer}
+        plans[outer[0]].outer = replace(plans[outer[0]].outer, threads=0)
         for name, size in zip(tiled, (width * lanes, height), strict=False):
-            loops[name]["block"] = IntegerAttr(size, i64)
-        loops[tiled[0]]["inner"] = _vector(nest, tiled[0], machine, width * lanes)
-        more = {"product": _product(contraction, height, width)} if nest is anchor else None
-        found[nest.label] = as_schedule([*_ones(nest), *outer, *tiled[::-1]], loops, more)
+            plans[name].blocks = (size,)
+        if blocks > 1:
+            plans[tiled[0]].blocks = (width * lanes * blocks, width * lanes)
+        plans[tiled[0]].inner = _vector(nest, tiled[0], machine, width * lanes)
+        product = _product(contraction, height, width) if nest is anchor else None
+        found[nest.label] = in_order(nest, [*_ones(nest), *outer, *tiled[::-1]], plans, product)
     return found
 
 
@@ -91,16 +91,15 @@ def _group(nest: NestOp, contraction: Contraction, width: int) -> int:
     return 1 if columns is not None and columns <= blocks * width else blocks
 
 
-def packing_schedule(nest: NestOp, label: str, machine: Machine) -> DictionaryAttr:
+def packing_schedule(nest: NestOp, label: str, machine: Machine) -> ScheduleAttr:
     """The schedule of a nest that packs columns side by side, of axes [.., panel, depth, lane]: a stretch of each row
     of the matrix at a time, which the prefetcher sees, not a line."""
     panel, depth, lane = (a.name for a in nest.axes[-3:])
     outer = [a.name for a in nest.axes[:-3]]
-    loops: dict[str, dict[str, Attribute]] = {n: {} for n in (*outer, panel)}
-    loops[next(iter(loops))]["threads"] = UnitAttr()
-    loops[panel]["block"] = IntegerAttr(STRETCH, i64)
-    loops[lane] = {"vector": IntegerAttr(vector_width(nest, machine, lane), i64)}
-    return as_schedule([*outer, panel, depth, panel, lane], loops)
+    plans = {lane: Plan(Loop(lane, vector=vector_width(nest, machine, lane))), panel: Plan(blocks=(STRETCH,))}
+    first = plans.setdefault((*outer, panel)[0], Plan())
+    first.outer = replace(first.outer, threads=0)
+    return in_order(nest, [*outer, panel, depth, panel, lane], plans)
 
 
 def row_block(group: Group, machine: Machine) -> int:
@@ -110,45 +109,47 @@ def row_block(group: Group, machine: Machine) -> int:
 
 def row_product_schedule(
     nest: NestOp, contraction: Contraction, group: Group, label: str, machine: Machine
-) -> DictionaryAttr:
+) -> ScheduleAttr:
     """The schedule of one contraction of a group of rows: all its columns for a block of rows."""
     height, width = row_block(group, machine), _tile(nest, contraction, machine)[1]
-    tiled = _row_tiles(nest, contraction.columns, group, label, machine, (height, width))
-    return as_schedule(*tiled, {"product": _product(contraction, height, width)})
+    product = _product(contraction, height, width)
+    return _row_tiles(nest, contraction.columns, group, label, machine, (height, width), product)
 
 
 def row_epilogue_schedule(
     nest: NestOp, product: NestOp, columns: str, group: Group, label: str, machine: Machine
-) -> DictionaryAttr:
+) -> ScheduleAttr:
     """The schedule of a nest that works on the tiles of a contraction of a group of rows; `columns` is its own axis."""
     size = row_block(group, machine), _tile(product, group.products[product], machine)[1]
-    return as_schedule(*_row_tiles(nest, columns, group, label, machine, size))
+    return _row_tiles(nest, columns, group, label, machine, size)
 
 
 def _row_tiles(
-    nest: NestOp, columns: str, group: Group, label: str, machine: Machine, size: tuple[int, int]
-) -> tuple[list[str], dict[str, dict[str, Attribute]]]:
-    """The order of loops and their hints, for tiles of so many rows and panels in a block of rows."""
+    nest: NestOp,
+    columns: str,
+    group: Group,
+    label: str,
+    machine: Machine,
+    size: tuple[int, int],
+    product: Product | None = None,
+) -> ScheduleAttr:
+    """The schedule for tiles of so many rows and panels in a block of rows."""
     lanes = panel_lanes(element_of(nest.outputs[0].type))
     outer = [of[nest.label] for _, of in group.levels]
     row = outer[-1]
-    loops: dict[str, dict[str, Attribute]] = {n: {"fuse": StringAttr(label)} for n in outer}
-    loops[outer[0]]["threads"] = UnitAttr()
-    loops[row]["block"] = IntegerAttr(size[0], i64)
+    plans = {n: Plan(Loop(n, fuse=label)) for n in outer}
+    plans[outer[0]].outer = replace(plans[outer[0]].outer, threads=0)
+    plans[row].blocks = (size[0],)
     width = size[1] * lanes
-    loops[columns] = {"block": IntegerAttr(width, i64), "inner": _vector(nest, columns, machine, width)}
-    return [*_ones(nest), *outer, columns, row, columns], loops
+    plans[columns] = Plan(inner=_vector(nest, columns, machine, width), blocks=(width,))
+    return in_order(nest, [*_ones(nest), *outer, columns, row, columns], plans, product)
 
 
-def in_blocks(schedule: DictionaryAttr, row: str, height: int) -> DictionaryAttr:
+def in_blocks(schedule: ScheduleAttr, row: str, height: int) -> ScheduleAttr:
     """The schedule of a nest with its loop over rows cut into blocks."""
-    order, loops = schedule.data["order"], schedule.data["loops"]
-    assert isinstance(order, ArrayAttr) and isinstance(loops, DictionaryAttr)
-    names = [n.data for n in cast("ArrayAttr[Attribute]", order) if isinstance(n, StringAttr)]
-    hints = {n: dict(h.data) for n, h in loops.data.items() if isinstance(h, DictionaryAttr)}
-    hints.setdefault(row, {})["block"] = IntegerAttr(height, i64)
-    at = names.index(row)
-    return as_schedule([*names[: at + 1], row, *names[at + 1 :]], hints)
+    loops = list(schedule.loops)
+    at = next(k for k, loop in enumerate(loops) if loop.axis == row)
+    return ScheduleAttr([*loops[:at], replace(loops[at], by=height), Loop(row), *loops[at + 1 :]])
 
 
 def _ones(nest: NestOp) -> list[str]:
@@ -164,22 +165,13 @@ def _tile(nest: NestOp, contraction: Contraction, machine: Machine, halves: bool
     return tile_size(machine.vector_bytes, machine.registers, panels, contraction.kind, machine.byte_tiles, halves)
 
 
-def _vector(nest: NestOp, axis: str, machine: Machine, size: int) -> DictionaryAttr:
-    """The hints of the loop over the columns of a tile: vectors, all of them at once where there are always as many."""
+def _vector(nest: NestOp, axis: str, machine: Machine, size: int) -> Loop:
+    """The loop over the columns of a tile: vectors, all of them at once where there are always as many."""
     lanes = vector_width(nest, machine, axis)
-    hints: dict[str, Attribute] = {"vector": IntegerAttr(lanes, i64)}
     extent = nest.axis(axis).extent.constant
-    if extent is not None and extent % size == 0 and size % lanes == 0:
-        hints["unroll"] = UnitAttr()
-    return DictionaryAttr(hints)
+    whole = extent is not None and extent % size == 0 and size % lanes == 0
+    return Loop(axis, vector=lanes, unroll=0 if whole else None)
 
 
-def _product(contraction: Contraction, height: int, width: int) -> DictionaryAttr:
-    product: dict[str, Attribute] = {
-        "columns": StringAttr(contraction.columns),
-        "depth": StringAttr(contraction.depth),
-        "tile": ArrayAttr([IntegerAttr(height, i64), IntegerAttr(width, i64)]),
-    }
-    if contraction.rows is not None:
-        product["rows"] = StringAttr(contraction.rows)
-    return DictionaryAttr(product)
+def _product(contraction: Contraction, height: int, width: int) -> Product:
+    return Product(contraction.rows or "", contraction.columns, contraction.depth, (height, width))

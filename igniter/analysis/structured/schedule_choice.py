@@ -9,9 +9,9 @@ accesses.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from igniter.analysis.structured.product_schedules import (
     in_blocks,
@@ -22,8 +22,9 @@ from igniter.analysis.structured.product_schedules import (
     row_product_schedule,
 )
 from igniter.analysis.structured.schedule_groups import form_groups, reads_of
-from igniter.analysis.structured.scheduling import Group, Machine, as_schedule, vector_width
+from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, vector_width
 from igniter.dialects.loop import Axis, KernelOp, NestOp, element_bytes
+from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, product, simplify, symbols_of
 
@@ -40,11 +41,11 @@ TILE_BYTES = 1 << 20
 """What the rows of a tile of columns may keep between the nests of a group, a part of the second-level cache."""
 
 
-def choose(kernel: KernelOp, machine: Machine) -> dict[str, DictionaryAttr]:
+def choose(kernel: KernelOp, machine: Machine) -> dict[str, ScheduleAttr]:
     """A schedule for every nest of `kernel`, by label."""
     groups = form_groups(kernel)
     packed = {c.b.source.owner for g in groups for c in g.products.values()}
-    schedules: dict[str, DictionaryAttr] = {}
+    schedules: dict[str, ScheduleAttr] = {}
     for k, group in enumerate(groups):
         if group.by_rows:
             schedules.update(_schedule_rows(group, f"g{k}", machine))
@@ -77,10 +78,10 @@ def _packs_columns(nest: NestOp) -> bool:
 # -- rows of contractions ---------------------------------------------------------------------------------------------
 
 
-def _schedule_rows(group: Group, label: str, machine: Machine) -> dict[str, DictionaryAttr]:
+def _schedule_rows(group: Group, label: str, machine: Machine) -> dict[str, ScheduleAttr]:
     """Members of a group of rows: contractions in tiles, the others row by row inside a block of rows."""
     height = row_block(group, machine)
-    found: dict[str, DictionaryAttr] = {}
+    found: dict[str, ScheduleAttr] = {}
     for nest in group.members:
         contraction = group.products.get(nest)
         if contraction is not None:
@@ -179,28 +180,20 @@ def _columns(group: Group, width: int) -> int:
     return columns
 
 
-def _schedule_columns(nest: NestOp, group: Group, label: str, width: int) -> DictionaryAttr:
+def _schedule_columns(nest: NestOp, group: Group, label: str, width: int) -> ScheduleAttr:
     """Tiles of the last common axis go below all loops inside it, as vectors that are unrolled there."""
     common = [names[nest.label] for _, names in group.levels]
     inside = [a.name for kind in ("parallel", "reduction") for a in nest.axes if a.kind == kind]
     order = [*common, *(n for n in inside if n not in common)]
-    loops: dict[str, dict[str, Attribute]] = {n: {"fuse": StringAttr(label)} for n in common}
-    loops[common[0]]["threads"] = UnitAttr()
-    inner = {"sink": StringAttr("loops"), "unroll": UnitAttr(), "vector": IntegerAttr(width, i64)}
-    tile = {
-        "tile": IntegerAttr(width * _columns(group, width), i64),
-        "tail": StringAttr("peel"),
-        "inner": DictionaryAttr(inner),
-    }
-    loops[common[-1]].update(tile)
+    plans = {n: Plan(Loop(n, fuse=label)) for n in common}
+    plans[common[0]].outer = replace(plans[common[0]].outer, threads=0)
+    lanes = plans[common[-1]]
+    lanes.tile, lanes.tail, lanes.below = width * _columns(group, width), "peel", "loops"
+    lanes.inner = Loop(common[-1], vector=width, unroll=0)
     across = _square_axis(nest, common[-1], group)
     if across is not None and (across.extent.constant or width) >= width:
-        loops[across.name] = {
-            "tile": IntegerAttr(width, i64),
-            "tail": StringAttr("rest"),
-            "inner": DictionaryAttr({"unroll": UnitAttr()}),
-        }
-    return as_schedule(order, loops)
+        plans[across.name] = Plan(inner=Loop(across.name, unroll=0), tile=width, tail="rest")
+    return in_order(nest, order, plans)
 
 
 def _square_axis(nest: NestOp, lanes: str, group: Group) -> Axis | None:
@@ -220,7 +213,7 @@ def _square_axis(nest: NestOp, lanes: str, group: Group) -> Axis | None:
 # -- one nest ---------------------------------------------------------------------------------------------------------
 
 
-def _schedule(nest: NestOp, group: Group, label: str, machine: Machine) -> DictionaryAttr:
+def _schedule(nest: NestOp, group: Group, label: str, machine: Machine) -> ScheduleAttr:
     common = [names[nest.label] for _, names in group.levels]
     axes = {a.name: a for a in nest.axes}
     strides = {name: _strides(nest, name) for name in axes}
@@ -230,7 +223,7 @@ def _schedule(nest: NestOp, group: Group, label: str, machine: Machine) -> Dicti
     outer = [n for n in common if n != vector or len(group.members) > 1]
     rest = [a.name for a in nest.axes if a.kind == "parallel" and a.name not in outer and a.name != vector]
     reductions = [a.name for a in nest.axes if a.kind == "reduction"]
-    loops: dict[str, dict[str, Attribute]] = {name: {} for name in axes}
+    plans = {name: Plan() for name in axes}
     inside: list[str] = []
     if vector is not None and vector not in outer:
         inside = [vector]
@@ -240,14 +233,14 @@ def _schedule(nest: NestOp, group: Group, label: str, machine: Machine) -> Dicti
     order = [*outer, *rest, *inside, *reductions]
     if len(group.members) > 1:
         for name in common:
-            loops[name]["fuse"] = StringAttr(label)
+            plans[name].outer = replace(plans[name].outer, fuse=label)
     if order and axes[order[0]].kind == "parallel":
-        loops[order[0]]["threads"] = UnitAttr()
+        plans[order[0]].outer = replace(plans[order[0]].outer, threads=0)
     if vector is not None:
         free = rest if len(group.members) > 1 else [n for n in order if n != vector and n not in reductions]
         width = vector_width(nest, machine, vector)
-        _place_vector(nest, axes, vector, free, reductions, loops, width, machine)
-    return as_schedule(order, loops)
+        _place_vector(nest, axes, vector, free, reductions, plans, width, machine)
+    return in_order(nest, order, plans)
 
 
 def _place_vector(
@@ -256,25 +249,26 @@ def _place_vector(
     vector: str,
     rest: list[str],
     reductions: list[str],
-    loops: dict[str, dict[str, Attribute]],
+    plans: Mapping[str, Plan],
     width: int,
     machine: Machine,
 ) -> None:
     extent = axes[vector].extent.constant
-    lanes: dict[str, Attribute] = {"vector": IntegerAttr(width, i64)}
+    lanes = Loop(vector, vector=width)
+    plan = plans[vector]
     if axes[vector].kind == "reduction":
         copies = 4 if extent is None else max(1, min(4, extent // width))
-        loops[vector].update(lanes, accumulators=IntegerAttr(copies, i64))
+        plan.outer = replace(plan.outer, vector=width, accumulators=copies)
         return
     if not reductions:
         across = _transposed_axis(nest, vector, rest)
         if across is None or (axes[across].extent.constant or width) < width:
-            loops[vector].update(lanes)
+            plan.outer = replace(plan.outer, vector=width)
             return
         # An operand runs the other way: squares of as many rows as lanes, for transpose-accesses.
-        square: dict[str, Attribute] = {"tile": IntegerAttr(width, i64), "tail": StringAttr("rest")}
-        loops[across].update(square, inner=DictionaryAttr({"sink": StringAttr("loops"), "unroll": UnitAttr()}))
-        loops[vector].update(square, inner=DictionaryAttr(lanes))
+        rows = plans[across]
+        rows.tile, rows.tail, rows.below, rows.inner = width, "rest", "loops", Loop(across, unroll=0)
+        plan.tile, plan.tail, plan.inner = width, "rest", lanes
         return
     # Sums of columns, or a contraction: keep a tile of sums in registers while the reduction runs.
     most = machine.registers // 2
@@ -285,26 +279,17 @@ def _place_vector(
         rows = axes[row].extent.constant
         height = (machine.registers - 4) // (columns + 1)
         height = min(height, rows or 4, 8)
-        loops[row].update(
-            tile=IntegerAttr(height, i64),
-            tail=StringAttr("peel" if rows else "rest"),
-            inner=DictionaryAttr({"sink": UnitAttr(), "unroll": UnitAttr()}),
-        )
+        tall = plans[row]
+        tall.tile, tall.tail, tall.below = height, "peel" if rows else "rest", "reductions"
+        tall.inner = Loop(row, unroll=0)
     elif len(reductions) == 1 and (extent is None or extent > width * most):
         # Rows that no tile of registers spans are streamed, a few at a time; the sums wait in the first-level cache.
-        inner: dict[str, Attribute] = {"sink": StringAttr("loops"), **lanes}
-        loops[vector].update(tile=IntegerAttr(width * STREAM_VECTORS, i64), inner=DictionaryAttr(inner))
-        loops[reductions[0]].update(
-            tile=IntegerAttr(STREAM_ROWS, i64),
-            tail=StringAttr("rest"),
-            inner=DictionaryAttr({"unroll": UnitAttr()}),
-        )
+        plan.tile, plan.below, plan.inner = width * STREAM_VECTORS, "loops", lanes
+        stream = plans[reductions[0]]
+        stream.tile, stream.tail, stream.inner = STREAM_ROWS, "rest", Loop(reductions[0], unroll=0)
         return
-    loops[vector].update(
-        tile=IntegerAttr(width * columns, i64),
-        tail=StringAttr("rest" if row is not None else "peel"),
-        inner=DictionaryAttr({"sink": UnitAttr(), "unroll": UnitAttr(), **lanes}),
-    )
+    plan.tile, plan.tail, plan.below = width * columns, "rest" if row is not None else "peel", "reductions"
+    plan.inner = replace(lanes, unroll=0)
 
 
 def _transposed_axis(nest: NestOp, vector: str, rest: list[str]) -> str | None:

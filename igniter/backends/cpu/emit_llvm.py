@@ -51,7 +51,7 @@ from igniter.dialects.loop import (
     element_bytes,
 )
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
-from igniter.dialects.loop.schedule import WORDS
+from igniter.dialects.loop.hints import WORDS
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ZERO, Expr, is_nonneg, product, simplify
 

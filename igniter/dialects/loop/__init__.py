@@ -18,6 +18,7 @@ from igniter.dialects.loop.attrs import (
 )
 from igniter.dialects.loop.calls import CallOp, ClockOp, SliceOp
 from igniter.dialects.loop.procedure import ProcedureOp
+from igniter.dialects.loop.schedule import ScheduleAttr
 from igniter.dialects.loop.scheduled import (
     AccumulateOp,
     AllocOp,
@@ -69,7 +70,7 @@ Loop = Dialect(
         ClockOp,
         SliceOp,
     ],
-    [AxesAttr],
+    [AxesAttr, ScheduleAttr],
 )
 
 __all__ = [
@@ -98,6 +99,7 @@ __all__ = [
     "ReadOp",
     "ReduceLanesOp",
     "ReturnOp",
+    "ScheduleAttr",
     "SliceOp",
     "StoreOp",
     "TileProductOp",

@@ -1,6 +1,6 @@
 """`loop.procedure`: what no nest of parallel and reduction axes says, as scheduled-level code on the structured level.
 
-    op ::= %r... = loop.procedure "name" [axis: parallel extent, ...] (schedule {..})?
+    op ::= %r... = loop.procedure "name" [axis: parallel extent, ...] (schedule [..])?
                (%buffer = %tensor, ...) -> (%buffer : tensor, ...) { stmt* }
 
 The statements are those of the scheduled level (see `scheduled.py`), over memrefs that stand for the operands and the
@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from xdsl.dialects.builtin import DictionaryAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import StringAttr, TensorType
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, traits_def, var_operand_def
 from xdsl.parser import Parser
@@ -40,6 +40,7 @@ from xdsl.traits import IsolatedFromAbove, NoMemoryEffect, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX, AxesAttr, Axis, parse_axes, render_axes
+from igniter.dialects.loop.schedule import ScheduleAttr, parse_schedule
 from igniter.dialects.loop.scheduled import ForOp, LoadOp, MemoryOp, verify_block
 from igniter.dialects.loop.structured import ComputeOp, ViewOp, parse_value
 from igniter.dialects.loop.tiles import TileProductOp
@@ -67,7 +68,7 @@ class ProcedureOp(ComputeOp):
         inputs: Sequence[SSAValue],
         result_types: Sequence[Attribute],
         body: Region,
-        schedule: DictionaryAttr | None = None,
+        schedule: ScheduleAttr | None = None,
     ):
         super().__init__(
             operands=[list(inputs)],
@@ -133,9 +134,7 @@ class ProcedureOp(ComputeOp):
     def parse(cls, parser: Parser) -> ProcedureOp:
         label = parser.parse_str_literal("procedure label")
         axes = parse_axes(parser)
-        schedule = None
-        if parser.parse_optional_keyword("schedule") is not None:
-            schedule = DictionaryAttr(parser.parse_optional_dictionary_attr_dict())
+        schedule = parse_schedule(parser, label)
         read = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_input(parser))
         parser.parse_characters("->")
         written = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
@@ -162,8 +161,7 @@ class ProcedureOp(ComputeOp):
         printer.print_string_literal(self.label)
         printer.print_string(f" [{render_axes(self.axes)}]")
         if self.schedule is not None:
-            printer.print_string(" schedule")
-            printer.print_op_attributes(self.schedule.data)
+            printer.print_string(f" schedule {self.schedule}")
         printer.print_string(" (")
         printer.print_list(zip(self.read_buffers, self.inputs, strict=True), bind)
         printer.print_string(") -> (")

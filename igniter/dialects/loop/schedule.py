@@ -1,226 +1,302 @@
-"""The words of schedules: what the `schedule` of a nest and the hints of a loop may say.
+"""Schedules: the loops of a nest, outermost first, and what happens to each.
 
-    schedule {
-      order = ["j", "i", "i", "j"],                               the loops, outermost first
-      loops = {i = {block = 8}, j = {block = 48, threads, inner = {vector = 16}}},
-      product = {rows = "i", columns = "j", depth = "k", tile = [8, 3]}}
+    schedule ::= `[` (loop | product) (`,` (loop | product))* `]`
+    loop     ::= axis (`by` size)? word*
+    word     ::= `tail` (`mask` | `peel` | `rest`) | `into` `result` | `threads` grain? | `fuse` "label"
+               | `vector` lanes | `accumulators` count | `unroll` count?
+    product  ::= `product` `(` (rows `,`)? columns `,` depth `)` `tile` `[` rows `,` panels `]`
 
-`order` names each axis once: twice where it has blocks, three times where those come in groups. `loops` has, by axis,
-the words of the table below, which become hints on the loops that `lower-to-loops` makes; each is consumed by one pass.
-`product` makes the nest a micro-kernel for each tile. What is not a word, or not said as it must be, is refused where
-the IR is verified, and a hint that no pass has consumed where code is emitted.
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] schedule [
+      j by 48 threads fuse "g0", i by 8 fuse "g0", product(i, j, k) tile [8, 3], i, j vector 16 unroll] -> ...
+
+A loop goes over the iterations of an axis, or over blocks of `size` of them; the loops further in that name the axis
+run inside of a block. An axis has any number of loops, each block a multiple of the next, and the last has no `by`. The
+order is free: a parallel loop inside a reduction has its sums kept, in a buffer that the loops around the reduction
+have one of, or with `into result` in the result itself. A `product` computes what is left of its axes at its place by a
+micro-kernel; the loops of its rows and columns that follow move the tile to the result.
+
+`schedule_reason` says what is wrong with a schedule. What is legal and still cannot be done (lanes that meet, an
+`unroll` without a constant) is refused by the pass that would do it.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, cast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal, TypeAlias, get_args
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr
-from xdsl.ir import Attribute
+from xdsl.ir import Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
 
-Form = Literal["count", "flag", "flag or count", "text", "words"]
+from igniter.dialects.loop.hints import near
+
+Tail = Literal["", "mask", "peel", "rest"]
+
+TAILS = tuple(t for t in get_args(Tail) if t)
 
 
 @dataclass(frozen=True)
-class Word:
-    """One directive of a loop: what is said with it, and which pass does it."""
+class Loop:
+    """One loop of a nest."""
 
-    form: Form
-    consumer: str
-    meaning: str
-    beside: tuple[str, ...] = ()
-    """One of these words is there too."""
-    choices: tuple[str, ...] = ()
-    """The texts that it may be."""
-    least: int = 1
-    """The least count."""
+    axis: str
+    by: int = 1
+    """It goes over blocks of so many iterations of the axis."""
+    tail: Tail = ""
+    """How the last block is done where it is not full: by bounds on the loops inside (`mask`, and what is done where
+    nothing is said), by a copy of them that is split again (`peel`), or by a plain loop (`rest`). With a tail, the
+    blocks are made once the nests of the group are in one loop, for all of them."""
+    into_result: bool = False
+    """A reduction around parallel loops: what is summed in one iteration is added to the result in memory."""
+    threads: int | None = None
+    """Its iterations go to the thread pool, so many a task; 0: as many as are worth one."""
+    fuse: str = ""
+    """It becomes one loop with those of other nests that have this label: they are computed at it."""
+    vector: int = 0
+    """Its iterations are the lanes of vectors of so many."""
+    accumulators: int = 0
+    """The vectors in which a sum is kept, in turn."""
+    unroll: int | None = None
+    """So many copies of its body; 0: one for each iteration."""
 
-
-WORDS: Mapping[str, Word] = {
-    "block": Word("count", "lower-to-loops", "two loops: over blocks of so many iterations, and inside one"),
-    "group": Word("count", "lower-to-loops", "a third loop, over groups of so many blocks", beside=("block",)),
-    "fuse": Word("text", "fuse-loops", "one loop with those of other nests that say the same"),
-    "tile": Word("count", "tile-loops", "two loops: over tiles of so many iterations, and inside one"),
-    "tail": Word(
-        "text",
-        "tile-loops",
-        "what the last tile is, if it is not full",
-        beside=("tile",),
-        choices=("mask", "peel", "rest"),
-    ),
-    "inner": Word("words", "tile-loops", "the words of the loop inside a tile or a block", beside=("tile", "block")),
-    "sink": Word("flag", "sink-loops", "below the reductions inside of it, or below all loops", choices=("loops",)),
-    "threads": Word("flag or count", "parallelize-loops", "iterations go to the pool, so many a task"),
-    "vector": Word("count", "vectorize-loops", "iterations are the lanes of a vector"),
-    "accumulators": Word("count", "vectorize-loops", "vectors that a sum is kept in, in turn", beside=("vector",)),
-    "unroll": Word("flag or count", "unroll-loops", "copies of the body: of all iterations, or of so many", least=2),
-}
-"""By name, in the order in which passes consume them."""
-
-OF_NESTS = frozenset(("block", "group"))
-"""Words that only the schedule of a nest has: loops that are there already have `tile`."""
-
-INSIDE = frozenset(("tile", "tail", "inner", "sink", "vector", "accumulators", "unroll"))
-"""Words of the loop inside a tile or a block."""
-
-NEST_KEYS = ("order", "loops", "product")
-PRODUCT_KEYS = ("rows", "columns", "depth", "tile")
+    def __str__(self) -> str:
+        said = [self.axis]
+        said += [f"by {self.by}"] if self.by != 1 else []
+        said += [f"tail {self.tail}"] if self.tail else []
+        said += ["into result"] if self.into_result else []
+        said += [f"threads {self.threads}" if self.threads else "threads"] if self.threads is not None else []
+        said += [f'fuse "{self.fuse}"'] if self.fuse else []
+        said += [f"vector {self.vector}"] if self.vector else []
+        said += [f"accumulators {self.accumulators}"] if self.accumulators else []
+        said += [f"unroll {self.unroll}" if self.unroll else "unroll"] if self.unroll is not None else []
+        return " ".join(said)
 
 
-def schedule_reason(
-    schedule: DictionaryAttr, axes: Mapping[str, str], loops: Sequence[str] = (), product: bool = True
-) -> str | None:
-    """What is wrong with a schedule of a nest with `axes` (their kinds, by name); `loops` are those in the body of a
-    procedure, which has no `product`. None if every word of it is one and stands where it may."""
-    reason = _unknown(schedule.data, NEST_KEYS if product else NEST_KEYS[:2], "it")
-    if reason is not None:
-        return reason
-    hints = schedule.data.get("loops", DictionaryAttr({}))
-    if not isinstance(hints, DictionaryAttr):
-        return f"'loops' is {hints}, not words by axis"
-    for name, words in hints.data.items():
-        if name not in axes and name not in loops:
-            return f"'loops' names '{name}', which is no axis{_near(name, (*axes, *loops))}"
-        if not isinstance(words, DictionaryAttr):
-            return f"the words of loop '{name}' are {words}, not a dictionary"
-        allowed = WORDS.keys() if name in axes else WORDS.keys() - OF_NESTS
-        reason = _words_reason(f"loop '{name}'", words.data, allowed, axes.get(name) == "reduction")
-        if reason is not None:
-            return reason
-    given = schedule.data.get("product")
-    reason = None if given is None else _product_reason(given, axes)
-    return reason if reason is not None else _order_reason(schedule, axes)
+@dataclass(frozen=True)
+class Product:
+    """A micro-kernel in the place of the loops over what is left of its axes; `rows` is empty where it has none."""
+
+    rows: str
+    columns: str
+    depth: str
+    tile: tuple[int, int]
+    """The most rows and panels of a tile."""
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Its axes, rows first."""
+        return tuple(n for n in (self.rows, self.columns, self.depth) if n)
+
+    def __str__(self) -> str:
+        return f"product({', '.join(self.axes)}) tile [{self.tile[0]}, {self.tile[1]}]"
 
 
-def hints_reason(axis: str, hints: DictionaryAttr, reduction: bool) -> str | None:
-    """What is wrong with the hints of a loop."""
-    return _words_reason(f"loop '{axis}'", hints.data, WORDS.keys() - OF_NESTS, reduction)
+Step: TypeAlias = "Loop | Product"
+
+WORDS = ("by", "tail", "into", "threads", "fuse", "vector", "accumulators", "unroll")
 
 
-def _words_reason(where: str, words: Mapping[str, Attribute], allowed: Iterable[str], reduction: bool) -> str | None:
-    reason = _unknown(words, sorted(allowed), where)
-    if reason is not None:
-        return reason
-    for name, value in words.items():
-        word = WORDS[name]
-        if not _is_said(word, value):
-            return f"{where}: '{name}' is {_wanted(word)}, not {_shown(value)}"
-        if word.beside and not any(other in words for other in word.beside):
-            return f"{where}: '{name}' means nothing without {' or '.join(repr(o) for o in word.beside)}"
-    if "block" in words and "tile" in words:
-        return f"{where}: 'block' and 'tile' both split it; a block is tiled by what is said in 'inner'"
-    if reduction and ("threads" in words or "sink" in words):
-        wrong = "threads" if "threads" in words else "sink"
-        return f"{where} is a reduction, whose iterations meet in one element: it cannot have '{wrong}'"
-    inner = words.get("inner")
-    if isinstance(inner, DictionaryAttr):
-        return _words_reason(
-            f"{where}, inside its {'tile' if 'tile' in words else 'block'}", inner.data, INSIDE, reduction
-        )
-    return None
+@irdl_attr_definition
+class ScheduleAttr(Data["tuple[Step, ...]"]):
+    """The schedule of a nest: `#loop.schedule<[i by 8 threads, j vector 16, i unroll]>`."""
+
+    name = "loop.schedule"
+
+    def __init__(self, steps: Sequence[Step]):
+        super().__init__(tuple(steps))
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """The loops, outermost first."""
+        return tuple(s for s in self.data if isinstance(s, Loop))
+
+    @property
+    def product(self) -> Product | None:
+        """The micro-kernel, if there is one."""
+        return next((s for s in self.data if isinstance(s, Product)), None)
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Step, ...]:
+        with parser.in_angle_brackets():
+            return parse_steps(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(str(self))
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.data))}]"
 
 
-def _is_said(word: Word, value: Attribute) -> bool:
-    if word.choices and isinstance(value, StringAttr):
-        return value.data in word.choices
-    if isinstance(value, UnitAttr):
-        return word.form in ("flag", "flag or count")
-    if isinstance(value, IntegerAttr):
-        return word.form in ("count", "flag or count") and value.value.data >= word.least
-    if isinstance(value, StringAttr):
-        return word.form == "text"
-    return word.form == "words" and isinstance(value, DictionaryAttr)
+# -- text -------------------------------------------------------------------------------------------------------------
 
 
-def _wanted(word: Word) -> str:
-    count = "a positive count" if word.least == 1 else f"a count of at least {word.least}"
-    if word.choices:
-        texts = " or ".join(f'"{c}"' for c in word.choices)
-        return f"said alone, or {texts}" if word.form == "flag" else texts
-    named = {"count": count, "flag": "said alone", "text": "a text", "words": "a dictionary of words"}
-    return named.get(word.form, f"said alone, or {count}")
+def parse_schedule(parser: AttrParser, label: str) -> ScheduleAttr | None:
+    """`schedule [..]` of the nest called `label`, if it is there."""
+    if parser.parse_optional_keyword("schedule") is None:
+        return None
+    return ScheduleAttr(parse_steps(parser, f"the schedule of nest '{label}': "))
 
 
-def _product_reason(product: Attribute, axes: Mapping[str, str]) -> str | None:
-    if not isinstance(product, DictionaryAttr):
-        return f"'product' is {product}, not a dictionary"
-    reason = _unknown(product.data, PRODUCT_KEYS, "'product'")
-    if reason is not None:
-        return reason
-    for key in ("rows", "columns", "depth"):
-        value = product.data.get(key)
-        if value is None and key == "rows":
-            continue
-        if not isinstance(value, StringAttr) or value.data not in axes:
-            return f"the {key} of a product are an axis, not {'missing' if value is None else _shown(value)}"
-    tile = product.data.get("tile")
-    sizes = list(cast("ArrayAttr[Attribute]", tile)) if isinstance(tile, ArrayAttr) else []
-    if len(sizes) != 2 or any(not isinstance(n, IntegerAttr) or n.value.data < 1 for n in sizes):
-        return "the tile of a product is [rows, panels], two positive counts"
-    return None
+def parse_steps(parser: AttrParser, where: str = "") -> tuple[Step, ...]:
+    """`[loop, ..]`; errors begin with `where`, and name the loop."""
+    return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_step(parser, where)))
 
 
-def _order_reason(schedule: DictionaryAttr, axes: Mapping[str, str]) -> str | None:
-    """Every loop is in the order, and those of parallel axes are around the reductions."""
-    order, hints, product = (schedule.data.get(key) for key in NEST_KEYS)
-    if order is None:
-        said: Mapping[str, Attribute] = hints.data if isinstance(hints, DictionaryAttr) else {}
-        blocks = next((axis for axis in axes if _count(said.get(axis), "block") > 1), None)
-        if product is None and blocks is None:
-            return None
-        what = "a product" if blocks is None else f"loop '{blocks}' with its blocks"
-        return f"it has no 'order', which {what} needs"
-    entries = list(cast("ArrayAttr[Attribute]", order)) if isinstance(order, ArrayAttr) else [order]
-    names = [n.data for n in entries if isinstance(n, StringAttr)]
-    if len(names) < len(entries) or not isinstance(order, ArrayAttr):
-        return f"'order' is {order}, not names of axes"
-    depth = product.data.get("depth") if isinstance(product, DictionaryAttr) else None
-    wanted: list[str] = []
-    for axis in axes:
-        words = hints.data.get(axis) if isinstance(hints, DictionaryAttr) else None
-        if depth != StringAttr(axis):
-            wanted += [axis] * (1 + sum(_count(words, word) > 1 for word in ("block", "group")))
-    if sorted(names) != sorted(wanted):
-        return (
-            f"order {names} is no permutation of its axes {wanted} (those with blocks twice, with groups of blocks "
-            "three times)"
-        )
-    kinds = [axes[n] for n in names]
-    if kinds != sorted(kinds):
-        return (
-            f"order {names} puts a parallel axis inside a reduction; use the hint 'sink' on that axis, which sinks its "
-            "loop after tiling"
-        )
-    return None
+def _parse_step(parser: AttrParser, where: str) -> Step:
+    axis = parser.parse_identifier("the axis of a loop")
+    if axis == "product" and parser.parse_optional_punctuation("(") is not None:
+        return _parse_product(parser, where)
+    where += f"loop '{axis}'"
+    loop = Loop(axis)
+    said: set[str] = set()
+    while (word := parser.parse_optional_identifier()) is not None:
+        if word not in WORDS:
+            parser.raise_error(
+                f"{where}: '{word}' is no word that it has{near(word, WORDS) or ': ' + ', '.join(WORDS)}"
+            )
+        if word in said:
+            parser.raise_error(f"{where} says '{word}' twice")
+        said.add(word)
+        loop = _parse_word(parser, word, loop, where)
+    return loop
 
 
-def _count(words: Attribute | None, key: str) -> int:
-    size = words.data.get(key) if isinstance(words, DictionaryAttr) else None
-    return size.value.data if isinstance(size, IntegerAttr) else 1
+def _parse_word(parser: AttrParser, word: str, loop: Loop, where: str) -> Loop:
+    if word == "tail":
+        tail = parser.parse_identifier("mask, peel or rest")
+        for known in ("mask", "peel", "rest"):
+            if tail == known:
+                return replace(loop, tail=known)
+        parser.raise_error(f"{where}: its tail is {', '.join(TAILS)}, not '{tail}'")
+    if word == "into":
+        parser.parse_keyword("result")
+        return replace(loop, into_result=True)
+    if word == "fuse":
+        label = parser.parse_optional_str_literal()
+        if not label:
+            parser.raise_error(f"{where}: 'fuse' is said with the label of a group, in quotes")
+        return replace(loop, fuse=label)
+    count = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+    if word in ("threads", "unroll"):
+        least = 1 if word == "threads" else 2
+        if count is not None and count < least:
+            parser.raise_error(f"{where}: '{word}' is said alone, or a count of at least {least}, not {count}")
+        return replace(loop, **{word: count or 0})
+    if not count:
+        parser.raise_error(f"{where}: '{word}' is said with a positive count{'' if count is None else ', not 0'}")
+    return replace(loop, **{word: count})
 
 
-def _unknown(words: Mapping[str, Attribute], known: Sequence[str], where: str) -> str | None:
-    for name in words:
-        if name not in known:
-            return f"{where}: '{name}' is no word that it has{_near(name, known) or ': ' + ', '.join(known)}"
-    return None
-
-
-def _near(name: str, known: Sequence[str]) -> str:
-    found = difflib.get_close_matches(name, known, 1)
-    return f"; did you mean '{found[0]}'?" if found else ""
-
-
-def _shown(value: Attribute) -> str:
-    if isinstance(value, IntegerAttr):
-        return str(value.value.data)
-    return (
-        f'"{value.data}"'
-        if isinstance(value, StringAttr)
-        else "said alone"
-        if isinstance(value, UnitAttr)
-        else str(value)
+def _parse_product(parser: AttrParser, where: str) -> Product:
+    names = [parser.parse_identifier("an axis")]
+    while parser.parse_optional_punctuation(",") is not None:
+        names.append(parser.parse_identifier("an axis"))
+    parser.parse_punctuation(")")
+    if len(names) not in (2, 3):
+        parser.raise_error(f"{where}a product is of rows, columns and depth, or of columns and depth")
+    if parser.parse_optional_keyword("tile") is None:
+        parser.raise_error(f"{where}a product is said with its tile: product(..) tile [rows, panels]")
+    tile = parser.parse_comma_separated_list(
+        parser.Delimiter.SQUARE, lambda: parser.parse_integer(allow_boolean=False, allow_negative=False)
     )
+    if len(tile) != 2 or min(tile) < 1:
+        parser.raise_error(f"{where}the tile of a product is [rows, panels], two positive counts")
+    return Product(names[-3] if len(names) == 3 else "", names[-2], names[-1], (tile[0], tile[1]))
+
+
+# -- what is wrong with one -------------------------------------------------------------------------------------------
+
+
+def schedule_reason(schedule: ScheduleAttr, axes: Mapping[str, str], inside: Sequence[str] | None = None) -> str | None:
+    """What is wrong with a schedule of a nest with `axes` (their kinds, by name), or of a procedure, `inside` of which
+    are loops of these names; None if every axis has its loops, and every word stands where it may."""
+    return next(_reasons(schedule, axes, inside), None)
+
+
+def _reasons(schedule: ScheduleAttr, axes: Mapping[str, str], inside: Sequence[str] | None) -> Iterator[str]:
+    known = (*axes, *(inside or ()))
+    for loop in schedule.loops:
+        if loop.axis not in known:
+            yield f"it names '{loop.axis}', which is no axis{near(loop.axis, known)}"
+        yield from _loop_reasons(loop, axes.get(loop.axis) == "reduction", loop.axis not in axes)
+    products = [s for s in schedule.data if isinstance(s, Product)]
+    if products and (inside is not None or len(products) > 1):
+        yield "a procedure has no product" if inside is not None else "it has more than one product"
+    for product in products:
+        yield from _product_reasons(product, schedule, axes)
+    for axis in axes:
+        yield from _axis_reasons(axis, schedule)
+    if inside is not None:
+        names = [s.axis for s in schedule.loops if s.axis not in axes]
+        twice = next((n for n in names if names.count(n) > 1), None)
+        if twice is not None:
+            yield f"loop '{twice}' of the body is there twice"
+    if sum(loop.into_result for loop in schedule.loops) > 1:
+        yield "only one loop adds to the result: the outermost that sums"
+
+
+def _loop_reasons(loop: Loop, reduction: bool, inside: bool) -> Iterator[str]:
+    where = f"loop '{loop.axis}'"
+    for field, least in (("by", 1), ("vector", 0), ("accumulators", 0), ("threads", 0)):
+        value = getattr(loop, field)
+        if value is not None and value < least:
+            yield f"{where}: '{field}' is a positive count, not {value}"
+    if loop.unroll is not None and loop.unroll != 0 and loop.unroll < 2:
+        yield f"{where}: 'unroll' is said alone, or a count of at least 2, not {loop.unroll}"
+    if loop.tail and loop.tail not in TAILS:
+        yield f"{where}: its tail is {', '.join(TAILS)}, not '{loop.tail}'"
+    if loop.tail and loop.by == 1:
+        yield f"{where}: 'tail' means nothing without 'by'"
+    if loop.accumulators and not loop.vector:
+        yield f"{where}: 'accumulators' means nothing without 'vector'"
+    if loop.vector and loop.by > 1:
+        yield f"{where} goes over blocks, which are no lanes: 'vector' is for its last loop"
+    if reduction and loop.threads is not None:
+        yield f"{where} is a reduction, whose iterations meet in one element: it cannot have 'threads'"
+    if loop.into_result and not reduction:
+        yield f"{where} is no reduction: it adds nothing to the result"
+    if loop.into_result and loop.by == 1:
+        yield f"{where} goes over single iterations: 'into result' is for blocks, so that of no iterations 0 is written"
+    if inside and (loop.by > 1 or loop.fuse):
+        yield f"{where} is one of the body of a procedure: it cannot have '{'by' if loop.by > 1 else 'fuse'}'"
+
+
+def _axis_reasons(axis: str, schedule: ScheduleAttr) -> Iterator[str]:
+    """Each axis has loops, of blocks that divide each other, the last over single iterations unless a product is."""
+    product = schedule.product
+    sizes = [loop.by for loop in schedule.loops if loop.axis == axis]
+    is_depth = product is not None and axis == product.depth
+    if not sizes and not is_depth:
+        yield f"axis '{axis}' has no loop"
+    for outer, inner in pairwise(sizes):
+        if outer % inner or outer == inner:
+            yield f"axis '{axis}' has blocks of {outer} and inside of them {inner}, of which no whole number makes one"
+    if is_depth:
+        if sizes and sizes[-1] == 1:
+            yield f"the product goes along '{axis}', which has a loop over its single iterations too"
+    elif sizes and sizes[-1] != 1:
+        yield f"axis '{axis}' has no loop inside its blocks of {sizes[-1]}"
+
+
+def _product_reasons(product: Product, schedule: ScheduleAttr, axes: Mapping[str, str]) -> Iterator[str]:
+    for name in product.axes:
+        if name not in axes:
+            yield f"the product names '{name}', which is no axis{near(name, tuple(axes))}"
+    if len(set(product.axes)) < len(product.axes):
+        yield "the axes of a product are different ones"
+    if min(product.tile) < 1:
+        yield "the tile of a product is [rows, panels], two positive counts"
+    place = schedule.data.index(product)
+    for k, step in enumerate(schedule.data):
+        if isinstance(step, Loop):
+            moves = step.axis in (product.rows, product.columns) and step.by == 1
+            if k > place and not moves:
+                yield f"loop '{step.axis}' is inside the product, where only its rows and columns are, one by one"
+            if k < place and moves:
+                yield f"loop '{step.axis}' goes over single iterations: it belongs behind the product"
+            if step.axis in product.axes and step.tail:
+                yield f"loop '{step.axis}' of a product has no 'tail': a micro-kernel takes what is there"

@@ -73,7 +73,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from igniter.dialects.loop.attrs import COMBINERS, INDIRECT_PREFIX, Combiner, as_integer, scalar_type
 from igniter.dialects.loop.calls import CallOp, ClockOp, SliceOp
-from igniter.dialects.loop.schedule import hints_reason
+from igniter.dialects.loop.hints import hints_reason
 from igniter.dialects.loop.structured import (
     AccessOp,
     IndexOp,

@@ -30,7 +30,6 @@ from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    DictionaryAttr,
     IntegerType,
     StringAttr,
     TensorType,
@@ -67,7 +66,7 @@ from igniter.dialects.loop.attrs import (
     render_axes,
     scalar_type,
 )
-from igniter.dialects.loop.schedule import schedule_reason
+from igniter.dialects.loop.schedule import ScheduleAttr, parse_schedule, schedule_reason
 from igniter.dialects.sym import (
     CheckAttr,
     DimsAttr,
@@ -252,7 +251,7 @@ class ComputeOp(IRDLOperation):
 
     label_attr = prop_def(StringAttr, prop_name="label")
     axes_attr = prop_def(AxesAttr, prop_name="axes")
-    schedule = opt_prop_def(DictionaryAttr)
+    schedule = opt_prop_def(ScheduleAttr)
     outputs = var_result_def(TensorType)
     body = region_def("single_block")
 
@@ -270,16 +269,16 @@ class ComputeOp(IRDLOperation):
         return self.body.block
 
     @property
-    def loops_inside(self) -> Sequence[str]:
-        """The axes of the loops in the body, for which a schedule has words too."""
-        return ()
+    def loops_inside(self) -> Sequence[str] | None:
+        """The axes of the loops in the body, of which a schedule may speak too; None for what has no such loops."""
+        return None
 
     def verify_schedule(self) -> None:
         """Every word of the schedule is one, and stands where it may."""
         if self.schedule is None:
             return
         axes: dict[str, str] = {a.name: a.kind for a in self.axes}
-        reason = schedule_reason(self.schedule, axes, self.loops_inside, isinstance(self, NestOp))
+        reason = schedule_reason(self.schedule, axes, self.loops_inside)
         if reason is not None:
             raise VerifyException(f"the schedule of nest '{self.label}': {reason}")
 
@@ -306,7 +305,7 @@ class NestOp(ComputeOp):
         axes: Iterable[Axis],
         result_types: Sequence[Attribute],
         body: Region,
-        schedule: DictionaryAttr | None = None,
+        schedule: ScheduleAttr | None = None,
         attributes: dict[str, Attribute] | None = None,
     ):
         super().__init__(
@@ -388,9 +387,7 @@ class NestOp(ComputeOp):
     def parse(cls, parser: Parser) -> NestOp:
         label = parser.parse_str_literal("nest label")
         axes = parse_axes(parser)
-        schedule = None
-        if parser.parse_optional_keyword("schedule") is not None:
-            schedule = DictionaryAttr(parser.parse_optional_dictionary_attr_dict())
+        schedule = parse_schedule(parser, label)
         parser.parse_characters("->")
         types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
         attributes = parser.parse_optional_attr_dict_with_keyword()
@@ -402,8 +399,7 @@ class NestOp(ComputeOp):
         printer.print_string_literal(self.label)
         printer.print_string(f" [{render_axes(self.axes)}]")
         if self.schedule is not None:
-            printer.print_string(" schedule")
-            printer.print_op_attributes(self.schedule.data)
+            printer.print_string(f" schedule {self.schedule}")
         printer.print_string(" -> ")
         printer.print_list([r.type for r in self.outputs], printer.print_attribute)
         printer.print_op_attributes(self.attributes, print_keyword=True)

@@ -20,8 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import Block, Operation
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
+from xdsl.ir import Attribute, Block, Operation
 from xdsl.passes import ModulePass
 
 from igniter.analysis.scheduled.loop_accesses import Access, accesses_in, conflicts, same_iteration_only
@@ -187,6 +187,12 @@ def _merge(first: ForOp, second: ForOp) -> None:
     if second.is_reduction:
         first.reduction = second.reduction
     hints = {**second.directives, **first.directives}
+    inner = _inner(second) | _inner(first)
+    if inner:
+        # What the loop inside a tile goes below is said by those that have something there, the most by "loops".
+        said = (_inner(second).get("sink"), _inner(first).get("sink"))
+        most = next((w for w in said if isinstance(w, StringAttr)), said[1] or said[0])
+        hints["inner"] = DictionaryAttr(inner if most is None else {**inner, "sink": most})
     vectors_inside = any(op.hint("vector") is not None for op in first.block.walk() if isinstance(op, ForOp))
     if "tile" in hints or vectors_inside:  # A tiled loop is vectorised inside its tile, a loop of vectors not again.
         hints = {k: v for k, v in hints.items() if k not in ("vector", "accumulators")}
@@ -194,6 +200,11 @@ def _merge(first: ForOp, second: ForOp) -> None:
     first.attributes["fused"] = StringAttr("")
     second.detach()
     second.erase()
+
+
+def _inner(loop: ForOp) -> dict[str, Attribute]:
+    words = loop.hint("inner")
+    return dict(words.data) if isinstance(words, DictionaryAttr) else {}
 
 
 def _no_block() -> Block:

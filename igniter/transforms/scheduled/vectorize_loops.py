@@ -43,11 +43,11 @@ from igniter.dialects.loop import (
     StoreOp,
     is_unsigned,
 )
+from igniter.dialects.loop.combiners import identity
 from igniter.dialects.loop.dead_values import is_pure
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import ZERO, Expr, mod
 from igniter.errors import IgniterError
-from igniter.transforms.conversion.lower_to_loops import identity
 from igniter.transforms.scheduled.loop_rewrites import AxisNames, set_hints, take_hint
 
 

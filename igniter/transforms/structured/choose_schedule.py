@@ -2,13 +2,12 @@
 
     %m = loop.nest "max" [i: parallel n, j: reduction 128] -> ...
 becomes
-    %m = loop.nest "max" [i: parallel n, j: reduction 128] schedule {
-      order = ["i", "j"],
-      loops = {i = {fuse = "g0", threads}, j = {vector = 16 : i64, accumulators = 4 : i64}}} -> ...
+    %m = loop.nest "max" [i: parallel n, j: reduction 128] schedule [
+      i threads fuse "g0", j vector 16 accumulators 4] -> ...
 
-A schedule is data: `order` is the order of the loops, and `loops` says what happens to each (`fuse`, `threads`,
-`tile`, `tail`, `inner`, `sink`, `vector`, `accumulators`, `unroll`). A nest that comes with a schedule, written by
-hand or found by a tuner, keeps it. The reasoning is in `igniter.analysis.structured.schedule_choice`. It is the last
+A schedule is data: the loops of the nest, outermost first, and what happens to each
+(`igniter/dialects/loop/schedule.py`). A nest that comes with a schedule, written by hand or found by a tuner, keeps
+it. The reasoning is in `igniter.analysis.structured.schedule_choice`. It is the last
 pass on the structured level but `form-fma`; `lower-to-loops` turns the schedule into hints on loops.
 """
 

@@ -35,7 +35,7 @@ loop.kernel @cumsum symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tenso
 // Bounds, conditions and subscripts that values decide, and a loop that ends when a register holds 0.
 
 loop.kernel @follow symbols [n, m] (%next: tensor<?xi64, #sym.dims<n>>, %steps: tensor<i64>) -> (tensor<?xi64, #sym.dims<m>>, tensor<i64>) {
-  %path, %last = loop.procedure "follow" [] schedule {order = [], loops = {}} (%a = %next, %c = %steps) -> (%o : tensor<?xi64, #sym.dims<m>>, %l : tensor<i64>) {
+  %path, %last = loop.procedure "follow" [] schedule [] (%a = %next, %c = %steps) -> (%o : tensor<?xi64, #sym.dims<m>>, %l : tensor<i64>) {
     %go = loop.alloc "go" : memref<i1, "register">
     %at = loop.alloc "at" : memref<i64, "register">
     %count = loop.load %c[] : i64
@@ -59,7 +59,7 @@ loop.kernel @follow symbols [n, m] (%next: tensor<?xi64, #sym.dims<n>>, %steps: 
   loop.return %path, %last : tensor<?xi64, #sym.dims<m>>, tensor<i64>
 }
 // CHECK-LABEL: loop.kernel @follow
-// CHECK: loop.procedure "follow" [] schedule {order = [], loops = {}} (%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (%[[O:.*]] : tensor<?xi64, #sym.dims<m>>, %{{.*}} : tensor<i64>) {
+// CHECK: loop.procedure "follow" [] schedule [] (%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (%[[O:.*]] : tensor<?xi64, #sym.dims<m>>, %{{.*}} : tensor<i64>) {
 // CHECK: loop.for k = 0 to min(_0, m) sequential with %{{.*}} while %{{.*}} {
 // CHECK: loop.load %{{.*}}[_0] with %{{.*}} if [_0, -_0 + n - 1] : i64
 // CHECK: loop.if [-_0] with %{{.*}} {

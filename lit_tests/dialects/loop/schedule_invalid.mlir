@@ -2,11 +2,13 @@
 
 // Schedules that say what they may not.
 
+// -----
+
 // A word that does not exist.
 
 // expected-error {{the schedule of nest 'sum': loop 'i': 'thraeds' is no word that it has; did you mean 'threads'?}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {loops = {i = {thraeds}}} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i thraeds, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -15,9 +17,9 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // -----
 
-// A key that does not exist.
+// What is no loop.
 
-// expected-error {{the schedule of nest 'sum': it: 'bogus' is no word that it has: order, loops, product}}
+// expected-error {{'[' expected}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
   %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {bogus = 3 : i64} -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
@@ -30,9 +32,9 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // An axis that does not exist.
 
-// expected-error {{the schedule of nest 'sum': 'loops' names 'j', which is no axis}}
+// expected-error {{the schedule of nest 'sum': it names 'j', which is no axis}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {loops = {j = {threads}}} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i, k, j threads] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -41,11 +43,11 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // -----
 
-// A loop's words are a dictionary.
+// A word that is said twice.
 
-// expected-error {{the schedule of nest 'sum': the words of loop 'i' are "threads", not a dictionary}}
+// expected-error {{the schedule of nest 'sum': loop 'i' says 'threads' twice}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {loops = {i = "threads"}} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i threads threads, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -56,9 +58,9 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // A count, and not a text.
 
-// expected-error {{the schedule of nest 'sum': loop 'k': 'vector' is a positive count, not "wide"}}
+// expected-error {{the schedule of nest 'sum': loop 'k': 'vector' is said with a positive count}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {loops = {k = {vector = "wide"}}} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i, k vector "wide"] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -67,11 +69,11 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // -----
 
-// A vector of no lanes.
+// A count of nothing.
 
-// expected-error {{the schedule of nest 'sum': loop 'k': 'vector' is a positive count, not 0}}
+// expected-error {{the schedule of nest 'sum': loop 'k': 'vector' is said with a positive count, not 0}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {loops = {k = {vector = 0 : i64}}} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i, k vector 0] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -80,24 +82,11 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // -----
 
-// A count, and not said alone.
-
-// expected-error {{the schedule of nest 'sum': loop 'i': 'tile' is a positive count, not said alone}}
-loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {loops = {i = {tile}}} -> tensor<?xf32, #sym.dims<n>> {
-    %a = loop.read %x[i, k] : f32
-    loop.yield add %a at [i]
-  }
-  loop.return %s : tensor<?xf32, #sym.dims<n>>
-}
-
-// -----
-
-// Fully, or by two at least.
+// One copy is no unrolling.
 
 // expected-error {{the schedule of nest 'sum': loop 'k': 'unroll' is said alone, or a count of at least 2, not 1}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {loops = {k = {unroll = 1 : i64}}} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i, k unroll 1] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -106,11 +95,11 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // -----
 
-// One of three texts.
+// A tail that does not exist.
 
-// expected-error {{the schedule of nest 'sum': loop 'i': 'tail' is "mask" or "peel" or "rest", not "cut"}}
+// expected-error {{the schedule of nest 'sum': loop 'i': its tail is mask, peel, rest, not 'cut'}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {loops = {i = {tile = 8 : i64, tail = "cut"}}} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i by 8 tail cut, i, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -119,11 +108,11 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // -----
 
-// A tail of what?
+// A tail of what has no blocks.
 
-// expected-error {{the schedule of nest 'sum': loop 'i': 'tail' means nothing without 'tile'}}
+// expected-error {{the schedule of nest 'sum': loop 'i': 'tail' means nothing without 'by'}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {loops = {i = {tail = "peel"}}} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i tail peel, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -132,37 +121,11 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // -----
 
-// Inside of what?
-
-// expected-error {{the schedule of nest 'sum': loop 'i': 'inner' means nothing without 'tile' or 'block'}}
-loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {loops = {i = {inner = {unroll}}}} -> tensor<?xf32, #sym.dims<n>> {
-    %a = loop.read %x[i, k] : f32
-    loop.yield add %a at [i]
-  }
-  loop.return %s : tensor<?xf32, #sym.dims<n>>
-}
-
-// -----
-
-// Groups of what?
-
-// expected-error {{the schedule of nest 'sum': loop 'i': 'group' means nothing without 'block'}}
-loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {loops = {i = {group = 4 : i64}}} -> tensor<?xf32, #sym.dims<n>> {
-    %a = loop.read %x[i, k] : f32
-    loop.yield add %a at [i]
-  }
-  loop.return %s : tensor<?xf32, #sym.dims<n>>
-}
-
-// -----
-
-// Sums in turn are vectors.
+// Accumulators of what is no vector.
 
 // expected-error {{the schedule of nest 'sum': loop 'k': 'accumulators' means nothing without 'vector'}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {loops = {k = {accumulators = 4 : i64}}} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i, k accumulators 4] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -171,11 +134,11 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // -----
 
-// Two ways to split.
+// Blocks are no lanes.
 
-// expected-error {{the schedule of nest 'sum': loop 'i': 'block' and 'tile' both split it; a block is tiled by what is said in 'inner'}}
+// expected-error {{the schedule of nest 'sum': loop 'i' goes over blocks, which are no lanes: 'vector' is for its last loop}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {order = ["i", "i", "k"], loops = {i = {block = 8 : i64, tile = 4 : i64}}} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i by 8 vector 8, i, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -184,11 +147,50 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // -----
 
-// Threads would meet in the sum.
+// A block of blocks that do not fill it.
+
+// expected-error {{the schedule of nest 'sum': axis 'i' has blocks of 8 and inside of them 3, of which no whole number makes one}}
+loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i by 8, i by 3, i, k] -> tensor<?xf32, #sym.dims<n>> {
+    %a = loop.read %x[i, k] : f32
+    loop.yield add %a at [i]
+  }
+  loop.return %s : tensor<?xf32, #sym.dims<n>>
+}
+
+// -----
+
+// Blocks with nothing inside.
+
+// expected-error {{the schedule of nest 'sum': axis 'i' has no loop inside its blocks of 8}}
+loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i by 8, k] -> tensor<?xf32, #sym.dims<n>> {
+    %a = loop.read %x[i, k] : f32
+    loop.yield add %a at [i]
+  }
+  loop.return %s : tensor<?xf32, #sym.dims<n>>
+}
+
+// -----
+
+// Two loops over all of an axis.
+
+// expected-error {{the schedule of nest 'sum': axis 'i' has blocks of 1 and inside of them 1, of which no whole number makes one}}
+loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i, i, k] -> tensor<?xf32, #sym.dims<n>> {
+    %a = loop.read %x[i, k] : f32
+    loop.yield add %a at [i]
+  }
+  loop.return %s : tensor<?xf32, #sym.dims<n>>
+}
+
+// -----
+
+// A race.
 
 // expected-error {{the schedule of nest 'sum': loop 'k' is a reduction, whose iterations meet in one element: it cannot have 'threads'}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {loops = {k = {threads}}} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i, k threads] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -197,11 +199,11 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // -----
 
-// A reduction stays where it is.
+// An axis without a loop.
 
-// expected-error {{the schedule of nest 'sum': loop 'k' is a reduction, whose iterations meet in one element: it cannot have 'sink'}}
+// expected-error {{the schedule of nest 'sum': axis 'k' has no loop}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {loops = {k = {sink}}} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -210,11 +212,11 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // -----
 
-// The words inside of a tile are looked at, too.
+// What is no sum adds nothing to the result.
 
-// expected-error {{the schedule of nest 'sum': loop 'i', inside its tile: 'vectr' is no word that it has; did you mean 'vector'?}}
+// expected-error {{the schedule of nest 'sum': loop 'i' is no reduction: it adds nothing to the result}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {loops = {i = {tile = 8 : i64, inner = {vectr = 8 : i64}}}} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i by 8 into result, i, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -223,11 +225,11 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // -----
 
-// What is inside of a tile goes to no threads.
+// Of no iterations, 0 would not be written.
 
-// expected-error {{the schedule of nest 'sum': loop 'i', inside its tile: 'threads' is no word that it has}}
+// expected-error {{the schedule of nest 'sum': loop 'k' goes over single iterations: 'into result' is for blocks}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {loops = {i = {tile = 8 : i64, inner = {threads}}}} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [k into result, i] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -236,11 +238,11 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // -----
 
-// Every axis has a loop.
+// The result is added to by one loop.
 
-// expected-error {{the schedule of nest 'sum': order ['i'] is no permutation of its axes ['i', 'k']}}
+// expected-error {{the schedule of nest 'sum': only one loop adds to the result: the outermost that sums}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {order = ["i"]} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [k by 4 into result, k by 2 into result, i, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -249,11 +251,11 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // -----
 
-// Blocks are two loops: which is where?
+// A product of what are no axes.
 
-// expected-error {{the schedule of nest 'sum': it has no 'order', which loop 'i' with its blocks needs}}
+// expected-error {{the schedule of nest 'sum': the product names 'j', which is no axis}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {loops = {i = {block = 4 : i64}}} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [product(i, j, k) tile [8, 3], i, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -262,11 +264,11 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // -----
 
-// Names, in a row.
+// A product of one axis twice.
 
-// expected-error {{the schedule of nest 'sum': 'order' is "i, k", not names of axes}}
+// expected-error {{the schedule of nest 'sum': the axes of a product are different ones}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {order = "i, k"} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i by 8, product(i, i, k) tile [8, 3], i] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -275,11 +277,11 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // -----
 
-// A sum per row.
+// A product without a tile.
 
-// expected-error {{the schedule of nest 'sum': order ['k', 'i'] puts a parallel axis inside a reduction}}
+// expected-error {{the schedule of nest 'sum': a product is said with its tile: product(..) tile [rows, panels]}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {order = ["k", "i"]} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i by 8, product(i, k), i] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -288,11 +290,11 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // -----
 
-// A product of axes that are there.
+// A tile of three sizes.
 
-// expected-error {{the schedule of nest 'sum': the columns of a product are an axis, not "j"}}
+// expected-error {{the schedule of nest 'sum': the tile of a product is [rows, panels], two positive counts}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {product = {rows = "i", columns = "j", depth = "k", tile = [8 : i64, 3 : i64]}} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i by 8, product(i, k) tile [8, 3, 1], i] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -301,11 +303,11 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // -----
 
-// A product has no other words.
+// A loop over what the product goes along.
 
-// expected-error {{the schedule of nest 'sum': 'product': 'column' is no word that it has; did you mean 'columns'?}}
+// expected-error {{the schedule of nest 'sum': loop 'k' is inside the product, where only its rows and columns are, one by one}}
 loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
-  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule {product = {rows = "i", column = "i", depth = "k", tile = [8 : i64, 3 : i64]}} -> tensor<?xf32, #sym.dims<n>> {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i by 8, product(i, k) tile [8, 3], i, k] -> tensor<?xf32, #sym.dims<n>> {
     %a = loop.read %x[i, k] : f32
     loop.yield add %a at [i]
   }
@@ -316,9 +318,9 @@ loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf
 
 // The loops of a procedure have words, but no blocks.
 
-// expected-error {{the schedule of nest 'p': loop 'j': 'block' is no word that it has}}
+// expected-error {{the schedule of nest 'p': loop 'j' is one of the body of a procedure: it cannot have 'by'}}
 loop.kernel @p symbols [] (%x: tensor<4x4xf32>) -> (tensor<4x4xf32>) {
-  %y = loop.procedure "p" [i: parallel 4] schedule {loops = {j = {block = 2 : i64}}} (%a = %x) -> (%o : tensor<4x4xf32>) {
+  %y = loop.procedure "p" [i: parallel 4] schedule [i, j by 2] (%a = %x) -> (%o : tensor<4x4xf32>) {
     loop.for j = 0 to 4 {
       %v = loop.load %a[i, j] : f32
       loop.store %v, %o[i, j]

@@ -5,7 +5,7 @@
 
 loop.kernel @all symbols [n, "a dim"] (%x: tensor<?x?xf32, #sym.dims<n, "a dim">>, %i: tensor<4xi64>) -> (tensor<4xf32>, tensor<?xf32, #sym.dims<n*"a dim">>, tensor<?x1xi1, #sym.dims<n*"a dim", 1>>) attributes {note = "kept"} {
   %flat = loop.view %x : tensor<?x?xf32, #sym.dims<n, "a dim">> to tensor<?xf32, #sym.dims<n*"a dim">>
-  %g = loop.nest "gather" [j: parallel 4] schedule {loops = {j = {tile = 8 : i64}}} -> tensor<4xf32> attributes {origin = "a node"} {
+  %g = loop.nest "gather" [j: parallel 4] schedule [j by 8 tail mask, j] -> tensor<4xf32> attributes {origin = "a node"} {
     %at = loop.read %i[j] : i64
     %zero = arith.constant 0.0 : f32
     %v = loop.read %x[_0, min(j, "a dim" - 1)] with %at if [_0, n - 1 - _0] else %zero : f32
@@ -24,7 +24,7 @@ loop.kernel @all symbols [n, "a dim"] (%x: tensor<?x?xf32, #sym.dims<n, "a dim">
 
 // CHECK:      loop.kernel @all symbols [n, "a dim"] (%[[X:.*]]: tensor<?x?xf32, #sym.dims<n, "a dim">>, %[[I:.*]]: tensor<4xi64>) -> (tensor<4xf32>, tensor<?xf32, #sym.dims<"a dim"*n>>, tensor<?x1xi1, #sym.dims<"a dim"*n, 1>>) attributes {note = "kept"} {
 // CHECK-NEXT:   %[[FLAT:.*]] = loop.view %[[X]] : tensor<?x?xf32, #sym.dims<n, "a dim">> to tensor<?xf32, #sym.dims<"a dim"*n>>
-// CHECK-NEXT:   %[[G:.*]] = loop.nest "gather" [j: parallel 4] schedule {loops = {j = {tile = 8 : i64}}} -> tensor<4xf32> attributes {origin = "a node"} {
+// CHECK-NEXT:   %[[G:.*]] = loop.nest "gather" [j: parallel 4] schedule [j by 8 tail mask, j] -> tensor<4xf32> attributes {origin = "a node"} {
 // CHECK-NEXT:     %[[AT:.*]] = loop.read %[[I]][j] : i64
 // CHECK-NEXT:     %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
 // CHECK-NEXT:     %[[V:.*]] = loop.read %[[X]][_0, min("a dim" - 1, j)] with %[[AT]] if [_0, -_0 + n - 1] else %[[ZERO]] : f32

@@ -82,7 +82,7 @@ builtin.module {
 
 builtin.module {
   loop.kernel @max symbols [] (%x: tensor<4x6xui8>) -> (tensor<6xui8>) {
-    %m = loop.nest "max" [k: reduction 4, j: parallel 6] schedule {order = ["j", "k"], loops = {j = {vector = 16 : i64}}} -> tensor<6xui8> {
+    %m = loop.nest "max" [k: reduction 4, j: parallel 6] schedule [j vector 16, k] -> tensor<6xui8> {
       %v = loop.read %x[k, j] : i8
       loop.yield max %v at [j]
     }
@@ -156,8 +156,7 @@ builtin.module {
 
 builtin.module {
   loop.kernel @blocks symbols [n] (%x: tensor<?x48xf32, #sym.dims<n, 48>>) -> (tensor<?x48xf32, #sym.dims<n, 48>>) {
-    %y = loop.nest "copy" [i: parallel n, j: parallel 48] schedule {order = ["i", "j", "i", "j"], loops = {
-        i = {block = 8 : i64, fuse = "g", threads}, j = {block = 24 : i64, inner = {vector = 8 : i64}}}} -> tensor<?x48xf32, #sym.dims<n, 48>> {
+    %y = loop.nest "copy" [i: parallel n, j: parallel 48] schedule [i by 8 threads fuse "g", j by 24, i, j vector 8] -> tensor<?x48xf32, #sym.dims<n, 48>> {
       %a = loop.read %x[i, j] : f32
       loop.yield none %a at [i, j]
     }
@@ -178,7 +177,7 @@ builtin.module {
 
 builtin.module {
   loop.kernel @sums symbols [n] (%x: tensor<20x?xf32, #sym.dims<20, n>>) -> (tensor<20xf32>) {
-    %y = loop.nest "sum" [i: parallel 20, k: reduction n] schedule {order = ["i", "i", "k"], loops = {i = {block = 8 : i64}}} -> tensor<20xf32> {
+    %y = loop.nest "sum" [i: parallel 20, k: reduction n] schedule [i by 8, i, k] -> tensor<20xf32> {
       %a = loop.read %x[i, k] : f32
       loop.yield add %a at [i]
     }
@@ -203,9 +202,7 @@ builtin.module {
 
 builtin.module {
   loop.kernel @gemm symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<7x64x16xf32>) -> (tensor<?x100xf32, #sym.dims<m, 100>>) {
-    %c = loop.nest "matmul" [i: parallel m, j: parallel 100, k: reduction 64] schedule {
-        order = ["j", "i", "i", "j"], loops = {i = {block = 8 : i64}, j = {block = 48 : i64, threads, inner = {vector = 16 : i64}}},
-        product = {rows = "i", columns = "j", depth = "k", tile = [8 : i64, 3 : i64]}} -> tensor<?x100xf32, #sym.dims<m, 100>> {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 100, k: reduction 64] schedule [j by 48 threads, i by 8, product(i, j, k) tile [8, 3], i, j vector 16] -> tensor<?x100xf32, #sym.dims<m, 100>> {
       %x = loop.read %a[i, k] : f32
       %y = loop.read %b[j floordiv 16, k, j mod 16] : f32
       %p = arith.mulf %x, %y : f32
@@ -230,9 +227,7 @@ builtin.module {
 
 builtin.module {
   loop.kernel @batch symbols [n, m, d] (%a: tensor<?x?x?xf32, #sym.dims<m, n, d>>, %w: tensor<?x?x48xf32, #sym.dims<n, d, 48>>) -> (tensor<?x48x?xf32, #sym.dims<n, 48, m>>) {
-    %c = loop.nest "matmul" [b: parallel n, i: parallel m, j: parallel 48, k: reduction d] schedule {
-        order = ["b", "i", "j", "i", "j"], loops = {i = {block = 8 : i64}, j = {block = 48 : i64}},
-        product = {rows = "i", columns = "j", depth = "k", tile = [8 : i64, 3 : i64]}} -> tensor<?x48x?xf32, #sym.dims<n, 48, m>> {
+    %c = loop.nest "matmul" [b: parallel n, i: parallel m, j: parallel 48, k: reduction d] schedule [b, i by 8, j by 48, product(i, j, k) tile [8, 3], i, j] -> tensor<?x48x?xf32, #sym.dims<n, 48, m>> {
       %x = loop.read %a[i, b, k] : f32
       %y = loop.read %w[b, k, j] : f32
       %p = arith.mulf %x, %y : f32
@@ -255,9 +250,7 @@ builtin.module {
 
 builtin.module {
   loop.kernel @vector symbols [] (%a: tensor<64xf32>, %b: tensor<64x96xf32>) -> (tensor<96xf32>) {
-    %c = loop.nest "matmul" [j: parallel 96, k: reduction 64] schedule {
-        order = ["j", "j"], loops = {j = {block = 48 : i64}},
-        product = {columns = "j", depth = "k", tile = [1 : i64, 3 : i64]}} -> tensor<96xf32> {
+    %c = loop.nest "matmul" [j: parallel 96, k: reduction 64] schedule [j by 48, product(j, k) tile [1, 3], j] -> tensor<96xf32> {
       %x = loop.read %a[k] : f32
       %y = loop.read %b[k, j] : f32
       %p = arith.mulf %x, %y : f32
@@ -273,7 +266,7 @@ builtin.module {
 // names of their own, and what it computes goes to the buffers that stand outside.
 
 loop.kernel @scan symbols [n, m] (%x: tensor<?x8x?xf32, #sym.dims<n, 8, m>>) -> (tensor<?x8x?xf32, #sym.dims<n, 8, m>>) {
-  %y = loop.procedure "scan" [i: parallel n] schedule {order = ["i"], loops = {i = {threads}, j = {vector = 8 : i64}}} (%a = %x) -> (%o : tensor<?x8x?xf32, #sym.dims<n, 8, m>>) {
+  %y = loop.procedure "scan" [i: parallel n] schedule [i threads, j vector 8] (%a = %x) -> (%o : tensor<?x8x?xf32, #sym.dims<n, 8, m>>) {
     loop.for k = 0 to 8 sequential {
       loop.for j = 0 to m {
         %before = loop.load %o[i, k - 1, j] if [k - 1] : f32
@@ -321,8 +314,7 @@ loop.kernel @scan symbols [n, m] (%x: tensor<?x8x?xf32, #sym.dims<n, 8, m>>) -> 
 
 builtin.module {
   loop.kernel @groups symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) {
-    %y = loop.nest "copy" [i: parallel n] schedule {order = ["i", "i", "i"], loops = {
-        i = {block = 8 : i64, group = 4 : i64, inner = {vector = 8 : i64}}}} -> tensor<?xf32, #sym.dims<n>> {
+    %y = loop.nest "copy" [i: parallel n] schedule [i by 32, i by 8, i vector 8] -> tensor<?xf32, #sym.dims<n>> {
       %a = loop.read %x[i] : f32
       loop.yield none %a at [i]
     }

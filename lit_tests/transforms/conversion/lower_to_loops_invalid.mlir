@@ -3,13 +3,11 @@
 // What is no schedule of a product.
 
 // The depth has no loop: it is the micro-kernel's.
-// CHECK: the schedule of nest 'matmul': order ['j', 'i', 'k', 'i', 'j'] is no permutation of its axes ['i', 'i', 'j', 'j'] (those with blocks twice, with groups of blocks three times)
+// CHECK: the schedule of nest 'matmul': loop 'k' is inside the product, where only its rows and columns are, one by one
 
 builtin.module {
   loop.kernel @order symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
-    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule {
-        order = ["j", "i", "k", "i", "j"], loops = {i = {block = 8 : i64}, j = {block = 48 : i64}},
-        product = {rows = "i", columns = "j", depth = "k", tile = [8 : i64, 3 : i64]}} -> tensor<?x96xf32, #sym.dims<m, 96>> {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule [j by 48, i by 8, product(i, j, k) tile [8, 3], k, i, j] -> tensor<?x96xf32, #sym.dims<m, 96>> {
       %x = loop.read %a[i, k] : f32
       %y = loop.read %b[k, j] : f32
       %p = arith.mulf %x, %y : f32
@@ -22,13 +20,11 @@ builtin.module {
 // -----
 
 // An axis with a block is two loops.
-// CHECK: the schedule of nest 'matmul': order ['j', 'i', 'j'] is no permutation of its axes ['i', 'i', 'j', 'j'] (those with blocks twice, with groups of blocks three times)
+// CHECK: the schedule of nest 'matmul': axis 'i' has no loop inside its blocks of 8
 
 builtin.module {
   loop.kernel @once symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
-    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule {
-        order = ["j", "i", "j"], loops = {i = {block = 8 : i64}, j = {block = 48 : i64}},
-        product = {rows = "i", columns = "j", depth = "k", tile = [8 : i64, 3 : i64]}} -> tensor<?x96xf32, #sym.dims<m, 96>> {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule [j by 48, i by 8, product(i, j, k) tile [8, 3], j] -> tensor<?x96xf32, #sym.dims<m, 96>> {
       %x = loop.read %a[i, k] : f32
       %y = loop.read %b[k, j] : f32
       %p = arith.mulf %x, %y : f32
@@ -41,13 +37,11 @@ builtin.module {
 // -----
 
 // Only sums of products.
-// CHECK: nest 'matmul' has a schedule for a product, but it does not sum products
+// CHECK: nest 'matmul': it has a schedule for a product, but it does not sum products
 
 builtin.module {
   loop.kernel @body symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
-    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule {
-        order = ["j", "i", "i", "j"], loops = {i = {block = 8 : i64}, j = {block = 48 : i64}},
-        product = {rows = "i", columns = "j", depth = "k", tile = [8 : i64, 3 : i64]}} -> tensor<?x96xf32, #sym.dims<m, 96>> {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule [j by 48, i by 8, product(i, j, k) tile [8, 3], i, j] -> tensor<?x96xf32, #sym.dims<m, 96>> {
       %x = loop.read %a[i, k] : f32
       %y = loop.read %b[k, j] : f32
       %p = arith.addf %x, %y : f32
@@ -60,13 +54,11 @@ builtin.module {
 // -----
 
 // Only sums.
-// CHECK: nest 'matmul' has a schedule for a product, but it is not one sum
+// CHECK: nest 'matmul': it has a schedule for a product, but it is not one sum
 
 builtin.module {
   loop.kernel @combiner symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
-    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule {
-        order = ["j", "i", "i", "j"], loops = {i = {block = 8 : i64}, j = {block = 48 : i64}},
-        product = {rows = "i", columns = "j", depth = "k", tile = [8 : i64, 3 : i64]}} -> tensor<?x96xf32, #sym.dims<m, 96>> {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule [j by 48, i by 8, product(i, j, k) tile [8, 3], i, j] -> tensor<?x96xf32, #sym.dims<m, 96>> {
       %x = loop.read %a[i, k] : f32
       %y = loop.read %b[k, j] : f32
       %p = arith.mulf %x, %y : f32
@@ -79,13 +71,11 @@ builtin.module {
 // -----
 
 // The columns are those of the factor that has them side by side.
-// CHECK: nest 'matmul' has a schedule for a product, but its rows, columns and depth are ['i', 'j', 'k']
+// CHECK: nest 'matmul': it has a schedule for a product, but its rows, columns and depth are ['i', 'j', 'k']
 
 builtin.module {
   loop.kernel @swapped symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
-    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule {
-        order = ["j", "i", "i", "j"], loops = {i = {block = 48 : i64}, j = {block = 8 : i64}},
-        product = {rows = "j", columns = "i", depth = "k", tile = [8 : i64, 3 : i64]}} -> tensor<?x96xf32, #sym.dims<m, 96>> {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule [j by 8, i by 48, product(j, i, k) tile [8, 3], i, j] -> tensor<?x96xf32, #sym.dims<m, 96>> {
       %x = loop.read %a[i, k] : f32
       %y = loop.read %b[k, j] : f32
       %p = arith.mulf %x, %y : f32
@@ -98,13 +88,11 @@ builtin.module {
 // -----
 
 // More rows to a block than the micro-kernel has sums for.
-// CHECK: nest 'matmul' has a schedule for a product, but a tile of 8 rows and 3 panels takes blocks of 8 rows at most and of 48 columns
+// CHECK: nest 'matmul': it has a schedule for a product, but a tile of 8 rows and 3 panels takes blocks of 8 rows at most and of 48 columns
 
 builtin.module {
   loop.kernel @rows symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
-    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule {
-        order = ["j", "i", "i", "j"], loops = {i = {block = 16 : i64}, j = {block = 48 : i64}},
-        product = {rows = "i", columns = "j", depth = "k", tile = [8 : i64, 3 : i64]}} -> tensor<?x96xf32, #sym.dims<m, 96>> {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule [j by 48, i by 16, product(i, j, k) tile [8, 3], i, j] -> tensor<?x96xf32, #sym.dims<m, 96>> {
       %x = loop.read %a[i, k] : f32
       %y = loop.read %b[k, j] : f32
       %p = arith.mulf %x, %y : f32
@@ -117,13 +105,11 @@ builtin.module {
 // -----
 
 // A block of columns is the panels of a tile.
-// CHECK: nest 'matmul' has a schedule for a product, but a tile of 8 rows and 3 panels takes blocks of 8 rows at most and of 48 columns
+// CHECK: nest 'matmul': it has a schedule for a product, but a tile of 8 rows and 3 panels takes blocks of 8 rows at most and of 48 columns
 
 builtin.module {
   loop.kernel @columns symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
-    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule {
-        order = ["j", "i", "i", "j"], loops = {i = {block = 8 : i64}, j = {block = 32 : i64}},
-        product = {rows = "i", columns = "j", depth = "k", tile = [8 : i64, 3 : i64]}} -> tensor<?x96xf32, #sym.dims<m, 96>> {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule [j by 32, i by 8, product(i, j, k) tile [8, 3], i, j] -> tensor<?x96xf32, #sym.dims<m, 96>> {
       %x = loop.read %a[i, k] : f32
       %y = loop.read %b[k, j] : f32
       %p = arith.mulf %x, %y : f32
@@ -135,19 +121,47 @@ builtin.module {
 
 // -----
 
-// A product without a tile.
-// CHECK: the schedule of nest 'matmul': the tile of a product is [rows, panels], two positive counts
+// Blocks of the depth are added to the result.
+// CHECK: nest 'matmul': loop 'k' cuts the depth of a product, whose tiles are to be added to the result: say 'into result'
 
 builtin.module {
-  loop.kernel @tile symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
-    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule {
-        order = ["j", "i", "i", "j"], loops = {i = {block = 8 : i64}, j = {block = 48 : i64}},
-        product = {rows = "i", columns = "j", depth = "k"}} -> tensor<?x96xf32, #sym.dims<m, 96>> {
+  loop.kernel @depth symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule [k by 32, j by 48, i by 8, product(i, j, k) tile [8, 3], i, j] -> tensor<?x96xf32, #sym.dims<m, 96>> {
       %x = loop.read %a[i, k] : f32
       %y = loop.read %b[k, j] : f32
       %p = arith.mulf %x, %y : f32
       loop.yield add %p at [i, j]
     }
     loop.return %c : tensor<?x96xf32, #sym.dims<m, 96>>
+  }
+}
+
+// -----
+
+// Sums of rows whose number is not known have no room.
+// CHECK: nest 'sum': loop 'i' goes over m elements inside the reduction 'k', whose sums need room for a constant number: put it in blocks around the reduction, or say 'into result' of that
+
+builtin.module {
+  loop.kernel @room symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>) -> (tensor<?xf32, #sym.dims<m>>) {
+    %c = loop.nest "sum" [i: parallel m, k: reduction 64] schedule [k, i] -> tensor<?xf32, #sym.dims<m>> {
+      %x = loop.read %a[i, k] : f32
+      loop.yield add %x at [i]
+    }
+    loop.return %c : tensor<?xf32, #sym.dims<m>>
+  }
+}
+
+// -----
+
+// Blocks that are made late go below the last reduction, or below everything.
+// CHECK: nest 'sum': the loops inside the blocks of 'i' cannot be in this order. With 'tail', one is right inside its blocks, or below the last reduction, or below all loops that are neither vectors nor unrolled, the vector innermost; without 'tail' any order goes
+
+builtin.module {
+  loop.kernel @late symbols [m] (%a: tensor<?x64x32xf32, #sym.dims<m, 64, 32>>) -> (tensor<?xf32, #sym.dims<m>>) {
+    %c = loop.nest "sum" [i: parallel m, k: reduction 64, l: reduction 32] schedule [i by 8 tail peel, k, i, l] -> tensor<?xf32, #sym.dims<m>> {
+      %x = loop.read %a[i, k, l] : f32
+      loop.yield add %x at [i]
+    }
+    loop.return %c : tensor<?xf32, #sym.dims<m>>
   }
 }

@@ -3,7 +3,7 @@
 // One operand runs the other way: squares of 16 by 16 for transpose-accesses.
 
 // CHECK:        loop.kernel @transposed symbols [n, m] (%x: tensor<?x?xf32, #sym.dims<m, n>>, %b: tensor<?x?xf32, #sym.dims<n, m>>) -> (tensor<?x?xf32, #sym.dims<n, m>>) {
-// CHECK-NEXT:     %y = loop.nest "add" [i: parallel n, j: parallel m] schedule {order = ["i", "j"], loops = {i = {threads, tile = 16 : i64, tail = "rest", inner = {sink = "loops", unroll}}, j = {tile = 16 : i64, tail = "rest", inner = {vector = 16 : i64}}}} -> tensor<?x?xf32, #sym.dims<n, m>> {
+// CHECK-NEXT:     %y = loop.nest "add" [i: parallel n, j: parallel m] schedule [i by 16 tail rest threads, j by 16 tail rest, i unroll, j vector 16] -> tensor<?x?xf32, #sym.dims<n, m>> {
 // CHECK-NEXT:       %a = loop.read %x[j, i] : f32
 // CHECK-NEXT:       %c = loop.read %b[i, j] : f32
 // CHECK-NEXT:       %s = arith.addf %a, %c : f32
@@ -30,11 +30,11 @@ builtin.module {
 // the sums shares the loop over rows.
 
 // CHECK:        loop.kernel @rows symbols [n] (%x: tensor<?x32xf32, #sym.dims<n, 32>>) -> (tensor<?x32xf32, #sym.dims<n, 32>>) {
-// CHECK-NEXT:     %s = loop.nest "sum" [i: parallel n, k: reduction 32] schedule {order = ["i", "k"], loops = {i = {fuse = "g0", threads}, k = {vector = 16 : i64, accumulators = 2 : i64}}} -> tensor<?xf32, #sym.dims<n>> {
+// CHECK-NEXT:     %s = loop.nest "sum" [i: parallel n, k: reduction 32] schedule [i threads fuse "g0", k vector 16 accumulators 2] -> tensor<?xf32, #sym.dims<n>> {
 // CHECK-NEXT:       %a = loop.read %x[i, k] : f32
 // CHECK-NEXT:       loop.yield add %a at [i]
 // CHECK-NEXT:     }
-// CHECK-NEXT:     %y = loop.nest "div" [i: parallel n, j: parallel 32] schedule {order = ["i", "j"], loops = {i = {fuse = "g0", threads}, j = {vector = 16 : i64}}} -> tensor<?x32xf32, #sym.dims<n, 32>> {
+// CHECK-NEXT:     %y = loop.nest "div" [i: parallel n, j: parallel 32] schedule [i threads fuse "g0", j vector 16] -> tensor<?x32xf32, #sym.dims<n, 32>> {
 // CHECK-NEXT:       %a_1 = loop.read %x[i, j] : f32
 // CHECK-NEXT:       %t = loop.read %s[i] : f32
 // CHECK-NEXT:       %q = arith.divf %a_1, %t : f32
@@ -64,7 +64,7 @@ builtin.module {
 // Sums along columns, of how many is not known: rows are streamed eight at a time, and the sums wait in memory.
 
 // CHECK:        loop.kernel @columns symbols [n, m] (%x: tensor<?x?xf32, #sym.dims<n, m>>) -> (tensor<?xf32, #sym.dims<m>>) {
-// CHECK-NEXT:     %s = loop.nest "sum" [j: parallel m, k: reduction n] schedule {order = ["j", "k"], loops = {j = {threads, tile = 1024 : i64, inner = {sink = "loops", vector = 16 : i64}}, k = {tile = 8 : i64, tail = "rest", inner = {unroll}}}} -> tensor<?xf32, #sym.dims<m>> {
+// CHECK-NEXT:     %s = loop.nest "sum" [j: parallel m, k: reduction n] schedule [j by 1024 tail mask threads, k by 8 tail rest, j vector 16, k unroll] -> tensor<?xf32, #sym.dims<m>> {
 // CHECK-NEXT:       %a = loop.read %x[k, j] : f32
 // CHECK-NEXT:       loop.yield add %a at [j]
 // CHECK-NEXT:     }
@@ -86,12 +86,12 @@ builtin.module {
 // A schedule that is there stays; doubles get half as many lanes.
 
 // CHECK:        loop.kernel @kept symbols [] (%x: tensor<64xf64>) -> (tensor<64xf64>, tensor<64xf64>) {
-// CHECK-NEXT:     %y = loop.nest "mine" [i: parallel 64] schedule {order = ["i"], loops = {i = {vector = 4 : i64}}} -> tensor<64xf64> {
+// CHECK-NEXT:     %y = loop.nest "mine" [i: parallel 64] schedule [i vector 4] -> tensor<64xf64> {
 // CHECK-NEXT:       %a = loop.read %x[i] : f64
 // CHECK-NEXT:       %s = arith.addf %a, %a : f64
 // CHECK-NEXT:       loop.yield none %s at [i]
 // CHECK-NEXT:     }
-// CHECK-NEXT:     %z = loop.nest "free" [i: parallel 64] schedule {order = ["i"], loops = {i = {fuse = "g0", threads, vector = 8 : i64}}} -> tensor<64xf64> {
+// CHECK-NEXT:     %z = loop.nest "free" [i: parallel 64] schedule [i threads fuse "g0" vector 8] -> tensor<64xf64> {
 // CHECK-NEXT:       %a_1 = loop.read %x[i] : f64
 // CHECK-NEXT:       %s_1 = arith.mulf %a_1, %a_1 : f64
 // CHECK-NEXT:       loop.yield none %s_1 at [i]
@@ -101,7 +101,7 @@ builtin.module {
 
 builtin.module {
   loop.kernel @kept symbols [] (%x: tensor<64xf64>) -> (tensor<64xf64>, tensor<64xf64>) {
-    %y = loop.nest "mine" [i: parallel 64] schedule {order = ["i"], loops = {i = {vector = 4 : i64}}} -> tensor<64xf64> {
+    %y = loop.nest "mine" [i: parallel 64] schedule [i vector 4] -> tensor<64xf64> {
       %a = loop.read %x[i] : f64
       %s = arith.addf %a, %a : f64
       loop.yield none %s at [i]
@@ -120,11 +120,11 @@ builtin.module {
 // A softmax down the columns: no row is contiguous, but neighbouring columns are, so tiles of columns are the vectors.
 
 // CHECK:        loop.kernel @columns symbols [b, n] (%x: tensor<?x32x?xf32, #sym.dims<b, 32, n>>) -> (tensor<?x32x?xf32, #sym.dims<b, 32, n>>) {
-// CHECK-NEXT:     %s = loop.nest "sum" [i: parallel b, j: parallel n, k: reduction 32] schedule {order = ["i", "j", "k"], loops = {i = {fuse = "g0", threads}, j = {fuse = "g0", tile = 64 : i64, tail = "peel", inner = {sink = "loops", unroll, vector = 16 : i64}}}} -> tensor<?x?xf32, #sym.dims<b, n>> {
+// CHECK-NEXT:     %s = loop.nest "sum" [i: parallel b, j: parallel n, k: reduction 32] schedule [i threads fuse "g0", j by 64 tail peel fuse "g0", k, j vector 16 unroll] -> tensor<?x?xf32, #sym.dims<b, n>> {
 // CHECK-NEXT:       %a = loop.read %x[i, k, j] : f32
 // CHECK-NEXT:       loop.yield add %a at [i, j]
 // CHECK-NEXT:     }
-// CHECK-NEXT:     %y = loop.nest "div" [i: parallel b, k: parallel 32, j: parallel n] schedule {order = ["i", "j", "k"], loops = {i = {fuse = "g0", threads}, j = {fuse = "g0", tile = 64 : i64, tail = "peel", inner = {sink = "loops", unroll, vector = 16 : i64}}}} -> tensor<?x32x?xf32, #sym.dims<b, 32, n>> {
+// CHECK-NEXT:     %y = loop.nest "div" [i: parallel b, k: parallel 32, j: parallel n] schedule [i threads fuse "g0", j by 64 tail peel fuse "g0", k, j vector 16 unroll] -> tensor<?x32x?xf32, #sym.dims<b, 32, n>> {
 // CHECK-NEXT:       %a_1 = loop.read %x[i, k, j] : f32
 // CHECK-NEXT:       %t = loop.read %s[i, j] : f32
 // CHECK-NEXT:       %q = arith.divf %a_1, %t : f32
@@ -154,11 +154,11 @@ builtin.module {
 // The same, written as rows: what is stored then runs the other way, in squares of 16 by 16.
 
 // CHECK:        loop.kernel @columns_to_rows symbols [b, n] (%x: tensor<?x32x?xf32, #sym.dims<b, 32, n>>) -> (tensor<?x?x32xf32, #sym.dims<b, n, 32>>) {
-// CHECK-NEXT:     %s = loop.nest "sum" [i: parallel b, j: parallel n, k: reduction 32] schedule {order = ["i", "j", "k"], loops = {i = {fuse = "g0", threads}, j = {fuse = "g0", tile = 64 : i64, tail = "peel", inner = {sink = "loops", unroll, vector = 16 : i64}}}} -> tensor<?x?xf32, #sym.dims<b, n>> {
+// CHECK-NEXT:     %s = loop.nest "sum" [i: parallel b, j: parallel n, k: reduction 32] schedule [i threads fuse "g0", j by 64 tail peel fuse "g0", k, j vector 16 unroll] -> tensor<?x?xf32, #sym.dims<b, n>> {
 // CHECK-NEXT:       %a = loop.read %x[i, k, j] : f32
 // CHECK-NEXT:       loop.yield add %a at [i, j]
 // CHECK-NEXT:     }
-// CHECK-NEXT:     %y = loop.nest "div" [i: parallel b, j: parallel n, k: parallel 32] schedule {order = ["i", "j", "k"], loops = {i = {fuse = "g0", threads}, j = {fuse = "g0", tile = 64 : i64, tail = "peel", inner = {sink = "loops", unroll, vector = 16 : i64}}, k = {tile = 16 : i64, tail = "rest", inner = {unroll}}}} -> tensor<?x?x32xf32, #sym.dims<b, n, 32>> {
+// CHECK-NEXT:     %y = loop.nest "div" [i: parallel b, j: parallel n, k: parallel 32] schedule [i threads fuse "g0", j by 64 tail peel fuse "g0", k by 16 tail rest, j vector 16 unroll, k unroll] -> tensor<?x?x32xf32, #sym.dims<b, n, 32>> {
 // CHECK-NEXT:       %a_1 = loop.read %x[i, k, j] : f32
 // CHECK-NEXT:       %t = loop.read %s[i, j] : f32
 // CHECK-NEXT:       %q = arith.divf %a_1, %t : f32
@@ -188,7 +188,7 @@ builtin.module {
 // The other way round behind a view: squares again, for heads of keys that are stored transposed.
 
 // CHECK:        loop.kernel @heads symbols [n] (%x: tensor<?x768xf32, #sym.dims<n, 768>>) -> (tensor<12x64x?xf32, #sym.dims<12, 64, n>>) {
-// CHECK-NEXT:     %y = loop.nest "exp" [h: parallel 12, d: parallel 64, j: parallel n] schedule {order = ["h", "d", "j"], loops = {h = {threads}, d = {tile = 16 : i64, tail = "rest", inner = {sink = "loops", unroll}}, j = {tile = 16 : i64, tail = "rest", inner = {vector = 16 : i64}}}} -> tensor<12x64x?xf32, #sym.dims<12, 64, n>> {
+// CHECK-NEXT:     %y = loop.nest "exp" [h: parallel 12, d: parallel 64, j: parallel n] schedule [h threads, d by 16 tail rest, j by 16 tail rest, d unroll, j vector 16] -> tensor<12x64x?xf32, #sym.dims<12, 64, n>> {
 // CHECK-NEXT:       %a = loop.read %x[j, d + 64*h] : f32
 // CHECK-NEXT:       %b = math.exp %a : f32
 // CHECK-NEXT:       loop.yield none %b at [h, d, j]
@@ -212,7 +212,7 @@ builtin.module {
 // Sums along few columns: all of a row's sums stay in registers while the rows go by.
 
 // CHECK:        loop.kernel @few_columns symbols [n] (%x: tensor<?x48xf32, #sym.dims<n, 48>>) -> (tensor<48xf32>) {
-// CHECK-NEXT:     %s = loop.nest "sum" [j: parallel 48, k: reduction n] schedule {order = ["j", "k"], loops = {j = {threads, tile = 48 : i64, tail = "peel", inner = {sink, unroll, vector = 16 : i64}}}} -> tensor<48xf32> {
+// CHECK-NEXT:     %s = loop.nest "sum" [j: parallel 48, k: reduction n] schedule [j by 48 tail peel threads, k, j vector 16 unroll] -> tensor<48xf32> {
 // CHECK-NEXT:       %a = loop.read %x[k, j] : f32
 // CHECK-NEXT:       loop.yield add %a at [j]
 // CHECK-NEXT:     }
@@ -235,8 +235,8 @@ builtin.module {
 // on each tile as it is finished.
 
 // CHECK:      loop.kernel @gemm
-// CHECK-NEXT:   %c = loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] schedule {order = ["j", "i", "i", "j"], loops = {j = {fuse = "g0", threads, block = 48 : i64, inner = {vector = 16 : i64, unroll}}, i = {fuse = "g0", block = 8 : i64}}, product = {columns = "j", depth = "k", tile = [8 : i64, 3 : i64], rows = "i"}}
-// CHECK:        %y = loop.nest "relu" [i: parallel m, j: parallel 3072] schedule {order = ["j", "i", "i", "j"], loops = {j = {fuse = "g0", threads, block = 48 : i64, inner = {vector = 16 : i64, unroll}}, i = {fuse = "g0", block = 8 : i64}}}
+// CHECK-NEXT:   %c = loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] schedule [j by 48 threads fuse "g0", i by 8 fuse "g0", product(i, j, k) tile [8, 3], i, j vector 16 unroll]
+// CHECK:        %y = loop.nest "relu" [i: parallel m, j: parallel 3072] schedule [j by 48 threads fuse "g0", i by 8 fuse "g0", i, j vector 16 unroll]
 
 builtin.module {
   loop.kernel @gemm symbols [m] (%a: tensor<?x768xf32, #sym.dims<m, 768>>, %b: tensor<192x768x16xf32>, %bias: tensor<3072xf32>) -> (tensor<?x3072xf32, #sym.dims<m, 3072>>) {
@@ -263,8 +263,8 @@ builtin.module {
 // What needs whole rows of a product with a weight starts anew: the weight would be read again for every block of rows.
 
 // CHECK:      loop.kernel @rows
-// CHECK:        loop.nest "matmul" {{.*}} i = {fuse = "g0", block = 8 : i64}
-// CHECK:        loop.nest "max" {{.*}} schedule {order = ["i", "k"], loops = {i = {threads}, k = {vector = 16 : i64, accumulators = 4 : i64}}}
+// CHECK:        loop.nest "matmul" {{.*}} schedule [j by 48 threads fuse "g0", i by 8 fuse "g0", product(i, j, k) tile [8, 3], i, j vector 16 unroll]
+// CHECK:        loop.nest "max" {{.*}} schedule [i threads, k vector 16 accumulators 4]
 
 builtin.module {
   loop.kernel @rows symbols [m] (%a: tensor<?x768xf32, #sym.dims<m, 768>>, %b: tensor<192x768x16xf32>) -> (tensor<?xf32, #sym.dims<m>>) {
@@ -288,10 +288,10 @@ builtin.module {
 // blocks of rows.
 
 // CHECK:      loop.kernel @attention
-// CHECK-NEXT:   %c = loop.nest "scores" {{.*}} schedule {order = ["h", "i", "j", "i", "j"], loops = {h = {fuse = "g0", threads}, i = {fuse = "g0", block = 8 : i64}, j = {block = 48 : i64, inner = {vector = 16 : i64, unroll}}}, product = {columns = "j", depth = "k", tile = [8 : i64, 3 : i64], rows = "i"}}
-// CHECK:        loop.nest "max" {{.*}} schedule {order = ["h", "i", "i", "j"], loops = {h = {fuse = "g0", threads}, i = {fuse = "g0", block = 8 : i64}, j = {vector = 16 : i64, accumulators = 4 : i64}}}
-// CHECK:        loop.nest "sub" {{.*}} schedule {order = ["h", "i", "j", "i", "j"], loops = {h = {fuse = "g0", threads}, i = {fuse = "g0", block = 8 : i64}, j = {block = 48 : i64, inner = {vector = 16 : i64, unroll}}}}
-// CHECK:        loop.nest "values" {{.*}} schedule {order = ["h", "i", "j", "i", "j"], loops = {h = {fuse = "g0", threads}, i = {fuse = "g0", block = 8 : i64}, j = {block = 32 : i64, inner = {vector = 16 : i64, unroll}}}, product = {columns = "j", depth = "k", tile = [8 : i64, 2 : i64], rows = "i"}}
+// CHECK-NEXT:   %c = loop.nest "scores" {{.*}} schedule [h threads fuse "g0", i by 8 fuse "g0", j by 48, product(i, j, k) tile [8, 3], i, j vector 16 unroll]
+// CHECK:        loop.nest "max" {{.*}} schedule [h threads fuse "g0", i by 8 fuse "g0", i, j vector 16 accumulators 4]
+// CHECK:        loop.nest "sub" {{.*}} schedule [h threads fuse "g0", i by 8 fuse "g0", j by 48, i, j vector 16 unroll]
+// CHECK:        loop.nest "values" {{.*}} schedule [h threads fuse "g0", i by 8 fuse "g0", j by 32, product(i, j, k) tile [8, 2], i, j vector 16 unroll]
 
 builtin.module {
   loop.kernel @attention symbols [s] (%q: tensor<2x?x64xf32, #sym.dims<2, s, 64>>, %k: tensor<2x64x96xf32>, %v: tensor<2x96x64xf32>) -> (tensor<2x?x64xf32, #sym.dims<2, s, 64>>) {
@@ -339,4 +339,4 @@ loop.kernel @procedure symbols [n, m] (%x: tensor<?x8x?xf32, #sym.dims<n, 8, m>>
   loop.return %y : tensor<?x8x?xf32, #sym.dims<n, 8, m>>
 }
 // CHECK-LABEL: loop.kernel @procedure
-// CHECK: loop.procedure "scan" [i: parallel n] schedule {order = ["i"], loops = {i = {threads}, j = {vector = 16 : i64}}}
+// CHECK: loop.procedure "scan" [i: parallel n] schedule [i threads, j vector 16]

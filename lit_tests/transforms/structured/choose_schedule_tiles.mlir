@@ -3,7 +3,7 @@
 // With AMX a tile of bytes is 32 rows by 2 panels.
 
 // CHECK:      loop.kernel @bytes
-// CHECK-NEXT:   %c = loop.nest "matmul" {{.*}} block = 32 : i64, inner = {vector = 16 : i64, unroll}}, i = {fuse = "g0", block = 32 : i64}}, product = {columns = "j", depth = "k", tile = [32 : i64, 2 : i64], rows = "i"}}
+// CHECK-NEXT:   %c = loop.nest "matmul" {{.*}} schedule [j by 32 threads fuse "g0", i by 32 fuse "g0", product(i, j, k) tile [32, 2], i, j vector 16 unroll]
 
 builtin.module {
   loop.kernel @bytes symbols [m] (%a: tensor<?x768xui8, #sym.dims<m, 768>>, %b: tensor<192x192x16x4xi8>) -> (tensor<?x3072xi32, #sym.dims<m, 3072>>) {

@@ -95,7 +95,7 @@ loop.kernel @others symbols [b] (%x: tensor<?x4x8xf32, #sym.dims<b, 4, 8>>) -> (
     loop.yield none %p at [i, j, k]
   }
   // CHECK:      loop.nest "fixed" [i: parallel b, j: parallel 4, k: parallel 8]
-  %u = loop.nest "fixed" [i: parallel b, j: parallel 4, k: parallel 8] schedule {loops = {i = {threads}}} -> tensor<?x4x8xf32, #sym.dims<b, 4, 8>> {
+  %u = loop.nest "fixed" [i: parallel b, j: parallel 4, k: parallel 8] schedule [i threads, j, k] -> tensor<?x4x8xf32, #sym.dims<b, 4, 8>> {
     %c = arith.constant 1.0 : f32
     loop.yield none %c at [i, j, k]
   }

@@ -218,7 +218,7 @@ loop.kernel @escapes symbols [] (%x: tensor<8x4xf32>) -> (tensor<4x8xf32>, tenso
 
 // CHECK-LABEL: loop.kernel @scheduled
 loop.kernel @scheduled symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
-  %t = loop.nest "neg" [i: parallel 8] schedule {loops = {i = {threads}}} -> tensor<8xf32> {
+  %t = loop.nest "neg" [i: parallel 8] schedule [i threads] -> tensor<8xf32> {
     %v = loop.read %x[i] : f32
     %n = arith.negf %v : f32
     loop.yield none %n at [i]

@@ -10,8 +10,7 @@ import pytest
 
 import igniter
 from tests.guarded import SIDES, Guarded
-
-from .test_contractions import EVERYTHING, Case, check, model_of, reference
+from tests.transforms.structured.test_contractions import EVERYTHING, Case, check, model_of, reference
 
 PLACES = [{"b": b, "t": t} for b, t in ((1, 1), (2, 15), (1, 16), (3, 17), (1, 50))]
 DEEP = [{"b": 1, "t": t} for t in (3, 48, 64, 65, 200)]

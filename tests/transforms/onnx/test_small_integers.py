@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import igniter
 from igniter.runtime.session import make_session
-from igniter.transforms import rewrite_small_integers
+from igniter.transforms.onnx import rewrite_small_integers
 from tests.conformance.node_cases import EVERYTHING
 
 Array = np.ndarray[Any, Any]

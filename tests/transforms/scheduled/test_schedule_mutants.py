@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
-from xdsl.ir import Attribute
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.context import IgniterContext
 from igniter.dialects.loop import ComputeOp, KernelOp
-from igniter.dialects.loop.schedule import WORDS
+from igniter.dialects.loop.schedule import TAILS, Loop, Product, ScheduleAttr
 from igniter.errors import IgniterError
 from igniter.registry import load_pass
 from igniter.runtime.interp.structured import run_kernel
@@ -31,51 +30,48 @@ CASES: dict[str, tuple[str, dict[str, int]]] = {
     "gemm": ((EXAMPLES / "gemm.mlir").read_text(), {"n": 13, "m": 13}),
     "convolution": ((EXAMPLES / "convolution.mlir").read_text(), {"h": 5, "w": 9, "n": 2}),
 }
-QUICK = 10
+QUICK = 12
 """The mutants of a kernel that are tried unless all are asked for."""
 
 
-def words_of(value: Attribute) -> Iterator[Attribute]:
-    """What one word may be instead."""
-    if isinstance(value, IntegerAttr):
-        number = value.value.data
-        yield from (IntegerAttr(n, i64) for n in (number + 1, number * 2, number // 2, 1, 3, 0, -1) if n != number)
-        yield from (UnitAttr(), StringAttr("other"))
-    elif isinstance(value, UnitAttr):
-        yield from (IntegerAttr(1, i64), IntegerAttr(3, i64), StringAttr("loops"), StringAttr("other"))
-    elif isinstance(value, StringAttr):
-        yield from (StringAttr(t) for t in ("other", "mask", "peel", "rest", "loops", "g0", "g1") if t != value.data)
-        yield UnitAttr()
+def changed_loops(loop: Loop) -> Iterator[Loop]:
+    """A loop with one word changed, added or taken away, or of another axis."""
+    counts = (0, 1, 2, 3, 4, 8, -1)
+    yield from (replace(loop, by=n) for n in {*counts, loop.by + 1, loop.by * 2, loop.by // 2} - {loop.by})
+    yield from (replace(loop, tail=t) for t in ("", *TAILS, "other") if t != loop.tail)  # type: ignore[arg-type]
+    yield replace(loop, into_result=not loop.into_result)
+    yield from (replace(loop, threads=n) for n in (None, 0, 1, 3, -1) if n != loop.threads)
+    yield from (replace(loop, fuse=t) for t in ("", "other", "g0", "g1") if t != loop.fuse)
+    yield from (replace(loop, vector=n) for n in {*counts, loop.vector + 1, loop.vector * 2} - {loop.vector})
+    yield from (replace(loop, accumulators=n) for n in counts if n != loop.accumulators)
+    yield from (replace(loop, unroll=n) for n in (None, *counts) if n != loop.unroll)
+    yield replace(loop, axis=f"{loop.axis}s")
 
 
-def changed(value: Attribute) -> Iterator[Attribute]:
-    """The dictionaries and lists with one entry changed, renamed, taken away, added or moved."""
-    if isinstance(value, DictionaryAttr):
-        data = dict(value.data)
-        for name, inner in data.items():
-            rest = {k: v for k, v in data.items() if k != name}
-            yield DictionaryAttr(rest)
-            yield DictionaryAttr({**rest, f"{name}s": inner})
-            yield from (DictionaryAttr({**data, name: other}) for other in changed(inner))
-        if data.keys() <= WORDS.keys():
-            more: dict[str, Attribute] = {
-                **{n: IntegerAttr(c, i64) for n, c in (("tile", 4), ("block", 4), ("vector", 4), ("accumulators", 2))},
-                **{n: UnitAttr() for n in ("threads", "unroll", "sink")},
-                "fuse": StringAttr("g0"),
-                "inner": DictionaryAttr({"unroll": UnitAttr()}),
-                "tail": StringAttr("peel"),
-            }
-            yield from (DictionaryAttr({**data, n: v}) for n, v in more.items() if n not in data)
-    elif isinstance(value, ArrayAttr):
-        entries: list[Attribute] = list(value)
-        for k, entry in enumerate(entries):
-            yield ArrayAttr([*entries[:k], *entries[k + 1 :]])
-            yield ArrayAttr([*entries[:k], entry, *entries[k:]])
-            if k:
-                yield ArrayAttr([*entries[: k - 1], entry, entries[k - 1], *entries[k + 1 :]])
-            yield from (ArrayAttr([*entries[:k], other, *entries[k + 1 :]]) for other in words_of(entry))
-    else:
-        yield from words_of(value)
+def changed_products(product: Product) -> Iterator[Product]:
+    """A product with one of its axes or sizes changed."""
+    height, panels = product.tile
+    yield from (replace(product, tile=(n, panels)) for n in (height + 1, height // 2, 1, 0))
+    yield from (replace(product, tile=(height, n)) for n in (panels + 1, panels - 1, 0))
+    yield replace(product, rows=product.columns, columns=product.rows)
+    yield replace(product, rows="")
+    yield replace(product, depth=product.columns)
+
+
+def changed(schedule: ScheduleAttr) -> Iterator[ScheduleAttr]:
+    """The schedules with one step changed, taken away, doubled or moved."""
+    steps = schedule.data
+    for k, step in enumerate(steps):
+        others = changed_loops(step) if isinstance(step, Loop) else changed_products(step)
+        yield from (ScheduleAttr([*steps[:k], other, *steps[k + 1 :]]) for other in others)
+        yield ScheduleAttr([*steps[:k], *steps[k + 1 :]])
+        yield ScheduleAttr([*steps[:k], step, *steps[k:]])
+        rest = [*steps[:k], *steps[k + 1 :]]
+        yield from (ScheduleAttr([*rest[:m], step, *rest[m:]]) for m in range(len(steps)) if m != k)
+        if isinstance(step, Loop):
+            for size in (2, 4, 16):
+                yield ScheduleAttr([*steps[:k], Loop(step.axis, by=size), *steps[k:]])
+                yield ScheduleAttr([Loop(step.axis, by=size, into_result=True), *steps])
 
 
 def scheduled(text: str, cpu: int) -> KernelOp:
@@ -88,12 +84,12 @@ def scheduled(text: str, cpu: int) -> KernelOp:
     return kernel_of(module)
 
 
-def mutants(kernel: KernelOp) -> list[tuple[str, DictionaryAttr]]:
+def mutants(kernel: KernelOp) -> list[tuple[str, ScheduleAttr]]:
     """By the label of a nest, a schedule with one thing changed."""
-    found: list[tuple[str, DictionaryAttr]] = []
+    found: list[tuple[str, ScheduleAttr]] = []
     for nest in kernel.block.ops:
         if isinstance(nest, ComputeOp) and nest.schedule is not None:
-            found += [(nest.label, s) for s in changed(nest.schedule) if isinstance(s, DictionaryAttr)]
+            found += [(nest.label, s) for s in changed(nest.schedule)]
     return found
 
 

@@ -2,8 +2,7 @@
 
     %y = loop.nest "relu" [i0: parallel n, i1: parallel 768] -> ...
 becomes
-    %y = loop.nest "relu" [i0: parallel n, i1: parallel 768] schedule {
-      order = ["i0", "i1"], loops = {i0 = {threads}, i1 = {vector = 8 : i64}}} -> ...
+    %y = loop.nest "relu" [i0: parallel n, i1: parallel 768] schedule [i0 threads, i1 vector 8] -> ...
 
 Nests without a reduction run their last axis as vectors of `width` and their first on the thread pool. The others are
 left to `choose-schedule`, which keeps the schedules that it finds.
@@ -11,14 +10,14 @@ left to `choose-schedule`, which keeps the schedules that it finds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr, i64
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from igniter.dialects.loop import NestOp
+from igniter.dialects.loop import NestOp, ScheduleAttr
+from igniter.dialects.loop.schedule import Loop
 from igniter.remarks import remark
 
 
@@ -37,16 +36,11 @@ class MySchedule(ModulePass):
             if any(axis.kind == "reduction" for axis in nest.axes):
                 remark(ctx, self.name, nest.label, "missed", "it has a reduction")
                 continue
-            loops: dict[str, dict[str, Attribute]] = {axis.name: {} for axis in nest.axes}
-            loops[nest.axes[-1].name]["vector"] = IntegerAttr(self.width, i64)
-            if len(nest.axes) > 1:
-                loops[nest.axes[0].name]["threads"] = UnitAttr()
-            nest.schedule = DictionaryAttr(
-                {
-                    "order": ArrayAttr([StringAttr(axis.name) for axis in nest.axes]),
-                    "loops": DictionaryAttr({name: DictionaryAttr(hints) for name, hints in loops.items()}),
-                }
-            )
+            loops = [Loop(axis.name) for axis in nest.axes]
+            loops[-1] = replace(loops[-1], vector=self.width)
+            if len(loops) > 1:
+                loops[0] = replace(loops[0], threads=0)
+            nest.schedule = ScheduleAttr(loops)
             remark(ctx, self.name, nest.label, "applied", f"vectors of {self.width} along {nest.axes[-1].name}")
 
 

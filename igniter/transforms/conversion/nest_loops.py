@@ -1,0 +1,496 @@
+"""The loops of one nest, as its schedule says: a part of `lower-to-loops`.
+
+    loop.nest "dot" [i: parallel 64, j: parallel 96, k: reduction 768] schedule [
+      i by 8, k by 256, j by 32, k, i unroll, j vector 16 unroll] ...
+becomes
+    loop.for i = 0 to 8 {
+      %sums = loop.alloc "dot" : memref<8x96xf32, "local">                  with 0 in each element
+      loop.for k = 0 to 3 reduction {
+        loop.for j = 0 to 3 {
+          %tile = loop.alloc "dot" : memref<8x32xf32, "register">           with 0 in each element
+          loop.for k1 = 0 to 256 reduction { .. loop.accumulate add .., %tile[i1, j1] }
+          .. loop.accumulate add .., %sums[i2, 32*j + j2]
+        }
+      }
+      .. store to the result
+    }
+
+Where parallel loops are inside a reduction, its sums are kept in a buffer of as many elements as those loops go over,
+in registers if all of them are unrolled, else in memory of the task; reductions further in add up theirs first. With
+`into result` the result itself is that buffer, and the first iteration writes it.
+
+A loop over blocks with a `tail` stays one loop here, with the hint `tile`: `tile-loops` makes the blocks once the nests
+of a group are in one loop, and `sink-loops` moves the loop inside a block to its place. A contraction whose schedule
+has a `product` becomes a micro-kernel for each tile:
+
+    loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] schedule [
+      j by 48, i by 8, product(i, j, k) tile [8, 3], i, j vector 16] ...
+becomes
+    loop.for j = 0 to 64 {
+      loop.for i = 0 to (m + 7) floordiv 8 {
+        %t = loop.alloc "matmul" : memref<8x48xf32, "local">
+        loop.tile_product %t[r, 16*p + l] = %a[8*i + r, k] * %b[3*j + p, k, l] over r = .., p = 3, ..
+        loop.for i1 = 0 to min(8, m - 8*i) { loop.for j1 = 0 to 48 { %v = loop.load %t[i1, j1] .. } }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from igniter.analysis.structured.contractions import Contraction, contraction_of, product_reason
+from igniter.analysis.structured.scheduling import Below, put_below
+from igniter.dialects.loop import (
+    AccumulateOp,
+    AllocOp,
+    Axis,
+    Combiner,
+    ComputeOp,
+    ForOp,
+    IfOp,
+    IndexOp,
+    LoadOp,
+    NestOp,
+    ReadOp,
+    StoreOp,
+    TileProductOp,
+    YieldOp,
+)
+from igniter.dialects.loop.combiners import identity
+from igniter.dialects.loop.panels import group_of, panel_lanes
+from igniter.dialects.loop.schedule import Loop, Product
+from igniter.dialects.sym import element_of, memref_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, Ranges, maximum, minimum, simplify
+from igniter.errors import IgniterError
+
+Values = dict[str, Expr]
+"""The element of each axis at which a block of code is: of those in whose loops it is."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """One loop of a nest."""
+
+    axis: Axis
+    loop: Loop
+    hints: DictionaryAttr | None
+    around: int | None
+    """The size of the blocks that the axis's loop around it goes over; None for its first loop."""
+
+    @property
+    def is_reduction(self) -> bool:
+        return self.axis.kind == "reduction"
+
+    def extent(self, values: Mapping[str, Expr]) -> Expr:
+        """The elements of the axis that are left to it."""
+        whole = self.axis.extent
+        if self.around is None:
+            return whole
+        if whole.constant is not None and whole.constant % self.around == 0:
+            return Expr.of(self.around)
+        return minimum(Expr.of(self.around), whole - values[self.axis.name])
+
+    def most(self) -> int | None:
+        """The most elements that are ever left to it, if that is a constant."""
+        return self.axis.extent.constant if self.around is None else self.around
+
+    def iterations(self, values: Mapping[str, Expr]) -> Expr:
+        if self.around is None or self.loop.by == 1:
+            return self.extent(values).ceildiv(self.loop.by)
+        whole, blocks = self.axis.extent, Expr.of(self.around // self.loop.by)
+        if whole.constant is not None and whole.constant % self.around == 0:
+            return blocks
+        return minimum(blocks, (whole - values[self.axis.name]).ceildiv(self.loop.by))
+
+    def open(self, values: Values, block: Block, fresh: Callable[[str], str]) -> Block:
+        """The loop at the end of `block`; `values` learns where the axis is in it. Its body."""
+        body = Block()
+        name = fresh(self.axis.name)
+        end = self.iterations(values)
+        if self.loop.into_result:
+            end = maximum(ONE, end)  # It writes the result, of nothing too.
+        values[self.axis.name] = values.get(self.axis.name, ZERO) + Expr.of(name) * self.loop.by
+        block.add_op(ForOp(name, 0, end, body, reduction=self.is_reduction, hints=self.hints))
+        return body
+
+
+def levels_of(op: ComputeOp) -> list[Level]:
+    """The loops of a nest in the order of its schedule; without one as the axes are written, parallel ones first."""
+    op.verify_schedule()
+    by_name = {a.name: a for a in op.axes}
+    if op.schedule is None:
+        return [Level(a, Loop(a.name), None, None) for a in sorted(op.axes, key=lambda a: a.kind == "reduction")]
+    loops = [loop for loop in op.schedule.loops if loop.axis in by_name]
+    inner = _inside_tiles(loops)
+    hints = _tile_hints(op, loops, inner)
+    levels: list[Level] = []
+    sizes: dict[str, int] = {}
+    for k, loop in enumerate(loops):
+        if k not in inner.values():
+            whole = replace(loop, by=1) if k in inner else loop
+            levels.append(Level(by_name[loop.axis], whole, hints.get(k, words_as_hints(loop)), sizes.get(loop.axis)))
+            sizes[loop.axis] = loop.by
+    return levels
+
+
+def hints_inside(op: ComputeOp, axis: str) -> DictionaryAttr | None:
+    """What the schedule of a procedure says of a loop in its body."""
+    loops = () if op.schedule is None else op.schedule.loops
+    return next((words_as_hints(loop) for loop in loops if loop.axis == axis), None)
+
+
+# -- words as hints ---------------------------------------------------------------------------------------------------
+
+
+def words_as_hints(loop: Loop) -> DictionaryAttr | None:
+    """What is said of a loop as hints for the passes that do it; None where nothing is."""
+    found: dict[str, Attribute] = {}
+    if loop.fuse:
+        found["fuse"] = StringAttr(loop.fuse)
+    if loop.threads is not None:
+        found["threads"] = IntegerAttr(loop.threads, i64) if loop.threads else UnitAttr()
+    if loop.vector:
+        found["vector"] = IntegerAttr(loop.vector, i64)
+    if loop.accumulators:
+        found["accumulators"] = IntegerAttr(loop.accumulators, i64)
+    if loop.unroll is not None:
+        found["unroll"] = IntegerAttr(loop.unroll, i64) if loop.unroll else UnitAttr()
+    return DictionaryAttr(found) if found else None
+
+
+def _inside_tiles(loops: Sequence[Loop]) -> dict[int, int]:
+    """For each loop over blocks with a tail, the loop inside of them."""
+    return {
+        k: next(m for m, other in enumerate(loops) if m > k and other.axis == loop.axis)
+        for k, loop in enumerate(loops)
+        if loop.tail
+    }
+
+
+def _tile_hints(op: ComputeOp, loops: Sequence[Loop], inner: Mapping[int, int]) -> dict[int, DictionaryAttr]:
+    """The hints of the loops over blocks with a tail: how they are split, and what the loop inside goes below."""
+    reductions = {a.name for a in op.axes if a.kind == "reduction"}
+    below: dict[int, Below] = {}
+    for k, q in inner.items():
+        between = [m for m in range(k + 1, q) if m not in inner.values()]
+        sums = [m for m in range(k + 1, len(loops)) if loops[m].axis in reductions and not loops[m].vector]
+        last = bool(between) and between[-1] in sums and max(sums) < q
+        below[k] = "reductions" if last else "loops" if between else ""
+    _verify_places(op, loops, inner, below, reductions)
+    found: dict[int, DictionaryAttr] = {}
+    for k, q in inner.items():
+        outer, words = words_as_hints(loops[k]), words_as_hints(loops[q])
+        inside: dict[str, Attribute] = dict(words.data) if words is not None else {}
+        if below[k]:
+            inside["sink"] = UnitAttr() if below[k] == "reductions" else StringAttr("loops")
+        split: dict[str, Attribute] = {
+            "tile": IntegerAttr(loops[k].by, i64),
+            "tail": StringAttr(loops[k].tail),
+            "inner": DictionaryAttr(inside),
+        }
+        found[k] = DictionaryAttr({**(outer.data if outer is not None else {}), **split})
+    return found
+
+
+def _verify_places(
+    op: ComputeOp, loops: Sequence[Loop], inner: Mapping[int, int], below: Mapping[int, Below], reductions: Set[str]
+) -> None:
+    """The loops inside of tiles are where `sink-loops` moves them."""
+    steps: list[Loop] = []
+    sunk: list[tuple[Loop, int, Below]] = []
+    for k, loop in enumerate(loops):
+        if k in inner.values():
+            continue
+        steps.append(loop)
+        if k in inner:
+            if below[k]:
+                sunk.append((loops[inner[k]], len(steps), below[k]))
+            else:
+                steps.append(loops[inner[k]])
+    if put_below(steps, sunk, reductions) != list(loops):
+        names = ", ".join(f"'{loops[k].axis}'" for k in inner)
+        raise IgniterError(
+            f"lower-to-loops: nest '{op.label}': the loops inside the blocks of {names} cannot be in this order. With "
+            "'tail', one is right inside its blocks, or below the last reduction, or below all loops that are neither "
+            "vectors nor unrolled, the vector innermost; without 'tail' any order goes"
+        )
+
+
+# -- loops ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Where one clause of a nest adds up: a buffer, of the elements of `axes` from where `base` is."""
+
+    buffer: SSAValue
+    axes: tuple[str, ...]
+    base: Mapping[str, Expr]
+
+    def place(self, values: Mapping[str, Expr]) -> list[Expr]:
+        return [values[n] - self.base.get(n, ZERO) for n in self.axes]
+
+
+class NestLoops:
+    """Lowers one nest; `fresh` names loops, and `buffers` are those of the kernel's tensors."""
+
+    def __init__(
+        self,
+        nest: NestOp,
+        levels: Sequence[Level],
+        buffers: Mapping[SSAValue, SSAValue],
+        fresh: Callable[[str], str],
+    ):
+        self.nest, self.levels, self.buffers, self.fresh = nest, list(levels), buffers, fresh
+        self.clauses = nest.yield_op.clauses
+        self.first: Expr | None = None
+        """The iterations that write the result for the first time, where it is 0; later ones add to it."""
+
+    def lower(self, block: Block) -> None:
+        """The loops at the end of `block`."""
+        product = self.nest.schedule.product if self.nest.schedule is not None else None
+        if product is not None:
+            self._product(product, block)
+        else:
+            self._run(0, {}, block, None)
+
+    def _run(self, at: int, values: Values, block: Block, sums: Sequence[Sums] | None) -> None:
+        """The loops from number `at` on; `sums` are where the reductions around them add up."""
+        while at < len(self.levels) and not self.levels[at].is_reduction:
+            block = self.levels[at].open(values, block, self.fresh)
+            at += 1
+        if at < len(self.levels) and self.levels[at].loop.into_result:
+            if sums is not None:
+                name = self.levels[at].axis.name
+                raise self._refusal(f"loop '{name}' adds to the result, but is inside of another reduction")
+            block = self.levels[at].open(values, block, self.fresh)
+            self.first = values[self.levels[at].axis.name]
+            self._run(at + 1, values, block, None)
+            return
+        end = at
+        while end < len(self.levels) and self.levels[end].is_reduction:
+            end += 1
+        if any(level.loop.into_result for level in self.levels[at:end]):
+            raise self._refusal("the loop that adds to the result is the outermost that sums")
+        if at == end and (sums is not None or self.first is not None):
+            self._add(self._body(values, block), values, block, sums)
+            return
+        if at == end and all(c.combiner == "none" for c in self.clauses):
+            self._write(self._body(values, block), values, block)
+            return
+        own = [self._sums(k, at, end, values, block) for k in range(len(self.clauses))]
+        inner, inside = block, dict(values)
+        for level in self.levels[at:end]:
+            inner = level.open(inside, inner, self.fresh)
+        if at == end:
+            self._add(self._body(inside, inner), inside, inner, own)
+        else:
+            self._run(end, inside, inner, own)
+        self._close(own, end, values, block, sums)
+
+    def _sums(self, k: int, at: int, end: int, values: Mapping[str, Expr], block: Block) -> Sums:
+        """A buffer for the sums of a clause over the loops from `at` to `end`, with the identity in every element."""
+        inside = self._inside(end)
+        dims: list[int] = []
+        for first, _ in inside:
+            most = first.most()
+            if most is None:
+                raise self._refusal(
+                    f"loop '{first.axis.name}' goes over {first.axis.extent} elements inside the reduction "
+                    f"'{self.levels[at].axis.name}', whose sums need room for a constant number: put it in blocks "
+                    "around the reduction, or say 'into result' of that"
+                )
+            dims.append(most)
+        unrolled = all(level.loop.unroll == 0 for level in self.levels[end:] if not level.is_reduction)
+        element = element_of(self.nest.outputs[k].type)
+        space = "register" if unrolled else "local"
+        alloc = AllocOp(self.nest.label, memref_of(element, dims, space))
+        zero = identity(self.clauses[k].combiner, element)
+        block.add_ops([alloc, zero])
+        places: list[Expr] = []
+        for (_, last), most in zip(inside, dims, strict=True):
+            block = self._plain_loop(last, Expr.of(most), places, block)
+        block.add_op(StoreOp(zero.result, alloc.result, places))
+        names = tuple(first.axis.name for first, _ in inside)
+        return Sums(alloc.result, names, {n: values.get(n, ZERO) for n in names})
+
+    def _inside(self, at: int) -> list[tuple[Level, Level]]:
+        """The parallel axes of the loops from `at` on, each with its first and its last loop; the vector comes last."""
+        found: dict[str, tuple[Level, Level]] = {}
+        for level in self.levels[at:]:
+            if not level.is_reduction:
+                name = level.axis.name
+                found[name] = (found[name][0] if name in found else level, level)
+        return sorted(found.values(), key=lambda pair: pair[1].loop.vector > 0)
+
+    def _plain_loop(self, like: Level, end: Expr, places: list[Expr], block: Block) -> Block:
+        """A loop with the words of another, over what is before or behind it."""
+        name = self.fresh(like.axis.name)
+        places.append(Expr.of(name))
+        body = Block()
+        words = replace(like.loop, threads=None, fuse="")
+        block.add_op(ForOp(name, 0, end, body, hints=words_as_hints(words)))
+        return body
+
+    def _close(
+        self, own: Sequence[Sums], end: int, values: Mapping[str, Expr], block: Block, sums: Sequence[Sums] | None
+    ) -> None:
+        """Sums go to the result, or to those that the loops around them add up."""
+        inside = self._inside(end)
+        for k, mine in enumerate(own):
+            places: list[Expr] = []
+            inner, here = block, dict(values)
+            for first, last in inside:
+                inner = self._plain_loop(last, first.extent(values), places, inner)
+                here[first.axis.name] = values.get(first.axis.name, ZERO) + places[-1]
+            total = LoadOp(mine.buffer, mine.place(here))
+            inner.add_op(total)
+            self._put(k, total.result, here, inner, sums)
+
+    def _add(
+        self,
+        mapping: Mapping[SSAValue, SSAValue],
+        values: Mapping[str, Expr],
+        block: Block,
+        sums: Sequence[Sums] | None,
+    ) -> None:
+        for k, clause in enumerate(self.clauses):
+            self._put(k, mapping.get(clause.value, clause.value), values, block, sums)
+
+    def _write(self, mapping: Mapping[SSAValue, SSAValue], values: Mapping[str, Expr], block: Block) -> None:
+        for k, clause in enumerate(self.clauses):
+            target = [s.substitute(values) for s in clause.subscripts]
+            block.add_op(StoreOp(mapping.get(clause.value, clause.value), self.buffers[self.nest.outputs[k]], target))
+
+    def _put(
+        self, k: int, value: SSAValue, values: Mapping[str, Expr], block: Block, sums: Sequence[Sums] | None
+    ) -> None:
+        """Adds a value to the sums around, or to the result, which the first iteration writes."""
+        clause = self.clauses[k]
+        if sums is not None:
+            block.add_op(AccumulateOp(clause.combiner, value, sums[k].buffer, sums[k].place(values)))
+            return
+        target = [s.substitute(values) for s in clause.subscripts]
+        block.add_ops(self.to_result(clause.combiner, value, self.buffers[self.nest.outputs[k]], target))
+
+    def to_result(
+        self, combiner: Combiner, value: SSAValue, buffer: SSAValue, target: Sequence[Expr]
+    ) -> list[Operation]:
+        """The ops that write a value, or add it where the iterations that write are over."""
+        if self.first is None:
+            return [StoreOp(value, buffer, target)]
+        write, add = StoreOp(value, buffer, target), AccumulateOp(combiner, value, buffer, target)
+        return [IfOp([-self.first], Block([write])), IfOp([self.first - 1], Block([add]))]
+
+    def _refusal(self, reason: str) -> IgniterError:
+        return IgniterError(f"lower-to-loops: nest '{self.nest.label}': {reason}")
+
+    def _body(self, values: Mapping[str, Expr], block: Block) -> dict[SSAValue, SSAValue]:
+        mapping: dict[SSAValue, SSAValue] = {}
+        for op in self.nest.block.ops:
+            if isinstance(op, YieldOp):
+                continue
+            copy: Operation
+            if isinstance(op, ReadOp):
+                copy = LoadOp(
+                    self.buffers[op.source],
+                    [s.substitute(values) for s in op.subscripts],
+                    indices=[mapping[i] for i in op.indices],
+                    guards=[g.substitute(values) for g in op.guards],
+                    otherwise=None if op.otherwise is None else mapping[op.otherwise],
+                )
+            elif isinstance(op, IndexOp):
+                copy = IndexOp(op.value.substitute(values))
+            else:
+                copy = op.clone(mapping)
+            block.add_op(copy)
+            for old, new in zip(op.results, copy.results, strict=True):
+                new.name_hint = old.name_hint
+                mapping[old] = new
+        return mapping
+
+    # -- micro-kernels -----------------------------------------------------------------------------------------------
+
+    def _product(self, product: Product, block: Block) -> None:
+        """A contraction: a micro-kernel for every tile, and loops that move the tile to where it belongs."""
+        nest, contraction = self.nest, contraction_of(self.nest)
+        place = next((k for k, x in enumerate(self.levels) if x.axis.name in product.axes and x.loop.by == 1), None)
+        outside = self.levels if place is None else self.levels[:place]
+        sizes = {x.axis.name: x.loop.by for x in outside}
+        reason = product_reason(nest, product, sizes)
+        if reason is not None or isinstance(contraction, str):
+            raise self._refusal(f"it has a schedule for a product, but {reason}")
+        values: Values = {}
+        for level in outside:
+            block = level.open(values, block, self.fresh)
+            if level.is_reduction:
+                self._open_depth(level, values, sizes[product.depth], group_of(contraction.kind))
+        result = nest.outputs[0]
+        lanes = panel_lanes(element_of(result.type))
+        names = [self.fresh(n) for n in ("r", "p", "l", "k")]
+        row, panel, lane, depth = map(Expr.of, names)
+        at: Values = {**values, product.depth: values.get(product.depth, ZERO) + depth}
+        tile_at = {n: values.get(n, ZERO) for n in (product.rows, product.columns)}
+        at[product.columns] = tile_at[product.columns] + panel * lanes + lane
+        if product.rows:
+            at[product.rows] = tile_at[product.rows] + row
+        left = {n: self._left(n, sizes[n], values) for n in product.axes if n in sizes}
+        height, panels = product.tile
+        tile = AllocOp(nest.label, memref_of(element_of(result.type), [height, panels * lanes], "local"))
+        tile.result.name_hint = result.name_hint
+        deep = left.get(product.depth, nest.axis(product.depth).extent)
+        extents = [left.get(product.rows, ONE), left[product.columns].ceildiv(lanes), Expr.of(lanes), deep]
+        own = {n: (ZERO, e) for n, e in zip(names, extents, strict=True)}
+        ranges = Ranges({**nest.axes_attr.ranges.axes, **own})
+        subscripts: list[list[Expr]] = [[row, panel * lanes + lane]]
+        for read in (contraction.a, contraction.b):
+            subscripts.append([simplify(s.substitute(at), ranges) for s in read.subscripts])
+        buffers = [tile.result, *(self.buffers[r.source] for r in (contraction.a, contraction.b))]
+        fetch = self._next_panels(contraction, product, outside, values, sizes)
+        block.add_ops([tile, TileProductOp(buffers, subscripts, names, extents, product.tile, fetch=fetch)])
+        for level in self.levels[len(outside) :]:
+            block = level.open(values, block, self.fresh)
+        value = LoadOp(tile.result, [values.get(n, ZERO) - tile_at[n] for n in (product.rows, product.columns)])
+        target = [s.substitute(values) for s in self.clauses[0].subscripts]
+        block.add_ops([value, *self.to_result("add", value.result, self.buffers[result], target)])
+
+    def _open_depth(self, level: Level, values: Mapping[str, Expr], size: int, group: int) -> None:
+        """A loop over blocks of the depth of a product: each adds to the result."""
+        if not level.loop.into_result:
+            raise self._refusal(
+                f"loop '{level.axis.name}' cuts the depth of a product, whose tiles are to be added to "
+                "the result: say 'into result'"
+            )
+        if size % group:
+            raise self._refusal(
+                f"a micro-kernel takes {group} steps of depth at a time, of which no whole number makes "
+                f"blocks of {size}"
+            )
+        self.first = values[level.axis.name]
+
+    def _left(self, name: str, size: int, values: Mapping[str, Expr]) -> Expr:
+        """The elements of a block of an axis."""
+        extent = self.nest.axis(name).extent
+        if extent.constant is not None and extent.constant % size == 0:
+            return Expr.of(size)
+        return minimum(Expr.of(size), extent - values[name])
+
+    def _next_panels(
+        self,
+        contraction: Contraction,
+        product: Product,
+        outside: Sequence[Level],
+        values: Mapping[str, Expr],
+        sizes: Mapping[str, int],
+    ) -> list[Expr] | None:
+        """Where the panels of the next tile of columns are: the first tiles of rows fetch one each."""
+        if not product.rows or [x.axis.name for x in outside[-2:]] != [product.columns, product.rows]:
+            return None
+        number = minimum(values[product.rows] // sizes[product.rows], Expr.of(product.tile[1] - 1))
+        lanes = sizes[product.columns] // product.tile[1]
+        column = values[product.columns] + sizes[product.columns] + number * lanes
+        at = {**values, product.columns: column, product.depth: values.get(product.depth, ZERO)}
+        return [s.substitute(at) for s in contraction.b.subscripts]
