@@ -1,7 +1,7 @@
 """Igniter: a multi-level IR compiler for ONNX.
 
-`load`, `parse`, `compile`, `Module`, `CompileOptions`, `Artifact`, `VerificationFailed` and `IgniterError` are the
-public API. Importing the package imports none of what they need: each name is found when it is first used.
+`load`, `parse`, `compile`, `Module`, `Schedule`, `CompileOptions`, `Artifact`, `VerificationFailed` and `IgniterError`
+are the public API. Importing the package imports none of what they need: each name is found when it is first used.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from igniter.driver import CompileOptions
     from igniter.errors import IgniterError
     from igniter.runtime.artifact import Artifact
+    from igniter.runtime.schedules import Schedule
 
 __all__ = [
     "Artifact",
     "CompileOptions",
     "IgniterError",
     "Module",
+    "Schedule",
     "VerificationFailed",
     "__version__",
     "compile",
@@ -33,6 +35,7 @@ _WHERE = {
     "CompileOptions": "igniter.driver",
     "IgniterError": "igniter.errors",
     "Module": "igniter.api",
+    "Schedule": "igniter.runtime.schedules",
     "VerificationFailed": "igniter.api",
     "compile": "igniter.api",
     "load": "igniter.api",

@@ -90,6 +90,7 @@ PASSES: dict[str, str] = {
     "rewrite-small-integers": "igniter.transforms.onnx.rewrite_small_integers:RewriteSmallIntegers",
     "sink-loops": "igniter.transforms.scheduled.sink_loops:SinkLoops",
     "split-axes": "igniter.transforms.structured.split_axes:SplitAxes",
+    "split-reductions": "igniter.transforms.structured.split_reductions:SplitReductions",
     "tile-loops": "igniter.transforms.scheduled.tile_loops:TileLoops",
     "transpose-accesses": "igniter.transforms.scheduled.transpose_accesses:TransposeAccesses",
     "unroll-loops": "igniter.transforms.scheduled.unroll_loops:UnrollLoops",

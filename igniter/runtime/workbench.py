@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from igniter.backends.cpu.assembly import Listing
+    from igniter.backends.cpu.jit import CompiledFunc
     from igniter.backends.cpu.target import Target
 
     Array: TypeAlias = np.ndarray[Any, Any]
@@ -141,10 +142,6 @@ def _run(ctx: Any, module: ModuleOp, pipeline: str, target: Target) -> None:
 
 def schedule(name: str, kernel: KernelOp, target: Target) -> Version:
     """A kernel scheduled by `cpu-schedule`: nests with a schedule keep it, the others get the default author's."""
-    from igniter.backends.cpu.assembly import Listing
-    from igniter.backends.cpu.codegen import compile_assembly
-    from igniter.backends.cpu.emit_llvm import emit_llvm
-    from igniter.backends.cpu.tile_kernels import with_tile_kernels
     from igniter.context import IgniterContext
     from igniter.pipelines import PIPELINES
 
@@ -156,8 +153,18 @@ def schedule(name: str, kernel: KernelOp, target: Target) -> Version:
     structured = _kernels(module)[kernel.sym_name.data].clone()
     _run(ctx, module, ",".join(passes[chosen:emitted]), target)
     func = next(op for op in module.ops if isinstance(op, FuncOp))
+    return version_of(name, structured, func, target)
+
+
+def version_of(name: str, kernel: KernelOp, func: FuncOp, target: Target) -> Version:
+    """A structured kernel and what it was scheduled to, with its machine code."""
+    from igniter.backends.cpu.assembly import Listing
+    from igniter.backends.cpu.codegen import compile_assembly
+    from igniter.backends.cpu.emit_llvm import emit_llvm
+    from igniter.backends.cpu.tile_kernels import with_tile_kernels
+
     text = compile_assembly(with_tile_kernels(emit_llvm(func, target), target), target)
-    return Version(name, structured, func, Listing(text))
+    return Version(name, kernel, func, Listing(text))
 
 
 def operations_of(kernel: KernelOp, sizes: Mapping[str, int]) -> int:
@@ -276,15 +283,9 @@ def _prepared(
     kernel: KernelOp, version: Version, target: Target, inputs: Sequence[Array], sizes: Mapping[str, int], threads: int
 ) -> tuple[Callable[[], object], list[Array]]:
     """A version as a function without arguments, and what it wrote in a first run, over garbage."""
-    import numpy as np
-
-    from igniter.backends.cpu.jit import compile_func
-    from igniter.dialects.onnx.types import BY_ATTR
-    from igniter.dialects.sym.requirements import FINE
     from igniter.runtime.interp.arithmetic import InterpreterError
     from igniter.runtime.interp.structured import bind
 
-    func = version.func
     if len(version.kernel.block.args) != len(inputs):
         taken, given = len(version.kernel.block.args), len(inputs)
         raise IgniterError(f"{version.name} takes {taken} inputs, and @{kernel.sym_name.data} {given}")
@@ -293,18 +294,54 @@ def _prepared(
         own = bind(version.kernel, inputs, {n: sizes[n] for n in version.kernel.symbol_names if n in sizes})
     except InterpreterError as error:
         raise IgniterError(f"{version.name} does not take the inputs of @{kernel.sym_name.data}: {error}") from error
+    compiled, outputs = _first_run(version.name, version.func, target, inputs, own, threads)
+    symbols = {name: own[name] for name in version.func.symbol_names}
+    count = len(outputs) - len(version.func.checks)
+    return compiled.prepared([*inputs, *outputs], symbols, threads), outputs[:count]
+
+
+def _first_run(
+    name: str, func: FuncOp, target: Target, inputs: Sequence[Array], sizes: Mapping[str, int], threads: int
+) -> tuple[CompiledFunc, list[Array]]:
+    """A scheduled kernel, and what it wrote over garbage, the results of its checks last: all of them fine."""
+    import numpy as np
+
+    from igniter.backends.cpu.jit import compile_func
+    from igniter.dialects.onnx.types import BY_ATTR
+    from igniter.dialects.sym.requirements import FINE
+
     outputs: list[Array] = []
     for arg in func.block.args[len(inputs) :]:
-        shape = [d.evaluate(own) for d in dims_of(arg.type)]
+        shape = [d.evaluate(dict(sizes)) for d in dims_of(arg.type)]
         outputs.append(np.full(shape, 1, BY_ATTR[element_of(arg.type)].dtype))
-    symbols = {name: own[name] for name in func.symbol_names}
     compiled = compile_func(func, target)
-    compiled(*inputs, *outputs, threads=threads, **symbols)
+    compiled(*inputs, *outputs, threads=threads, **{name: sizes[name] for name in func.symbol_names})
     count = len(outputs) - len(func.checks)
     for check, found in zip(func.checks, outputs[count:], strict=True):
         if found != FINE:
-            raise IgniterError(f"{version.name} refuses inputs that @{kernel.sym_name.data} takes: {check.text}")
-    return compiled.prepared([*inputs, *outputs], symbols, threads), outputs[:count]
+            raise IgniterError(f"{name} refuses inputs that the kernel takes: {check.text}")
+    return compiled, outputs
+
+
+def outputs_of(kernel: KernelOp, func: FuncOp, target: Target, inputs: Sequence[Any], threads: int = 1) -> list[Array]:
+    """The results of a structured kernel as it was scheduled, for arrays of its inputs; the type of each is converted
+    to that of the input. `IgniterError` where they do not fit."""
+    import numpy as np
+
+    from igniter.dialects.onnx.types import BY_ATTR
+    from igniter.runtime.interp.arithmetic import InterpreterError
+    from igniter.runtime.interp.structured import bind
+
+    taken = kernel.block.args
+    if len(taken) != len(inputs):
+        raise IgniterError(f"kernel @{kernel.sym_name.data} takes {len(taken)} inputs, not {len(inputs)}")
+    arrays = [np.asarray(a, BY_ATTR[element_of(t.type)].dtype, order="C") for a, t in zip(inputs, taken, strict=True)]
+    try:
+        sizes = bind(kernel, arrays, {})
+    except InterpreterError as error:
+        raise IgniterError(f"kernel @{kernel.sym_name.data} does not take these inputs: {error}") from error
+    _, outputs = _first_run(f"@{kernel.sym_name.data}", func, target, arrays, sizes, threads)
+    return outputs[: len(outputs) - len(func.checks)]
 
 
 def _error(name: str, wanted: Sequence[Array], outputs: Sequence[Array]) -> float:

@@ -30,7 +30,7 @@ def test_schedules_are_checked_and_timed_in_turns(tmp_path: Path) -> None:
     assert "@softmax at n=5, m=37" in first.stdout and "default author" in first.stdout
     narrow = tmp_path / "narrow.mlir"
     text = written.read_text()
-    assert "vector = " in text
+    assert "vector " in text
     narrow.write_text(text.replace("vector = 16", "vector = 4").replace("vector = 8", "vector = 4"))
     done = invoke(SOFTMAX, "--sizes", "n=5,m=37", "--rounds", 2, "--schedule", written, "--schedule", narrow, "--json")
     assert done.exit_code == 0, done.output
@@ -72,7 +72,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     other.write_text((EXAMPLES / "gemm.mlir").read_text())
     for file, said in {
         wrong: "wrong.mlir computes something else: result 0",
-        misspelt: "misspelt.mlir: the schedule of nest 'max': loop 'i': 'thraeds' is no word that it has",
+        misspelt: "the schedule of nest 'max': loop 'i': 'thraeds' is no word that it has",
         other: "other.mlir takes 3 inputs, and @softmax 1",
     }.items():
         done = invoke(SOFTMAX, "--rounds", 1, "--schedule", file)

@@ -152,6 +152,19 @@ def may_trap(ops: Sequence[Operation]) -> bool:
     return any(isinstance(op, TRAPPING) and not constant_int(op.operands[1]) for op in ops)
 
 
+def inline_nest(nest: NestOp) -> str | None:
+    """Folds one nest into all that read it, whatever that costs; why not, where it cannot be."""
+    any_cost = 1 << 30
+    this = InlineNests(any_cost, any_cost, any_cost, "always")
+    own, nest.schedule = nest.schedule, None
+    found = this.sites(nest)
+    if isinstance(found, str):
+        nest.schedule = own
+        return found or "nothing reads it"
+    this.fold_into_all(Context(), nest, found)
+    return None
+
+
 @dataclass(frozen=True)
 class InlineNests(ModulePass):
     """Folds nests into their readers by substituting subscripts."""

@@ -1,0 +1,382 @@
+"""Scheduling a kernel from Python: primitives that are checked one by one.
+
+    s = igniter.Schedule("gemm.mlir")
+    s.split("matmul", "j", 48)                     # ('j by 48', 'j')
+    s.split("matmul", "i", 8)
+    s.reorder("matmul", "j by 48", "i by 8", "k", "i", "j")
+    s.vectorize("matmul", "j", 16)
+    s.unroll("matmul", "i")
+    s.threads("matmul", "j by 48")
+    print(s.text())                                # the IR, for a file that `igniter kernel` takes
+    print(s.time(igniter.Schedule("gemm.mlir", author=True)))
+
+A loop is called by its axis, or by its axis and its blocks: `"j"`, `"j by 48"`. Each primitive returns what it made, or
+raises `IgniterError` with the reason and leaves the schedule as it was. `inline`, `pack`, `cache` and
+`split_reduction` rewrite the nests themselves, with the passes of these names; the others change the schedule of one
+nest (`igniter/dialects/loop/schedule.py`). What only a pass can find out (iterations that meet, an `unroll` without a
+constant) `apply` raises, and with it `run`, `time` and `asm`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import TYPE_CHECKING, TypeVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Region
+from xdsl.utils.exceptions import VerifyException
+
+from igniter.context import IgniterContext
+from igniter.dialects.loop import Axis, Clause, FuncOp, KernelOp, NestOp, ReadOp, YieldOp
+from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr, Step, Tail
+from igniter.dialects.sym import dims_of
+from igniter.dialects.sym.expr import Expr
+from igniter.errors import IgniterError
+from igniter.passes import parse_passes, run_passes
+from igniter.pipelines import PIPELINES
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from igniter.runtime.workbench import Study, Version
+
+T = TypeVar("T")
+
+
+class Schedule:
+    """A structured kernel, whose schedules are changed step by step.
+
+    `kernel` is one, or a file with it (`.onnx`, `.mlir`), in which it is called `name`. Its nests begin with the
+    schedules that they have, or else with plain loops in the order of their axes; with `author`, with those of the
+    default author for `target`.
+    """
+
+    def __init__(
+        self, kernel: KernelOp | str | PathLike[str], name: str = "", *, target: str = "native", author: bool = False
+    ):
+        from igniter.backends.cpu.target import target_of
+        from igniter.runtime.workbench import find_kernel
+        from igniter.runtime.workbench import schedule as by_default
+
+        self.target = target_of(target)
+        self.kernel = kernel.clone() if isinstance(kernel, KernelOp) else find_kernel(kernel, name, self.target)
+        if author:
+            for op in self.kernel.computations:
+                op.schedule = None
+            self.kernel = by_default("", self.kernel, self.target).kernel
+        self._module = ModuleOp([self.kernel])
+        self._groups = 0
+        for nest in self.kernel.nests:
+            if nest.schedule is None:
+                nest.schedule = _plain(nest)
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    @property
+    def nests(self) -> list[str]:
+        """The labels of the nests, in order."""
+        return [nest.label for nest in self.kernel.nests]
+
+    def nest(self, label: str) -> NestOp:
+        """One nest; `IgniterError` lists them where there is none of that label."""
+        found = next((n for n in self.kernel.nests if n.label == label), None)
+        if found is None:
+            raise IgniterError(f"there is no nest '{label}'; there are: {', '.join(self.nests)}")
+        return found
+
+    def loops(self, label: str) -> list[str]:
+        """The loops of a nest, outermost first, as primitives call them."""
+        return [_called(loop) for loop in self._schedule(label).loops]
+
+    def text(self) -> str:
+        """The kernel with its schedules, as IR."""
+        return str(self._module) + "\n"
+
+    def __str__(self) -> str:
+        return "\n".join(f"{nest.label}: {nest.schedule}" for nest in self.kernel.nests)
+
+    # -- loops -------------------------------------------------------------------------------------------------------
+
+    def split(self, label: str, loop: str, by: int, tail: Tail = "") -> tuple[str, str]:
+        """A loop becomes one over blocks of `by` iterations and, right inside, one over those of a block; their names.
+        `tail` says how the last block is done where it is not full."""
+        steps, at = self._find(label, loop)
+        old = steps[at]
+        assert isinstance(old, Loop)
+        outer = Loop(old.axis, by=by, tail=tail, threads=old.threads, fuse=old.fuse, into_result=old.into_result)
+        inner = replace(old, threads=None, fuse="", into_result=False)
+        if old.by > 1:  # It went over blocks already, which are now those of the larger ones.
+            inner = replace(inner, by=old.by)
+        self._set(label, [*steps[:at], outer, inner, *steps[at + 1 :]])
+        return _called(outer), _called(inner)
+
+    def reorder(self, label: str, *loops: str) -> list[str]:
+        """The loops named are put in that order, at the places that they have together; all loops of the nest."""
+        steps = list(self._schedule(label).data)
+        places = sorted(self._find(label, loop)[1] for loop in loops)
+        if len(set(places)) < len(loops):
+            raise IgniterError(f"nest '{label}': a loop is named twice: {', '.join(loops)}")
+        moved = [steps[self._find(label, loop)[1]] for loop in loops]
+        for place, step in zip(places, moved, strict=True):
+            steps[place] = step
+        self._set(label, steps)
+        return self.loops(label)
+
+    def vectorize(self, label: str, loop: str, lanes: int, accumulators: int = 0) -> str:
+        """The iterations of a loop are the lanes of vectors; a sum is kept in so many `accumulators`."""
+        return self._say(label, loop, lambda x: replace(x, vector=lanes, accumulators=accumulators))
+
+    def unroll(self, label: str, loop: str, count: int = 0) -> str:
+        """The body of a loop is copied, `count` times or for each iteration."""
+        return self._say(label, loop, lambda x: replace(x, unroll=count))
+
+    def threads(self, label: str, loop: str, grain: int = 0) -> str:
+        """The iterations of a loop go to the thread pool, `grain` a task, or as many as are worth one."""
+        return self._say(label, loop, lambda x: replace(x, threads=grain))
+
+    def into_result(self, label: str, loop: str) -> str:
+        """What one block of a reduction sums is added to the result in memory."""
+        return self._say(label, loop, lambda x: replace(x, into_result=True))
+
+    def compute_at(self, label: str, other: str, loop: str) -> str:
+        """A nest is computed at a loop of another, of which it is an input or a reader: their loops down to that one
+        become one. Where this nest's loops are not in blocks as the other's are, they are split. The group's label."""
+        wanted = self._schedule(other).loops
+        at = self._find(other, loop)[1]
+
+        def change() -> str:
+            self._groups += 1
+            group = next((x.fuse for x in wanted if x.fuse), f"at{self._groups}")
+            for k, theirs in enumerate(wanted[: at + 1]):
+                self._match_loop(label, k, theirs, self.nest(other).axis(theirs.axis).extent, f"'{loop}' of '{other}'")
+                for of in (label, other):
+                    steps = list(self._schedule(of).data)
+                    step = steps[k]
+                    assert isinstance(step, Loop)
+                    steps[k] = replace(step, fuse=group)
+                    self._set(of, steps)
+            self._lower("fuse-loops{strict=true}")
+            return group
+
+        return self._or_undo(change)
+
+    def tensorize(self, label: str, rows: str, columns: str, depth: str, tile: tuple[int, int]) -> str:
+        """The loops over `rows` (which may be ""), `columns` and `depth` become a micro-kernel of at most `tile` rows
+        and panels, if they mean a product; the loops of the tile's rows and columns move it to the result."""
+        product = Product(rows, columns, depth, tile)
+
+        def change() -> str:
+            steps = [
+                s for s in self._schedule(label).data if not (isinstance(s, Loop) and s.axis == depth and s.by == 1)
+            ]
+            place = next(
+                (k for k, s in enumerate(steps) if isinstance(s, Loop) and s.axis in (rows, columns) and s.by == 1),
+                len(steps),
+            )
+            self._set(label, [*steps[:place], product, *steps[place:]])
+            self._lower("")
+            return str(product)
+
+        return self._or_undo(change)
+
+    # -- nests -------------------------------------------------------------------------------------------------------
+
+    def inline(self, label: str) -> list[str]:
+        """A nest is computed where it is read, and not by itself; the labels of the nests that read it."""
+        nest = self.nest(label)
+        users = {use.operation.parent_op() for result in nest.outputs for use in result.uses}
+        readers = [n.label for n in self.kernel.nests if n in users]
+
+        def change() -> list[str]:
+            from igniter.transforms.structured.inline_nests import inline_nest
+
+            reason = inline_nest(self.nest(label))
+            if reason is not None:
+                raise IgniterError(f"nest '{label}' cannot be inlined: {reason}")
+            return readers
+
+        return self._or_undo(change)
+
+    def pack(self, label: str) -> str:
+        """The right factor of a contraction is packed into the panels that micro-kernels read, by a nest of its own;
+        that nest's label."""
+
+        def change() -> str:
+            from igniter.transforms.structured.pack_operands import pack_operand
+
+            nest, before = self.nest(label), set(self.nests)
+            own, nest.schedule = nest.schedule, None
+            reason = pack_operand(nest)
+            if reason is not None:
+                raise IgniterError(f"nothing to pack in nest '{label}': {reason or 'its factors lie as they have to'}")
+            nest.schedule = own
+            (made,) = set(self.nests) - before
+            self.nest(made).schedule = _plain(self.nest(made))
+            return made
+
+        return self._or_undo(change)
+
+    def cache(self, label: str, operand: int) -> str:
+        """A nest reads a copy of one of the tensors that it reads, in the order of its reads; the label of the nest
+        that makes it, which is to be computed at a loop of this one."""
+
+        def change() -> str:
+            from igniter.transforms.structured.nest_rewriting import fresh_label
+
+            nest = self.nest(label)
+            sources = list(dict.fromkeys(read.source for read in nest.reads))
+            if not 0 <= operand < len(sources):
+                raise IgniterError(f"nest '{label}' reads {len(sources)} tensors: there is no number {operand}")
+            source = sources[operand]
+            axes = [Axis(f"c{k}", dim, "parallel") for k, dim in enumerate(dims_of(source.type))]
+            read = ReadOp(source, [a.name for a in axes])
+            body = Block([read, YieldOp([Clause("none", read.result, [a.name for a in axes])])])
+            made = NestOp(fresh_label(nest, f"{label}.cache"), axes, [source.type], Region(body))
+            made.schedule = _plain(made)
+            block = nest.parent
+            assert block is not None
+            block.insert_op_before(made, nest)
+            source.replace_uses_with_if(made.outputs[0], lambda use: use.operation.parent_op() is nest)
+            return made.label
+
+        return self._or_undo(change)
+
+    def split_reduction(self, label: str, axis: str, parts: int) -> str:
+        """A reduction becomes `parts` partial ones, by a nest of its own, and one over their results; its label."""
+
+        def change() -> str:
+            from igniter.transforms.structured.split_reductions import split_reduction
+
+            nest = self.nest(label)
+            nest.schedule = None
+            made = split_reduction(nest, axis, parts)
+            for each in (made, self.nest(label)):
+                each.schedule = _plain(each)
+            return made.label
+
+        return self._or_undo(change)
+
+    # -- what comes of it --------------------------------------------------------------------------------------------
+
+    def apply(self) -> FuncOp:
+        """The scheduled kernel; `IgniterError` with the reason where a pass refuses."""
+        passes = PIPELINES["cpu-schedule"]
+        left = passes[passes.index("form-fma") : passes.index("form-ort-library")]
+        module = ModuleOp([self.kernel.clone()])
+        self._run(module, "check-bounds{guard=true}")
+        self._run(module, ",".join(left).replace("fuse-loops", "fuse-loops{strict=true}"))
+        return next(op for op in module.ops if isinstance(op, FuncOp))
+
+    def run(self, *inputs: npt.ArrayLike, threads: int = 1) -> list[np.ndarray]:
+        """The kernel's results for arrays of its inputs, compiled for this machine."""
+        from igniter.runtime.workbench import outputs_of
+
+        return outputs_of(self.kernel, self.apply(), self.target, inputs, threads)
+
+    def time(self, *others: Schedule, rounds: int = 9, threads: int = 1, **sizes: int) -> Study:
+        """This schedule beside `others` of the same kernel, checked and timed in turns; the first result is its own.
+        Symbols are as large as `sizes` says."""
+        from igniter.runtime.workbench import study
+
+        versions = [each._version(f"schedule {k}") for k, each in enumerate((self, *others))]
+        return study(self.kernel, versions, self.target, sizes=sizes, rounds=rounds, threads=threads)
+
+    def asm(self) -> str:
+        """The machine code, as text."""
+        return self._version("").listing.text
+
+    # -- internals ---------------------------------------------------------------------------------------------------
+
+    def _version(self, name: str) -> Version:
+        from igniter.runtime.workbench import version_of
+
+        return version_of(name, self.kernel, self.apply(), self.target)
+
+    def _schedule(self, label: str) -> ScheduleAttr:
+        schedule = self.nest(label).schedule
+        assert schedule is not None
+        return schedule
+
+    def _find(self, label: str, loop: str) -> tuple[list[Step], int]:
+        steps = list(self._schedule(label).data)
+        for k, step in enumerate(steps):
+            if isinstance(step, Loop) and _called(step) == loop:
+                return steps, k
+        raise IgniterError(f"nest '{label}' has no loop '{loop}'; it has: {', '.join(self.loops(label))}")
+
+    def _match_loop(self, label: str, place: int, theirs: Loop, extent: Expr, where: str) -> None:
+        """Puts the loop of a nest that goes over as much as another's at its place, in blocks like that."""
+        nest, loops = self.nest(label), self._schedule(label).loops
+        found = next(
+            (
+                x
+                for x in loops[place:]
+                if nest.axis(x.axis).extent == extent and (x.by == theirs.by or (x.by == 1 and not theirs.tail))
+            ),
+            None,
+        )
+        if found is None:
+            left = [f"'{_called(x)}' over {nest.axis(x.axis).extent}" for x in loops[place:]]
+            has = ", ".join(left) or "no more loops"
+            raise IgniterError(
+                f"nest '{label}' cannot be computed at {where}, where '{_called(theirs)}' goes over {extent}: it has {has}"
+            )
+        name = _called(found)
+        if found.by != theirs.by:
+            name, _ = self.split(label, name, theirs.by)
+        steps, at = self._find(label, name)
+        steps.insert(place, steps.pop(at))
+        self._set(label, steps)
+
+    def _say(self, label: str, loop: str, change: Callable[[Loop], Loop]) -> str:
+        steps, at = self._find(label, loop)
+        old = steps[at]
+        assert isinstance(old, Loop)
+        new = change(old)
+        self._set(label, [*steps[:at], new, *steps[at + 1 :]])
+        return str(new)
+
+    def _set(self, label: str, steps: Sequence[Step]) -> None:
+        nest = self.nest(label)
+        old, nest.schedule = nest.schedule, ScheduleAttr(steps)
+        try:
+            nest.verify_schedule()
+        except VerifyException as error:
+            nest.schedule = old
+            raise IgniterError(str(error)) from error
+
+    def _or_undo(self, change: Callable[[], T]) -> T:
+        """What a change returns; the kernel as it was, if it fails."""
+        before = self.kernel.clone()
+        try:
+            found = change()
+            self._module.verify()
+        except Exception as error:
+            self.kernel.detach()
+            self.kernel = before
+            self._module = ModuleOp([before])
+            if isinstance(error, VerifyException):
+                raise IgniterError(str(error)) from error
+            raise
+        return found
+
+    def _lower(self, more: str) -> None:
+        """Tries whether the loops can be made, on a copy."""
+        self._run(ModuleOp([self.kernel.clone()]), f"lower-to-loops{',' if more else ''}{more}")
+
+    def _run(self, module: ModuleOp, pipeline: str) -> None:
+        from igniter.backends.cpu.target import pass_figures
+
+        run_passes(IgniterContext(), module, parse_passes(pipeline, pass_figures([self.target])))
+
+
+def _called(loop: Loop) -> str:
+    return loop.axis if loop.by == 1 else f"{loop.axis} by {loop.by}"
+
+
+def _plain(nest: NestOp) -> ScheduleAttr:
+    """Every axis one loop, parallel ones first."""
+    return ScheduleAttr([Loop(a.name) for a in sorted(nest.axes, key=lambda a: a.kind == "reduction")])

@@ -1,0 +1,44 @@
+// RUN: igniter-opt %s -p "split-reductions{nest=sum axis=k parts=4}" --split-input-file --verify-diagnostics | filecheck %s
+
+// The axis is no reduction.
+// CHECK: split-reductions: nest 'sum' has no reduction 'k'; it has: r
+
+builtin.module {
+  loop.kernel @kind symbols [] (%x: tensor<8x64xf32>) -> (tensor<8xf32>) {
+    %s = loop.nest "sum" [k: parallel 8, r: reduction 64] -> tensor<8xf32> {
+      %a = loop.read %x[k, r] : f32
+      loop.yield add %a at [k]
+    }
+    loop.return %s : tensor<8xf32>
+  }
+}
+
+// -----
+
+// The nest does not exist.
+// CHECK: split-reductions: there is no nest 'sum'; there are: total
+
+builtin.module {
+  loop.kernel @name symbols [] (%x: tensor<8x64xf32>) -> (tensor<8xf32>) {
+    %s = loop.nest "total" [i: parallel 8, k: reduction 64] -> tensor<8xf32> {
+      %a = loop.read %x[i, k] : f32
+      loop.yield add %a at [i]
+    }
+    loop.return %s : tensor<8xf32>
+  }
+}
+
+// -----
+
+// A schedule speaks of the loops that are there.
+// CHECK: split-reductions: nest 'sum' has a schedule, which speaks of the loops that it has now
+
+builtin.module {
+  loop.kernel @scheduled symbols [] (%x: tensor<8x64xf32>) -> (tensor<8xf32>) {
+    %s = loop.nest "sum" [i: parallel 8, k: reduction 64] schedule [i, k] -> tensor<8xf32> {
+      %a = loop.read %x[i, k] : f32
+      loop.yield add %a at [i]
+    }
+    loop.return %s : tensor<8xf32>
+  }
+}

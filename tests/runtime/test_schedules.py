@@ -1,0 +1,158 @@
+"""`igniter.Schedule`: a kernel scheduled from Python, step by step, each step checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import igniter
+from igniter.errors import IgniterError
+from igniter.runtime.schedules import Schedule
+
+LINEAR = """
+builtin.module {
+  loop.kernel @linear symbols [n] (%a: tensor<?x64xf32, #sym.dims<n, 64>>, %b: tensor<64x96xf32>, %c: tensor<96xf32>)
+      -> (tensor<?x96xf32, #sym.dims<n, 96>>) {
+    %p = loop.nest "matmul" [i: parallel n, j: parallel 96, k: reduction 64] -> tensor<?x96xf32, #sym.dims<n, 96>> {
+      %x = loop.read %a[i, k] : f32
+      %y = loop.read %b[k, j] : f32
+      %m = arith.mulf %x, %y : f32
+      loop.yield add %m at [i, j]
+    }
+    %s = loop.nest "bias" [i: parallel n, j: parallel 96] -> tensor<?x96xf32, #sym.dims<n, 96>> {
+      %x = loop.read %p[i, j] : f32
+      %y = loop.read %c[j] : f32
+      %z = arith.addf %x, %y : f32
+      loop.yield none %z at [i, j]
+    }
+    %r = loop.nest "relu" [i: parallel n, j: parallel 96] -> tensor<?x96xf32, #sym.dims<n, 96>> {
+      %x = loop.read %s[i, j] : f32
+      %zero = arith.constant 0.0 : f32
+      %y = arith.maximumf %x, %zero : f32
+      loop.yield none %y at [i, j]
+    }
+    loop.return %r : tensor<?x96xf32, #sym.dims<n, 96>>
+  }
+}"""
+
+
+@pytest.fixture
+def linear(tmp_path: Path) -> Schedule:
+    file = tmp_path / "linear.mlir"
+    file.write_text(LINEAR)
+    return igniter.Schedule(file)
+
+
+def check(s: Schedule) -> None:
+    rng = np.random.default_rng(0)
+    b, c = rng.standard_normal((64, 96), np.float32), rng.standard_normal(96, np.float32)
+    for n in (1, 8, 19):
+        a = rng.standard_normal((n, 64), np.float32)
+        (got,) = s.run(a, b, c)
+        np.testing.assert_allclose(got, np.maximum(a @ b + c, 0), 1e-4, 1e-4)
+
+
+def test_a_kernel_begins_with_plain_loops(linear: Schedule) -> None:
+    assert linear.nests == ["matmul", "bias", "relu"]
+    assert linear.loops("matmul") == ["i", "j", "k"]
+    check(linear)
+
+
+def test_a_tile_with_its_epilogue(linear: Schedule) -> None:
+    s = linear
+    assert s.inline("bias") == ["relu"]
+    assert s.split("matmul", "j", 48) == ("j by 48", "j")
+    assert s.split("matmul", "i", 4) == ("i by 4", "i")
+    assert s.reorder("matmul", "j by 48", "i by 4", "k", "i", "j") == ["j by 48", "i by 4", "k", "i", "j"]
+    assert s.vectorize("matmul", "j", 16) == "j vector 16"
+    s.threads("matmul", "j by 48")
+    assert s.compute_at("relu", "matmul", "i by 4") == "at1"
+    assert s.loops("relu") == ["j by 48", "i by 4", "i", "j"]
+    check(s)
+    # One loop over tiles, in which both are computed: the sums never reach memory of the kernel.
+    func = str(s.apply())
+    assert "scratch(0)" in func
+
+
+def test_split_sums_are_packed_and_multiplied_by_micro_kernels(linear: Schedule) -> None:
+    s = linear
+    assert s.split_reduction("matmul", "k", 4) == "matmul.parts"
+    s.split("matmul.parts", "j", 48)
+    s.split("matmul.parts", "i", 8)
+    s.reorder("matmul.parts", "part", "j by 48", "i by 8", "i", "j", "k")
+    assert s.tensorize("matmul.parts", "i", "j", "k", (8, 3)) == "product(i, j, k) tile [8, 3]"
+    s.threads("matmul.parts", "part")
+    check(s)
+
+
+def test_packing_and_caching(tmp_path: Path) -> None:
+    file = tmp_path / "scores.mlir"
+    file.write_text(
+        LINEAR.replace("%b: tensor<64x96xf32>", "%b: tensor<96x64xf32>").replace(
+            "loop.read %b[k, j]", "loop.read %b[j, k]"
+        )
+    )
+    s = Schedule(file)
+    with pytest.raises(IgniterError, match="the columns of neither factor lie side by side"):
+        s.tensorize("matmul", "i", "j", "k", (8, 3))
+    made = s.pack("matmul")
+    assert made in s.nests
+    s.split("matmul", "j", 48)
+    s.split("matmul", "i", 8)
+    s.reorder("matmul", "j by 48", "i by 8", "i", "j", "k")
+    s.tensorize("matmul", "i", "j", "k", (8, 3))
+    copy = s.cache("relu", 0)
+    s.compute_at(copy, "relu", "i")
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.standard_normal(shape, np.float32) for shape in ((5, 64), (96, 64), (96,)))
+    (got,) = s.run(a, b, c)
+    np.testing.assert_allclose(got, np.maximum(a @ b.T + c, 0), 1e-4, 1e-4)
+
+
+def test_what_is_refused_changes_nothing(linear: Schedule) -> None:
+    s = linear
+    before = s.text()
+    for step, reason in (
+        (lambda: s.split("matmul", "l", 8), "nest 'matmul' has no loop 'l'; it has: i, j, k"),
+        (lambda: s.split("gemm", "i", 8), "there is no nest 'gemm'; there are: matmul, bias, relu"),
+        (lambda: s.threads("matmul", "k"), "loop 'k' is a reduction, whose iterations meet in one element"),
+        (lambda: s.into_result("matmul", "k"), "loop 'k' goes over single iterations"),
+        (lambda: s.vectorize("matmul", "j", -1), "'vector' is a positive count"),
+        (lambda: s.reorder("matmul", "i", "i"), "a loop is named twice: i, i"),
+        (lambda: s.inline("matmul"), "nest 'matmul' cannot be inlined: its values combine with 'add'"),
+        (lambda: s.compute_at("bias", "matmul", "k"), "where 'k' goes over 64: it has no more loops"),
+        (lambda: s.tensorize("matmul", "j", "i", "k", (8, 3)), "its rows, columns and depth are"),
+        (lambda: s.split_reduction("matmul", "i", 4), "has no reduction 'i'; it has: k"),
+        (lambda: s.cache("relu", 3), "nest 'relu' reads 1 tensors: there is no number 3"),
+        (lambda: s.pack("relu"), "nothing to pack in nest 'relu'"),
+    ):
+        with pytest.raises(IgniterError) as caught:
+            step()
+        assert reason in str(caught.value)
+        assert s.text() == before
+
+
+def test_what_a_pass_finds_out_is_raised(linear: Schedule) -> None:
+    linear.unroll("matmul", "i")
+    with pytest.raises(IgniterError, match="loop 'i' makes n iterations, which is no constant"):
+        linear.apply()
+
+
+def test_the_text_is_read_again(linear: Schedule, tmp_path: Path) -> None:
+    linear.split("matmul", "j", 48, tail="peel")
+    linear.vectorize("matmul", "j", 8)
+    file = tmp_path / "own.mlir"
+    file.write_text(linear.text())
+    assert str(Schedule(file)) == str(linear)
+
+
+def test_schedules_are_timed_in_turns(linear: Schedule) -> None:
+    author = Schedule(linear.kernel, author=True)
+    assert "product(i, j, k)" in str(author)
+    found = linear.time(author, rounds=1, n=16)
+    assert found.sizes == {"n": 16}
+    assert found.versions[0].ratio == 1
+    assert len(found.versions) == 2
+    assert "vfmadd" in author.asm() or "fmla" in author.asm() or "mulps" in author.asm()
