@@ -299,7 +299,7 @@ def _compare(random: Random, note: Any) -> None:
             note(f"{word} (proven)", proven(e - least + slack, ranges))
     least = points.least(-e, domain)
     if least is not None and e.constant is None:
-        note("an upper bound without axes (upper_bound)", upper_bound(e, ranges) is not None)
+        note("an upper bound (upper_bound)", upper_bound(e, ranges) is not None)
     same = points.expr(simplify(e, ranges))
     value = same.intersect_domain(domain).max_val()
     if value.is_int() and value.eq(same.intersect_domain(domain).min_val()):
