@@ -32,6 +32,7 @@ from igniter.driver import (
     make_onnx,
     nodes_left,
     require_all_compiled,
+    require_no_author,
 )
 from igniter.errors import IgniterError
 from igniter.memory import collection_paused
@@ -120,6 +121,7 @@ class Module:
         *,
         target: str = "native",
         precision: str = "f32",
+        fusion_author: str = "",
         options: CompileOptions | None = None,
         verify: bool = True,
         shapes: Sequence[Mapping[str, int]] | None = None,
@@ -140,11 +142,10 @@ class Module:
         weights. `shapes`, `inputs`, `rtol`, `atol`, `seed` and `budget` (seconds) are for the verification, as
         `Artifact.verify` takes them. `VerificationFailed` says which output differs, and `output` is then as it was;
         where nothing could be compared, the report says so. `strict` makes a node that cannot be compiled an error;
-        with `sanitize`, every access of a kernel checks its address at run time.
+        with `sanitize`, every access of a kernel checks its address at run time. `fusion_author` names who decides what
+        is fused (`NAME` or `NAME{option=value ...}`).
         """
-        chosen = options or CompileOptions(target=target, precision=precision)
-        if sanitize:
-            chosen = replace(chosen, sanitize=True)
+        chosen = _chosen(options, target=target, precision=precision, fusion_author=fusion_author, sanitize=sanitize)
         copy = self.clone()
         compilation = Compilation(copy.ir, chosen, copy.ctx, strict=strict, progress=progress or (lambda _: None))
         if cache:
@@ -221,9 +222,8 @@ def compile(model: Model, output: str | PathLike[str] | None = None, **options: 
 
     given = {k: options[k] for k, default in VERIFY_OPTIONS.items() if options.get(k, default) != default}
     verify = given if options.get("verify", True) else None
-    chosen = options.get("options") or CompileOptions(
-        **{k: options[k] for k in ("target", "precision") if k in options}
-    )
+    named = ("options", "target", "precision", "fusion_author", "sanitize")
+    chosen = _chosen(**{k: options[k] for k in named if k in options})
     results = Results.of(default_cache(), Path(cast("str", model)), chosen, bool(options.get("strict")))
     if results is None:
         return load(model).compile(output, **options)
@@ -236,6 +236,22 @@ def compile(model: Model, output: str | PathLike[str] | None = None, **options: 
     artifact = module.compile(output, **options)
     results.keep(artifact, sorted(module.external), verify)
     return artifact
+
+
+def _chosen(
+    options: CompileOptions | None = None,
+    target: str = "native",
+    precision: str = "f32",
+    fusion_author: str = "",
+    sanitize: bool = False,
+) -> CompileOptions:
+    """The options that `compile` is asked for. An author and the sanitizer can be asked for besides `options`."""
+    chosen = options or CompileOptions(target=target, precision=precision)
+    if fusion_author and chosen.fusion_author not in ("", fusion_author):
+        raise IgniterError(f"two fusion authors are named, '{fusion_author}' and '{chosen.fusion_author}': choose one")
+    if fusion_author:
+        chosen = replace(chosen, fusion_author=fusion_author)
+    return replace(chosen, sanitize=True) if sanitize else chosen
 
 
 @contextmanager
@@ -274,6 +290,8 @@ def lower_to_kernels(c: Compilation) -> None:
     if not is_fused(c.module):
         make_onnx(c)
         make_fusion(c)
+    else:
+        require_no_author(c)
     c.nodes_before = c.nodes_before or count_nodes(c.module)
     make_loop(c)
     make_llvm(c)

@@ -30,6 +30,7 @@ from igniter.memory import collection_paused, peak_memory
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Block
+    from xdsl.passes import ModulePass
 
     from igniter.analysis.fusion.left_nodes import LeftNode
     from igniter.analysis.fusion.program_steps import ProgramSteps
@@ -54,6 +55,9 @@ class CompileOptions:
     """What products with weights are computed in: see `igniter.transforms.onnx.lower_precision`."""
     onnx_passes: str = "cpu-onnx"
     fusion_passes: str = "cpu-fusion"
+    fusion_author: str = ""
+    """Who decides what is fused, `NAME` or `NAME{option=value ...}`: the `author` of `form-fusion-regions` where
+    `fusion_passes` names none; "" is Igniter's own. See `igniter.analysis.fusion.author`."""
     loop_passes: str = "cpu-loop"
     schedule_passes: str = "cpu-schedule"
     program_passes: str = "cpu-programs"
@@ -148,6 +152,11 @@ class Compilation:
 def make_onnx(c: Compilation) -> ModuleOp:
     """Shapes inferred, constants folded, patterns recomposed: what fusion works on."""
     c.nodes_before = count_nodes(c.module)
+    if c.options.fusion_author:
+        # A wrong name is said before the work, not after it.
+        from igniter.analysis.fusion.author import make_author
+
+        make_author(c.options.fusion_author)
     with c.stage("onnx"):
         _run(c, c.module, c.options.onnx_passes)
         if c.options.precision != "f32":
@@ -158,7 +167,7 @@ def make_onnx(c: Compilation) -> ModuleOp:
 def make_fusion(c: Compilation) -> ModuleOp:
     """Nodes grouped into regions."""
     with c.stage("fusion"):
-        _run(c, c.module, c.options.fusion_passes)
+        _run(c, c.module, c.options.fusion_passes, author=c.options.fusion_author)
     return c.module
 
 
@@ -434,12 +443,29 @@ def _parse_op(c: Compilation, text: str) -> OpOp:
 # -- running passes ---------------------------------------------------------------------------------------------------
 
 
-def _run(c: Compilation, module: ModuleOp, pipeline: str, target: Target | None = None) -> None:
+def _run(c: Compilation, module: ModuleOp, pipeline: str, target: Target | None = None, author: str = "") -> None:
     from igniter.backends.cpu.target import pass_figures
     from igniter.passes import parse_passes, run_passes
 
     passes = parse_passes(pipeline, pass_figures([target] if target is not None else c.targets))
+    if author:
+        passes = _with_author(passes, pipeline, author)
     run_passes(c.ctx, module, passes, verify_each=c.verify_each)
+
+
+def _with_author(passes: Sequence[ModulePass], pipeline: str, author: str) -> tuple[ModulePass, ...]:
+    """The passes with a fusion author for `form-fusion-regions`; `IgniterError` where that has one, or is not there."""
+    from igniter.transforms.fusion.form_fusion_regions import FormFusionRegions
+
+    forming = [this for this in passes if isinstance(this, FormFusionRegions)]
+    if not forming:
+        raise IgniterError(f"no pass asks the fusion author '{author}': '{pipeline}' has no form-fusion-regions")
+    for this in forming:
+        if this.author not in (FormFusionRegions.author, author):
+            raise IgniterError(f"'{pipeline}' names the fusion author '{this.author}', and the options '{author}'")
+    return tuple(
+        dataclasses.replace(this, author=author) if isinstance(this, FormFusionRegions) else this for this in passes
+    )
 
 
 T = TypeVar("T")
@@ -466,6 +492,15 @@ def nodes_left(c: Compilation) -> list[LeftNode]:
     from igniter.analysis.fusion.left_nodes import left_nodes
 
     return left_nodes(c.module, c.ctx.remarks, c.failed_nodes)
+
+
+def require_no_author(c: Compilation) -> None:
+    """`IgniterError` where a fusion author was asked for, and the module's regions have been formed already."""
+    if c.options.fusion_author:
+        raise IgniterError(
+            f"the fusion author '{c.options.fusion_author}' has nothing to decide: the regions have been formed. Give "
+            "the model, or IR of the onnx level"
+        )
 
 
 def require_all_compiled(c: Compilation) -> None:

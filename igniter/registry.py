@@ -7,8 +7,8 @@ Igniter adds its own through entry points, which are consulted only for names th
     my-pass = "my_package.my_pass:MyPass"
 
 The groups are `igniter.dialects` (an xDSL `Dialect`), `igniter.passes` (a `ModulePass` class), `igniter.pipelines`
-(a tuple of passes, as text), `igniter.ops` (a module that registers `OpSpec`s when it is imported) and
-`igniter.patterns` (a table of rules for `recompose`).
+(a tuple of passes, as text), `igniter.ops` (a module that registers `OpSpec`s when it is imported),
+`igniter.patterns` (a table of rules for `recompose`) and `igniter.fusion_authors` (a `FusionAuthor` class).
 """
 
 from __future__ import annotations
@@ -98,14 +98,20 @@ PASSES: dict[str, str] = {
 }
 
 
-class UnknownName(IgniterError):
-    """A name that neither Igniter nor an installed package provides."""
+FUSION_AUTHORS: dict[str, str] = {
+    "default": "igniter.analysis.fusion.default_author:DefaultAuthor",
+}
 
-    def __init__(self, kind: str, name: str, known: Mapping[str, object]):
+
+class UnknownName(IgniterError):
+    """A name that neither Igniter nor an installed package provides. With `listed`, the message has those that are."""
+
+    def __init__(self, kind: str, name: str, known: Mapping[str, object], listed: bool = False):
         import difflib
 
         close = list(dict.fromkeys(difflib.get_close_matches(name, list(known), n=3)))
-        hint = f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
+        hint = f"; there are {', '.join(sorted(known))}" if listed else ""
+        hint += f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
         super().__init__(f"there is no {kind} called '{name}'{hint}")
         self.name = name
 
@@ -153,6 +159,14 @@ def load_pass(name: str) -> type[ModulePass]:
     return _load_named("pass", name, where)
 
 
+def load_fusion_author(name: str) -> Any:
+    """What the fusion author called `name` is, a class; `UnknownName` if there is none."""
+    where = FUSION_AUTHORS.get(name) or external("fusion_authors").get(name)
+    if where is None:
+        raise UnknownName("fusion author", name, all_fusion_authors(), listed=True)
+    return _load_named("fusion author", name, where)
+
+
 def _load_named(kind: str, name: str, where: str) -> Any:
     try:
         return load(where)
@@ -165,6 +179,11 @@ def _load_named(kind: str, name: str, where: str) -> Any:
 def all_passes() -> dict[str, str]:
     """Every pass by name, those of installed packages too."""
     return dict(sorted({**external("passes"), **PASSES}.items()))
+
+
+def all_fusion_authors() -> dict[str, str]:
+    """Every fusion author by name, those of installed packages too."""
+    return dict(sorted({**external("fusion_authors"), **FUSION_AUTHORS}.items()))
 
 
 def load_external(group: str) -> list[Any]:

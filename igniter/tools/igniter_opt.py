@@ -151,6 +151,7 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
     group = parser.add_argument_group("about")
     group.add_argument("--list-passes", action="store_true", help="every pass: its options and what it does")
     group.add_argument("--list-pipelines", action="store_true", help="every named pipeline and its passes")
+    group.add_argument("--list-fusion-authors", action="store_true", help="every fusion author and its options")
     group.add_argument("--version", action="version", version=f"igniter-opt {__version__}")
     for name in pass_names:
         parser.add_argument(
@@ -174,10 +175,11 @@ def _pass_flags(args: Sequence[str]) -> list[str]:
 def run(args: Sequence[str], stdin: IO[bytes], stdout: IO[str], stderr: IO[str]) -> int:
     """`igniter-opt` with `args` on the given streams; the exit status."""
     parsed = build_parser(_pass_flags(args)).parse_args(list(args))
-    if parsed.list_passes or parsed.list_pipelines:
-        from igniter.tools.listing import list_passes, list_pipelines
+    if parsed.list_passes or parsed.list_pipelines or parsed.list_fusion_authors:
+        from igniter.tools.listing import list_fusion_authors, list_passes, list_pipelines
 
-        (list_passes if parsed.list_passes else list_pipelines)(stdout)
+        others = list_pipelines if parsed.list_pipelines else list_fusion_authors
+        (list_passes if parsed.list_passes else others)(stdout)
         return 0
     values = {name: getattr(parsed, name) for name in OptOptions.__dataclass_fields__ if hasattr(parsed, name)}
     values["pipeline"] = ",".join(parsed.pipeline or [])

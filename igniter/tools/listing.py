@@ -1,16 +1,17 @@
-"""`igniter-opt --list-passes` and `--list-pipelines`."""
+"""`igniter-opt --list-passes`, `--list-pipelines` and `--list-fusion-authors`."""
 
 from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING, Any
 
 from igniter.pipelines import PIPELINES
-from igniter.registry import all_passes, external, load_pass
+from igniter.registry import all_fusion_authors, all_passes, external, load_fusion_author, load_pass
 
 if TYPE_CHECKING:
-    from xdsl.passes import ModulePass
+    from xdsl.utils.arg_spec import ArgSpecConvertible
 
 
 def summary_of(documented: Any) -> str:
@@ -22,7 +23,7 @@ def summary_of(documented: Any) -> str:
     return paragraph.split(". ")[0].rstrip(".")
 
 
-def options_of(pass_type: type[ModulePass]) -> list[tuple[str, str, str]]:
+def options_of(pass_type: type[ArgSpecConvertible]) -> list[tuple[str, str, str]]:
     """Name, type and default of each option, as written in a pipeline."""
     import dataclasses
 
@@ -40,12 +41,19 @@ def options_of(pass_type: type[ModulePass]) -> list[tuple[str, str, str]]:
 
 def list_passes(stream: IO[str]) -> None:
     """Every pass with its one-line summary and its options."""
-    names = all_passes()
-    width = max(map(len, names))
-    for name in names:
-        pass_type = load_pass(name)
-        print(f"{name:<{width}}  {summary_of(pass_type)}", file=stream)
-        for option, kind, default in options_of(pass_type):
+    _list({name: load_pass(name) for name in all_passes()}, stream)
+
+
+def list_fusion_authors(stream: IO[str]) -> None:
+    """Every fusion author with its one-line summary and its options."""
+    _list({name: load_fusion_author(name) for name in all_fusion_authors()}, stream)
+
+
+def _list(found: Mapping[str, type[ArgSpecConvertible]], stream: IO[str]) -> None:
+    width = max(map(len, found))
+    for name, kind_of in found.items():
+        print(f"{name:<{width}}  {summary_of(kind_of)}", file=stream)
+        for option, kind, default in options_of(kind_of):
             print(f"{'':<{width}}    {option}: {kind} = {default}", file=stream)
 
 

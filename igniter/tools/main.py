@@ -90,6 +90,12 @@ def compile(
     precision: Annotated[
         Precision, typer.Option(help="What products with weights are computed in. All but f32 change the results.")
     ] = Precision.f32,
+    fusion_author: Annotated[
+        str,
+        typer.Option(
+            "--fusion-author", help="Who decides what is fused, NAME or NAME{option=value}.", show_default=False
+        ),
+    ] = "",
     emit: Annotated[Level, typer.Option(help="Stop at this level and print it.")] = Level.library,
     explain: Annotated[
         bool, typer.Option(help="Say what was fused and what stopped the biggest missed fusions.")
@@ -140,6 +146,7 @@ def compile(
                 InputRequest(tuple(shape or ()), inputs, rtol, atol, seed, budget),
                 profile,
                 sizes,
+                fusion_author,
             )
         )
 

@@ -16,6 +16,10 @@ CLAIMS = (
     ("n3 - 1 - 2*r1", {"r1": "n3 floordiv 2"}, True),
     ("n3 - 1 - 2*r1", {"r1": "(n3 + 1) floordiv 2"}, True),
     ("n3 - 2 - 2*r1", {"r1": "(n3 + 1) floordiv 2"}, False),
+    # The dim is positive, for the axis takes a value: once, and not once more inside of a call.
+    ("min(n3 - 1, n5)", {"i3": "n3"}, True),
+    ("min(n3 - 2, n5)", {"i3": "n3"}, False),
+    ("max(n3 - 2, -3)", {"i3": "n3"}, False),
 )
 
 

@@ -1,4 +1,4 @@
-"""The nodes of one graph as integers, with what region growing asks of them: edges, siblings, and a policy.
+"""The nodes of one graph as integers, with what region growing and a fusion author ask of them.
 
 Constants are no nodes: a region clones the small ones and takes the others as operands. An operand that a region
 gets from its symbols (`operand_kind` says `values`) makes no edge to a node that can be fused.
@@ -6,39 +6,64 @@ gets from its symbols (`operand_kind` says `values`) makes no edge to a node tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from igniter.analysis.fusion.cost import CostModel, is_widening, op_kind
+from igniter.analysis.fusion.author import AuthorError, FusionAuthor, Pair, asking, checked
+from igniter.analysis.fusion.cost import CostModel, op_kind
 from igniter.analysis.fusion.legality import Reason, node_reason, operand_kind, type_symbols
-from igniter.analysis.fusion.region_growing import Refusal
 from igniter.analysis.fusion.symbols import carrier_edges
 from igniter.analysis.onnx.conv_layout import nodes_in_conv_layout
-from igniter.analysis.onnx.quantized_neighbours import beside_integer_ops
-from igniter.dialects.onnx.draws import draws
+from igniter.dialects.onnx.names import op_name
 
 if TYPE_CHECKING:
     from igniter.dialects.fusion import RegionOp
     from igniter.dialects.onnx.base import OnnxOp
-
-SIBLING_DISTANCE = 64
-"""Two regions that only share an input merge when at most this many nodes lie between them in the graph: merging
-what is far apart keeps their other inputs and outputs in memory for longer."""
+    from igniter.dialects.onnx.registry import OpSpec
 
 
 @dataclass(frozen=True)
-class Limits:
-    """How large a region may grow; ORT itself sets no limit on a custom op."""
+class FusionNode:
+    """One node with what is known of it: what a fusion author looks at."""
 
-    nodes: int = 512
-    inputs: int = 256
-    outputs: int = 128
+    op: OnnxOp
+    cost: CostModel
+    convolved: bool = False
+    """Whether it belongs to a convolution that ORT runs (`conv_layout.py`)."""
+
+    @property
+    def label(self) -> str:
+        """What the node is called in remarks."""
+        return node_label(self.op)
+
+    @property
+    def name(self) -> str:
+        """The name of its ONNX op, `com.microsoft.Gelu`."""
+        return op_name(self.op)
+
+    @property
+    def kind(self) -> str:
+        """The kind of its op: `elementwise`, `contraction`, `reduction`, `movement`, ... (`OpSpec.kind`)."""
+        return op_kind(self.op)
+
+    @property
+    def spec(self) -> OpSpec | None:
+        """What Igniter knows of its op."""
+        from igniter.dialects.onnx.base import OnnxOp
+        from igniter.dialects.onnx.ops import spec_of
+
+        return spec_of(self.op) if isinstance(cast("Operation", self.op), OnnxOp) else None
+
+    @property
+    def flops(self) -> int:
+        """The typical number of its scalar operations."""
+        return self.cost.flops(self.op)
 
 
 @dataclass(frozen=True)
@@ -56,14 +81,32 @@ class FusionGraph:
     """From a node to one that would need its result, were that one in no region."""
     siblings: tuple[tuple[int, int], ...]
     """Neighbours among the nodes that read the same tensor."""
-    contractions: tuple[str, ...]
-    """`CostModel.contraction_class` of each node."""
-    moves: tuple[tuple[int, int], ...]
-    """From a node that only moves or widens elements to a contraction that reads them where and as they were."""
+    classes: tuple[str, ...]
+    """What the author calls each node (`FusionAuthor.classify`); "" for those in no region."""
+    cost: CostModel = field(default_factory=CostModel)
+    convolved: frozenset[Operation] = frozenset()
 
     @property
     def eligible(self) -> list[bool]:
+        """Which nodes can be in a region."""
         return [reason is None for reason in self.reasons]
+
+    @cached_property
+    def candidates(self) -> tuple[Pair, ...]:
+        """The pairs whose regions may become one: the edges, by target and the nearest source first, then the siblings.
+
+        Pairs of which a node can be in no region are among them; they are never tried.
+        """
+        return (*sorted(self.edges, key=lambda edge: (edge[1], -edge[0])), *self.siblings)
+
+    def node(self, number: int) -> FusionNode:
+        """A node as an author sees it."""
+        op = self.nodes[number]
+        return FusionNode(cast("OnnxOp", op), self.cost, op in self.convolved)
+
+    def bytes_between(self, source: int, target: int) -> int:
+        """The typical bytes of what `source` computes and `target` reads."""
+        return sum(self.cost.bytes(v) for v in set(self.nodes[target].operands) if v.owner is self.nodes[source])
 
 
 def node_label(op: Operation) -> str:
@@ -88,18 +131,18 @@ def is_node(op: Operation) -> bool:
     return op.name not in ("onnx.Constant", "onnx.NoValue") and not op.has_trait(IsTerminator)
 
 
-def build_graph(block: Block, cost: CostModel, siblings: bool, inputs: Sequence[SSAValue] | None = None) -> FusionGraph:
+def build_graph(
+    block: Block, author: FusionAuthor, cost: CostModel, siblings: bool, inputs: Sequence[SSAValue] | None = None
+) -> FusionGraph:
     """The graph of a block's nodes, which can see `inputs`: by default the block's own."""
     nodes = tuple(op for op in block.ops if is_node(op))
     number = {op: index for index, op in enumerate(nodes)}
     symbols: set[str] = set()
     for argument in block.args if inputs is None else inputs:
         symbols |= type_symbols(argument.type)
-    outer = frozenset(symbols)
-    convolved = nodes_in_conv_layout(nodes)
-    known = [node_reason(op, outer) or cost.left_to_ort(op, op in convolved) for op in nodes]
-    beside = beside_integer_ops(nodes, known)
-    reasons = tuple(beside.get(k, reason) for k, reason in enumerate(known))
+    convolved = frozenset(nodes_in_conv_layout(nodes))
+    views = [FusionNode(cast("OnnxOp", op), cost, op in convolved) for op in nodes]
+    reasons = _reasons(views, author, frozenset(symbols))
     edges: dict[tuple[int, int], None] = {}
     dropped: dict[tuple[int, int], None] = {}
     for target, op in enumerate(nodes):
@@ -113,29 +156,33 @@ def build_graph(block: Block, cost: CostModel, siblings: bool, inputs: Sequence[
     edges.update(dict.fromkeys((number[a], number[b]) for a, b in carrier_edges(nodes) if reasons[number[b]] is None))
     pairs = _siblings(block, nodes, number, reasons) if siblings else ()
     labels = tuple(map(node_label, nodes))
-    classes = tuple(cost.contraction_class(op) if reasons[k] is None else "" for k, op in enumerate(nodes))
-    moves = tuple(_moves(nodes, edges, classes))
-    return FusionGraph(nodes, labels, reasons, tuple(edges), tuple(dropped), tuple(pairs), classes, moves)
+    classes: list[str] = []
+    for node, reason in zip(views, reasons, strict=True):
+        with asking(author, "classify", node.label):
+            classes.append(author.classify(node) if reason is None else "")
+    return FusionGraph(
+        nodes, labels, reasons, tuple(edges), tuple(dropped), tuple(pairs), tuple(classes), cost, convolved
+    )
 
 
-def _moves(
-    nodes: Sequence[Operation], edges: Iterable[tuple[int, int]], classes: Sequence[str]
-) -> Iterator[tuple[int, int]]:
-    """The edges into contractions of computed tensors, through nodes that move elements, and into any contraction
-    through those that widen them, nearest first."""
-    sources: dict[int, list[int]] = {}
-    for source, target in edges:
-        sources.setdefault(target, []).append(source)
-    for target, kind in enumerate(classes):
-        pending = [target] if kind else []
-        while pending:
-            reader = pending.pop()
-            for source in sources.get(reader, ()):
-                alone = all(use.operation is nodes[reader] for result in nodes[source].results for use in result.uses)
-                moves = kind == "products" and op_kind(nodes[source]) == "movement"
-                if alone and (moves or is_widening(nodes[source])):
-                    yield source, reader
-                    pending.append(source)
+def author_reason(author: FusionAuthor, node: FusionNode) -> Reason | None:
+    """Why a node that can be in a region is in none, by the author's choice."""
+    with asking(author, "refuse_node", node.label):
+        return checked(author, "refuse_node", author.refuse_node(node), Reason, node.label)
+
+
+def _reasons(
+    nodes: Sequence[FusionNode], author: FusionAuthor, outer_symbols: frozenset[str]
+) -> tuple[Reason | None, ...]:
+    """Why each node is in no region: first what has no lowering, which no author can change, then what the author
+    refuses."""
+    known = [node_reason(node.op, outer_symbols) or author_reason(author, node) for node in nodes]
+    with asking(author, "refuse_together"):
+        together = dict[int, Reason | None](author.refuse_together(nodes, known))
+        given = [checked(author, "refuse_together", reason, Reason, nodes[k].label) for k, reason in together.items()]
+    if None in given or not all(0 <= k < len(nodes) for k in together):
+        raise AuthorError(f"the fusion author '{author.name}' in refuse_together: each node's number has a Reason")
+    return tuple(together.get(k) or reason for k, reason in enumerate(known))
 
 
 def _siblings(
@@ -155,107 +202,3 @@ def _siblings(
         for first, second in pairwise(readers):
             pairs[first, second] = None
     return list(pairs)
-
-
-class RegionPolicy:
-    """The limits on regions, kept up to date as they grow: the policy of `grow_regions`."""
-
-    def __init__(self, graph: FusionGraph, limits: Limits):
-        self.limits = limits
-        count = len(graph.nodes)
-        self.contractions = list(graph.contractions)
-        self.draws = [draws(op) for op in graph.nodes]
-        self.nodes = [1] * count
-        self.span = [(index, index) for index in range(count)]
-        """The first and the last node of each region, in the order of the block."""
-        self.inputs: list[dict[SSAValue, int]] = [{} for _ in range(count)]
-        """Tensors that come from outside of a region, and how many of its operands they are."""
-        self.outputs: list[dict[SSAValue, int]] = [{} for _ in range(count)]
-        """Tensors of a region that are needed outside of it, and by how many operands."""
-        for index, op in enumerate(graph.nodes):
-            if graph.reasons[index] is not None:
-                continue
-            for position, operand in enumerate(op.operands):
-                if operand_kind(op, position) == "tensor":
-                    self.inputs[index][operand] = self.inputs[index].get(operand, 0) + 1
-            for result in op.results:
-                if not isinstance(result.type, NoneType):
-                    uses = sum(not _is_free(use.operation, use.index) for use in result.uses)
-                    if uses:
-                        self.outputs[index][result] = uses
-
-    def refuse(self, a: int, b: int) -> Refusal | None:
-        limits = self.limits
-        if self.draws[a] or self.draws[b]:
-            return Refusal("draws", "what is drawn stays a value of the graph, which verification feeds")
-        if self.nodes[a] + self.nodes[b] > limits.nodes:
-            return Refusal("nodes", f"the region would have more than {limits.nodes} nodes (max-nodes)")
-        crossing = self._crossing(a, b) or self._crossing(b, a)
-        kinds = self.contractions[a], self.contractions[b]
-        if "weights" in kinds and all(kinds):
-            return Refusal("contractions", "each holds a contraction of its own, one of them with weights")
-        if kinds == ("products", "products") and not crossing:
-            return Refusal("contractions", "each holds a contraction, and neither reads the other", final=False)
-        if not crossing:
-            gap = max(self.span[a][0], self.span[b][0]) - min(self.span[a][1], self.span[b][1]) - 1
-            if gap > SIBLING_DISTANCE:
-                return Refusal("far", f"they share an input only, and {gap} nodes lie between them", final=False)
-        inputs, outputs = self._merged(a, b)
-        if inputs > limits.inputs:
-            return Refusal("inputs", f"the region would have {inputs} inputs (max-inputs={limits.inputs})", final=False)
-        if outputs > limits.outputs:
-            message = f"the region would have {outputs} outputs (max-outputs={limits.outputs})"
-            return Refusal("outputs", message, final=False)
-        return None
-
-    def _crossing(self, a: int, b: int) -> bool:
-        """Whether `b` reads a tensor of `a`."""
-        outputs, inputs = self.outputs[a], self.inputs[b]
-        if len(outputs) > len(inputs):
-            return any(value in outputs for value in inputs)
-        return any(value in inputs for value in outputs)
-
-    def _merged(self, a: int, b: int) -> tuple[int, int]:
-        """How many inputs and outputs the merged region would have; an upper bound where that is within limits."""
-        limits = self.limits
-        inputs = len(self.inputs[a]) + len(self.inputs[b])
-        outputs = len(self.outputs[a]) + len(self.outputs[b])
-        if inputs <= limits.inputs and outputs <= limits.outputs:
-            return inputs, outputs
-        inputs -= sum(value in self.inputs[b] for value in self.inputs[a])
-        for x, y in ((a, b), (b, a)):
-            for value, uses in self.outputs[x].items():
-                inside = self.inputs[y].get(value, 0)
-                inputs -= inside > 0
-                outputs -= inside == uses
-        return inputs, outputs
-
-    def merged(self, kept: int, gone: int) -> None:
-        self.nodes[kept] += self.nodes[gone]
-        self.contractions[kept] = self.contractions[kept] or self.contractions[gone]
-        (first, last), (start, end) = self.span[kept], self.span[gone]
-        self.span[kept] = min(first, start), max(last, end)
-        for x, y in ((kept, gone), (gone, kept)):
-            outputs, inputs = self.outputs[x], self.inputs[y]
-            fewer, more = (inputs, outputs) if len(inputs) < len(outputs) else (outputs, inputs)
-            for value in [v for v in fewer if v in more]:
-                outputs[value] -= inputs.pop(value)
-                if not outputs[value]:
-                    del outputs[value]
-        self.inputs[kept] = _added(self.inputs[kept], self.inputs[gone])
-        self.outputs[kept] = _added(self.outputs[kept], self.outputs[gone])
-        self.inputs[gone], self.outputs[gone] = {}, {}
-
-
-def _added(a: dict[SSAValue, int], b: dict[SSAValue, int]) -> dict[SSAValue, int]:
-    """The sum of two counts; the larger one is reused."""
-    if len(a) < len(b):
-        a, b = b, a
-    for value, count in b.items():
-        a[value] = a.get(value, 0) + count
-    return a
-
-
-def _is_free(op: Operation, index: int) -> bool:
-    """Whether an operand needs no tensor wherever its node ends up in a region."""
-    return operand_kind(op, index) == "values"

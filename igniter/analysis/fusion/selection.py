@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from igniter.analysis.fusion.cost import CostModel
-from igniter.analysis.fusion.graph import FusionGraph, Limits, RegionPolicy
+from igniter.analysis.fusion.author import FusionAuthor, asking, checked
+from igniter.analysis.fusion.graph import FusionGraph
 from igniter.analysis.fusion.graph_order import tangled_nodes, topological_order
-from igniter.analysis.fusion.legality import Reason, operand_kind
+from igniter.analysis.fusion.legality import Reason
 from igniter.analysis.fusion.region_growing import Growth, Refusal, grow_regions
+from igniter.analysis.fusion.region_policy import OWN_KINDS, Limits, RegionPolicy, ordered_candidates
 from igniter.analysis.fusion.symbols import SymbolSources
-from igniter.dialects.onnx.names import VIEWS, op_name
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,29 @@ class Selection:
                 return as_reason(graph, refusal)
         return self.left.get(source) or self.left.get(target) or Reason("cost", "their regions are not worth merging")
 
+    def refused_merges(self, graph: FusionGraph) -> list[tuple[int, int, Reason]]:
+        """A candidate for each two regions that the author kept apart, with what it said."""
+        refused = {(a, b): r for a, b, r in self.growth.refusals if r.kind not in OWN_KINDS}
+        region_of = self.growth.region_of
+        found: dict[tuple[int, int], tuple[int, int, Reason]] = {}
+        for a, b in graph.candidates:
+            pair = min(region_of[a], region_of[b]), max(region_of[a], region_of[b])
+            if pair in refused:
+                found.setdefault(pair, (a, b, as_reason(graph, refused[pair])))
+        return sorted(found.values(), key=lambda entry: entry[:2])
+
 
 def as_reason(graph: FusionGraph, refusal: Refusal) -> Reason:
     """A refusal of the algorithm with the names of the nodes."""
     return Reason(refusal.kind, refusal.message, tuple(graph.labels[n] for n in refusal.nodes[:3]))
 
 
-def select_regions(graph: FusionGraph, cost: CostModel, limits: Limits, sources: SymbolSources) -> Selection:
-    """The groups of nodes that are worth a region each."""
+def select_regions(graph: FusionGraph, author: FusionAuthor, limits: Limits, sources: SymbolSources) -> Selection:
+    """The groups of nodes that the author finds worth a region each."""
     count = len(graph.nodes)
-    # What moves the operands of a contraction goes to it, before what computes them can take it.
-    candidates = [*graph.moves, *_by_target(graph.edges), *graph.siblings]
+    candidates = ordered_candidates(graph, author)
     eligible = graph.eligible
-    growth = grow_regions(count, graph.edges, eligible, candidates, RegionPolicy(graph, limits), range(count))
+    growth = grow_regions(count, graph.edges, eligible, candidates, RegionPolicy(graph, limits, author), range(count))
     grown = [m for m in growth.members if eligible[m[0]]]
     # A node that leaves a region needs the shape arithmetic that the region did without. If that closes a cycle, such
     # nodes stay where they are: what was grown is acyclic.
@@ -67,7 +77,7 @@ def select_regions(graph: FusionGraph, cost: CostModel, limits: Limits, sources:
         groups: list[tuple[int, ...]] = []
         bindings: list[tuple[SSAValue, ...]] = []
         for members in grown:
-            group = _worthwhile(graph, cost, members, bound, left)
+            group = _worthwhile(graph, author, members, bound, left)
             found = sources.bindings([graph.nodes[n] for n in group])
             if isinstance(found, Reason):
                 left.update((n, found) for n in group)
@@ -93,19 +103,16 @@ def select_regions(graph: FusionGraph, cost: CostModel, limits: Limits, sources:
     raise AssertionError("regions that grew acyclic depend on each other")
 
 
-def _by_target(edges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    return sorted(edges, key=lambda edge: (edge[1], -edge[0]))
-
-
 def _worthwhile(
-    graph: FusionGraph, cost: CostModel, members: tuple[int, ...], bound: frozenset[int], given: dict[int, Reason]
+    graph: FusionGraph, author: FusionAuthor, members: tuple[int, ...], bound: frozenset[int], given: dict[int, Reason]
 ) -> tuple[int, ...]:
     """The members that are worth a region together; `given` learns why the others are not."""
     kept = members
-    reason = cost.region_reason([graph.nodes[n] for n in kept])
-    if reason is None and cost.views != "all":
-        kept = _without_views(graph, members, bound, given)
-        reason = cost.region_reason([graph.nodes[n] for n in kept])
+    reason = _region_reason(graph, author, kept)
+    if reason is None:
+        kept = _without_rim(graph, author, members, bound, given)
+        if kept and kept != members:
+            reason = _region_reason(graph, author, kept)
     if reason is None or any(n in bound for n in kept):
         return kept
     for node in kept:
@@ -113,25 +120,32 @@ def _worthwhile(
     return ()
 
 
-def _without_views(
-    graph: FusionGraph, members: tuple[int, ...], bound: frozenset[int], given: dict[int, Reason]
-) -> tuple[int, ...]:
-    """`members` less the views that only leave the region and whose source leaves it or enters it as well.
+def _region_reason(graph: FusionGraph, author: FusionAuthor, members: tuple[int, ...]) -> Reason | None:
+    labels = [graph.labels[n] for n in members[:3]]
+    with asking(author, "refuse_region", *labels):
+        answer = author.refuse_region([graph.node(n) for n in members])
+    return checked(author, "refuse_region", answer, Reason, *labels)
 
-    Such a view costs ORT nothing, and a kernel a copy.
+
+def _without_rim(
+    graph: FusionGraph, author: FusionAuthor, members: tuple[int, ...], bound: frozenset[int], given: dict[int, Reason]
+) -> tuple[int, ...]:
+    """`members` less those that the author gives back, last node first.
+
+    Only a node that no other member reads can leave: a path that left the region through it and came back would have
+    been a cycle before.
     """
     inside = {graph.nodes[n]: n for n in members}
     for node in reversed(members):
-        op = graph.nodes[node]
-        if op_name(op) not in VIEWS or node in bound or operand_kind(op, 0) != "tensor":
+        op, label = graph.nodes[node], graph.labels[node]
+        if node in bound or any(use.operation in inside for result in op.results for use in result.uses):
             continue
-        if any(use.operation in inside for result in op.results for use in result.uses):
-            continue
-        source = op.operands[0]
-        enters = source.owner not in inside
-        if enters or any(use.operation not in inside for use in source.uses):
+        with asking(author, "give_back", label):
+            answer = author.give_back(graph.node(node), inside.keys())
+        reason = checked(author, "give_back", answer, Reason, label)
+        if reason is not None:
             del inside[op]
-            given[node] = Reason("view", "a view of a tensor that the region gets or gives anyway costs ORT nothing")
+            given[node] = reason
     return tuple(inside.values())
 
 

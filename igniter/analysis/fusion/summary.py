@@ -118,10 +118,9 @@ class FusionSummary:
         return "\n".join(lines)
 
 
-def summarize_regions(
-    graph: FusionGraph, selection: Selection, names: Sequence[str], cost: CostModel
-) -> tuple[RegionSummary, ...]:
+def summarize_regions(graph: FusionGraph, selection: Selection, names: Sequence[str]) -> tuple[RegionSummary, ...]:
     """One summary a region; to be made before the nodes are moved."""
+    cost = graph.cost
     found: list[RegionSummary] = []
     for name, group in zip(names, selection.groups, strict=True):
         members = [graph.nodes[n] for n in group]
@@ -188,14 +187,14 @@ def _bytes_at(formula: str, sizes: Mapping[str, int], typical: int) -> int:
     return max(0, found.evaluate(sizes)) if found.symbols <= sizes.keys() else typical
 
 
-def missed_fusions(graph: FusionGraph, selection: Selection, cost: CostModel) -> tuple[MissedFusion, ...]:
+def missed_fusions(graph: FusionGraph, selection: Selection) -> tuple[MissedFusion, ...]:
     """The largest tensors between a node that is or could be in a region and one that is not in the same."""
     region = {n: k for k, group in enumerate(selection.groups) for n in group}
     found: list[tuple[int, int, int]] = []
     for source, target in graph.edges:
         if region.get(source, -1) == region.get(target, -2) or not (source in region or target in region):
             continue
-        found.append((-_shared(graph, source, target, cost), source, target))
+        found.append((-graph.bytes_between(source, target), source, target))
     found.sort()
     return tuple(
         MissedFusion(
@@ -205,19 +204,15 @@ def missed_fusions(graph: FusionGraph, selection: Selection, cost: CostModel) ->
             graph.labels[target],
             reason.kind,
             str(reason),
-            _formula(_shared_size(graph, source, target, cost)),
+            _formula(_shared_size(graph, source, target)),
         )
         for size, source, target in found[:MISSED]
         for reason in (selection.reason_between(graph, source, target),)
     )
 
 
-def _shared(graph: FusionGraph, source: int, target: int, cost: CostModel) -> int:
-    return sum(cost.bytes(v) for v in set(graph.nodes[target].operands) if v.owner is graph.nodes[source])
-
-
-def _shared_size(graph: FusionGraph, source: int, target: int, cost: CostModel) -> Expr:
-    return _sum(cost.size(v) for v in set(graph.nodes[target].operands) if v.owner is graph.nodes[source])
+def _shared_size(graph: FusionGraph, source: int, target: int) -> Expr:
+    return _sum(graph.cost.size(v) for v in set(graph.nodes[target].operands) if v.owner is graph.nodes[source])
 
 
 def _value_name(graph: FusionGraph, source: int, target: int) -> str:

@@ -26,8 +26,8 @@ Monomial: TypeAlias = "tuple[Atom, ...]"
 BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
 KEYWORDS = frozenset(("floordiv", "mod", "min", "max"))
 """Names that need no quotes, but for those that mean something else."""
-INDIRECT = re.compile(r"_\d+")
-"""The names of indirect operands in subscripts."""
+INDIRECT = re.compile(r"_\d+|\$.*")
+"""The names of indirect operands in subscripts, and of values that the bounds of loops are (`loop_range`)."""
 
 
 @dataclass(frozen=True)
@@ -529,8 +529,16 @@ def _bounded(e: Expr, inner: Ranges, known: Ranges, depth: int) -> bool:
         merged = Ranges(inner.axes)
         if any(e.coefficient(name) is not None for name in e.symbols & inner.axes.keys()):
             return _is_nonneg_with(e, merged, known, depth)
-    shifted = e.substitute({name: Expr.of(name) + 1 for name in known.positive if name in e.symbols})
-    return all(c >= 0 and all(_atom_nonneg(a, known, depth) for a in m) for m, c in shifted.terms)
+    positive = known.positive & e.symbols
+    # Within calls a name keeps its meaning: what is asked of their arguments counts it as positive once more.
+    shifted = e.map_atoms(
+        lambda atom: Expr({(atom,): 1}) + (1 if isinstance(atom, Sym) and atom.name in positive else 0)
+    )
+
+    def nonneg(atom: Atom) -> bool:
+        return (isinstance(atom, Sym) and atom.name in positive) or _atom_nonneg(atom, known, depth)
+
+    return all(c >= 0 and all(nonneg(a) for a in m) for m, c in shifted.terms)
 
 
 def _is_nonneg_with(e: Expr, ranges: Ranges, known: Ranges, depth: int) -> bool:

@@ -205,7 +205,8 @@ def _range_of(call: Call, ranges: Ranges, depth: int) -> tuple[Expr, Expr] | Non
 
 
 def upper_bound(e: Expr, ranges: Ranges) -> Expr | None:
-    """An expression without axes that `e` does not exceed; None where the sign of a coefficient is not known."""
+    """An expression that `e` does not exceed, with every axis of `e` at its end; None where the sign of a coefficient
+    is not known. An end may name axes outside of its own."""
     for name in sorted(e.symbols & ranges.axes.keys()):
         coefficient = e.coefficient(name)
         if coefficient is None:

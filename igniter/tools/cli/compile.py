@@ -48,12 +48,15 @@ class CompileRequest:
     asked: InputRequest
     profile: bool
     sizes: str = ""
+    fusion_author: str = ""
 
     def options(self) -> CompileOptions:
         """What decides the code."""
         from igniter.driver import CompileOptions
 
-        options = CompileOptions(target=self.target, precision=self.precision, profile=self.profile)
+        options = CompileOptions(
+            target=self.target, precision=self.precision, fusion_author=self.fusion_author, profile=self.profile
+        )
         return replace(options, sanitize=True) if self.sanitize else options
 
 
@@ -63,6 +66,8 @@ def run(request: CompileRequest) -> None:
         raise IgniterError("--sizes are those of the byte figures of --explain: give both, or neither")
     if request.sizes:
         parse_shapes((request.sizes,))
+    if request.fusion_author and request.emit == "onnx":
+        raise IgniterError("--fusion-author decides about a level behind --emit=onnx: leave one of them out")
     if request.emit == "library":
         _compile_library(request)
     else:
@@ -213,7 +218,9 @@ def emit(c: Compilation, level: str) -> str | bytes:
         driver.make_onnx(c)
     if level == "onnx":
         return print_module(onnx_level(c.module) if fused else c.module)
-    if not fused:
+    if fused:
+        driver.require_no_author(c)
+    else:
         driver.make_fusion(c)
     if level == "fusion":
         return print_module(c.module)

@@ -8,10 +8,11 @@
                                                    %2 = onnx.MatMul(%r, %w) : ...
 
 Regions grow along edges, and between nodes that share an input, as long as the graph of regions stays acyclic
-(`igniter.analysis.fusion.region_growing`). What can be in a region is `legality`, what is worth it `cost`. A
-region gets constants that are small as clones, and shape operands whose elements `infer-shapes` knows as
-`fusion.dims`, so that what computed them is dropped. Every node gets a remark: its region, or the reason why it has
-none; one more remark, with the module's name, holds the `FusionSummary`.
+(`igniter.analysis.fusion.region_growing`). What can be in a region is `legality`; what is worth it, and which merges
+are tried first, a *fusion author* decides (`igniter.analysis.fusion.author`), by default Igniter's own. A region gets
+constants that are small as clones, and shape operands whose elements `infer-shapes` knows as `fusion.dims`, so that
+what computed them is dropped. Every node gets a remark: its region, or the reason why it has none; one more remark,
+with the module's name, holds the `FusionSummary`.
 
 Requires `infer-shapes`; canonical graphs fuse better. It stands after all passes that work on the ONNX level, which
 does not look into regions.
@@ -20,17 +21,19 @@ does not look into regions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from igniter.analysis.fusion.author import DEFAULT, FusionAuthor, asking, checked, make_author
 from igniter.analysis.fusion.cost import Contractions, CostModel, Singletons, Views
-from igniter.analysis.fusion.graph import FusionGraph, Limits, build_graph, is_node, node_label
-from igniter.analysis.fusion.legality import type_symbols
+from igniter.analysis.fusion.graph import FusionGraph, FusionNode, author_reason, build_graph, is_node, node_label
+from igniter.analysis.fusion.legality import Reason, type_symbols
 from igniter.analysis.fusion.program_loops import compilable, loop_reason
+from igniter.analysis.fusion.region_policy import Limits
 from igniter.analysis.fusion.selection import Selection, select_regions
 from igniter.analysis.fusion.summary import FusionSummary, count_kinds, missed_fusions, summarize_regions
 from igniter.analysis.fusion.symbols import SymbolSources, region_operands
@@ -41,6 +44,9 @@ from igniter.remarks import Remarks, remark, remarks_of
 from igniter.transforms.fusion.extract_regions import attach_tables, form_region, localize_operands, region_results
 from igniter.transforms.onnx.onnx_rewriting import is_unused
 
+AUTHOR_OPTIONS = ("contractions", "singletons", "views", "small_flops")
+"""The options of the pass that an author decides by, if it has fields of these names."""
+
 
 @dataclass(frozen=True)
 class FormFusionRegions(ModulePass):
@@ -48,6 +54,9 @@ class FormFusionRegions(ModulePass):
 
     name = "form-fusion-regions"
 
+    author: str = DEFAULT
+    """Who decides what lowering leaves open: the name of a fusion author, with its options (`NAME{option=value}`). The
+    options of this pass that are an author's, `contractions` to `byte-products`, are handed on to it."""
     contractions: Contractions = "all"
     """Which MatMuls and their like are fused: none, those of up to `small-flops` operations, or all."""
     singletons: Singletons = "winning"
@@ -68,19 +77,18 @@ class FormFusionRegions(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         taken = {region.label for region in op.walk() if isinstance(region, RegionOp)}
         names = (name for number in range(1 << 30) if (name := f"r{number}") not in taken)
-        cost = CostModel(
-            self.contractions,
-            self.small_flops,
-            self.singletons,
-            self.typical_dim,
-            byte_products=self.byte_products,
-            views=self.views,
-        )
-        # The body of a loop of a program is kernels and nothing else: each node that is not in one would have ONNX
-        # Runtime run the loop.
-        within = replace(cost, singletons="all")
-        for name, block, inputs, whole in _graphs(op, cost):
-            self._form(ctx, name, block, inputs, names, within if whole else cost)
+        cost, author = CostModel(self.typical_dim), self._make_author()
+        with asking(author, "within_loop"):
+            within = checked(author, "within_loop", author.within_loop(), FusionAuthor)
+        for name, block, inputs, whole in _graphs(op, author, cost):
+            self._form(ctx, name, block, inputs, names, within if whole else author, cost)
+
+    def _make_author(self) -> FusionAuthor:
+        """The author with the options of the pass that are the author's, as far as they were asked for."""
+        shared = {f.name: getattr(self, f.name) for f in fields(self) if f.name in AUTHOR_OPTIONS}
+        defaults = {f.name: f.default for f in fields(self)}
+        asked = {name: value for name, value in shared.items() if value != defaults[name]}
+        return make_author(self.author, asked, {"byte_products": self.byte_products})
 
     def _form(
         self,
@@ -89,19 +97,22 @@ class FormFusionRegions(ModulePass):
         block: Block,
         inputs: Sequence[SSAValue],
         names: Iterator[str],
+        author: FusionAuthor,
         cost: CostModel,
     ) -> None:
-        graph = build_graph(block, cost, self.siblings, inputs)
+        graph = build_graph(block, author, cost, self.siblings, inputs)
         limits = Limits(self.max_nodes, self.max_inputs, self.max_outputs)
-        selection = select_regions(graph, cost, limits, SymbolSources(inputs, block))
+        selection = select_regions(graph, author, limits, SymbolSources(inputs, block))
         labels = [next(names) for _ in selection.groups]
         explain = remarks_of(ctx) is not None
-        regions = summarize_regions(graph, selection, labels, cost) if explain else ()
-        missed = missed_fusions(graph, selection, cost) if explain else ()
+        regions = summarize_regions(graph, selection, labels) if explain else ()
+        missed = missed_fusions(graph, selection) if explain else ()
         if labels:
             _extract(block, graph, selection, labels)
         if explain:
             _remark_nodes(ctx, graph, selection, labels)
+            if author.name != DEFAULT:
+                _remark_merges(ctx, graph, selection)
             after = sum(is_node(op) for op in block.ops)
             kinds = count_kinds(selection.left.values())
             summary = FusionSummary(name, len(graph.nodes), after, regions, missed, kinds)
@@ -114,7 +125,9 @@ def summaries(remarks: Remarks) -> list[FusionSummary]:
     return [FusionSummary.from_dict(r.details["summary"]) for r in notes if "summary" in r.details]
 
 
-def _graphs(module: ModuleOp, cost: CostModel) -> Iterator[tuple[str, Block, tuple[SSAValue, ...], bool]]:
+def _graphs(
+    module: ModuleOp, author: FusionAuthor, cost: CostModel
+) -> Iterator[tuple[str, Block, tuple[SSAValue, ...], bool]]:
     """The subgraphs of nodes, innermost first, and the main graph, each with the inputs that its nodes can see: those
     of the graphs around it as well, and whether it is the body of a loop that a program will hold. Functions have no
     types until inlined."""
@@ -122,27 +135,32 @@ def _graphs(module: ModuleOp, cost: CostModel) -> Iterator[tuple[str, Block, tup
 
     for graph in module.ops:
         if isinstance(graph, GraphOp):
-            for name, block, inputs, whole in _bodies(graph.body, graph.sym_name, (), cost, True):
+            for name, block, inputs, whole in _bodies(graph.body, graph.sym_name, (), author, cost, True):
                 yield name, block, inputs, whole and block is not graph.body
 
 
 def _bodies(
-    block: Block, name: str, outer: tuple[SSAValue, ...], cost: CostModel, whole: bool
+    block: Block, name: str, outer: tuple[SSAValue, ...], author: FusionAuthor, cost: CostModel, whole: bool
 ) -> Iterator[tuple[str, Block, tuple[SSAValue, ...], bool]]:
     """`whole`: the block is that of a program, but for what is said of its loops here."""
     inputs = (*outer, *block.args)
     for op in list(block.ops):
         if not isinstance(op, GroupOp) and op.regions:
             symbols = frozenset(s for value in inputs for s in type_symbols(value.type))
-            loop = whole and is_loop(op) and isinstance(op, OnnxOp) and _fits(op, symbols, cost)
+            loop = whole and is_loop(op) and isinstance(op, OnnxOp) and _fits(op, symbols, author, cost)
             for inner in (b for region in op.regions for b in region.blocks):
-                yield from _bodies(inner, f"{name}/{node_label(op)}", inputs, cost, loop)
+                yield from _bodies(inner, f"{name}/{node_label(op)}", inputs, author, cost, loop)
     yield name, block, inputs, whole
 
 
-def _fits(loop: OnnxOp, symbols: frozenset[str], cost: CostModel) -> bool:
+def _fits(loop: OnnxOp, symbols: frozenset[str], author: FusionAuthor, cost: CostModel) -> bool:
     """Whether a program can hold a loop: all of its body can be compiled, and none is better off in ONNX Runtime."""
-    return loop_reason(loop, symbols, lambda op, known: compilable(op, known) or cost.left_to_ort(op)) is None
+
+    def reason(op: Operation, known: frozenset[str]) -> Reason | None:
+        refused = compilable(op, known)
+        return author_reason(author, FusionNode(op, cost)) if refused is None and isinstance(op, OnnxOp) else refused
+
+    return loop_reason(loop, symbols, reason) is None
 
 
 def _extract(block: Block, graph: FusionGraph, selection: Selection, labels: list[str]) -> None:
@@ -192,3 +210,10 @@ def _remark_nodes(ctx: Context, graph: FusionGraph, selection: Selection, labels
         else:
             reason = selection.left[number]
             remark(ctx, name, node, "missed", str(reason), reason=reason.kind)
+
+
+def _remark_merges(ctx: Context, graph: FusionGraph, selection: Selection) -> None:
+    """What an author of the user's said against merges; Igniter's own words are in the summary alone."""
+    for source, target, reason in selection.refused_merges(graph):
+        message = f"not in one region with '{graph.labels[source]}': {reason}"
+        remark(ctx, FormFusionRegions.name, graph.labels[target], "note", message, reason=reason.kind)

@@ -38,7 +38,7 @@ def test_tangled_nodes_are_those_between_cycles(edges: set[tuple[int, int]]) -> 
 
 def graph(edges: Any, dropped: Any, count: int) -> FusionGraph:
     nodes: Any = (None,) * count
-    return FusionGraph(nodes, ("",) * count, (None,) * count, edges, dropped, (), ("",) * count, ())
+    return FusionGraph(nodes, ("",) * count, (None,) * count, edges, dropped, (), ("",) * count)
 
 
 def test_a_group_that_waits_for_itself_is_given_back() -> None:

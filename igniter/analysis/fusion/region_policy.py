@@ -1,0 +1,195 @@
+"""The groups of nodes that grow to regions, and what stands against merging two of them: the policy of `grow_regions`.
+
+The limits and the draws are everybody's; whether a merge pays is asked of the fusion author. Cycles are looked for
+after that (`region_growing.py`), whatever the author says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import NoneType
+from xdsl.ir import SSAValue
+
+from igniter.analysis.fusion.author import AuthorError, FusionAuthor, Pair, asking, checked
+from igniter.analysis.fusion.graph import FusionGraph, FusionNode
+from igniter.analysis.fusion.legality import operand_kind
+from igniter.analysis.fusion.region_growing import Refusal
+from igniter.dialects.onnx.draws import draws
+
+OWN_KINDS = frozenset(("barrier", "cycle", "draws", "inputs", "nodes", "outputs"))
+"""What the `kind` of a refusal is that is no author's."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large a region may grow; ORT itself sets no limit on a custom op."""
+
+    nodes: int = 512
+    inputs: int = 256
+    outputs: int = 128
+
+
+class Group:
+    """Nodes that are to be one region, as far as it has grown: for an author to look at, not to change."""
+
+    __slots__ = ("_numbers", "classes", "first", "graph", "inputs", "last", "outputs")
+
+    def __init__(self, graph: FusionGraph, number: int):
+        self.graph = graph
+        self._numbers = [number]
+        self.first = self.last = number
+        """The first and the last node, in the order of the block."""
+        kind = graph.classes[number]
+        self.classes: dict[str, int] = {kind: 1} if kind else {}
+        """How many nodes there are of each of the author's classes."""
+        self.inputs: dict[SSAValue, int] = {}
+        """Tensors that come from outside, and how many operands of the nodes they are."""
+        self.outputs: dict[SSAValue, int] = {}
+        """Tensors that are needed outside, and by how many operands."""
+        if graph.reasons[number] is None:
+            self._add_tensors(number)
+
+    def _add_tensors(self, number: int) -> None:
+        op = self.graph.nodes[number]
+        for position, operand in enumerate(op.operands):
+            if operand_kind(op, position) == "tensor":
+                self.inputs[operand] = self.inputs.get(operand, 0) + 1
+        for result in op.results:
+            if not isinstance(result.type, NoneType):
+                # An operand that is known needs no tensor wherever its node ends up.
+                uses = sum(operand_kind(use.operation, use.index) != "values" for use in result.uses)
+                if uses:
+                    self.outputs[result] = uses
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def numbers(self) -> list[int]:
+        """The nodes by number, in order."""
+        return sorted(self._numbers)
+
+    @property
+    def nodes(self) -> list[FusionNode]:
+        """The nodes, in order."""
+        return [self.graph.node(n) for n in self.numbers]
+
+    @property
+    def label(self) -> str:
+        """What the first node is called in remarks."""
+        return self.graph.labels[self.first]
+
+    def feeds(self, other: Group) -> bool:
+        """Whether `other` reads a tensor of this group."""
+        outputs, inputs = self.outputs, other.inputs
+        if len(outputs) > len(inputs):
+            return any(value in outputs for value in inputs)
+        return any(value in inputs for value in outputs)
+
+    def bytes_to(self, other: Group) -> int:
+        """The typical bytes of the tensors of this group that `other` reads."""
+        return sum(self.graph.cost.bytes(value) for value in self.outputs if value in other.inputs)
+
+    def absorb(self, other: Group) -> None:
+        """Makes one group of two. `other` is empty afterwards."""
+        if len(self._numbers) < len(other._numbers):
+            self._numbers, other._numbers = other._numbers, self._numbers
+        self._numbers += other._numbers
+        self.first, self.last = min(self.first, other.first), max(self.last, other.last)
+        for kind, count in other.classes.items():
+            self.classes[kind] = self.classes.get(kind, 0) + count
+        for x, y in ((self, other), (other, self)):
+            fewer, more = (y.inputs, x.outputs) if len(y.inputs) < len(x.outputs) else (x.outputs, y.inputs)
+            for value in [v for v in fewer if v in more]:
+                x.outputs[value] -= y.inputs.pop(value)
+                if not x.outputs[value]:
+                    del x.outputs[value]
+        self.inputs = _added(self.inputs, other.inputs)
+        self.outputs = _added(self.outputs, other.outputs)
+        other._numbers, other.inputs, other.outputs = [], {}, {}
+
+
+class RegionPolicy:
+    """The limits on regions and the author's word on merges, asked for two groups at a time."""
+
+    def __init__(self, graph: FusionGraph, limits: Limits, author: FusionAuthor):
+        self.limits = limits
+        self.author = author
+        self.draws = [draws(op) for op in graph.nodes]
+        self.groups = [Group(graph, number) for number in range(len(graph.nodes))]
+        """By representative."""
+
+    def refuse(self, a: int, b: int) -> Refusal | None:
+        limits, first, second = self.limits, self.groups[a], self.groups[b]
+        if self.draws[a] or self.draws[b]:
+            return Refusal("draws", "what is drawn stays a value of the graph, which verification feeds")
+        if len(first) + len(second) > limits.nodes:
+            return Refusal("nodes", f"the region would have more than {limits.nodes} nodes (max-nodes)")
+        refusal = self._author_refusal(first, second)
+        if refusal is not None:
+            return refusal
+        inputs, outputs = self._merged(first, second)
+        if inputs > limits.inputs:
+            return Refusal("inputs", f"the region would have {inputs} inputs (max-inputs={limits.inputs})", final=False)
+        if outputs > limits.outputs:
+            message = f"the region would have {outputs} outputs (max-outputs={limits.outputs})"
+            return Refusal("outputs", message, final=False)
+        return None
+
+    def _author_refusal(self, a: Group, b: Group) -> Refusal | None:
+        author = self.author
+        with asking(author, "refuse_merge", a.label, b.label):
+            refusal = author.refuse_merge(a, b)
+        checked(author, "refuse_merge", refusal, Refusal, a.label, b.label)
+        if refusal is not None and refusal.kind in OWN_KINDS:
+            raise AuthorError(
+                f"the fusion author '{author.name}' refuses a merge of '{a.label}' and '{b.label}' with the kind "
+                f"'{refusal.kind}', which is not an author's to give: name another"
+            )
+        return refusal
+
+    def _merged(self, a: Group, b: Group) -> tuple[int, int]:
+        """How many inputs and outputs the merged region would have; an upper bound where that is within limits."""
+        limits = self.limits
+        inputs = len(a.inputs) + len(b.inputs)
+        outputs = len(a.outputs) + len(b.outputs)
+        if inputs <= limits.inputs and outputs <= limits.outputs:
+            return inputs, outputs
+        inputs -= sum(value in b.inputs for value in a.inputs)
+        for x, y in ((a, b), (b, a)):
+            for value, uses in x.outputs.items():
+                inside = y.inputs.get(value, 0)
+                inputs -= inside > 0
+                outputs -= inside == uses
+        return inputs, outputs
+
+    def merged(self, kept: int, gone: int) -> None:
+        self.groups[kept].absorb(self.groups[gone])
+
+
+def ordered_candidates(graph: FusionGraph, author: FusionAuthor) -> Sequence[Pair]:
+    """The candidates in the author's order; those that it left out come last."""
+    with asking(author, "order"):
+        first = [(a, b) for a, b in author.order(graph)]
+    known = set(graph.candidates)
+    for pair in first:
+        if pair not in known:
+            inside = all(0 <= n < len(graph.nodes) for n in pair)
+            shown = " and ".join(repr(graph.labels[n]) for n in pair) if inside else str(pair)
+            raise AuthorError(
+                f"the fusion author '{author.name}' in order names {shown}, which are no candidate: choose among "
+                "graph.candidates"
+            )
+    tried = set(first)
+    return [*first, *(pair for pair in graph.candidates if pair not in tried)]
+
+
+def _added(a: dict[SSAValue, int], b: dict[SSAValue, int]) -> dict[SSAValue, int]:
+    """The sum of two counts; the larger one is reused."""
+    if len(a) < len(b):
+        a, b = b, a
+    for value, count in b.items():
+        a[value] = a.get(value, 0) + count
+    return a
