@@ -322,7 +322,8 @@ class Schedule:
             left = [f"'{_called(x)}' over {nest.axis(x.axis).extent}" for x in loops[place:]]
             has = ", ".join(left) or "no more loops"
             raise IgniterError(
-                f"nest '{label}' cannot be computed at {where}, where '{_called(theirs)}' goes over {extent}: it has {has}"
+                f"nest '{label}' cannot be computed at {where}, where '{_called(theirs)}' goes over {extent}: "
+                f"it has {has}"
             )
         name = _called(found)
         if found.by != theirs.by:

@@ -31,7 +31,7 @@ def test_schedules_are_checked_and_timed_in_turns(tmp_path: Path) -> None:
     narrow = tmp_path / "narrow.mlir"
     text = written.read_text()
     assert "vector " in text
-    narrow.write_text(text.replace("vector = 16", "vector = 4").replace("vector = 8", "vector = 4"))
+    narrow.write_text(text.replace("vector 16", "vector 4").replace("vector 8", "vector 4"))
     done = invoke(SOFTMAX, "--sizes", "n=5,m=37", "--rounds", 2, "--schedule", written, "--schedule", narrow, "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
