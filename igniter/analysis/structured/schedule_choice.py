@@ -23,10 +23,11 @@ from igniter.analysis.structured.product_schedules import (
 )
 from igniter.analysis.structured.schedule_groups import form_groups, reads_of
 from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, vector_width
+from igniter.analysis.structured.tile_schedules import SOME_ROWS, is_reused, register_tile, tile_schedules
 from igniter.dialects.loop import Axis, KernelOp, NestOp, element_bytes
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, product, simplify, symbols_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, product, simplify
 
 COLUMNS = 4
 """Vectors side by side in a tile of columns: whole stretches of memory for the prefetcher, and sums that do not wait
@@ -52,6 +53,10 @@ def choose(kernel: KernelOp, machine: Machine) -> dict[str, ScheduleAttr]:
             continue
         if group.products:
             schedules.update(product_schedules(group, f"g{k}", machine))
+            continue
+        tiles = _in_tiles(group, f"g{k}", machine)
+        if tiles is not None:
+            schedules.update(tiles)
             continue
         width = _column_lanes(group, machine)
         for nest in group.members:
@@ -114,6 +119,18 @@ def _ends_product(nest: NestOp, group: Group) -> tuple[NestOp, str] | None:
             sizes = {element_bytes(element_of(n.outputs[0].type)) for n in (nest, producer)}
             return (producer, own[0].name) if len(sizes) == 1 else None
     return None
+
+
+# -- sums in registers ------------------------------------------------------------------------------------------------
+
+
+def _in_tiles(group: Group, label: str, machine: Machine) -> dict[str, ScheduleAttr] | None:
+    """The schedules of a group whose first nest keeps tiles of sums in registers, along its own best parallel axis."""
+    anchor = group.members[0]
+    parallel = {a.name: _strides(anchor, a.name) for a in anchor.axes if a.kind == "parallel"}
+    sums = [a.name for a in anchor.axes if a.kind == "reduction"]
+    vector = _vector_axis(anchor, sums, parallel, False) if sums else None
+    return None if vector is None else tile_schedules(group, label, vector, machine)
 
 
 # -- groups whose lanes are columns -----------------------------------------------------------------------------------
@@ -273,12 +290,10 @@ def _place_vector(
     # Sums of columns, or a contraction: keep a tile of sums in registers while the reduction runs.
     most = machine.registers // 2
     columns = most if extent is None else max(1, min(most, -(-extent // width)))
-    row = next((n for n in reversed(rest) if _is_reused(nest, n, vector)), None)
+    row = next((n for n in reversed(rest) if is_reused(nest, n, vector)), None)
     if row is not None:
-        columns = min(columns, 3 if machine.registers >= 32 else 2)
         rows = axes[row].extent.constant
-        height = (machine.registers - 4) // (columns + 1)
-        height = min(height, rows or 4, 8)
+        height, columns = register_tile(rows or SOME_ROWS, extent, width, machine)
         tall = plans[row]
         tall.tile, tall.tail, tall.below = height, "peel" if rows else "rest", "reductions"
         tall.inner = Loop(row, unroll=0)
@@ -304,12 +319,6 @@ def _transposed_axis(nest: NestOp, vector: str, rest: list[str]) -> str | None:
             if _stride(op.subscripts, dims, axis, nest) == ONE and op.subscripts[-1].coefficient(axis) == ONE:
                 return axis
     return None
-
-
-def _is_reused(nest: NestOp, row: str, vector: str) -> bool:
-    """Whether some vector operand does not depend on `row`: then rows share it from registers."""
-    touched = [symbols_of(op.subscripts) for op in nest.reads]
-    return any(vector in t and row not in t for t in touched) and any(row in t for t in touched)
 
 
 def _strides(nest: NestOp, axis: str) -> list[tuple[Expr | None, bool]]:

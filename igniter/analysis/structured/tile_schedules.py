@@ -1,0 +1,105 @@
+"""Schedules of sums whose operands are reused: tiles of them are kept in registers while the reductions run.
+
+A nest has such tiles where one of its vectors does not depend on another axis, the rows: a convolution over pixels and
+channels, a product that no micro-kernel computes. Rows by vectors of sums then share what is loaded. Nests of the same
+axes that read the sums (a bias, an activation, a residual) are computed on each tile as it is finished, as they are
+behind a micro-kernel, and not in the place of the tile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, vector_width
+from igniter.dialects.loop import NestOp
+from igniter.dialects.loop.schedule import Loop, ScheduleAttr
+from igniter.dialects.sym.expr import ONE, Expr, symbols_of
+
+PORTS = 2
+"""Multiply-adds, and loads, that a core starts in a cycle."""
+
+IN_FLIGHT = 8
+"""Sums that keep its multiply-adds busy: as many as it starts until the first is done."""
+
+STEP = 1
+"""The cycles that a step takes besides: its branch and its addresses."""
+
+SOME_ROWS = 4
+"""The rows of a tile where their number is not known: what remains of them is done without a tile."""
+
+
+def register_tile(rows: int, extent: int | None, width: int, machine: Machine) -> tuple[int, int]:
+    """The rows and vectors of a tile of sums, for `rows` rows and `extent` elements along the vector (None: not known,
+    and many): the quickest by counting what a step of the reduction loads and multiplies, for all tiles."""
+
+    def cycles(height: int, columns: int) -> float:
+        step = max(height * columns / PORTS, (height + columns) / PORTS, IN_FLIGHT / PORTS) + STEP
+        across = 1 / columns if extent is None else -(-extent // (columns * width))
+        return -(-rows // height) * across * step
+
+    tiles = [
+        (height, columns)
+        for columns in range(1, 5)
+        for height in range(1, min(rows, machine.registers) + 1)
+        if height * columns + columns + 1 <= machine.registers and (extent is None or (columns - 1) * width < extent)
+    ]
+    return min(tiles, key=lambda tile: (cycles(*tile), tile[0] * tile[1]))
+
+
+def is_reused(nest: NestOp, row: str, vector: str) -> bool:
+    """Whether some vector operand does not depend on `row`: then rows share it from registers."""
+    touched = [symbols_of(op.subscripts) for op in nest.reads]
+    return any(vector in t and row not in t for t in touched) and any(row in t for t in touched)
+
+
+def tile_schedules(group: Group, label: str, vector: str, machine: Machine) -> dict[str, ScheduleAttr] | None:
+    """The schedules of a sum and of the nests that read its tiles, by label; `vector` is the first nest's axis along
+    which vectors go. None where they are no such group."""
+    anchor = group.members[0]
+    if len(group.members) < 2 or not _is_whole(group):
+        return None
+    names = [of[anchor.label] for _, of in group.levels]
+    if vector not in names:
+        return None
+    row = next((n for n in reversed(names) if n != vector and is_reused(anchor, n, vector)), None)
+    if row is None:
+        return None
+    rows, extent = anchor.axis(row).extent.constant, anchor.axis(vector).extent.constant
+    lanes = min(vector_width(n, machine, of[n.label]) for n in group.members for of in [_level(group, vector)])
+    height, columns = register_tile(SOME_ROWS if rows is None else rows, extent, lanes, machine)
+    order = [*(n for n in names if n not in (row, vector)), row, vector]
+    found: dict[str, ScheduleAttr] = {}
+    for nest in group.members:
+        mine = {n: _level(group, n)[nest.label] for n in names}
+        ones = [a.name for a in nest.axes if a.kind == "parallel" and a.name not in mine.values()]
+        sums = [a.name for a in nest.axes if a.kind == "reduction"]
+        plans = {mine[n]: Plan(Loop(mine[n], fuse=label)) for n in names}
+        plans[mine[order[0]]].outer = replace(plans[mine[order[0]]].outer, threads=0)
+        below = "reductions" if sums else "loops"
+        for name, size, tail, inner in (
+            (row, height, "peel" if rows else "rest", Loop(row, unroll=0)),
+            (vector, columns * lanes, "peel" if extent else "rest", Loop(vector, vector=lanes, unroll=0)),
+        ):
+            plan = plans[mine[name]]
+            plan.tile, plan.tail, plan.below, plan.inner = size, tail, below, inner
+        found[nest.label] = in_order(nest, [*ones, *(mine[n] for n in order), *sums], plans)
+    return found
+
+
+def _level(group: Group, name: str) -> dict[str, str]:
+    """What the members call the group's axis that the first calls `name`."""
+    first = group.members[0].label
+    return next(of for _, of in group.levels if of[first] == name)
+
+
+def _is_whole(group: Group) -> bool:
+    """Whether the first member alone sums, one value, and all of them run over the common axes and nothing else."""
+    anchor, *others = group.members
+    if not any(a.kind == "reduction" for a in anchor.axes) or len(anchor.outputs) != 1:
+        return False
+
+    def own(nest: NestOp) -> list[tuple[str, Expr]]:
+        common = {names[nest.label] for _, names in group.levels}
+        return [(a.kind, a.extent) for a in nest.axes if a.name not in common and a.extent != ONE]
+
+    return all(kind == "reduction" for kind, _ in own(anchor)) and not any(own(nest) for nest in others)
