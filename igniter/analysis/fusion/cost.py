@@ -14,16 +14,11 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, i16, i
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from igniter.analysis.fusion.legality import Reason, as_tensor, has_dims, is_kernel_type
+from igniter.analysis.machine import TYPICAL, MachineModel
 from igniter.dialects.onnx.draws import draws
 from igniter.dialects.onnx.names import VIEWS, op_name
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import Expr, product
-
-LAUNCH = 1.0
-"""Microseconds that ORT spends on a node besides its kernel: dispatch, allocation, output shapes."""
-
-BANDWIDTH = 8_000.0
-"""Bytes a microsecond that one thread moves between memory and kernels."""
 
 Contractions = Literal["none", "small", "all"]
 Singletons = Literal["none", "winning", "all"]
@@ -78,6 +73,8 @@ class CostModel:
     """Whether a target of the library multiplies bytes (`Target.byte_products`)."""
     views: Views = "fused"
     """Which views are in regions: those between other nodes of one, or all, as copies."""
+    machine: MachineModel = TYPICAL
+    """What a launch costs, and how fast memory is."""
 
     def estimate(self, e: Expr) -> int:
         """The value of an expression at typical sizes."""
@@ -171,7 +168,7 @@ class CostModel:
 
     def saved(self, launches: int, moved: int) -> float:
         """Microseconds saved by that many launches less and that many bytes not moved."""
-        return launches * LAUNCH + moved / BANDWIDTH
+        return launches * self.machine.launch_us + moved / self.machine.memory_bytes_us
 
 
 def _folds_into_matmul(op: Operation) -> bool:

@@ -16,9 +16,6 @@ from igniter.dialects.loop import AccumulateOp, ForOp, IfOp, LoadOp, MemoryOp, P
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, linearize
 
-ACCUMULATORS = 4
-"""Vectors that a reduction adds up in, in turn: an addition takes as many cycles until the next may begin."""
-
 
 def schedule_procedure(op: ProcedureOp, machine: Machine) -> DictionaryAttr:
     """The schedule of one procedure."""
@@ -35,7 +32,7 @@ def schedule_procedure(op: ProcedureOp, machine: Machine) -> DictionaryAttr:
         if width is not None:
             loops.setdefault(loop.axis, {})["vector"] = IntegerAttr(width, i64)
             if loop.is_reduction:
-                loops[loop.axis]["accumulators"] = IntegerAttr(ACCUMULATORS, i64)
+                loops[loop.axis]["accumulators"] = IntegerAttr(machine.sum_chains, i64)
     return as_schedule([a.name for a in op.axes], loops)
 
 

@@ -8,22 +8,14 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
 from xdsl.ir import Attribute, SSAValue
 
+from igniter.analysis.machine import MachineModel
 from igniter.analysis.structured.contractions import Contraction
 from igniter.dialects.loop import IndexOp, NestOp, ReadOp, element_bytes, is_float
 from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import Expr, symbols_of
 
-
-@dataclass(frozen=True)
-class Machine:
-    """What a schedule depends on."""
-
-    vector_bytes: int = 64
-    registers: int = 32
-    byte_tiles: bool = False
-    """Whether it multiplies tiles of bytes (`Target.byte_tiles`)."""
-    half_tiles: bool = False
-    """Whether it multiplies tiles of bf16 (`Target.half_tiles`)."""
+Machine = MachineModel
+"""What a schedule depends on, besides the nests."""
 
 
 @dataclass

@@ -48,12 +48,19 @@ class CompileRequest:
     asked: InputRequest
     profile: bool
     sizes: str = ""
+    machine: str = ""
+    """A file with figures of the machine."""
 
     def options(self) -> CompileOptions:
         """What decides the code."""
         from igniter.driver import CompileOptions
 
-        options = CompileOptions(target=self.target, precision=self.precision, profile=self.profile)
+        machine = ()
+        if self.machine:
+            from igniter.backends.cpu.machine import read_machine
+
+            machine = read_machine(self.machine)
+        options = CompileOptions(target=self.target, machine=machine, precision=self.precision, profile=self.profile)
         return replace(options, sanitize=True) if self.sanitize else options
 
 

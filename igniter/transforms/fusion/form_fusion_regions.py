@@ -34,6 +34,7 @@ from igniter.analysis.fusion.program_loops import compilable, loop_reason
 from igniter.analysis.fusion.selection import Selection, select_regions
 from igniter.analysis.fusion.summary import FusionSummary, count_kinds, missed_fusions, summarize_regions
 from igniter.analysis.fusion.symbols import SymbolSources, region_operands
+from igniter.analysis.machine import machine_of
 from igniter.dialects.fusion import GroupOp, RegionOp
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.names import is_loop
@@ -75,6 +76,7 @@ class FormFusionRegions(ModulePass):
             self.typical_dim,
             byte_products=self.byte_products,
             views=self.views,
+            machine=machine_of(ctx),
         )
         # The body of a loop of a program is kernels and nothing else: each node that is not in one would have ONNX
         # Runtime run the loop.
