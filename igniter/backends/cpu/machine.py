@@ -173,7 +173,7 @@ def _clang_names() -> dict[str, str]:
 
 def _core_of(micro: Microarchitecture) -> Core | None:
     """The row of the nearest microarchitecture that has one."""
-    line = (micro, *cast("list[Microarchitecture]", micro.ancestors))
+    line = (micro, *micro.ancestors)
     return next((CORES[m.name] for m in line if m.name in CORES), None)
 
 
