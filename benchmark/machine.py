@@ -19,6 +19,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
+from igniter.backends.cpu.machine import machine_for
 from igniter.backends.cpu.rates import Arithmetic, peak, reader
 from igniter.backends.cpu.target import target_of
 
@@ -155,10 +156,10 @@ class Probes:
 
     def machine(self, best: bool = False) -> Machine:
         """The rates so far, medians or the best."""
-        caches = target_of("native").caches
+        model = machine_for("native")
         flops = {kind: probe.rate(best) for kind, probe in self._flops.items()}
         bandwidth = {level: probe.rate(best) for level, probe in self._levels.items()}
-        return Machine(self.threads, flops, bandwidth, self.threads * caches.l2, caches.l3)
+        return Machine(self.threads, flops, bandwidth, self.threads * model.l2_bytes, model.l3_bytes)
 
     def reading(self, size: int) -> float:
         """Bytes a second when one of `buffers` is read again and again."""
@@ -176,8 +177,9 @@ class Probes:
 
 def sizes(threads: int) -> dict[Level, int]:
     """A buffer's size for each level: half of what the level holds, and for memory what no cache does."""
-    caches = target_of("native").caches
-    return {"l2": threads * caches.l2 // 2, "l3": caches.l3 // 2, "memory": max(1 << 28, 4 * caches.l3)}
+    model = machine_for("native")
+    memory = max(1 << 28, 4 * model.l3_bytes)
+    return {"l2": threads * model.l2_bytes // 2, "l3": model.l3_bytes // 2, "memory": memory}
 
 
 def measure(threads: int, rounds: int = 9) -> Machine:
@@ -196,12 +198,12 @@ def describe(machine: Machine) -> str:
 
 def cpu() -> dict[str, Any]:
     """What results say of the machine that they were taken on."""
-    target = target_of("native")
+    model = machine_for("native")
     return {
-        "cpu": target.cpu,
+        "cpu": model.cpu,
         "cores": os.cpu_count(),
-        "vector_bytes": target.vector_bytes,
-        "l2": target.caches.l2,
-        "l3": target.caches.l3,
+        "vector_bytes": model.vector_bytes,
+        "l2": model.l2_bytes,
+        "l3": model.l3_bytes,
         "python": platform.python_version(),
     }

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from igniter.runtime.verification.report import Verification
 
     Model: TypeAlias = "str | PathLike[str] | bytes | onnx.ModelProto"
+    Machine: TypeAlias = "Mapping[str, Any] | str | PathLike[str] | None"
     Inputs: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | Path | None"
 
 EXTERNAL_BYTES = 1024
@@ -87,11 +88,25 @@ class Module:
         """What the passes that ran said."""
         return self.ctx.remarks
 
-    def run_passes(self, pipeline: str, *, verify_each: bool = True) -> Self:
-        """Run a pipeline (`"infer-shapes,form-fusion-regions{...}"`) over the IR, in place."""
+    def run_passes(
+        self, pipeline: str, *, verify_each: bool = True, target: str | None = None, machine: Machine = None
+    ) -> Self:
+        """Run a pipeline (`"infer-shapes,form-fusion-regions{...}"`) over the IR, in place.
+
+        Passes work for the CPU `target`, with the figures that `machine` gives in the place of its own; without either,
+        for a typical one with AVX-512.
+        """
         from igniter.passes import run_pipeline
 
-        run_pipeline(self.ctx, self.ir, pipeline, verify_each=verify_each)
+        if target is None and machine is None:
+            run_pipeline(self.ctx, self.ir, pipeline, verify_each=verify_each)
+            return self
+        from igniter.analysis.machine import pass_figures
+        from igniter.backends.cpu.machine import described_machines
+
+        machines = described_machines(target, machine)
+        ctx = self.ctx.on(machines[0])
+        run_pipeline(ctx, self.ir, pipeline, figures=pass_figures(machines), verify_each=verify_each)
         return self
 
     def clone(self) -> Module:
@@ -120,6 +135,7 @@ class Module:
         output: str | PathLike[str] | None = None,
         *,
         target: str = "native",
+        machine: Machine = None,
         precision: str = "f32",
         fusion_author: str = "",
         options: CompileOptions | None = None,
@@ -138,14 +154,22 @@ class Module:
         """Compile a copy of the model, and check the result against ONNX Runtime unless `verify` is false.
 
         The folder `output` gets the rewritten model, its library and a report; without one the artifact lives in a
-        temporary folder as long as the object. `precision` is f32, or on request bf16 or int8-dynamic for products with
-        weights. `shapes`, `inputs`, `rtol`, `atol`, `seed` and `budget` (seconds) are for the verification, as
-        `Artifact.verify` takes them. `VerificationFailed` says which output differs, and `output` is then as it was;
-        where nothing could be compared, the report says so. `strict` makes a node that cannot be compiled an error;
-        with `sanitize`, every access of a kernel checks its address at run time. `fusion_author` names who decides what
-        is fused (`NAME` or `NAME{option=value ...}`).
+        temporary folder as long as the object. `machine` gives figures of the machine that take the place of the
+        target's own: a file that `igniter machine -o` wrote, or values by name. `precision` is f32, or on request bf16
+        or int8-dynamic for products with weights. `shapes`, `inputs`, `rtol`, `atol`, `seed` and `budget` (seconds) are
+        for the verification, as `Artifact.verify` takes them. `VerificationFailed` says which output differs, and
+        `output` is then as it was; where nothing could be compared, the report says so. `strict` makes a node that
+        cannot be compiled an error; with `sanitize`, every access of a kernel checks its address at run time.
+        `fusion_author` names who decides what is fused (`NAME` or `NAME{option=value ...}`).
         """
-        chosen = _chosen(options, target=target, precision=precision, fusion_author=fusion_author, sanitize=sanitize)
+        chosen = _chosen(
+            options,
+            target=target,
+            machine=machine,
+            precision=precision,
+            fusion_author=fusion_author,
+            sanitize=sanitize,
+        )
         copy = self.clone()
         compilation = Compilation(copy.ir, chosen, copy.ctx, strict=strict, progress=progress or (lambda _: None))
         if cache:
@@ -222,7 +246,7 @@ def compile(model: Model, output: str | PathLike[str] | None = None, **options: 
 
     given = {k: options[k] for k, default in VERIFY_OPTIONS.items() if options.get(k, default) != default}
     verify = given if options.get("verify", True) else None
-    named = ("options", "target", "precision", "fusion_author", "sanitize")
+    named = ("options", "target", "machine", "precision", "fusion_author", "sanitize")
     chosen = _chosen(**{k: options[k] for k in named if k in options})
     results = Results.of(default_cache(), Path(cast("str", model)), chosen, bool(options.get("strict")))
     if results is None:
@@ -241,12 +265,20 @@ def compile(model: Model, output: str | PathLike[str] | None = None, **options: 
 def _chosen(
     options: CompileOptions | None = None,
     target: str = "native",
+    machine: Machine = None,
     precision: str = "f32",
     fusion_author: str = "",
     sanitize: bool = False,
 ) -> CompileOptions:
     """The options that `compile` is asked for. An author and the sanitizer can be asked for besides `options`."""
-    chosen = options or CompileOptions(target=target, precision=precision)
+    if options is not None:
+        chosen = options
+    elif machine is None:
+        chosen = CompileOptions(target=target, precision=precision)
+    else:
+        from igniter.backends.cpu.machine import given_machine
+
+        chosen = CompileOptions(target=target, machine=given_machine(machine), precision=precision)
     if fusion_author and chosen.fusion_author not in ("", fusion_author):
         raise IgniterError(f"two fusion authors are named, '{fusion_author}' and '{chosen.fusion_author}': choose one")
     if fusion_author:
@@ -378,6 +410,7 @@ def report(c: Compilation) -> dict[str, Any]:
         "versions": versions(),
         "options": c.options.to_dict(),
         "target": c.options.target,
+        "machines": [m.to_dict() for m in c.machines],
         "nodes_before": c.nodes_before,
         "nodes_after": count_nodes(c.module),
         "kernels": len(c.kernels),

@@ -26,6 +26,9 @@ class IgniterContext(Context):
 
     _registered_dialects: dict[str, Callable[[], Dialect]] = field(default_factory=_factories)
     remarks: Remarks = field(default_factory=lambda: Remarks(enabled=False))
+    machine: object = None
+    """The `igniter.analysis.machine.MachineModel` that passes work for, which `machine_of` of that module reads; None
+    stands for the typical one. A layer below the analyses can hold it, and no more."""
 
     def clone(self) -> IgniterContext:
         """A copy that shares the remarks' collector: what a pass says of a clone is said of the compilation."""
@@ -37,6 +40,20 @@ class IgniterContext(Context):
             self._loaded_types.copy(),
             self._registered_dialects.copy(),
             self.remarks,
+            self.machine,
+        )
+
+    def on(self, machine: object) -> IgniterContext:
+        """The same context for passes that work for `machine`: what they load and remark is this one's."""
+        return IgniterContext(
+            self.allow_unregistered,
+            self._loaded_dialects,
+            self._loaded_ops,
+            self._loaded_attrs,
+            self._loaded_types,
+            self._registered_dialects,
+            self.remarks,
+            machine,
         )
 
     def _find_external(self, name: str) -> None:

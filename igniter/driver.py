@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from igniter._version import build_id
 from igniter.activity import doing
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from igniter.analysis.fusion.left_nodes import LeftNode
     from igniter.analysis.fusion.program_steps import ProgramSteps
+    from igniter.analysis.machine import Given, MachineModel
     from igniter.backends.cpu.target import Target
     from igniter.context import IgniterContext
     from igniter.dialects.fusion import ProgramOp, RegionOp
@@ -51,6 +52,9 @@ class CompileOptions:
 
     target: str = "native"
     """A CPU by name: see `igniter.backends.cpu.target`."""
+    machine: tuple[Given, ...] = ()
+    """Figures of the machine that take the place of the target's own, as `igniter.backends.cpu.machine.given_machine`
+    makes them of a file or of values by name: see `igniter.analysis.machine`."""
     precision: str = "f32"
     """What products with weights are computed in: see `igniter.transforms.onnx.lower_precision`."""
     onnx_passes: str = "cpu-onnx"
@@ -67,6 +71,14 @@ class CompileOptions:
     sanitize: bool = field(default_factory=wants_sanitizer)
     """Whether every access of a kernel checks its address at run time: see `igniter.backends.cpu.sanitizer`. The
     default is what the environment's `IGNITER_SANITIZE` says."""
+
+    def __post_init__(self) -> None:
+        given = cast("object", self.machine)
+        if not isinstance(given, tuple):
+            # Figures by name, or a file, as a caller writes them.
+            from igniter.backends.cpu.machine import given_machine
+
+            object.__setattr__(self, "machine", given_machine(cast("Any", given)))
 
     def key(self) -> str:
         """A hash of the options and of Igniter's version: part of every cache key."""
@@ -122,6 +134,13 @@ class Compilation:
         from igniter.backends.cpu.target import targets_of
 
         return targets_of(self.options.target)
+
+    @property
+    def machines(self) -> list[MachineModel]:
+        """What schedules know of the CPUs to compile for."""
+        from igniter.backends.cpu.machine import machines_for
+
+        return machines_for(self.options.target, self.options.machine)
 
     def one_target(self) -> Target:
         """The one CPU to compile for; `IgniterError` where there are several, and only a library has room for them."""
@@ -195,10 +214,11 @@ def make_loop(c: Compilation) -> ModuleOp:
 
 def make_scheduled(c: Compilation) -> ModuleOp:
     """Every kernel scheduled, and the programs that call them; for looking at, since `make_llvm` goes one by one."""
-    target = c.one_target()
+    c.one_target()
+    (machine,) = c.machines
     with c.stage("scheduled"):
         for kernel in _kernels(c.module):
-            scheduled = _attempt(c, _users(c.module, kernel), lambda k=kernel: schedule_kernel(c, k, target))
+            scheduled = _attempt(c, _users(c.module, kernel), lambda k=kernel: schedule_kernel(c, k, machine))
             if scheduled is not None:
                 func, _ = scheduled
                 func.detach()
@@ -213,15 +233,15 @@ def make_scheduled(c: Compilation) -> ModuleOp:
 # -- kernel by kernel -------------------------------------------------------------------------------------------------
 
 
-def schedule_kernel(c: Compilation, kernel: KernelOp, target: Target) -> tuple[FuncOp, OpOp]:
-    """One kernel scheduled for a CPU, and the custom op around it."""
+def schedule_kernel(c: Compilation, kernel: KernelOp, machine: MachineModel) -> tuple[FuncOp, OpOp]:
+    """One kernel scheduled for a machine, and the custom op around it."""
     from xdsl.dialects.builtin import ModuleOp
 
     from igniter.dialects.loop import FuncOp
     from igniter.transforms.scheduled.form_ort_library import describe
 
     alone = ModuleOp([kernel.clone()])
-    _run(c, alone, c.options.schedule_passes, target)
+    _run(c, alone, c.options.schedule_passes, machine)
     func = next((op for op in alone.ops if isinstance(op, FuncOp)), None)
     if func is None:
         raise IgniterError(f"the passes '{c.options.schedule_passes}' leave kernel @{kernel.sym_name.data} unscheduled")
@@ -234,7 +254,8 @@ def compile_kernel(c: Compilation, kernel: KernelOp) -> CompiledKernel:
     from igniter.runtime.cache import cache_key
 
     remarks = c.ctx.remarks
-    key = cache_key("kernel", c.options.kernel_key(), repr(c.targets), str(remarks.enabled), str(kernel))
+    machines = "".join(m.key() for m in c.machines)
+    key = cache_key("kernel", c.options.kernel_key(), repr(c.targets), machines, str(remarks.enabled), str(kernel))
     found = c.cache.get(key) if c.cache is not None else None
     if found is None:
         before = len(remarks)
@@ -260,8 +281,8 @@ def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
     name = kernel.sym_name.data
     texts: list[str] = []
     op: OpOp | None = None
-    for k, target in enumerate(c.targets):
-        func, described = schedule_kernel(c, kernel, target)
+    for k, (target, machine) in enumerate(zip(c.targets, c.machines, strict=True)):
+        func, described = schedule_kernel(c, kernel, machine)
         func.sym_name = StringAttr(name + variant_suffix(k, len(c.targets)))
         texts.append(emit_llvm(func, target, c.options.sanitize))
         op = described if op is None else with_scratch(op, described.scratch)
@@ -411,7 +432,11 @@ def make_library(c: Compilation) -> Library | None:
             own = name_nodes(_parse_op(c, kernel.op), users)
             named.update(own)
             ops += dict.fromkeys(own.values())
-        info = {"options": c.options.to_dict(), "target_name": c.options.target}
+        info = {
+            "options": c.options.to_dict(),
+            "target_name": c.options.target,
+            "machines": [m.values() for m in c.machines],
+        }
         first, *others = ((t, [k.variants[i] for k in code]) for i, t in enumerate(c.targets))
         carriers = name_carriers(c.module)
         library = build_library(
@@ -443,14 +468,18 @@ def _parse_op(c: Compilation, text: str) -> OpOp:
 # -- running passes ---------------------------------------------------------------------------------------------------
 
 
-def _run(c: Compilation, module: ModuleOp, pipeline: str, target: Target | None = None, author: str = "") -> None:
-    from igniter.backends.cpu.target import pass_figures
+def _run(
+    c: Compilation, module: ModuleOp, pipeline: str, machine: MachineModel | None = None, author: str = ""
+) -> None:
+    """Runs passes for one machine, or for all that are compiled for: what is asked of a single one is the first's."""
+    from igniter.analysis.machine import pass_figures
     from igniter.passes import parse_passes, run_passes
 
-    passes = parse_passes(pipeline, pass_figures([target] if target is not None else c.targets))
+    machines = [machine] if machine is not None else c.machines
+    passes = parse_passes(pipeline, pass_figures(machines))
     if author:
         passes = _with_author(passes, pipeline, author)
-    run_passes(c.ctx, module, passes, verify_each=c.verify_each)
+    run_passes(c.ctx.on(machines[0]), module, passes, verify_each=c.verify_each)
 
 
 def _with_author(passes: Sequence[ModulePass], pipeline: str, author: str) -> tuple[ModulePass, ...]:

@@ -120,8 +120,9 @@ def run_pipeline(
     module: ModuleOp,
     pipeline: str,
     *,
+    figures: Mapping[str, object] | None = None,
     verify_each: bool = True,
     observers: tuple[PassObserver, ...] = (),
 ) -> None:
-    """`run_passes` over the passes of a pipeline given as text."""
-    run_passes(ctx, module, parse_passes(pipeline), verify_each=verify_each, observers=observers)
+    """`run_passes` over the passes of a pipeline given as text; `figures` as `parse_passes` takes them."""
+    run_passes(ctx, module, parse_passes(pipeline, figures), verify_each=verify_each, observers=observers)

@@ -369,9 +369,11 @@ class Schedule:
         self._run(ModuleOp([self.kernel.clone()]), f"lower-to-loops{',' if more else ''}{more}")
 
     def _run(self, module: ModuleOp, pipeline: str) -> None:
-        from igniter.backends.cpu.target import pass_figures
+        from igniter.analysis.machine import pass_figures
+        from igniter.backends.cpu.machine import machine_for
 
-        run_passes(IgniterContext(), module, parse_passes(pipeline, pass_figures([self.target])))
+        machine = machine_for(self.target)
+        run_passes(IgniterContext().on(machine), module, parse_passes(pipeline, pass_figures([machine])))
 
 
 def _called(loop: Loop) -> str:

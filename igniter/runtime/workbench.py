@@ -18,8 +18,10 @@ from xdsl.dialects.builtin import Float32Type, ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.utils.exceptions import VerifyException
 
+from igniter.analysis.machine import TYPICAL as TYPICAL_MACHINE
+from igniter.analysis.machine import MachineModel, pass_figures
 from igniter.analysis.scheduled.loop_accesses import loop_range, trip_count
-from igniter.analysis.scheduled.loop_cost import TILE_PRODUCTS, body_cycles, iteration_cycles
+from igniter.analysis.scheduled.loop_cost import body_cycles, iteration_cycles, tile_cycles
 from igniter.dialects.loop import ForOp, FuncOp, IndexOp, KernelOp, ReadOp, TileProductOp, YieldOp, is_float
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import Expr, product
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from igniter.backends.cpu.assembly import Listing
     from igniter.backends.cpu.jit import CompiledFunc
     from igniter.backends.cpu.target import Target
+    from igniter.context import IgniterContext
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -88,7 +91,7 @@ class Study:
 # -- finding a kernel -------------------------------------------------------------------------------------------------
 
 
-def find_kernel(model: str | PathLike[str], name: str, target: Target, *, or_only: bool = False) -> KernelOp:
+def find_kernel(model: str | PathLike[str], name: str, machine: MachineModel, *, or_only: bool = False) -> KernelOp:
     """The kernel called `name` of a model (`.onnx`) or of IR (`.mlir`), structured; with one kernel, "" is enough.
 
     A model and IR that has no kernels yet get them from `cpu-onnx,cpu-fusion,cpu-loop`. With `or_only`, the only kernel
@@ -103,7 +106,7 @@ def find_kernel(model: str | PathLike[str], name: str, target: Target, *, or_onl
         raise IgniterError(f"{model}: {error}") from error
     kernels = _kernels(module.ir)
     if not kernels and not any(isinstance(op, FuncOp) for op in module.ir.ops):
-        _run(module.ctx, module.ir, "cpu-onnx,cpu-fusion,cpu-loop", target)
+        _run(module.ctx, module.ir, "cpu-onnx,cpu-fusion,cpu-loop", machine)
         kernels = _kernels(module.ir)
     if not kernels:
         scheduled = any(isinstance(op, FuncOp) for op in module.ir.ops)
@@ -130,28 +133,30 @@ def _told(kernel: KernelOp) -> str:
     return ", ".join(labels[:4]) + (f" and {len(labels) - 4} more" if len(labels) > 4 else "")
 
 
-def _run(ctx: Any, module: ModuleOp, pipeline: str, target: Target) -> None:
-    from igniter.backends.cpu.target import pass_figures
+def _run(ctx: IgniterContext, module: ModuleOp, pipeline: str, machine: MachineModel) -> None:
     from igniter.passes import parse_passes, run_passes
 
-    run_passes(ctx, module, parse_passes(pipeline, pass_figures([target])))
+    run_passes(ctx.on(machine), module, parse_passes(pipeline, pass_figures([machine])))
 
 
 # -- versions ---------------------------------------------------------------------------------------------------------
 
 
-def schedule(name: str, kernel: KernelOp, target: Target) -> Version:
-    """A kernel scheduled by `cpu-schedule`: nests with a schedule keep it, the others get the default author's."""
+def schedule(name: str, kernel: KernelOp, target: Target, machine: MachineModel | None = None) -> Version:
+    """A kernel scheduled by `cpu-schedule`: nests with a schedule keep it, the others get the default author's, for
+    `machine` (the target's own where none is given)."""
+    from igniter.backends.cpu.machine import machine_for
     from igniter.context import IgniterContext
     from igniter.pipelines import PIPELINES
 
+    machine = machine or machine_for(target)
     passes = PIPELINES["cpu-schedule"]
     chosen, emitted = passes.index("form-fma"), passes.index("form-ort-library")
     ctx = IgniterContext()
     module = ModuleOp([kernel.clone()])
-    _run(ctx, module, ",".join(passes[:chosen]), target)
+    _run(ctx, module, ",".join(passes[:chosen]), machine)
     structured = _kernels(module)[kernel.sym_name.data].clone()
-    _run(ctx, module, ",".join(passes[chosen:emitted]), target)
+    _run(ctx, module, ",".join(passes[chosen:emitted]), machine)
     func = next(op for op in module.ops if isinstance(op, FuncOp))
     return version_of(name, structured, func, target)
 
@@ -427,36 +432,45 @@ class TreeLoop:
     share: float
 
 
-def loop_tree(func: FuncOp, sizes: Mapping[str, int]) -> list[TreeLoop]:
-    """The loops of a scheduled kernel that run at these sizes, outermost first.
+def loop_tree(func: FuncOp, sizes: Mapping[str, int], machine: MachineModel = TYPICAL_MACHINE) -> list[TreeLoop]:
+    """The loops of a scheduled kernel that run at these sizes, outermost first, with the cost that they have on
+    `machine`.
 
     A bound that speaks of a loop around it is that of its start.
     """
     found: list[TreeLoop] = []
-    total = max(1, _evaluated(body_cycles(func.block), sizes))
-    _grow(found, func.block, 0, 1, total, sizes)
+    total = max(1, _evaluated(body_cycles(func.block, machine), sizes))
+    _grow(found, func.block, 0, 1, total, sizes, machine)
     return found
 
 
-def _grow(found: list[TreeLoop], block: Block, depth: int, times: int, total: int, sizes: Mapping[str, int]) -> None:
+def _grow(
+    found: list[TreeLoop],
+    block: Block,
+    depth: int,
+    times: int,
+    total: int,
+    sizes: Mapping[str, int],
+    machine: MachineModel,
+) -> None:
     for op in block.ops:
         if isinstance(op, ForOp):
             trips = _evaluated(trip_count(op), sizes)
             if trips == 0:
                 continue
-            cycles = times * trips * _evaluated(iteration_cycles(op), sizes)
+            cycles = times * trips * _evaluated(iteration_cycles(op, machine), sizes)
             first, end = loop_range(op)
             notes = [f"step {op.step}"] * (op.step != 1) + ["threads"] * (op.grain is not None)
             notes += ["reduction"] * op.is_reduction + ["sequential"] * op.is_sequential
             text = f"{op.axis} = {first} to {end}" + "".join(f", {note}" for note in notes)
             found.append(TreeLoop(depth, text, cycles / total))
-            _grow(found, op.block, depth + 1, times * trips, total, sizes)
+            _grow(found, op.block, depth + 1, times * trips, total, sizes, machine)
         else:
             for region in op.regions:
                 for inner in region.blocks:
-                    _grow(found, inner, depth, times, total, sizes)
+                    _grow(found, inner, depth, times, total, sizes, machine)
             if isinstance(op, TileProductOp):
-                cycles = times * _evaluated(product(op.extents_attr.data).ceildiv(TILE_PRODUCTS), sizes)
+                cycles = times * _evaluated(tile_cycles(op, machine), sizes)
                 found.append(TreeLoop(depth, "micro-kernel", cycles / total))
 
 

@@ -39,6 +39,7 @@ class OptOptions:
     frontend: str
     emit: str
     target: str | None
+    machine: str
     verify_each: bool
     split_input_file: bool
     verify_diagnostics: bool
@@ -100,6 +101,12 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
         metavar="TARGET",
         help="the CPU that passes work for, where their options do not say (default: one with AVX-512), and that "
         "--emit=llvm and asm write for (default: this machine)",
+    )
+    add(
+        "--machine",
+        default="",
+        metavar="FILE",
+        help="figures of the machine that take the place of the target's own: what 'igniter machine -o' writes",
     )
     group = parser.add_argument_group("watching the passes")
     add = group.add_argument

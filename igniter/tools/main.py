@@ -46,6 +46,13 @@ class Level(StrEnum):
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on standard output.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")]
 Target = Annotated[str, typer.Option(help="The CPU: native, x86-64-v3, znver4, aarch64, aarch64+dotprod, ...")]
+Machine = Annotated[
+    str,
+    typer.Option(
+        help="Figures of the machine in the place of the target's own: a file that `igniter machine -o` wrote.",
+        show_default=False,
+    ),
+]
 Shapes = Annotated[
     list[str] | None, typer.Option("--shape", help="Sizes of the symbolic dims, batch=1,seq=128; may be repeated.")
 ]
@@ -87,6 +94,7 @@ def compile(
         str, typer.Option("-o", "--output", help="The folder, or the file of --emit.", show_default=False)
     ] = "",
     target: Target = "native",
+    machine: Machine = "",
     precision: Annotated[
         Precision, typer.Option(help="What products with weights are computed in. All but f32 change the results.")
     ] = Precision.f32,
@@ -147,6 +155,7 @@ def compile(
                 profile,
                 sizes,
                 fusion_author,
+                machine,
             )
         )
 
@@ -231,6 +240,7 @@ def kernel(
         str, typer.Option(help="Sizes of symbols, n=8,m=16; those not given are 64.", show_default=False)
     ] = "",
     target: Target = "native",
+    machine: Machine = "",
     threads: Annotated[int, typer.Option(min=1, help="Threads of the kernel.")] = 1,
     rounds: Annotated[int, typer.Option(min=1, help="How often each schedule gets its turn.")] = 9,
     seed: Seed = 0,
@@ -245,7 +255,30 @@ def kernel(
     from igniter.tools.cli.kernel import run
 
     with reported(debug, json):
-        run(model, name, schedule or (), sizes, target, threads, rounds, seed, output, asm, json)
+        run(model, name, schedule or (), sizes, target, machine, threads, rounds, seed, output, asm, json)
+
+
+@app.command()
+def machine(
+    target: Target = "native",
+    machine: Machine = "",
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure this machine, some 20 seconds, and show that beside the model.")
+    ] = False,
+    output: Annotated[
+        str,
+        typer.Option(
+            "-o", "--output", help="Write the model here, for --machine of other commands.", show_default=False
+        ),
+    ] = "",
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show what schedules know of a machine, and where each figure comes from."""
+    from igniter.tools.cli.machine import run
+
+    with reported(debug, json):
+        run(target, machine, measure, output, json)
 
 
 @app.command()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from io import StringIO
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
@@ -21,6 +21,9 @@ from igniter.passes import PassObserver, parse_passes, run_passes
 from igniter.runtime.files import write_whole
 from igniter.tools.diagnostics import check_expected, has_expectations
 from igniter.tools.igniter_opt import OptOptions
+
+if TYPE_CHECKING:
+    from igniter.analysis.machine import MachineModel
 
 SEPARATOR = "// -----"
 
@@ -98,7 +101,8 @@ class OptDriver:
     def run(self) -> int:
         """The exit status: 0, or 1 after an error that has been reported."""
         try:
-            passes = self._passes()
+            machines = self._machines()
+            passes = self._passes(machines)
             self._check(passes)
             data, name, frontend = self._read()
         except (IgniterError, OSError) as error:
@@ -109,7 +113,7 @@ class OptDriver:
         status = 0
         outputs: list[str | bytes] = []
         for chunk, offset in chunks:
-            text, failed = self._run_chunk(chunk, name, offset, frontend, passes)
+            text, failed = self._run_chunk(chunk, name, offset, frontend, passes, machines)
             outputs.append(text)
             status = max(status, failed)
         # What failed leaves no empty file where there was none, and leaves alone what was there.
@@ -122,12 +126,20 @@ class OptDriver:
                 return self._report(IgniterError(f"cannot write {self.options.output}: {error.strerror}"))
         return status
 
-    def _passes(self) -> tuple[ModulePass, ...]:
-        if self.options.target is None:
-            return parse_passes(self.options.pipeline)
-        from igniter.backends.cpu.target import pass_figures, target_of
+    def _machines(self) -> list[MachineModel]:
+        """The machines that passes work for; none where the command line names none, and they keep their defaults."""
+        if self.options.target is None and not self.options.machine:
+            return []
+        from igniter.backends.cpu.machine import described_machines
 
-        return parse_passes(self.options.pipeline, pass_figures([target_of(self.options.target)]))
+        return described_machines(self.options.target, self.options.machine)
+
+    def _passes(self, machines: Sequence[MachineModel]) -> tuple[ModulePass, ...]:
+        if not machines:
+            return parse_passes(self.options.pipeline)
+        from igniter.analysis.machine import pass_figures
+
+        return parse_passes(self.options.pipeline, pass_figures(machines))
 
     def _check(self, passes: Sequence[ModulePass]) -> None:
         """`IgniterError` for an option that would have no effect."""
@@ -197,9 +209,17 @@ class OptDriver:
     # One chunk.
 
     def _run_chunk(
-        self, data: bytes, name: str, offset: int, frontend: str, passes: tuple[ModulePass, ...]
+        self,
+        data: bytes,
+        name: str,
+        offset: int,
+        frontend: str,
+        passes: tuple[ModulePass, ...],
+        machines: Sequence[MachineModel],
     ) -> tuple[str | bytes, int]:
-        ctx = IgniterContext(allow_unregistered=self.options.allow_unregistered)
+        ctx = IgniterContext(
+            allow_unregistered=self.options.allow_unregistered, machine=machines[0] if machines else None
+        )
         ctx.remarks.enabled = bool(self.options.remarks)
         timer = Timer()
         output: str | bytes = ""

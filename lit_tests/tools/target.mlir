@@ -7,9 +7,9 @@
 
 // --target is what passes work for: the width of its vectors, and whether it has FMA. What the pipeline says goes first.
 
-// AVX2:   vector = 8
-// NEON:   vector = 4
-// SAID:   vector = 16
+// AVX2:   vector 8
+// NEON:   vector 4
+// SAID:   vector 16
 // NOFMA:  arith.mulf
 // NOFMA:  arith.addf
 // FMA:    math.fma

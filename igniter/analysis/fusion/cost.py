@@ -14,15 +14,10 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, i16, i
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from igniter.analysis.fusion.legality import as_tensor, has_dims, is_kernel_type
+from igniter.analysis.machine import TYPICAL, MachineModel
 from igniter.dialects.onnx.names import op_name
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import Expr, product
-
-LAUNCH = 1.0
-"""Microseconds that ORT spends on a node besides its kernel: dispatch, allocation, output shapes."""
-
-BANDWIDTH = 8_000.0
-"""Bytes a microsecond that one thread moves between memory and kernels."""
 
 Contractions = Literal["none", "small", "all"]
 Singletons = Literal["none", "winning", "all"]
@@ -36,6 +31,8 @@ class CostModel:
     typical_dim: int = 128
     """The size assumed of a dim that is not in `typical`."""
     typical: Mapping[str, int] = field(default_factory=dict[str, int])
+    machine: MachineModel = TYPICAL
+    """What a launch costs, and how fast memory is."""
 
     def estimate(self, e: Expr) -> int:
         """The value of an expression at typical sizes."""
@@ -74,7 +71,7 @@ class CostModel:
 
     def saved(self, launches: int, moved: int) -> float:
         """Microseconds saved by that many launches less and that many bytes not moved."""
-        return launches * LAUNCH + moved / BANDWIDTH
+        return launches * self.machine.launch_us + moved / self.machine.memory_bytes_us
 
 
 def is_constant(value: SSAValue) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
+from igniter.analysis.machine import MachineModel
 from igniter.dialects.loop import IndexOp, NestOp, ReadOp, YieldOp
 from igniter.dialects.sym.expr import ONE
 
@@ -15,8 +16,6 @@ CHEAP_MATH = frozenset(("math.absf", "math.absi", "math.fma", "math.floor", "mat
 SLOW_ARITH = frozenset(
     ("arith.divf", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "math.sqrt")
 )
-SLOW = 5
-TRANSCENDENTAL = 20
 CASTS = (arith.ExtFOp, arith.ExtSIOp, arith.ExtUIOp)
 
 
@@ -56,8 +55,9 @@ def backward_slice(value: SSAValue) -> list[Operation]:
     return [op for op in block.ops if op in found]
 
 
-def body_cost(ops: Iterable[Operation]) -> BodyCost:
-    """The cost of running `ops` once. The arithmetic that only finds an indirect subscript counts as its read's."""
+def body_cost(ops: Iterable[Operation], machine: MachineModel) -> BodyCost:
+    """The cost of running `ops` once on `machine`. The arithmetic that only finds an indirect subscript counts as its
+    read's."""
     ops = list(ops)
     reads = [op for op in ops if isinstance(op, ReadOp)]
     addresses = {a for r in reads for i in r.indices for a in backward_slice(i)}
@@ -66,9 +66,9 @@ def body_cost(ops: Iterable[Operation]) -> BodyCost:
         if op in addresses or isinstance(op, (ReadOp, IndexOp, YieldOp, arith.ConstantOp)):
             continue
         if op.name in SLOW_ARITH:
-            arithmetic += SLOW
+            arithmetic += machine.division_additions
         elif op.name.startswith("math.") and op.name not in CHEAP_MATH:
-            arithmetic += TRANSCENDENTAL
+            arithmetic += machine.function_additions
         else:
             arithmetic += 1
     return BodyCost(

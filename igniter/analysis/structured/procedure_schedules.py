@@ -18,9 +18,6 @@ from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, linearize
 
-ACCUMULATORS = 4
-"""Vectors that a reduction adds up in, in turn: an addition takes as many cycles until the next may begin."""
-
 
 def schedule_procedure(op: ProcedureOp, machine: Machine) -> ScheduleAttr:
     """The schedule of one procedure."""
@@ -35,7 +32,7 @@ def schedule_procedure(op: ProcedureOp, machine: Machine) -> ScheduleAttr:
     for loop in [x for x in op.walk() if isinstance(x, ForOp)]:
         width = _width(loop, machine)
         if width is not None:
-            sums = ACCUMULATORS if loop.is_reduction else 0
+            sums = machine.sum_chains if loop.is_reduction else 0
             words = loops.get(loop.axis, Loop(loop.axis))
             loops[loop.axis] = replace(words, vector=width, accumulators=sums)
     return ScheduleAttr(list(loops.values()))

@@ -24,9 +24,6 @@ from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr
 from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import ONE
 
-GROUP_BYTES = 256 << 10
-"""The panels that are multiplied by all rows before the next ones: a part of the second-level cache."""
-
 STRETCH = 8
 """The panels that are packed together: so many lines of each row are read on end."""
 
@@ -64,7 +61,7 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
         # What is computed and packed is small beside weights: a stack of those is then read once, row by row. As much
         # of it as the cache holds, if there is more.
         nested = tiled if reads_weights(contraction) else tiled[::-1]
-        blocks = _group(anchor, contraction, width * lanes)
+        blocks = _group(anchor, contraction, width * lanes, machine)
         if blocks > 1:
             nested = [tiled[0], *nested]
         outer = [*(names[n] for n in contraction.batch), *nested]
@@ -80,14 +77,14 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
     return found
 
 
-def _group(nest: NestOp, contraction: Contraction, width: int) -> int:
+def _group(nest: NestOp, contraction: Contraction, width: int, machine: Machine) -> int:
     """The tiles of columns that go over all rows together: as many as a part of the second-level cache holds. 1 where
     those are not packed at run time, or all of them fit."""
     columns, depth = nest.axis(contraction.columns).extent.constant, nest.axis(contraction.depth).extent.constant
     if contraction.rows is None or reads_weights(contraction):
         return 1
     tile = width * (depth or TYPICAL_DEPTH) * element_bytes(element_of(contraction.b.source.type))
-    blocks = max(1, GROUP_BYTES // max(1, tile))
+    blocks = max(1, machine.group_bytes // max(1, tile))
     return 1 if columns is not None and columns <= blocks * width else blocks
 
 

@@ -29,22 +29,14 @@ from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, product, simplify
 
-COLUMNS = 4
-"""Vectors side by side in a tile of columns: whole stretches of memory for the prefetcher, and sums that do not wait
-for each other."""
-
-STREAM_VECTORS = 64
 STREAM_ROWS = 8
-"""Sums of columns that are streamed: the vectors of a row that are read on end, a page of memory, and the rows that are
-added before the sums go back."""
-
-TILE_BYTES = 1 << 20
-"""What the rows of a tile of columns may keep between the nests of a group, a part of the second-level cache."""
+"""Sums of columns that are streamed: the rows that are added before the sums go back to the first-level cache, which
+then takes an eighth of the loads. How long the stretches of a row are is the machine's (`stream_vectors`)."""
 
 
 def choose(kernel: KernelOp, machine: Machine) -> dict[str, ScheduleAttr]:
     """A schedule for every nest of `kernel`, by label."""
-    groups = form_groups(kernel)
+    groups = form_groups(kernel, machine)
     packed = {c.b.source.owner for g in groups for c in g.products.values()}
     schedules: dict[str, ScheduleAttr] = {}
     for k, group in enumerate(groups):
@@ -65,7 +57,7 @@ def choose(kernel: KernelOp, machine: Machine) -> dict[str, ScheduleAttr]:
             elif width is None:
                 schedules[nest.label] = _schedule(nest, group, f"g{k}", machine)
             else:
-                schedules[nest.label] = _schedule_columns(nest, group, f"g{k}", width)
+                schedules[nest.label] = _schedule_columns(nest, group, f"g{k}", width, machine)
     return schedules
 
 
@@ -184,20 +176,21 @@ def _stays_in(value: SSAValue, group: Group) -> bool:
     return value.owner in group.members and all(use.operation.parent_op() in group.members for use in value.uses)
 
 
-def _columns(group: Group, width: int) -> int:
-    """The vectors of a tile of columns: fewer where long rows are kept for each of them."""
+def _columns(group: Group, width: int, machine: Machine) -> int:
+    """The vectors of a tile of columns: as many as there are sums that do not wait for each other, which are whole
+    stretches of memory for the prefetcher; fewer where long rows are kept for each of them."""
     kept = 0
     for nest in group.members:
         common = {names[nest.label] for _, names in group.levels}
         row = product(a.extent for a in nest.axes if a.kind == "parallel" and a.name not in common).constant or 1
         kept += sum(row * element_bytes(element_of(r.type)) for r in nest.outputs if _stays_in(r, group))
-    columns = COLUMNS
-    while columns > 1 and kept * width * columns > TILE_BYTES:
+    columns = machine.sum_chains
+    while columns > 1 and kept * width * columns > machine.tile_bytes:
         columns //= 2
     return columns
 
 
-def _schedule_columns(nest: NestOp, group: Group, label: str, width: int) -> ScheduleAttr:
+def _schedule_columns(nest: NestOp, group: Group, label: str, width: int, machine: Machine) -> ScheduleAttr:
     """Tiles of the last common axis go below all loops inside it, as vectors that are unrolled there."""
     common = [names[nest.label] for _, names in group.levels]
     inside = [a.name for kind in ("parallel", "reduction") for a in nest.axes if a.kind == kind]
@@ -205,7 +198,7 @@ def _schedule_columns(nest: NestOp, group: Group, label: str, width: int) -> Sch
     plans = {n: Plan(Loop(n, fuse=label)) for n in common}
     plans[common[0]].outer = replace(plans[common[0]].outer, threads=0)
     lanes = plans[common[-1]]
-    lanes.tile, lanes.tail, lanes.below = width * _columns(group, width), "peel", "loops"
+    lanes.tile, lanes.tail, lanes.below = width * _columns(group, width, machine), "peel", "loops"
     lanes.inner = Loop(common[-1], vector=width, unroll=0)
     across = _square_axis(nest, common[-1], group)
     if across is not None and (across.extent.constant or width) >= width:
@@ -274,7 +267,8 @@ def _place_vector(
     lanes = Loop(vector, vector=width)
     plan = plans[vector]
     if axes[vector].kind == "reduction":
-        copies = 4 if extent is None else max(1, min(4, extent // width))
+        chains = machine.sum_chains
+        copies = chains if extent is None else max(1, min(chains, extent // width))
         plan.outer = replace(plan.outer, vector=width, accumulators=copies)
         return
     if not reductions:
@@ -299,7 +293,7 @@ def _place_vector(
         tall.inner = Loop(row, unroll=0)
     elif len(reductions) == 1 and (extent is None or extent > width * most):
         # Rows that no tile of registers spans are streamed, a few at a time; the sums wait in the first-level cache.
-        plan.tile, plan.below, plan.inner = width * STREAM_VECTORS, "loops", lanes
+        plan.tile, plan.below, plan.inner = width * machine.stream_vectors, "loops", lanes
         stream = plans[reductions[0]]
         stream.tile, stream.tail, stream.inner = STREAM_ROWS, "rest", Loop(reductions[0], unroll=0)
         return

@@ -17,13 +17,10 @@ from xdsl.ir import SSAValue
 
 from igniter.analysis.structured.contractions import Contraction
 from igniter.analysis.structured.product_schedules import reads_weights, worthwhile_contraction
-from igniter.analysis.structured.scheduling import Group
+from igniter.analysis.structured.scheduling import Group, Machine
 from igniter.dialects.loop import KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import ONE, Expr, delinearize, linearize, product, simplify
-
-ROW_ELEMENTS = 16384
-"""A row of this many elements is worth keeping in cache between the nests of a group."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,7 @@ class Read:
     subscripts: tuple[Expr, ...]
 
 
-def form_groups(kernel: KernelOp) -> list[Group]:
+def form_groups(kernel: KernelOp, machine: Machine) -> list[Group]:
     """The nests of a kernel, gathered around common outer axes."""
     groups: list[Group] = []
     home: dict[NestOp, int] = {}
@@ -45,7 +42,7 @@ def form_groups(kernel: KernelOp) -> list[Group]:
         producers = {r.base.owner for r in reads if isinstance(r.base.owner, NestOp)}
         latest = max((home[p] for p in producers), default=-1)
         candidates = _candidates(groups, latest, producers)
-        joined = next((g for g in candidates if _join(groups[g], nest, reads, contraction)), None)
+        joined = next((g for g in candidates if _join(groups[g], nest, reads, contraction, machine)), None)
         if joined is None:
             products = {} if contraction is None else {nest: contraction}
             groups.append(Group(_own_levels(nest), [nest], products))
@@ -65,7 +62,7 @@ def _candidates(groups: list[Group], latest: int, producers: set[NestOp]) -> Ite
         yield len(groups) - 1
 
 
-def _join(group: Group, nest: NestOp, reads: list[Read], contraction: Contraction | None) -> bool:
+def _join(group: Group, nest: NestOp, reads: list[Read], contraction: Contraction | None, machine: Machine) -> bool:
     """Adds `nest` to `group` if enough of its axes are the group's; False and no change otherwise."""
     matched = [_match(extent, names, group, nest, reads) for extent, names in group.levels]
     kept = [k for k, axis in enumerate(matched) if axis is not None]
@@ -80,7 +77,7 @@ def _join(group: Group, nest: NestOp, reads: list[Read], contraction: Contractio
             return False
     elif (
         contraction is not None
-        or not (_is_row(dropped) and _is_row(extra))
+        or not (_is_row(dropped, machine) and _is_row(extra, machine))
         or (_is_parallel([e for e, _ in group.levels]) and not _is_parallel([group.levels[k][0] for k in kept]))
     ):
         return False
@@ -120,11 +117,12 @@ def _joins_rows(
     return matched[row] == contraction.rows and len(contraction.batch) == len(first.batch)
 
 
-def _is_row(extents: list[Expr]) -> bool:
+def _is_row(extents: list[Expr], machine: Machine) -> bool:
+    """Whether axes are a row that is worth keeping in the cache between the nests of a group."""
     if len(extents) <= 1:
         return True
     total = product(extents).constant
-    return total is not None and total <= ROW_ELEMENTS
+    return total is not None and total <= machine.row_elements
 
 
 def _is_parallel(extents: list[Expr]) -> bool:

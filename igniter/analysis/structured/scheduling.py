@@ -8,6 +8,7 @@ from typing import Literal
 
 from xdsl.ir import SSAValue
 
+from igniter.analysis.machine import MachineModel
 from igniter.analysis.structured.contractions import Contraction
 from igniter.dialects.loop import ComputeOp, IndexOp, NestOp, ReadOp, element_bytes, is_float
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr, Tail
@@ -16,17 +17,8 @@ from igniter.dialects.sym.expr import Expr, symbols_of
 
 Below = Literal["", "reductions", "loops"]
 
-
-@dataclass(frozen=True)
-class Machine:
-    """What a schedule depends on."""
-
-    vector_bytes: int = 64
-    registers: int = 32
-    byte_tiles: bool = False
-    """Whether it multiplies tiles of bytes (`Target.byte_tiles`)."""
-    half_tiles: bool = False
-    """Whether it multiplies tiles of bf16 (`Target.half_tiles`)."""
+Machine = MachineModel
+"""What a schedule depends on, besides the nests."""
 
 
 NO_WORDS = Loop("")

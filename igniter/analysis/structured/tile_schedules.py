@@ -15,12 +15,6 @@ from igniter.dialects.loop import NestOp
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym.expr import ONE, Expr, symbols_of
 
-PORTS = 2
-"""Multiply-adds, and loads, that a core starts in a cycle."""
-
-IN_FLIGHT = 8
-"""Sums that keep its multiply-adds busy: as many as it starts until the first is done."""
-
 STEP = 1
 """The cycles that a step takes besides: its branch and its addresses."""
 
@@ -33,9 +27,9 @@ def register_tile(rows: int, extent: int | None, width: int, machine: Machine) -
     and many): the quickest by counting what a step of the reduction loads and multiplies, for all tiles."""
 
     def cycles(height: int, columns: int) -> float:
-        step = max(height * columns / PORTS, (height + columns) / PORTS, IN_FLIGHT / PORTS) + STEP
         across = 1 / columns if extent is None else -(-extent // (columns * width))
-        return -(-rows // height) * across * step
+        multiplied, loaded = height * columns / machine.fma_ports, (height + columns) / machine.load_ports
+        return -(-rows // height) * across * (max(multiplied, loaded, machine.fma_latency) + STEP)
 
     tiles = [
         (height, columns)

@@ -1,7 +1,8 @@
-"""Loops that show what a core can do at most: multiply-adds a second in registers, bytes read a second.
+"""Loops that show what a core can do: multiply-adds in registers, bytes read, the clock, functions, hand-overs.
 
 Generated code, so that nothing but the instructions is measured: independent multiply-adds in as many registers as hide
-their latency, and loads of a buffer again and again.
+their latency, or one chain of them that shows it; loads of a buffer again and again; a chain of exclusive ors, which is
+a cycle a link on every CPU; and two threads that answer each other through a line of the cache.
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from igniter.backends.cpu import vmath
+from igniter.backends.cpu.builder import Builder, Module, Value, flatten
 from igniter.backends.cpu.jit import CompiledFunc, compile_ir
+from igniter.backends.cpu.llvm_types import I64, PTR, Type
 from igniter.backends.cpu.target import Target, target_of
+from igniter.backends.cpu.team import PAUSES
 
 Arithmetic = Literal["f32", "bf16", "int8"]
 
@@ -48,8 +53,8 @@ def _instruction(kind: Arithmetic, target: Target) -> _Instruction | None:
     return None
 
 
-def peak(kind: Arithmetic = "f32", trips: int = 20000) -> tuple[CompiledFunc, int] | None:
-    """A loop of independent multiply-adds in registers, and the operations of one call.
+def peak(kind: Arithmetic = "f32", trips: int = 20000, chains: int = REGISTERS) -> tuple[CompiledFunc, int] | None:
+    """A loop of `chains` independent multiply-adds in registers, and the operations of one call.
 
     Its one buffer has a vector's bytes. `None` where the CPU has no instruction for the kind.
     """
@@ -61,7 +66,7 @@ def peak(kind: Arithmetic = "f32", trips: int = 20000) -> tuple[CompiledFunc, in
     add = "fadd" if one == "float" else "add"
     order = "{t} {a}, {f} %x, {f} %y" if what.total_first else "{f} %x, {f} %y, {t} {a}"
     # Different starts, or the compiler would make one chain of equal ones.
-    starts = [f"splat ({one} {float(k) if one == 'float' else k})" for k in range(REGISTERS)]
+    starts = [f"splat ({one} {float(k) if one == 'float' else k})" for k in range(chains)]
     lines = [
         f"declare {what.total} @{what.name}({', '.join(_parameters(what))})",
         f"define void @peak{_SIGNATURE} {{",
@@ -77,18 +82,18 @@ def peak(kind: Arithmetic = "f32", trips: int = 20000) -> tuple[CompiledFunc, in
             f"  %a{k}.1 = call {what.total} @{what.name}("
             + order.format(t=what.total, a=f"%a{k}.0", f=what.factor)
             + ")"
-            for k in range(REGISTERS)
+            for k in range(chains)
         ),
         "  %next = add i64 %i, 1",
         f"  %more = icmp ult i64 %next, {trips}",
         "  br i1 %more, label %loop, label %done",
         "done:",
-        *_sum([f"%a{k}.1" for k in range(REGISTERS)], what.total, add),
+        *_sum([f"%a{k}.1" for k in range(chains)], what.total, add),
         f"  store {what.total} %sum, ptr %p, align 4",
         "  ret void",
         "}",
     ]
-    operations = round(what.flops_a_bit * 8 * target.vector_bytes) * REGISTERS * trips
+    operations = round(what.flops_a_bit * 8 * target.vector_bytes) * chains * trips
     return compile_ir("peak", "\n".join(lines)), operations
 
 
@@ -100,6 +105,9 @@ def _parameters(what: _Instruction) -> list[str]:
 def _sum(values: Sequence[str], kind: str, add: str) -> Iterator[str]:
     """Lines that leave the sum of `values` in `%sum`."""
     total = values[0]
+    if len(values) == 1:
+        nothing = f"splat ({kind.partition(' x ')[2][:-1]} {'-0.0' if add == 'fadd' else '0'})"
+        yield f"  %sum = {add} {kind} {total}, {nothing}"
     for k, value in enumerate(values[1:], 1):
         name = "%sum" if k == len(values) - 1 else f"%s{k}"
         yield f"  {name} = {add} {kind} {total}, {value}"
@@ -109,8 +117,9 @@ def _sum(values: Sequence[str], kind: str, add: str) -> Iterator[str]:
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def reader(size: int) -> CompiledFunc:
-    """Loads every byte of a buffer of `size` bytes (a multiple of 512) a number of times, the symbol `repeats`."""
+def reader(size: int | None = None) -> CompiledFunc:
+    """Loads every byte of a buffer of `size` bytes (a multiple of 512) a number of times, the symbol `repeats`; the
+    symbol `size` says how many bytes where they are not known here."""
     vector = target_of("native").vector_bytes
     kind = f"<{vector // 8} x i64>"
     unrolled = 512 // vector
@@ -130,6 +139,11 @@ def reader(size: int) -> CompiledFunc:
         "  %result = getelementptr ptr, ptr %buffers, i64 1",
         "  %q = load ptr, ptr %result",
         "  %repeats = load i64, ptr %symbols",
+        *(
+            ["  %size.at = getelementptr i64, ptr %symbols, i64 1", "  %size = load i64, ptr %size.at"]
+            if size is None
+            else []
+        ),
         "  br label %again",
         "again:",
         "  %r = phi i64 [ 0, %entry ], [ %r.next, %end ]",
@@ -140,7 +154,7 @@ def reader(size: int) -> CompiledFunc:
         "  %row = getelementptr i8, ptr %p, i64 %i",
         *step,
         "  %next = add i64 %i, 512",
-        f"  %more = icmp ult i64 %next, {size}",
+        f"  %more = icmp ult i64 %next, {'%size' if size is None else size}",
         "  br i1 %more, label %loop, label %end",
         "end:",
         *_sum([f"%a{k}.1" for k in range(unrolled)], kind, "xor"),
@@ -153,4 +167,190 @@ def reader(size: int) -> CompiledFunc:
         "  ret void",
         "}",
     ]
-    return compile_ir("read", "\n".join(lines), symbols=["repeats"])
+    return compile_ir("read", "\n".join(lines), symbols=["repeats"] if size is not None else ["repeats", "size"])
+
+
+def flusher() -> CompiledFunc | None:
+    """Takes the lines of a buffer out of all caches, of as many bytes as the symbol `size` says; `None` where the
+    CPU has no instruction for that which a program may use."""
+    if target_of("native").arch != "x86_64":
+        return None
+    lines = [
+        "declare void @llvm.x86.sse2.clflush(ptr)",
+        "declare void @llvm.x86.sse2.mfence()",
+        f"define void @flush{_SIGNATURE} {{",
+        "entry:",
+        "  %p = load ptr, ptr %buffers",
+        "  %size = load i64, ptr %symbols",
+        "  br label %loop",
+        "loop:",
+        "  %i = phi i64 [ 0, %entry ], [ %next, %loop ]",
+        "  %line = getelementptr i8, ptr %p, i64 %i",
+        "  call void @llvm.x86.sse2.clflush(ptr %line)",
+        "  %next = add i64 %i, 64",
+        "  %more = icmp ult i64 %next, %size",
+        "  br i1 %more, label %loop, label %done",
+        "done:",
+        "  call void @llvm.x86.sse2.mfence()",
+        "  ret void",
+        "}",
+    ]
+    return compile_ir("flush", "\n".join(lines), symbols=["size"])
+
+
+# -- chains -----------------------------------------------------------------------------------------------------------
+
+LINKS = 32
+"""Links of a chain in one iteration, so that the loop around them costs nothing."""
+
+
+def clock(trips: int = 100_000) -> tuple[CompiledFunc, int]:
+    """A chain of exclusive ors, a cycle each, and how many there are. Its one buffer has 8 bytes."""
+    # The empty assembly keeps LLVM from finding out what the chain comes to.
+    links = [
+        line
+        for k in range(LINKS)
+        for line in (
+            f"  %x{k} = xor i64 %a{k}, %y",
+            f'  %a{k + 1} = call i64 asm "", "=r,0"(i64 %x{k})',
+        )
+    ]
+    text = _chain("clock", "i64", "load volatile i64, ptr %p", "i64 1", links, trips)
+    return compile_ir("clock", text), LINKS * trips
+
+
+def additions(trips: int = 20_000) -> tuple[CompiledFunc, int]:
+    """A chain of sums of vectors of f32, and how many there are. Its one buffer has a vector's bytes."""
+    kind = f"<{target_of('native').lanes(4)} x float>"
+    links = [f"  %a{k + 1} = fadd {kind} %a{k}, %y" for k in range(LINKS)]
+    text = _chain("additions", kind, f"load volatile {kind}, ptr %p, align 4", f"{kind} zeroinitializer", links, trips)
+    return compile_ir("additions", text), LINKS * trips
+
+
+def _chain(name: str, kind: str, factor: str, start: str, links: Sequence[str], trips: int) -> str:
+    lines = [
+        f"define void @{name}{_SIGNATURE} {{",
+        "entry:",
+        "  %p = load ptr, ptr %buffers",
+        f"  %y = {factor}",
+        "  br label %loop",
+        "loop:",
+        "  %i = phi i64 [ 0, %entry ], [ %next, %loop ]",
+        f"  %a0 = phi {kind} [ {start.removeprefix(kind).strip()}, %entry ], [ %a{LINKS}, %loop ]",
+        *links,
+        "  %next = add i64 %i, 1",
+        f"  %more = icmp ult i64 %next, {trips}",
+        "  br i1 %more, label %loop, label %done",
+        "done:",
+        f"  store {kind} %a{LINKS}, ptr %p, align 4",
+        "  ret void",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+# -- functions --------------------------------------------------------------------------------------------------------
+
+VECTORS = 64
+"""Vectors of one pass over the buffers of a function: they stay in the first-level cache."""
+
+
+def functions(ops: Sequence[str]) -> CompiledFunc:
+    """`@functions(x, y)` with the symbols `which` and `repeats`: the op of that number on every vector of `x`.
+
+    `ops` are `math` ops that `vmath` has, and `arith.divf`. Both buffers have `VECTORS` vectors of f32; an op of two
+    operands takes the vector twice.
+    """
+    target = target_of("native")
+    module = Module(target)
+    kind = Type("float", target.lanes(4))
+    b = Builder(module)
+    x, y = (_loaded(b, "buffers", k, PTR) for k in range(2))
+    which, repeats = (_loaded(b, "symbols", k, I64) for k in range(2))
+    cases = " ".join(f"i64 {k}, label %op{k}" for k in range(len(ops)))
+    b.raw(f"switch {which.typed}, label %done [ {cases} ]")
+    for k, op in enumerate(ops):
+        b.start(f"op{k}")
+        b.jump(f"op{k}.body")
+        b.start(f"op{k}.body")
+        at = len(b.lines)
+        b.lines += [""]
+        index = Value(I64, f"%op{k}.i")
+        place = b.binary("and", index, b.const(I64, VECTORS - 1))
+        source = b.emit(PTR, f"getelementptr {kind}, {x.typed}, {place.typed}")
+        result = _applied(b, op, b.emit(kind, f"load {kind}, {source.typed}, align 4"))
+        sink = b.emit(PTR, f"getelementptr {kind}, {y.typed}, {place.typed}")
+        b.raw(f"store {result.typed}, {sink.typed}, align 4")
+        following = b.binary("add", index, b.const(I64, 1))
+        b.lines[at] = f"  {index.text} = phi i64 [ 0, %op{k} ], [ {following.text}, %{b.block} ]"
+        b.branch(b.icmp("slt", following, repeats), f"op{k}.body", "done")
+    b.start("done")
+    header = f"define void @functions{_SIGNATURE} #0 {{"
+    module.functions.append("\n".join([header, "entry:", *flatten(b.lines), "  ret void", "}", ""]))
+    return compile_ir("functions", module.text(), symbols=["which", "repeats"])
+
+
+def _loaded(b: Builder, array: str, index: int, kind: Type) -> Value:
+    place = b.emit(PTR, f"getelementptr {kind}, ptr %{array}, i64 {index}")
+    return b.emit(kind, f"load {kind}, {place.typed}")
+
+
+def _applied(b: Builder, op: str, value: Value) -> Value:
+    if op == "arith.divf":
+        return b.binary("fdiv", b.const(value.type, 1.0), value)
+    operands = [value, value] if op in ("math.powf", "math.atan2") else [value]
+    return vmath.call(b, vmath.FUNCTIONS[op], operands)
+
+
+# -- hand-overs -------------------------------------------------------------------------------------------------------
+
+LOOKS = 1 << 18
+"""Looks in vain after which a side gives up: the other is not running."""
+
+
+def answers() -> CompiledFunc:
+    """Two calls of this, on two threads, count up one number in turn: `@answers(cell)`, symbols `side` and `rounds`.
+
+    `cell` is 64 bytes of zeros; sides are 0 and 1. It holds twice the rounds when both have come to their ends.
+    """
+    target = target_of("native")
+    pause = PAUSES[target.arch]
+    name = pause.partition("@")[2].partition("(")[0]
+    parameters = "i32" if "(i32" in pause else ""
+    lines = [
+        f"declare void @{name}({parameters})",
+        f"define void @answers{_SIGNATURE} {{",
+        "entry:",
+        "  %cell = load ptr, ptr %buffers",
+        "  %side = load i64, ptr %symbols",
+        "  %rounds.at = getelementptr i64, ptr %symbols, i64 1",
+        "  %rounds = load i64, ptr %rounds.at",
+        "  br label %round",
+        "round:",
+        "  %i = phi i64 [ 0, %entry ], [ %i.next, %answer ]",
+        "  %twice = shl i64 %i, 1",
+        "  %turn = add i64 %twice, %side",
+        "  br label %look",
+        "look:",
+        "  %looks = phi i64 [ 0, %round ], [ %looks.next, %idle ]",
+        "  %seen = load atomic i64, ptr %cell acquire, align 8",
+        "  %mine = icmp eq i64 %seen, %turn",
+        "  br i1 %mine, label %answer, label %wait",
+        "wait:",
+        "  %looks.next = add i64 %looks, 1",
+        f"  %tired = icmp ugt i64 %looks.next, {LOOKS}",
+        "  br i1 %tired, label %done, label %idle",
+        "idle:",
+        f"  {pause}",
+        "  br label %look",
+        "answer:",
+        "  %said = add i64 %turn, 1",
+        "  store atomic i64 %said, ptr %cell release, align 8",
+        "  %i.next = add i64 %i, 1",
+        "  %more = icmp ult i64 %i.next, %rounds",
+        "  br i1 %more, label %round, label %done",
+        "done:",
+        "  ret void",
+        "}",
+    ]
+    return compile_ir("answers", "\n".join(lines), symbols=["side", "rounds"])

@@ -1,4 +1,4 @@
-"""The CPUs that Igniter compiles for, by name, and what a schedule must know of each.
+"""The CPUs that Igniter compiles for, by name, and what code for each may use.
 
 native                       the machine that compiles, with exactly its features
 x86-64, x86-64-v2, -v3, -v4  the psABI levels
@@ -11,11 +11,8 @@ NAME,NAME,...                several, for a library that chooses when it is load
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Literal, cast
 
 from igniter.errors import IgniterError
@@ -25,15 +22,6 @@ Arch = Literal["x86_64", "aarch64"]
 
 class UnknownTarget(IgniterError):
     """A target's name that means nothing."""
-
-
-@dataclass(frozen=True)
-class Caches:
-    """Sizes in bytes, per core for L1 data and L2, shared for L3 (0: none)."""
-
-    l1d: int
-    l2: int
-    l3: int
 
 
 @dataclass(frozen=True)
@@ -53,7 +41,6 @@ class Target:
     """floor, ceil, trunc and roundeven are instructions (SSE4.1 and later)."""
     has_half: bool
     """Conversions between f16 and f32 are instructions (F16C and later)."""
-    caches: Caches
     level: int = 0
     """The least x86-64 psABI level (1 to 4) that the code needs; 0 on other machines."""
 
@@ -168,25 +155,6 @@ _X86_FEATURES = _names(
     """
 )
 
-_TYPICAL_CACHES = {"x86_64": Caches(32 << 10, 1 << 20, 32 << 20), "aarch64": Caches(64 << 10, 512 << 10, 4 << 20)}
-
-
-def pass_figures(targets: Sequence[Target]) -> dict[str, object]:
-    """What passes ask of the machines that they work for, by the names of their options (`parse_passes`).
-
-    Of several, the first's vectors and tiles, and of products of bytes whether any has them.
-    """
-    first = targets[0]
-    return {
-        "vector_bytes": first.vector_bytes,
-        "registers": first.vector_registers,
-        "byte_products": any(t.byte_products for t in targets),
-        "byte_tiles": first.byte_tiles,
-        "half_tiles": first.half_tiles,
-        "fma": first.has_fma,
-        "unsigned": all(t.arch == "x86_64" for t in targets),
-    }
-
 
 def known_cpus() -> frozenset[str]:
     """Every CPU by name, x86-64 levels included."""
@@ -208,13 +176,13 @@ def target_of(name: str) -> Target:
         return _native()
     if base in _X86_CPUS:
         features = _features(name, extra, _X86_FEATURES)
-        return _x86(name, base, features, _X86_CPUS[base], _TYPICAL_CACHES["x86_64"])
+        return _x86(name, base, features, _X86_CPUS[base])
     if base == "aarch64" or base in _ARM_CPUS:
         # "fp16" is what the Arm manuals and compilers' -march call it; LLVM's name is fullfp16.
         features = _features(name, ["fullfp16" if e == "fp16" else e for e in extra], _ARM_FEATURES)
         # Vectors are NEON's. Given SVE, LLVM takes it for some fixed vectors too, and fails to select their masks.
         features = ",".join(filter(None, ("-sve", features)))
-        return _aarch64(name, "generic" if base == "aarch64" else base, features, _TYPICAL_CACHES["aarch64"])
+        return _aarch64(name, "generic" if base == "aarch64" else base, features)
     known = ["native", *X86_LEVELS, "aarch64", *sorted(_X86_CPUS), *sorted(_ARM_CPUS)]
     close = list(dict.fromkeys(difflib.get_close_matches(base, known, n=3)))
     hint = f" Did you mean {' or '.join(close)}?" if close else ""
@@ -242,7 +210,7 @@ def _features(name: str, extra: list[str], known: frozenset[str]) -> str:
     return ",".join(f"+{f}" for f in extra)
 
 
-def _x86(name: str, cpu: str, features: str, level: int, caches: Caches) -> Target:
+def _x86(name: str, cpu: str, features: str, level: int) -> Target:
     on = {f[1:] for f in features.split(",") if f.startswith("+")}
     wide = level >= 4 or {"avx512f", "avx512vl", "avx512bw", "avx512dq"} <= on
     avx = level >= 3 or "avx2" in on or wide
@@ -257,12 +225,11 @@ def _x86(name: str, cpu: str, features: str, level: int, caches: Caches) -> Targ
         has_masks=avx,
         has_rounding=level >= 2 or "sse4.1" in on or avx,
         has_half=level >= 3 or "f16c" in on,
-        caches=caches,
         level=level,
     )
 
 
-def _aarch64(name: str, cpu: str, features: str, caches: Caches) -> Target:
+def _aarch64(name: str, cpu: str, features: str) -> Target:
     return Target(
         name=name,
         triple="aarch64-unknown-linux-gnu",
@@ -274,7 +241,6 @@ def _aarch64(name: str, cpu: str, features: str, caches: Caches) -> Target:
         has_masks=False,
         has_rounding=True,
         has_half=True,
-        caches=caches,
     )
 
 
@@ -288,7 +254,7 @@ def _native() -> Target:
     triple = llvm.get_process_triple()
     if triple.startswith(("aarch64", "arm64")):
         features = ",".join(["-sve", *(f"+{f}" for f in sorted(found) if found[f] and not f.startswith(("sv", "sm")))])
-        return _aarch64("native", cpu, features, _host_caches(_TYPICAL_CACHES["aarch64"]))
+        return _aarch64("native", cpu, features)
     if not triple.startswith("x86_64"):
         raise UnknownTarget(f"this machine is {triple}; Igniter makes code for x86-64 and aarch64: name a target")
     level = 1
@@ -299,18 +265,4 @@ def _native() -> Target:
     if level == 3 and all(found.get(f) for f in ("avx512f", "avx512vl", "avx512bw", "avx512dq")):
         level = 4
     features = ",".join(f"{'+' if found[f] else '-'}{f}" for f in sorted(found))
-    return _x86("native", cpu, features, level, _host_caches(_TYPICAL_CACHES["x86_64"]))
-
-
-def _host_caches(default: Caches) -> Caches:
-    """What Linux says of the caches of the first CPU; `default` where it says nothing."""
-    sizes: dict[str, int] = {}
-    for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
-        try:
-            level, kind, size = ((index / f).read_text().strip() for f in ("level", "type", "size"))
-        except OSError:
-            continue
-        match = re.fullmatch(r"(\d+)([KM]?)", size)
-        if match is not None and kind != "Instruction":
-            sizes[level] = int(match.group(1)) << {"K": 10, "M": 20, "": 0}[match.group(2)]
-    return Caches(sizes.get("1", default.l1d), sizes.get("2", default.l2), sizes.get("3", default.l3))
+    return _x86("native", cpu, features, level)

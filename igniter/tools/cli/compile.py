@@ -49,13 +49,24 @@ class CompileRequest:
     profile: bool
     sizes: str = ""
     fusion_author: str = ""
+    machine: str = ""
+    """A file with figures of the machine."""
 
     def options(self) -> CompileOptions:
         """What decides the code."""
         from igniter.driver import CompileOptions
 
+        machine = ()
+        if self.machine:
+            from igniter.backends.cpu.machine import read_machine
+
+            machine = read_machine(self.machine)
         options = CompileOptions(
-            target=self.target, precision=self.precision, fusion_author=self.fusion_author, profile=self.profile
+            target=self.target,
+            machine=machine,
+            precision=self.precision,
+            fusion_author=self.fusion_author,
+            profile=self.profile,
         )
         return replace(options, sanitize=True) if self.sanitize else options
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from igniter.tools.cli.output import console, parse_shapes, print_json, progress
 
 if TYPE_CHECKING:
+    from igniter.analysis.machine import MachineModel
     from igniter.runtime.workbench import Study, Version
 
 AUTHOR = "default author"
@@ -20,6 +21,7 @@ def run(
     schedules: Sequence[str],
     sizes: str,
     target: str,
+    machine: str,
     threads: int,
     rounds: int,
     seed: int,
@@ -28,26 +30,28 @@ def run(
     json: bool,
 ) -> None:
     """Study and print."""
+    from igniter.backends.cpu.machine import machine_for, read_machine
     from igniter.backends.cpu.target import target_of
     from igniter.runtime.workbench import find_kernel, schedule, study
 
     cpu = target_of(target)
-    found = find_kernel(path, kernel, cpu)
+    model = machine_for(cpu, read_machine(machine) if machine else ())
+    found = find_kernel(path, kernel, model)
     given = (parse_shapes([sizes]) if sizes else None) or [{}]
     own = "as scheduled" if all(op.schedule is not None for op in found.computations) else AUTHOR
     with progress("scheduling", json) as step:
-        versions = [schedule(own, found, cpu)]
+        versions = [schedule(own, found, cpu, model)]
         for file in schedules:
             step(file)
-            versions.append(schedule(file, find_kernel(file, found.sym_name.data, cpu, or_only=True), cpu))
+            versions.append(schedule(file, find_kernel(file, found.sym_name.data, model, or_only=True), cpu, model))
     if output:
         _write(output, versions[0])
     with progress("timing", json):
         result = study(found, versions, cpu, sizes=given[0], threads=threads, rounds=rounds, seed=seed)
     if json:
-        print_json(_described(found.sym_name.data, result, versions, assembly))
+        print_json(_described(found.sym_name.data, result, versions, assembly, model))
     else:
-        _print(found.sym_name.data, result, versions, assembly)
+        _print(found.sym_name.data, result, versions, assembly, model)
 
 
 def _write(output: str, version: Version) -> None:
@@ -60,7 +64,9 @@ def _write(output: str, version: Version) -> None:
     write_whole(output, print_module(ModuleOp([version.kernel.clone()])))
 
 
-def _described(name: str, study: Study, versions: Sequence[Version], assembly: bool) -> dict[str, Any]:
+def _described(
+    name: str, study: Study, versions: Sequence[Version], assembly: bool, machine: MachineModel
+) -> dict[str, Any]:
     from igniter.runtime.workbench import loop_tree
 
     rows: list[dict[str, Any]] = []
@@ -73,7 +79,7 @@ def _described(name: str, study: Study, versions: Sequence[Version], assembly: b
                 "gbytes_per_second": study.bytes / result.seconds / 1e9,
                 "spills": version.listing.spills,
                 "stack_bytes": version.listing.bytes_of_stack,
-                "loops": [asdict(loop) for loop in loop_tree(version.func, study.sizes)],
+                "loops": [asdict(loop) for loop in loop_tree(version.func, study.sizes, machine)],
                 "inner_loop": [_loop_facts(loop, assembly) for loop in hot],
             }
         )
@@ -92,7 +98,7 @@ def _loop_facts(loop: Any, assembly: bool) -> dict[str, Any]:
     return {**facts, "lines": list(loop.lines)} if assembly else facts
 
 
-def _print(name: str, study: Study, versions: Sequence[Version], assembly: bool) -> None:
+def _print(name: str, study: Study, versions: Sequence[Version], assembly: bool, machine: MachineModel) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -121,7 +127,7 @@ def _print(name: str, study: Study, versions: Sequence[Version], assembly: bool)
     shown.print(f"noise: the first against itself {study.noise:.1%}")
     for version in versions:
         shown.print(f"\n{escape(version.name)}: loops, and their part of the time by the cost model")
-        for loop in loop_tree(version.func, study.sizes):
+        for loop in loop_tree(version.func, study.sizes, machine):
             shown.print(f"{loop.share:5.0%}  {'  ' * loop.depth}{escape(loop.text)}")
         for loop in version.listing.loops()[:1]:
             facts = f"{loop.instructions} instructions, {loop.multiply_adds} of them multiply-adds"

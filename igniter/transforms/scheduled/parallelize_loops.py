@@ -8,17 +8,19 @@ A loop with the hint `threads` (any outermost loop with independent iterations, 
 that is all of its body, so that a batch of one still has rows to share out. A loop gets threads only where it is proven
 that what one iteration writes, no other reads or writes; else a remark says what they may meet in. The grain, in
 iterations a task, is the hint's value, or as many as make a task worth the hand-over (`task_cycles`), and never so few
-that there are more than `max_tasks` tasks. It stands after `sink-loops` and before `vectorize-loops`.
+that there are more than `max_tasks` tasks; both are the machine's (`igniter.analysis.machine`) unless they are said. It
+stands after `sink-loops` and before `vectorize-loops`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.passes import ModulePass
 
+from igniter.analysis.machine import MachineModel, machine_of
 from igniter.analysis.scheduled.loop_accesses import enclosing_loops, shared_element, trip_count
 from igniter.analysis.scheduled.loop_cost import iteration_cycles
 from igniter.dialects.loop import ForOp, FuncOp
@@ -40,11 +42,17 @@ class ParallelizeLoops(ModulePass):
 
     auto: bool = False
     """Every outermost loop with independent iterations, hint or not."""
-    task_cycles: int = 16384
-    """The least work worth a task."""
-    max_tasks: int = 64
+    task_cycles: int | None = None
+    """The least work worth a task; the machine's own where nothing is said."""
+    max_tasks: int | None = None
+    """The most tasks; the machine's own where nothing is said."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        machine = machine_of(ctx)
+        if self.task_cycles is not None:
+            machine = replace(machine, task_cycles=self.task_cycles)
+        if self.max_tasks is not None:
+            machine = replace(machine, most_tasks=self.max_tasks)
         for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
             names = AxisNames(func)
             for loop in [x for x in func.walk() if isinstance(x, ForOp)]:
@@ -69,27 +77,29 @@ class ParallelizeLoops(ModulePass):
                     # A loop that the proof does not reach is right as it stands, on one thread.
                     remark(ctx, self.name, func.sym_name.data, "missed", f"loop '{loop.axis}' stays sequential: {met}")
                     continue
-                while self._is_shared(loop) and _coalesce(loop, names):
+                while _is_shared(loop, machine) and _coalesce(loop, names):
                     pass
                 grain = hint.value.data if isinstance(hint, IntegerAttr) else None
-                loop.grain_attr = DimsAttr([self._grain(loop) if grain is None else grain])
+                loop.grain_attr = DimsAttr([_grain(loop, machine) if grain is None else grain])
 
-    def _is_shared(self, loop: ForOp) -> bool:
-        """Whether the loop that is the body of `loop` is worth tasks of its own: else the divisions that find its
-        iterations would be for nothing."""
-        only = loop.block.first_op
-        if not isinstance(only, ForOp) or loop.end - loop.first == ONE:
-            return True
-        cycles = (trip_count(only) * iteration_cycles(only)).constant
-        return cycles is None or 4 * cycles > self.task_cycles
 
-    def _grain(self, loop: ForOp) -> Expr:
-        cycles = iteration_cycles(loop)
-        # What the symbols will be is not known, and a grain need not be exact. Of a tiled loop the first tile counts.
-        axes = {inner.axis for inner in loop.walk() if isinstance(inner, ForOp)}
-        typical = max(1, cycles.evaluate({s: 0 if s in axes else TYPICAL_EXTENT for s in cycles.symbols}))
-        enough = max(1, -(-self.task_cycles // typical))
-        return maximum(Expr.of(enough), trip_count(loop).ceildiv(self.max_tasks))
+def _is_shared(loop: ForOp, machine: MachineModel) -> bool:
+    """Whether the loop that is the body of `loop` is worth tasks of its own: else the divisions that find its
+    iterations would be for nothing."""
+    only = loop.block.first_op
+    if not isinstance(only, ForOp) or loop.end - loop.first == ONE:
+        return True
+    cycles = (trip_count(only) * iteration_cycles(only, machine)).constant
+    return cycles is None or 4 * cycles > machine.task_cycles
+
+
+def _grain(loop: ForOp, machine: MachineModel) -> Expr:
+    cycles = iteration_cycles(loop, machine)
+    # What the symbols will be is not known, and a grain need not be exact. Of a tiled loop the first tile counts.
+    axes = {inner.axis for inner in loop.walk() if isinstance(inner, ForOp)}
+    typical = max(1, cycles.evaluate({s: 0 if s in axes else TYPICAL_EXTENT for s in cycles.symbols}))
+    enough = max(1, -(-machine.task_cycles // typical))
+    return maximum(Expr.of(enough), trip_count(loop).ceildiv(machine.most_tasks))
 
 
 def _coalesce(loop: ForOp, names: AxisNames) -> bool:

@@ -7,20 +7,22 @@ becomes
 
 A schedule is data: the loops of the nest, outermost first, and what happens to each
 (`igniter/dialects/loop/schedule.py`). A nest that comes with a schedule, written by hand or found by a tuner, keeps
-it. The reasoning is in `igniter.analysis.structured.schedule_choice`. It is the last
+it. The reasoning is in `igniter.analysis.structured.schedule_choice`, and what it knows of the machine in
+`igniter.analysis.machine`. It is the last
 pass on the structured level but `form-fma`; `lower-to-loops` turns the schedule into hints on loops.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from igniter.analysis.machine import machine_of
 from igniter.analysis.structured.procedure_schedules import schedule_procedure
-from igniter.analysis.structured.schedule_choice import Machine, choose
+from igniter.analysis.structured.schedule_choice import choose
 from igniter.dialects.loop import KernelOp, ProcedureOp
 
 
@@ -30,17 +32,18 @@ class ChooseSchedule(ModulePass):
 
     name = "choose-schedule"
 
-    vector_bytes: int = 64
-    """The width of a vector register."""
-    registers: int = 32
+    vector_bytes: int | None = None
+    """The width of a vector register. Of this and what follows, the machine's own where nothing is said."""
+    registers: int | None = None
     """How many there are."""
-    byte_tiles: bool = False
+    byte_tiles: bool | None = None
     """Whether the machine multiplies tiles of bytes (AMX)."""
-    half_tiles: bool = False
+    half_tiles: bool | None = None
     """Whether it multiplies tiles of bf16 (AMX)."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        machine = Machine(self.vector_bytes, self.registers, self.byte_tiles, self.half_tiles)
+        said = {name: value for name, value in asdict(self).items() if value is not None}
+        machine = replace(machine_of(ctx), **said)
         for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
             chosen = choose(kernel, machine)
             for nest in kernel.nests:

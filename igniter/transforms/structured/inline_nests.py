@@ -51,6 +51,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
+from igniter.analysis.machine import MachineModel, machine_of
 from igniter.analysis.structured.body_cost import axes_behind, backward_slice, body_cost, is_contraction
 from igniter.analysis.structured.contractions import is_unpacking, is_widened_read
 from igniter.dialects.loop import Clause, IndexOp, KernelOp, NestOp, ReadOp, ViewOp
@@ -172,7 +173,8 @@ class InlineNests(ModulePass):
     name = "inline-nests"
 
     max_duplicate: int = 4
-    """The dearest body that several readers may each run (1 is an addition, 5 a division, 20 a transcendental)."""
+    """The dearest body that several readers may each run (1 is an addition; the machine says that a division is 5 and
+    an elementary function 20)."""
     max_recompute: int = 1
     """The dearest body that a reader may run again along an axis that the nest lacks."""
     max_body: int = 512
@@ -184,16 +186,16 @@ class InlineNests(ModulePass):
         if self.divisions not in DIVISIONS:
             raise VerifyException(f"divisions is one of {', '.join(DIVISIONS)}, not '{self.divisions}'")
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
-            self.run_on(ctx, kernel)
+            self.run_on(ctx, kernel, machine_of(ctx))
 
-    def run_on(self, ctx: Context, kernel: KernelOp) -> None:
+    def run_on(self, ctx: Context, kernel: KernelOp, machine: MachineModel) -> None:
         """Folds the nests of one kernel. What costs no duplicate comes first: readers merge with each other that way,
         and fewer bodies are duplicated in the end."""
         erase_dead_nests(kernel)
         # What widens the factors of a contraction goes to it before what computes them can take it: the contraction
         # reads them as narrow as they are stored.
         for nest in [n for n in kernel.nests if is_widened_read(n)]:
-            found = self.sites(nest)
+            found = self.sites(nest, machine)
             if not isinstance(found, str) and all(is_contraction(site.reader) for _, site in found):
                 self.fold_into_all(ctx, nest, found)
         # Nests to look at (again, when their readers have changed), and those that would be duplicated.
@@ -204,7 +206,7 @@ class InlineNests(ModulePass):
             pending = set[NestOp]()
             waiting = set[NestOp]() if duplicate else waiting
             for nest in [n for n in kernel.nests if n in batch]:
-                found = self.sites(nest)
+                found = self.sites(nest, machine)
                 if isinstance(found, str):
                     waiting.discard(nest)
                 elif not duplicate and len(distinct_sites(found)) > 1:
@@ -213,7 +215,7 @@ class InlineNests(ModulePass):
                     waiting.discard(nest)
                     pending |= self.fold_into_all(ctx, nest, found)
         for nest in kernel.nests:
-            found = self.sites(nest)
+            found = self.sites(nest, machine)
             writer = sink(nest) if isinstance(found, str) else None
             if writer is not None:
                 remark(ctx, self.name, nest.label, "applied", f"'{writer}' writes its elements where this moved them")
@@ -246,7 +248,7 @@ class InlineNests(ModulePass):
         site.read.detach()
         site.read.erase()
 
-    def sites(self, nest: NestOp) -> list[tuple[Clause, Site]] | str:
+    def sites(self, nest: NestOp, machine: MachineModel) -> list[tuple[Clause, Site]] | str:
         """Every read of a nest, located, when folding it is possible and pays; else why not ("": nobody reads it)."""
         if nest.schedule is not None:
             return "it has a schedule of its own"
@@ -266,15 +268,17 @@ class InlineNests(ModulePass):
                 found.append((clause, site))
         if not found:
             return "its result leaves the kernel" if escapes else ""
-        return self.refusal(nest, found, escapes) or found
+        return self.refusal(nest, found, escapes, machine) or found
 
-    def refusal(self, nest: NestOp, found: Sequence[tuple[Clause, Site]], escapes: bool) -> str | None:
+    def refusal(
+        self, nest: NestOp, found: Sequence[tuple[Clause, Site]], escapes: bool, machine: MachineModel
+    ) -> str | None:
         """Why folding a nest into these sites does not pay, or would be wrong."""
         distinct = distinct_sites(found)
         contraction = contraction_before(nest)
         for clause, site in found:
             ops = backward_slice(clause.value)
-            cost = body_cost(ops)
+            cost = body_cost(ops, machine)
             name = site.reader.label
             if site.read.guards and may_trap(ops):
                 return f"'{name}' reads it under a guard, and its body divides integers"

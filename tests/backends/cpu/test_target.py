@@ -64,7 +64,6 @@ def test_the_table_agrees_with_llvm(name: str, capfd: pytest.CaptureFixture[str]
 def test_native_is_this_machine():
     target = target_of("native")
     assert target.cpu and target.features.count(",") > 10
-    assert target.caches.l1d >= 8 << 10 and target.caches.l2 >= target.caches.l1d
 
 
 def test_added_features(capfd: pytest.CaptureFixture[str]):

@@ -1,0 +1,337 @@
+"""What the authors of schedules know of a machine: one frozen model, every figure with its unit and its source.
+
+Passes find it in the context (`machine_of`); where no one says which machine is meant, it is `TYPICAL`. The model of a
+target is made in `igniter.backends.cpu.machine`, and `override` puts what a user gives, or what was measured, in the
+place of its figures. Equal models and equal options give equal code; where a figure comes from is no part of that.
+
+Some figures are what authors count on rather than what the machine has (`l2_budget`, `sum_chains`, `products_a_cycle`,
+`task_cycles`). They are the same for every target, because the code of every target was tuned with them, and follow
+the fact behind them only once that is given or measured (`DERIVED`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from igniter.errors import IgniterError
+
+if TYPE_CHECKING:
+    from xdsl.context import Context
+
+Source = Literal["archspec", "llvm", "manuals", "sysfs", "typical", "derived", "measured", "given"]
+"""Where a figure comes from: archspec's database, LLVM's tables of CPUs, the vendors' optimisation manuals, what Linux
+says of this machine, a value that fits most machines, another figure that was given, a measurement, or the user."""
+
+Given = tuple[str, Any, Source]
+"""A figure that takes the place of the target's own: its name, its value and where that comes from."""
+
+OP_CYCLES = (
+    ("arith.divf", 8), ("arith.divsi", 25), ("arith.divui", 25), ("arith.remf", 30), ("arith.remsi", 25),
+    ("arith.remui", 25), ("math.acos", 30), ("math.acosh", 40), ("math.asin", 30), ("math.asinh", 40),
+    ("math.atan", 30), ("math.atan2", 40), ("math.atanh", 40), ("math.cbrt", 40), ("math.cos", 24),
+    ("math.cosh", 30), ("math.erf", 22), ("math.exp", 12), ("math.exp2", 10), ("math.expm1", 20), ("math.log", 16),
+    ("math.log1p", 20), ("math.log2", 16), ("math.powf", 50), ("math.rsqrt", 12), ("math.sin", 24), ("math.sinh", 30),
+    ("math.sqrt", 8), ("math.tan", 40), ("math.tanh", 16),
+)  # fmt: skip
+"""Cycles of the ops that take more than one, for a vector of f32 (the integer divisions: for a vector of i32)."""
+
+
+class MachineError(IgniterError):
+    """A figure that no machine has, or that the target's machine cannot have."""
+
+
+def fact(default: Any, unit: str, about: str) -> Any:
+    """A figure of the model, with what it is for the table that `igniter machine` prints."""
+    return field(default=default, metadata={"unit": unit, "about": about})
+
+
+@dataclass(frozen=True)
+class MachineModel:
+    """A machine as schedules see it. The defaults are those of a server with AVX-512 that nobody named."""
+
+    name: str = fact("x86-64-v4", "", "the target that the model is of")
+    cpu: str = fact("x86-64-v4", "", "the CPU, by LLVM's name")
+    arch: str = fact("x86_64", "", "the instruction set")
+    microarchitecture: str = fact("x86_64_v4", "", "the microarchitecture, by archspec's name")
+
+    vector_bytes: int = fact(64, "bytes", "a vector register")
+    registers: int = fact(32, "", "vector registers")
+    fma: bool = fact(True, "", "multiply-add is one instruction")
+    byte_products: bool = fact(True, "", "products of four bytes are added in one instruction")
+    byte_tiles: bool = fact(False, "", "tiles of bytes are multiplied in one instruction (AMX)")
+    half_tiles: bool = fact(False, "", "tiles of bf16 are multiplied in one instruction (AMX)")
+
+    fma_ports: float = fact(2.0, "a cycle", "multiply-adds of whole vectors that start")
+    fma_latency: float = fact(4.0, "cycles", "until a multiply-add's result can be used")
+    add_latency: float = fact(4.0, "cycles", "until a sum of floats can be used")
+    load_ports: float = fact(2.0, "a cycle", "whole vectors that are loaded")
+    store_ports: float = fact(1.0, "a cycle", "whole vectors that are stored")
+    op_cycles: tuple[tuple[str, int], ...] = fact(OP_CYCLES, "cycles", "a vector of the ops that take several")
+    access_cycles: int = fact(2, "cycles", "an access that mostly hits the first-level cache")
+    gather_accesses: int = fact(16, "accesses", "a vector of places that are read one by one")
+    loop_cycles: int = fact(8, "cycles", "to enter and leave a loop")
+    division_additions: int = fact(5, "additions", "a division or a root, computed again rather than read")
+    function_additions: int = fact(20, "additions", "an elementary function, computed again rather than read")
+    clock_ghz: float = fact(2.5, "cycles/ns", "the clock")
+
+    line_bytes: int = fact(64, "bytes", "a line of the caches")
+    page_bytes: int = fact(4096, "bytes", "a page, where prefetchers stop")
+    l1d_bytes: int = fact(32 << 10, "bytes", "the first-level data cache of a core")
+    l2_bytes: int = fact(1 << 20, "bytes", "the second-level cache of a core")
+    l3_bytes: int = fact(32 << 20, "bytes", "the third-level cache (0: none)")
+    l3_cores: int = fact(16, "cores", "that share the third-level cache")
+    cores: int = fact(16, "", "cores of the machine")
+    l1_bytes_cycle: float = fact(128.0, "bytes/cycle", "a core reads from its first-level cache")
+    l2_bytes_cycle: float = fact(32.0, "bytes/cycle", "a core reads from its second-level cache")
+    l3_bytes_cycle: float = fact(8.0, "bytes/cycle", "a core reads from the third-level cache")
+    memory_bytes_us: float = fact(8_000.0, "bytes/µs", "one thread moves to and from memory")
+
+    handover_cycles: int = fact(512, "cycles", "until another thread has begun a task")
+    task_cycles: int = fact(32 * 512, "cycles", "the least work that is worth a task")
+    most_tasks: int = fact(64, "tasks", "the most that a loop is shared out to")
+    launch_us: float = fact(1.0, "µs", "ONNX Runtime spends on a node besides its kernel")
+
+    l2_budget: int = fact(1 << 20, "bytes", "of the second-level cache that schedules count on")
+    sum_chains: int = fact(4, "vectors", "sums side by side, so that none waits for the one before")
+    products_a_cycle: int = fact(16, "a cycle", "products of f32 that a micro-kernel adds up")
+
+    sources: Mapping[str, Source] = field(default_factory=dict[str, Source], compare=False, repr=False)
+    """Where figures come from, by their names; those that are missing are typical."""
+
+    # -- what authors read ----------------------------------------------------------------------------------------
+
+    @property
+    def tile_bytes(self) -> int:
+        """What the rows of a tile of columns may keep between the nests of a group, in bytes."""
+        return self.l2_budget
+
+    @property
+    def group_bytes(self) -> int:
+        """The packed panels that are multiplied by all rows before the next ones, in bytes: with the rows and the sums
+        beside them, a quarter of the second-level cache."""
+        return self.l2_budget // 4
+
+    @property
+    def row_elements(self) -> int:
+        """A row of this many elements is worth keeping in the cache between the nests of a group, one row a thread."""
+        return self.l2_budget // 64
+
+    @property
+    def stream_vectors(self) -> int:
+        """The vectors of a row that are read on end where rows are streamed: a page of the widest. Narrower vectors
+        would take more of them to a page; their code was tuned with as many."""
+        return max(1, self.page_bytes // self.line_bytes)
+
+    @property
+    def l3_share(self) -> int:
+        """What a core has of the third-level cache, in bytes."""
+        return self.l3_bytes // max(1, self.l3_cores)
+
+    def cycles_of(self, op: str) -> int:
+        """The cycles of an op on one vector, by its name; 1 where nothing else is known."""
+        return _op_cycles(self.op_cycles).get(op, 1)
+
+    def source_of(self, name: str) -> Source:
+        return self.sources.get(name, "typical")
+
+    # -- as data --------------------------------------------------------------------------------------------------
+
+    def values(self) -> dict[str, Any]:
+        """Every figure by its name, in JSON's types."""
+        found = {f.name: getattr(self, f.name) for f in figures()}
+        return {**found, "op_cycles": dict(self.op_cycles)}
+
+    def key(self) -> str:
+        """A hash of the figures: part of the keys of what is compiled for the machine."""
+        return hashlib.sha256(json.dumps(self.values(), sort_keys=True).encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The file that `--machine` reads: each figure with its value, its unit and its source."""
+        values = self.values()
+        return {
+            f.name: {"value": values[f.name], "unit": f.metadata["unit"], "source": self.source_of(f.name)}
+            for f in figures()
+        }
+
+
+IDENTITY = ("name", "cpu", "arch", "microarchitecture")
+"""Which machine it is. A file says it for its reader's sake; what differs from the target's is refused."""
+
+INSTRUCTIONS = ("vector_bytes", "registers", "fma", "byte_products", "byte_tiles", "half_tiles")
+"""What the target's instruction set has: less of it can be given, more of it would be no code for the target."""
+
+TYPICAL = MachineModel()
+"""The machine that passes work for where nobody names one."""
+
+Derivation = tuple[tuple[str, ...], Callable[[MachineModel], int]]
+
+DERIVED: dict[str, Derivation] = {
+    # 1 MiB whatever a target has: with half of it (Neoverse N1) or twice (Sapphire Rapids) tiles would be others.
+    "l2_budget": (("l2_bytes",), lambda m: m.l2_bytes),
+    # 4 whatever a target has: with less latency (Zen, Neoverse) fewer would do.
+    "sum_chains": (("add_latency",), lambda m: max(1, round(m.add_latency))),
+    # 16 whatever a target has, which is true of AVX2 and half of two 512-bit ports: grains of tasks would be others.
+    "products_a_cycle": (("fma_ports", "vector_bytes"), lambda m: max(1, int(m.fma_ports * m.vector_bytes / 4))),
+    # A hand-over may take 3% of a task.
+    "task_cycles": (("handover_cycles",), lambda m: 32 * m.handover_cycles),
+}
+"""What authors count on, by the facts that it follows from once one of these is given or measured."""
+
+
+def figures() -> list[dataclasses.Field[Any]]:
+    """The fields of a model that are figures, in order."""
+    return [f for f in dataclasses.fields(MachineModel) if "unit" in f.metadata]
+
+
+def machine_of(ctx: Context) -> MachineModel:
+    """The machine that the passes of a context work for."""
+    found = getattr(ctx, "machine", None)
+    return found if isinstance(found, MachineModel) else TYPICAL
+
+
+@lru_cache(maxsize=8)
+def _op_cycles(pairs: tuple[tuple[str, int], ...]) -> dict[str, int]:
+    return dict(pairs)
+
+
+# -- overriding -------------------------------------------------------------------------------------------------------
+
+
+def given_of(data: Mapping[str, Any]) -> tuple[Given, ...]:
+    """What a file or a caller gives: values by the names of figures, each alone or as `{"value": .., "source": ..}`.
+
+    `MachineError` for a name that no figure has, and for a value that no machine has.
+    """
+    found: list[Given] = []
+    names = [f.name for f in figures()]
+    for name, entry in data.items():
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"the figures are {', '.join(names)}"
+            raise MachineError(f"a machine has no figure '{name}'; {hint}")
+        value, source = entry, "given"
+        if isinstance(entry, Mapping) and "value" in entry:
+            whole = cast("Mapping[str, Any]", entry)
+            value, source = whole["value"], whole.get("source", "given")
+            unknown = sorted(set(whole) - {"value", "unit", "source"})
+            if unknown or source not in get_args(Source):
+                what = f"key '{unknown[0]}'" if unknown else f"source '{source}'"
+                raise MachineError(
+                    f"figure '{name}': there is no {what}; an entry has a value, its unit, and a source of "
+                    f"{', '.join(get_args(Source))}"
+                )
+        found.append((name, _checked(name, value), cast("Source", source)))
+    return tuple(found)
+
+
+def override(base: MachineModel, given: Iterable[Given]) -> MachineModel:
+    """`base` with other figures, and with what follows from them.
+
+    A figure that neither was given by hand nor measured, and is what `base` has, is a copy of it: it decides nothing,
+    and what is derived from others stays derived. `MachineError` where the machine cannot be the target's.
+    """
+    asked = {n: (v, s) for n, v, s in given if s in ("given", "measured") or v != getattr(base, n)}
+    changed: dict[str, Any] = {}
+    sources = dict(base.sources)
+    for name, (value, source) in asked.items():
+        own = getattr(base, name)
+        if name in IDENTITY and value != own and name != "name":
+            raise MachineError(
+                f"the machine's {name} is '{value}', and that of target '{base.name}' is '{own}': name the target that "
+                f"the machine was described for, or leave '{name}' out"
+            )
+        if name in INSTRUCTIONS and value > own:
+            raise MachineError(
+                f"figure '{name}' is {_shown(value)}, and target '{base.name}' has {_shown(own)}: a target with more "
+                "of it has to be named"
+            )
+        if name in IDENTITY:
+            continue
+        if name == "op_cycles":
+            value = tuple(sorted({**dict(own), **dict(value)}.items()))
+        changed[name] = value
+        sources[name] = source if source in ("given", "measured") else "given"
+    model = dataclasses.replace(base, **changed)
+    for name, (facts, value) in DERIVED.items():
+        if (name not in changed or asked[name][1] == "derived") and any(f in changed for f in facts):
+            follows = value(model)
+            # A derived figure of a file that is not what follows was changed by hand.
+            if name not in changed or changed[name] == follows:
+                model = dataclasses.replace(model, **{name: follows})
+                sources[name] = "derived"
+    return dataclasses.replace(model, sources=sources)
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _checked(name: str, value: Any) -> Any:
+    """`value` as the figure's type; `MachineError` where it is of another, or none that a machine has."""
+    default = getattr(TYPICAL, name)
+    if name == "op_cycles":
+        return _checked_ops(value)
+    if isinstance(default, str):
+        if isinstance(value, str):
+            return value
+        raise MachineError(f"figure '{name}' is {value!r}, and has to be a name")
+    if isinstance(default, bool):
+        if isinstance(value, bool):
+            return value
+        raise MachineError(f"figure '{name}' is {value!r}, and has to be true or false")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or (isinstance(default, int) and value % 1):
+        kind = "a whole number" if isinstance(default, int) else "a number"
+        raise MachineError(f"figure '{name}' is {value!r}, and has to be {kind}")
+    least = 0 if name in ("l3_bytes", "launch_us") else 1 if isinstance(default, int) else 0.01
+    if not least <= value < float(1 << 50):
+        raise MachineError(f"figure '{name}' is {value}, and has to be {least} or more")
+    if name == "vector_bytes" and value not in (16, 32, 64):
+        raise MachineError(f"figure 'vector_bytes' is {value}, and has to be 16, 32 or 64")
+    if name == "registers" and value < 8:
+        raise MachineError(f"figure 'registers' is {value}, and tiles of sums need 8")
+    return type(default)(value)
+
+
+def _checked_ops(value: Any) -> tuple[tuple[str, int], ...]:
+    known = dict(OP_CYCLES)
+    if not isinstance(value, Mapping):
+        raise MachineError(f"figure 'op_cycles' is {value!r}, and has to give cycles by the names of ops")
+    found: list[tuple[str, int]] = []
+    for op, cycles in cast("Mapping[str, Any]", value).items():
+        if op not in known:
+            close = difflib.get_close_matches(op, known, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(known)}"
+            raise MachineError(f"figure 'op_cycles': the op '{op}' is counted as one cycle; {hint}")
+        if isinstance(cycles, bool) or not isinstance(cycles, int) or not 0 < cycles < 1_000_000:
+            raise MachineError(
+                f"figure 'op_cycles': '{op}' takes {cycles!r} cycles, and has to take 1 or more, whole ones"
+            )
+        found.append((op, cycles))
+    return tuple(sorted(found))
+
+
+# -- passes -----------------------------------------------------------------------------------------------------------
+
+
+def pass_figures(machines: Sequence[MachineModel]) -> dict[str, object]:
+    """What passes ask of the machines that they work for, by the names of their options (`igniter.passes`).
+
+    Of several, the first's vectors and tiles, and of products of bytes whether any has them.
+    """
+    first = machines[0]
+    return {
+        "vector_bytes": first.vector_bytes,
+        "registers": first.registers,
+        "byte_products": any(m.byte_products for m in machines),
+        "byte_tiles": first.byte_tiles,
+        "half_tiles": first.half_tiles,
+        "fma": first.fma,
+        "unsigned": all(m.arch == "x86_64" for m in machines),
+    }

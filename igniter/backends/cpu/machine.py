@@ -1,0 +1,219 @@
+"""The machine model of a target: what archspec, LLVM, the manuals and Linux say of it, put together.
+
+archspec says which microarchitecture a CPU has and which ones that descends from; the nearest of these that
+`microarchitectures.py` has a row of gives ports, latencies and typical caches. LLVM's features of the target say what
+its instructions are (`target.py`). For the machine itself, Linux says how large the caches are.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from igniter.analysis.machine import (
+    INSTRUCTIONS,
+    TYPICAL,
+    Given,
+    MachineError,
+    MachineModel,
+    Source,
+    given_of,
+    override,
+)
+from igniter.backends.cpu.microarchitectures import CORES, LIKE, Core
+from igniter.backends.cpu.target import X86_LEVELS, Target, target_of, targets_of
+
+if TYPE_CHECKING:
+    from archspec.cpu import Microarchitecture
+
+SYSFS = Path("/sys/devices/system/cpu")
+
+
+def machine_for(target: Target | str, given: Iterable[Given] = ()) -> MachineModel:
+    """The model of a target, with the figures that were given in the place of its own; `MachineError` where it cannot
+    have them."""
+    own = _machine(target_of(target) if isinstance(target, str) else target)
+    found = tuple(given)
+    return override(own, found) if found else own
+
+
+def machines_for(targets: str, given: Iterable[Given] = ()) -> list[MachineModel]:
+    """The models of the targets that a comma-separated list names; figures can be given for a single one alone."""
+    found, figures = targets_of(targets), tuple(given)
+    if figures and len(found) > 1:
+        raise MachineError(f"a machine is given, and the targets are several ('{targets}'): name the one that it is of")
+    return [machine_for(t, figures) for t in found]
+
+
+def read_machine(path: str | os.PathLike[str]) -> tuple[Given, ...]:
+    """The figures of a file that `igniter machine -o` wrote, or somebody by hand; `MachineError` says what is wrong."""
+    import json
+
+    try:
+        data: Any = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise MachineError(f"cannot read the machine {os.fspath(path)}: {error.strerror}") from error
+    except ValueError as error:
+        raise MachineError(f"{os.fspath(path)} is no machine: it is not JSON ({error})") from error
+    if not isinstance(data, dict):
+        raise MachineError(
+            f"{os.fspath(path)} is no machine: it has to be an object, of values by the names of figures"
+        )
+    try:
+        return given_of(cast("dict[str, Any]", data))
+    except MachineError as error:
+        raise MachineError(f"{os.fspath(path)}: {error.message}") from error
+
+
+def described_machines(
+    targets: str | None, machine: Mapping[str, Any] | str | os.PathLike[str] | None
+) -> list[MachineModel]:
+    """The models that passes are to work for: those of `targets`, or without them the typical one, with what `machine`
+    gives in the place of their figures."""
+    given = given_machine(machine)
+    return machines_for(targets, given) if targets is not None else [override(TYPICAL, given)]
+
+
+def given_machine(machine: Mapping[str, Any] | str | os.PathLike[str] | Sequence[Given] | None) -> tuple[Given, ...]:
+    """What a caller gives of a machine: a file, figures by name, or what this function made of either before."""
+    if machine is None:
+        return ()
+    if isinstance(machine, (str, os.PathLike)):
+        return read_machine(machine) if machine else ()
+    if isinstance(machine, Mapping):
+        return given_of(machine)
+    return tuple(machine)
+
+
+# -- one target -------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def _machine(target: Target) -> MachineModel:
+    micro = microarchitecture_of(target)
+    core = _core_of(micro)
+    if core is None:
+        raise MachineError(f"the table of cores has no row for {micro.name}, nor for what it descends from: add one")
+    figures: dict[str, Any] = {
+        "fma_ports": core.ports.fma,
+        "fma_latency": core.ports.fma_latency,
+        "add_latency": core.ports.add_latency,
+        "load_ports": core.ports.load,
+        "store_ports": core.ports.store,
+        "l1d_bytes": core.caches.l1d,
+        "l2_bytes": core.caches.l2,
+        "l3_bytes": core.caches.l3,
+        "l3_cores": core.caches.l3_cores,
+        "cores": max(1, core.caches.l3_cores),
+        "l1_bytes_cycle": core.reads.l1,
+        "l2_bytes_cycle": core.reads.l2,
+        "l3_bytes_cycle": core.reads.l3,
+    }
+    figures = {name: type(getattr(TYPICAL, name))(value) for name, value in figures.items()}
+    sources: dict[str, Source] = dict.fromkeys(figures, "manuals")
+    sources |= dict.fromkeys(("name", "cpu", "arch", *INSTRUCTIONS), "llvm")
+    sources["microarchitecture"] = "archspec"
+    if target.name == "native":
+        own = host_figures()
+        figures |= own
+        sources |= dict.fromkeys(own, "sysfs")
+    return MachineModel(
+        name=target.name,
+        cpu=target.cpu,
+        arch=target.arch,
+        microarchitecture=micro.name,
+        vector_bytes=target.vector_bytes,
+        registers=target.vector_registers,
+        fma=target.has_fma,
+        byte_products=target.byte_products,
+        byte_tiles=target.byte_tiles,
+        half_tiles=target.half_tiles,
+        **figures,
+        sources=sources,
+    )
+
+
+def microarchitecture_of(target: Target) -> Microarchitecture:
+    """What archspec knows of a target's CPU, or of one that it is like; the psABI level or the architecture where it
+    knows neither."""
+    from archspec.cpu import host
+
+    known, cpu = _microarchitectures(), target.cpu
+    for name in (LIKE.get(cpu, ""), cpu.replace("-", "_"), cpu.replace("znver", "zen"), _clang_names().get(cpu, "")):
+        if name in known:
+            return known[name]
+    if target.name == "native":
+        found = host()
+        if _core_of(found) is not None:
+            return found
+    level = X86_LEVELS[max(1, target.level) - 1] if target.arch == "x86_64" else "aarch64"
+    return known[level.replace("-", "_")]
+
+
+def _microarchitectures() -> Mapping[str, Microarchitecture]:
+    from archspec.cpu import TARGETS
+
+    return cast("Mapping[str, Microarchitecture]", TARGETS)
+
+
+@lru_cache(maxsize=1)
+def _clang_names() -> dict[str, str]:
+    """archspec's names by what it says the microarchitecture is called to clang, whose names are LLVM's."""
+    found: dict[str, str] = {}
+    for name, micro in _microarchitectures().items():
+        compilers = cast("Mapping[str, list[dict[str, str]]]", micro.compilers)
+        for entry in compilers.get("clang", []):
+            found.setdefault(entry.get("name", name), name)
+    return found
+
+
+def _core_of(micro: Microarchitecture) -> Core | None:
+    """The row of the nearest microarchitecture that has one."""
+    line = (micro, *micro.ancestors)
+    return next((CORES[m.name] for m in line if m.name in CORES), None)
+
+
+# -- this machine -----------------------------------------------------------------------------------------------------
+
+
+def host_figures(root: Path = SYSFS) -> dict[str, int]:
+    """What Linux says of the caches of the first CPU and of the number of cores; what it does not say is missing."""
+    found: dict[str, int] = {}
+    names = {"1": "l1d_bytes", "2": "l2_bytes", "3": "l3_bytes"}
+    for index in sorted((root / "cpu0" / "cache").glob("index*")):
+        try:
+            level, kind, size = ((index / f).read_text().strip() for f in ("level", "type", "size"))
+        except OSError:
+            continue
+        match = re.fullmatch(r"(\d+)([KM]?)", size)
+        if match is None or kind == "Instruction" or level not in names:
+            continue
+        found[names[level]] = int(match[1]) << {"K": 10, "M": 20, "": 0}[match[2]]
+        if level == "3":
+            found["l3_cores"] = _count(_text(index / "shared_cpu_list"))
+        if level == "1" and (line := _text(index / "coherency_line_size")).isdigit():
+            found["line_bytes"] = int(line)
+    if found and "l3_bytes" not in found:
+        found |= {"l3_bytes": 0, "l3_cores": 1}
+    listed = _text(root / "present")
+    return {**found, "cores": _count(listed)} if listed else found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _count(listed: str) -> int:
+    """How many CPUs a list like `0-3,8` names; 1 where there is none, as in a container that hides them."""
+    total = 0
+    for part in listed.split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        total += int(match[2] or match[1]) - int(match[1]) + 1 if match else 0
+    return max(1, total)

@@ -1,0 +1,283 @@
+"""Measuring the machine: the figures of its model that a few seconds of generated loops can show.
+
+Every figure is the best of several turns, since whatever else runs on the machine only makes a turn slower; cycles are
+those of the fastest clock that a chain of exclusive ors showed. What cannot be measured is left out, with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from igniter.analysis.machine import OP_CYCLES, Given, MachineModel
+from igniter.errors import IgniterError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+ROUNDS = 5
+"""Turns of each measurement, of which the best counts."""
+
+LARGEST = 1 << 26
+"""The most bytes that are read."""
+
+CHAIN = (8, 136)
+"""The nodes of the two chains in ONNX Runtime whose difference shows what a node costs."""
+
+
+@dataclass
+class Measurement:
+    """What was measured of a machine: values by the names of figures, and why others are missing."""
+
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    missing: dict[str, str] = field(default_factory=dict[str, str])
+    reading: dict[int, float] = field(default_factory=dict[int, float])
+    """Bytes a cycle that a buffer of so many bytes is read with, over and over."""
+    seconds: float = 0.0
+
+    def given(self) -> tuple[Given, ...]:
+        """The figures as `override` takes them."""
+        values = dict(self.values)
+        if "op_cycles" in values:
+            values["op_cycles"] = tuple(sorted(values["op_cycles"].items()))
+        return tuple((name, value, "measured") for name, value in values.items())
+
+
+def measure(machine: MachineModel, step: Callable[[str], None] = lambda _: None) -> Measurement:
+    """Measure this machine, whose model `machine` is; `IgniterError` where it is of another target."""
+    if machine.name != "native":
+        raise IgniterError(
+            f"only this machine can be measured, and '{machine.name}' may be another: leave --target out, or run this "
+            "where the code is to run"
+        )
+    found = Measurement()
+    start = time.perf_counter()
+    clock = Clock()
+    for name, work in (
+        ("arithmetic", _arithmetic),
+        ("caches and memory", _reading),
+        ("functions", _functions),
+        ("hand-overs", _handover),
+        ("launches", _launch),
+    ):
+        step(name)
+        work(machine, clock, found)
+    found.values["clock_ghz"] = round(clock.best, 2)
+    found.seconds = round(time.perf_counter() - start, 1)
+    return found
+
+
+# -- time -------------------------------------------------------------------------------------------------------------
+
+
+class Clock:
+    """How many cycles pass in a nanosecond: the most that a chain of one cycle a link was seen to take."""
+
+    def __init__(self) -> None:
+        import numpy as np
+
+        from igniter.backends.cpu.rates import clock
+
+        func, self._links = clock()
+        self._run = func.prepared([np.zeros(1, np.int64)], {})
+        self.best = 0.0
+        for _ in range(ROUNDS):
+            self.look()
+
+    def look(self) -> None:
+        """Take another sample."""
+        self.best = max(self.best, self._links / _nanoseconds(self._run))
+
+    def cycles(self, run: Callable[[], object], rounds: int = ROUNDS) -> float:
+        """The cycles of one call, the fewest of some turns."""
+        run()
+        fewest = min(_nanoseconds(run) for _ in range(rounds))
+        self.look()
+        return fewest * self.best
+
+
+def _nanoseconds(run: Callable[[], object]) -> float:
+    start = time.perf_counter_ns()
+    run()
+    return max(1, time.perf_counter_ns() - start)
+
+
+# -- one core ---------------------------------------------------------------------------------------------------------
+
+
+def _arithmetic(machine: MachineModel, clock: Clock, found: Measurement) -> None:
+    import numpy as np
+
+    from igniter.backends.cpu.rates import additions, peak
+
+    vector = np.zeros(machine.vector_bytes, np.uint8)
+    func, links = additions()
+    found.values["add_latency"] = _rounded(clock.cycles(func.prepared([vector], {})) / links)
+    if not machine.fma:
+        found.missing |= dict.fromkeys(("fma_ports", "fma_latency"), "multiply-add is no instruction here")
+        return
+    lanes = machine.vector_bytes // 4
+    # As many chains as there are registers for them: with fewer, latency shows, with more, the stack.
+    for name, chains in (("fma_ports", min(24, machine.registers - 3)), ("fma_latency", 1)):
+        one = peak("f32", 40_000 // chains, chains)
+        assert one is not None
+        func, operations = one
+        spent = clock.cycles(func.prepared([vector], {})) / (operations / 2 / lanes)
+        found.values[name] = _rounded(spent if chains == 1 else 1 / spent)
+
+
+def _reading(machine: MachineModel, clock: Clock, found: Measurement) -> None:
+    import numpy as np
+
+    from igniter.backends.cpu.rates import reader
+
+    inside = {
+        "l1_bytes_cycle": machine.l1d_bytes // 2,
+        "l2_bytes_cycle": (machine.l1d_bytes + machine.l2_bytes) // 2,
+    }
+    if machine.l3_bytes:
+        # A small part of a large cache: a neighbour may fill the rest of it.
+        inside["l3_bytes_cycle"] = min((machine.l2_bytes + machine.l3_bytes) // 2, 8 * machine.l2_bytes)
+    sizes = {name: min(size, LARGEST) // 512 * 512 for name, size in inside.items()}
+    func, buffer, sums = reader(), _lines(LARGEST), np.zeros(64, np.uint8)
+    spent: dict[int, float] = {}
+    for size in sorted({*(1 << k for k in range(13, 40) if 1 << k <= LARGEST), *sizes.values()}):
+        repeats = max(1, (4 << 20) // size)
+        run = func.prepared([buffer, sums], {"repeats": repeats, "size": size})
+        spent[size] = clock.cycles(run) / repeats
+    rate = 0.0
+    for size in sorted(spent, reverse=True):
+        # What a larger buffer is read with, a smaller one can be: where it was not, something else ran.
+        rate = max(rate, size / spent[size])
+        found.reading[size] = _rounded(rate)
+    found.reading = dict(sorted(found.reading.items()))
+    found.values |= {name: found.reading[size] for name, size in sizes.items()}
+    found.values["load_ports"] = _rounded(found.values["l1_bytes_cycle"] / machine.vector_bytes)
+    found.missing["store_ports"] = "nothing is stored"
+    _memory(machine, func.prepared([buffer, sums], {"repeats": 1, "size": LARGEST}), buffer, found)
+
+
+def _lines(size: int) -> Array:
+    """A buffer that begins where a line does: else every vector would be two accesses. All its pages are its own."""
+    import numpy as np
+
+    memory = np.full(size + 64, 1, np.uint8)
+    skipped = -memory.ctypes.data % 64
+    return memory[skipped : skipped + size]
+
+
+def _memory(machine: MachineModel, run: Callable[[], object], buffer: Array, found: Measurement) -> None:
+    """What the memory gives: a buffer that no cache has, because its lines were taken out, or for its size."""
+    from igniter.backends.cpu.rates import flusher
+
+    flush = flusher()
+    if flush is None and 2 * max(machine.l2_bytes, machine.l3_bytes) > LARGEST:
+        found.missing["memory_bytes_us"] = "the caches hold what is read, and are not to be emptied on this CPU"
+        return
+    empty: Callable[[], object] = flush.prepared([buffer], {"size": LARGEST}) if flush is not None else lambda: None
+    fewest = float("inf")
+    for _ in range(ROUNDS):
+        empty()
+        fewest = min(fewest, _nanoseconds(run))
+    found.values["memory_bytes_us"] = float(round(LARGEST / fewest * 1e3))
+
+
+def _functions(machine: MachineModel, clock: Clock, found: Measurement) -> None:
+    import numpy as np
+
+    from igniter.backends.cpu.rates import VECTORS, functions
+
+    ops = [op for op, _ in OP_CYCLES if op.startswith("math.") or op == "arith.divf"]
+    lanes = machine.vector_bytes // 4
+    # Between 0 and 1, where every function is defined; acosh is a NaN there, by the same way through its code.
+    x = _lines(VECTORS * machine.vector_bytes).view(np.float32)
+    x[:] = np.linspace(0.01, 0.99, VECTORS * lanes)
+    y = _lines(VECTORS * machine.vector_bytes)
+    func, repeats = functions(ops), 40 * VECTORS
+    cycles: dict[str, int] = {}
+    for k, op in enumerate(ops):
+        run = func.prepared([x, y], {"which": k, "repeats": repeats})
+        cycles[op] = max(1, round(clock.cycles(run) / repeats))
+    found.values["op_cycles"] = cycles
+
+
+# -- several threads --------------------------------------------------------------------------------------------------
+
+
+def _handover(machine: MachineModel, clock: Clock, found: Measurement) -> None:
+    import numpy as np
+
+    from igniter.backends.cpu.rates import answers
+
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if usable < 2:
+        found.missing["handover_cycles"] = "this process has one core, and two threads would wait for each other's turn"
+        return
+    func, rounds, fewest = answers(), 2000, float("inf")
+    for _ in range(ROUNDS):
+        cell = np.zeros(8, np.int64)
+        sides = [func.prepared([cell], {"side": side, "rounds": rounds}) for side in range(2)]
+        other = threading.Thread(target=sides[1])
+        other.start()
+        spent = _nanoseconds(sides[0])
+        other.join()
+        if cell[0] == 2 * rounds:
+            fewest = min(fewest, spent / rounds * clock.best)
+    if fewest == float("inf"):
+        found.missing["handover_cycles"] = "the two threads never ran at the same time: the machine is busy"
+    else:
+        found.values["handover_cycles"] = max(1, round(fewest))
+
+
+def _launch(machine: MachineModel, clock: Clock, found: Measurement) -> None:
+    """What ONNX Runtime takes for one more node of a chain, whose kernels change the sign of one number."""
+    import numpy as np
+
+    from igniter.runtime.session import make_session, silence
+
+    silence()
+    times: list[float] = []
+    for nodes in CHAIN:
+        session: Any = make_session(_chain(nodes), intra_op_num_threads=1, config={}, graph_optimization_level=_raw())
+        feeds = {"x": np.ones(1, np.float32)}
+        times.append(min(_nanoseconds(lambda s=session, f=feeds: s.run(None, f)) for _ in range(100)))
+    found.values["launch_us"] = _rounded(max(0.01, (times[1] - times[0]) / (CHAIN[1] - CHAIN[0]) / 1e3))
+
+
+def _raw() -> Any:
+    """ONNX Runtime's choice to leave a graph as it is: a chain of signs would be none."""
+    import onnxruntime
+
+    ort: Any = onnxruntime
+    return ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+
+
+def _chain(nodes: int) -> bytes:
+    from igniter.api import parse
+
+    lines = [
+        f'    %v{k + 1} = onnx.Neg(%v{k}) <{{output_names = ["v{k + 1}"]}}> : (tensor<1xf32>) -> tensor<1xf32>'
+        for k in range(nodes)
+    ]
+    text = "\n".join(
+        [
+            'builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {',
+            '  onnx.graph @main(%v0: tensor<1xf32>) attributes {input_names = ["x"], output_names = ["y"]} {',
+            *lines,
+            f"    onnx.return %v{nodes} : tensor<1xf32>",
+            "  }",
+            "}",
+        ]
+    )
+    return parse(text).to_onnx().SerializeToString()
+
+
+def _rounded(value: float) -> float:
+    """Three digits: what comes after them is noise."""
+    return float(f"{value:.3g}")
