@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
 
 from igniter.registry import DIALECTS, external, load_dialect
 from igniter.remarks import Remarks
+from igniter.rewrites import Rewrites
 
 
 def _factories() -> dict[str, Callable[[], Dialect]]:
@@ -26,9 +27,12 @@ class IgniterContext(Context):
 
     _registered_dialects: dict[str, Callable[[], Dialect]] = field(default_factory=_factories)
     remarks: Remarks = field(default_factory=lambda: Remarks(enabled=False))
+    rewrites: Rewrites = field(default_factory=Rewrites)
+    """How many rewrites the passes made, and how many they may make."""
 
     def clone(self) -> IgniterContext:
-        """A copy that shares the remarks' collector: what a pass says of a clone is said of the compilation."""
+        """A copy that shares the remarks' collector and the count of rewrites: what a pass says of a clone is
+        said of the compilation, and what it does to it counts."""
         return IgniterContext(
             self.allow_unregistered,
             self._loaded_dialects.copy(),
@@ -37,6 +41,7 @@ class IgniterContext(Context):
             self._loaded_types.copy(),
             self._registered_dialects.copy(),
             self.remarks,
+            self.rewrites,
         )
 
     def _find_external(self, name: str) -> None:

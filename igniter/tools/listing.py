@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from igniter.pipelines import PIPELINES
 from igniter.registry import all_passes, external, load_pass
+from igniter.rewrites import what_counts
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
@@ -39,7 +40,7 @@ def options_of(pass_type: type[ModulePass]) -> list[tuple[str, str, str]]:
 
 
 def list_passes(stream: IO[str]) -> None:
-    """Every pass with its one-line summary and its options."""
+    """Every pass with its one-line summary, its options, and what counts as one rewrite."""
     names = all_passes()
     width = max(map(len, names))
     for name in names:
@@ -47,6 +48,8 @@ def list_passes(stream: IO[str]) -> None:
         print(f"{name:<{width}}  {summary_of(pass_type)}", file=stream)
         for option, kind, default in options_of(pass_type):
             print(f"{'':<{width}}    {option}: {kind} = {default}", file=stream)
+        if what_counts(pass_type):
+            print(f"{'':<{width}}    one rewrite: {what_counts(pass_type)}", file=stream)
 
 
 def list_pipelines(stream: IO[str]) -> None:

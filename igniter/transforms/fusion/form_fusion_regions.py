@@ -38,6 +38,7 @@ from igniter.dialects.fusion import GroupOp, RegionOp
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.names import is_loop
 from igniter.remarks import Remarks, remark, remarks_of
+from igniter.rewrites import budget
 from igniter.transforms.fusion.extract_regions import attach_tables, form_region, localize_operands, region_results
 from igniter.transforms.onnx.onnx_rewriting import is_unused
 
@@ -47,6 +48,7 @@ class FormFusionRegions(ModulePass):
     """Group nodes into regions that become one kernel each."""
 
     name = "form-fusion-regions"
+    one_rewrite = "a region formed"
 
     contractions: Contractions = "all"
     """Which MatMuls and their like are fused: none, those of up to `small-flops` operations, or all."""
@@ -94,7 +96,14 @@ class FormFusionRegions(ModulePass):
         graph = build_graph(block, cost, self.siblings, inputs)
         limits = Limits(self.max_nodes, self.max_inputs, self.max_outputs)
         selection = select_regions(graph, cost, limits, SymbolSources(inputs, block))
-        labels = [next(names) for _ in selection.groups]
+        rewrites = budget(ctx, self.name)
+        labels: list[str] = []
+        for group in selection.groups:
+            if rewrites.is_spent:
+                break
+            labels.append(next(names))
+            rewrites.count(f"@{labels[-1]}", f"a region of {len(group)} nodes is formed")
+        selection = selection.first(len(labels))
         explain = remarks_of(ctx) is not None
         regions = summarize_regions(graph, selection, labels, cost) if explain else ()
         missed = missed_fusions(graph, selection, cost) if explain else ()

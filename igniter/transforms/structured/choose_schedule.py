@@ -23,6 +23,7 @@ from xdsl.passes import ModulePass
 from igniter.analysis.structured.procedure_schedules import schedule_procedure
 from igniter.analysis.structured.schedule_choice import Machine, choose
 from igniter.dialects.loop import KernelOp, ProcedureOp
+from igniter.rewrites import budget
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class ChooseSchedule(ModulePass):
     """Chooses loop order, fusion, tiles, vectors and threads for nests without a schedule."""
 
     name = "choose-schedule"
+    one_rewrite = "a nest or a procedure that is given a schedule"
 
     vector_bytes: int = 64
     """The width of a vector register."""
@@ -41,12 +43,17 @@ class ChooseSchedule(ModulePass):
     """Whether it multiplies tiles of bf16 (AMX)."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrites = budget(ctx, self.name)
         machine = Machine(self.vector_bytes, self.registers, self.byte_tiles, self.half_tiles)
         for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
             chosen = choose(kernel, machine)
             for nest in kernel.nests:
-                if nest.schedule is None:
+                if nest.schedule is None and rewrites.take(nest.label, "it is scheduled"):
                     nest.schedule = chosen[nest.label]
             for each in kernel.computations:
-                if isinstance(each, ProcedureOp) and each.schedule is None:
+                if (
+                    isinstance(each, ProcedureOp)
+                    and each.schedule is None
+                    and rewrites.take(each.label, "it is scheduled")
+                ):
                     each.schedule = schedule_procedure(each, machine)

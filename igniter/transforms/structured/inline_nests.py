@@ -57,6 +57,7 @@ from igniter.dialects.loop import Clause, IndexOp, KernelOp, NestOp, ReadOp, Vie
 from igniter.dialects.sym.expr import ONE
 from igniter.dialects.sym.reindexing import count_divisions
 from igniter.remarks import remark
+from igniter.rewrites import budget
 from igniter.transforms.structured.nest_cloning import Cloner, Site, locate, substituted
 from igniter.transforms.structured.nest_rewriting import (
     TRAPPING,
@@ -157,6 +158,7 @@ class InlineNests(ModulePass):
     """Folds nests into their readers by substituting subscripts."""
 
     name = "inline-nests"
+    one_rewrite = "a nest folded into its readers, or a move that is done by the nest in front of it"
 
     max_duplicate: int = 4
     """The dearest body that several readers may each run (1 is an addition, 5 a division, 20 a transcendental)."""
@@ -177,15 +179,18 @@ class InlineNests(ModulePass):
         """Folds the nests of one kernel. What costs no duplicate comes first: readers merge with each other that way,
         and fewer bodies are duplicated in the end."""
         erase_dead_nests(kernel)
+        rewrites = budget(ctx, self.name)
         # What widens the factors of a contraction goes to it before what computes them can take it: the contraction
         # reads them as narrow as they are stored.
         for nest in [n for n in kernel.nests if is_widened_read(n)]:
             found = self.sites(nest)
             if not isinstance(found, str) and all(is_contraction(site.reader) for _, site in found):
+                if rewrites.is_spent:
+                    break
                 self.fold_into_all(ctx, nest, found)
         # Nests to look at (again, when their readers have changed), and those that would be duplicated.
         pending, waiting = set(kernel.nests), set[NestOp]()
-        while pending or waiting:
+        while (pending or waiting) and not rewrites.is_spent:
             duplicate = not pending
             batch: set[NestOp] = waiting if duplicate else pending
             pending = set[NestOp]()
@@ -194,6 +199,8 @@ class InlineNests(ModulePass):
                 found = self.sites(nest)
                 if isinstance(found, str):
                     waiting.discard(nest)
+                elif rewrites.is_spent:
+                    break
                 elif not duplicate and len(distinct_sites(found)) > 1:
                     waiting.add(nest)
                 else:
@@ -201,8 +208,9 @@ class InlineNests(ModulePass):
                     pending |= self.fold_into_all(ctx, nest, found)
         for nest in kernel.nests:
             found = self.sites(nest)
-            writer = sink(nest) if isinstance(found, str) else None
+            writer = sink(nest) if isinstance(found, str) and not rewrites.is_spent else None
             if writer is not None:
+                rewrites.count(nest.label, f"'{writer}' does its move")
                 remark(ctx, self.name, nest.label, "applied", f"'{writer}' writes its elements where this moved them")
             elif isinstance(found, str) and found:
                 remark(ctx, self.name, nest.label, "missed", found)
@@ -222,6 +230,7 @@ class InlineNests(ModulePass):
             erase_dead_ops(reader.block)
         into = ", ".join(f"'{r.label}'" for r in readers)
         remark(ctx, self.name, nest.label, "applied", f"folded into {into}")
+        budget(ctx, self.name).count(nest.label, f"folded into {into}")
         erase_if_dead(nest)
         return {*readers, *(producer for r in readers for producer in producers_of(r))}
 
