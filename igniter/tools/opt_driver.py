@@ -271,7 +271,8 @@ class OptDriver:
         if whole:
             print(f"igniter-opt: note: --stop-after does not hold for {', '.join(whole)}", file=self.stderr)
         last = f"; the last: {ctx.rewrites.last}" if made else ""
-        text = f"{made} rewrites" if made == limit else f"only {made} rewrites were to be made"
+        counted = f"{made} rewrite{'s' if made != 1 else ''}"
+        text = counted if made == limit else f"no more than {counted} to make"
         print(f"igniter-opt: note: --stop-after={limit}: {text}{last}", file=self.stderr)
 
     def _remarks(self, ctx: IgniterContext) -> None:

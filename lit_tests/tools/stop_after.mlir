@@ -22,7 +22,7 @@
 // FOUR:     math.fma
 
 // MORE: igniter-opt: note: --stop-after does not hold for check-bounds
-// MORE: igniter-opt: note: --stop-after=9: only 2 rewrites were to be made; the last: form-fma
+// MORE: igniter-opt: note: --stop-after=9: no more than 2 rewrites to make; the last: form-fma
 
 // UNCOUNTED: igniter-opt: error: --stop-after counts rewrites, and no pass of the pipeline makes any that count
 // NEGATIVE: '-1' is no number of rewrites: 0, 1, 2, ...
