@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
 
 from igniter.registry import DIALECTS, external, load_dialect
 from igniter.remarks import Remarks
+from igniter.rewrites import Rewrites
 
 
 def _factories() -> dict[str, Callable[[], Dialect]]:
@@ -29,9 +30,12 @@ class IgniterContext(Context):
     machine: object = None
     """The `igniter.analysis.machine.MachineModel` that passes work for, which `machine_of` of that module reads; None
     stands for the typical one. A layer below the analyses can hold it, and no more."""
+    rewrites: Rewrites = field(default_factory=Rewrites)
+    """How many rewrites the passes made, and how many they may make."""
 
     def clone(self) -> IgniterContext:
-        """A copy that shares the remarks' collector: what a pass says of a clone is said of the compilation."""
+        """A copy that shares the remarks' collector and the count of rewrites: what a pass says of a clone is
+        said of the compilation, and what it does to it counts."""
         return IgniterContext(
             self.allow_unregistered,
             self._loaded_dialects.copy(),
@@ -41,6 +45,7 @@ class IgniterContext(Context):
             self._registered_dialects.copy(),
             self.remarks,
             self.machine,
+            self.rewrites,
         )
 
     def on(self, machine: object) -> IgniterContext:
@@ -54,6 +59,7 @@ class IgniterContext(Context):
             self._registered_dialects,
             self.remarks,
             machine,
+            self.rewrites,
         )
 
     def _find_external(self, name: str) -> None:

@@ -63,6 +63,11 @@ def _specs(text: str, seen: tuple[str, ...] = ()) -> list[ArgSpec]:
     return [spec for element in parsed for spec in _expand(element, seen)]
 
 
+def flat_passes(text: str) -> tuple[str, ...]:
+    """The passes of a pipeline one by one, as text, named pipelines expanded."""
+    return tuple(str(spec) for spec in _specs(text))
+
+
 def parse_passes(text: str, figures: Mapping[str, object] | None = None) -> tuple[ModulePass, ...]:
     """The passes of a pipeline, named pipelines expanded; `PipelineError` says what is wrong with the text.
 

@@ -57,12 +57,16 @@ class Schedule:
     def __init__(
         self, kernel: KernelOp | str | PathLike[str], name: str = "", *, target: str = "native", author: bool = False
     ):
+        from igniter.backends.cpu.machine import machine_for
         from igniter.backends.cpu.target import target_of
         from igniter.runtime.workbench import find_kernel
         from igniter.runtime.workbench import schedule as by_default
 
         self.target = target_of(target)
-        self.kernel = kernel.clone() if isinstance(kernel, KernelOp) else find_kernel(kernel, name, self.target)
+        if isinstance(kernel, KernelOp):
+            self.kernel = kernel.clone()
+        else:
+            self.kernel = find_kernel(kernel, name, machine_for(self.target))
         if author:
             for op in self.kernel.computations:
                 op.schedule = None

@@ -54,6 +54,7 @@ class OptOptions:
     check_each: bool
     check_seed: int
     check_sizes: list[str]
+    stop_after: int | None
     debug: bool
 
 
@@ -69,6 +70,12 @@ class _AppendPass(argparse.Action):
             element = f"{name}{{{options}}}" if options else name
         if element.strip():
             namespace.pipeline = [*(namespace.pipeline or []), element]
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of rewrites: 0, 1, 2, ...")
+    return int(text)
 
 
 def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
@@ -139,6 +146,12 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
         default=[],
         metavar="SIZES",
         help="sizes of symbols for --check-each: n=8,m=16",
+    )
+    add(
+        "--stop-after",
+        type=_count,
+        metavar="N",
+        help="let the passes make N rewrites in all; --list-passes says what one is, --remarks which is the last",
     )
     add(
         "--verify-diagnostics",

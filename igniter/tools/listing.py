@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from igniter.pipelines import PIPELINES
 from igniter.registry import all_fusion_authors, all_passes, external, load_fusion_author, load_pass
+from igniter.rewrites import what_counts
 
 if TYPE_CHECKING:
     from xdsl.utils.arg_spec import ArgSpecConvertible
@@ -55,6 +56,8 @@ def _list(found: Mapping[str, type[ArgSpecConvertible]], stream: IO[str]) -> Non
         print(f"{name:<{width}}  {summary_of(kind_of)}", file=stream)
         for option, kind, default in options_of(kind_of):
             print(f"{'':<{width}}    {option}: {kind} = {default}", file=stream)
+        if what_counts(kind_of):
+            print(f"{'':<{width}}    one rewrite: {what_counts(kind_of)}", file=stream)
 
 
 def list_pipelines(stream: IO[str]) -> None:

@@ -43,6 +43,15 @@ class Level(StrEnum):
     library = "library"
 
 
+class Failure(StrEnum):
+    """What `igniter reduce` can be told to look for."""
+
+    wrong = "wrong"
+    crash = "crash"
+    refusal = "refusal"
+    timeout = "timeout"
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on standard output.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")]
 Target = Annotated[str, typer.Option(help="The CPU: native, x86-64-v3, znver4, aarch64, aarch64+dotprod, ...")]
@@ -279,6 +288,50 @@ def machine(
 
     with reported(debug, json):
         run(target, machine, measure, output, json)
+
+
+@app.command()
+def reduce(
+    model: Annotated[str, typer.Argument(help="An ONNX model, or IR (.mlir) of any level.")],
+    check: Annotated[
+        Failure | None,
+        typer.Option(help="How it has to fail: whatever the input does where this is left out.", show_default=False),
+    ] = None,
+    check_command: Annotated[
+        str,
+        typer.Option(help="Instead: a command that exits with 0 while the file {} is interesting.", show_default=False),
+    ] = "",
+    message: Annotated[str, typer.Option(help="What the error has to contain.", show_default=False)] = "",
+    passes: Annotated[
+        str | None,
+        typer.Option(
+            "-p", "--passes", help="The pipeline that fails, rather than the whole compile.", show_default=False
+        ),
+    ] = None,
+    at_pass: Annotated[bool, typer.Option("--at-pass", help="Reduce the IR in front of the pass that fails.")] = False,
+    bisect: Annotated[
+        bool, typer.Option("--bisect", help="Name the first rewrite of a pass that makes the result fail.")
+    ] = False,
+    output: Annotated[
+        str, typer.Option("-o", "--output", help="The file for the best found so far.", show_default=False)
+    ] = "",
+    timeout: Annotated[float, typer.Option(help="Seconds that a candidate may take.")] = 60.0,
+    target: Annotated[
+        str, typer.Option(help="The CPU that is compiled for, or that passes work for.", show_default=False)
+    ] = "",
+    seed: Seed = 0,
+    strict: Annotated[bool, typer.Option("--strict", help="A node without a kernel is a refusal.")] = False,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Make a model, a kernel or a pipeline that fails small, as long as it fails in the same way."""
+    from igniter.runtime.reduce.reducer import ReduceOptions
+    from igniter.tools.cli.reduce import run
+
+    with reported(debug, json):
+        how = "" if check is None else check.value
+        options = ReduceOptions(how, check_command, message, passes, target, timeout, seed, strict, at_pass, bisect)
+        run(model, output, options, json)
 
 
 @app.command()

@@ -18,6 +18,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from igniter.context import IgniterContext
 from igniter.errors import IgniterError
 from igniter.passes import PassObserver, parse_passes, run_passes
+from igniter.rewrites import what_counts
 from igniter.runtime.files import write_whole
 from igniter.tools.diagnostics import check_expected, has_expectations
 from igniter.tools.igniter_opt import OptOptions
@@ -149,6 +150,8 @@ class OptDriver:
                 raise IgniterError(f"the IR is to be printed around '{name}', which is no pass of the pipeline")
         if self.options.check_sizes and not self.options.check_each:
             raise IgniterError("--check-sizes are those of --check-each: give both, or neither")
+        if self.options.stop_after is not None and not any(map(what_counts, passes)):
+            raise IgniterError("--stop-after counts rewrites, and no pass of the pipeline makes any that count")
 
     # Reading and writing.
 
@@ -221,6 +224,7 @@ class OptDriver:
             allow_unregistered=self.options.allow_unregistered, machine=machines[0] if machines else None
         )
         ctx.remarks.enabled = bool(self.options.remarks)
+        ctx.rewrites.limit = self.options.stop_after
         timer = Timer()
         output: str | bytes = ""
         failure: Exception | None = None
@@ -240,6 +244,7 @@ class OptDriver:
         except Exception as error:
             failure = error
         self._remarks(ctx)
+        self._rewrites(ctx, passes)
         if self.options.timing:
             timer.report(self.stderr)
         return self._conclude(output, failure, data, offset)
@@ -276,6 +281,19 @@ class OptDriver:
             traceback.print_exception(error, file=self.stderr)
         print(f"igniter-opt: error: {describe(error, offset)}", file=self.stderr)
         return 1
+
+    def _rewrites(self, ctx: IgniterContext, passes: Sequence[ModulePass]) -> None:
+        """Says what became of --stop-after."""
+        limit, made = self.options.stop_after, ctx.rewrites.count
+        if limit is None:
+            return
+        whole = dict.fromkeys(p.name for p in passes if not what_counts(p))
+        if whole:
+            print(f"igniter-opt: note: --stop-after does not hold for {', '.join(whole)}", file=self.stderr)
+        last = f"; the last: {ctx.rewrites.last}" if made else ""
+        counted = f"{made} rewrite{'s' if made != 1 else ''}"
+        text = counted if made == limit else f"no more than {counted} to make"
+        print(f"igniter-opt: note: --stop-after={limit}: {text}{last}", file=self.stderr)
 
     def _remarks(self, ctx: IgniterContext) -> None:
         if not self.options.remarks:

@@ -27,7 +27,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "docs" / "examples" / "my_package"
-WITH_PACKAGE = frozenset(("docs/add-an-op.md", "docs/add-a-pass.md", "docs/my-own-fusion-author.md"))
+WITH_PACKAGE = frozenset(
+    (
+        "docs/add-an-op.md",
+        "docs/add-a-pass.md",
+        "docs/find-and-shrink-a-miscompile.md",
+        "docs/my-own-fusion-author.md",
+    )
+)
 RUN = re.compile(r"igniter(-opt)?( |$)")
 SHELL = re.compile(r"[<>&;*$`\\]")
 FENCE = "```"

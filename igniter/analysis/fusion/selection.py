@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
 
@@ -29,6 +29,21 @@ class Selection:
     left: dict[int, Reason]
     """Why each other node is in no region."""
     growth: Growth
+
+    def first(self, count: int) -> Selection:
+        """The same with the first `count` regions only; the nodes of the others are left as they are."""
+        if count >= len(self.groups):
+            return self
+        order: list[int] = []
+        left = dict(self.left)
+        for unit in self.order:
+            if unit >= 0 or -1 - unit < count:
+                order.append(unit)
+                continue
+            nodes = self.groups[-1 - unit]
+            order += nodes
+            left.update(dict.fromkeys(nodes, Reason("limit", "no more regions were to be formed")))
+        return replace(self, groups=self.groups[:count], order=tuple(order), bindings=self.bindings[:count], left=left)
 
     def reason_between(self, graph: FusionGraph, source: int, target: int) -> Reason:
         """Why two nodes that share an edge are not in one region."""

@@ -70,12 +70,12 @@ def tile_schedules(group: Group, label: str, vector: str, machine: Machine) -> d
         plans = {mine[n]: Plan(Loop(mine[n], fuse=label)) for n in names}
         plans[mine[order[0]]].outer = replace(plans[mine[order[0]]].outer, threads=0)
         below = "reductions" if sums else "loops"
-        for name, size, tail, inner in (
-            (row, height, "peel" if rows else "rest", Loop(row, unroll=0)),
-            (vector, columns * lanes, "peel" if extent else "rest", Loop(vector, vector=lanes, unroll=0)),
+        for name, size, known, inner in (
+            (row, height, rows, Loop(row, unroll=0)),
+            (vector, columns * lanes, extent, Loop(vector, vector=lanes, unroll=0)),
         ):
             plan = plans[mine[name]]
-            plan.tile, plan.tail, plan.below, plan.inner = size, tail, below, inner
+            plan.tile, plan.tail, plan.below, plan.inner = size, "peel" if known else "rest", below, inner
         found[nest.label] = in_order(nest, [*ones, *(mine[n] for n in order), *sums], plans)
     return found
 

@@ -48,6 +48,7 @@ from igniter.dialects.onnx.requirements import node_requirements
 from igniter.dialects.sym import DimsAttr, dims_of
 from igniter.dialects.sym.bind_symbols import bind_symbols
 from igniter.dialects.sym.requirements import Requirement
+from igniter.rewrites import budget
 from igniter.transforms.onnx.infer_shapes import graph_assumptions
 
 if TYPE_CHECKING:
@@ -59,12 +60,15 @@ class LowerOnnxToLoopPass(ModulePass):
     """Lowers every `fusion.region` to a `loop.kernel`."""
 
     name = "lower-onnx-to-loop"
+    one_rewrite = "a region lowered to a kernel"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         present = {k.sym_name.data for k in op.body.block.ops if isinstance(k, KernelOp)}
         for region in [r for r in op.walk() if isinstance(r, RegionOp)]:
             if region.kernel_name in present:
                 continue
+            if not budget(ctx, self.name).take(f"@{region.label}", "the region is lowered"):
+                return
             op.body.block.add_op(lower_region(region))
             region.kernel_name = region.label
 

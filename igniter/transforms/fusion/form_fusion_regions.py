@@ -42,6 +42,7 @@ from igniter.dialects.fusion import GroupOp, RegionOp
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.names import is_loop
 from igniter.remarks import Remarks, remark, remarks_of
+from igniter.rewrites import budget
 from igniter.transforms.fusion.extract_regions import attach_tables, form_region, localize_operands, region_results
 from igniter.transforms.onnx.onnx_rewriting import is_unused
 
@@ -54,6 +55,7 @@ class FormFusionRegions(ModulePass):
     """Group nodes into regions that become one kernel each."""
 
     name = "form-fusion-regions"
+    one_rewrite = "a region formed"
 
     author: str = DEFAULT
     """Who decides what lowering leaves open: the name of a fusion author, with its options (`NAME{option=value}`). The
@@ -104,7 +106,14 @@ class FormFusionRegions(ModulePass):
         graph = build_graph(block, author, cost, self.siblings, inputs)
         limits = Limits(self.max_nodes, self.max_inputs, self.max_outputs)
         selection = select_regions(graph, author, limits, SymbolSources(inputs, block))
-        labels = [next(names) for _ in selection.groups]
+        rewrites = budget(ctx, self.name)
+        labels: list[str] = []
+        for group in selection.groups:
+            if rewrites.is_spent:
+                break
+            labels.append(next(names))
+            rewrites.count(f"@{labels[-1]}", f"a region of {len(group)} nodes is formed")
+        selection = selection.first(len(labels))
         explain = remarks_of(ctx) is not None
         regions = summarize_regions(graph, selection, labels) if explain else ()
         missed = missed_fusions(graph, selection) if explain else ()

@@ -24,6 +24,7 @@ from igniter.analysis.fusion.region_signature import region_signature
 from igniter.dialects.fusion import RegionOp
 from igniter.dialects.onnx.base import OnnxOp, constant_value, make_constant
 from igniter.remarks import remark
+from igniter.rewrites import budget
 
 _QUANTISERS = ("QuantizeLinear", "DequantizeLinear")
 READERS = frozenset(("Add", "Sub", "Mul", "Div", *_QUANTISERS, *(f"com.microsoft.{n}" for n in _QUANTISERS)))
@@ -35,6 +36,7 @@ class LiftConstants(ModulePass):
     """Makes operands of the constants in which equal regions differ."""
 
     name = "lift-constants"
+    one_rewrite = "the constants in which a set of equal regions differs, lifted"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         alike: dict[Hashable, list[RegionOp]] = {}
@@ -45,6 +47,8 @@ class LiftConstants(ModulePass):
                 continue
             columns = list(zip(*(liftable(r) for r in regions), strict=True))
             different = [column for column in columns if len({c.attributes["value"] for c in column}) > 1]
+            if different and not budget(ctx, self.name).take(f"@{regions[0].label}", "its constants are lifted"):
+                return
             for column in different:
                 for region, constant in zip(regions, column, strict=True):
                     lift(region, constant)

@@ -34,6 +34,7 @@ from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.remarks import remark
+from igniter.rewrites import budget
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,8 +45,10 @@ class PackWeights(ModulePass):
     """Packs constant operands of contractions into panels of columns."""
 
     name = "pack-weights"
+    one_rewrite = "an operand packed into panels"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrites = budget(ctx, self.name)
         for region in [r for r in op.walk() if isinstance(r, RegionOp)]:
             for node in list(region.block.ops):
                 spec = spec_of(node) if isinstance(node, OnnxOp) else None
@@ -53,7 +56,12 @@ class PackWeights(ModulePass):
                     continue
                 for rule, pack in ((spec.packs, _pack), (spec.panels, _pack_plain)):
                     for index, (columns, depth) in rule(node).items() if rule is not None else ():
-                        _remark(ctx, node, index, pack(region, node, index, columns, depth))
+                        if rewrites.is_spent:
+                            return
+                        reason = pack(region, node, index, columns, depth)
+                        if reason is None:
+                            rewrites.count(node_label(node), f"operand {index} is packed")
+                        _remark(ctx, node, index, reason)
 
 
 def _remark(ctx: Context, node: OnnxOp, index: int, reason: str | None) -> None:

@@ -28,6 +28,7 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.remarks import remark
+from igniter.rewrites import budget
 from igniter.transforms.onnx.binding import OLDEST_OPSET, rules_of
 from igniter.transforms.onnx.infer_shapes import InferShapes
 from igniter.transforms.onnx.onnx_rewriting import run_rules
@@ -41,6 +42,7 @@ class BindValues(ModulePass):
     """Bind nodes to the parameters that only a run knows."""
 
     name = "bind-values"
+    one_rewrite = "a rule applied to a node"
 
     ops: Literal["none", "loops", "all"] = "all"
     """Which nodes are bound."""
@@ -54,7 +56,7 @@ class BindValues(ModulePass):
             message = f"the model is of opset {opset}; parameters are computed in opset {OLDEST_OPSET} or newer"
             remark(ctx, self.name, "", "missed", message)
         for _ in range(MAX_ROUNDS):
-            applied = run_rules(op, rules_of(opset, self.ops)).applied
+            applied = run_rules(op, rules_of(opset, self.ops), budget(ctx, self.name)).applied
             for rule, count in sorted(applied.items()):
                 remark(ctx, self.name, "", "applied", rule.replace("_", " "), count=count)
             if not applied:

@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from igniter.remarks import remark
+from igniter.rewrites import budget
 from igniter.transforms.onnx.canonicalization import all_rules
 from igniter.transforms.onnx.onnx_rewriting import run_rules
 
@@ -28,8 +29,9 @@ class CanonicalizeOnnx(ModulePass):
     """Rewrite nodes to simpler ones with the same result."""
 
     name = "canonicalize-onnx"
+    one_rewrite = "a rule applied to a node"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        applied = run_rules(op, all_rules()).applied
+        applied = run_rules(op, all_rules(), budget(ctx, self.name)).applied
         for rule, count in sorted(applied.items()):
             remark(ctx, self.name, "", "applied", rule.replace("_", " "), count=count)

@@ -22,6 +22,7 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.draws import DRAWS_ATTRIBUTE, RANDOM_OPS
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.remarks import remark
+from igniter.rewrites import budget
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class CompileDraws(ModulePass):
     """Have kernels draw what nodes with a seed do."""
 
     name = "compile-draws"
+    one_rewrite = "a node that is given to a kernel"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         outer = {node for graph in op.ops if isinstance(graph, GraphOp) for node in graph.body.ops}
@@ -41,6 +43,6 @@ class CompileDraws(ModulePass):
                 remark(ctx, self.name, node.node_name, "missed", f"{node.op_type} has no seed")
             elif node not in outer:
                 remark(ctx, self.name, node.node_name, "missed", f"{node.op_type} is inside of another node")
-            else:
+            elif budget(ctx, self.name).take(node.node_name, f"a kernel draws for {node.op_type}"):
                 node.attributes[DRAWS_ATTRIBUTE] = UnitAttr()
                 remark(ctx, self.name, node.node_name, "applied", f"a kernel draws for {node.op_type}")

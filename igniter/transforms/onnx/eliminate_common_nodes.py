@@ -28,6 +28,7 @@ from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import DimsAttr, element_of, tensor_of
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.tensor_types import ranked
+from igniter.rewrites import Budget, budget
 from igniter.transforms.onnx.onnx_rewriting import known_dims
 
 BIG_CONSTANT = 1 << 20
@@ -40,29 +41,34 @@ class EliminateCommonNodes(ModulePass):
     """Merge nodes that compute the same."""
 
     name = "eliminate-common-nodes"
+    one_rewrite = "a node merged with an equal one before it"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for graph in op.ops:
             if isinstance(graph, (GraphOp, FunctionOp)):
                 same: dict[str, Expr] = {}
-                _merge(graph.body, {}, same)
+                _merge(graph.body, {}, same, budget(ctx, self.name))
                 if same:
                     _substitute(graph, same)
 
 
-def _merge(block: Block, outer: Mapping[Hashable, Operation | SSAValue], same: dict[str, Expr]) -> None:
+def _merge(
+    block: Block, outer: Mapping[Hashable, Operation | SSAValue], same: dict[str, Expr], rewrites: Budget
+) -> None:
     known: dict[Hashable, Operation | SSAValue] = dict(outer)
     for op in list(block.ops):
         _share_noted(op, known)
         for region in op.regions:
             for inner in region.blocks:
-                _merge(inner, known, same)
+                _merge(inner, known, same, rewrites)
         key = _key(op)
         if key is None:
             continue
         first = known.setdefault(key, op)
         if first is op or not isinstance(first, Operation):
             continue
+        if not rewrites.take(op.node_name if isinstance(op, OnnxOp) else "", f"{op.name} is merged with an equal one"):
+            return
         for result, kept in zip(op.results, first.results, strict=True):
             _note_same(kept, result, same)
             result.replace_all_uses_with(kept)

@@ -22,6 +22,7 @@ from xdsl.passes import ModulePass
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.structure import FunctionOp, GraphOp
 from igniter.dialects.onnx.types import NONE
+from igniter.rewrites import Budget, budget
 from igniter.transforms.onnx.onnx_rewriting import is_unused
 
 
@@ -30,24 +31,26 @@ class EliminateDeadNodes(ModulePass):
     """Drop the nodes, optional results and functions that nothing uses."""
 
     name = "eliminate-dead-nodes"
+    one_rewrite = "a node erased that nothing uses"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for graph in op.ops:
             if isinstance(graph, (GraphOp, FunctionOp)):
-                _sweep(graph.body)
+                _sweep(graph.body, budget(ctx, self.name))
         _drop_functions(op)
 
 
-def _sweep(block: Block) -> None:
+def _sweep(block: Block, rewrites: Budget) -> None:
     op = block.last_op
     while op is not None:
         before = op.prev_op
         if is_unused(op):
-            block.erase_op(op)
+            if rewrites.take(op.node_name if isinstance(op, OnnxOp) else "", f"{op.name} is erased"):
+                block.erase_op(op)
         else:
             for region in op.regions:
                 for inner in region.blocks:
-                    _sweep(inner)
+                    _sweep(inner, rewrites)
             if isinstance(op, OnnxOp):
                 _omit_results(op)
         op = before

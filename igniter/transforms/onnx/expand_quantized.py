@@ -29,6 +29,7 @@ from xdsl.passes import ModulePass
 from igniter.dialects.onnx.base import OnnxOp, constant_value, imported_opset
 from igniter.dialects.onnx.ops.pointwise import ui8
 from igniter.remarks import remark
+from igniter.rewrites import budget
 from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, Rule, Rules, known_dims, operand, run_rules
 
 if TYPE_CHECKING:
@@ -49,9 +50,10 @@ class ExpandQuantized(ModulePass):
     """Writes ops on quantised tensors as plain ops between DequantizeLinear and QuantizeLinear."""
 
     name = "expand-quantized"
+    one_rewrite = "a rule applied to a node"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for rule, count in sorted(run_rules(op, RULES).applied.items()):
+        for rule, count in sorted(run_rules(op, RULES, budget(ctx, self.name)).applied.items()):
             remark(ctx, self.name, "", "applied", rule.replace("_", " "), count=count)
 
 

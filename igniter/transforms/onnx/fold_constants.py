@@ -38,6 +38,7 @@ from igniter.dialects.onnx.types import BY_ATTR, STRING
 from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import product
 from igniter.remarks import remark
+from igniter.rewrites import Budget, budget
 from igniter.transforms.onnx.onnx_rewriting import element, is_unused, known_dims, operand
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class FoldConstants(ModulePass):
     """Compute at compile time what no input changes."""
 
     name = "fold-constants"
+    one_rewrite = "a node folded, or an operand replaced by the integers that inference knows"
     max_bytes: int = 32 << 20
     """The results of one node together may have this many bytes, or as many as it reads."""
     max_growth: int = 2
@@ -84,6 +86,10 @@ class _Folder:
     """Nodes to run, in order."""
     sizes: dict[SSAValue, int] = field(default_factory=dict["SSAValue", int])
 
+    @property
+    def rewrites(self) -> Budget:
+        return budget(self.ctx, self.options.name)
+
     # -- integers that inference knows -------------------------------------------------------------------------------
 
     def known_integers(self, block: Block) -> None:
@@ -108,7 +114,7 @@ class _Folder:
         for key, dims in noted.data.items():
             value = op.operands[int(key)]
             array = _integers(dims, value) if isinstance(dims, DimsAttr) else None
-            if array is None:
+            if array is None or not self.rewrites.take(op.node_name, f"operand {key} of {op.qualified_name} is known"):
                 continue
             where = (value, block)
             if where not in made:
@@ -138,7 +144,7 @@ class _Folder:
             picked = dims[slice(op.attr("start", 0), op.attr("end", len(dims)))]
             found = [d.constant for d in picked]
             ints = [v for v in found if v is not None] if None not in found else None
-        if ints is None:
+        if ints is None or not self.rewrites.take(op.node_name, f"{op.qualified_name} is known"):
             return
         array = np.array(ints if op.op_type == "Shape" else ints[0], dtype=np.int64)
         self._replace(op, [array])
@@ -172,7 +178,8 @@ class _Folder:
         if reason is not None:
             remark(self.ctx, self.options.name, op.node_name, "missed", f"{op.qualified_name} is not folded: {reason}")
             return
-        self._fold(op, weights)
+        if self.rewrites.take(op.node_name, f"{op.qualified_name} is folded"):
+            self._fold(op, weights)
 
     def _refusal(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> str | None:
         schema = op.schema

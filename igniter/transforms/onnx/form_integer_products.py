@@ -36,6 +36,7 @@ from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import tensor_of
 from igniter.dialects.sym.expr import ONE
 from igniter.remarks import remark
+from igniter.rewrites import budget
 from igniter.transforms.onnx.hoist_zero_points import BYTES, MIDDLE, is_small, name_of
 from igniter.transforms.onnx.onnx_rewriting import (
     Replacement,
@@ -61,6 +62,7 @@ class FormIntegerProducts(ModulePass):
     """Multiplies the integers of dequantised factors."""
 
     name = "form-integer-products"
+    one_rewrite = "a rule applied to a node"
 
     unsigned: bool = False
     """Whether i8 that is only quantised and dequantised again becomes u8."""
@@ -73,7 +75,7 @@ class FormIntegerProducts(ModulePass):
         wanted = form if self.byte_products or self.always else form_small
         rules: dict[str, list[Rule]] = {"Gemm": [wanted], "MatMul": [wanted]}
         rules["QuantizeLinear"] = [one_factor, *([as_unsigned] if self.unsigned else [])]
-        for rule, count in sorted(run_rules(op, rules).applied.items()):
+        for rule, count in sorted(run_rules(op, rules, budget(ctx, self.name)).applied.items()):
             remark(ctx, self.name, "", "applied", rule.replace("_", " "), count=count)
 
 

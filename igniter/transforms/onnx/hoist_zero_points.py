@@ -48,6 +48,7 @@ from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import tensor_of
 from igniter.dialects.sym.expr import ONE, product
 from igniter.remarks import remark
+from igniter.rewrites import budget
 from igniter.transforms.onnx.onnx_rewriting import (
     Replacement,
     Rewriter,
@@ -85,6 +86,7 @@ class HoistZeroPoints(ModulePass):
     """Takes zero points out of integer products with weights."""
 
     name = "hoist-zero-points"
+    one_rewrite = "a rule applied to a node"
 
     byte_products: bool = True
     """Whether a target multiplies bytes; otherwise words are multiplied."""
@@ -93,7 +95,7 @@ class HoistZeroPoints(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         rules: Rules = {"MatMulInteger": [hoist if self.byte_products else self._subtract]}
-        count = sum(run_rules(op, rules).applied.values())
+        count = sum(run_rules(op, rules, budget(ctx, self.name)).applied.values())
         if count:
             remark(ctx, self.name, "", "applied", f"{count} products without zero points", count=count)
 

@@ -42,6 +42,7 @@ from igniter.dialects.onnx.structure import FunctionOp, functions
 from igniter.dialects.onnx.types import UNKNOWN
 from igniter.errors import IgniterError
 from igniter.remarks import remark
+from igniter.rewrites import budget
 
 _GRAPH_KIND = 5
 
@@ -51,6 +52,7 @@ class InlineFunctions(ModulePass):
     """Replace calls of model-local functions by their nodes."""
 
     name = "inline-functions"
+    one_rewrite = "a call replaced by the nodes of its function"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         known = functions(op)
@@ -58,14 +60,18 @@ class InlineFunctions(ModulePass):
             return
         refused: set[OnnxOp] = set()
         count = 0
-        while calls := _calls(op, known, refused):
+        rewrites = budget(ctx, self.name)
+        while not rewrites.is_spent and (calls := _calls(op, known, refused)):
             for call in calls:
                 function = known[_key(call)]
+                if rewrites.is_spent:
+                    break
                 if _encloses(function, call):
                     raise IgniterError(f"function {'.'.join(function.key[:2])} calls itself, which ONNX forbids")
                 reason = _import_opsets(op, function)
                 if reason is None:
                     count += 1
+                    rewrites.count(call.node_name, f"{call.op_type} is inlined")
                     _inline(call, function, call.node_name or f"{call.op_type}_{count}")
                     continue
                 refused.add(call)

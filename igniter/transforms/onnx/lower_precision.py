@@ -35,6 +35,7 @@ from igniter.dialects.onnx.types import element_of_dtype
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import dims_of, tensor_of
 from igniter.remarks import remark
+from igniter.rewrites import budget
 from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, Rules, known_dims, operand, run_rules
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class LowerPrecision(ModulePass):
     """Computes products with constant weights in bf16, or in int8 with scales found at run time."""
 
     name = "lower-precision"
+    one_rewrite = "a rule applied to a node"
 
     to: str = "f32"
     """f32 (as the model says), bf16 or int8-dynamic."""
@@ -74,7 +76,7 @@ class LowerPrecision(ModulePass):
         refused = raise_opset(op, LEAST_OPSET)
         rule = to_bf16 if self.to == "bf16" else to_int8
         rules: Rules = {"MatMul": [rule], "Gemm": [rule]}
-        count = sum(run_rules(op, rules).applied.values()) if refused is None else 0
+        count = sum(run_rules(op, rules, budget(ctx, self.name)).applied.values()) if refused is None else 0
         why = ""
         if refused is not None:
             why = f": that takes opset {LEAST_OPSET}, and {refused}"

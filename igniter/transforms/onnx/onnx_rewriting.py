@@ -20,6 +20,7 @@ from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
 from igniter.dialects.sym.broadcasting import broadcast_dims
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.tensor_types import known_dims_of, tensor_element
+from igniter.rewrites import Budget, unlimited
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,8 +33,9 @@ Rules = Mapping[str, Sequence[Rule]]
 class Rewriter:
     """Builds nodes in front of the one that is being rewritten, and keeps the worklist."""
 
-    def __init__(self, rules: Rules):
+    def __init__(self, rules: Rules, rewrites: Budget | None = None):
         self.rules = rules
+        self.rewrites = unlimited() if rewrites is None else rewrites
         self.applied: dict[str, int] = {}
         """How often each rule rewrote a node, by the rule's name."""
         self.wanted: set[int] = set()
@@ -132,6 +134,8 @@ class Rewriter:
 
     def _rewrite(self, op: OnnxOp) -> None:
         for rule in self.rules.get(op.qualified_name, ()):
+            if self.rewrites.is_spent:
+                return
             self._root, self._made = op, []
             values = rule(op, self)
             if values is None:
@@ -141,6 +145,7 @@ class Rewriter:
                 continue
             name = getattr(rule, "__name__", "rule").strip("_")
             self.applied[name] = self.applied.get(name, 0) + 1
+            self.rewrites.count(op.node_name, f"{op.qualified_name}: {name.replace('_', ' ')}")
             self.replace(op, values)
             return
 
@@ -190,9 +195,9 @@ class Rewriter:
                 self.push(owner)
 
 
-def run_rules(module: ModuleOp, rules: Rules) -> Rewriter:
-    """Applies a table to every graph and function of the module until nothing changes."""
-    rewriter = Rewriter(rules)
+def run_rules(module: ModuleOp, rules: Rules, rewrites: Budget | None = None) -> Rewriter:
+    """Applies a table to every graph and function of the module until nothing changes, or no more may be rewritten."""
+    rewriter = Rewriter(rules, rewrites)
     rewriter.run(op for op in module.walk() if isinstance(op, OnnxOp))
     return rewriter
 

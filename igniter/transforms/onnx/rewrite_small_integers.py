@@ -39,6 +39,7 @@ from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import tensor_of
 from igniter.dialects.sym.expr import product
 from igniter.remarks import remark
+from igniter.rewrites import budget
 from igniter.transforms.onnx.form_integer_products import is_dequantized
 from igniter.transforms.onnx.hoist_zero_points import name_of
 from igniter.transforms.onnx.onnx_rewriting import (
@@ -70,9 +71,10 @@ class RewriteSmallIntegers(ModulePass):
     """Makes blocks of weights, or bytes, of integers of few bits."""
 
     name = "rewrite-small-integers"
+    one_rewrite = "a rule applied to a node"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for rule, count in sorted(run_rules(op, RULES).applied.items()):
+        for rule, count in sorted(run_rules(op, RULES, budget(ctx, self.name)).applied.items()):
             remark(ctx, self.name, "", "applied", rule.replace("_", " "), count=count)
 
 

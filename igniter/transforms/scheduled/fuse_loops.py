@@ -30,6 +30,7 @@ from igniter.dialects.loop.dead_values import is_pure
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
 from igniter.remarks import remark
+from igniter.rewrites import Budget, budget
 from igniter.transforms.scheduled.loop_rewrites import move_ops, set_hints, substitute_axes, take_hint
 
 Report = Callable[[ForOp, ForOp, str], None]
@@ -40,6 +41,7 @@ class FuseLoops(ModulePass):
     """Merges sibling loops over the same range where no dependence crosses iterations."""
 
     name = "fuse-loops"
+    one_rewrite = "two loops fused"
 
     all: bool = False
     """Fuse every pair that may, hints or not."""
@@ -56,7 +58,7 @@ class FuseLoops(ModulePass):
                     remark(ctx, self.name, f"{name}.{b.axis}", "missed", f"not fused with '{a.axis}': {reason}")
 
                 asked = Counter(_label(x) for x in func.walk() if isinstance(x, ForOp))
-                fuse_block(func.block, self.all, report)
+                fuse_block(func.block, self.all, report, budget(ctx, self.name))
                 for loop in [x for x in func.walk() if isinstance(x, ForOp)]:
                     label = take_hint(loop, "fuse")
                     if isinstance(label, StringAttr) and asked[label.data] == 1:
@@ -64,7 +66,7 @@ class FuseLoops(ModulePass):
                         remark(ctx, self.name, where, "missed", f'no other loop has the hint fuse = "{label.data}"')
 
 
-def fuse_block(block: Block, everything: bool, report: Report) -> None:
+def fuse_block(block: Block, everything: bool, report: Report, rewrites: Budget) -> None:
     """Fuses the loops that stand in `block`, then those inside the results."""
     hoist_declarations(block)
     touched: dict[Operation, list[Access]] = {}
@@ -78,6 +80,8 @@ def fuse_block(block: Block, everything: bool, report: Report) -> None:
         for first in _candidates(block, second, everything):
             reason = why_not_fuse(first, second, accesses)
             if reason is None:
+                if not rewrites.take(second.axis, f"it is fused with '{first.axis}'"):
+                    break
                 _merge(first, second)
                 touched.pop(first, None)
                 break
@@ -85,7 +89,7 @@ def fuse_block(block: Block, everything: bool, report: Report) -> None:
     for loop in block.ops:
         if isinstance(loop, ForOp):
             merged = loop.attributes.pop("fused", None) is not None
-            fuse_block(loop.block, everything or merged, report)
+            fuse_block(loop.block, everything or merged, report, rewrites)
 
 
 def hoist_declarations(block: Block) -> None:

@@ -28,6 +28,7 @@ from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import ONE, Expr, floordiv, maximum, mod
 from igniter.errors import IgniterError
 from igniter.remarks import remark
+from igniter.rewrites import budget
 from igniter.transforms.scheduled.loop_rewrites import AxisNames, move_ops, set_hints, substitute_axes, take_hint
 
 TYPICAL_EXTENT = 64
@@ -39,6 +40,7 @@ class ParallelizeLoops(ModulePass):
     """Chooses which loops run on the thread pool and how many iterations make a task."""
 
     name = "parallelize-loops"
+    one_rewrite = "a loop given to threads"
 
     auto: bool = False
     """Every outermost loop with independent iterations, hint or not."""
@@ -76,6 +78,8 @@ class ParallelizeLoops(ModulePass):
                 if met is not None:
                     # A loop that the proof does not reach is right as it stands, on one thread.
                     remark(ctx, self.name, func.sym_name.data, "missed", f"loop '{loop.axis}' stays sequential: {met}")
+                    continue
+                if not budget(ctx, self.name).take(f"{func.sym_name.data}.{loop.axis}", "it is given to threads"):
                     continue
                 while _is_shared(loop, machine) and _coalesce(loop, names):
                     pass

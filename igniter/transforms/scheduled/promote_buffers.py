@@ -31,6 +31,7 @@ from igniter.dialects.loop import AccumulateOp, AllocOp, ForOp, FuncOp, LoadOp, 
 from igniter.dialects.loop.dead_values import erase_dead_values
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, Ranges, delinearize, is_nonneg, linearize, maximum, simplify
+from igniter.rewrites import Budget, budget
 from igniter.transforms.scheduled.loop_rewrites import nested_blocks
 
 
@@ -39,26 +40,28 @@ class PromoteBuffers(ModulePass):
     """Moves buffers into the loops that use them, shrinks them, and forwards stores to loads."""
 
     name = "promote-buffers"
+    one_rewrite = "a view resolved, a buffer moved, a load forwarded from a store, or a buffer dropped that is not read"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in op.walk():
             if isinstance(func, FuncOp):
-                promote_in(func)
+                promote_in(func, budget(ctx, self.name))
 
 
-def promote_in(func: FuncOp) -> None:
+def promote_in(func: FuncOp, rewrites: Budget) -> None:
     """Promotes every buffer of `func` as far as it goes."""
-    resolve_views(func)
+    resolve_views(func, rewrites)
     for alloc in [op for op in func.walk() if isinstance(op, AllocOp)]:
-        promote(alloc)
+        if not rewrites.is_spent and promote(alloc):
+            rewrites.count(func.sym_name.data, f"buffer '{alloc.label.data}' is moved")
     for block in nested_blocks(func.block):
-        forward_stores(block)
+        forward_stores(block, rewrites, func.sym_name.data)
     for alloc in [op for op in func.walk() if isinstance(op, AllocOp)]:
-        _drop_if_unread(alloc)
+        _drop_if_unread(alloc, rewrites, func.sym_name.data)
     erase_dead_values(func.block)
 
 
-def resolve_views(func: FuncOp) -> None:
+def resolve_views(func: FuncOp, rewrites: Budget) -> None:
     """Accesses through a view become accesses to the buffer behind it, where that leaves no division."""
     for view in reversed([op for op in func.walk() if isinstance(op, ViewOp)]):
         source_dims, dims = dims_of(view.source.type), dims_of(view.result.type)
@@ -77,6 +80,8 @@ def resolve_views(func: FuncOp) -> None:
                 break
             rewritten.append((user, subscripts))
         else:
+            if not rewrites.take(func.sym_name.data, "a view is resolved"):
+                return
             for user, subscripts in rewritten:
                 user.subscripts_attr = DimsAttr(subscripts)
             view.result.replace_all_uses_with(view.source)
@@ -260,13 +265,16 @@ def _is_inside(block: Block, outer: Block) -> bool:
     return parent is outer
 
 
-def forward_stores(block: Block) -> None:
+def forward_stores(block: Block, rewrites: Budget, func: str) -> None:
     """A load that follows a store to the same element in the same block gets the stored value."""
     known: dict[tuple[SSAValue, tuple[Expr, ...], str | None], SSAValue] = {}
     for op in list(block.ops):
         if isinstance(op, LoadOp):
             value = known.get((op.buffer, *_key(op)))
-            if value is not None and not op.indices and not op.guards and value.type == op.result.type:
+            plain = not op.indices and not op.guards
+            if value is None or not plain or value.type != op.result.type:
+                continue
+            if rewrites.take(func, f"a load of {op.result.type} is forwarded"):
                 op.result.replace_all_uses_with(value)
                 op.detach()
                 op.erase()
@@ -288,9 +296,11 @@ def _key(op: MemoryOp) -> tuple[tuple[Expr, ...], str | None]:
     return tuple(s.substitute({op.lane: Expr.of("$lane")}) for s in op.subscripts), "$lane"
 
 
-def _drop_if_unread(alloc: AllocOp) -> None:
+def _drop_if_unread(alloc: AllocOp, rewrites: Budget, func: str) -> None:
     users = [use.operation for use in alloc.result.uses]
     if any(not isinstance(u, (StoreOp, AccumulateOp)) for u in users):  # A load, a view, the condition of a loop.
+        return
+    if not rewrites.take(func, f"buffer '{alloc.label.data}' is dropped"):
         return
     for user in users:
         user.detach()

@@ -35,6 +35,7 @@ from igniter.dialects.loop import AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, Stor
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
+from igniter.rewrites import budget
 from igniter.transforms.scheduled.loop_rewrites import AxisNames, set_hints, substitute_axes, take_hint
 
 
@@ -43,6 +44,7 @@ class SinkLoops(ModulePass):
     """Moves loops with the hint `sink` (or the loop named by `axis`) inside the reductions they surround."""
 
     name = "sink-loops"
+    one_rewrite = "a loop sunk"
 
     axis: str | None = None
 
@@ -55,7 +57,11 @@ class SinkLoops(ModulePass):
                 loops = [x for x in func.walk() if isinstance(x, ForOp) and self._wants(x)]
                 if not loops:
                     break
-                sink(next((x for x in loops if x.hint("vector") is not None), loops[-1]), names)
+                loop = next((x for x in loops if x.hint("vector") is not None), loops[-1])
+                if budget(ctx, self.name).take(f"{func.sym_name.data}.{loop.axis}", "it is sunk"):
+                    sink(loop, names)
+                elif take_hint(loop, "sink") is None:  # It is the option that wants it, and would want it again.
+                    break
 
     def _wants(self, loop: ForOp) -> bool:
         if self.axis is not None:

@@ -31,6 +31,7 @@ from igniter.dialects.loop import ForOp, FuncOp
 from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import ZERO, Expr, minimum, mod, symbols_of
 from igniter.errors import IgniterError
+from igniter.rewrites import budget
 from igniter.transforms.scheduled.loop_rewrites import AxisNames, clone_ops, move_ops, set_hints, substitute_axes
 
 
@@ -39,6 +40,7 @@ class TileLoops(ModulePass):
     """Splits loops into tiles, as their `tile` hints or the options say."""
 
     name = "tile-loops"
+    one_rewrite = "a loop tiled"
 
     axis: str | None = None
     """The loop to tile; without it, every loop with a `tile` hint."""
@@ -46,19 +48,29 @@ class TileLoops(ModulePass):
     tail: str = "mask"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrites = budget(ctx, self.name)
         for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
-            names = AxisNames(func)
+            names, name = AxisNames(func), func.sym_name.data
             if self.axis is not None:
                 for loop in [x for x in func.walk() if isinstance(x, ForOp) and x.axis == self.axis]:
-                    tile(loop, self.size, self.tail, {}, names)
+                    if rewrites.take(f"{name}.{loop.axis}", f"it is tiled by {self.size}"):
+                        tile(loop, self.size, self.tail, {}, names)
                 continue
             # Peeling copies loops with their hints, so look again until none is left.
             while (tiled := next((x for x in func.walk() if _asks(x)), None)) is not None:
-                apply_hint(tiled, names)
+                if rewrites.take(f"{name}.{tiled.axis}", "it is tiled as its hints say"):
+                    apply_hint(tiled, names)
+                else:
+                    drop_hint(tiled)
 
 
 def _asks(op: Operation) -> TypeGuard[ForOp]:
     return isinstance(op, ForOp) and isinstance(op.hint("tile"), IntegerAttr)
+
+
+def drop_hint(loop: ForOp) -> None:
+    """Leaves a loop whole that its hints want tiled: what they say of the tile goes as well."""
+    set_hints(loop, {k: v for k, v in loop.directives.items() if k not in ("tile", "tail", "inner")})
 
 
 def apply_hint(loop: ForOp, names: AxisNames) -> None:

@@ -27,6 +27,7 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.loop import AccumulateOp, FuncOp, LoadOp, MemoryOp, StoreOp, TransposeOp
 from igniter.dialects.sym.expr import Expr
+from igniter.rewrites import Budget, budget
 from igniter.transforms.scheduled.loop_rewrites import nested_blocks
 
 A = TypeVar("A", LoadOp, StoreOp)
@@ -38,14 +39,15 @@ class TransposeAccesses(ModulePass):
     """Replaces squares of strided vector loads or stores by contiguous ones and a transpose in registers."""
 
     name = "transpose-accesses"
+    one_rewrite = "a square of loads or of stores transposed"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
             for block in nested_blocks(func.block):
-                transpose_in(block)
+                transpose_in(block, budget(ctx, self.name), func.sym_name.data)
 
 
-def transpose_in(block: Block) -> None:
+def transpose_in(block: Block, rewrites: Budget, func: str) -> None:
     """Transposes every square in one body. A write to a buffer ends the squares of loads from it; any other access
     ends a square of stores to it."""
     loads: dict[Key, dict[int, LoadOp]] = defaultdict(dict)
@@ -63,14 +65,14 @@ def transpose_in(block: Block) -> None:
         if isinstance(op, LoadOp):
             loads[key][place] = op
             square = _complete(loads[key], key)
-            if square is not None:
+            if square is not None and rewrites.take(func, "a square of loads is transposed"):
                 _replace_loads(square)
         elif isinstance(op, StoreOp):
             if place in stores[key]:  # Of two stores to one place the later must stay the later.
                 del stores[key]
             stores[key][place] = op
             square = _complete(stores[key], key)
-            if square is not None:
+            if square is not None and rewrites.take(func, "a square of stores is transposed"):
                 _replace_stores(square, op)
 
 

@@ -20,6 +20,7 @@ from igniter.analysis.scheduled.loop_accesses import trip_count
 from igniter.dialects.loop import ForOp, FuncOp
 from igniter.dialects.sym.expr import Expr, mod
 from igniter.errors import IgniterError
+from igniter.rewrites import Budget, budget
 from igniter.transforms.scheduled.loop_rewrites import AxisNames, clone_ops, set_hints, substitute_axes, take_hint
 
 
@@ -28,6 +29,7 @@ class UnrollLoops(ModulePass):
     """Unrolls loops with the hint `unroll`, or the loop named by `axis`, and loops that run once."""
 
     name = "unroll-loops"
+    one_rewrite = "a loop unrolled"
 
     axis: str | None = None
     factor: int = 0
@@ -38,17 +40,17 @@ class UnrollLoops(ModulePass):
         for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
             names = AxisNames(func)
             for loop in reversed([x for x in func.walk() if isinstance(x, ForOp)]):
-                self._visit(loop, names)
+                self._visit(loop, names, budget(ctx, self.name), func.sym_name.data)
 
-    def _visit(self, loop: ForOp, names: AxisNames) -> None:
-        if self.axis is not None and loop.axis == self.axis:
-            unroll(loop, self.factor, names)
+    def _visit(self, loop: ForOp, names: AxisNames, rewrites: Budget, func: str) -> None:
+        asked = self.axis is not None and loop.axis == self.axis
+        hint = None if asked else take_hint(loop, "unroll")
+        single = self.single and loop.grain is None and loop.going is None and trip_count(loop).constant == 1
+        if not (asked or hint is not None or single):
             return
-        hint = take_hint(loop, "unroll")
-        if hint is not None:
-            unroll(loop, hint.value.data if isinstance(hint, IntegerAttr) else 0, names)
-        elif self.single and loop.grain is None and loop.going is None and trip_count(loop).constant == 1:
-            unroll(loop, 0, names)
+        if rewrites.take(f"{func}.{loop.axis}", "it is unrolled"):
+            hinted = hint.value.data if isinstance(hint, IntegerAttr) else 0
+            unroll(loop, self.factor if asked else hinted, names)
 
 
 def unroll(loop: ForOp, factor: int, names: AxisNames) -> None:

@@ -48,6 +48,7 @@ from igniter.dialects.loop.dead_values import is_pure
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import ZERO, Expr, mod
 from igniter.errors import IgniterError
+from igniter.rewrites import budget
 from igniter.transforms.scheduled.loop_rewrites import AxisNames, set_hints, take_hint
 
 
@@ -56,23 +57,27 @@ class VectorizeLoops(ModulePass):
     """Vectorises loops with the hint `vector`, or the loop named by `axis`, to any width, tails masked."""
 
     name = "vectorize-loops"
+    one_rewrite = "a loop made one of vectors"
 
     axis: str | None = None
     width: int = 16
     accumulators: int = 1
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrites = budget(ctx, self.name)
         for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
-            names = AxisNames(func)
+            names, name = AxisNames(func), func.sym_name.data
             for loop in [x for x in func.walk() if isinstance(x, ForOp)]:
                 if loop.parent is None:  # It stood in a loop that was vectorised.
                     continue
                 if self.axis is not None:
-                    if loop.axis == self.axis:
+                    if loop.axis == self.axis and rewrites.take(f"{name}.{loop.axis}", f"vectors of {self.width}"):
                         vectorize(loop, self.width, self.accumulators, names)
                     continue
                 width, accumulators = take_hint(loop, "vector"), take_hint(loop, "accumulators")
-                if isinstance(width, IntegerAttr) and width.value.data > 1:
+                if not isinstance(width, IntegerAttr) or width.value.data <= 1:
+                    continue
+                if rewrites.take(f"{name}.{loop.axis}", f"vectors of {width.value.data}"):
                     count = accumulators.value.data if isinstance(accumulators, IntegerAttr) else 1
                     vectorize(loop, width.value.data, count, names)
             for alloc in [a for a in func.walk() if isinstance(a, AllocOp) and a.space == "register"]:

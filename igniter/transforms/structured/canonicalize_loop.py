@@ -45,6 +45,7 @@ from igniter.dialects.sym import DimsAttr, dims_of
 from igniter.dialects.sym.expr import ONE, ZERO, Ranges, is_nonneg, product
 from igniter.dialects.sym.reindexing import rename, tells_apart
 from igniter.remarks import remark
+from igniter.rewrites import budget
 from igniter.transforms.structured.fold_scalars import float_constant, fold_scalar, reciprocal
 from igniter.transforms.structured.nest_rewriting import (
     erase_dead_nests,
@@ -270,6 +271,7 @@ class CanonicalizeLoop(ModulePass):
     """Simplifies structured kernels without changing what they compute."""
 
     name = "canonicalize-loop"
+    one_rewrite = "a nest simplified as far as it goes, a view joined, or the equal nests of a kernel merged"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
@@ -279,16 +281,19 @@ class CanonicalizeLoop(ModulePass):
         """Canonicalises one kernel, in program order."""
         for label in erase_dead_nests(kernel):
             remark(ctx, self.name, label, "applied", "nothing uses it")
+        rewrites = budget(ctx, self.name)
         for op in list(kernel.block.ops):
             if isinstance(op, ViewOp):
-                join_views(op)
-            elif isinstance(op, NestOp):
+                if not rewrites.is_spent and join_views(op):
+                    rewrites.count(f"@{kernel.sym_name.data}", "a view is joined")
+            elif isinstance(op, NestOp) and rewrites.take(op.label, "the nest is simplified"):
                 nest = drop_dead_results(op)
                 canonicalize_body(nest)
                 if forward_copy(nest):
                     remark(ctx, self.name, nest.label, "applied", "it copies its operand")
         # Readers of two nests that became one may have become equal themselves.
-        while merge_equal_nests(kernel):
+        while not rewrites.is_spent and merge_equal_nests(kernel):
+            rewrites.count(f"@{kernel.sym_name.data}", "equal nests are merged")
             for nest in kernel.nests:
                 merge_equal_ops(nest.block)
         erase_dead_nests(kernel)

@@ -24,6 +24,7 @@ from igniter.analysis.machine import machine_of
 from igniter.analysis.structured.procedure_schedules import schedule_procedure
 from igniter.analysis.structured.schedule_choice import choose
 from igniter.dialects.loop import KernelOp, ProcedureOp
+from igniter.rewrites import budget
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class ChooseSchedule(ModulePass):
     """Chooses loop order, fusion, tiles, vectors and threads for nests without a schedule."""
 
     name = "choose-schedule"
+    one_rewrite = "a nest or a procedure that is given a schedule"
 
     vector_bytes: int | None = None
     """The width of a vector register. Of this and what follows, the machine's own where nothing is said."""
@@ -44,11 +46,16 @@ class ChooseSchedule(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         said = {name: value for name, value in asdict(self).items() if value is not None}
         machine = replace(machine_of(ctx), **said)
+        rewrites = budget(ctx, self.name)
         for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
             chosen = choose(kernel, machine)
             for nest in kernel.nests:
-                if nest.schedule is None:
+                if nest.schedule is None and rewrites.take(nest.label, "it is scheduled"):
                     nest.schedule = chosen[nest.label]
             for each in kernel.computations:
-                if isinstance(each, ProcedureOp) and each.schedule is None:
+                if (
+                    isinstance(each, ProcedureOp)
+                    and each.schedule is None
+                    and rewrites.take(each.label, "it is scheduled")
+                ):
                     each.schedule = schedule_procedure(each, machine)

@@ -46,6 +46,7 @@ from igniter.dialects.loop.attrs import AxesAttr
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
 from igniter.remarks import remark
+from igniter.rewrites import budget
 from igniter.transforms.structured.nest_rewriting import set_clauses
 
 Pair = tuple[str, str]
@@ -309,6 +310,7 @@ class CollapseAxes(ModulePass):
     """Joins adjacent axes that are contiguous in every access, consistently over a kernel."""
 
     name = "collapse-axes"
+    one_rewrite = "the axes of a nest joined"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
@@ -320,6 +322,8 @@ class CollapseAxes(ModulePass):
         joined = {nest: plan.joined(nest) for nest in kernel.nests}
         for nest, runs in joined.items():
             if runs:
+                if not budget(ctx, self.name).take(nest.label, f"axes joined: {'; '.join(', '.join(r) for r in runs)}"):
+                    return
                 Collapser(nest, runs, frozenset(kernel.symbol_names)).run()
             for run in runs:
                 remark(ctx, self.name, nest.label, "applied", f"joined {', '.join(run)}")

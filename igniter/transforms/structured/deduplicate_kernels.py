@@ -29,6 +29,7 @@ from igniter.dialects.sym import (
 )
 from igniter.dialects.sym.expr import Expr
 from igniter.remarks import remark
+from igniter.rewrites import budget
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class DeduplicateKernels(ModulePass):
     """Makes regions with equal kernels refer to one of them."""
 
     name = "deduplicate-kernels"
+    one_rewrite = "a kernel replaced by an equal one"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         first: dict[str, str] = {}
@@ -47,7 +49,7 @@ class DeduplicateKernels(ModulePass):
             text = str(kernel)
             kernel.sym_name = StringAttr(name)
             kept = first.setdefault(text, name)
-            if kept != name:
+            if kept != name and budget(ctx, self.name).take(f"@{name}", f"it is the same as @{kept}"):
                 same[name] = kept
                 kernel.detach()
                 kernel.erase()

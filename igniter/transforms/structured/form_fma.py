@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp
 from xdsl.passes import ModulePass
 
 from igniter.dialects.loop import KernelOp
+from igniter.rewrites import budget
 from igniter.transforms.structured.nest_rewriting import erase_dead_ops, replace_op
 
 
@@ -33,6 +34,7 @@ class FormFma(ModulePass):
     """Sums of a product and another value become fused multiply-adds."""
 
     name = "form-fma"
+    one_rewrite = "a sum and a product that become one op"
 
     fma: bool = True
     """Whether the machine has them; without, the pass does nothing."""
@@ -40,19 +42,22 @@ class FormFma(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if not self.fma:
             return
+        rewrites = budget(ctx, self.name)
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
             for total in [t for t in kernel.walk() if isinstance(t, arith.AddfOp)]:
-                form(total)
+                if not rewrites.is_spent and form(total):
+                    rewrites.count(f"@{kernel.sym_name.data}", "a multiply-add is formed")
             for nest in kernel.nests:
                 erase_dead_ops(nest.block)
 
 
-def form(total: arith.AddfOp) -> None:
-    """One sum, if a term of it is a product."""
+def form(total: arith.AddfOp) -> bool:
+    """One sum, if a term of it is a product; whether it is."""
     if not isinstance(total.result.type, (Float32Type, Float64Type)):
-        return
+        return False
     for term, other in ((total.lhs, total.rhs), (total.rhs, total.lhs)):
         product = term.owner
         if isinstance(product, arith.MulfOp):
             replace_op(total, math.FmaOp(product.lhs, product.rhs, other))
-            return
+            return True
+    return False

@@ -51,13 +51,14 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.analysis.machine import MachineModel, machine_of
+from igniter.analysis.machine import TYPICAL, MachineModel, machine_of
 from igniter.analysis.structured.body_cost import axes_behind, backward_slice, body_cost, is_contraction
 from igniter.analysis.structured.contractions import is_unpacking, is_widened_read
 from igniter.dialects.loop import Clause, IndexOp, KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym.expr import ONE
 from igniter.dialects.sym.reindexing import count_divisions
 from igniter.remarks import remark
+from igniter.rewrites import budget
 from igniter.transforms.structured.nest_cloning import Cloner, Site, locate, substituted
 from igniter.transforms.structured.nest_rewriting import (
     TRAPPING,
@@ -158,7 +159,7 @@ def inline_nest(nest: NestOp) -> str | None:
     any_cost = 1 << 30
     this = InlineNests(any_cost, any_cost, any_cost, "always")
     own, nest.schedule = nest.schedule, None
-    found = this.sites(nest)
+    found = this.sites(nest, TYPICAL)
     if isinstance(found, str):
         nest.schedule = own
         return found or "nothing reads it"
@@ -171,6 +172,7 @@ class InlineNests(ModulePass):
     """Folds nests into their readers by substituting subscripts."""
 
     name = "inline-nests"
+    one_rewrite = "a nest folded into its readers, or a move that is done by the nest in front of it"
 
     max_duplicate: int = 4
     """The dearest body that several readers may each run (1 is an addition; the machine says that a division is 5 and
@@ -192,15 +194,18 @@ class InlineNests(ModulePass):
         """Folds the nests of one kernel. What costs no duplicate comes first: readers merge with each other that way,
         and fewer bodies are duplicated in the end."""
         erase_dead_nests(kernel)
+        rewrites = budget(ctx, self.name)
         # What widens the factors of a contraction goes to it before what computes them can take it: the contraction
         # reads them as narrow as they are stored.
         for nest in [n for n in kernel.nests if is_widened_read(n)]:
             found = self.sites(nest, machine)
             if not isinstance(found, str) and all(is_contraction(site.reader) for _, site in found):
+                if rewrites.is_spent:
+                    break
                 self.fold_into_all(ctx, nest, found)
         # Nests to look at (again, when their readers have changed), and those that would be duplicated.
         pending, waiting = set(kernel.nests), set[NestOp]()
-        while pending or waiting:
+        while (pending or waiting) and not rewrites.is_spent:
             duplicate = not pending
             batch: set[NestOp] = waiting if duplicate else pending
             pending = set[NestOp]()
@@ -209,6 +214,8 @@ class InlineNests(ModulePass):
                 found = self.sites(nest, machine)
                 if isinstance(found, str):
                     waiting.discard(nest)
+                elif rewrites.is_spent:
+                    break
                 elif not duplicate and len(distinct_sites(found)) > 1:
                     waiting.add(nest)
                 else:
@@ -216,8 +223,9 @@ class InlineNests(ModulePass):
                     pending |= self.fold_into_all(ctx, nest, found)
         for nest in kernel.nests:
             found = self.sites(nest, machine)
-            writer = sink(nest) if isinstance(found, str) else None
+            writer = sink(nest) if isinstance(found, str) and not rewrites.is_spent else None
             if writer is not None:
+                rewrites.count(nest.label, f"'{writer}' does its move")
                 remark(ctx, self.name, nest.label, "applied", f"'{writer}' writes its elements where this moved them")
             elif isinstance(found, str) and found:
                 remark(ctx, self.name, nest.label, "missed", found)
@@ -237,6 +245,7 @@ class InlineNests(ModulePass):
             erase_dead_ops(reader.block)
         into = ", ".join(f"'{r.label}'" for r in readers)
         remark(ctx, self.name, nest.label, "applied", f"folded into {into}")
+        budget(ctx, self.name).count(nest.label, f"folded into {into}")
         erase_if_dead(nest)
         return {*readers, *(producer for r in readers for producer in producers_of(r))}
 

@@ -35,6 +35,7 @@ from igniter.dialects.loop.panels import is_half, kind_of, panel_lanes
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, Expr, floordiv, mod, symbols_of
 from igniter.remarks import remark
+from igniter.rewrites import budget
 from igniter.transforms.structured.nest_rewriting import fresh_label
 
 FEWEST_ROWS = 4
@@ -46,12 +47,16 @@ class PackOperands(ModulePass):
     """Adds a nest that packs the right factor of a contraction, where that is computed at run time."""
 
     name = "pack-operands"
+    one_rewrite = "a contraction whose right factor is packed"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
             for nest in list(kernel.nests):
+                if budget(ctx, self.name).is_spent:
+                    return
                 reason = pack_operand(nest)
                 if reason is None:
+                    budget(ctx, self.name).count(nest.label, "its right factor is packed")
                     remark(ctx, self.name, nest.label, "applied", "its right factor is packed into panels")
                 elif reason:
                     remark(ctx, self.name, nest.label, "missed", reason)

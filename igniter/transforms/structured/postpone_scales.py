@@ -25,6 +25,7 @@ from igniter.analysis.structured.contractions import factors_of
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, YieldOp
 from igniter.dialects.sym.expr import Expr, symbols_of
 from igniter.remarks import remark
+from igniter.rewrites import budget
 from igniter.transforms.structured.nest_rewriting import fresh_label
 
 
@@ -33,12 +34,16 @@ class PostponeScales(ModulePass):
     """Moves the scale of exponentials behind the contraction that reads them."""
 
     name = "postpone-scales"
+    one_rewrite = "a contraction that is scaled after its sum"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
             for nest in list(kernel.nests):
+                if budget(ctx, self.name).is_spent:
+                    return
                 scaled = postpone(nest)
                 if scaled is not None:
+                    budget(ctx, self.name).count(nest.label, f"'{scaled}' is left out until after the sum")
                     remark(ctx, self.name, nest.label, "applied", f"'{scaled}' is left out until after the sum")
 
 

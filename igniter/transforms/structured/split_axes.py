@@ -40,6 +40,7 @@ from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, Expr, linearize, product
 from igniter.dialects.sym.reindexing import dim_groups
 from igniter.remarks import remark
+from igniter.rewrites import budget
 from igniter.transforms.structured.nest_rewriting import set_clauses, substitute_axes
 
 Parts = dict[str, tuple[Expr, ...]]
@@ -51,6 +52,7 @@ class SplitAxes(ModulePass):
     """Gives nests the axes of the producers that they read through views."""
 
     name = "split-axes"
+    one_rewrite = "the axes of a nest split"
 
     min_inner: int = 16
     """The least extent that the innermost axis of a nest is left with."""
@@ -62,6 +64,8 @@ class SplitAxes(ModulePass):
                     continue
                 parts = self.parts_of(nest)
                 if parts:
+                    if not budget(ctx, self.name).take(nest.label, f"{', '.join(parts)} are split"):
+                        return
                     split(nest, parts, frozenset(kernel.symbol_names))
                 for axis, extents in parts.items():
                     shown = ", ".join(map(str, extents))

@@ -39,6 +39,7 @@ from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ZERO, Expr, mod
 from igniter.errors import IgniterError
 from igniter.remarks import remark
+from igniter.rewrites import budget
 from igniter.transforms.structured.nest_rewriting import condition, fresh_label, substitute_axes, zero
 
 
@@ -47,6 +48,7 @@ class SplitReductions(ModulePass):
     """Splits the reduction `axis` of the nest called `nest` into `parts` partial ones"""
 
     name = "split-reductions"
+    one_rewrite = "a reduction that is split"
 
     nest: str
     axis: str
@@ -59,6 +61,8 @@ class SplitReductions(ModulePass):
             listed = ", ".join(n.label for n in nests)
             raise IgniterError(f"split-reductions: there is no nest '{self.nest}'; there are: {listed or 'none'}")
         for nest in found:
+            if not budget(ctx, self.name).take(nest.label, f"its sums over {self.axis} are split"):
+                break
             parts = split_reduction(nest, self.axis, self.parts)
             remark(ctx, self.name, nest.label, "applied", f"its sums over {self.axis} are those of '{parts.label}'")
 

@@ -25,6 +25,7 @@ from xdsl.passes import ModulePass
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.remarks import remark
+from igniter.rewrites import budget
 from igniter.transforms.onnx.onnx_rewriting import Rewriter, Rule, Rules
 
 
@@ -46,17 +47,18 @@ class Recompose(ModulePass):
     """Make one op of what exporters took apart."""
 
     name = "recompose"
+    one_rewrite = "a rule applied to a node"
     raise_opset: bool = True
     """Whether to raise the model's opset where a pattern needs it and every node means the same in the new one."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from igniter.frontend.opsets import import_domains, raise_opset
 
-        rewriter = _run(op)
+        rewriter = _run(ctx, op)
         for version in sorted(rewriter.wanted) if self.raise_opset else ():
             reason = raise_opset(op, version)
             if reason is None:
-                rewriter = _run(op, rewriter)
+                rewriter = _run(ctx, op, rewriter)
                 remark(ctx, self.name, "", "applied", f"the opset was raised to {version}")
             else:
                 remark(ctx, self.name, "", "missed", f"a pattern needs opset {version}: {reason}")
@@ -65,8 +67,8 @@ class Recompose(ModulePass):
             remark(ctx, self.name, "", "applied", rule.replace("_", " "), count=count)
 
 
-def _run(module: ModuleOp, earlier: Rewriter | None = None) -> Rewriter:
-    rewriter = Rewriter(all_patterns())
+def _run(ctx: Context, module: ModuleOp, earlier: Rewriter | None = None) -> Rewriter:
+    rewriter = Rewriter(all_patterns(), budget(ctx, Recompose.name))
     if earlier is not None:
         rewriter.applied = earlier.applied
     for graph in module.ops:

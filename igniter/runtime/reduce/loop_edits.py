@@ -1,0 +1,116 @@
+"""Edits of scheduled kernels: statements out, loops replaced by one iteration, loops made plain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from igniter.dialects.loop import ForOp, FuncOp, LoadOp, StoreOp
+from igniter.dialects.sym import DimsAttr
+from igniter.runtime.reduce.edits import CannotEdit, Edit, Reduction
+from igniter.transforms.scheduled.loop_rewrites import move_ops, substitute_axes
+
+
+def statements(module: ModuleOp) -> Iterator[Edit]:
+    """Whatever a scheduled kernel does that gives no value: loops, stores, calls."""
+    for func in module.ops:
+        if isinstance(func, FuncOp):
+            for op in func.walk():
+                if op is not func and not op.results:
+                    yield Edit(op, "drop", _drop)
+
+
+def _drop(op: Operation) -> None:
+    if op.results:
+        raise CannotEdit("it gives a value")
+    op.detach()
+    op.erase()
+
+
+def loads(module: ModuleOp) -> Iterator[Edit]:
+    """Loads of what was stored in the same block before, each of which may be the stored value."""
+    for op in module.walk():
+        if isinstance(op, LoadOp) and _stored(op) is not None:
+            yield Edit(op, "take what was stored", _forward)
+
+
+def _stored(load: LoadOp) -> SSAValue | None:
+    """The value that the last store in front of a load left at its place."""
+    op = load.prev_op
+    while op is not None:
+        if isinstance(op, StoreOp) and op.buffer is load.buffer:
+            same = op.subscripts == load.subscripts and not (op.indices or load.indices or op.guards or load.guards)
+            return op.value if same and op.value.type == load.result.type else None
+        op = op.prev_op
+    return None
+
+
+def _forward(op: Operation) -> None:
+    value = _stored(op) if isinstance(op, LoadOp) else None
+    if value is None:
+        raise CannotEdit("nothing was stored there")
+    op.results[0].replace_all_uses_with(value)
+    op.detach()
+    op.erase()
+
+
+def iterations(module: ModuleOp) -> Iterator[Edit]:
+    """Loops, of each of which the first iteration may be all."""
+    for op in module.walk():
+        if isinstance(op, ForOp):
+            yield Edit(op, "its first iteration alone", _first_iteration)
+
+
+def _first_iteration(op: Operation) -> None:
+    assert isinstance(op, ForOp)
+    block = op.parent
+    if block is None or op.indices or op.going is not None:
+        raise CannotEdit("where it begins or ends hangs on data")
+    inner = list(op.block.ops)
+    substitute_axes(inner, {op.axis: op.first})
+    move_ops(inner, block, op)
+    op.detach()
+    op.erase()
+
+
+def plain(module: ModuleOp) -> Iterator[Edit]:
+    """Loops that threads share, which may be run by one."""
+    for op in module.walk():
+        if isinstance(op, ForOp) and op.grain_attr is not None:
+            yield Edit(op, "run it on one thread", _unthread)
+
+
+def _unthread(op: Operation) -> None:
+    op.properties.pop("grain", None)
+
+
+def ends(module: ModuleOp) -> Iterator[Edit]:
+    """Loops of more than one step, which may end after two or after one."""
+    for op in module.walk():
+        if isinstance(op, ForOp):
+            extent = (op.end - op.first).constant
+            for count in (2, 1):
+                if extent is None or extent > count * op.step:
+                    yield Edit(op, f"{count} iterations", _Ends(count))
+
+
+class _Ends:
+    """Lets a loop end after so many iterations."""
+
+    def __init__(self, count: int):
+        self._count = count
+
+    def __call__(self, op: Operation) -> None:
+        assert isinstance(op, ForOp)
+        op.bounds = DimsAttr([op.first, op.first + self._count * op.step])
+
+
+REDUCTIONS = (
+    Reduction("drop statements", statements),
+    Reduction("drop loops", iterations),
+    Reduction("forward stores", loads),
+    Reduction("shorten loops", ends),
+    Reduction("drop threads", plain),
+)

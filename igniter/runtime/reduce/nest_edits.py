@@ -1,0 +1,108 @@
+"""Edits of structured kernels: bodies made simple, schedules and their words taken away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, DictionaryAttr, FloatAttr, IntegerAttr, IntegerType, ModuleOp
+from xdsl.ir import Attribute, Operation
+from xdsl.utils.hints import isa
+
+from igniter.dialects.loop import ComputeOp, LoadOp, ReadOp
+from igniter.dialects.loop.attrs import is_float
+from igniter.runtime.reduce.edits import CannotEdit, Edit, Reduction
+
+
+def bodies(module: ModuleOp) -> Iterator[Edit]:
+    """Scalar and vector ops, each of which may be replaced by an operand of its type."""
+    for op in module.walk():
+        if op.name.partition(".")[0] in ("arith", "math") and len(op.results) == 1:
+            for place, value in enumerate(op.operands):
+                if value.type == op.results[0].type:
+                    yield Edit(op, f"use operand {place} instead", partial(_forward, place=place))
+
+
+def _forward(op: Operation, place: int) -> None:
+    op.results[0].replace_all_uses_with(op.operands[place])
+    op.detach()
+    op.erase()
+
+
+def reads(module: ModuleOp) -> Iterator[Edit]:
+    """Reads and loads, each of which may be the constant 1."""
+    for op in module.walk():
+        if isinstance(op, (ReadOp, LoadOp)):
+            yield Edit(op, "read 1", _read_one)
+
+
+def _read_one(op: Operation) -> None:
+    kind = op.results[0].type
+    assert op.parent is not None
+    one = _one(kind)
+    op.parent.insert_op_before(one, op)
+    op.results[0].replace_all_uses_with(one.result)
+    op.detach()
+    op.erase()
+
+
+def _one(kind: Attribute) -> arith.ConstantOp:
+    if isa(kind, IntegerType):
+        return arith.ConstantOp(IntegerAttr(1, kind))
+    if not is_float(kind):
+        raise CannotEdit(f"there is no 1 of {kind}")
+    assert isa(kind, AnyFloat)
+    return arith.ConstantOp(FloatAttr(1.0, kind))
+
+
+def schedules(module: ModuleOp) -> Iterator[Edit]:
+    """The schedules of nests, each of which may go."""
+    for op in module.walk():
+        if isinstance(op, ComputeOp) and op.schedule is not None:
+            yield Edit(op, "drop the schedule", _unschedule)
+
+
+def _unschedule(op: Operation) -> None:
+    op.properties.pop("schedule", None)
+
+
+def words(module: ModuleOp) -> Iterator[Edit]:
+    """The words of schedules and of the hints of loops, each of which may go."""
+    for op in module.walk():
+        for key in ("schedule", "hints"):
+            found = op.properties.get(key)
+            if isinstance(found, DictionaryAttr):
+                for path in _paths(found):
+                    yield Edit(op, f"drop {'.'.join(path)}", partial(_drop_word, key=key, path=path))
+
+
+def _paths(words: DictionaryAttr) -> Iterator[tuple[str, ...]]:
+    for name, value in words.data.items():
+        if isinstance(value, DictionaryAttr):
+            yield from ((name, *rest) for rest in _paths(value))
+        if name not in ("order", "loops"):
+            yield (name,)
+
+
+def _drop_word(op: Operation, key: str, path: tuple[str, ...]) -> None:
+    found = op.properties[key]
+    assert isinstance(found, DictionaryAttr)
+    op.properties[key] = _without(found, path)
+
+
+def _without(words: DictionaryAttr, path: tuple[str, ...]) -> DictionaryAttr:
+    first, *rest = path
+    if not rest:
+        return DictionaryAttr({k: v for k, v in words.data.items() if k != first})
+    inner = words.data[first]
+    assert isinstance(inner, DictionaryAttr)
+    return DictionaryAttr({**words.data, first: _without(inner, tuple(rest))})
+
+
+REDUCTIONS = (
+    Reduction("drop schedules", schedules),
+    Reduction("drop words of schedules", words),
+    Reduction("simplify bodies", bodies),
+    Reduction("read constants", reads),
+)
