@@ -38,6 +38,22 @@ def _names(section: str) -> list[str]:
     return [n.partition("(")[0].rpartition(".")[2] for n in names if n != "str(module)"]
 
 
+def test_the_first_schedule_prints_what_its_page_shows(tmp_path: Path):
+    examples, page = ROOT / "docs" / "examples", ROOT / "docs" / "my-first-schedule.md"
+    script = (examples / "first_schedule.py").read_text(encoding="utf-8")
+    shown = re.findall(r"```(python|text)\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    code, printed = dict(shown)["python"], dict(shown)["text"]
+    assert code in script
+    done = subprocess.run(
+        [sys.executable, str(examples / "first_schedule.py"), str(examples / "linear.mlir")],
+        cwd=tmp_path,
+        env=environment(page, tmp_path),
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == printed, done.stderr
+
+
 def test_a_compile_with_a_pipeline_from_another_package(tmp_path: Path):
     text = (ROOT / "docs" / "examples" / "mask_softmax.mlir").read_text(encoding="utf-8")
     save_model(igniter.parse(text).ir, tmp_path / "model.onnx")

@@ -100,7 +100,7 @@ def _is_shared(loop: ForOp, machine: MachineModel) -> bool:
 def _grain(loop: ForOp, machine: MachineModel) -> Expr:
     cycles = iteration_cycles(loop, machine)
     # What the symbols will be is not known, and a grain need not be exact. Of a tiled loop the first tile counts.
-    axes = {inner.axis for inner in loop.walk() if isinstance(inner, ForOp)}
+    axes = {each.axis for each in (*enclosing_loops(loop), *loop.walk()) if isinstance(each, ForOp)}
     typical = max(1, cycles.evaluate({s: 0 if s in axes else TYPICAL_EXTENT for s in cycles.symbols}))
     enough = max(1, -(-machine.task_cycles // typical))
     return maximum(Expr.of(enough), trip_count(loop).ceildiv(machine.most_tasks))

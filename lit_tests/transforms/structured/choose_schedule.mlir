@@ -340,3 +340,30 @@ loop.kernel @procedure symbols [n, m] (%x: tensor<?x8x?xf32, #sym.dims<n, 8, m>>
 }
 // CHECK-LABEL: loop.kernel @procedure
 // CHECK: loop.procedure "scan" [i: parallel n] schedule [i threads, j vector 16]
+
+// -----
+
+// A sum whose vectors rows share is kept in registers, and what reads it is computed on the tile: 14 rows by 2 vectors of
+// 16 are 28 sums, and 56 and 64 are whole numbers of tiles.
+
+builtin.module {
+  loop.kernel @conv symbols [] (%x: tensor<58x58x64xf32>, %w: tensor<3x3x64x64xf32>) -> (tensor<56x56x64xf32>) {
+    %c = loop.nest "conv" [y: parallel 56, x: parallel 56, o: parallel 64, ky: reduction 3, kx: reduction 3, c: reduction 64] -> tensor<56x56x64xf32> {
+      %a = loop.read %x[y + ky, x + kx, c] : f32
+      %b = loop.read %w[ky, kx, c, o] : f32
+      %p = arith.mulf %a, %b : f32
+      loop.yield add %p at [y, x, o]
+    }
+    %r = loop.nest "relu" [y: parallel 56, x: parallel 56, o: parallel 64] -> tensor<56x56x64xf32> {
+      %a = loop.read %c[y, x, o] : f32
+      %zero = arith.constant 0.0 : f32
+      %b = arith.maximumf %a, %zero : f32
+      loop.yield none %b at [y, x, o]
+    }
+    loop.return %r : tensor<56x56x64xf32>
+  }
+}
+
+// CHECK-LABEL: loop.kernel @conv
+// CHECK:        loop.nest "conv" {{.*}} schedule [y threads fuse "g0", x by 14 tail peel fuse "g0", o by 32 tail peel fuse "g0", ky, kx, c, x unroll, o vector 16 unroll]
+// CHECK:        loop.nest "relu" {{.*}} schedule [y threads fuse "g0", x by 14 tail peel fuse "g0", o by 32 tail peel fuse "g0", x unroll, o vector 16 unroll]
