@@ -16,33 +16,13 @@ from igniter.dialects.loop.attrs import (
     is_unsigned,
     scalar_type,
 )
+from igniter.dialects.loop.bodies import AccessOp, Clause, IndexOp, ReadOp, YieldOp
 from igniter.dialects.loop.calls import CallOp, ClockOp, SliceOp
+from igniter.dialects.loop.memory import AccumulateOp, LoadOp, MemoryOp, ReduceLanesOp, StoreOp, TransposeOp
 from igniter.dialects.loop.procedure import ProcedureOp
 from igniter.dialects.loop.schedule import ScheduleAttr
-from igniter.dialects.loop.scheduled import (
-    AccumulateOp,
-    AllocOp,
-    ForOp,
-    FuncOp,
-    IfOp,
-    LoadOp,
-    MemoryOp,
-    ReduceLanesOp,
-    StoreOp,
-    TransposeOp,
-)
-from igniter.dialects.loop.structured import (
-    AccessOp,
-    Clause,
-    ComputeOp,
-    IndexOp,
-    KernelOp,
-    NestOp,
-    ReadOp,
-    ReturnOp,
-    ViewOp,
-    YieldOp,
-)
+from igniter.dialects.loop.scheduled import AllocOp, ForOp, FuncOp, IfOp
+from igniter.dialects.loop.structured import ComputeOp, KernelOp, NestOp, ReturnOp, ViewOp
 from igniter.dialects.loop.tiles import TileProductOp
 
 Loop = Dialect(

@@ -36,7 +36,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.dialects.loop.attrs import element_bytes
-from igniter.dialects.loop.structured import parse_value
+from igniter.dialects.loop.bodies import parse_value
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of, parse_exprs
 from igniter.dialects.sym.expr import Expr, ExprLike, product
 

@@ -39,7 +39,6 @@ to the enclosing task, or to the call outside one, `register` as said.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -48,15 +47,12 @@ from xdsl.dialects.builtin import (
     MemRefType,
     StringAttr,
     UnitAttr,
-    VectorType,
-    i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
     irdl_op_definition,
-    operand_def,
     opt_operand_def,
     opt_prop_def,
     prop_def,
@@ -64,27 +60,31 @@ from xdsl.irdl import (
     result_def,
     traits_def,
     var_operand_def,
-    var_result_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure, SymbolOpInterface
+from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.dialects.loop.attrs import COMBINERS, INDIRECT_PREFIX, Combiner, as_integer, scalar_type
+from igniter.dialects.loop.attrs import INDIRECT_PREFIX, as_integer
+from igniter.dialects.loop.bodies import (
+    IndexOp,
+    parse_value,
+)
 from igniter.dialects.loop.calls import CallOp, ClockOp, SliceOp
 from igniter.dialects.loop.hints import hints_reason
-from igniter.dialects.loop.structured import (
-    AccessOp,
-    IndexOp,
-    ViewOp,
-    as_combiner,
-    parse_access_tail,
-    parse_value,
-    print_access_tail,
-    symbols_attr,
-    vector_element,
+from igniter.dialects.loop.memory import (
+    AccumulateOp,
+    LoadOp,
+    MemoryOp,
+    ReduceLanesOp,
+    StoreOp,
+    TransposeOp,
+    parse_indices,
+    print_indices,
+    verify_indices,
 )
+from igniter.dialects.loop.structured import ViewOp, symbols_attr
 from igniter.dialects.loop.tiles import TileProductOp
 from igniter.dialects.sym import (
     CheckAttr,
@@ -389,7 +389,7 @@ class ForOp(IRDLOperation):
         reason = None if self.hints is None else hints_reason(self.axis, self.hints, self.is_reduction)
         if reason is not None:
             raise VerifyException(f"the hints of {reason}")
-        _verify_indices(self.indices)
+        verify_indices(self.indices)
         if self.going is not None:
             if not self.is_sequential:
                 raise VerifyException(f"loop '{self.axis}' has a condition, so it must be sequential")
@@ -406,7 +406,7 @@ class ForOp(IRDLOperation):
         step = parser.parse_integer() if parser.parse_optional_keyword("step") is not None else 1
         reduction = parser.parse_optional_keyword("reduction") is not None
         sequential = not reduction and parser.parse_optional_keyword("sequential") is not None
-        indices = _parse_indices(parser)
+        indices = parse_indices(parser)
         going = parse_value(parser) if parser.parse_optional_keyword("while") is not None else None
         grain = None
         if parser.parse_optional_keyword("threads") is not None:
@@ -439,7 +439,7 @@ class ForOp(IRDLOperation):
             printer.print_string(" reduction")
         if self.is_sequential:
             printer.print_string(" sequential")
-        _print_indices(printer, self.indices)
+        print_indices(printer, self.indices)
         if self.going is not None:
             printer.print_string(" while ")
             printer.print_ssa_value(self.going)
@@ -478,305 +478,18 @@ class IfOp(IRDLOperation):
         return self.body.block
 
     def verify_(self) -> None:
-        _verify_indices(self.indices)
+        verify_indices(self.indices)
 
     @classmethod
     def parse(cls, parser: Parser) -> IfOp:
-        guards, indices = parse_exprs(parser), _parse_indices(parser)
+        guards, indices = parse_exprs(parser), parse_indices(parser)
         return cls(guards, parser.parse_region(), indices)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" [{', '.join(map(str, self.guards))}]")
-        _print_indices(printer, self.indices)
+        print_indices(printer, self.indices)
         printer.print_string(" ")
         printer.print_region(self.body)
-
-
-def _parse_indices(parser: Parser) -> list[SSAValue]:
-    """`(with %i, ...)?`"""
-    if parser.parse_optional_keyword("with") is None:
-        return []
-    return parser.parse_comma_separated_list(parser.Delimiter.NONE, lambda: parse_value(parser))
-
-
-def _print_indices(printer: Printer, indices: Sequence[SSAValue]) -> None:
-    if indices:
-        printer.print_string(" with ")
-        printer.print_list(indices, printer.print_ssa_value)
-
-
-def _verify_indices(indices: Sequence[SSAValue]) -> None:
-    for index in indices:
-        if index.type != i64:
-            raise VerifyException(f"what a bound or a guard names is an i64, not {index.type}")
-
-
-class MemoryOp(AccessOp):
-    """An access to a memref, scalar or along a lane axis."""
-
-    lane_attr = opt_prop_def(StringAttr, prop_name="lane")
-
-    @property
-    def lane(self) -> str | None:
-        return None if self.lane_attr is None else self.lane_attr.data
-
-    def verify_value(self, value: SSAValue) -> None:
-        self.verify_access()
-        element = scalar_type(element_of(self.accessed.type))
-        found = vector_element(value.type)
-        if found is not None:
-            if self.lane is None:
-                raise VerifyException("a vector access names a lane variable")
-        else:
-            if self.lane is not None:
-                raise VerifyException(f"a scalar access has no lanes, but names '{self.lane}'")
-            found = value.type
-        if found != element:
-            raise VerifyException(f"accesses {value.type} in {self.accessed.type}")
-
-
-def _access_properties(
-    subscripts: Iterable[ExprLike], guards: Iterable[ExprLike], lane: str | None
-) -> dict[str, Attribute | None]:
-    conditions = DimsAttr(guards)
-    return {
-        "subscripts": DimsAttr(subscripts),
-        "guards": conditions if len(conditions) else None,
-        "lane": None if lane is None else StringAttr(lane),
-    }
-
-
-@irdl_op_definition
-class LoadOp(MemoryOp):
-    """One element of a buffer, or a vector of them."""
-
-    name = "loop.load"
-    buffer = operand_def(MemRefType)
-    otherwise = opt_operand_def()
-    result = result_def()
-
-    def __init__(
-        self,
-        buffer: SSAValue,
-        subscripts: Iterable[ExprLike],
-        result_type: Attribute | None = None,
-        *,
-        indices: Sequence[SSAValue] = (),
-        guards: Iterable[ExprLike] = (),
-        otherwise: SSAValue | None = None,
-        lane: str | None = None,
-    ):
-        super().__init__(
-            operands=[buffer, otherwise, list(indices)],
-            properties=_access_properties(subscripts, guards, lane),
-            result_types=[result_type or scalar_type(element_of(buffer.type))],
-        )
-
-    @property
-    def accessed(self) -> SSAValue:
-        return self.buffer
-
-    def verify_(self) -> None:
-        self.verify_value(self.result)
-        if self.otherwise is not None and self.otherwise.type != self.result.type:
-            raise VerifyException(f"the value after 'else' is {self.otherwise.type}, not {self.result.type}")
-
-    @classmethod
-    def parse(cls, parser: Parser) -> LoadOp:
-        buffer = parse_value(parser)
-        tail = parse_access_tail(parser)
-        parser.parse_characters(":")
-        return cls(
-            buffer,
-            tail.subscripts,
-            parser.parse_type(),
-            indices=tail.indices,
-            guards=tail.guards,
-            otherwise=tail.otherwise,
-            lane=tail.lane,
-        )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.buffer)
-        print_access_tail(printer, self, self.otherwise, self.lane)
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
-
-
-@irdl_op_definition
-class StoreOp(MemoryOp):
-    """Writes one element of a buffer, or a vector of them."""
-
-    name = "loop.store"
-    value = operand_def()
-    buffer = operand_def(MemRefType)
-
-    def __init__(
-        self,
-        value: SSAValue,
-        buffer: SSAValue,
-        subscripts: Iterable[ExprLike],
-        *,
-        indices: Sequence[SSAValue] = (),
-        guards: Iterable[ExprLike] = (),
-        lane: str | None = None,
-    ):
-        super().__init__(
-            operands=[value, buffer, list(indices)], properties=_access_properties(subscripts, guards, lane)
-        )
-
-    @property
-    def accessed(self) -> SSAValue:
-        return self.buffer
-
-    def verify_(self) -> None:
-        self.verify_value(self.value)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> StoreOp:
-        value = parse_value(parser)
-        parser.parse_characters(",")
-        buffer = parse_value(parser)
-        tail = parse_access_tail(parser)
-        return cls(value, buffer, tail.subscripts, indices=tail.indices, guards=tail.guards, lane=tail.lane)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.value)
-        printer.print_string(", ")
-        printer.print_ssa_value(self.buffer)
-        print_access_tail(printer, self, lane=self.lane)
-
-
-@irdl_op_definition
-class AccumulateOp(MemoryOp):
-    """Combines a value into an element of a buffer; with `lane`, a vector into a vector of elements, lane by lane."""
-
-    name = "loop.accumulate"
-    value = operand_def()
-    buffer = operand_def(MemRefType)
-    combiner_attr = prop_def(StringAttr, prop_name="combiner")
-
-    def __init__(
-        self,
-        combiner: Combiner,
-        value: SSAValue,
-        buffer: SSAValue,
-        subscripts: Iterable[ExprLike],
-        *,
-        indices: Sequence[SSAValue] = (),
-        guards: Iterable[ExprLike] = (),
-        lane: str | None = None,
-    ):
-        super().__init__(
-            operands=[value, buffer, list(indices)],
-            properties={**_access_properties(subscripts, guards, lane), "combiner": StringAttr(combiner)},
-        )
-
-    @property
-    def accessed(self) -> SSAValue:
-        return self.buffer
-
-    @property
-    def combiner(self) -> Combiner:
-        return as_combiner(self.combiner_attr.data)
-
-    def verify_(self) -> None:
-        self.verify_value(self.value)
-        if self.combiner not in COMBINERS or self.combiner == "none":
-            raise VerifyException(f"cannot accumulate with '{self.combiner}'")
-
-    @classmethod
-    def parse(cls, parser: Parser) -> AccumulateOp:
-        combiner = as_combiner(parser.parse_identifier("combiner"))
-        value = parse_value(parser)
-        parser.parse_characters(",")
-        buffer = parse_value(parser)
-        tail = parse_access_tail(parser)
-        return cls(combiner, value, buffer, tail.subscripts, indices=tail.indices, guards=tail.guards, lane=tail.lane)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.combiner} ")
-        printer.print_ssa_value(self.value)
-        printer.print_string(", ")
-        printer.print_ssa_value(self.buffer)
-        print_access_tail(printer, self, lane=self.lane)
-
-
-@irdl_op_definition
-class ReduceLanesOp(IRDLOperation):
-    """All lanes of a vector combined into one scalar, in any order; as unsigned integers if so marked."""
-
-    name = "loop.reduce_lanes"
-    vector = operand_def(VectorType)
-    combiner_attr = prop_def(StringAttr, prop_name="combiner")
-    unsigned_attr = opt_prop_def(UnitAttr, prop_name="unsigned")
-    result = result_def()
-    traits = traits_def(Pure())
-
-    def __init__(self, combiner: Combiner, vector: SSAValue, unsigned: bool = False):
-        super().__init__(
-            operands=[vector],
-            properties={"combiner": StringAttr(combiner), "unsigned": UnitAttr() if unsigned else None},
-            result_types=[vector_element(vector.type) or vector.type],
-        )
-
-    @property
-    def combiner(self) -> Combiner:
-        return as_combiner(self.combiner_attr.data)
-
-    @property
-    def unsigned(self) -> bool:
-        """Whether the lanes are unsigned integers: a vector's type does not say."""
-        return self.unsigned_attr is not None
-
-    def verify_(self) -> None:
-        if self.combiner not in COMBINERS or self.combiner == "none":
-            raise VerifyException(f"cannot reduce with '{self.combiner}'")
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ReduceLanesOp:
-        combiner = as_combiner(parser.parse_identifier("combiner"))
-        unsigned = parser.parse_optional_keyword("unsigned") is not None
-        vector = parse_value(parser)
-        parser.parse_characters(":")
-        parser.parse_type()
-        parser.parse_keyword("to")
-        parser.parse_type()
-        return cls(combiner, vector, unsigned)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.combiner} unsigned " if self.unsigned else f" {self.combiner} ")
-        printer.print_ssa_value(self.vector)
-        printer.print_string(" : ")
-        printer.print_attribute(self.vector.type)
-        printer.print_string(" to ")
-        printer.print_attribute(self.result.type)
-
-
-@irdl_op_definition
-class TransposeOp(IRDLOperation):
-    """A square of vectors transposed in registers: lane `l` of result `m` is lane `m` of operand `l`."""
-
-    name = "loop.transpose"
-    rows = var_operand_def(VectorType)
-    columns = var_result_def(VectorType)
-    assembly_format = "$rows `:` type($rows) `to` type($columns) attr-dict"
-    traits = traits_def(Pure())
-
-    def __init__(self, rows: Sequence[SSAValue]):
-        super().__init__(operands=[list(rows)], result_types=[[r.type for r in rows]])
-
-    def verify_(self) -> None:
-        kind = cast("VectorType[Attribute]", self.rows[0].type)
-        lanes: int = kind.get_shape()[0]
-        if lanes & (lanes - 1) or len(self.rows) != lanes or len(self.columns) != lanes:
-            raise VerifyException(
-                f"a square of vectors: {lanes} lanes need {lanes}, a power of two, not {len(self.rows)}"
-            )
-        if any(v.type != kind for v in (*self.rows, *self.columns)):
-            raise VerifyException("all vectors of a transposed square have one type")
 
 
 _STATEMENTS = (

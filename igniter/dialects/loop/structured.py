@@ -26,23 +26,17 @@ last results may be checks on the data, which the op tests after the run.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    IntegerType,
     StringAttr,
     TensorType,
-    VectorType,
-    i64,
 )
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
-    AttrSizedOperandSegments,
     IRDLOperation,
     irdl_op_definition,
     operand_def,
-    opt_operand_def,
     opt_prop_def,
     prop_def,
     region_def,
@@ -57,26 +51,27 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, NoMemoryEffect, Pure, S
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.dialects.loop.attrs import (
-    COMBINERS,
     INDIRECT_PREFIX,
     AxesAttr,
     Axis,
-    Combiner,
     parse_axes,
     render_axes,
     scalar_type,
 )
+from igniter.dialects.loop.bodies import (
+    IndexOp,
+    ReadOp,
+    YieldOp,
+)
 from igniter.dialects.loop.schedule import ScheduleAttr, parse_schedule, schedule_reason
 from igniter.dialects.sym import (
     CheckAttr,
-    DimsAttr,
     RequirementAttr,
     checks_attr,
     checks_of,
     dims_of,
     element_of,
     parse_checks,
-    parse_expr_here,
     parse_exprs,
     parse_requirements,
     print_checks,
@@ -86,7 +81,7 @@ from igniter.dialects.sym import (
     verify_checks,
     verify_requirements,
 )
-from igniter.dialects.sym.expr import Expr, ExprLike, symbols_of
+from igniter.dialects.sym.expr import Expr, symbols_of
 from igniter.dialects.sym.reindexing import tells_apart
 from igniter.dialects.sym.requirements import DataCheck, Requirement
 
@@ -405,255 +400,3 @@ class NestOp(ComputeOp):
         printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" ")
         printer.print_region(self.body)
-
-
-def vector_element(value_type: Attribute) -> Attribute | None:
-    """The element type of a vector; None for any other type."""
-    return cast("VectorType[Attribute]", value_type).element_type if isinstance(value_type, VectorType) else None
-
-
-class AccessOp(IRDLOperation):
-    """What reads, loads, stores and accumulations share: subscripts, indirect operands and guards."""
-
-    indices = var_operand_def()
-    subscripts_attr = prop_def(DimsAttr, prop_name="subscripts")
-    guards_attr = opt_prop_def(DimsAttr, prop_name="guards")
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    @property
-    def subscripts(self) -> tuple[Expr, ...]:
-        return self.subscripts_attr.data
-
-    @property
-    def guards(self) -> tuple[Expr, ...]:
-        """The access happens when every one is >= 0."""
-        return () if self.guards_attr is None else self.guards_attr.data
-
-    @property
-    def accessed(self) -> SSAValue:
-        """The tensor or memref."""
-        raise NotImplementedError
-
-    def verify_access(self) -> None:
-        if len(self.subscripts) != len(dims_of(self.accessed.type)):
-            raise VerifyException(f"{len(self.subscripts)} subscripts for {self.accessed.type}")
-        for index in self.indices:
-            if i64 not in (index.type, vector_element(index.type)):
-                raise VerifyException(f"an indirect subscript is an i64, not {index.type}")
-
-
-@irdl_op_definition
-class ReadOp(AccessOp):
-    """One element of a tensor."""
-
-    name = "loop.read"
-    source = operand_def(TensorType)
-    otherwise = opt_operand_def()
-    result = result_def()
-    traits = traits_def(Pure())
-
-    def __init__(
-        self,
-        source: SSAValue,
-        subscripts: Iterable[ExprLike],
-        indices: Sequence[SSAValue] = (),
-        guards: Iterable[ExprLike] = (),
-        otherwise: SSAValue | None = None,
-    ):
-        conditions = DimsAttr(guards)
-        super().__init__(
-            operands=[source, otherwise, list(indices)],
-            properties={
-                "subscripts": DimsAttr(subscripts),
-                "guards": conditions if len(conditions) else None,
-            },
-            result_types=[scalar_type(element_of(source.type))],
-        )
-
-    @property
-    def accessed(self) -> SSAValue:
-        return self.source
-
-    def verify_(self) -> None:
-        self.verify_access()
-        if self.otherwise is not None and self.otherwise.type != self.result.type:
-            raise VerifyException(f"the value after 'else' is {self.otherwise.type}, not {self.result.type}")
-        if self.result.type != scalar_type(element_of(self.source.type)):
-            raise VerifyException(f"reads {self.result.type} from {self.source.type}")
-
-    @classmethod
-    def parse(cls, parser: Parser) -> ReadOp:
-        source = parse_value(parser)
-        access = parse_access_tail(parser)
-        parser.parse_characters(":")
-        parser.parse_type()
-        return cls(source, access.subscripts, access.indices, access.guards, access.otherwise)
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_ssa_value(self.source)
-        print_access_tail(printer, self, self.otherwise)
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
-
-
-def parse_value(parser: Parser) -> SSAValue:
-    """A value that is already defined: no type is written where it is used."""
-    position = parser.pos
-    operand = parser.parse_unresolved_operand()
-    found = parser.ssa_values.get(operand.operand_name)
-    if found is None:
-        parser.raise_error(f"%{operand.operand_name} is not defined before this use", position)
-    return found[operand.index]
-
-
-class AccessTail:
-    """What `parse_access_tail` found."""
-
-    def __init__(self) -> None:
-        self.subscripts: tuple[Expr, ...] = ()
-        self.lane: str | None = None
-        self.indices: list[SSAValue] = []
-        self.guards: tuple[Expr, ...] = ()
-        self.otherwise: SSAValue | None = None
-
-
-def parse_access_tail(parser: Parser) -> AccessTail:
-    """`[subscripts] (lane axis)? (with %i, ...)? (if [guards] (else %v)?)?`"""
-    tail = AccessTail()
-    tail.subscripts = parse_exprs(parser)
-    if parser.parse_optional_keyword("lane") is not None:
-        tail.lane = parser.parse_identifier()
-    if parser.parse_optional_keyword("with") is not None:
-        tail.indices = parser.parse_comma_separated_list(parser.Delimiter.NONE, lambda: parse_value(parser))
-    if parser.parse_optional_keyword("if") is not None:
-        tail.guards = parse_exprs(parser)
-        if parser.parse_optional_keyword("else") is not None:
-            tail.otherwise = parse_value(parser)
-    return tail
-
-
-def print_access_tail(
-    printer: Printer, op: AccessOp, otherwise: SSAValue | None = None, lane: str | None = None
-) -> None:
-    printer.print_string(f"[{', '.join(map(str, op.subscripts))}]")
-    if lane is not None:
-        printer.print_string(f" lane {lane}")
-    if op.indices:
-        printer.print_string(" with ")
-        printer.print_list(op.indices, printer.print_ssa_value)
-    if op.guards:
-        printer.print_string(f" if [{', '.join(map(str, op.guards))}]")
-        if otherwise is not None:
-            printer.print_string(" else ")
-            printer.print_ssa_value(otherwise)
-
-
-@irdl_op_definition
-class IndexOp(IRDLOperation):
-    """The value of an integer expression over axes and symbols, as an i64; a vector of them when it names a `lane`."""
-
-    name = "loop.index"
-    value_attr = prop_def(DimsAttr, prop_name="value")
-    lane_attr = opt_prop_def(StringAttr, prop_name="lane")
-    result = result_def(IntegerType | VectorType)
-    traits = traits_def(Pure())
-
-    def __init__(self, value: ExprLike, lane: str | None = None, result_type: Attribute = i64):
-        super().__init__(
-            properties={
-                "value": DimsAttr([value]),
-                "lane": None if lane is None else StringAttr(lane),
-            },
-            result_types=[result_type],
-        )
-
-    @property
-    def value(self) -> Expr:
-        return self.value_attr.data[0]
-
-    @property
-    def lane(self) -> str | None:
-        return None if self.lane_attr is None else self.lane_attr.data
-
-    @classmethod
-    def parse(cls, parser: Parser) -> IndexOp:
-        value = parse_expr_here(parser)
-        lane = parser.parse_identifier() if parser.parse_optional_keyword("lane") is not None else None
-        parser.parse_characters(":")
-        return cls(value, lane, parser.parse_type())
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.value}")
-        if self.lane is not None:
-            printer.print_string(f" lane {self.lane}")
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
-
-
-class Clause:
-    """One result of a nest: where a value goes and how it combines."""
-
-    __slots__ = ("combiner", "subscripts", "value")
-
-    def __init__(self, combiner: Combiner, value: SSAValue, subscripts: Iterable[ExprLike]):
-        self.combiner: Combiner = combiner
-        self.value = value
-        self.subscripts: tuple[Expr, ...] = tuple(Expr.of(s) for s in subscripts)
-
-
-@irdl_op_definition
-class YieldOp(IRDLOperation):
-    """The values of one point of the domain, and the elements they go to."""
-
-    name = "loop.yield"
-    values = var_operand_def()
-    combiners = prop_def(ArrayAttr[StringAttr])
-    subscripts = prop_def(ArrayAttr[DimsAttr])
-    traits = traits_def(IsTerminator())
-
-    def __init__(self, clauses: Iterable[Clause]):
-        clauses = list(clauses)
-        super().__init__(
-            operands=[[c.value for c in clauses]],
-            properties={
-                "combiners": ArrayAttr([StringAttr(c.combiner) for c in clauses]),
-                "subscripts": ArrayAttr([DimsAttr(c.subscripts) for c in clauses]),
-            },
-        )
-
-    @property
-    def clauses(self) -> list[Clause]:
-        return [
-            Clause(as_combiner(c.data), v, s.data)
-            for c, v, s in zip(self.combiners, self.values, self.subscripts, strict=True)
-        ]
-
-    def verify_(self) -> None:
-        for combiner in self.combiners:
-            if combiner.data not in COMBINERS:
-                raise VerifyException(f"unknown combiner '{combiner.data}'; known: {', '.join(sorted(COMBINERS))}")
-
-    @classmethod
-    def parse(cls, parser: Parser) -> YieldOp:
-        def clause() -> Clause:
-            combiner = as_combiner(parser.parse_identifier("combiner"))
-            value = parse_value(parser)
-            parser.parse_keyword("at")
-            return Clause(combiner, value, parse_exprs(parser))
-
-        return cls(parser.parse_comma_separated_list(parser.Delimiter.NONE, clause))
-
-    def print(self, printer: Printer) -> None:
-        def clause(c: Clause) -> None:
-            printer.print_string(f"{c.combiner} ")
-            printer.print_ssa_value(c.value)
-            printer.print_string(f" at [{', '.join(map(str, c.subscripts))}]")
-
-        printer.print_string(" ")
-        printer.print_list(self.clauses, clause)
-
-
-def as_combiner(name: str) -> Combiner:
-    """`name`, typed; an unknown one is left for the verifier to refuse."""
-    return name  # pyright: ignore[reportReturnType]

@@ -21,7 +21,8 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.dialects.loop.structured import parse_value, symbols_attr
+from igniter.dialects.loop.bodies import parse_value
+from igniter.dialects.loop.structured import symbols_attr
 from igniter.dialects.sym import DimsAttr, dims_of, parse_expr_here, parse_exprs
 from igniter.dialects.sym.expr import Expr, ExprLike, symbols_of
 
