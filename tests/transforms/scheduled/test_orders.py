@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -134,6 +135,39 @@ def test_orders_of_two_results(words: str) -> None:
 )
 def test_micro_kernels_in_blocks_of_the_depth(words: str) -> None:
     check(said(MATMUL, words))
+
+
+LINEAR = (Path(__file__).parents[3] / "docs" / "examples" / "linear.mlir").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("matmul", "relu"),
+    [
+        (
+            "[i by 8 threads fuse 'g', k by 16 into result, j by 32, k, i, j vector 16]",
+            "[i by 8 fuse 'g', i, j vector 16]",
+        ),
+        (
+            "[k by 16 into result, i by 8 threads fuse 'g', j by 32, k, i, j vector 16]",
+            "[i by 8 fuse 'g', i, j vector 16]",
+        ),
+        (
+            "[j by 48 fuse 'g', k by 16 into result, i by 8, product(i, j, k) tile [8, 3], i, j]",
+            "[j by 48 fuse 'g', i, j]",
+        ),
+        ("[i fuse 'g', k by 8 into result fuse 'h', k, j]", "[i fuse 'g', j]"),
+    ],
+)
+def test_results_that_are_added_to_are_whole_where_they_are_read(matmul: str, relu: str) -> None:
+    # The buffer of such a result is kept from one block of the reduction to the next, whatever loop it shrinks into.
+    text = LINEAR
+    for label, words in (("matmul", matmul), ("relu", relu)):
+        head, arrow, rest = text.partition(f'loop.nest "{label}"')
+        axes, close, tail = rest.partition("] ->")
+        said = words.replace("'", '"')
+        text = f"{head}{arrow}{axes}] schedule {said} ->{tail}"
+        assert close
+    check(text)
 
 
 def random_schedule(nest: NestOp, draw: random.Random) -> ScheduleAttr:
