@@ -268,6 +268,27 @@ def kernel(
 
 
 @app.command()
+def view(
+    model: Annotated[str, typer.Argument(help="An ONNX model, or IR (.mlir) with a graph or scheduled kernels.")],
+    output: Annotated[
+        str,
+        typer.Option("-o", "--output", help="The file to write: .html, or .dot for Graphviz.", show_default=False),
+    ] = "",
+    kernel: Annotated[str, typer.Option(help="Show this kernel alone.", show_default=False)] = "",
+    sizes: Annotated[
+        str, typer.Option(help="Sizes of symbols, n=8,m=16; those not given are 64.", show_default=False)
+    ] = "",
+    target: Target = "native",
+    debug: Debug = False,
+) -> None:
+    """Draw regions over the graph, the loops of kernels, and their buffers over time."""
+    from igniter.tools.cli.view import run
+
+    with reported(debug, False):
+        run(model, output, kernel, sizes, target)
+
+
+@app.command()
 def machine(
     target: Target = "native",
     machine: Machine = "",

@@ -137,6 +137,14 @@ def plan_func(func: FuncOp, stack_bytes: int = 32768) -> Plan:
     return plan
 
 
+def live_buffers(func: FuncOp) -> list[LiveBuffer]:
+    """The buffers that a planned func keeps in its arena, each with the statements in which it is live; of those that
+    every task has one of, one."""
+    order = _number_statements(func)
+    allocs = [a for a in func.walk() if isinstance(a, AllocOp) and a.space == "scratch" and a.offset is not None]
+    return [LiveBuffer(a, _aligned(buffer_bytes(a)), *_live_range(func, a, order)) for a in allocs]
+
+
 def replaces_in_place(old: AllocOp, new: AllocOp) -> bool:
     """Whether `new` may be in the memory of `old`, which is read for the last time in the statement that writes it.
 

@@ -1,0 +1,217 @@
+"""Pictures of a model on its way down: regions over the graph, loop trees, and buffers over time, as DOT and HTML.
+
+`Views.of(path, target)` compiles a model as far as its scheduled kernels, or takes the kernels of IR as they are.
+`dot()` is the graph for Graphviz; `html(sizes)` a page that needs nothing else, with the graph drawn where the program
+`dot` is installed.
+"""
+
+from __future__ import annotations
+
+import html as markup
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from igniter.dialects.fusion import RegionOp
+from igniter.dialects.loop import FuncOp
+from igniter.dialects.sym.expr import Expr
+from igniter.errors import IgniterError
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Block, Operation, SSAValue
+
+TYPICAL = 64
+"""The size of a symbol that nobody gave one."""
+
+COLORS = ("#cfe2f3", "#d9ead3", "#fff2cc", "#f4cccc", "#d9d2e9", "#fce5cd", "#d0e0e3", "#ead1dc")
+
+
+@dataclass(frozen=True)
+class BufferSpan:
+    """A buffer of an arena at given sizes: bytes from `offset` on, live in the statements `first` to `last`."""
+
+    label: str
+    offset: int
+    size: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Views:
+    """A model with its regions, and its scheduled kernels; either may be missing where IR was given."""
+
+    name: str
+    fused: ModuleOp | None
+    scheduled: Sequence[FuncOp]
+
+    @staticmethod
+    def of(path: str | PathLike[str], target: str = "native") -> Views:
+        """Of a model or IR; `IgniterError` where there is nothing to be seen of."""
+        from igniter.api import load
+        from igniter.driver import Compilation, CompileOptions, make_fusion, make_loop, make_onnx, make_scheduled
+
+        module = load(path)
+        found = [op for op in module.ir.walk() if isinstance(op, FuncOp)]
+        if found:
+            return Views(str(path), None, found)
+        if not any(op.name == "onnx.graph" for op in module.ir.ops):
+            raise IgniterError(f"{path} has no graph and no scheduled kernel: run `igniter-opt -p cpu-schedule` first")
+        c = Compilation(module.ir, CompileOptions(target=target), module.ctx)
+        make_onnx(c)
+        fused = make_fusion(c).clone()
+        make_loop(c)
+        return Views(str(path), fused, [op for op in make_scheduled(c).walk() if isinstance(op, FuncOp)])
+
+    def dot(self) -> str:
+        """The graph in Graphviz's language, each region a cluster."""
+        if self.fused is None:
+            raise IgniterError(f"{self.name} has scheduled kernels and no graph: --kernel and .html show those")
+        lines = ["digraph model {", "  node [shape=box, style=rounded, fontname=sans];", "  rankdir=TB;"]
+        for graph in self.fused.ops:
+            if graph.name == "onnx.graph":
+                _nodes(graph.regions[0].block, lines, "  ")
+        return "\n".join([*lines, "}"]) + "\n"
+
+    def html(self, sizes: Mapping[str, int], kernel: str = "") -> str:
+        """A page with the regions, and of each kernel (or the one called `kernel`) the loops and the buffers."""
+        funcs = [f for f in self.scheduled if not kernel or f.sym_name.data == kernel]
+        if not funcs:
+            names = ", ".join(f.sym_name.data for f in self.scheduled)
+            raise IgniterError(f"{self.name} has no kernel '{kernel}'; it has: {names or 'none'}")
+        parts = [f"<h1>{markup.escape(self.name)}</h1>"]
+        if self.fused is not None and not kernel:
+            parts += ["<h2>Regions</h2>", _drawn(self.dot())]
+        for func in funcs:
+            own = {s: sizes.get(s, TYPICAL) for s in func.symbol_names}
+            shown = ", ".join(f"{n} = {v}" for n, v in own.items())
+            parts += [f"<h2>@{markup.escape(func.sym_name.data)}</h2>", f"<p>{markup.escape(shown)}</p>"]
+            parts += [_loops(func, own), _buffers(buffer_spans(func, own))]
+        unknown = sorted(set(sizes) - {s for f in funcs for s in f.symbol_names})
+        if unknown:
+            raise IgniterError(f"no kernel of {self.name} has a symbol '{unknown[0]}'")
+        return PAGE.format(title=markup.escape(self.name), body="\n".join(parts))
+
+
+def buffer_spans(func: FuncOp, sizes: Mapping[str, int]) -> list[BufferSpan]:
+    """The buffers of a planned kernel's arena, the first slot of those that every task has one of."""
+    from igniter.transforms.scheduled.plan_buffers import live_buffers
+
+    found: list[BufferSpan] = []
+    for buffer in live_buffers(func):
+        offset = buffer.alloc.offset
+        if offset is not None:
+            place, size = _at(offset, sizes), _at(buffer.size, sizes)
+            found.append(BufferSpan(buffer.alloc.label.data, place, size, buffer.first, buffer.last))
+    return found
+
+
+def _at(expr: Expr, sizes: Mapping[str, int]) -> int:
+    """At the given sizes, and at the start of every loop."""
+    return max(0, expr.evaluate({**dict.fromkeys(expr.symbols, 0), **sizes}))
+
+
+# -- the graph --------------------------------------------------------------------------------------------------------
+
+
+def _nodes(block: Block, lines: list[str], indent: str) -> None:
+    """The nodes of a block, a region a cluster, and the edges to each."""
+    from igniter.dialects.onnx.names import op_name
+
+    sources: dict[SSAValue, str] = {}
+    edges: list[str] = []
+
+    def add(op: Operation, name: str, where: str, outer: Mapping[SSAValue, SSAValue]) -> None:
+        lines.append(f"{where}{name} [label={_quoted(op_name(op))}];")
+        for operand in op.operands:
+            source = sources.get(outer.get(operand, operand))
+            if source is not None:
+                edges.append(f"{indent}{source} -> {name};")
+        for result in op.results:
+            sources[result] = name
+
+    for number, op in enumerate(block.ops):
+        if isinstance(op, RegionOp):
+            color = COLORS[number % len(COLORS)]
+            lines.append(f"{indent}subgraph cluster_{number} {{")
+            lines.append(f"{indent}  label={_quoted('@' + op.label)}; style=filled; color={_quoted(color)};")
+            outer = dict(zip(op.block.args, op.inputs, strict=True))
+            inside = [x for x in op.block.ops if x.name.startswith("onnx.") and x.name != "onnx.Constant"]
+            for k, inner in enumerate(inside):
+                add(inner, f"n{number}_{k}", indent + "  ", outer)
+            lines.append(f"{indent}}}")
+            last = op.block.last_op
+            assert last is not None
+            for result, value in zip(op.results, last.operands, strict=True):
+                if value in sources:
+                    sources[result] = sources[value]
+        elif op.name.startswith("onnx.") and op.name not in ("onnx.Constant", "onnx.NoValue", "onnx.return"):
+            add(op, f"n{number}", indent, {})
+    lines += dict.fromkeys(edges)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _drawn(dot: str) -> str:
+    """The graph as SVG where Graphviz is installed, else its text."""
+    program = shutil.which("dot")
+    if program is not None:
+        done = subprocess.run([program, "-Tsvg"], input=dot, capture_output=True, text=True, check=False, timeout=60)
+        if done.returncode == 0:
+            return done.stdout[done.stdout.index("<svg") :]
+    note = "Graphviz is not installed; this is what it would draw:"
+    return f"<p>{note}</p>\n<pre>{markup.escape(dot)}</pre>"
+
+
+# -- kernels ----------------------------------------------------------------------------------------------------------
+
+
+def _loops(func: FuncOp, sizes: Mapping[str, int]) -> str:
+    from igniter.runtime.workbench import loop_tree
+
+    rows = [
+        f'<div class="loop" style="margin-left:{2 * loop.depth}em">'
+        f'<span class="bar" style="width:{120 * loop.share:.0f}px"></span>{loop.share:.0%} '
+        f"{markup.escape(loop.text)}</div>"
+        for loop in loop_tree(func, sizes)
+    ]
+    return "<h3>Loops, and their part of the time by the cost model</h3>\n" + "\n".join(rows or ["<p>none</p>"])
+
+
+def _buffers(spans: Sequence[BufferSpan]) -> str:
+    head = "<h3>Buffers: bytes of the arena upwards, statements to the right</h3>\n"
+    if not spans:
+        return head + "<p>The kernel needs no arena.</p>"
+    total = max(1, *(s.offset + s.size for s in spans))
+    steps = 1 + max(s.last for s in spans)
+    width, height = 640, 240
+    boxes: list[str] = []
+    for k, s in enumerate(spans):
+        x, wide = s.first * width / steps, (s.last - s.first + 1) * width / steps
+        tall = max(1.0, s.size * height / total)
+        y = height - s.offset * height / total - tall
+        told = f"{s.label}: {s.size:,} bytes at {s.offset:,}, statements {s.first} to {s.last}"
+        boxes.append(
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{tall:.1f}" fill="{COLORS[k % len(COLORS)]}" '
+            f'stroke="#555"><title>{markup.escape(told)}</title></rect>'
+            f'<text x="{x + 3:.1f}" y="{y + min(tall, 14):.1f}">{markup.escape(s.label)}</text>'
+        )
+    svg = f'<svg width="{width}" height="{height}" font-size="11" font-family="sans-serif">{"".join(boxes)}</svg>'
+    return f"{head}<p>{total:,} bytes</p>\n{svg}"
+
+
+PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
+body {{ font-family: sans-serif; margin: 2em; }}
+.loop {{ font-family: monospace; white-space: pre; }}
+.bar {{ display: inline-block; height: 0.8em; margin-right: 0.5em; background: #6fa8dc; }}
+</style></head><body>
+{body}
+</body></html>
+"""

@@ -1,0 +1,65 @@
+"""`igniter view` draws regions, loops and buffers, and says what it cannot draw."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from igniter.errors import IgniterError
+from igniter.runtime.views import Views, buffer_spans
+from igniter.tools.cli.view import run
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+PLANNED = """
+builtin.module {
+  loop.func @two symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %y: memref<?xf32, #sym.dims<n>>) outputs 1
+      scratch(128*((4*n + 63) floordiv 64)) {
+    %a = loop.alloc "first <a>" offset 0 : memref<?xf32, #sym.dims<n>, "scratch">
+    %b = loop.alloc "second" offset 64*((4*n + 63) floordiv 64) : memref<?xf32, #sym.dims<n>, "scratch">
+    loop.for i = 0 to n { %v = loop.load %x[i] : f32  loop.store %v, %a[i] }
+    loop.for j = 0 to n { %v = loop.load %a[j] : f32  loop.store %v, %b[j] }
+    loop.for k = 0 to n { %v = loop.load %b[k] : f32  loop.store %v, %y[k] }
+  }
+}"""
+
+
+def test_regions_are_clusters_and_edges_go_between_nodes(tmp_path: Path) -> None:
+    out = tmp_path / "two.dot"
+    run(str(EXAMPLES / "two_regions.mlir"), str(out), "", "", "x86-64-v3")
+    text = out.read_text()
+    assert text.count("subgraph cluster_") == 2
+    assert 'n1 [label="Bernoulli"]' in text
+    assert "n0_1 -> n1;" in text and "n1 -> n2_0;" in text
+
+
+def test_buffers_are_boxes_at_their_sizes(tmp_path: Path) -> None:
+    file = tmp_path / "planned.mlir"
+    file.write_text(PLANNED)
+    views = Views.of(file)
+    first, second = buffer_spans(views.scheduled[0], {"n": 100})
+    assert (first.offset, first.size, second.offset, second.size) == (0, 448, 448, 448)
+    assert (first.last, second.last) == (first.first + 1, second.first + 1) and second.first == first.last
+    page = views.html({"n": 100})
+    assert "first &lt;a&gt;" in page and "896 bytes" in page and "i = 0 to n" in page
+    svg = page[page.index("<svg") : page.index("</svg>") + 6]
+    assert len(list(ElementTree.fromstring(svg).iter("rect"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("two_regions.mlir", "out.png", "", ""), "out.png is neither .dot nor .html"),
+        (("two_regions.mlir", "out.dot", "r0", ""), "--kernel and --sizes are of kernels"),
+        (("two_regions.mlir", "out.html", "r7", ""), "has no kernel 'r7'; it has: r0, r1"),
+        (("two_regions.mlir", "out.html", "", "rows=3"), "has a symbol 'rows'"),
+        (("relu_kernel.mlir", "out.html", "", ""), "has no graph and no scheduled kernel"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(arguments: tuple[str, str, str, str], reason: str, tmp_path: Path) -> None:
+    model, output, kernel, sizes = arguments
+    with pytest.raises(IgniterError) as caught:
+        run(str(EXAMPLES / model), str(tmp_path / output), kernel, sizes, "x86-64-v3")
+    assert reason in str(caught.value)
+    assert not list(tmp_path.iterdir())
