@@ -11,6 +11,7 @@ NAME,NAME,...                several, for a library that chooses when it is load
 from __future__ import annotations
 
 import difflib
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -77,6 +78,14 @@ class Target:
     def lanes(self, element_bytes: int) -> int:
         """The elements of one vector register."""
         return self.vector_bytes // element_bytes
+
+    @property
+    def key(self) -> str:
+        """What is measured on it is filed under this: its name, or for this machine the CPU and a digest of its
+        features, which tell it from the machine of somebody else who shares the file."""
+        if self.name != "native":
+            return self.name
+        return f"{self.cpu}-{hashlib.sha256(repr((self.cpu, self.features)).encode()).hexdigest()[:8]}"
 
     @property
     def byte_products(self) -> bool:
@@ -185,6 +194,7 @@ def pass_figures(targets: Sequence[Target]) -> dict[str, object]:
         "half_tiles": first.half_tiles,
         "fma": first.has_fma,
         "unsigned": all(t.arch == "x86_64" for t in targets),
+        "cpu": first.key,
     }
 
 

@@ -49,13 +49,20 @@ class CompileRequest:
     profile: bool
     sizes: str = ""
     fusion_author: str = ""
+    tuned: bool = False
+    db: str = ""
 
     def options(self) -> CompileOptions:
         """What decides the code."""
         from igniter.driver import CompileOptions
+        from igniter.runtime.tuning.store import database_path
 
         options = CompileOptions(
-            target=self.target, precision=self.precision, fusion_author=self.fusion_author, profile=self.profile
+            target=self.target,
+            precision=self.precision,
+            fusion_author=self.fusion_author,
+            profile=self.profile,
+            tuned=str(database_path(self.db)) if self.tuned else "",
         )
         return replace(options, sanitize=True) if self.sanitize else options
 
@@ -68,6 +75,13 @@ def run(request: CompileRequest) -> None:
         parse_shapes((request.sizes,))
     if request.fusion_author and request.emit == "onnx":
         raise IgniterError("--fusion-author decides about a level behind --emit=onnx: leave one of them out")
+    if request.db and not request.tuned:
+        raise IgniterError("--db names the database of --tuned: give both, or neither")
+    if request.tuned and request.emit in ("onnx", "fusion", "loop"):
+        raise IgniterError(f"--tuned decides about a level behind --emit={request.emit}: leave one of them out")
+    if request.tuned:
+        # A missing database is said before the work, not after it.
+        request.options().tuned_digest()
     if request.emit == "library":
         _compile_library(request)
     else:
