@@ -112,12 +112,11 @@ class ScheduleSpace:
 
     def points(self, seed: int = 0) -> Iterator[dict[str, str]]:
         """Points in an order that begins near point 0: it, each value of each parameter alone, then random ones."""
-        yield self.first()
-        for parameter in self.parameters:
-            for value in parameter.values[1:]:
-                yield {**self.first(), parameter.name: value}
+        near = [self.first()]
+        near += [{**self.first(), p.name: value} for p in self.parameters for value in p.values[1:]]
+        yield from near
         rng = random.Random(seed)
-        seen: set[tuple[str, ...]] = set()
+        seen = {tuple(point.values()) for point in near}
         for _ in range(4 * min(self.size, 4096)):
             # Half of the values stay: what is far from point 0 in everything is seldom good.
             point = {p.name: rng.choice(p.values) if rng.random() < 0.5 else AUTHOR for p in self.parameters}

@@ -145,11 +145,29 @@ def _context() -> DefaultContext | ForkServerContext | SpawnContext:
     """Processes that are copies of one that has only imported things; new ones where the system has no such server."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
-    from igniter.pipelines import PIPELINES
-    from igniter.registry import PASSES
-
     context = multiprocessing.get_context("forkserver")
-    passes = [PASSES[name.partition("{")[0]].partition(":")[0] for name in PIPELINES["cpu-schedule"]]
-    used = ["igniter.runtime.tuning.measure", "igniter.api", "igniter.runtime.workbench", "igniter.backends.cpu.jit"]
-    context.set_forkserver_preload([*used, "igniter.runtime.check_inputs", *passes])
+    context.set_forkserver_preload(_preloaded())
     return context
+
+
+def _preloaded() -> list[str]:
+    """What every process imports: all of the compiler behind `choose-schedule`, and what it is made of."""
+    from igniter.pipelines import PIPELINES
+    from igniter.registry import DIALECTS, PASSES
+
+    named = [PASSES[name.partition("{")[0]] for name in PIPELINES["cpu-schedule"]]
+    named += [where for where in DIALECTS.values() if where.startswith("igniter.")]
+    return [
+        # The program itself, which every process would import again.
+        "__main__",
+        "numpy",
+        "llvmlite.binding",
+        "igniter.api",
+        "igniter.backends.cpu.jit",
+        "igniter.runtime.check_inputs",
+        "igniter.runtime.interp.structured",
+        "igniter.runtime.tuning.measure",
+        "igniter.runtime.verification.judgement",
+        "igniter.runtime.workbench",
+        *dict.fromkeys(where.partition(":")[0] for where in named),
+    ]

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from igniter.dialects.loop.schedule import ScheduleAttr
 
 RANKED = 48
-"""Candidates that the cost model orders before the first is timed."""
+"""Candidates that the cost model orders before the first is timed; fewer, four times as many, where few are tried."""
 
 LEAST_GAIN = 0.02
 """A schedule counts as faster from here on, however quiet the machine was."""
@@ -352,7 +352,8 @@ class Tuner:
     def _ranked(self) -> list[dict[str, str]]:
         """The first points of the space that were not tried, those first whose code the cost model likes; point 0 is
         before all. What is refused here is noted, and so is code that another point has."""
-        points = [p for p in islice(self.space.points(self.seed), RANKED) if _point_key(p) not in self._tried]
+        count = min(RANKED, 4 * self.limits.trials or RANKED)
+        points = [p for p in islice(self.space.points(self.seed), count) if _point_key(p) not in self._tried]
         costs: list[tuple[float, dict[str, str]]] = []
         step = max(1, self.executor.width)
         for k in range(0, len(points), step):

@@ -55,7 +55,7 @@ class ApplyTunedSchedules(ModulePass):
                 if found:
                     self._apply(ctx, kernel, found[0])
                 else:
-                    self._say(ctx, kernel, "missed", f"not tuned for {self.cpu}")
+                    self._say(ctx, kernel, "missed", f"it was not tuned for {self.cpu}")
 
     def _apply(self, ctx: Context, kernel: KernelOp, entry: Entry) -> None:
         if any(each.schedule is not None for each in kernel.computations):
