@@ -408,9 +408,9 @@ def test_the_command(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     (kernel,) = found["kernels"]
     assert kernel["kernel"] == "rows" and kernel["sizes"] == {"n": 64} and kernel["share"] == 1
-    assert kernel["trials"] == 2 and kernel["gain"] > 1 and found["gain"] == pytest.approx(kernel["gain"])
+    assert kernel["trials"] == 1 and kernel["gain"] > 1 and found["gain"] == pytest.approx(kernel["gain"])
     again = CliRunner().invoke(app, command)
-    assert again.exit_code == 0 and "2 + 2" in again.stdout and "@rows" in again.stdout
+    assert again.exit_code == 0 and "1 + " in again.stdout and "@rows" in again.stdout
 
 
 # -- clusters ---------------------------------------------------------------------------------------------------------
@@ -423,7 +423,10 @@ def test_ray_is_asked_for_where_it_is_not(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: pip install 'igniter[ray]'")
-def test_a_cluster_of_this_machine(tmp_path: Path) -> None:
+def test_a_cluster_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The workers of the cluster import what they are to do from here.
+    path = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
     executor = RayExecutor()
     try:
         what = rows(tmp_path, BAD)

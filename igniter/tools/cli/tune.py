@@ -134,12 +134,19 @@ def _whole_gain(rows: list[Row]) -> float:
 def _described(rows: list[Row], db: str, target: str, took: float, interrupted: bool) -> dict[str, Any]:
     kernels: list[dict[str, Any]] = []
     for row in rows:
-        facts = {"kernel": row.use.what.name, "calls": row.use.calls, "share": row.use.share}
-        facts["sizes"] = row.use.what.sizes
+        use = row.use
+        facts: dict[str, Any] = {"kernel": use.what.name, "calls": use.calls, "share": use.share}
+        facts["sizes"] = use.what.sizes
         found = {"stopped": row.reason} if row.tuned is None else {**asdict(row.tuned), "gain": row.tuned.gain}
         kernels.append({**facts, **found})
-    facts = {"db": db, "target": target, "seconds": took, "interrupted": interrupted, "gain": _whole_gain(rows)}
-    return {**facts, "kernels": kernels}
+    whole: dict[str, Any] = {
+        "db": db,
+        "target": target,
+        "seconds": took,
+        "interrupted": interrupted,
+        "gain": _whole_gain(rows),
+    }
+    return {**whole, "kernels": kernels}
 
 
 def _print(rows: list[Row], db: str, target: str, took: float) -> None:
