@@ -64,6 +64,8 @@ class CompileOptions:
     `fusion_passes` names none; "" is Igniter's own. See `igniter.analysis.fusion.author`."""
     loop_passes: str = "cpu-loop"
     schedule_passes: str = "cpu-schedule"
+    tuned: str = ""
+    """A database of schedules that `igniter tune` found, for `apply-tuned-schedules`; "" uses none."""
     program_passes: str = "cpu-programs"
     """What joins regions to programs; "" leaves each region a custom op of its own."""
     profile: bool = False
@@ -82,16 +84,28 @@ class CompileOptions:
 
     def key(self) -> str:
         """A hash of the options and of Igniter's version: part of every cache key."""
-        text = json.dumps([build_id(), dataclasses.asdict(self)], sort_keys=True)
+        text = json.dumps([build_id(), dataclasses.asdict(self), self.tuned_digest()], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def kernel_key(self) -> str:
         """`key` without what is the same to a kernel: whether it is called from a program."""
         return dataclasses.replace(self, program_passes="", profile=False).key()
 
+    def tuned_digest(self) -> str:
+        """A hash of what the database of schedules has for the targets; "" without one. `IgniterError` where it is not
+        there."""
+        if not self.tuned:
+            return ""
+        from igniter.backends.cpu.target import targets_of
+        from igniter.transforms.structured.schedule_database import opened
+
+        with opened(self.tuned) as database:
+            return database.digest(t.key for t in targets_of(self.target))
+
     def to_dict(self) -> dict[str, Any]:
         """For reports."""
-        return dataclasses.asdict(self)
+        said = dataclasses.asdict(self)
+        return {**said, "tuned_digest": self.tuned_digest()} if self.tuned else said
 
 
 @dataclass(frozen=True)
@@ -238,10 +252,21 @@ def schedule_kernel(c: Compilation, kernel: KernelOp, machine: MachineModel) -> 
     from xdsl.dialects.builtin import ModuleOp
 
     from igniter.dialects.loop import FuncOp
+    from igniter.passes import PassError
+    from igniter.remarks import remark
     from igniter.transforms.scheduled.form_ort_library import describe
 
     alone = ModuleOp([kernel.clone()])
-    _run(c, alone, c.options.schedule_passes, machine)
+    try:
+        _run(c, alone, c.options.schedule_passes, machine, tuned=c.options.tuned)
+    except PassError as error:
+        if not c.options.tuned:
+            raise
+        # A schedule of the database may ask for what passes no longer do. Others in it are as good as before.
+        name = kernel.sym_name.data
+        remark(c.ctx, "driver", name, "missed", f"compiled with no schedule of {c.options.tuned}: {_reason(error)}")
+        alone = ModuleOp([kernel.clone()])
+        _run(c, alone, c.options.schedule_passes, machine)
     func = next((op for op in alone.ops if isinstance(op, FuncOp)), None)
     if func is None:
         raise IgniterError(f"the passes '{c.options.schedule_passes}' leave kernel @{kernel.sym_name.data} unscheduled")
@@ -469,7 +494,13 @@ def _parse_op(c: Compilation, text: str) -> OpOp:
 
 
 def _run(
-    c: Compilation, module: ModuleOp, pipeline: str, machine: MachineModel | None = None, author: str = ""
+    c: Compilation,
+    module: ModuleOp,
+    pipeline: str,
+    machine: MachineModel | None = None,
+    *,
+    author: str = "",
+    tuned: str = "",
 ) -> None:
     """Runs passes for one machine, or for all that are compiled for: what is asked of a single one is the first's."""
     from igniter.analysis.machine import pass_figures
@@ -479,6 +510,8 @@ def _run(
     passes = parse_passes(pipeline, pass_figures(machines))
     if author:
         passes = _with_author(passes, pipeline, author)
+    if tuned:
+        passes = _with_database(passes, pipeline, tuned)
     run_passes(c.ctx.on(machines[0]), module, passes, verify_each=c.verify_each)
 
 
@@ -494,6 +527,18 @@ def _with_author(passes: Sequence[ModulePass], pipeline: str, author: str) -> tu
             raise IgniterError(f"'{pipeline}' names the fusion author '{this.author}', and the options '{author}'")
     return tuple(
         dataclasses.replace(this, author=author) if isinstance(this, FormFusionRegions) else this for this in passes
+    )
+
+
+def _with_database(passes: Sequence[ModulePass], pipeline: str, path: str) -> tuple[ModulePass, ...]:
+    """The passes with a database for `apply-tuned-schedules`; `IgniterError` where that is not there."""
+    from igniter.transforms.structured.apply_tuned_schedules import ApplyTunedSchedules
+
+    if not any(isinstance(this, ApplyTunedSchedules) for this in passes):
+        raise IgniterError(f"nothing asks the database of schedules {path}: '{pipeline}' has no apply-tuned-schedules")
+    return tuple(
+        dataclasses.replace(this, db=path) if isinstance(this, ApplyTunedSchedules) and not this.db else this
+        for this in passes
     )
 
 

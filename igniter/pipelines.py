@@ -52,6 +52,8 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "pack-operands",
         # Every read proven inside of its tensor or guarded, every write proven, or the kernel refused.
         "check-bounds{guard=true}",
+        # What `igniter tune` found, where a database is given.
+        "apply-tuned-schedules",
         "choose-schedule",
         # Behind all that copies bodies, whose sums have to round alike.
         "form-fma",

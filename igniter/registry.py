@@ -47,6 +47,7 @@ DIALECTS: dict[str, str] = {
 }
 
 PASSES: dict[str, str] = {
+    "apply-tuned-schedules": "igniter.transforms.structured.apply_tuned_schedules:ApplyTunedSchedules",
     "bind-values": "igniter.transforms.onnx.bind_values:BindValues",
     "canonicalize": "xdsl.transforms.canonicalize:CanonicalizePass",
     "canonicalize-loop": "igniter.transforms.structured.canonicalize_loop:CanonicalizeLoop",

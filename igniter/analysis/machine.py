@@ -61,6 +61,8 @@ class MachineModel:
     arch: str = fact("x86_64", "", "the instruction set")
     microarchitecture: str = fact("x86_64_v4", "", "the microarchitecture, by archspec's name")
 
+    features: str = fact("", "", "a digest of the instruction set's features")
+
     vector_bytes: int = fact(64, "bytes", "a vector register")
     registers: int = fact(32, "", "vector registers")
     fma: bool = fact(True, "", "multiply-add is one instruction")
@@ -119,6 +121,12 @@ class MachineModel:
         return self.l2_budget // 4
 
     @property
+    def filed_as(self) -> str:
+        """What is measured on it is filed under this: its name, or for this machine the CPU and a digest of its
+        features, which tell it from the machine of somebody else who shares the file."""
+        return self.name if self.name != "native" else f"{self.cpu}-{self.features}"
+
+    @property
     def row_elements(self) -> int:
         """A row of this many elements is worth keeping in the cache between the nests of a group, one row a thread."""
         return self.l2_budget // 64
@@ -161,7 +169,7 @@ class MachineModel:
         }
 
 
-IDENTITY = ("name", "cpu", "arch", "microarchitecture")
+IDENTITY = ("name", "cpu", "arch", "microarchitecture", "features")
 """Which machine it is. A file says it for its reader's sake; what differs from the target's is refused."""
 
 INSTRUCTIONS = ("vector_bytes", "registers", "fma", "byte_products", "byte_tiles", "half_tiles")
@@ -334,4 +342,5 @@ def pass_figures(machines: Sequence[MachineModel]) -> dict[str, object]:
         "half_tiles": first.half_tiles,
         "fma": first.fma,
         "unsigned": all(m.arch == "x86_64" for m in machines),
+        "cpu": first.filed_as,
     }

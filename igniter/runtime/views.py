@@ -139,7 +139,7 @@ def _nodes(block: Block, lines: list[str], indent: str) -> None:
             color = COLORS[number % len(COLORS)]
             lines.append(f"{indent}subgraph cluster_{number} {{")
             lines.append(f"{indent}  label={_quoted('@' + op.label)}; style=filled; color={_quoted(color)};")
-            outer = dict(zip(op.block.args, op.inputs, strict=True))
+            outer: dict[SSAValue, SSAValue] = dict(zip(op.block.args, op.inputs, strict=True))
             inside = [x for x in op.block.ops if x.name.startswith("onnx.") and x.name != "onnx.Constant"]
             for k, inner in enumerate(inside):
                 add(inner, f"n{number}_{k}", indent + "  ", outer)

@@ -97,6 +97,21 @@ def find_kernel(model: str | PathLike[str], name: str, machine: MachineModel, *,
     A model and IR that has no kernels yet get them from `cpu-onnx,cpu-fusion,cpu-loop`. With `or_only`, the only kernel
     will do whatever it is called. `IgniterError` lists the kernels where the name is not that of one.
     """
+    _, kernels = kernels_in(model, machine)
+    found = kernels.get(name)
+    if found is None and len(kernels) == 1 and (or_only or not name):
+        (found,) = kernels.values()
+    if found is None:
+        listed = ", ".join(f"{k} ({_told(kernel)})" for k, kernel in kernels.items())
+        raise IgniterError(
+            f"{model} has {'no kernel ' + repr(name) if name else 'several kernels'}; --kernel: {listed}"
+        )
+    found.detach()
+    return found
+
+
+def kernels_in(model: str | PathLike[str], machine: MachineModel) -> tuple[ModuleOp, dict[str, KernelOp]]:
+    """A model (`.onnx`) or IR (`.mlir`) with its structured kernels by name; `IgniterError` where it has none."""
     from igniter.api import load
 
     module = load(model)
@@ -112,16 +127,7 @@ def find_kernel(model: str | PathLike[str], name: str, machine: MachineModel, *,
         scheduled = any(isinstance(op, FuncOp) for op in module.ir.ops)
         reason = "its kernels are scheduled already: give the structured ones" if scheduled else "no node was fused"
         raise IgniterError(f"{model} has no kernel to schedule: {reason}")
-    found = kernels.get(name)
-    if found is None and len(kernels) == 1 and (or_only or not name):
-        (found,) = kernels.values()
-    if found is None:
-        listed = ", ".join(f"{k} ({_told(kernel)})" for k, kernel in kernels.items())
-        raise IgniterError(
-            f"{model} has {'no kernel ' + repr(name) if name else 'several kernels'}; --kernel: {listed}"
-        )
-    found.detach()
-    return found
+    return module.ir, kernels
 
 
 def _kernels(module: ModuleOp) -> dict[str, KernelOp]:

@@ -76,6 +76,9 @@ Atol = Annotated[float, typer.Option(help="An error that is allowed besides, in 
 Seed = Annotated[int, typer.Option(help="Of the random inputs.")]
 Budget = Annotated[float, typer.Option(help="Seconds for finding sizes and comparing.")]
 Threads = Annotated[int, typer.Option(min=0, help="ONNX Runtime's threads within an op; 0 leaves it to ONNX Runtime.")]
+Database = Annotated[
+    str, typer.Option("--db", help="The database of tuned schedules; beside the cache by default.", show_default=False)
+]
 Reference = Annotated[
     str, typer.Option(help="The original model, where the folder does not know it.", show_default=False)
 ]
@@ -138,6 +141,8 @@ def compile(
     sanitize: Annotated[
         bool, typer.Option("--sanitize", help="Check every access of a kernel at run time: slow, to look for bugs.")
     ] = False,
+    tuned: Annotated[bool, typer.Option("--tuned", help="Use the schedules that `igniter tune` found.")] = False,
+    db: Database = "",
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -165,6 +170,8 @@ def compile(
                 sizes,
                 fusion_author,
                 machine,
+                tuned,
+                db,
             )
         )
 
@@ -353,6 +360,41 @@ def reduce(
         how = "" if check is None else check.value
         options = ReduceOptions(how, check_command, message, passes, target, timeout, seed, strict, at_pass, bisect)
         run(model, output, options, json)
+
+
+@app.command()
+def tune(
+    model: Annotated[str, typer.Argument(help="An ONNX model, or IR (.mlir).")],
+    name: Annotated[str, typer.Option("--kernel", help="This kernel alone.", show_default=False)] = "",
+    sizes: Annotated[
+        str, typer.Option(help="Sizes of symbols, n=8,m=16; those not given are 64.", show_default=False)
+    ] = "",
+    seconds: Annotated[float, typer.Option("--budget", min=1, help="Seconds for all kernels.")] = 600.0,
+    trials: Annotated[int, typer.Option(min=0, help="Candidates of a kernel; 0: no limit.")] = 0,
+    patience: Annotated[int, typer.Option(min=0, help="Candidates of a kernel since the best one; 0: no limit.")] = 32,
+    limit: Annotated[float, typer.Option(min=1, help="Seconds for one candidate.")] = 60.0,
+    db: Database = "",
+    ray: Annotated[
+        str | None,
+        typer.Option(help="Spread candidates over this Ray cluster; auto: the one of this machine; local: a new one."),
+    ] = None,
+    target: Target = "native",
+    threads: Annotated[int, typer.Option(min=1, help="Threads of the kernels.")] = 1,
+    rounds: Annotated[int, typer.Option(min=1, help="How often a candidate and the best get their turns.")] = 9,
+    seed: Seed = 0,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Search faster schedules for kernels, by measuring, and keep them in a database for `compile --tuned`."""
+    from igniter.tools.cli.tune import TuneRequest, run
+
+    with reported(debug, json):
+        asked = TuneRequest(
+            model, name, sizes, seconds, trials, patience, limit, db, ray, target, threads, rounds, seed, json
+        )
+        if run(asked):
+            # As a shell has it for a command that Ctrl-C ended.
+            raise typer.Exit(130)
 
 
 @app.command()

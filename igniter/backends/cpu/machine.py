@@ -115,7 +115,7 @@ def _machine(target: Target) -> MachineModel:
     }
     figures = {name: type(getattr(TYPICAL, name))(value) for name, value in figures.items()}
     sources: dict[str, Source] = dict.fromkeys(figures, "manuals")
-    sources |= dict.fromkeys(("name", "cpu", "arch", *INSTRUCTIONS), "llvm")
+    sources |= dict.fromkeys(("name", "cpu", "arch", "features", *INSTRUCTIONS), "llvm")
     sources["microarchitecture"] = "archspec"
     if target.name == "native":
         own = host_figures()
@@ -126,6 +126,7 @@ def _machine(target: Target) -> MachineModel:
         cpu=target.cpu,
         arch=target.arch,
         microarchitecture=micro.name,
+        features=target.digest,
         vector_bytes=target.vector_bytes,
         registers=target.vector_registers,
         fma=target.has_fma,

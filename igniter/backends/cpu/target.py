@@ -11,6 +11,7 @@ NAME,NAME,...                several, for a library that chooses when it is load
 from __future__ import annotations
 
 import difflib
+import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, cast
@@ -64,6 +65,17 @@ class Target:
     def lanes(self, element_bytes: int) -> int:
         """The elements of one vector register."""
         return self.vector_bytes // element_bytes
+
+    @property
+    def key(self) -> str:
+        """What is measured on it is filed under this (`MachineModel.filed_as`): its name, or for this machine the CPU
+        and a digest of its features."""
+        return self.name if self.name != "native" else f"{self.cpu}-{self.digest}"
+
+    @property
+    def digest(self) -> str:
+        """A digest of its features."""
+        return hashlib.sha256(repr((self.cpu, self.features)).encode()).hexdigest()[:8]
 
     @property
     def byte_products(self) -> bool:

@@ -114,9 +114,13 @@ class _Announcer:
 
 
 def _run_passes(request: Request, ctx: IgniterContext, module: ModuleOp, say: Say) -> Outcome:
-    from igniter.backends.cpu.target import pass_figures, target_of
+    from igniter.analysis.machine import pass_figures
+    from igniter.backends.cpu.machine import machine_for
 
-    figures = pass_figures([target_of(request.target)]) if request.target else None
+    figures = None
+    if request.target:
+        machine = machine_for(request.target)
+        ctx, figures = ctx.on(machine), pass_figures([machine])
     passes = parse_passes(",".join(request.passes or ()), figures)
     here = _Announcer(say)
     observers: list[PassObserver] = [here]

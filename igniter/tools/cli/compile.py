@@ -51,10 +51,13 @@ class CompileRequest:
     fusion_author: str = ""
     machine: str = ""
     """A file with figures of the machine."""
+    tuned: bool = False
+    db: str = ""
 
     def options(self) -> CompileOptions:
         """What decides the code."""
         from igniter.driver import CompileOptions
+        from igniter.runtime.tuning.store import database_path
 
         machine = ()
         if self.machine:
@@ -67,6 +70,7 @@ class CompileRequest:
             precision=self.precision,
             fusion_author=self.fusion_author,
             profile=self.profile,
+            tuned=str(database_path(self.db)) if self.tuned else "",
         )
         return replace(options, sanitize=True) if self.sanitize else options
 
@@ -79,6 +83,13 @@ def run(request: CompileRequest) -> None:
         parse_shapes((request.sizes,))
     if request.fusion_author and request.emit == "onnx":
         raise IgniterError("--fusion-author decides about a level behind --emit=onnx: leave one of them out")
+    if request.db and not request.tuned:
+        raise IgniterError("--db names the database of --tuned: give both, or neither")
+    if request.tuned and request.emit in ("onnx", "fusion", "loop"):
+        raise IgniterError(f"--tuned decides about a level behind --emit={request.emit}: leave one of them out")
+    if request.tuned:
+        # A missing database is said before the work, not after it.
+        request.options().tuned_digest()
     if request.emit == "library":
         _compile_library(request)
     else:

@@ -1,0 +1,465 @@
+"""The space of schedules of one kernel: what may be tried besides the schedules that it has.
+
+    space = ScheduleSpace(kernel, vector_bytes=64, registers=32)
+    space.parameters                    # (Parameter("g0.tile", ("author", "8x3", ...)), ...)
+    space.schedules(space.first())      # what the kernel's nests have: point 0
+    space.schedules({"g0.tile": "6x4"}) # other parameters are as in point 0
+
+A kernel comes with schedules, the default author's or others. They say which nests share their loops, and that is what
+the groups of the space are (`Loop.fuse`). Each group has parameters by its kind:
+
+    product   a contraction by micro-kernels and its epilogue: `tile` (rows x panels), `columns` and `rows` (tiles that
+              go by together, for the caches), `order` of the loops over tiles, `depth` (blocks of the sum, added one by
+              one to the result)
+    rows      contractions that go over a block of rows one after the other: `height`, and `panels` of each
+    sums      one nest that adds up, and what reads it: `tile` (rows x vectors that stay in registers), `lanes` and
+              `down` (the axes of these), `order`, `tail`, `sums` (the order of the reductions)
+    all       `fused` (or each nest by itself), `vector`, `accumulators`, `unroll`, `order`, `threads` (tasks)
+
+The value "author" leaves what the kernel has. A point is a choice of values; it is a schedule that the language's
+checks take or refuse, and the passes behind them: a space promises no more than that its points are worth asking.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from igniter.dialects.loop import KernelOp, NestOp, element_bytes
+from igniter.dialects.loop.panels import panel_lanes
+from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr, Step, Tail
+from igniter.dialects.sym import element_of
+from igniter.dialects.sym.expr import ONE
+
+Point: TypeAlias = "Mapping[str, str]"
+
+AUTHOR = "author"
+"""The value of a parameter that leaves what the kernel has."""
+
+HEIGHTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
+"""Rows of a tile in registers; what else fits differs too little from these."""
+
+MOST_VECTORS = 4
+"""Vectors of a row of a tile: more rows than vectors is what loads the least."""
+
+MOST_ORDERS = 6
+"""Orders of loops that are tried: all of three."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One choice: the first value is what the kernel has."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass
+class _Group:
+    """Nests that share their first `shared` loops."""
+
+    name: str
+    members: list[NestOp]
+    shared: int
+    parameters: list[Parameter] = field(default_factory=list[Parameter])
+
+    @property
+    def first(self) -> NestOp:
+        return self.members[0]
+
+    def steps(self, nest: NestOp) -> tuple[Step, ...]:
+        schedule = nest.schedule
+        assert schedule is not None
+        return schedule.data
+
+    def add(self, name: str, values: Sequence[object]) -> None:
+        """A parameter, if there is a choice."""
+        told = tuple(dict.fromkeys((AUTHOR, *map(str, values))))
+        if len(told) > 1:
+            self.parameters.append(Parameter(f"{self.name}.{name}", told))
+
+
+class ScheduleSpace:
+    """See the module's text. `kernel` has a schedule on every nest; procedures keep theirs."""
+
+    def __init__(self, kernel: KernelOp, vector_bytes: int, registers: int, threads: int = 1):
+        self.kernel = kernel
+        self.vector_bytes = vector_bytes
+        self.registers = registers
+        self._groups = _groups(kernel)
+        for group in self._groups:
+            self._parametrize(group, threads)
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Every choice that there is."""
+        return tuple(p for group in self._groups for p in group.parameters)
+
+    @property
+    def size(self) -> int:
+        """How many points there are; many mean the same schedule."""
+        size = 1
+        for parameter in self.parameters:
+            size *= len(parameter.values)
+        return size
+
+    def first(self) -> dict[str, str]:
+        """Point 0: what the kernel has."""
+        return {p.name: AUTHOR for p in self.parameters}
+
+    def points(self, seed: int = 0) -> Iterator[dict[str, str]]:
+        """Points in an order that begins near point 0: it, each value of each parameter alone, then random ones."""
+        near = [self.first()]
+        near += [{**self.first(), p.name: value} for p in self.parameters for value in p.values[1:]]
+        yield from near
+        rng = random.Random(seed)
+        seen = {tuple(point.values()) for point in near}
+        for _ in range(4 * min(self.size, 4096)):
+            # Half of the values stay: what is far from point 0 in everything is seldom good.
+            point = {p.name: rng.choice(p.values) if rng.random() < 0.5 else AUTHOR for p in self.parameters}
+            if tuple(point.values()) not in seen:
+                seen.add(tuple(point.values()))
+                yield point
+
+    def schedules(self, point: Point) -> dict[str, ScheduleAttr]:
+        """The schedule of every nest at a point, by label. `ValueError` for a name or value that the space has not."""
+        known = {p.name: p.values for p in self.parameters}
+        for name, value in point.items():
+            if value not in known.get(name, ()):
+                raise ValueError(f"the space has no '{name}' of '{value}'")
+        found: dict[str, ScheduleAttr] = {}
+        for group in self._groups:
+            said = {n.removeprefix(f"{group.name}."): v for n, v in point.items() if n.startswith(f"{group.name}.")}
+            chosen = {n: v for n, v in said.items() if v != AUTHOR}
+            steps = {nest.label: list(group.steps(nest)) for nest in group.members}
+            if chosen:
+                steps = self._edited(group, steps, chosen)
+            found.update({label: ScheduleAttr(s) for label, s in steps.items()})
+        return found
+
+    # -- parameters ---------------------------------------------------------------------------------------------------
+
+    def _parametrize(self, group: _Group, threads: int) -> None:
+        kind = _kind(group)
+        if kind == "product":
+            self._product_parameters(group)
+        elif kind == "rows":
+            self._row_parameters(group)
+        else:
+            if kind == "sums":
+                self._sum_parameters(group)
+            loops = [s for nest in group.members for s in group.steps(nest) if isinstance(s, Loop)]
+            if any(s.vector for s in loops):
+                group.add("vector", ("half", "double"))
+                group.add("unroll", (2, 4))
+            if any(s.accumulators for s in loops):
+                group.add("accumulators", (1, 2, 8))
+            if len(group.members) == 1:
+                group.add(
+                    "order", ["-".join(o) for o in _orders([s.axis for s in _free(group.steps(group.first))])[1:]]
+                )
+        if len(group.members) > 1:
+            group.add("fused", ("no",))
+        if threads > 1 and any(isinstance(s, Loop) and s.threads is not None for s in group.steps(group.first)):
+            group.add("threads", (1, 4, 16, 64))
+
+    def _tiles(self, columns: int | None) -> list[str]:
+        """Tiles of rows x vectors whose sums, one row of a factor and a broadcast fit the registers, largest first."""
+        most = MOST_VECTORS if columns is None else max(1, min(MOST_VECTORS, columns))
+        pairs = [(h, v) for v in range(1, most + 1) for h in HEIGHTS if (h + 1) * v + 1 <= self.registers]
+        return [f"{h}x{v}" for h, v in sorted(pairs, key=lambda p: -p[0] * p[1])]
+
+    def _product_parameters(self, group: _Group) -> None:
+        product = _product(group.steps(group.first))
+        assert product is not None
+        columns = group.first.axis(product.columns).extent.constant
+        depth = group.first.axis(product.depth).extent.constant
+        tiles = self._tiles(None if columns is None else -(-columns // self._panel(group.first)))
+        # Without rows a tile has one, and with rows it has more: its own loop over them is behind the product.
+        group.add("tile", [t for t in tiles if t.startswith("1x") == (not product.rows)])
+        group.add("columns", (1, 2, 4, 8, 16))
+        if product.rows:
+            group.add("rows", (1, 4, 16))
+            group.add("order", ("columns", "rows"))
+        group.add("depth", [d for d in (64, 128, 256, 512) if depth is None or d < depth])
+
+    def _row_parameters(self, group: _Group) -> None:
+        group.add("height", (2, 4, 6, 8, 12, 14))
+        for nest in group.members:
+            if _product(group.steps(nest)) is not None:
+                group.add(f"panels.{nest.label}", range(1, MOST_VECTORS + 1))
+
+    def _sum_parameters(self, group: _Group) -> None:
+        nest = group.first
+        levels = _levels(group, nest)
+        wide = [n for n in levels if (nest.axis(n).extent.constant or self._lanes(nest)) >= self._lanes(nest)]
+        if not wide:
+            return
+        group.add("tile", self._tiles(None))
+        # Sums lie side by side along the last axis of the result, if at all.
+        written = [s.symbol for s in nest.yield_op.clauses[0].subscripts]
+        wide.sort(key=lambda n: -written.index(n) if n in written else 1)
+        group.add("lanes", wide)
+        if len(levels) > 1:
+            group.add("down", levels)
+            group.add("inside", ("rows", "lanes"))
+        group.add("tail", ("rest",))
+        sums = [a.name for a in nest.axes if a.kind == "reduction" and a.extent != ONE]
+        group.add("sums", ["-".join(o) for o in _orders(sums)[1:]])
+
+    def _panel(self, nest: NestOp) -> int:
+        return panel_lanes(element_of(nest.outputs[0].type))
+
+    def _lanes(self, nest: NestOp) -> int:
+        return max(2, self.vector_bytes // element_bytes(element_of(nest.outputs[0].type)))
+
+    # -- schedules ----------------------------------------------------------------------------------------------------
+
+    def _edited(self, group: _Group, steps: dict[str, list[Step]], chosen: Mapping[str, str]) -> dict[str, list[Step]]:
+        kind = _kind(group)
+        apart = chosen.get("fused") == "no"
+        if kind == "product":
+            steps = self._product_steps(group, steps, chosen)
+            apart = apart or "depth" in chosen
+        elif kind == "rows":
+            steps = self._row_steps(group, steps, chosen)
+        elif kind == "sums" and "tile" in chosen:
+            steps = self._sum_steps(group, chosen, apart)
+        if "order" in chosen and kind not in ("product", "rows") and "tile" not in chosen:
+            label = group.first.label
+            steps = {label: _reordered(steps[label], chosen["order"].split("-"))}
+        return {label: self._worded(each, chosen, apart) for label, each in steps.items()}
+
+    def _worded(self, steps: Sequence[Step], chosen: Mapping[str, str], apart: bool) -> list[Step]:
+        """The words that a group's other parameters say."""
+        found: list[Step] = []
+        for step in steps:
+            if isinstance(step, Loop):
+                if apart:
+                    step = replace(step, fuse="")
+                if step.vector and "vector" in chosen:
+                    step = replace(
+                        step, vector=max(2, step.vector // 2) if chosen["vector"] == "half" else 2 * step.vector
+                    )
+                if step.accumulators and "accumulators" in chosen:
+                    step = replace(step, accumulators=int(chosen["accumulators"]))
+                if step.vector and step.unroll is None and "unroll" in chosen:
+                    step = replace(step, unroll=int(chosen["unroll"]))
+                if step.threads is not None and "threads" in chosen:
+                    step = replace(step, threads=int(chosen["threads"]))
+            found.append(step)
+        return found
+
+    def _product_steps(
+        self, group: _Group, steps: Mapping[str, list[Step]], chosen: Mapping[str, str]
+    ) -> dict[str, list[Step]]:
+        """The loops over tiles of a contraction and of its epilogue, made anew."""
+        anchor = group.first
+        product = _product(steps[anchor.label])
+        assert product is not None
+        height, width = map(int, chosen["tile"].split("x")) if "tile" in chosen else product.tile
+        lanes, size = self._panel(anchor), width * self._panel(anchor)
+        shared = [s for s in steps[anchor.label][: group.shared] if isinstance(s, Loop)]
+        tiled = (product.columns, product.rows)
+        own = [s for s in shared if s.axis == product.columns]
+        outer = own[0].by // own[-1].by if len(own) > 1 and own[-1].by else 1
+        together = int(chosen.get("columns", str(outer)))
+        high = int(chosen.get("rows", "1"))
+        first = next((s.axis for s in reversed(shared) if s.axis in tiled), product.columns)
+        order = chosen.get("order", "columns" if first != product.columns else "rows")
+        blocks = [(product.columns, size * together)] if together > 1 else []
+        blocks += [(product.rows, height * high)] if high > 1 and product.rows else []
+        inner = [(product.columns, size), *([(product.rows, height)] if product.rows else [])]
+        blocks += inner if order == "columns" else inner[::-1]
+        found: dict[str, list[Step]] = {}
+        for nest in group.members:
+            had = steps[nest.label]
+            names = {a.axis: b.axis for a, b in zip(shared, had[: group.shared], strict=True) if isinstance(b, Loop)}
+            loops = [
+                s for s in had[: group.shared] if isinstance(s, Loop) and s.axis not in [names[t] for t in tiled if t]
+            ]
+            fuse = next((s.fuse for s in had if isinstance(s, Loop) and s.fuse), "")
+            new: list[Step] = [replace(s, threads=None) for s in loops]
+            new += [Loop(names[axis], by=by, fuse=fuse) for axis, by in blocks]
+            if nest is anchor and "depth" in chosen:
+                place = len(loops) + (together > 1)
+                new.insert(place, Loop(product.depth, by=int(chosen["depth"]), into_result=True))
+            new += self._moves(nest, had[group.shared :], names[product.columns], size, lanes)
+            if nest is anchor:
+                new = [replace(s, tile=(height, width)) if isinstance(s, Product) else s for s in new]
+            found[nest.label] = _with_threads(nest, new)
+        return found
+
+    def _moves(self, nest: NestOp, steps: Sequence[Step], columns: str, size: int, lanes: int) -> list[Step]:
+        """What follows the loops over tiles: the columns of a tile are copied out all at once where there are always as
+        many."""
+        extent = nest.axis(columns).extent.constant
+        found: list[Step] = []
+        for step in steps:
+            if isinstance(step, Loop) and step.axis == columns and step.by == 1 and step.vector:
+                whole = extent is not None and extent % size == 0 and size % step.vector == 0
+                step = replace(step, unroll=0 if whole else None)
+            found.append(step)
+        return found
+
+    def _row_steps(
+        self, group: _Group, steps: Mapping[str, list[Step]], chosen: Mapping[str, str]
+    ) -> dict[str, list[Step]]:
+        """Another height for the block of rows of all members, and other panels for the contractions."""
+        found: dict[str, list[Step]] = {}
+        for nest in group.members:
+            had = list(steps[nest.label])
+            row = had[group.shared - 1]
+            assert isinstance(row, Loop)
+            if "height" in chosen:
+                had[group.shared - 1] = replace(row, by=int(chosen["height"]))
+            product = _product(had)
+            if product is not None:
+                rows = int(chosen.get("height", str(product.tile[0])))
+                panels = int(chosen.get(f"panels.{nest.label}", str(product.tile[1])))
+                size = panels * self._panel(nest)
+                had = [replace(s, tile=(rows, panels)) if isinstance(s, Product) else s for s in had]
+                had = [
+                    replace(s, by=size) if isinstance(s, Loop) and s.axis == product.columns and s.by > 1 else s
+                    for s in had
+                ]
+                had = self._moves(nest, had, product.columns, size, self._panel(nest))
+            found[nest.label] = had
+        return found
+
+    def _sum_steps(self, group: _Group, chosen: Mapping[str, str], apart: bool) -> dict[str, list[Step]]:
+        """A tile of sums in registers while the reductions run, and what reads them at the same tile."""
+        nest = group.first
+        height, vectors = map(int, chosen["tile"].split("x"))
+        levels = _levels(group, nest)
+        written = [s.symbol for s in nest.yield_op.clauses[0].subscripts]
+        last = max(levels, key=lambda n: written.index(n) if n in written else -1)
+        lanes = chosen.get("lanes", last)
+        others = [n for n in levels if n != lanes]
+        down = chosen.get("down", others[-1] if others else "")
+        if down == lanes:
+            down = ""
+        width = self._lanes(nest)
+        tiled = [(lanes, width * vectors), *([(down, height)] if down and height > 1 else [])]
+        if chosen.get("inside") == "lanes":
+            tiled.reverse()
+        outer = [n for n in others if n not in [t for t, _ in tiled]]
+        sums = chosen["sums"].split("-") if "sums" in chosen else []
+        reductions = [a.name for a in nest.axes if a.kind == "reduction"]
+        reductions = [*(n for n in reductions if n not in sums), *sums]
+        alone = [a.name for a in nest.axes if a.kind == "parallel" and a.name not in levels]
+        found: dict[str, list[Step]] = {}
+        for member in group.members:
+            names = dict(zip(levels, _levels(group, member), strict=True))
+            fuse = "" if apart or len(group.members) == 1 else group.name
+            order = [*outer, *(t for t, _ in tiled)]
+            steps: list[Step] = [Loop(names[n], fuse=fuse) for n in order]
+            if member is nest:
+                sizes = dict(tiled)
+                steps = [
+                    replace(s, by=sizes[s.axis], tail=_tail(nest, s.axis, sizes[s.axis], chosen.get("tail")))
+                    if isinstance(s, Loop) and sizes.get(s.axis, 1) > 1
+                    else s
+                    for s in steps
+                ]
+                steps = [*(Loop(n) for n in alone), *steps, *(Loop(n) for n in reductions)]
+                steps += [Loop(down, unroll=0)] if len(tiled) > 1 else []
+                steps += [Loop(lanes, vector=width, unroll=0)]
+            else:
+                rest = [a.name for a in member.axes if a.name not in names.values()]
+                steps += [Loop(n) for n in rest]
+                if apart:
+                    # By itself a nest has no tile to get its vectors from.
+                    steps.sort(key=lambda s: isinstance(s, Loop) and s.axis == names[lanes])
+                    steps[-1] = Loop(names[lanes], vector=width)
+            found[member.label] = _with_threads(member, steps)
+        return found
+
+
+# -- groups -----------------------------------------------------------------------------------------------------------
+
+
+def _groups(kernel: KernelOp) -> list[_Group]:
+    """Nests whose first loops name the same group, in order; a nest that names none is one by itself."""
+    by_name: dict[str, list[NestOp]] = {}
+    for nest in kernel.nests:
+        if nest.schedule is None:
+            raise ValueError(f"nest '{nest.label}' has no schedule")
+        name = next((s.fuse for s in nest.schedule.loops if s.fuse), f"nest-{nest.label}")
+        by_name.setdefault(name, []).append(nest)
+    return [_Group(name, members, min(map(_shared, members))) for name, members in by_name.items()]
+
+
+def _shared(nest: NestOp) -> int:
+    """How many of a nest's first loops are shared."""
+    assert nest.schedule is not None
+    return sum(1 for _ in itertools.takewhile(lambda s: isinstance(s, Loop) and s.fuse, nest.schedule.data))
+
+
+def _kind(group: _Group) -> str:
+    products = [nest for nest in group.members if _product(group.steps(nest)) is not None]
+    if products:
+        found = _product(group.steps(group.first))
+        shared = {s.axis for s in group.steps(group.first)[: group.shared] if isinstance(s, Loop)}
+        if found is not None and len(products) == 1 and found.columns in shared:
+            return "product"
+        return "rows" if group.shared else "plain"
+    adding = [nest for nest in group.members if any(a.kind == "reduction" and a.extent != ONE for a in nest.axes)]
+    if adding == [group.first] and _levels(group, group.first):
+        return "sums"
+    return "plain"
+
+
+def _product(steps: Sequence[Step]) -> Product | None:
+    return next((s for s in steps if isinstance(s, Product)), None)
+
+
+def _tail(nest: NestOp, axis: str, size: int, chosen: str | None) -> Tail:
+    """How the last block of an axis is done: unrolled loops need one that is full, or a copy for it."""
+    extent = nest.axis(axis).extent.constant
+    if extent is not None and extent % size == 0:
+        return "mask"
+    return "rest" if chosen == "rest" else "peel"
+
+
+def _levels(group: _Group, nest: NestOp) -> list[str]:
+    """A nest's axes that the group has in common, in the order of the loops; of a nest alone all that are parallel."""
+    kinds = {a.name: a.kind for a in nest.axes}
+    if len(group.members) > 1:
+        loops = [s.axis for s in group.steps(nest)[: group.shared] if isinstance(s, Loop)]
+        return list(dict.fromkeys(n for n in loops if kinds[n] == "parallel"))
+    loops = [s.axis for s in group.steps(nest) if isinstance(s, Loop)]
+    return [n for n in dict.fromkeys(loops) if kinds[n] == "parallel" and nest.axis(n).extent != ONE]
+
+
+def _free(steps: Sequence[Step]) -> list[Loop]:
+    """The loops of a nest by itself that can change places: the plain ones at the beginning."""
+    return [
+        s
+        for s in itertools.takewhile(lambda s: isinstance(s, Loop) and s.by == 1 and not s.vector, steps)
+        if isinstance(s, Loop)
+    ]
+
+
+def _orders(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Orders of some loops, the given one first."""
+    return list(itertools.islice(itertools.permutations(names), MOST_ORDERS)) if len(names) > 1 else [tuple(names)]
+
+
+def _reordered(steps: Sequence[Step], order: Sequence[str]) -> list[Step]:
+    first = {s.axis: s for s in _free(steps)}
+    threads = next((s.threads for s in first.values() if s.threads is not None), None)
+    loops = [replace(first[n], threads=threads if k == 0 else None) for k, n in enumerate(order)]
+    return [*loops, *steps[len(loops) :]]
+
+
+def _with_threads(nest: NestOp, steps: Sequence[Step]) -> list[Step]:
+    """The steps with tasks made of the outermost loop whose iterations are independent."""
+    kinds = {a.name: a.kind for a in nest.axes}
+    place = next((k for k, s in enumerate(steps) if isinstance(s, Loop) and kinds[s.axis] == "parallel"), None)
+    return [
+        replace(s, threads=0) if k == place and isinstance(s, Loop) and not s.vector else s for k, s in enumerate(steps)
+    ]

@@ -1,0 +1,173 @@
+"""Where candidates are measured: each in a process of its own, here or on the machines of a Ray cluster.
+
+A process that crashes, hangs or eats its memory costs one candidate. Processes are forked from a server that has
+imported the compiler once and compiled nothing, so that one takes milliseconds to start.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any, Protocol
+
+from igniter.errors import IgniterError
+from igniter.runtime.tuning.measure import Job, Measurement, measure
+
+if TYPE_CHECKING:
+    from multiprocessing.context import DefaultContext, ForkServerContext, SpawnContext
+
+Work = Callable[[Job], Measurement]
+
+
+class Executor(Protocol):
+    """Measures candidates. `width` is how many at a time."""
+
+    @property
+    def width(self) -> int: ...
+
+    def run(self, jobs: Sequence[Job]) -> list[Measurement]:
+        """What was found of each job, in their order."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class LocalExecutor:
+    """One process after the other on this machine: what runs beside a kernel is in its time."""
+
+    width = 1
+
+    def __init__(self, work: Work = measure):
+        self.work = work
+
+    def run(self, jobs: Sequence[Job]) -> list[Measurement]:
+        return [isolated(self.work, job) for job in jobs]
+
+    def close(self) -> None:
+        pass
+
+
+class RayExecutor:
+    """A task of a Ray cluster for each candidate, one CPU each; there it runs in a process of its own as it does here.
+
+    `address` is a cluster's, "auto" the one that this machine belongs to, and "" makes one of this machine alone.
+    """
+
+    def __init__(self, address: str = "", work: Work = measure):
+        if find_spec("ray") is None:
+            raise IgniterError("--ray needs Ray: pip install 'igniter[ray]'")
+        self._ray: Any = import_module("ray")
+        self._owned = not self._ray.is_initialized()
+        if self._owned:
+            try:
+                self._ray.init(
+                    address=address or None, log_to_driver=False, include_dashboard=False if not address else None
+                )
+            except Exception as error:
+                raise IgniterError(f"cannot reach the Ray cluster '{address}': {error}") from error
+        # A candidate that takes its worker along is not tried on another.
+        self._task: Any = self._ray.remote(num_cpus=1, max_retries=0)(isolated)
+        self.work = work
+
+    @property
+    def width(self) -> int:
+        """The CPUs of the cluster."""
+        return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+
+    def run(self, jobs: Sequence[Job]) -> list[Measurement]:
+        tasks = [self._task.remote(self.work, job) for job in jobs]
+        found: list[Measurement] = []
+        for task in tasks:
+            try:
+                found.append(self._ray.get(task))
+            except Exception as error:
+                found.append(Measurement("failed", f"the Ray task ended: {str(error).strip().splitlines()[-1]}"))
+        return found
+
+    def close(self) -> None:
+        if self._owned:
+            self._ray.shutdown()
+
+
+def isolated(work: Work, job: Job) -> Measurement:
+    """What `work` makes of a job in a process of its own, which has `job.limit` seconds."""
+    context = _context()
+    ours, theirs = context.Pipe(duplex=False)
+    # The job goes through a pipe too: its arrays may be larger than what starting a process takes.
+    job_in, job_out = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(work, job_in, theirs), daemon=True)
+    process.start()
+    job_in.close()
+    theirs.close()
+    start = time.monotonic()
+    try:
+        with suppress(BrokenPipeError, ConnectionResetError):
+            job_out.send(job)
+        if not ours.poll(max(0.0, job.limit - (time.monotonic() - start))):
+            return Measurement("late", f"it was not done in {job.limit:g} seconds")
+        try:
+            return ours.recv()
+        except EOFError:
+            process.join(10)
+            return Measurement("crashed", _ending(process.exitcode))
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+        job_out.close()
+
+
+def _child(work: Work, jobs: Connection, answers: Connection) -> None:
+    # Ctrl-C is for the process that waits: it ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    job: Job = jobs.recv()
+    try:
+        found = work(job)
+    except Exception as error:
+        found = Measurement("failed", f"{type(error).__name__}: {error}")
+    answers.send(found)
+
+
+def _ending(status: int | None) -> str:
+    if status is not None and status < 0:
+        with suppress(ValueError):
+            return f"its process was ended by {signal.Signals(-status).name}"
+    return f"its process ended with status {status}"
+
+
+def _context() -> DefaultContext | ForkServerContext | SpawnContext:
+    """Processes that are copies of one that has only imported things; new ones where the system has no such server."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_preloaded())
+    return context
+
+
+def _preloaded() -> list[str]:
+    """What every process imports: all of the compiler behind `choose-schedule`, and what it is made of."""
+    from igniter.pipelines import PIPELINES
+    from igniter.registry import DIALECTS, PASSES
+
+    named = [PASSES[name.partition("{")[0]] for name in PIPELINES["cpu-schedule"]]
+    named += [where for where in DIALECTS.values() if where.startswith("igniter.")]
+    return [
+        # The program itself, which every process would import again.
+        "__main__",
+        "numpy",
+        "llvmlite.binding",
+        "igniter.api",
+        "igniter.backends.cpu.jit",
+        "igniter.runtime.check_inputs",
+        "igniter.runtime.interp.structured",
+        "igniter.runtime.tuning.measure",
+        "igniter.runtime.verification.judgement",
+        "igniter.runtime.workbench",
+        *dict.fromkeys(where.partition(":")[0] for where in named),
+    ]

@@ -1,0 +1,219 @@
+"""One candidate: scheduled, compiled, checked, and timed in turns with the best so far.
+
+`measure` runs in a process of its own (`executors.py`): whatever a candidate does there costs that process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from igniter.errors import IgniterError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from xdsl.dialects.builtin import ModuleOp
+
+    from igniter.backends.cpu.target import Target
+    from igniter.dialects.loop import FuncOp, KernelOp
+
+    Array: TypeAlias = np.ndarray[Any, Any]
+
+Outcome = Literal["timed", "ranked", "same", "refused", "wrong", "late", "crashed", "failed"]
+"""What became of a candidate: `same` is code that was tried before, `refused` what the language or a pass does not
+take, `late` what ran into the time limit."""
+
+FAR = 3.0
+"""A candidate that takes so many times as long as the best is not timed in many rounds."""
+
+INTERPRETED = 3e7
+"""Operations up to which the interpreter says what a kernel computes; beyond, its default schedule does."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to do with a candidate."""
+
+    candidate: str
+    """IR of the structured kernel with its schedules."""
+    baseline: str
+    """The best so far, in the same form; "" to rank the candidate by the cost model and not to run it."""
+    target: str
+    target_key: str
+    sizes: dict[str, int]
+    threads: int = 1
+    seed: int = 0
+    rounds: int = 9
+    seconds: float = 2.0
+    """For the rounds of the comparison."""
+    limit: float = 60.0
+    """Seconds for all of it."""
+    expected: Sequence[Any] | None = None
+    """The results; `None`: what the baseline computes."""
+    known: frozenset[str] = field(default_factory=frozenset[str])
+    """The digests of code that need not be timed again."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was found of a candidate."""
+
+    outcome: Outcome
+    reason: str = ""
+    cost: float = 0.0
+    """Cycles by the cost model."""
+    digest: str = ""
+    """Of the scheduled kernel."""
+    seconds: float = 0.0
+    baseline_seconds: float = 0.0
+    ratio: float = 0.0
+    """Of its time to the baseline's: the median over the rounds."""
+    noise: float = 0.0
+    """How far the baseline was from itself in the same rounds."""
+
+
+def measure(job: Job) -> Measurement:
+    """Does what a job says; an error of the candidate's is an outcome."""
+    from xdsl.utils.exceptions import VerifyException
+
+    from igniter.backends.cpu.target import target_of
+    from igniter.passes import PassError
+
+    target = target_of(job.target)
+    if target.key != job.target_key:
+        return Measurement("failed", f"this machine is {target.key}, and the kernel is tuned for {job.target_key}")
+    try:
+        kernel, func = scheduled(job.candidate, target)
+    except (PassError, VerifyException, IgniterError) as error:
+        return Measurement("refused", str(error))
+    digest = hashlib.sha256(str(func).encode()).hexdigest()[:16]
+    found = Measurement("ranked", cost=_cost(func, job.sizes, target), digest=digest)
+    if not job.baseline:
+        return found
+    if digest in job.known:
+        return Measurement("same", "it is the same code as a candidate before", found.cost, digest)
+    return _timed(job, kernel, func, target, found)
+
+
+def scheduled(text: str, target: Target) -> tuple[KernelOp, FuncOp]:
+    """A structured kernel that has its schedules, and what the passes behind `choose-schedule` make of it."""
+    from igniter.dialects.loop import FuncOp, KernelOp
+    from igniter.pipelines import PIPELINES
+
+    module = parsed(text)
+    kernel = next(op for op in module.ops if isinstance(op, KernelOp)).clone()
+    passes = PIPELINES["cpu-schedule"]
+    run_for(module, ",".join(passes[passes.index("form-fma") : passes.index("form-ort-library")]), target)
+    return kernel, next(op for op in module.ops if isinstance(op, FuncOp))
+
+
+def parsed(text: str) -> ModuleOp:
+    """IR from text, verified."""
+    from igniter.api import parse
+
+    module = parse(text, "<candidate>").ir
+    module.verify()
+    return module
+
+
+def run_for(module: ModuleOp, pipeline: str, target: Target) -> None:
+    """Runs passes for a target over IR, in place."""
+    from igniter.analysis.machine import pass_figures
+    from igniter.backends.cpu.machine import machine_for
+    from igniter.context import IgniterContext
+    from igniter.passes import parse_passes, run_passes
+
+    machine = machine_for(target)
+    run_passes(IgniterContext().on(machine), module, parse_passes(pipeline, pass_figures([machine])))
+
+
+def inputs_for(kernel: KernelOp, sizes: dict[str, int], seed: int) -> list[Array]:
+    """Random inputs; the same for the same seed wherever they are made."""
+    import numpy as np
+
+    from igniter.runtime.check_inputs import TypedInput, random_arrays
+
+    specs = [TypedInput(f"input {n}", a.type) for n, a in enumerate(kernel.block.args)]
+    return [np.asarray(a, order="C") for a in random_arrays(specs, sizes, seed)]
+
+
+def expected_of(kernel: KernelOp, sizes: dict[str, int], seed: int) -> list[Array] | None:
+    """What the kernel computes by the interpreter of the structured level; `None` where that would take too long."""
+    from igniter.runtime.interp.structured import run_kernel
+    from igniter.runtime.workbench import operations_of
+
+    if operations_of(kernel, sizes) > INTERPRETED:
+        return None
+    return run_kernel(kernel, inputs_for(kernel, sizes, seed), sizes)
+
+
+def _cost(func: FuncOp, sizes: dict[str, int], target: Target) -> float:
+    """The cycles of a scheduled kernel by the cost model."""
+    from igniter.analysis.scheduled.loop_cost import body_cycles
+    from igniter.backends.cpu.machine import machine_for
+
+    cycles = body_cycles(func.block, machine_for(target))
+    return float(max(0, cycles.evaluate({**dict.fromkeys(cycles.symbols, 0), **sizes})))
+
+
+def _timed(job: Job, kernel: KernelOp, func: FuncOp, target: Target, found: Measurement) -> Measurement:
+    """Checks the candidate, and times it in turns with the baseline, which has two turns a round."""
+    from igniter.runtime.workbench import _error, _first_run, _long_enough
+
+    def prepared(of: FuncOp) -> tuple[Callable[[], object], list[Array]]:
+        compiled, outputs = _first_run("the candidate", of, target, inputs, job.sizes, job.threads)
+        symbols = {name: job.sizes[name] for name in of.symbol_names}
+        run = compiled.prepared([*inputs, *outputs], symbols, job.threads)
+        return run, outputs[: len(outputs) - len(of.checks)]
+
+    inputs = inputs_for(kernel, job.sizes, job.seed)
+    _, other = scheduled(job.baseline, target)
+    run_other, wanted = prepared(other)
+    try:
+        run, outputs = prepared(func)
+    except IgniterError as error:
+        return Measurement("refused", str(error), found.cost, found.digest)
+    try:
+        _error("the candidate", wanted if job.expected is None else job.expected, outputs)
+    except IgniterError as error:
+        return Measurement("wrong", str(error), found.cost, found.digest)
+    turns = [_long_enough(each) for each in (run, run_other, run_other)]
+    once = [_seconds(turn) for turn, _ in turns]
+    far = once[0] / turns[0][1] > FAR * once[1] / turns[1][1]
+    rounds = max(3, min(job.rounds, int(job.seconds / max(1e-9, sum(once)))))
+    times = _rounds([turn for turn, _ in turns], 3 if far else rounds)
+    own, first, again = ([t / n for t in each] for each, (_, n) in zip(times, turns, strict=True))
+    return Measurement(
+        "timed",
+        "",
+        found.cost,
+        found.digest,
+        statistics.median(own),
+        statistics.median(first),
+        _ratio(own, first),
+        abs(_ratio(again, first) - 1),
+    )
+
+
+def _rounds(turns: Sequence[Callable[[], object]], rounds: int) -> list[list[float]]:
+    """The seconds of every turn; each round begins with another one."""
+    times: list[list[float]] = [[] for _ in turns]
+    for number in range(rounds):
+        for k in range(len(turns)):
+            place = (k + number) % len(turns)
+            times[place].append(_seconds(turns[place]))
+    return times
+
+
+def _seconds(turn: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    turn()
+    return time.perf_counter() - start
+
+
+def _ratio(times: Sequence[float], others: Sequence[float]) -> float:
+    return statistics.median(a / b for a, b in zip(times, others, strict=True))

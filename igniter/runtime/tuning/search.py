@@ -1,0 +1,483 @@
+"""The search for a kernel's best schedule.
+
+    tuner = Tuner(subject_of("gemm.mlir"), executor, database, Limits(seconds=60))
+    print(tuner.run())
+
+Candidates come from a `ScheduleSpace`. The first ones are enumerated, ordered by the cost model and handed to Optuna,
+whose sampler (TPE, with a seed) learns from what they took and suggests the rest. A candidate that is faster than the
+best by more than the noise is compared once more, with the default and in more rounds, and becomes the best if that
+holds; it is in the database from then on. So a search can be ended at any time and keeps what it found, and a later one
+takes up its trials.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from itertools import islice
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Protocol
+
+from igniter.errors import IgniterError
+from igniter.runtime.tuning.executors import Executor, LocalExecutor
+from igniter.runtime.tuning.measure import Job, Measurement, expected_of, parsed, run_for
+from igniter.transforms.structured.schedule_database import (
+    Entry,
+    ScheduleDatabase,
+    Subject,
+    Trial,
+    bucket_of,
+    kernel_key,
+    schedules_of,
+)
+
+if TYPE_CHECKING:
+    from igniter.analysis.structured.schedule_space import Parameter
+    from igniter.backends.cpu.target import Target
+    from igniter.dialects.loop import KernelOp
+    from igniter.dialects.loop.schedule import ScheduleAttr
+
+RANKED = 48
+"""Candidates that the cost model orders before the first is timed; fewer, four times as many, where few are tried."""
+
+LEAST_GAIN = 0.02
+"""A schedule counts as faster from here on, however quiet the machine was."""
+
+NOISES = 2.0
+"""So many times the noise a confirmed gain is at least: of many candidates, some are lucky once."""
+
+CONFIRMING = 4
+"""How many times as many rounds, and seconds for them, the comparison that confirms a schedule has."""
+
+REPEATS = 64
+"""Suggestions in a row of points that were tried already, after which the space counts as searched."""
+
+
+class Space(Protocol):
+    """What `ScheduleSpace` is to the search."""
+
+    @property
+    def parameters(self) -> Sequence[Parameter]: ...
+    def first(self) -> dict[str, str]: ...
+    def points(self, seed: int = 0) -> Any: ...
+    def schedules(self, point: Mapping[str, str]) -> Mapping[str, ScheduleAttr]: ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a search ends, whichever comes first."""
+
+    seconds: float = 120.0
+    trials: int = 0
+    """Candidates that this run tries; 0: no limit."""
+    patience: int = 32
+    """Candidates since the best one that was found; 0: no limit."""
+    candidate: float = 60.0
+    """Seconds of one candidate."""
+
+
+@dataclass(frozen=True)
+class Tunable:
+    """A kernel ready to be tuned: `kernel` has the default author's schedules, `default` is the kernel as it came."""
+
+    name: str
+    kernel: KernelOp
+    default: str
+    """IR with all schedules: what the candidates have to beat."""
+    target: Target
+    sizes: dict[str, int]
+    threads: int = 1
+    subject: Subject = field(init=False)
+
+    def __post_init__(self) -> None:
+        subject = Subject(kernel_key(self.kernel), self.target.key, bucket_of(self.sizes, self.threads))
+        object.__setattr__(self, "subject", subject)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a search found."""
+
+    name: str
+    default_seconds: float
+    seconds: float
+    """Of the best schedule, in the comparison that confirmed it; the default's, where none was better."""
+    ratio: float
+    """Of its time to the default's; 1 where none was better."""
+    noise: float
+    trials: int
+    """Candidates of this run."""
+    earlier: int
+    """Candidates of runs before it."""
+    outcomes: dict[str, int]
+    """How many candidates of all runs came to what."""
+    stopped: str
+    """Why this run ended."""
+    took: float
+    """Seconds of this run."""
+    schedules: dict[str, str]
+    """The best schedule of each nest; empty where the default is."""
+    interrupted: bool = False
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast as the default."""
+        return 1 / self.ratio
+
+
+# -- what is tuned ----------------------------------------------------------------------------------------------------
+
+
+def tunable(
+    name: str, kernel: KernelOp, target: Target, sizes: Mapping[str, int] | None = None, threads: int = 1
+) -> Tunable:
+    """A structured kernel as `cpu-schedule` has it where schedules are chosen, and as a default the schedules that it
+    came with, or else the default author's."""
+    from igniter.runtime.workbench import choose_sizes
+
+    given = any(op.schedule is not None for op in kernel.computations)
+    plain = kernel.clone()
+    for op in plain.computations:
+        op.schedule = None
+    made = _chosen(plain, target)
+    default = _chosen(kernel.clone(), target) if given else made
+    return Tunable(name, made, _text(default), target, choose_sizes(kernel, sizes or {}), threads)
+
+
+def subject_of(
+    path: str | PathLike[str], kernel: str = "", target: str = "native", threads: int = 1, **sizes: int
+) -> Tunable:
+    """A kernel of a file, ready to be tuned."""
+    from igniter.backends.cpu.machine import machine_for
+    from igniter.backends.cpu.target import target_of
+    from igniter.runtime.workbench import find_kernel
+
+    cpu = target_of(target)
+    found = find_kernel(path, kernel, machine_for(cpu))
+    return tunable(found.sym_name.data, found, cpu, sizes, threads)
+
+
+def _chosen(kernel: KernelOp, target: Target) -> KernelOp:
+    """A kernel with a schedule on every nest, as `choose-schedule` leaves it."""
+    from xdsl.dialects.builtin import ModuleOp
+
+    from igniter.dialects.loop import KernelOp
+    from igniter.pipelines import PIPELINES
+
+    module = ModuleOp([kernel])
+    passes = PIPELINES["cpu-schedule"]
+    run_for(module, ",".join(passes[: passes.index("form-fma")]), target)
+    made = next(op for op in module.ops if isinstance(op, KernelOp))
+    made.detach()
+    return made
+
+
+def _text(kernel: KernelOp) -> str:
+    from xdsl.dialects.builtin import ModuleOp
+
+    return str(ModuleOp([kernel.clone()]))
+
+
+# -- the search -------------------------------------------------------------------------------------------------------
+
+
+class Tuner:
+    """One search. `space` is by default that of the kernel; `progress` is told what happens."""
+
+    def __init__(
+        self,
+        what: Tunable,
+        database: ScheduleDatabase,
+        limits: Limits | None = None,
+        executor: Executor | None = None,
+        *,
+        space: Space | None = None,
+        rounds: int = 9,
+        seed: int = 0,
+        progress: Callable[[str], None] = lambda _: None,
+    ):
+        from igniter.analysis.structured.schedule_space import ScheduleSpace
+
+        if find_spec("optuna") is None:
+            raise IgniterError("tuning needs Optuna: pip install 'igniter[tune]'")
+        self.what = what
+        self.database = database
+        self.limits = limits or Limits()
+        self.executor = executor or LocalExecutor()
+        # What is confirmed is timed here and alone, whatever else the candidates were timed beside.
+        self._alone = LocalExecutor(getattr(self.executor, "work", LocalExecutor().work))
+        machine = what.target
+        self.space: Space = space or ScheduleSpace(
+            what.kernel, machine.vector_bytes, machine.vector_registers, what.threads
+        )
+        self.rounds = rounds
+        self.seed = seed
+        self.progress = progress
+        self._start = time.monotonic()
+        self._expected: Sequence[Any] | None = None
+        self._baseline = ""
+        self._best: Entry | None = None
+        self._tried: dict[tuple[tuple[str, str], ...], Trial] = {}
+        self._known: dict[str, float | None] = {}
+        self._since = 0
+        self._own = 0
+        self._default_seconds = 0.0
+        self._noise = 0.0
+
+    def run(self) -> Tuned:
+        """Searches until a limit is reached, or Ctrl-C."""
+        self._start = time.monotonic()
+        self._take_up()
+        earlier = len(self._tried)
+        interrupted = False
+        try:
+            self._expected = expected_of(self.what.kernel, self.what.sizes, self.seed)
+            self._time_default()
+            stopped = self._search()
+        except KeyboardInterrupt:
+            stopped, interrupted = "interrupted", True
+        best = self._best
+        labels = [op.label for op in self.what.kernel.computations]
+        return Tuned(
+            self.what.name,
+            self._default_seconds if best is None else best.default_seconds,
+            self._default_seconds if best is None else best.seconds,
+            1.0 if best is None else best.ratio,
+            self._noise if best is None else best.noise,
+            self._own,
+            earlier,
+            dict(Counter(t.outcome for t in self._tried.values())),
+            stopped,
+            time.monotonic() - self._start,
+            {} if best is None else dict(zip(labels, best.schedules, strict=True)),
+            interrupted,
+        )
+
+    # -- beginning ----------------------------------------------------------------------------------------------------
+
+    def _take_up(self) -> None:
+        """The trials of earlier runs, and the best schedule."""
+        names = {p.name: p.values for p in self.space.parameters}
+        for trial in self.database.trials(self.what.subject):
+            if trial.point.keys() == names.keys() and all(v in names[n] for n, v in trial.point.items()):
+                self._tried[_point_key(trial.point)] = trial
+                if trial.digest:
+                    self._known.setdefault(trial.digest, trial.ratio)
+        subject = self.what.subject
+        stored = self.database.entries(subject.kernel, subject.target)
+        self._best = next((e for e in stored if e.subject.bucket == subject.bucket and self._fits(e)), None)
+
+    def _fits(self, entry: Entry) -> bool:
+        """Whether a stored schedule can still be made: a version may have changed what is legal."""
+        try:
+            self._baseline = self._with(entry.schedules)
+        except IgniterError:
+            return False
+        job = self._job(self._baseline, "", 1)
+        if self._alone.run([job])[0].outcome == "ranked":
+            return True
+        self._baseline = ""
+        self.database.forget(entry.subject)
+        return False
+
+    def _with(self, schedules: Sequence[str]) -> str:
+        from igniter.context import IgniterContext
+        from igniter.transforms.structured.apply_tuned_schedules import set_schedules
+
+        kernel = self.what.kernel.clone()
+        for each in kernel.computations:
+            each.schedule = None
+        reason = set_schedules(IgniterContext(), kernel, tuple(schedules))
+        if reason is not None:
+            raise IgniterError(reason)
+        return _text(kernel)
+
+    def _time_default(self) -> None:
+        """The default against itself: its time, the noise, and that it computes what the kernel means."""
+        self.progress("timing the default")
+        found = self._alone.run([self._job(self.what.default, self.what.default, 2 * self.rounds)])[0]
+        if found.outcome != "timed":
+            raise IgniterError(f"the default schedule of @{self.what.name} cannot be timed: {found.reason}")
+        self._default_seconds, self._noise = found.seconds, max(found.noise, abs(found.ratio - 1))
+        self._known.setdefault(found.digest, 1.0)
+        self._baseline = self._baseline or self.what.default
+
+    # -- going on -----------------------------------------------------------------------------------------------------
+
+    def _search(self) -> str:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        sampler = optuna.samplers.TPESampler(seed=self.seed, n_startup_trials=8, constant_liar=self.executor.width > 1)
+        study = optuna.create_study(sampler=sampler)
+        choices: dict[str, Any] = {
+            p.name: optuna.distributions.CategoricalDistribution(p.values) for p in self.space.parameters
+        }
+        for trial in self._tried.values():
+            self._tell_earlier(study, choices, trial)
+        for point in self._ranked():
+            study.enqueue_trial(point, skip_if_exists=True)
+        repeats = 0
+        while True:
+            reason = self._stop()
+            if reason is not None:
+                return reason
+            asked: list[tuple[Any, dict[str, str]]] = []
+            while len(asked) < self.executor.width and repeats < REPEATS:
+                trial = study.ask(choices)
+                point: dict[str, str] = dict(trial.params)
+                before = self._tried.get(_point_key(point))
+                if before is None and all(point != other for _, other in asked):
+                    asked.append((trial, point))
+                    repeats = 0
+                else:
+                    repeats += 1
+                    _tell(study, trial, before)
+            if not asked:
+                return "the space is searched"
+            for (trial, _), tried in zip(asked, self._try([point for _, point in asked]), strict=True):
+                _tell(study, trial, tried)
+
+    def _tell_earlier(self, study: Any, choices: dict[str, Any], trial: Trial) -> None:
+        import optuna
+
+        state = optuna.trial.TrialState.COMPLETE if trial.ratio else optuna.trial.TrialState.FAIL
+        params: dict[str, Any] = dict(trial.point)
+        study.add_trial(
+            optuna.trial.create_trial(params=params, distributions=choices, value=trial.ratio or None, state=state)
+        )
+
+    def _ranked(self) -> list[dict[str, str]]:
+        """The first points of the space that were not tried, those first whose code the cost model likes; point 0 is
+        before all. What is refused here is noted, and so is code that another point has."""
+        count = min(RANKED, 4 * self.limits.trials or RANKED)
+        points = [p for p in islice(self.space.points(self.seed), count) if _point_key(p) not in self._tried]
+        costs: list[tuple[float, dict[str, str]]] = []
+        step = max(1, self.executor.width)
+        for k in range(0, len(points), step):
+            # A part of the time at most: on a slow machine the cost model is not for free.
+            if self._spent() > self.limits.seconds / 4:
+                costs += [(float("inf"), p) for p in points[k:]]
+                break
+            batch = points[k : k + step]
+            self.progress(f"ranking {k + 1} of {len(points)}")
+            found = self.executor.run([self._job(self._candidate(p), "", self.rounds) for p in batch])
+            for point, each in zip(batch, found, strict=True):
+                if each.outcome == "ranked":
+                    costs.append((-1.0 if point == self.space.first() else each.cost, point))
+                elif each.outcome == "refused":
+                    self._note(point, Trial(point, "refused", each.reason))
+        return [point for _, point in sorted(costs, key=lambda c: c[0])]
+
+    def _candidate(self, point: Mapping[str, str]) -> str:
+        """IR of the kernel as a point schedules it."""
+        kernel = self.what.kernel.clone()
+        chosen = self.space.schedules(point)
+        for nest in kernel.nests:
+            nest.schedule = chosen[nest.label]
+        return _text(kernel)
+
+    def _job(self, candidate: str, baseline: str, rounds: int, seconds: float = 2.0) -> Job:
+        what = self.what
+        return Job(
+            candidate,
+            baseline,
+            what.target.name,
+            what.target.key,
+            what.sizes,
+            what.threads,
+            self.seed,
+            rounds,
+            seconds,
+            self.limits.candidate,
+            self._expected if baseline else None,
+        )
+
+    def _try(self, points: Sequence[dict[str, str]]) -> list[Trial]:
+        """Times candidates beside the best, and confirms those that are faster."""
+        texts = [self._candidate(p) for p in points]
+        known = frozenset(self._known)
+        ratio = 1.0 if self._best is None else self._best.ratio
+        jobs = [replace(self._job(t, self._baseline, self.rounds), known=known) for t in texts]
+        trials: list[Trial] = []
+        for point, text, found in zip(points, texts, self.executor.run(jobs), strict=True):
+            self._own += 1
+            self._since += 1
+            against = ratio * found.ratio if found.outcome == "timed" else self._known.get(found.digest)
+            trial = Trial(point, found.outcome, found.reason, against, found.seconds or None, found.digest)
+            self._note(point, trial)
+            if found.digest and found.outcome != "same":
+                self._known[found.digest] = against
+            if found.outcome == "timed" and found.ratio < 1 - max(LEAST_GAIN, found.noise):
+                self._confirm(text, found)
+            best = 1.0 if self._best is None else self._best.ratio
+            self.progress(f"{self._own} tried, best {1 / best:.2f} times as fast; {found.outcome} {_changes(point)}")
+            trials.append(trial)
+        return trials
+
+    def _confirm(self, text: str, found: Measurement) -> None:
+        """A second, longer comparison, with the default: what holds in it is the best, and goes to the database."""
+        self.progress("confirming")
+        job = self._job(text, self.what.default, CONFIRMING * self.rounds, CONFIRMING * 2.0)
+        again = self._alone.run([job])[0]
+        best = 1.0 if self._best is None else self._best.ratio
+        if again.outcome != "timed" or again.ratio >= best * (1 - max(LEAST_GAIN, NOISES * again.noise)):
+            return
+        from igniter.dialects.loop import KernelOp
+
+        kernel = next(iter(parsed(text).ops))
+        assert isinstance(kernel, KernelOp)
+        self._best = Entry(
+            self.what.subject,
+            schedules_of(kernel),
+            again.seconds,
+            again.baseline_seconds,
+            again.ratio,
+            again.noise,
+            len(self._tried),
+        )
+        self._baseline = text
+        self._since = 0
+        self.database.record(self._best)
+
+    def _note(self, point: Mapping[str, str], trial: Trial) -> None:
+        self._tried[_point_key(point)] = trial
+        self.database.note(self.what.subject, trial)
+
+    # -- ending -------------------------------------------------------------------------------------------------------
+
+    def _spent(self) -> float:
+        return time.monotonic() - self._start
+
+    def _stop(self) -> str | None:
+        if self._spent() >= self.limits.seconds:
+            return f"{self.limits.seconds:.0f} seconds are over"
+        if self.limits.trials and self._own >= self.limits.trials:
+            return f"{self._own} candidates are tried"
+        if self.limits.patience and self._since >= self.limits.patience:
+            return f"{self._since} candidates without a gain"
+        return None
+
+
+def _tell(study: Any, trial: Any, tried: Trial | None) -> None:
+    """What a suggestion came to: the ratio to the default, or a failure."""
+    import optuna
+
+    if tried is None or not tried.ratio:
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+    else:
+        study.tell(trial, tried.ratio)
+
+
+def _point_key(point: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(point.items()))
+
+
+def _changes(point: Mapping[str, str]) -> str:
+    """What a point changes of the author's schedule."""
+    from igniter.analysis.structured.schedule_space import AUTHOR
+
+    return ", ".join(f"{n}={v}" for n, v in point.items() if v != AUTHOR) or "the author's"

@@ -1,0 +1,186 @@
+"""`igniter tune`: faster schedules for the kernels of a model, found by measuring."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from igniter.errors import IgniterError
+from igniter.tools.cli.output import console, parse_shapes, print_json, progress
+
+if TYPE_CHECKING:
+    from igniter.runtime.tuning.executors import Executor
+    from igniter.runtime.tuning.models import KernelUse
+    from igniter.runtime.tuning.search import Tuned
+    from igniter.transforms.structured.schedule_database import ScheduleDatabase
+
+LEAST_SECONDS = 5.0
+"""A kernel whose part of the budget is less is not worth beginning with, while others have more."""
+
+
+@dataclass(frozen=True)
+class TuneRequest:
+    """The command line of `igniter tune`."""
+
+    path: str
+    kernel: str
+    sizes: str
+    seconds: float
+    trials: int
+    patience: int
+    limit: float
+    db: str
+    ray: str | None
+    target: str
+    threads: int
+    rounds: int
+    seed: int
+    json: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of one kernel."""
+
+    use: KernelUse
+    tuned: Tuned | None
+    reason: str = ""
+    """Why it was not tuned."""
+
+
+def run(request: TuneRequest) -> bool:
+    """Tune and print; whether Ctrl-C ended it."""
+    from importlib.util import find_spec
+
+    from igniter.backends.cpu.target import target_of
+    from igniter.runtime.tuning.executors import LocalExecutor
+    from igniter.runtime.tuning.models import kernels_of
+    from igniter.runtime.tuning.store import database_path
+    from igniter.transforms.structured.schedule_database import opened
+
+    if find_spec("optuna") is None:
+        raise IgniterError("tuning needs Optuna: pip install 'igniter[tune]'")
+    start = time.monotonic()
+    target = target_of(request.target)
+    path = database_path(request.db)
+    given = (parse_shapes([request.sizes]) if request.sizes else None) or [{}]
+    with opened(path, create=True) as database, closing(_executor(request)) as executor:
+        with progress("timing the kernels", request.json) as step:
+            uses = kernels_of(
+                request.path,
+                target,
+                LocalExecutor(),
+                kernel=request.kernel,
+                sizes=given[0],
+                threads=request.threads,
+                limit=request.limit,
+                progress=step,
+            )
+        rows = _tune_all(request, uses, executor, database, start)
+    interrupted = any(row.tuned is not None and row.tuned.interrupted for row in rows)
+    if request.json:
+        print_json(_described(rows, str(path), target.key, time.monotonic() - start, interrupted))
+    else:
+        _print(rows, str(path), target.key, time.monotonic() - start)
+    return interrupted
+
+
+def _executor(request: TuneRequest) -> Executor:
+    from igniter.runtime.tuning.executors import LocalExecutor, RayExecutor
+
+    return LocalExecutor() if request.ray is None else RayExecutor("" if request.ray == "local" else request.ray)
+
+
+def _tune_all(
+    request: TuneRequest, uses: list[KernelUse], executor: Executor, database: ScheduleDatabase, start: float
+) -> list[Row]:
+    """Each kernel gets the part of the time that is left that it has of the run time that is left: what one does not
+    need is the others'."""
+    from igniter.runtime.tuning.search import Limits, Tuner
+
+    rows: list[Row] = []
+    for k, use in enumerate(uses):
+        left = request.seconds - (time.monotonic() - start)
+        rest = sum(u.seconds for u in uses[k:])
+        part = left * use.seconds / rest if rest else 0.0
+        if use.reason:
+            rows.append(Row(use, None, use.reason))
+            continue
+        if left <= 0 or (k > 0 and part < LEAST_SECONDS):
+            rows.append(Row(use, None, "no time was left for it"))
+            continue
+        limits = Limits(part, request.trials, request.patience, request.limit)
+        with progress(f"@{use.what.name}", request.json) as step:
+            tuner = Tuner(use.what, database, limits, executor, rounds=request.rounds, seed=request.seed, progress=step)
+            try:
+                rows.append(Row(use, tuner.run()))
+            except IgniterError as error:
+                rows.append(Row(use, None, error.message))
+        done = rows[-1].tuned
+        if done is not None and done.interrupted:
+            rows += [Row(u, None, "interrupted before it") for u in uses[k + 1 :]]
+            break
+    return rows
+
+
+def _whole_gain(rows: list[Row]) -> float:
+    """How many times as fast all kernels are together, each at its share."""
+    after = sum(r.use.share * (1.0 if r.tuned is None else r.tuned.ratio) for r in rows)
+    return 1 / after if after else 1.0
+
+
+def _described(rows: list[Row], db: str, target: str, took: float, interrupted: bool) -> dict[str, Any]:
+    kernels: list[dict[str, Any]] = []
+    for row in rows:
+        use = row.use
+        facts: dict[str, Any] = {"kernel": use.what.name, "calls": use.calls, "share": use.share}
+        facts["sizes"] = use.what.sizes
+        found = {"stopped": row.reason} if row.tuned is None else {**asdict(row.tuned), "gain": row.tuned.gain}
+        kernels.append({**facts, **found})
+    whole: dict[str, Any] = {
+        "db": db,
+        "target": target,
+        "seconds": took,
+        "interrupted": interrupted,
+        "gain": _whole_gain(rows),
+    }
+    return {**whole, "kernels": kernels}
+
+
+def _print(rows: list[Row], db: str, target: str, took: float) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    out = console()
+    table = Table("kernel", "share", "default us", "best us", "gain", "noise", "tried", "outcomes", "stopped because")
+    for row in rows:
+        name, share = escape(row.use.what.name), f"{row.use.share:.0%}"
+        done = row.tuned
+        if done is None:
+            default = f"{row.use.seconds / row.use.calls * 1e6:.4g}" if row.use.seconds else ""
+            table.add_row(name, share, default, "", "", "", "", "", escape(row.reason))
+            continue
+        outcomes = ", ".join(f"{n} {o}" for o, n in sorted(done.outcomes.items(), key=lambda x: -x[1]))
+        table.add_row(
+            name,
+            share,
+            f"{done.default_seconds * 1e6:.4g}",
+            f"{done.seconds * 1e6:.4g}",
+            f"{done.gain:.2f}x" if done.ratio < 1 else "none",
+            f"{done.noise:.1%}",
+            f"{done.trials}" + (f" + {done.earlier}" if done.earlier else ""),
+            outcomes,
+            escape(done.stopped),
+        )
+    out.print(table)
+    for row in rows:
+        if row.tuned is not None and row.tuned.schedules:
+            out.print(f"@{escape(row.use.what.name)}", markup=False)
+            for label, schedule in row.tuned.schedules.items():
+                out.print(f"  {label}: {schedule}", markup=False)
+    out.print(
+        f"{took:.0f} seconds; the kernels together are {_whole_gain(rows):.2f} times as fast on {target}", markup=False
+    )
+    out.print(f"`igniter compile --tuned` takes the schedules from {db}", markup=False)

@@ -1,0 +1,205 @@
+"""The database of schedules that `igniter tune` found: an SQLite file.
+
+`schedules` has the best schedule of each kernel that beat the default and was confirmed, `trials` every candidate that
+was tried, so that a later run goes on where one stopped. A kernel is known by its text without schedules, as it is
+where schedules are chosen (`kernel_key`), together with the target that it was timed on and the bucket of its sizes.
+
+A schedule counts for one version of Igniter. The fingerprint of the code (`build_id`) is stored beside it: trials are
+taken up again only by the code that timed them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from igniter._version import __version__, build_id
+from igniter.dialects.loop import KernelOp
+from igniter.errors import IgniterError
+
+LAYOUT = 1
+"""The version of the tables, in SQLite's `user_version`."""
+
+_TABLES = """
+create table if not exists schedules (
+  kernel text, target text, version text, bucket text, schedules text not null, seconds real, default_seconds real,
+  ratio real, noise real, trials integer, build text, found text,
+  primary key (kernel, target, version, bucket)
+);
+create table if not exists trials (
+  kernel text, target text, build text, bucket text, point text, outcome text, reason text, ratio real, seconds real,
+  digest text, tried text,
+  primary key (kernel, target, build, bucket, point)
+);
+"""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is tuned: a kernel, on a target, at sizes of about these."""
+
+    kernel: str
+    """`kernel_key`."""
+    target: str
+    """`Target.key`."""
+    bucket: str
+    """`bucket_of`."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The best schedule of a kernel: one text a computation, in their order."""
+
+    subject: Subject
+    schedules: tuple[str, ...]
+    seconds: float
+    default_seconds: float
+    ratio: float
+    """Of its time to the default's, in the comparison that confirmed it."""
+    noise: float
+    trials: int
+    build: str = ""
+    found: str = ""
+    """When, in ISO 8601."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate that was tried: `ratio` is its time to the default's where it was timed."""
+
+    point: Mapping[str, str]
+    outcome: str
+    reason: str = ""
+    ratio: float | None = None
+    seconds: float | None = None
+    digest: str = ""
+
+
+def kernel_key(kernel: KernelOp) -> str:
+    """A hash of the text of a kernel without its name, the names of its values, and the schedules."""
+    copy = kernel.clone()
+    for op in copy.walk():
+        for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)):
+            value.name_hint = None
+    for each in copy.computations:
+        each.schedule = None
+    text = str(copy).replace(f"@{kernel.sym_name.data} ", "@kernel ", 1)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def bucket_of(sizes: Mapping[str, int], threads: int = 1) -> str:
+    """Sizes that are taken for the same: those of symbols up to the next power of two, and the threads."""
+    said = [f"{name}<={1 << max(0, size - 1).bit_length()}" for name, size in sorted(sizes.items())]
+    return ", ".join([*said, f"threads={threads}"])
+
+
+def schedules_of(kernel: KernelOp) -> tuple[str, ...]:
+    """The schedules of a kernel's computations, as an entry has them; "" for one without."""
+    return tuple("" if op.schedule is None else str(op.schedule) for op in kernel.computations)
+
+
+class ScheduleDatabase:
+    """An open database. With `create` it is made where it is not there; `IgniterError` where it cannot be read."""
+
+    def __init__(self, path: str | PathLike[str], *, create: bool = False):
+        self.path = Path(path)
+        if not create and not self.path.is_file():
+            raise IgniterError(
+                f"there is no database of schedules at {self.path}: `igniter tune MODEL` makes one, --db names another"
+            )
+        try:
+            if create:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            # Several processes may tune at once: one waits for another's write.
+            self._connection = sqlite3.connect(self.path, timeout=60, isolation_level=None)
+            (layout,) = self._connection.execute("pragma user_version").fetchone()
+            if layout not in (0, LAYOUT) or (layout == 0 and not create):
+                raise IgniterError(f"{self.path} is no database of schedules of this version of Igniter: name another")
+            if create:
+                self._connection.executescript(_TABLES)
+                self._connection.execute(f"pragma user_version = {LAYOUT}")
+        except (OSError, sqlite3.Error) as error:
+            raise IgniterError(f"cannot open the database of schedules {self.path}: {error}") from error
+
+    def close(self) -> None:
+        """Releases the file."""
+        self._connection.close()
+
+    def _execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise IgniterError(f"the database of schedules {self.path}: {error}") from error
+
+    def record(self, entry: Entry) -> None:
+        """Stores the best schedule of a kernel, in place of an earlier one."""
+        s = entry.subject
+        row = (s.kernel, s.target, __version__, s.bucket, json.dumps(entry.schedules), entry.seconds)
+        row += (entry.default_seconds, entry.ratio, entry.noise, entry.trials, build_id(), _now())
+        self._execute(f"insert or replace into schedules values ({', '.join('?' * len(row))})", row)
+
+    def forget(self, subject: Subject) -> None:
+        """Removes the best schedule of a kernel: it was none."""
+        self._execute(
+            "delete from schedules where kernel = ? and target = ? and version = ? and bucket = ?",
+            (subject.kernel, subject.target, __version__, subject.bucket),
+        )
+
+    def entries(self, kernel: str, target: str) -> list[Entry]:
+        """The schedules of a kernel for a target, at whatever sizes, the newest first."""
+        rows = self._execute(
+            "select bucket, schedules, seconds, default_seconds, ratio, noise, trials, build, found from schedules "
+            "where kernel = ? and target = ? and version = ? order by found desc, bucket",
+            (kernel, target, __version__),
+        )
+        return [Entry(Subject(kernel, target, row[0]), tuple(json.loads(row[1])), *row[2:]) for row in rows]
+
+    def note(self, subject: Subject, trial: Trial) -> None:
+        """Stores a trial."""
+        row = (subject.kernel, subject.target, build_id(), subject.bucket, _text(trial.point), trial.outcome)
+        row += (trial.reason, trial.ratio, trial.seconds, trial.digest, _now())
+        self._execute(f"insert or replace into trials values ({', '.join('?' * len(row))})", row)
+
+    def trials(self, subject: Subject) -> list[Trial]:
+        """The trials of a kernel by this code, in their order."""
+        rows = self._execute(
+            "select point, outcome, reason, ratio, seconds, digest from trials "
+            "where kernel = ? and target = ? and build = ? and bucket = ? order by rowid",
+            (subject.kernel, subject.target, build_id(), subject.bucket),
+        )
+        return [Trial(json.loads(row[0]), *row[1:]) for row in rows]
+
+    def digest(self, targets: Iterable[str]) -> str:
+        """A hash of the schedules that compiling for `targets` may use: part of the keys of caches."""
+        wanted = set(targets)
+        rows = self._execute(
+            "select target, kernel, bucket, schedules, found from schedules where version = ? order by 1, 2, 3",
+            (__version__,),
+        )
+        return hashlib.sha256(json.dumps([r for r in rows if r[0] in wanted]).encode()).hexdigest()[:16]
+
+
+@contextmanager
+def opened(path: str | PathLike[str], *, create: bool = False) -> Generator[ScheduleDatabase]:
+    """A database that is closed afterwards."""
+    database = ScheduleDatabase(path, create=create)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def _text(point: Mapping[str, str]) -> str:
+    return json.dumps(dict(sorted(point.items())))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
