@@ -397,7 +397,7 @@ def test_the_command(tmp_path: Path) -> None:
         "--db",
         str(path),
         "--trials",
-        "2",
+        "1",
         "--rounds",
         "3",
         "--budget",

@@ -70,7 +70,8 @@ class RayExecutor:
                     address=address or None, log_to_driver=False, include_dashboard=False if not address else None
                 )
             except Exception as error:
-                raise IgniterError(f"cannot reach the Ray cluster '{address}': {error}") from error
+                what = f"reach the Ray cluster '{address}'" if address else "start a Ray cluster on this machine"
+                raise IgniterError(f"cannot {what}: {error}") from error
         # A candidate that takes its worker along is not tried on another.
         self._task: Any = self._ray.remote(num_cpus=1, max_retries=0)(isolated)
         self.work = work
