@@ -13,6 +13,7 @@ from igniter import driver
 from igniter.driver import Compilation, CompileOptions
 from igniter.errors import IgniterError
 from igniter.runtime.cache import default_cache
+from igniter.transforms.structured.schedule_database import opened
 
 
 def compilation(model: Path, **options: str) -> Compilation:
@@ -20,12 +21,15 @@ def compilation(model: Path, **options: str) -> Compilation:
     return Compilation(module.ir, CompileOptions(**options), module.ctx)
 
 
-def test_every_option_is_in_the_key() -> None:
+def test_every_option_is_in_the_key(tmp_path: Path) -> None:
     base = CompileOptions()
     keys = {base.key()}
+    database = tmp_path / "tuned.sqlite"
+    with opened(database, create=True):
+        pass
+    others = {"machine": {"l2_bytes": 1 << 19}, "tuned": str(database)}
     for option in fields(base):
-        other = {"l2_bytes": 1 << 19} if option.name == "machine" else "other"
-        keys.add(replace(base, **{option.name: other}).key())
+        keys.add(replace(base, **{option.name: others.get(option.name, "other")}).key())
     assert len(keys) == len(fields(base)) + 1
     assert CompileOptions().key() == base.key()
 

@@ -20,6 +20,7 @@ LIT = Path(__file__).parents[2] / "lit_tests" / "transforms"
 OWN = {name for name, where in PASSES.items() if where.startswith("igniter.")}
 COUNTING = sorted(name for name in OWN if what_counts(load_pass(name)))
 UNCOUNTED = {
+    "apply-tuned-schedules",
     "check-bounds",
     "elide-weights",
     "form-ort-library",

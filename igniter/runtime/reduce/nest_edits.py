@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from xdsl.dialects import arith
@@ -12,6 +13,7 @@ from xdsl.utils.hints import isa
 
 from igniter.dialects.loop import ComputeOp, LoadOp, ReadOp
 from igniter.dialects.loop.attrs import is_float
+from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.runtime.reduce.edits import CannotEdit, Edit, Reduction
 
 
@@ -70,25 +72,54 @@ def _unschedule(op: Operation) -> None:
 def words(module: ModuleOp) -> Iterator[Edit]:
     """The words of schedules and of the hints of loops, each of which may go."""
     for op in module.walk():
-        for key in ("schedule", "hints"):
-            found = op.properties.get(key)
-            if isinstance(found, DictionaryAttr):
-                for path in _paths(found):
-                    yield Edit(op, f"drop {'.'.join(path)}", partial(_drop_word, key=key, path=path))
+        if isinstance(op, ComputeOp) and op.schedule is not None:
+            for place, step in enumerate(op.schedule.data):
+                if isinstance(step, Loop):
+                    for word, nothing in NOTHING_SAID.items():
+                        if getattr(step, word) != nothing:
+                            edit = partial(_drop_of_loop, place=place, word=word)
+                            yield Edit(op, f"drop {word} of loop {step.axis}", edit)
+        found = op.properties.get("hints")
+        if isinstance(found, DictionaryAttr):
+            for path in _paths(found):
+                yield Edit(op, f"drop {'.'.join(path)}", partial(_drop_word, path=path))
+
+
+NOTHING_SAID = {
+    "tail": "",
+    "into_result": False,
+    "threads": None,
+    "fuse": "",
+    "accumulators": 0,
+    "vector": 0,
+    "unroll": None,
+}
+"""What a loop of a schedule is like without each of its words."""
+
+
+def _drop_of_loop(op: Operation, place: int, word: str) -> None:
+    assert isinstance(op, ComputeOp) and op.schedule is not None
+    steps = list(op.schedule.data)
+    step = steps[place]
+    assert isinstance(step, Loop)
+    less = {word: NOTHING_SAID[word]}
+    if word == "vector":
+        less["accumulators"] = 0
+    steps[place] = replace(step, **less)
+    op.schedule = ScheduleAttr(steps)
 
 
 def _paths(words: DictionaryAttr) -> Iterator[tuple[str, ...]]:
     for name, value in words.data.items():
         if isinstance(value, DictionaryAttr):
             yield from ((name, *rest) for rest in _paths(value))
-        if name not in ("order", "loops"):
-            yield (name,)
+        yield (name,)
 
 
-def _drop_word(op: Operation, key: str, path: tuple[str, ...]) -> None:
-    found = op.properties[key]
+def _drop_word(op: Operation, path: tuple[str, ...]) -> None:
+    found = op.properties["hints"]
     assert isinstance(found, DictionaryAttr)
-    op.properties[key] = _without(found, path)
+    op.properties["hints"] = _without(found, path)
 
 
 def _without(words: DictionaryAttr, path: tuple[str, ...]) -> DictionaryAttr:
