@@ -12,7 +12,7 @@ from igniter._version import __version__
 
 if TYPE_CHECKING:
     from igniter.api import Module, VerificationFailed, compile, load, parse
-    from igniter.driver import CompileOptions
+    from igniter.compilation import CompileOptions
     from igniter.errors import IgniterError
     from igniter.runtime.artifact import Artifact
     from igniter.runtime.schedules import Schedule
@@ -32,7 +32,7 @@ __all__ = [
 
 _WHERE = {
     "Artifact": "igniter.runtime.artifact",
-    "CompileOptions": "igniter.driver",
+    "CompileOptions": "igniter.compilation",
     "IgniterError": "igniter.errors",
     "Module": "igniter.api",
     "Schedule": "igniter.runtime.schedules",

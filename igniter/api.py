@@ -20,10 +20,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
+from igniter.compilation import Compilation, CompiledKernel, CompileOptions
 from igniter.driver import (
-    Compilation,
-    CompiledKernel,
-    CompileOptions,
     count_nodes,
     make_fusion,
     make_library,

@@ -80,7 +80,7 @@ class IgniterBackend(Backend):
         `fusion_passes` is the pipeline that forms regions; further options are those of `Module.compile`.
         """
         import igniter
-        from igniter.driver import CompileOptions
+        from igniter.compilation import CompileOptions
 
         if not cls.supports_device(device):
             raise IgniterError(f"there are no kernels for the device '{device}'; there are for CPU")

@@ -46,7 +46,7 @@ class System:
 
 def _igniter(task: Task, folder: Path) -> Prepared:
     import igniter
-    from igniter.driver import CompileOptions
+    from igniter.compilation import CompileOptions
 
     fusion = task.options.get("fusion_passes", CompileOptions().fusion_passes)
     options = CompileOptions(precision=task.precision, fusion_passes=fusion)

@@ -176,7 +176,7 @@ class Artifact:
             return None
 
         def case(sizes: dict[str, int], ready: Ready) -> CaseResult:
-            from igniter.driver import CompileOptions
+            from igniter.compilation import CompileOptions
             from igniter.frontend.ort_values import run
             from igniter.runtime.verification.by_region import ByRegion
             from igniter.runtime.verification.judgement import Allowance
@@ -208,7 +208,7 @@ class Artifact:
     ) -> ValuesResult:
         """Compare every value that crosses a region, each region on the inputs that the original nodes get: see
         `igniter.runtime.verification.regions`. A failure leaves a folder in `FOLDER.every-value` that reproduces it."""
-        from igniter.driver import CompileOptions
+        from igniter.compilation import CompileOptions
         from igniter.runtime.verification.judgement import Allowance
         from igniter.runtime.verification.regions import verify_regions
         from igniter.runtime.verify import BUDGET_SECONDS, PRECISIONS, typical_inputs

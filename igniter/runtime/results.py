@@ -29,7 +29,7 @@ from igniter.runtime.cache import Cache, cache_key
 from igniter.runtime.digests import changed_since, file_digest
 
 if TYPE_CHECKING:
-    from igniter.driver import CompileOptions
+    from igniter.compilation import CompileOptions
     from igniter.runtime.artifact import Artifact
 
 SHARE = 2

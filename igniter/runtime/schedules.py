@@ -21,18 +21,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 from os import PathLike
 from typing import TYPE_CHECKING, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Region
+from xdsl.ir import Block, OpResult, Region
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.context import IgniterContext
 from igniter.dialects.loop import Axis, Clause, FuncOp, KernelOp, NestOp, ReadOp, YieldOp
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr, Step, Tail
 from igniter.dialects.sym import dims_of
-from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
 from igniter.passes import parse_passes, run_passes
 from igniter.pipelines import PIPELINES
@@ -72,7 +72,6 @@ class Schedule:
                 op.schedule = None
             self.kernel = by_default("", self.kernel, self.target).kernel
         self._module = ModuleOp([self.kernel])
-        self._groups = 0
         for nest in self.kernel.nests:
             if nest.schedule is None:
                 nest.schedule = _plain(nest)
@@ -152,10 +151,11 @@ class Schedule:
         at = self._find(other, loop)[1]
 
         def change() -> str:
-            self._groups += 1
-            group = next((x.fuse for x in wanted if x.fuse), f"at{self._groups}")
+            taken = {x.fuse for nest in self.nests for x in self._schedule(nest).loops}
+            fresh = next(name for k in count(1) if (name := f"at{k}") not in taken)
+            group = next((x.fuse for x in wanted if x.fuse), fresh)
             for k, theirs in enumerate(wanted[: at + 1]):
-                self._match_loop(label, k, theirs, self.nest(other).axis(theirs.axis).extent, f"'{loop}' of '{other}'")
+                self._match_loop(label, k, theirs, other, f"'{loop}' of '{other}'")
                 for of in (label, other):
                     steps = list(self._schedule(of).data)
                     step = steps[k]
@@ -311,14 +311,20 @@ class Schedule:
                 return steps, k
         raise IgniterError(f"nest '{label}' has no loop '{loop}'; it has: {', '.join(self.loops(label))}")
 
-    def _match_loop(self, label: str, place: int, theirs: Loop, extent: Expr, where: str) -> None:
-        """Puts the loop of a nest that goes over as much as another's at its place, in blocks like that."""
-        nest, loops = self.nest(label), self._schedule(label).loops
+    def _match_loop(self, label: str, place: int, theirs: Loop, other: str, where: str) -> None:
+        """Puts the loop of a nest that goes with another's at its place, in blocks like that.
+
+        It goes over the axis along which one reads what the other writes; without such a read, one of that extent.
+        """
+        nest, loops, extent = self.nest(label), self._schedule(label).loops, self.nest(other).axis(theirs.axis).extent
+        axis = _same_axis(nest, self.nest(other), theirs.axis)
         found = next(
             (
                 x
                 for x in loops[place:]
-                if nest.axis(x.axis).extent == extent and (x.by == theirs.by or (x.by == 1 and not theirs.tail))
+                if nest.axis(x.axis).extent == extent
+                and axis in (None, x.axis)
+                and (x.by == theirs.by or (x.by == 1 and not theirs.tail))
             ),
             None,
         )
@@ -382,6 +388,20 @@ class Schedule:
 
 def _called(loop: Loop) -> str:
     return loop.axis if loop.by == 1 else f"{loop.axis} by {loop.by}"
+
+
+def _same_axis(nest: NestOp, other: NestOp, axis: str) -> str | None:
+    """The axis of `nest` that is `other`'s `axis` where one reads the result of the other; None where neither does."""
+    for reader, writer in ((nest, other), (other, nest)):
+        for read in reader.reads:
+            if not isinstance(read.source, OpResult) or read.source.owner is not writer:
+                continue
+            clause = writer.yield_op.clauses[read.source.index]
+            for written, taken in zip(clause.subscripts, read.subscripts, strict=True):
+                pair = (taken.symbol, written.symbol) if reader is nest else (written.symbol, taken.symbol)
+                if pair[1] == axis and pair[0] is not None:
+                    return pair[0]
+    return None
 
 
 def _plain(nest: NestOp) -> ScheduleAttr:

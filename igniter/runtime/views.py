@@ -53,7 +53,8 @@ class Views:
     def of(path: str | PathLike[str], target: str = "native") -> Views:
         """Of a model or IR; `IgniterError` where there is nothing to be seen of."""
         from igniter.api import load
-        from igniter.driver import Compilation, CompileOptions, make_fusion, make_loop, make_onnx, make_scheduled
+        from igniter.compilation import Compilation, CompileOptions
+        from igniter.driver import make_fusion, make_loop, make_onnx, make_scheduled
 
         module = load(path)
         found = [op for op in module.ir.walk() if isinstance(op, FuncOp)]

@@ -249,25 +249,21 @@ def study(
 
     `IgniterError` where a version has other inputs or results than the kernel, or computes something else.
     """
-    import numpy as np
-
-    from igniter.runtime.check_inputs import TypedInput, random_arrays
     from igniter.runtime.interp.structured import run_kernel
 
     chosen = choose_sizes(kernel, sizes or {})
-    specs = [TypedInput(f"input {n}", a.type) for n, a in enumerate(kernel.block.args)]
-    inputs = [np.asarray(a, order="C") for a in random_arrays(specs, chosen, seed)]
+    inputs = inputs_for(kernel, chosen, seed)
     wanted = run_kernel(kernel, inputs, chosen)
     size = sum(a.nbytes for a in (*inputs, *wanted))
     runs: list[Callable[[], object]] = []
     errors: list[float] = []
     for version in versions:
         run, outputs = _prepared(kernel, version, target, inputs, chosen, threads)
-        errors.append(_error(version.name, wanted, outputs))
+        errors.append(largest_error(version.name, wanted, outputs))
         runs.append(run)
     peak = _peak(kernel)
-    turns = [_long_enough(run) for run in (*runs, runs[0], _reading(size), *([peak[0]] if peak is not None else []))]
-    times = _interleaved([run for run, _ in turns], rounds)
+    turns = [long_enough(run) for run in (*runs, runs[0], _reading(size), *([peak[0]] if peak is not None else []))]
+    times = interleaved([run for run, _ in turns], rounds)
     seconds = [[t / repeats for t in found] for found, (_, repeats) in zip(times, turns, strict=True)]
     operations = operations_of(kernel, chosen)
     count = len(versions)
@@ -277,16 +273,27 @@ def study(
             version.name,
             error,
             statistics.median(own),
-            _ratio(own, first),
-            None if peak is None else operations / peak[1] / threads / _ratio(own, seconds[count + 2]),
-            1 / _ratio(own, reading) / threads,
+            median_ratio(own, first),
+            None if peak is None else operations / peak[1] / threads / median_ratio(own, seconds[count + 2]),
+            1 / median_ratio(own, reading) / threads,
         )
         for version, error, own in zip(versions, errors, seconds, strict=False)
     ]
-    return Study(chosen, operations, size, abs(_ratio(again, first) - 1), results)
+    return Study(chosen, operations, size, abs(median_ratio(again, first) - 1), results)
 
 
-def _ratio(times: Sequence[float], others: Sequence[float]) -> float:
+def inputs_for(kernel: KernelOp, sizes: Mapping[str, int], seed: int) -> list[Array]:
+    """Random inputs; the same for the same seed wherever they are made."""
+    import numpy as np
+
+    from igniter.runtime.check_inputs import TypedInput, random_arrays
+
+    specs = [TypedInput(f"input {n}", a.type) for n, a in enumerate(kernel.block.args)]
+    return [np.asarray(a, order="C") for a in random_arrays(specs, sizes, seed)]
+
+
+def median_ratio(times: Sequence[float], others: Sequence[float]) -> float:
+    """The median over the rounds of one's time to the other's."""
     return statistics.median(a / b for a, b in zip(times, others, strict=True))
 
 
@@ -305,13 +312,13 @@ def _prepared(
         own = bind(version.kernel, inputs, {n: sizes[n] for n in version.kernel.symbol_names if n in sizes})
     except InterpreterError as error:
         raise IgniterError(f"{version.name} does not take the inputs of @{kernel.sym_name.data}: {error}") from error
-    compiled, outputs = _first_run(version.name, version.func, target, inputs, own, threads)
+    compiled, outputs = first_run(version.name, version.func, target, inputs, own, threads)
     symbols = {name: own[name] for name in version.func.symbol_names}
     count = len(outputs) - len(version.func.checks)
     return compiled.prepared([*inputs, *outputs], symbols, threads), outputs[:count]
 
 
-def _first_run(
+def first_run(
     name: str, func: FuncOp, target: Target, inputs: Sequence[Array], sizes: Mapping[str, int], threads: int
 ) -> tuple[CompiledFunc, list[Array]]:
     """A scheduled kernel, and what it wrote over garbage, the results of its checks last: all of them fine."""
@@ -351,11 +358,11 @@ def outputs_of(kernel: KernelOp, func: FuncOp, target: Target, inputs: Sequence[
         sizes = bind(kernel, arrays, {})
     except InterpreterError as error:
         raise IgniterError(f"kernel @{kernel.sym_name.data} does not take these inputs: {error}") from error
-    _, outputs = _first_run(f"@{kernel.sym_name.data}", func, target, arrays, sizes, threads)
+    _, outputs = first_run(f"@{kernel.sym_name.data}", func, target, arrays, sizes, threads)
     return outputs[: len(outputs) - len(func.checks)]
 
 
-def _error(name: str, wanted: Sequence[Array], outputs: Sequence[Array]) -> float:
+def largest_error(name: str, wanted: Sequence[Array], outputs: Sequence[Array]) -> float:
     """The largest error of the results; `IgniterError` for one that is no rounding."""
     from igniter.runtime.verification.judgement import compare_output
 
@@ -400,7 +407,7 @@ def _reading(size: int) -> Callable[[], object]:
     return reader(rounded).prepared([buffer, np.zeros(64, np.uint8)], {"repeats": 1})
 
 
-def _long_enough(run: Callable[[], object]) -> tuple[Callable[[], object], int]:
+def long_enough(run: Callable[[], object]) -> tuple[Callable[[], object], int]:
     """A turn of `run`: so many runs on end that a clock can tell, and how many they are."""
     run()
     start = time.perf_counter()
@@ -414,7 +421,7 @@ def _long_enough(run: Callable[[], object]) -> tuple[Callable[[], object], int]:
     return turn, repeats
 
 
-def _interleaved(runs: Sequence[Callable[[], object]], rounds: int) -> list[list[float]]:
+def interleaved(runs: Sequence[Callable[[], object]], rounds: int) -> list[list[float]]:
     """The seconds of every turn of each of `runs`; each round begins with another one."""
     times: list[list[float]] = [[] for _ in runs]
     for turn in range(rounds):

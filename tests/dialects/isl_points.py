@@ -18,21 +18,9 @@ from typing import Any
 import islpy as isl
 
 from igniter.analysis.scheduled.loop_accesses import Access, _with_own_axes, same_iteration_only
-from igniter.dialects.sym.expr import (
-    ZERO,
-    Call,
-    Expr,
-    Ranges,
-    Sym,
-    floordiv,
-    is_nonneg,
-    linearize,
-    maximum,
-    minimum,
-    mod,
-    simplify,
-)
+from igniter.dialects.sym.expr import ZERO, Call, Expr, Sym, floordiv, linearize, maximum, minimum, mod
 from igniter.dialects.sym.proofs import proven, upper_bound
+from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
 from igniter.dialects.sym.reindexing import tells_apart
 
 SYMBOLS = ("m", "n")

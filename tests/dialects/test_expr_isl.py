@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from igniter.analysis.scheduled.loop_accesses import _with_own_axes, same_iteration_only
-from igniter.dialects.sym.expr import ZERO, Expr, Ranges, is_nonneg, linearize, maximum, minimum, simplify
+from igniter.dialects.sym.expr import ZERO, Expr, linearize, maximum, minimum
 from igniter.dialects.sym.proofs import proven, upper_bound
+from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
 from igniter.dialects.sym.reindexing import invert, reindex, tells_apart
 
 pytest.importorskip("islpy")

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from igniter.dialects.sym.expr import Expr, Ranges, delinearize, floordiv, linearize, maximum, minimum, mod, simplify
+from igniter.dialects.sym.expr import Expr, delinearize, floordiv, linearize, maximum, minimum, mod
 from igniter.dialects.sym.proofs import proven
+from igniter.dialects.sym.ranges import Ranges, simplify
 from igniter.dialects.sym.reindexing import dim_groups, invert, reindex, tells_apart
 
 NAMES = ("m", "n")

@@ -6,8 +6,9 @@ from itertools import product
 
 import pytest
 
-from igniter.dialects.sym.expr import ZERO, Expr, Ranges
+from igniter.dialects.sym.expr import ZERO, Expr
 from igniter.dialects.sym.proofs import proven
+from igniter.dialects.sym.ranges import Ranges
 
 CLAIMS = (
     # A name that stands for a quotient must not be taken again when an axis has been put at its end.

@@ -129,7 +129,8 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     assert artifact.report["target"] == names and artifact.report["regions"] == 1
     assert artifact.report["verification"]["ok"]
     with pytest.raises(IgniterError, match="only a library is for several targets"):
-        from igniter.driver import Compilation, CompileOptions, make_assembly, make_llvm, make_loop
+        from igniter.compilation import Compilation, CompileOptions
+        from igniter.driver import make_assembly, make_llvm, make_loop
 
         c = Compilation(module.clone().ir, CompileOptions(target=names), module.ctx)
         make_loop(c)

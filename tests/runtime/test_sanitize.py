@@ -11,8 +11,8 @@ from onnx import TensorProto, helper
 import igniter
 from igniter.backends.cpu.emit_llvm import emit_llvm
 from igniter.backends.cpu.target import target_of
+from igniter.compilation import CompileOptions
 from igniter.dialects.ort import LibraryOp
-from igniter.driver import CompileOptions
 from igniter.runtime.library import build_library
 from igniter.tools.demo_model import Shape, build_demo_model
 from igniter.transforms.scheduled.form_ort_library import describe

@@ -156,3 +156,32 @@ def test_schedules_are_timed_in_turns(linear: Schedule) -> None:
     assert found.versions[0].ratio == 1
     assert len(found.versions) == 2
     assert "vfmadd" in author.asm() or "fmla" in author.asm() or "mulps" in author.asm()
+
+
+def test_the_loops_that_go_together_are_found_by_what_is_read(tmp_path: Path) -> None:
+    # Both axes have the same extent: the reader of the transpose goes along the other one.
+    file = tmp_path / "square.mlir"
+    file.write_text("""
+builtin.module {
+  loop.kernel @square symbols [] (%a: tensor<32x32xf32>) -> (tensor<32x32xf32>) {
+    %t = loop.nest "twice" [i: parallel 32, j: parallel 32] -> tensor<32x32xf32> {
+      %x = loop.read %a[i, j] : f32
+      %y = arith.addf %x, %x : f32
+      loop.yield none %y at [i, j]
+    }
+    %r = loop.nest "turned" [i: parallel 32, j: parallel 32] -> tensor<32x32xf32> {
+      %x = loop.read %t[j, i] : f32
+      loop.yield none %x at [i, j]
+    }
+    loop.return %r : tensor<32x32xf32>
+  }
+}""")
+    s = Schedule(file)
+    s.split("turned", "i", 8)
+    assert s.compute_at("twice", "turned", "i by 8") == "at1"
+    assert s.loops("twice") == ["j by 8", "i", "j"]
+    a = np.random.default_rng(0).standard_normal((32, 32), np.float32)
+    np.testing.assert_array_equal(s.run(a)[0], (2 * a).T)
+    # Another group in a file that has one of that name already is another one.
+    (tmp_path / "own.mlir").write_text(s.text())
+    assert Schedule(tmp_path / "own.mlir").compute_at("twice", "turned", "i by 8") == "at1"

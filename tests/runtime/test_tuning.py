@@ -18,10 +18,10 @@ from typer.testing import CliRunner
 
 import igniter
 from igniter.analysis.structured.schedule_space import AUTHOR, Parameter, ScheduleSpace
+from igniter.compilation import CompileOptions
 from igniter.context import IgniterContext
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.loop.schedule import ScheduleAttr, schedule_reason
-from igniter.driver import CompileOptions
 from igniter.errors import IgniterError
 from igniter.runtime.tuning.executors import LocalExecutor, RayExecutor
 from igniter.runtime.tuning.measure import Job, Measurement, measure, parsed

@@ -10,7 +10,7 @@ import pytest
 
 import igniter
 from igniter import driver
-from igniter.driver import Compilation, CompileOptions
+from igniter.compilation import Compilation, CompileOptions
 from igniter.errors import IgniterError
 from igniter.runtime.cache import default_cache
 from igniter.transforms.structured.schedule_database import opened

@@ -29,7 +29,8 @@ from igniter.dialects.fusion import DimsOp, PackOp, RegionOp
 from igniter.dialects.onnx.base import OnnxOp, constant_value
 from igniter.dialects.onnx.names import VIEWS, is_loop, op_name
 from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import ZERO, Expr, is_nonneg, maximum
+from igniter.dialects.sym.expr import ZERO, Expr, maximum
+from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.requirements import Requirement, unproven
 
 NodeReason = Callable[[Operation, frozenset[str]], Reason | None]

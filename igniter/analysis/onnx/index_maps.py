@@ -19,7 +19,8 @@ from xdsl.ir import OpResult, SSAValue
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
 from igniter.dialects.sym import DimsAttr
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, Ranges, is_nonneg, linearize
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize
+from igniter.dialects.sym.ranges import Ranges, is_nonneg
 from igniter.dialects.sym.tensor_types import known_dims_of, tensor_element
 
 MAX_CONSTANT = 1 << 16

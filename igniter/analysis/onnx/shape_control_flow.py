@@ -15,7 +15,8 @@ from igniter.analysis.onnx.shape_inference import ControlRule, NodeContext, Shap
 from igniter.dialects.onnx.base import constant_value
 from igniter.dialects.onnx.registry import Dims, TensorInfo
 from igniter.dialects.sym import tensor_of
-from igniter.dialects.sym.expr import Expr, is_nonneg
+from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.tensor_types import known_dims_of, tensor_element, unranked
 
 MAX_ITERATIONS = 6

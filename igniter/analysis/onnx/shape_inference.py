@@ -27,7 +27,8 @@ from igniter.dialects.onnx.registry import Dims, OpSpec, TensorInfo
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.onnx.types import UNKNOWN, OptionalType, SequenceType
 from igniter.dialects.sym import tensor_of
-from igniter.dialects.sym.expr import NO_RANGES, Expr, simplify
+from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.ranges import NO_RANGES, simplify
 from igniter.dialects.sym.requirements import Requirement
 from igniter.dialects.sym.tensor_types import declared_dims, known_dims_of, ranked, tensor_element, unranked
 

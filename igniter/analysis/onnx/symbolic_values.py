@@ -14,19 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
-from igniter.dialects.sym.expr import (
-    NO_RANGES,
-    ONE,
-    ZERO,
-    Expr,
-    floordiv,
-    is_nonneg,
-    maximum,
-    minimum,
-    mod,
-    product,
-    simplify,
-)
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, maximum, minimum, mod, product
+from igniter.dialects.sym.ranges import NO_RANGES, is_nonneg, simplify
 
 if TYPE_CHECKING:
     import numpy as np

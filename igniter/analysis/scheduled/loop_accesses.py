@@ -15,7 +15,8 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from igniter.dialects.loop import AccumulateOp, AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, StoreOp, TileProductOp, ViewOp
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
 from igniter.dialects.sym import dims_of
-from igniter.dialects.sym.expr import INDIRECT, ONE, ZERO, Expr, Ranges, is_nonneg, linearize, simplify
+from igniter.dialects.sym.expr import INDIRECT, ONE, ZERO, Expr, linearize
+from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from xdsl.ir import Operation
 from igniter.dialects.loop import AccessOp, ForOp, FuncOp, IfOp, KernelOp, MemoryOp, NestOp, ProcedureOp
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
 from igniter.dialects.sym import dims_of
-from igniter.dialects.sym.expr import ZERO, Expr, Ranges
+from igniter.dialects.sym.expr import ZERO, Expr
 from igniter.dialects.sym.proofs import proven, without_mod
+from igniter.dialects.sym.ranges import Ranges
 from igniter.dialects.sym.reindexing import tells_apart
 from igniter.dialects.sym.requirements import Requirement
 

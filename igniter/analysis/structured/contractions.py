@@ -22,7 +22,8 @@ from igniter.dialects.loop import NestOp, ReadOp, YieldOp, element_bytes
 from igniter.dialects.loop.panels import PANEL_BYTES, group_of, kind_of, panel_lanes, widened_kind
 from igniter.dialects.loop.schedule import Product
 from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, Ranges, is_nonneg, linearize, simplify, symbols_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, symbols_of
+from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
 
 TAKEN_APART = frozenset(("bf16", "u8i8", "i8i8"))
 """Kinds that become two vectors of wider elements where no instruction multiplies them as they are."""

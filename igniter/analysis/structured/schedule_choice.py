@@ -27,7 +27,8 @@ from igniter.analysis.structured.tile_schedules import SOME_ROWS, is_reused, reg
 from igniter.dialects.loop import Axis, KernelOp, NestOp, element_bytes
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, product, simplify
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, product
+from igniter.dialects.sym.ranges import simplify
 
 STREAM_ROWS = 8
 """Sums of columns that are streamed: the rows that are added before the sums go back to the first-level cache, which

@@ -20,7 +20,8 @@ from igniter.analysis.structured.product_schedules import reads_weights, worthwh
 from igniter.analysis.structured.scheduling import Group, Machine
 from igniter.dialects.loop import KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym import dims_of
-from igniter.dialects.sym.expr import ONE, Expr, delinearize, linearize, product, simplify
+from igniter.dialects.sym.expr import ONE, Expr, delinearize, linearize, product
+from igniter.dialects.sym.ranges import simplify
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from igniter.backends.cpu import accesses, arithmetic, calls, team
+from igniter.backends.cpu import accesses, arithmetic, calls, lanes, team
 from igniter.backends.cpu.builder import Module, Value, flatten, quote
 from igniter.backends.cpu.errors import EmitError
 from igniter.backends.cpu.function import Arena, CaptureKey, Function, Pointer, Scope
@@ -53,7 +53,8 @@ from igniter.dialects.loop import (
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
 from igniter.dialects.loop.hints import WORDS
 from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import ZERO, Expr, is_nonneg, product, simplify
+from igniter.dialects.sym.expr import ZERO, Expr, product
+from igniter.dialects.sym.ranges import is_nonneg, simplify
 
 MAX_STACK_BYTES = 64 << 10
 """The largest `local` buffer that goes on the stack of a task."""
@@ -241,10 +242,10 @@ class FuncEmitter:
             raise EmitError(self.name, op, f"loop '{op.axis}' still has the hint {left}")
         if op.indices:
             here = {f"{INDIRECT_PREFIX}{k}": f.find_value(v) for k, v in enumerate(op.indices)}
-            with accesses.local_ranges(f, None, 0, len(op.indices)):
+            with lanes.local_ranges(f, None, 0, len(op.indices)):
                 ends = [f.prepare(op.first), f.prepare(op.end)]
                 low, high = (f.expr(e, here) for e in ends)
-            bounds = [accesses.ANYTHING[k] if e.symbols & here.keys() else e for k, e in enumerate(ends)]
+            bounds = [lanes.ANYTHING[k] if e.symbols & here.keys() else e for k, e in enumerate(ends)]
             self._loop(f, op, low, high, (bounds[0], bounds[1]))
             return
         first, end = f.prepare(op.first), f.prepare(op.end)
@@ -304,8 +305,8 @@ class FuncEmitter:
 
     def _if(self, f: Function, op: IfOp) -> None:
         here = {f"{INDIRECT_PREFIX}{k}": f.find_value(v) for k, v in enumerate(op.indices)}
-        with accesses.local_ranges(f, None, 0, len(op.indices)):
-            condition = accesses.scalar_guard(f, [f.prepare(g) for g in op.guards], here)
+        with lanes.local_ranges(f, None, 0, len(op.indices)):
+            condition = lanes.scalar_guard(f, [f.prepare(g) for g in op.guards], here)
         if condition is False:
             return
         if condition is True:
@@ -422,7 +423,7 @@ class FuncEmitter:
     def _index(self, f: Function, op: IndexOp) -> None:
         t = llvm_type(op.result.type)
         value = f.prepare(op.value)
-        f.values[op.result] = accesses.lane_values(f, value, op.lane, t.lanes, {}) if t.lanes else f.expr(value)
+        f.values[op.result] = lanes.lane_values(f, value, op.lane, t.lanes, {}) if t.lanes else f.expr(value)
 
 
 def last_of(bounds: tuple[Expr, Expr], step: int) -> Expr:

@@ -19,7 +19,8 @@ from xdsl.ir import SSAValue
 
 from igniter.backends.cpu.builder import Builder, Lines, Module, Value, new_lines
 from igniter.backends.cpu.llvm_types import I64, PTR, Type
-from igniter.dialects.sym.expr import Atom, Expr, Ranges, Sym, call, is_nonneg, simplify
+from igniter.dialects.sym.expr import Atom, Expr, Sym, call
+from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
 
 NOTHING: Mapping[str, Value] = {}
 

@@ -11,7 +11,8 @@ from igniter.backends.cpu.tile_kernels import KINDS, TileKind, TileSize, declara
 from igniter.dialects.loop import TileProductOp, element_bytes
 from igniter.dialects.loop.panels import kind_of
 from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import ZERO, Expr, Ranges, floordiv, linearize, simplify
+from igniter.dialects.sym.expr import ZERO, Expr, floordiv, linearize
+from igniter.dialects.sym.ranges import Ranges, simplify
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,11 @@ from igniter.dialects.loop.attrs import (
 )
 from igniter.dialects.loop.bodies import AccessOp, Clause, IndexOp, ReadOp, YieldOp
 from igniter.dialects.loop.calls import CallOp, ClockOp, SliceOp
+from igniter.dialects.loop.func import FuncOp
 from igniter.dialects.loop.memory import AccumulateOp, LoadOp, MemoryOp, ReduceLanesOp, StoreOp, TransposeOp
 from igniter.dialects.loop.procedure import ProcedureOp
 from igniter.dialects.loop.schedule import ScheduleAttr
-from igniter.dialects.loop.scheduled import AllocOp, ForOp, FuncOp, IfOp
+from igniter.dialects.loop.scheduled import AllocOp, ForOp, IfOp
 from igniter.dialects.loop.structured import ComputeOp, KernelOp, NestOp, ReturnOp, ViewOp
 from igniter.dialects.loop.tiles import TileProductOp
 

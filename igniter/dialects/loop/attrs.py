@@ -26,7 +26,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from igniter.dialects.sym import axis_ranges, parse_expr_here
-from igniter.dialects.sym.expr import Expr, Ranges
+from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.ranges import Ranges
 
 AxisKind = Literal["parallel", "reduction"]
 Combiner = Literal["none", "add", "mul", "max", "min", "and", "or", "xor"]

@@ -86,7 +86,8 @@ class CallOp(IRDLOperation):
         return (*self.inputs, *self.outputs)
 
     def verify_(self) -> None:
-        from igniter.dialects.loop.scheduled import ForOp, FuncOp
+        from igniter.dialects.loop.func import FuncOp
+        from igniter.dialects.loop.scheduled import ForOp
 
         parent = self.parent_op()
         while isinstance(parent, ForOp) and parent.is_sequential:
@@ -103,7 +104,7 @@ class CallOp(IRDLOperation):
             self._verify_signature(callee)
 
     def _verify_signature(self, callee: object) -> None:
-        from igniter.dialects.loop.scheduled import FuncOp
+        from igniter.dialects.loop.func import FuncOp
 
         assert isinstance(callee, FuncOp)
         name = f"loop.call @{self.callee}"
@@ -135,7 +136,7 @@ class CallOp(IRDLOperation):
 
     def find_callee(self) -> IRDLOperation | None:
         """The `loop.func` of that name in this module; None where the kernel is in another one."""
-        from igniter.dialects.loop.scheduled import FuncOp
+        from igniter.dialects.loop.func import FuncOp
 
         module = self.parent_op()
         while module is not None and not isinstance(module, ModuleOp):

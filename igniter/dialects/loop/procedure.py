@@ -41,9 +41,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX, AxesAttr, Axis, parse_axes, render_axes
 from igniter.dialects.loop.bodies import parse_value
+from igniter.dialects.loop.func import verify_block
 from igniter.dialects.loop.memory import LoadOp, MemoryOp
 from igniter.dialects.loop.schedule import ScheduleAttr, parse_schedule
-from igniter.dialects.loop.scheduled import ForOp, verify_block
+from igniter.dialects.loop.scheduled import ForOp
 from igniter.dialects.loop.structured import ComputeOp, ViewOp
 from igniter.dialects.loop.tiles import TileProductOp
 from igniter.dialects.sym import dims_of, element_of, memref_of

@@ -41,14 +41,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from xdsl.dialects.builtin import (
-    ArrayAttr,
     DictionaryAttr,
     IntAttr,
     MemRefType,
     StringAttr,
     UnitAttr,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -63,171 +62,30 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import IsolatedFromAbove, NoTerminator, SymbolOpInterface
+from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.dialects.loop.attrs import INDIRECT_PREFIX, as_integer
+from igniter.dialects.loop.attrs import as_integer
 from igniter.dialects.loop.bodies import (
-    IndexOp,
     parse_value,
 )
-from igniter.dialects.loop.calls import CallOp, ClockOp, SliceOp
 from igniter.dialects.loop.hints import hints_reason
 from igniter.dialects.loop.memory import (
-    AccumulateOp,
-    LoadOp,
-    MemoryOp,
-    ReduceLanesOp,
-    StoreOp,
-    TransposeOp,
     parse_indices,
     print_indices,
     verify_indices,
 )
-from igniter.dialects.loop.structured import ViewOp, symbols_attr
-from igniter.dialects.loop.tiles import TileProductOp
 from igniter.dialects.sym import (
-    CheckAttr,
     DimsAttr,
-    RequirementAttr,
-    checks_attr,
-    checks_of,
     dims_of,
     element_of,
-    parse_checks,
     parse_expr_here,
     parse_exprs,
-    parse_requirements,
-    print_checks,
-    print_requirements,
-    requirements_attr,
-    requirements_of,
     space_of,
-    verify_checks,
-    verify_requirements,
 )
-from igniter.dialects.sym.expr import ONE, Expr, ExprLike, symbols_of
-from igniter.dialects.sym.requirements import DataCheck, Requirement
+from igniter.dialects.sym.expr import Expr, ExprLike
 
 SPACES = frozenset(("scratch", "local", "register"))
-
-
-@irdl_op_definition
-class FuncOp(IRDLOperation):
-    """A scheduled kernel. The last `outputs` buffers are written, the others only read."""
-
-    name = "loop.func"
-    sym_name = prop_def(StringAttr)
-    symbols = prop_def(ArrayAttr[StringAttr])
-    outputs_attr = prop_def(IntAttr, prop_name="outputs")
-    scratch_attr = opt_prop_def(DimsAttr, prop_name="scratch_bytes")
-    requires_attr = opt_prop_def(ArrayAttr[RequirementAttr], prop_name="requires")
-    checks_attr = opt_prop_def(ArrayAttr[CheckAttr], prop_name="checks")
-    body = region_def("single_block")
-    traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), NoTerminator())
-
-    def __init__(
-        self,
-        sym_name: str,
-        symbols: Iterable[str],
-        outputs: int,
-        body: Region,
-        scratch_bytes: ExprLike | None = None,
-        attributes: dict[str, Attribute] | None = None,
-        requires: Iterable[Requirement] = (),
-        checks: Iterable[DataCheck] = (),
-    ):
-        super().__init__(
-            properties={
-                "sym_name": StringAttr(sym_name),
-                "symbols": symbols_attr(symbols),
-                "outputs": IntAttr(outputs),
-                "scratch_bytes": None if scratch_bytes is None else DimsAttr([scratch_bytes]),
-                "requires": requirements_attr(requires),
-                "checks": checks_attr(checks),
-            },
-            regions=[body],
-            attributes=attributes or {},
-        )
-
-    @property
-    def symbol_names(self) -> tuple[str, ...]:
-        return tuple(s.data for s in self.symbols)
-
-    @property
-    def block(self) -> Block:
-        return self.body.block
-
-    @property
-    def output_count(self) -> int:
-        return self.outputs_attr.data
-
-    @property
-    def requires(self) -> tuple[Requirement, ...]:
-        """What the caller has checked of the symbols."""
-        return requirements_of(self.requires_attr)
-
-    @property
-    def checks(self) -> tuple[DataCheck, ...]:
-        """What the last outputs tell of the data."""
-        return checks_of(self.checks_attr)
-
-    @property
-    def scratch_bytes(self) -> Expr | None:
-        """The size of the arena in bytes; None until it is planned."""
-        return None if self.scratch_attr is None else self.scratch_attr.data[0]
-
-    @scratch_bytes.setter
-    def scratch_bytes(self, size: ExprLike) -> None:
-        self.scratch_attr = DimsAttr([size])
-
-    def verify_(self) -> None:
-        for arg in self.block.args:
-            kind: Attribute = arg.type
-            if kind.name != MemRefType.name or space_of(kind):
-                raise VerifyException(f"a loop.func takes memrefs in the caller's memory, not {arg.type}")
-        if self.output_count > len(self.block.args):
-            raise VerifyException(f"{self.output_count} outputs, but {len(self.block.args)} buffers")
-        verify_requirements(self.requires_attr, self.symbol_names)
-        outputs = self.block.args[len(self.block.args) - self.output_count :]
-        results = [(element_of(o.type), dims_of(o.type)) for o in outputs]
-        verify_checks(self.checks_attr, self.symbol_names, results)
-        axes: set[str] = set()
-        verify_block(self.block, frozenset(self.symbol_names), axes)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> FuncOp:
-        name = parser.parse_symbol_name().data
-        parser.parse_keyword("symbols")
-        symbols = [str(e.symbol) for e in parse_exprs(parser)]
-        args = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
-        parser.parse_keyword("outputs")
-        outputs = parser.parse_integer()
-        scratch = None
-        if parser.parse_optional_keyword("scratch") is not None:
-            parser.parse_characters("(")
-            scratch = parse_expr_here(parser)
-            parser.parse_characters(")")
-        requires, checks = parse_requirements(parser), parse_checks(parser)
-        attributes = parser.parse_optional_attr_dict_with_keyword()
-        body = parser.parse_region(args)
-        return cls(
-            name, symbols, outputs, body, scratch, dict(attributes.data) if attributes else None, requires, checks
-        )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_symbol_name(self.sym_name.data)
-        printer.print_string(f" symbols [{', '.join(str(Expr.of(s)) for s in self.symbol_names)}] (")
-        printer.print_list(self.block.args, printer.print_block_argument)
-        printer.print_string(f") outputs {self.output_count}")
-        if self.scratch_bytes is not None:
-            printer.print_string(f" scratch({self.scratch_bytes})")
-        print_requirements(self.requires_attr, printer)
-        print_checks(self.checks_attr, printer)
-        printer.print_op_attributes(self.attributes, print_keyword=True)
-        printer.print_string(" ")
-        printer.print_region(self.body, print_entry_block_args=False)
 
 
 @irdl_op_definition
@@ -490,80 +348,3 @@ class IfOp(IRDLOperation):
         print_indices(printer, self.indices)
         printer.print_string(" ")
         printer.print_region(self.body)
-
-
-_STATEMENTS = (
-    AllocOp,
-    ForOp,
-    IfOp,
-    LoadOp,
-    StoreOp,
-    AccumulateOp,
-    TileProductOp,
-    ReduceLanesOp,
-    TransposeOp,
-    IndexOp,
-    ViewOp,
-)
-STATEMENTS = (*_STATEMENTS, CallOp, ClockOp, SliceOp)
-
-
-def verify_block(block: Block, names: frozenset[str], axes: set[str]) -> None:
-    """Statements only, with `names` in scope; `axes` learns the names of the loops, which differ."""
-    for op in block.ops:
-        if op.name.partition(".")[0] not in ("arith", "math", "vector") and not isinstance(op, STATEMENTS):
-            raise VerifyException(f"'{op.name}' cannot stand in a loop.func")
-        unknown = _used_names(op) - names
-        if unknown:
-            raise VerifyException(f"'{op.name}' names {sorted(unknown)}, no enclosing loop or symbol")
-        if isinstance(op, ForOp):
-            if op.axis in axes or op.axis in names:
-                raise VerifyException(f"two loops or symbols are named '{op.axis}'")
-            axes.add(op.axis)
-            verify_block(op.block, names | {op.axis}, axes)
-        elif isinstance(op, IfOp):
-            verify_block(op.block, names, axes)
-
-
-def free_names(root: Operation) -> frozenset[str]:
-    """The symbols that the statements below `root` name: all names but those of axes and of their own operands."""
-    used: set[str] = set()
-    axes: set[str] = set()
-    for op in root.walk():
-        used |= _used_names(op)
-        if isinstance(op, ForOp):
-            axes.add(op.axis)
-        for result in op.results:
-            kind: Attribute = result.type
-            if kind.name == MemRefType.name:
-                used |= symbols_of(dims_of(kind))
-    return frozenset(used - axes)
-
-
-def _used_names(op: Operation) -> frozenset[str]:
-    """The axes and symbols that an op's expressions name, its own indirect operands left out."""
-    if isinstance(op, MemoryOp):
-        lane = set[str]() if op.lane is None else {op.lane}
-        return symbols_of((*op.subscripts, *op.guards)) - _indirect(op) - lane
-    if isinstance(op, TileProductOp):
-        subscripts = (s for _, _, at in op.accesses for s in at)
-        fetched = op.next_at.data if op.next_at is not None else ()
-        return (symbols_of(subscripts) - set(op.names)) | symbols_of((*fetched, *op.extents_attr.data))
-    if isinstance(op, IndexOp):
-        return op.value.symbols - {op.lane}
-    if isinstance(op, ForOp):
-        grain = op.grain or ONE
-        return ((op.first.symbols | op.end.symbols) - _indirect(op)) | grain.symbols
-    if isinstance(op, IfOp):
-        return symbols_of(op.guards) - _indirect(op)
-    if isinstance(op, CallOp):
-        return symbols_of(op.symbols)
-    if isinstance(op, SliceOp):
-        return symbols_of(op.subscripts)
-    if isinstance(op, AllocOp):
-        return symbols_of(dims_of(op.result.type))
-    return frozenset()
-
-
-def _indirect(op: MemoryOp | ForOp | IfOp) -> set[str]:
-    return {f"{INDIRECT_PREFIX}{k}" for k in range(len(op.indices))}

@@ -16,7 +16,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.onnx.registry import Dims, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import NO_RANGES, Expr, simplify
+from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.ranges import NO_RANGES, simplify
 from igniter.dialects.sym.requirements import Requirement, at_most, equal, unproven
 
 if TYPE_CHECKING:

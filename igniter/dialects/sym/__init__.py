@@ -34,8 +34,9 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
-from igniter.dialects.sym.expr import Expr, ExprLike, Ranges
+from igniter.dialects.sym.expr import Expr, ExprLike
 from igniter.dialects.sym.expr_text import parse_expr
+from igniter.dialects.sym.ranges import Ranges
 from igniter.dialects.sym.requirements import DataCheck, Relation, Requirement
 
 DYNAMIC = DYNAMIC_INDEX

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import gcd
 
-from igniter.dialects.sym.expr import Call, Expr, is_nonneg
+from igniter.dialects.sym.expr import Call, Expr
+from igniter.dialects.sym.ranges import is_nonneg
 
 
 def never_one(dim: Expr) -> bool:

@@ -299,7 +299,7 @@ def floordiv(a: Expr, b: Expr) -> Expr:
         return a
     if a.constant is not None and b.constant:
         return _const(a.constant // b.constant)
-    quotient, rest = _split(a, b)
+    quotient, rest = split_quotient(a, b)
     if rest.constant is not None and b.constant is not None:
         return quotient + rest.constant // b.constant if b.constant else quotient + _atom("floordiv", rest, b)
     if not rest.terms:
@@ -318,7 +318,7 @@ def mod(a: Expr, b: Expr) -> Expr:
         return ZERO
     if a.constant is not None and b.constant:
         return _const(a.constant % b.constant)
-    _, rest = _split(a, b)
+    _, rest = split_quotient(a, b)
     if not rest.terms:
         return ZERO
     if rest.constant is not None and b.constant:
@@ -326,7 +326,7 @@ def mod(a: Expr, b: Expr) -> Expr:
     inner = rest.terms[0]
     if len(rest.terms) == 1 and inner[1] == 1 and len(inner[0]) == 1:
         atom = inner[0][0]
-        if isinstance(atom, Call) and atom.fn == "mod" and _split(atom.args[1], b)[1] == ZERO:
+        if isinstance(atom, Call) and atom.fn == "mod" and split_quotient(atom.args[1], b)[1] == ZERO:
             return mod(atom.args[0], b)
     return _atom("mod", rest, b)
 
@@ -398,12 +398,18 @@ def _extremum(fn: str, args: Sequence[Expr]) -> Expr:
     if constants:
         bound = pick(constants)
         # Dims are never negative: max(dim, 0) is the dim.
-        if not (fn == "max" and bound <= 0 and kept and any(is_nonneg(a) for a in kept)):
+        if not (fn == "max" and bound <= 0 and kept and _any_nonneg(kept)):
             kept.append(_const(bound))
     return kept[0] if len(kept) == 1 else Expr({(Call(fn, tuple(sorted(kept, key=str))),): 1})
 
 
-def _split(a: Expr, b: Expr) -> tuple[Expr, Expr]:
+def _any_nonneg(exprs: Iterable[Expr]) -> bool:
+    from igniter.dialects.sym.ranges import is_nonneg
+
+    return any(is_nonneg(e) for e in exprs)
+
+
+def split_quotient(a: Expr, b: Expr) -> tuple[Expr, Expr]:
     """`(q, r)` with `a = q*b + r`, `q` holding what `b` divides exactly."""
     if len(b.terms) != 1:
         return _split_by_sum(a, b) if b.terms else (ZERO, a)
@@ -430,7 +436,7 @@ def _split(a: Expr, b: Expr) -> tuple[Expr, Expr]:
 
 
 def _split_by_sum(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """`_split` for a divisor of several terms: `i*(m + 4) + j` by `m + 4`.
+    """`split_quotient` for a divisor of several terms: `i*(m + 4) + j` by `m + 4`.
 
     Either `b` divides `a`, or what is left are terms of `a`, unchanged: anything else would grow, not simplify.
     """
@@ -466,133 +472,6 @@ def _apply(fn: str, args: Sequence[int]) -> int:
     if fn == "mod":
         return args[0] % args[1]
     return min(args) if fn == "min" else max(args)
-
-
-# -- reasoning --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Ranges:
-    """What is known of the names in an expression.
-
-    `axes` maps a loop axis to `(first, end)`, `end` excluded. Where an axis takes any value at all, its extent is at
-    least 1, so the symbols that multiply to that extent are known to be positive.
-    """
-
-    axes: Mapping[str, tuple[Expr, Expr]]
-
-    @property
-    def positive(self) -> frozenset[str]:
-        found: set[str] = set()
-        for first, end in self.axes.values():
-            extent = end - first
-            if len(extent.terms) == 1:
-                found.update(a.name for a in extent.terms[0][0] if isinstance(a, Sym))
-        return frozenset(found)
-
-
-NO_RANGES = Ranges({})
-
-
-def is_nonneg(e: Expr, ranges: Ranges = NO_RANGES) -> bool:
-    """Whether `e >= 0` is proven: for every value of the axes in their ranges and every non-negative symbol.
-
-    Sound and incomplete. An axis is replaced by the end of its range that makes the expression smallest; what is left
-    is non-negative when no coefficient is negative, counting a symbol known to be positive as `1 + something`.
-    """
-    return _is_nonneg(e, ranges, 4)
-
-
-def _is_nonneg(e: Expr, ranges: Ranges, depth: int) -> bool:
-    if e.constant is not None:
-        return e.constant >= 0
-    if depth == 0:
-        return False
-    for name in sorted(e.symbols & ranges.axes.keys()):
-        coefficient = e.coefficient(name)
-        if coefficient is None:
-            continue
-        first, end = ranges.axes[name]
-        outer = Ranges({k: v for k, v in ranges.axes.items() if k != name})
-        rest = e.without(name)
-        known = Ranges(ranges.axes)
-        if _is_nonneg(coefficient, known, depth - 1):
-            return _bounded(rest + coefficient * first, outer, known, depth)
-        if _is_nonneg(-coefficient, known, depth - 1):
-            return _bounded(rest + coefficient * (end - 1), outer, known, depth)
-        return False
-    return _bounded(e, ranges, ranges, depth)
-
-
-def _bounded(e: Expr, inner: Ranges, known: Ranges, depth: int) -> bool:
-    if e.symbols & inner.axes.keys():
-        merged = Ranges(inner.axes)
-        if any(e.coefficient(name) is not None for name in e.symbols & inner.axes.keys()):
-            return _is_nonneg_with(e, merged, known, depth)
-    positive = known.positive & e.symbols
-    # Within calls a name keeps its meaning: what is asked of their arguments counts it as positive once more.
-    shifted = e.map_atoms(
-        lambda atom: Expr({(atom,): 1}) + (1 if isinstance(atom, Sym) and atom.name in positive else 0)
-    )
-
-    def nonneg(atom: Atom) -> bool:
-        return (isinstance(atom, Sym) and atom.name in positive) or _atom_nonneg(atom, known, depth)
-
-    return all(c >= 0 and all(nonneg(a) for a in m) for m, c in shifted.terms)
-
-
-def _is_nonneg_with(e: Expr, ranges: Ranges, known: Ranges, depth: int) -> bool:
-    for name in sorted(e.symbols & ranges.axes.keys()):
-        coefficient = e.coefficient(name)
-        if coefficient is None:
-            continue
-        first, end = ranges.axes[name]
-        outer = Ranges({k: v for k, v in ranges.axes.items() if k != name})
-        for sign, bound in ((1, first), (-1, end - 1)):
-            if _is_nonneg(coefficient * sign, known, depth - 1):
-                return _bounded(e.without(name) + coefficient * bound, outer, known, depth)
-    return False
-
-
-def _atom_nonneg(atom: Atom, ranges: Ranges, depth: int) -> bool:
-    if isinstance(atom, Sym):
-        if atom.name in ranges.axes:
-            return _is_nonneg(ranges.axes[atom.name][0], ranges, depth - 1)
-        # An indirect operand of an access (`_0`) is data: it may be anything.
-        return INDIRECT.fullmatch(atom.name) is None
-    if atom.fn == "mod":
-        return True
-    if atom.fn == "floordiv":
-        return _is_nonneg(atom.args[0], ranges, depth - 1)
-    some_or_all = all if atom.fn == "min" else any
-    return some_or_all(_is_nonneg(a, ranges, depth - 1) for a in atom.args)
-
-
-def simplify(e: Expr, ranges: Ranges) -> Expr:
-    """`e` with the divisions and extrema that `ranges` decides removed: `(i*64 + j) floordiv 64` is `i` when
-    `0 <= j < 64`."""
-    if not any(isinstance(a, Call) for m, _ in e.terms for a in m):
-        return e
-    return e.map_atoms(lambda atom: _simplify_atom(atom, ranges))
-
-
-def _simplify_atom(atom: Atom, ranges: Ranges) -> Expr:
-    if isinstance(atom, Sym):
-        return Expr({(atom,): 1})
-    args = [simplify(a, ranges) for a in atom.args]
-    if atom.fn in ("floordiv", "mod"):
-        a, b = args
-        quotient, rest = _split(a, b)
-        if is_nonneg(rest, ranges) and is_nonneg(b - 1 - rest, ranges):
-            return quotient if atom.fn == "floordiv" else rest
-        return call(atom.fn, args)
-    kept: list[Expr] = []
-    for candidate in args:
-        sign = 1 if atom.fn == "min" else -1
-        if any(is_nonneg((candidate - other) * sign, ranges) for other in kept):
-            continue
-        kept = [k for k in kept if not is_nonneg((k - candidate) * sign, ranges)] + [candidate]
-    return call(atom.fn, kept)
 
 
 # -- internals --------------------------------------------------------------------------------------------------------

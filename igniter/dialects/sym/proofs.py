@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import count
 
-from igniter.dialects.sym.expr import INDIRECT, ONE, ZERO, Atom, Call, Expr, Ranges, floordiv, is_nonneg
+from igniter.dialects.sym.expr import INDIRECT, ONE, ZERO, Atom, Call, Expr, floordiv
 from igniter.dialects.sym.expr import call as rebuild
+from igniter.dialects.sym.ranges import Ranges, is_nonneg
 
 MAX_FACTS = 2
 """How many guards one proof may combine."""

@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from igniter.dialects.sym.expr import (
-    ONE,
-    ZERO,
-    Call,
-    Expr,
-    Ranges,
-    Sym,
-    delinearize,
-    floordiv,
-    linearize,
-    mod,
-    product,
-    simplify,
-)
+from igniter.dialects.sym.expr import ONE, ZERO, Call, Expr, Sym, delinearize, floordiv, linearize, mod, product
+from igniter.dialects.sym.ranges import Ranges, simplify
 
 
 def dim_groups(a: Sequence[Expr], b: Sequence[Expr]) -> list[tuple[range, range]]:

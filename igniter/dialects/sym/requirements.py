@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from igniter.dialects.sym.expr import NO_RANGES, ONE, ZERO, Expr, ExprLike, is_nonneg, simplify
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, ExprLike
+from igniter.dialects.sym.ranges import NO_RANGES, is_nonneg, simplify
 
 Relation = Literal["==", "<="]
 

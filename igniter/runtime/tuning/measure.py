@@ -131,20 +131,10 @@ def run_for(module: ModuleOp, pipeline: str, target: Target) -> None:
     run_passes(IgniterContext().on(machine), module, parse_passes(pipeline, pass_figures([machine])))
 
 
-def inputs_for(kernel: KernelOp, sizes: dict[str, int], seed: int) -> list[Array]:
-    """Random inputs; the same for the same seed wherever they are made."""
-    import numpy as np
-
-    from igniter.runtime.check_inputs import TypedInput, random_arrays
-
-    specs = [TypedInput(f"input {n}", a.type) for n, a in enumerate(kernel.block.args)]
-    return [np.asarray(a, order="C") for a in random_arrays(specs, sizes, seed)]
-
-
 def expected_of(kernel: KernelOp, sizes: dict[str, int], seed: int) -> list[Array] | None:
     """What the kernel computes by the interpreter of the structured level; `None` where that would take too long."""
     from igniter.runtime.interp.structured import run_kernel
-    from igniter.runtime.workbench import operations_of
+    from igniter.runtime.workbench import inputs_for, operations_of
 
     if operations_of(kernel, sizes) > INTERPRETED:
         return None
@@ -162,10 +152,17 @@ def _cost(func: FuncOp, sizes: dict[str, int], target: Target) -> float:
 
 def _timed(job: Job, kernel: KernelOp, func: FuncOp, target: Target, found: Measurement) -> Measurement:
     """Checks the candidate, and times it in turns with the baseline, which has two turns a round."""
-    from igniter.runtime.workbench import _error, _first_run, _long_enough
+    from igniter.runtime.workbench import (
+        first_run,
+        inputs_for,
+        interleaved,
+        largest_error,
+        long_enough,
+        median_ratio,
+    )
 
     def prepared(of: FuncOp) -> tuple[Callable[[], object], list[Array]]:
-        compiled, outputs = _first_run("the candidate", of, target, inputs, job.sizes, job.threads)
+        compiled, outputs = first_run("the candidate", of, target, inputs, job.sizes, job.threads)
         symbols = {name: job.sizes[name] for name in of.symbol_names}
         run = compiled.prepared([*inputs, *outputs], symbols, job.threads)
         return run, outputs[: len(outputs) - len(of.checks)]
@@ -178,14 +175,14 @@ def _timed(job: Job, kernel: KernelOp, func: FuncOp, target: Target, found: Meas
     except IgniterError as error:
         return Measurement("refused", str(error), found.cost, found.digest)
     try:
-        _error("the candidate", wanted if job.expected is None else job.expected, outputs)
+        largest_error("the candidate", wanted if job.expected is None else job.expected, outputs)
     except IgniterError as error:
         return Measurement("wrong", str(error), found.cost, found.digest)
-    turns = [_long_enough(each) for each in (run, run_other, run_other)]
+    turns = [long_enough(each) for each in (run, run_other, run_other)]
     once = [_seconds(turn) for turn, _ in turns]
     far = once[0] / turns[0][1] > FAR * once[1] / turns[1][1]
     rounds = max(3, min(job.rounds, int(job.seconds / max(1e-9, sum(once)))))
-    times = _rounds([turn for turn, _ in turns], 3 if far else rounds)
+    times = interleaved([turn for turn, _ in turns], 3 if far else rounds)
     own, first, again = ([t / n for t in each] for each, (_, n) in zip(times, turns, strict=True))
     return Measurement(
         "timed",
@@ -194,26 +191,12 @@ def _timed(job: Job, kernel: KernelOp, func: FuncOp, target: Target, found: Meas
         found.digest,
         statistics.median(own),
         statistics.median(first),
-        _ratio(own, first),
-        abs(_ratio(again, first) - 1),
+        median_ratio(own, first),
+        abs(median_ratio(again, first) - 1),
     )
-
-
-def _rounds(turns: Sequence[Callable[[], object]], rounds: int) -> list[list[float]]:
-    """The seconds of every turn; each round begins with another one."""
-    times: list[list[float]] = [[] for _ in turns]
-    for number in range(rounds):
-        for k in range(len(turns)):
-            place = (k + number) % len(turns)
-            times[place].append(_seconds(turns[place]))
-    return times
 
 
 def _seconds(turn: Callable[[], object]) -> float:
     start = time.perf_counter()
     turn()
     return time.perf_counter() - start
-
-
-def _ratio(times: Sequence[float], others: Sequence[float]) -> float:
-    return statistics.median(a / b for a, b in zip(times, others, strict=True))

@@ -30,8 +30,8 @@ from igniter.runtime.verification.report import BY_REGION, CaseResult, OutputRes
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
+    from igniter.compilation import Compilation, CompileOptions
     from igniter.dialects.fusion import RegionOp
-    from igniter.driver import Compilation, CompileOptions
 
 MOST_UNKNOWN = 0.1
 """If more than this share of the pieces says nothing either, nothing is said of the model."""

@@ -31,7 +31,7 @@ from igniter.runtime.verification.original import Original
 from igniter.runtime.verification.report import OutputResult, Status, plain
 
 if TYPE_CHECKING:
-    from igniter.driver import Compilation, CompileOptions
+    from igniter.compilation import Compilation, CompileOptions
     from igniter.runtime.library import Library
 
 PASSES = "the passes before fusion"

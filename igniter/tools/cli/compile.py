@@ -22,7 +22,7 @@ from igniter.tools.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from igniter.driver import Compilation, CompileOptions
+    from igniter.compilation import Compilation, CompileOptions
 
 
 TYPICAL_DIM = 128
@@ -56,7 +56,7 @@ class CompileRequest:
 
     def options(self) -> CompileOptions:
         """What decides the code."""
-        from igniter.driver import CompileOptions
+        from igniter.compilation import CompileOptions
         from igniter.runtime.tuning.store import database_path
 
         machine = ()
@@ -190,7 +190,7 @@ def _print_left(out: Any, left: list[dict[str, Any]], explain: bool) -> None:
 def _emit_level(request: CompileRequest) -> None:
     import igniter
     from igniter.api import blaming
-    from igniter.driver import Compilation
+    from igniter.compilation import Compilation
     from igniter.runtime.cache import default_cache
     from igniter.runtime.session import silence
 

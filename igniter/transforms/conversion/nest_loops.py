@@ -63,7 +63,8 @@ from igniter.dialects.loop.combiners import identity
 from igniter.dialects.loop.panels import group_of, panel_lanes
 from igniter.dialects.loop.schedule import Loop, Product
 from igniter.dialects.sym import element_of, memref_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, Ranges, maximum, minimum, simplify
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum, minimum
+from igniter.dialects.sym.ranges import Ranges, simplify
 from igniter.errors import IgniterError
 
 Values = dict[str, Expr]

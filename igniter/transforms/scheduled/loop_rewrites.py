@@ -9,7 +9,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from igniter.dialects.loop import ForOp, FuncOp
 from igniter.dialects.sym import DimsAttr
-from igniter.dialects.sym.expr import Expr, Ranges, simplify
+from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.ranges import Ranges, simplify
 
 
 class AxisNames:

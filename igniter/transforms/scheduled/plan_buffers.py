@@ -41,7 +41,8 @@ from igniter.dialects.loop import (
     element_bytes,
 )
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of, space_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, is_nonneg, maximum, product
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, maximum, product
+from igniter.dialects.sym.ranges import is_nonneg
 from igniter.remarks import remark
 
 ALIGNMENT = 64

@@ -30,7 +30,8 @@ from igniter.analysis.scheduled.loop_accesses import ranges_at, tile_ranges, vec
 from igniter.dialects.loop import AccumulateOp, AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, StoreOp, TileProductOp, ViewOp
 from igniter.dialects.loop.dead_values import erase_dead_values
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, Ranges, delinearize, is_nonneg, linearize, maximum, simplify
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, delinearize, linearize, maximum
+from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
 from igniter.rewrites import Budget, budget
 from igniter.transforms.scheduled.loop_rewrites import nested_blocks
 

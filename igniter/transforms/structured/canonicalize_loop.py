@@ -42,7 +42,8 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.loop import Clause, KernelOp, NestOp, ReadOp, ReturnOp, ViewOp, YieldOp
 from igniter.dialects.sym import DimsAttr, dims_of
-from igniter.dialects.sym.expr import ONE, ZERO, Ranges, is_nonneg, product
+from igniter.dialects.sym.expr import ONE, ZERO, product
+from igniter.dialects.sym.ranges import Ranges, is_nonneg
 from igniter.dialects.sym.reindexing import rename, tells_apart
 from igniter.remarks import remark
 from igniter.rewrites import budget

@@ -18,7 +18,8 @@ from xdsl.utils.hints import isa
 from igniter.dialects.loop import AccessOp, Axis, Clause, ComputeOp, IndexOp, KernelOp, NestOp, ReadOp, ViewOp, YieldOp
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX, AxesAttr
 from igniter.dialects.sym import DimsAttr
-from igniter.dialects.sym.expr import Call, Expr, Ranges, Sym, simplify
+from igniter.dialects.sym.expr import Call, Expr, Sym
+from igniter.dialects.sym.ranges import Ranges, simplify
 
 Insert = Callable[[Operation], None]
 

@@ -19,8 +19,9 @@ from igniter.analysis.fusion.graph import FusionGraph, FusionNode
 from igniter.analysis.fusion.legality import Reason
 from igniter.analysis.fusion.region_growing import Refusal
 from igniter.analysis.fusion.region_policy import Group
+from igniter.compilation import Compilation, CompileOptions
 from igniter.dialects.fusion import RegionOp
-from igniter.driver import Compilation, CompileOptions, make_fusion, make_onnx
+from igniter.driver import make_fusion, make_onnx
 from igniter.runtime.cache import Cache
 from igniter.runtime.results import Results
 

@@ -32,7 +32,7 @@ from igniter.dialects.loop import (
     is_float,
 )
 from igniter.dialects.loop.attrs import SMALL_FLOATS
-from igniter.dialects.loop.scheduled import free_names
+from igniter.dialects.loop.func import free_names
 from igniter.dialects.onnx.lowering.scalar import Number, Scalar, compute_type, float_bits, int_bits, signless
 from igniter.dialects.sym import axis_ranges, dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ZERO, Expr, ExprLike, product

@@ -37,7 +37,8 @@ from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.onnx.types import BY_CODE
 from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import Expr, is_nonneg
+from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.requirements import FINE
 
 if TYPE_CHECKING:

@@ -41,7 +41,8 @@ from igniter.dialects.onnx.ops.rotary import angle_at, rotated
 from igniter.dialects.onnx.ops.rules import element_type, known, legal, operand, tidy
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, is_nonneg, maximum
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum
+from igniter.dialects.sym.ranges import is_nonneg
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

@@ -26,7 +26,8 @@ from igniter.dialects.onnx.ops.rules import (
     unknown_rank,
 )
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, is_nonneg
+from igniter.dialects.sym.expr import ONE, ZERO, Expr
+from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.requirements import Requirement, at_most
 
 if TYPE_CHECKING:

@@ -22,7 +22,8 @@ from igniter.dialects.onnx.ops.rules import (
     unknown_rank,
 )
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
-from igniter.dialects.sym.expr import ZERO, Expr, floordiv, is_nonneg, maximum
+from igniter.dialects.sym.expr import ZERO, Expr, floordiv, maximum
+from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.requirements import Requirement, at_most
 
 if TYPE_CHECKING:

@@ -12,18 +12,8 @@ from igniter.dialects.loop import is_storable
 from igniter.dialects.onnx.registry import Dims, InferContext, LegalRule, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.broadcasting import broadcast_dims, must_agree
-from igniter.dialects.sym.expr import (
-    NO_RANGES,
-    ONE,
-    ZERO,
-    Expr,
-    floordiv,
-    is_nonneg,
-    maximum,
-    minimum,
-    product,
-    simplify,
-)
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, maximum, minimum, product
+from igniter.dialects.sym.ranges import NO_RANGES, is_nonneg, simplify
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

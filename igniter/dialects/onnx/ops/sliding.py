@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from igniter.dialects.onnx.ops.rules import tidy
 from igniter.dialects.onnx.registry import Dims
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, is_nonneg, maximum, minimum
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, maximum, minimum
+from igniter.dialects.sym.ranges import is_nonneg
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp

@@ -29,7 +29,8 @@ from igniter.dialects.onnx.ops.rules import (
 )
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, is_nonneg, maximum, minimum, mod, product
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, maximum, minimum, mod, product
+from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.requirements import Requirement, at_most, equal
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from xdsl.ir import SSAValue
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
 from igniter.dialects.sym import DimsAttr
-from igniter.dialects.sym.expr import Expr, is_nonneg
+from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.ranges import is_nonneg
 from igniter.transforms.onnx.canonicalization.checks import leave_checks
 from igniter.transforms.onnx.onnx_rewriting import (
     Replacement,

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, SSAValue
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.registry import Dims
 from igniter.dialects.sym import dims_of, tensor_of
-from igniter.dialects.sym.expr import is_nonneg
+from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.tensor_types import tensor_element
 from igniter.transforms.onnx.canonicalization.checks import leave_checks
 from igniter.transforms.onnx.canonicalization.movement import known_values

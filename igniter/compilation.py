@@ -1,0 +1,167 @@
+"""What is compiled, and with what: the options, and one model on its way down through the stages of `driver.py`."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
+
+from igniter._version import build_id
+from igniter.activity import doing
+from igniter.environment import wants_sanitizer
+from igniter.errors import IgniterError
+from igniter.memory import collection_paused, peak_memory
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from igniter.analysis.fusion.program_steps import ProgramSteps
+    from igniter.analysis.machine import Given, MachineModel
+    from igniter.backends.cpu.target import Target
+    from igniter.context import IgniterContext
+    from igniter.runtime.cache import Cache
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """Everything that decides what code comes out of a model, except the model."""
+
+    target: str = "native"
+    """A CPU by name: see `igniter.backends.cpu.target`."""
+    machine: tuple[Given, ...] = ()
+    """Figures of the machine that take the place of the target's own, as `igniter.backends.cpu.machine.given_machine`
+    makes them of a file or of values by name: see `igniter.analysis.machine`."""
+    precision: str = "f32"
+    """What products with weights are computed in: see `igniter.transforms.onnx.lower_precision`."""
+    onnx_passes: str = "cpu-onnx"
+    fusion_passes: str = "cpu-fusion"
+    fusion_author: str = ""
+    """Who decides what is fused, `NAME` or `NAME{option=value ...}`: the `author` of `form-fusion-regions` where
+    `fusion_passes` names none; "" is Igniter's own. See `igniter.analysis.fusion.author`."""
+    loop_passes: str = "cpu-loop"
+    schedule_passes: str = "cpu-schedule"
+    tuned: str = ""
+    """A database of schedules that `igniter tune` found, for `apply-tuned-schedules`; "" uses none."""
+    program_passes: str = "cpu-programs"
+    """What joins regions to programs; "" leaves each region a custom op of its own."""
+    profile: bool = False
+    """Whether programs note the time between their steps, in outputs of their own: see `igniter bench --profile`."""
+    sanitize: bool = field(default_factory=wants_sanitizer)
+    """Whether every access of a kernel checks its address at run time: see `igniter.backends.cpu.sanitizer`. The
+    default is what the environment's `IGNITER_SANITIZE` says."""
+
+    def __post_init__(self) -> None:
+        given = cast("object", self.machine)
+        if not isinstance(given, tuple):
+            # Figures by name, or a file, as a caller writes them.
+            from igniter.backends.cpu.machine import given_machine
+
+            object.__setattr__(self, "machine", given_machine(cast("Any", given)))
+
+    def key(self) -> str:
+        """A hash of the options and of Igniter's version: part of every cache key."""
+        text = json.dumps([build_id(), dataclasses.asdict(self), self.tuned_digest()], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def kernel_key(self) -> str:
+        """`key` without what is the same to a kernel: whether it is called from a program."""
+        return dataclasses.replace(self, program_passes="", profile=False).key()
+
+    def tuned_digest(self) -> str:
+        """A hash of what the database of schedules has for the targets; "" without one. `IgniterError` where it is not
+        there."""
+        if not self.tuned:
+            return ""
+        from igniter.backends.cpu.target import targets_of
+        from igniter.transforms.structured.schedule_database import opened
+
+        with opened(self.tuned) as database:
+            return database.digest(t.key for t in targets_of(self.target))
+
+    def to_dict(self) -> dict[str, Any]:
+        """For reports."""
+        said = dataclasses.asdict(self)
+        return {**said, "tuned_digest": self.tuned_digest()} if self.tuned else said
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """One kernel or program as LLVM IR, once for each target, and the custom op around it in the text of `ort`."""
+
+    name: str
+    variants: tuple[str, ...]
+    op: str
+
+
+@dataclass
+class Compilation:
+    """One model on its way down. `module` is rewritten in place; `kernels` is filled by `make_llvm`."""
+
+    module: ModuleOp
+    options: CompileOptions
+    ctx: IgniterContext
+    cache: Cache | None = None
+    verify_each: bool = False
+    strict: bool = False
+    """A node that cannot be compiled is an error rather than left to ONNX Runtime."""
+    progress: Callable[[str], None] = lambda _: None
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    peak_memory: dict[str, int] = field(default_factory=dict[str, int])
+    """The process's peak memory after each stage, in bytes."""
+    kernels: list[CompiledKernel] = field(default_factory=list[CompiledKernel])
+    programs: list[CompiledKernel] = field(default_factory=list[CompiledKernel])
+    steps: list[ProgramSteps] = field(default_factory=list["ProgramSteps"])
+    """What the programs do, for reports and profiles."""
+    nodes_before: int = 0
+    dropped: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Regions that went back to ONNX Runtime, each with the reason."""
+    failed_nodes: dict[str, str] = field(default_factory=dict[str, str])
+    """The nodes of these regions, by what they are called in remarks, with the reason."""
+
+    @cached_property
+    def targets(self) -> list[Target]:
+        """The CPUs to compile for; a library with several chooses when it is loaded."""
+        from igniter.backends.cpu.target import targets_of
+
+        return targets_of(self.options.target)
+
+    @cached_property
+    def machines(self) -> list[MachineModel]:
+        """What schedules know of the CPUs to compile for."""
+        from igniter.backends.cpu.machine import machines_for
+
+        return machines_for(self.options.target, self.options.machine)
+
+    @cached_property
+    def kernel_settings(self) -> str:
+        """What decides the code of a kernel besides its text: part of the key of each. Of a database of schedules, what
+        it had when the first kernel was looked up."""
+        return "".join([self.options.kernel_key(), repr(self.targets), *(m.key() for m in self.machines)])
+
+    def one_target(self) -> Target:
+        """The one CPU to compile for; `IgniterError` where there are several, and only a library has room for them."""
+        if len(self.targets) > 1:
+            raise IgniterError(f"only a library is for several targets ('{self.options.target}'): name one")
+        return self.targets[0]
+
+    @contextmanager
+    def stage(self, name: str) -> Generator[None]:
+        """Times one stage, notes the process's peak memory after it, and announces it."""
+        self.progress(name)
+        start = time.perf_counter()
+        try:
+            with doing(f"the stage '{name}' ran"), collection_paused():
+                yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+            self.peak_memory[name] = peak_memory()
+
+    def report_seconds(self) -> dict[str, float]:
+        """The seconds of every stage so far, for reports."""
+        return {name: round(seconds, 4) for name, seconds in self.seconds.items()}
