@@ -12,9 +12,10 @@ becomes
 A left factor of fewer bits than the sums, whose steps of depth do not lie as micro-kernels take them, is copied to
 where they do; 16-bit floats are made f32 by the way (by the nest that computes them, where nothing else reads that).
 
-Only where the columns of neither factor lie side by side in panels already
-(`igniter.analysis.structured.contractions`), and where enough rows share what is packed. It stands before
-`choose-schedule`, after the passes that change how a nest reads.
+Where enough rows share what is packed, and only where the columns of neither factor lie side by side in panels already
+(`igniter.analysis.structured.contractions`), or where they do in rows of which they are a part: the values of one head
+of an attention, a few lines of every row of all heads. Steps of depth are then whole pages apart, and those lines meet
+in a few sets of the caches. It stands before `choose-schedule`, after the passes that change how a nest reads.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from igniter.analysis.structured.contractions import Contraction, contraction_of, factors_of
+from igniter.analysis.structured.contractions import Contraction, contraction_of, factors_of, offset_of
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, YieldOp
 from igniter.dialects.loop.panels import is_half, kind_of, panel_lanes
 from igniter.dialects.sym import dims_of, element_of, tensor_of
@@ -40,6 +41,12 @@ from igniter.transforms.structured.nest_rewriting import fresh_label
 
 FEWEST_ROWS = 4
 """Packing moves every element once; fewer rows than this do not make up for it."""
+
+FEWEST_ROWS_SPREAD = 32
+"""The same for columns that lie side by side, but in rows of more: four tiles."""
+
+SPREAD = 4
+"""How many times as long as the columns the rows of memory are at least in which those are too far apart."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +72,14 @@ class PackOperands(ModulePass):
 def pack_operand(nest: NestOp) -> str | None:
     """Packs the right factor of one nest; why not, or "" where there is nothing to pack."""
     factors = factors_of(nest)
-    if nest.schedule is not None or isinstance(factors, str) or not isinstance(contraction_of(nest), str):
+    if nest.schedule is not None or isinstance(factors, str):
         return ""
+    found = contraction_of(nest)
+    if not isinstance(found, str):
+        if not _is_spread(nest, found):
+            return ""
+        _pack(nest, found.b, found.columns, found.depth)
+        return None
     moved = contraction_of(nest, moved=True)
     if not isinstance(moved, str):
         _move(nest, moved)
@@ -77,10 +90,10 @@ def pack_operand(nest: NestOp) -> str | None:
     if not halves and kind_of(a, b, result) is None and kind_of(b, a, result) is None:
         return f"there is no micro-kernel for products of {a} and {b} in {result}"
     depth = next(a.name for a in nest.axes if a.kind == "reduction")
-    found = _columns(nest, factors, depth)
-    if found is None:
+    columns = _columns(nest, factors, depth)
+    if columns is None:
         return "no axis of the result is in one factor only"
-    read, column, rows = found
+    read, column, rows = columns
     if not halves and element_of(read.source.type) != result:
         return f"elements of {element_of(read.source.type)} are packed at compile time only"
     count = rows.constant
@@ -91,6 +104,23 @@ def pack_operand(nest: NestOp) -> str | None:
     if isinstance(contraction_of(nest), str) and not isinstance(moved, str):
         _move(nest, moved)
     return None
+
+
+def _is_spread(nest: NestOp, contraction: Contraction) -> bool:
+    """Whether the columns of a contraction are a small part of the rows of memory that they are in, and rows enough
+    share them: a number that is known, or as many as there are steps of depth, which are what is packed."""
+    read = contraction.b
+    if contraction.rows is None or element_of(read.source.type) != element_of(nest.outputs[0].type):
+        return False
+    if any(s.call is not None for s in read.subscripts):
+        return False  # It is packed.
+    columns, depth = nest.axis(contraction.columns).extent, nest.axis(contraction.depth).extent
+    rows = nest.axis(contraction.rows).extent
+    few = rows.constant < FEWEST_ROWS_SPREAD if rows.constant is not None else rows != depth
+    step = offset_of(nest, read, {}, nest.axes_attr.ranges).coefficient(contraction.depth)
+    if few or step is None or step.constant is None or columns.constant is None:
+        return False
+    return step.constant >= SPREAD * columns.constant
 
 
 def _columns(nest: NestOp, factors: tuple[ReadOp, ReadOp], depth: str) -> tuple[ReadOp, str, Expr] | None:

@@ -2,7 +2,7 @@
 // RUN: igniter-opt %s -p pack-operands --remarks --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=REMARKS
 // RUN: igniter-opt %s -p pack-operands,choose-schedule,lower-to-loops,fuse-loops,promote-buffers --check-each --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=CHECKED
 
-// CHECKED-COUNT-9: check: promote-buffers: 1 results agree
+// CHECKED-COUNT-10: check: promote-buffers: 1 results agree
 
 // The keys of attention: columns that lie across memory are brought side by side, zeros behind the last of them.
 
@@ -247,5 +247,34 @@ builtin.module {
       loop.yield add %p at [i, j]
     }
     loop.return %c : tensor<?x?xi32, #sym.dims<m, n>>
+  }
+}
+
+// -----
+
+// The values of each head lie in panels, but a row of all heads from each other: they are brought together, for rows
+// that are as many as the steps of depth. For two rows they are not.
+
+// CHECK:      loop.nest "weighted.pack" [h: parallel 12, p: parallel 4, k: parallel n, l: parallel 16]
+// CHECK-NEXT:   loop.read %y[k, h, l + 16*p] : f32
+// CHECK:      loop.nest "weighted"
+// CHECK:        loop.read %{{.*}}[h, (j floordiv 16), k, (j mod 16)] : f32
+// CHECK-NOT:  loop.nest "few.pack"
+
+builtin.module {
+  loop.kernel @k symbols [n] (%x: tensor<12x?x?xf32, #sym.dims<12, n, n>>, %y: tensor<?x12x64xf32, #sym.dims<n, 12, 64>>) -> (tensor<12x?x64xf32, #sym.dims<12, n, 64>>, tensor<12x2x64xf32, #sym.dims<12, 2, 64>>) {
+    %c = loop.nest "weighted" [h: parallel 12, i: parallel n, j: parallel 64, k: reduction n] -> tensor<12x?x64xf32, #sym.dims<12, n, 64>> {
+      %v = loop.read %x[h, i, k] : f32
+      %u = loop.read %y[k, h, j] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [h, i, j]
+    }
+    %d = loop.nest "few" [h: parallel 12, i: parallel 2, j: parallel 64, k: reduction n] -> tensor<12x2x64xf32, #sym.dims<12, 2, 64>> {
+      %v = loop.read %x[h, 0, k] : f32
+      %u = loop.read %y[k, h, j] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [h, i, j]
+    }
+    loop.return %c, %d : tensor<12x?x64xf32, #sym.dims<12, n, 64>>, tensor<12x2x64xf32, #sym.dims<12, 2, 64>>
   }
 }
