@@ -8,8 +8,8 @@ Igniter adds its own through entry points, which are consulted only for names th
 
 The groups are `igniter.dialects` (an xDSL `Dialect`), `igniter.passes` (a `ModulePass` class), `igniter.pipelines`
 (a tuple of passes, as text), `igniter.ops` (a module that registers `OpSpec`s when it is imported),
-`igniter.patterns` (a table of rules for `recompose`), `igniter.fusion_authors` (a `FusionAuthor` class) and `igniter.micro_kernels` (a
-`CpuMicroKernel`).
+`igniter.patterns` (a table of rules for `recompose`), `igniter.fusion_authors` (a `FusionAuthor` class) and
+`igniter.micro_kernels` (a `CpuMicroKernel`).
 """
 
 from __future__ import annotations

@@ -173,7 +173,12 @@ class Schedule:
         """The loops over `rows` (which may be ""), `columns` and `depth` become a micro-kernel of at most `tile` rows
         and panels, if they mean what it means; the loops of the tile's rows and columns move it to the result. It is
         the one called `kernel`, or else that for products of the elements."""
+        from igniter.backends.cpu.micro_kernels import missing_reason
+
         product = Product(rows, columns, depth, tile, kernel)
+        missing = missing_reason(kernel, self.target) if kernel else None
+        if missing is not None:
+            raise IgniterError(missing)
 
         def change() -> str:
             steps = [

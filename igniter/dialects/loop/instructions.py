@@ -17,12 +17,12 @@ A meaning is one nest of two tensors and one result. Its axes are a row, a panel
 is the one reduction. The first tensor is read along the rows and the depth, the second along the panels, the depth and
 the lanes. Dims that are constants are dense and lie as written; the steps along the others are arguments of the code. A
 constant at the end is the *group*: so many steps of depth lie side by side. A panel has 64 bytes of sums, whatever the
-target, so that what is packed does not depend on it. The body is any arithmetic on the two reads, and any combiner folds
-it over the depth: `igniter.analysis.structured.matching` proves that a nest means the same.
+target, so that what is packed does not depend on it. The body is any arithmetic on the two reads, and any combiner
+folds it over the depth: `igniter.analysis.structured.matching` proves that a nest means the same.
 
 Micro-kernels of other packages are entry points of the group `igniter.micro_kernels`
-(`igniter.backends.cpu.micro_kernels`: a meaning with its code). They, and those below that are not `chosen`, compute
-what a schedule names them for: `product(i, j, k) tile [6, 1] by "acme.distance"`.
+(`igniter.backends.cpu.micro_kernels`: a meaning with its code). They, and those of `BY_NAME`, compute what a schedule
+names them for: `product(i, j, k) tile [6, 1] by "acme.distance"`.
 """
 
 from __future__ import annotations
@@ -77,8 +77,6 @@ class MicroKernel:
 
     name: str
     text: str
-    chosen: bool = False
-    """It is what becomes of products of its types where a schedule names none."""
 
     @cached_property
     def facts(self) -> Facts:
@@ -182,7 +180,7 @@ def micro_kernel_reason(name: str) -> str | None:
 @cache
 def chosen_kernels() -> Mapping[tuple[str, str, str], str]:
     """The micro-kernel that products of elements become where nothing else is said, by the types' names."""
-    return {kernel.element_names: kernel.name for kernel in BUILT_IN.values() if kernel.chosen}
+    return {kernel.element_names: kernel.name for kernel in BUILT_IN.values() if kernel.name not in BY_NAME}
 
 
 # -- what a meaning says ----------------------------------------------------------------------------------------------
@@ -256,11 +254,12 @@ def meaning(name: str, a: str, b: str, c: str, body: str, lanes: int, group: int
     dense = f"x{group}x" if group > 1 else "x"
     depth = "groups" if group == 1 else f"{group}*groups"
     result = f"tensor<?x?x{lanes}x{c}, #sym.dims<rows, panels, {lanes}>>"
+    axes = f"r: parallel rows, p: parallel panels, l: parallel {lanes}, k: reduction {depth}"
     x, y = a.replace("ui", "i"), b.replace("ui", "i")
     return f"""
 loop.kernel @meaning symbols [rows, panels, groups] (%a: tensor<?x?{dense}{a}, #sym.dims<rows, groups{sizes}>>,
     %b: tensor<?x?x{lanes}{dense}{b}, #sym.dims<panels, groups, {lanes}{sizes}>>) -> ({result}) {{
-  %c = loop.nest "{name}" [r: parallel rows, p: parallel panels, l: parallel {lanes}, k: reduction {depth}] -> {result} {{
+  %c = loop.nest "{name}" [{axes}] -> {result} {{
     %x = loop.read %a[r, {at}{inside}] : {x}
     %y = loop.read %b[p, {at}, l{inside}] : {y}
     {body}
@@ -282,9 +281,9 @@ def _product(a: str, b: str, c: str) -> str:
     return "\n    ".join(lines)
 
 
-def _of_products(name: str, a: str, b: str, c: str, group: int = 1, chosen: bool = True) -> MicroKernel:
+def _of_products(name: str, a: str, b: str, c: str, group: int = 1) -> MicroKernel:
     lanes = 8 if c == "f64" else 16
-    return MicroKernel(name, meaning(name, a, b, c, _product(a, b, c), lanes, group), chosen)
+    return MicroKernel(name, meaning(name, a, b, c, _product(a, b, c), lanes, group))
 
 
 BUILT_IN: Mapping[str, MicroKernel] = {
@@ -294,12 +293,14 @@ BUILT_IN: Mapping[str, MicroKernel] = {
         _of_products("f64", "f64", "f64", "f64"),
         _of_products("f32f16", "f32", "f16", "f32"),
         _of_products("f32bf16", "f32", "bf16", "f32"),
-        # Where a schedule names it: an `a` of f16 is else made f32 once, for all columns.
-        _of_products("f16", "f16", "f16", "f32", chosen=False),
+        _of_products("f16", "f16", "f16", "f32"),
         _of_products("bf16", "bf16", "bf16", "f32", 2),
         _of_products("u8i8", "ui8", "i8", "i32", 4),
         _of_products("i8i8", "i8", "i8", "i32", 4),
         _of_products("i16", "i16", "i16", "i32", 2),
     )
 }
-"""The micro-kernels of Igniter. One that is not chosen is there for schedules that name it."""
+"""The micro-kernels of Igniter."""
+
+BY_NAME = frozenset(("f16",))
+"""Those that are there for schedules that name them. An `a` of f16 is else made f32 once, for all columns."""
