@@ -65,45 +65,52 @@ def _call(f: Builder, intrinsic: str, total: Value, a: Value, b: Value) -> Value
 def biases(f: Builder, rows: Sequence[Value], step: Value, groups: Value, vector: Type) -> list[Value]:
     """For each row that starts at an address, in every lane, what its sums begin with; `step` is from group to group in
     bytes."""
-    dense, apart, done = "bias.dense", "bias.apart", "bias.done"
-    f.branch(f.icmp("eq", step, f.const(I64, GROUP)), dense, apart)
-    found: list[tuple[list[Value], str]] = []
-    for label, take, count in ((dense, _dense, vector.lanes), (apart, _alone, 1)):
-        f.start(label)
-        sums = _loop(f, label, rows, groups, count, partial(take, f, step, groups, vector), vector)
-        found.append((sums, f.block))
-        f.jump(done)
-    f.start(done)
-    (one, here), (other, there) = found
+    none, zero = f.const(I64, 0), f.zero(vector)
+    # One loop after the other, of which one has nothing to do: with each in a branch of its own LLVM 22 fails an
+    # assertion while it simplifies the control flow of both.
+    dense = f.select(f.icmp("eq", step, f.const(I64, GROUP)), groups, none)
+    sums = [zero] * len(rows)
+    for label, take, first, end, count in (
+        ("bias.dense", _dense, none, dense, vector.lanes),
+        ("bias.apart", _alone, dense, groups, 1),
+    ):
+        sums = _loop(f, label, rows, sums, first, end, count, partial(take, f, step, groups, vector))
     result: list[Value] = []
-    for a, b in zip(one, other, strict=True):
-        total = f.call(f"llvm.vector.reduce.add.{vector.mangled}", I32, [f.phi(vector, [(a, here), (b, there)])])
-        result.append(f.splat(f.binary("sub", f.const(I32, 0), total), vector.lanes))
+    for total in sums:
+        bias = f.call(f"llvm.vector.reduce.add.{vector.mangled}", I32, [total])
+        result.append(f.splat(f.binary("sub", f.const(I32, 0), bias), vector.lanes))
     return result
 
 
 def _loop(
-    f: Builder, label: str, rows: Sequence[Value], groups: Value, count: int, take: Take, vector: Type
+    f: Builder,
+    label: str,
+    rows: Sequence[Value],
+    start: Sequence[Value],
+    first: Value,
+    end: Value,
+    count: int,
+    take: Take,
 ) -> list[Value]:
-    """128 times the sum of the bytes of each row, spread over lanes: `count` groups an iteration."""
-    zero, none = f.zero(vector), f.const(I64, 0)
+    """`start` and 128 times the sum of the bytes of each row, spread over lanes: `count` groups an iteration."""
+    vector = start[0].type
     before, body, done = f.block, f"{label}.body", f"{label}.done"
-    f.branch(f.icmp("slt", none, groups), body, done)
+    f.branch(f.icmp("slt", first, end), body, done)
     f.start(body)
     following = Value(I64, f.name("next"))
-    index = f.phi(I64, [(none, before), (following, body)])
+    index = f.phi(I64, [(first, before), (following, body)])
     place = len(f.lines)
     f.lines.extend("" for _ in rows)
     sums = [Value(vector, f.name("sum")) for _ in rows]
     unsigned = f.splat(f.const(I32, FLIPS), vector.lanes)
     after = [dot(f, total, unsigned, take(row, index)) for row, total in zip(rows, sums, strict=True)]
-    for n, (total, last) in enumerate(zip(sums, after, strict=True)):
-        ways = f"[ {zero.text}, %{before} ], [ {last.text}, %{body} ]"
+    for n, (total, initial, last) in enumerate(zip(sums, start, after, strict=True)):
+        ways = f"[ {initial.text}, %{before} ], [ {last.text}, %{body} ]"
         f.lines[place + n] = f"  {total.text} = phi {vector} {ways}"
     f.raw(f"{following.text} = add nsw i64 {index.text}, {count}")
-    f.branch(f.icmp("slt", following, groups), body, done, f.module.loop_metadata())
+    f.branch(f.icmp("slt", following, end), body, done, f.module.loop_metadata())
     f.start(done)
-    return [f.phi(vector, [(zero, before), (last, body)]) for last in after]
+    return [f.phi(vector, [(initial, before), (last, body)]) for initial, last in zip(start, after, strict=True)]
 
 
 def _dense(f: Builder, step: Value, groups: Value, vector: Type, row: Value, at: Value) -> Value:
