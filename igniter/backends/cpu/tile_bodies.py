@@ -257,7 +257,7 @@ class Body(Builder):
     def prepare(self, column: Value) -> list[Value]:
         """A vector of panels as the multiplication takes it: one, or several that are multiplied each by its own."""
         if self.kind.panel is not None:
-            return [extend(self, column, self.vector)]
+            return [self._widened(column, 1)]
         if self.kind.name == "bf16" and not self._has_bf16():
             return self._halves(self.bitcast(column, self._integers()))
         if self.kind.name in ("u8i8", "i8i8"):
@@ -273,18 +273,25 @@ class Body(Builder):
             left = self.kind.left
             scalar = self.emit(left, f"load {left}, ptr {at.text}, align {self.kind.step_bytes}")
             factor = self.splat(scalar, self.vector.lanes)
-            return [factor if left == self.kind.sums else extend(self, factor, self.vector)]
+            return [factor if left == self.kind.sums else self._widened(factor, 0)]
         bits = self.splat(self.emit(I32, f"load i32, ptr {at.text}, align 1"), self.vector.lanes)
         if self.kind.name == "bf16":
             return [self.bitcast(bits, self.vector)] if self._has_bf16() else self._halves(bits)
-        if self.kind.name == "i16":
+        if self.kind.name not in ("u8i8", "i8i8") or self._has_bytes():
             return [bits]
-        return [bits] if self._has_bytes() else self._words(bits, signed=self.kind.name == "i8i8")
+        return self._words(bits, signed=self.kind.name == "i8i8")
+
+    def _widened(self, narrow: Value, which: int) -> Value:
+        """A vector of elements of one of the operands as elements of the sums."""
+        if self.vector.is_float and narrow.type.is_float:
+            return extend(self, narrow, self.vector)
+        unsigned = is_unsigned(self.kind.kernel.facts.elements[which])
+        return self.cast("zext" if unsigned else "sext", narrow, self.vector)
 
     def step(self, a: Value, b: Value, total: Value) -> Value:
         """One step of depth for a vector of sums, where steps come one by one: a row's factor in every lane, a vector
         of a panel, and the sums so far."""
-        return self.muladd(a, b, total)
+        return self.muladd(a, b, total) if total.type.is_float else self.binary("add", total, self.binary("mul", a, b))
 
     def multiply(self, a: list[Value], b: list[Value], total: Value) -> Value:
         """One step of depth, or a group, for a vector of sums: a factor and a vector as they have been prepared."""

@@ -38,13 +38,13 @@ from functools import cache, cached_property
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType
 from xdsl.ir import Attribute
 
+from igniter import registry
 from igniter.dialects.loop.attrs import Combiner, element_bytes, is_unsigned
 from igniter.dialects.loop.bodies import ReadOp
 from igniter.dialects.loop.structured import KernelOp, NestOp
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import Expr, floordiv, mod
 from igniter.errors import IgniterError
-from igniter.registry import UnknownName, external, load_micro_kernel
 
 PANEL_BYTES = 64
 """The sums of one row in a panel."""
@@ -139,7 +139,7 @@ def element_name(element: Attribute) -> str:
 
 def known_micro_kernels() -> list[str]:
     """The names of all micro-kernels, those of installed packages too."""
-    return sorted({*BUILT_IN, *external("micro_kernels")})
+    return sorted({*BUILT_IN, *registry.external("micro_kernels")})
 
 
 def micro_kernel(name: str) -> MicroKernel:
@@ -149,9 +149,9 @@ def micro_kernel(name: str) -> MicroKernel:
 
 @cache
 def _external(name: str) -> MicroKernel:
-    if name not in external("micro_kernels"):
-        raise UnknownName("micro-kernel", name, dict.fromkeys(known_micro_kernels()), listed=True)
-    found: object = load_micro_kernel(name)
+    if name not in registry.external("micro_kernels"):
+        raise registry.UnknownName("micro-kernel", name, dict.fromkeys(known_micro_kernels()), listed=True)
+    found: object = registry.load_micro_kernel(name)
     if not isinstance(found, MicroKernel):
         raise IgniterError(f"the micro-kernel '{name}' is a {type(found).__name__}, not a MicroKernel")
     if found.name != name or NAME.fullmatch(name) is None:
@@ -165,7 +165,7 @@ def _external(name: str) -> MicroKernel:
 
 def outside_identity() -> str:
     """What stands for the micro-kernels of other packages in the keys of compiled code; empty where there are none."""
-    return " ".join(micro_kernel(name).identity for name in sorted(external("micro_kernels")))
+    return " ".join(micro_kernel(name).identity for name in sorted(registry.external("micro_kernels")))
 
 
 def micro_kernel_reason(name: str) -> str | None:
