@@ -47,6 +47,9 @@ class Contraction:
     """The other axes, in the order of the nest."""
 
 
+BYTE_KINDS = frozenset(("u8i8", "i8i8"))
+"""What AMX multiplies as bytes."""
+
 BYTE_TILE = (32, 2)
 """Rows and panels of bytes that AMX multiplies at a time."""
 
@@ -68,7 +71,7 @@ def tile_size(
     The file holds the sums, a row of panels and a broadcast. Three panels at most: more of them share a broadcast, but
     fewer rows then share a panel. Few panels are shared out evenly, so that the last tile is not a narrow one.
     """
-    if byte_tiles and kind == "u8i8":
+    if byte_tiles and kind in BYTE_KINDS:
         return BYTE_TILE[0], min(BYTE_TILE[1], panels or BYTE_TILE[1])
     if half_tiles and kind == "f32f16":
         return HALF_TILE[0], HALF_TILE[1] if not panels else -(-panels // -(-panels // HALF_TILE[1]))

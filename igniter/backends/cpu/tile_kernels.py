@@ -27,6 +27,7 @@ import hashlib
 import re
 from functools import lru_cache
 
+from igniter.analysis.structured.contractions import BYTE_KINDS
 from igniter.backends.cpu import byte_tiles, half_tiles
 from igniter.backends.cpu.builder import Module
 from igniter.backends.cpu.micro_kernels import CpuMicroKernel
@@ -96,8 +97,8 @@ def emit_tile_kernel(name: str, target: Target) -> str:
     if isinstance(kind.kernel, CpuMicroKernel):
         kind.kernel.add_to(module, name, size)
         return module.text()
-    if kind.name == "u8i8" and target.byte_tiles and size.rows == byte_tiles.ROWS:
-        byte_tiles.add_byte_tiles(module, name, size.panels)
+    if kind.name in BYTE_KINDS and target.byte_tiles and size.rows == byte_tiles.ROWS:
+        byte_tiles.add_byte_tiles(module, name, size.panels, kind.kernel)
         name, size = f"{name}.stripe", TileSize(byte_tiles.STRIPE, size.panels)
     if kind.name == "f32f16" and target.half_tiles and size.rows == half_tiles.ROWS:
         half_tiles.add_half_tiles(module, name, size.panels)

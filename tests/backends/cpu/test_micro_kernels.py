@@ -210,7 +210,7 @@ def test_which_are_chosen() -> None:
         assert kind_of(types[a], types[b], types[c]) == kind
         assert kind is None or group_of(kind) == group
     assert kind_of(SI8, SI8, i32) == "i8i8"
-    assert BY_NAME == {"f16"}
+    assert {"f16"} == BY_NAME
 
 
 BODIES = {

@@ -212,14 +212,15 @@ def test_products(kind: str, target: str) -> None:
             check(KINDS[kind], size, target, shape, pages)
 
 
+@pytest.mark.parametrize("kind", ("u8i8", "i8i8"))
 @pytest.mark.parametrize("panels", (1, 2))
-def test_byte_tiles(panels: int) -> None:
+def test_byte_tiles(panels: int, kind: str) -> None:
     """With AMX tiles hold 32 rows: all of them, whole depths and what is left over of them."""
     if not target_of("native").byte_tiles:
         pytest.skip("this machine has no tiles of bytes")
     pages = Guarded()
-    for shape in shapes_of(KINDS["u8i8"], TileSize(32, panels)):
-        check(KINDS["u8i8"], TileSize(32, panels), "native", shape, pages)
+    for shape in shapes_of(KINDS[kind], TileSize(32, panels)):
+        check(KINDS[kind], TileSize(32, panels), "native", shape, pages)
 
 
 def half_size(panels: int) -> TileSize:
