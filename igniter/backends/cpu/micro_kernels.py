@@ -50,9 +50,9 @@ class CpuMicroKernel(MicroKernel):
         if isinstance(self.code, type):
             add_bodies(module, name, TileKind(self), size, self.code)
             return
-        text: object = self.code(name, size, module.target)
-        if not isinstance(text, str):
-            raise IgniterError(f"the code of micro-kernel '{self.name}' is {type(text).__name__}, not text")
+        text = self.code(name, size, module.target)
+        if f"@{name}(" not in text:
+            raise IgniterError(f"the code of micro-kernel '{self.name}' does not define @{name}")
         module.functions.append(text)
 
 

@@ -35,11 +35,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type
 from xdsl.ir import Attribute
 
 from igniter import registry
-from igniter.dialects.loop.attrs import Combiner, element_bytes, is_unsigned
+from igniter.dialects.loop.attrs import Combiner, as_integer, element_bytes, is_unsigned
 from igniter.dialects.loop.bodies import ReadOp
 from igniter.dialects.loop.structured import KernelOp, NestOp
 from igniter.dialects.sym import dims_of, element_of
@@ -129,8 +129,9 @@ def source_of(thing: object) -> str:
 
 def element_name(element: Attribute) -> str:
     """A type as micro-kernels tell them apart: an integer without a sign of its own is signed."""
-    if isinstance(element, IntegerType):
-        return f"{'u' if is_unsigned(element) else 'i'}{element.width.data}"
+    integer = as_integer(element)
+    if integer is not None:
+        return f"{'u' if is_unsigned(element) else 'i'}{integer.width.data}"
     return next((name for kind, name in _FLOATS.items() if isinstance(element, kind)), str(element))
 
 
