@@ -16,7 +16,7 @@ from collections.abc import Hashable, Mapping
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from igniter.dialects.loop import NestOp, ReadOp, scalar_type
+from igniter.dialects.loop import NestOp, ReadOp
 from igniter.dialects.loop.instructions import MicroKernel, element_name
 from igniter.dialects.sym import element_of
 
@@ -117,28 +117,19 @@ def difference(nest: NestOp, kernel: MicroKernel, a: ReadOp, b: ReadOp, widened:
     as what the nest has widened it to."""
     facts = kernel.facts
     result = nest.outputs[0].type
-    mine = [element_name(element_of(v.type)) for v in (a.source, b.source)]
-    wanted = list(kernel.element_names)
-    left: SSAValue = a.result
-    if widened:
-        left = _widened(a)
-        mine[0] = element_name(left.type)
-    sums = element_of(result)
-    if mine != wanted[:2] or not same_scalar(sums, facts.elements[2]):
+    left: SSAValue = _widened(a) if widened else a.result
+    elements = left.type if widened else element_of(a.source.type), element_of(b.source.type), element_of(result)
+    if not kernel.takes(*elements):
+        wanted, mine = kernel.element_names, [element_name(e) for e in elements]
         return (
             f"micro-kernel '{kernel.name}' takes elements of {wanted[0]} and {wanted[1]} and folds {wanted[2]}, not "
-            f"{mine[0]}, {mine[1]} and {element_name(sums)}"
+            f"{mine[0]}, {mine[1]} and {mine[2]}"
         )
     forms = Forms()
     means = forms.of(facts.nest.yield_op.clauses[0].value, {facts.a.result: "a", facts.b.result: "b"})
     if forms.of(nest.yield_op.clauses[0].value, {left: "a", b.result: "b"}) != means:
         return f"its body is not what micro-kernel '{kernel.name}' means"
     return None
-
-
-def same_scalar(one: Attribute, other: Attribute) -> bool:
-    """Whether bodies see elements of two types alike: they do not tell the signs of integers."""
-    return scalar_type(one) == scalar_type(other)
 
 
 def _widened(read: ReadOp) -> SSAValue:

@@ -39,7 +39,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float6
 from xdsl.ir import Attribute
 
 from igniter import registry
-from igniter.dialects.loop.attrs import Combiner, as_integer, element_bytes, is_unsigned
+from igniter.dialects.loop.attrs import Combiner, as_integer, element_bytes, is_unsigned, scalar_type
 from igniter.dialects.loop.bodies import ReadOp
 from igniter.dialects.loop.structured import KernelOp, NestOp
 from igniter.dialects.sym import dims_of, element_of
@@ -106,6 +106,14 @@ class MicroKernel:
         """The types of both operands and of the sums, as `element_name` spells them."""
         a, b, c = (element_name(e) for e in self.facts.elements)
         return a, b, c
+
+    def takes(self, a: Attribute, b: Attribute, c: Attribute) -> bool:
+        """Whether it folds elements of `a` and `b` in `c`. The sign of integers that are summed is no matter; that of
+        integers that are compared is."""
+        found, wanted = [element_name(e) for e in (a, b, c)], self.element_names
+        ordered = self.facts.combiner in ("max", "min")
+        same = found[2] == wanted[2] or (not ordered and scalar_type(c) == scalar_type(self.facts.elements[2]))
+        return found[:2] == list(wanted[:2]) and same
 
     @property
     def identity(self) -> str:

@@ -139,9 +139,10 @@ class TileProductOp(IRDLOperation):
         reason = micro_kernel_reason(self.kernel_attr.data)
         if reason is not None:
             raise VerifyException(reason)
-        found = tuple(element_name(element_of(v.type)) for v in (self.a, self.b, self.c))
-        wanted = micro_kernel(self.kernel_attr.data).element_names
-        if found != wanted:
+        kernel = micro_kernel(self.kernel_attr.data)
+        elements = [element_of(v.type) for v in (self.a, self.b, self.c)]
+        if not kernel.takes(*elements):
+            wanted, found = kernel.element_names, [element_name(e) for e in elements]
             raise VerifyException(
                 f"micro-kernel '{self.kernel_attr.data}' takes elements of {wanted[0]} and {wanted[1]} and folds "
                 f"{wanted[2]}, not {', '.join(found)}"
