@@ -142,7 +142,10 @@ class Compilation:
     def kernel_settings(self) -> str:
         """What decides the code of a kernel besides its text: part of the key of each. Of a database of schedules, what
         it had when the first kernel was looked up."""
-        return "".join([self.options.kernel_key(), repr(self.targets), *(m.key() for m in self.machines)])
+        from igniter.dialects.loop.instructions import outside_identity
+
+        machines = (m.key() for m in self.machines)
+        return "".join([self.options.kernel_key(), repr(self.targets), *machines, outside_identity()])
 
     def one_target(self) -> Target:
         """The one CPU to compile for; `IgniterError` where there are several, and only a library has room for them."""

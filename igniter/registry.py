@@ -8,7 +8,8 @@ Igniter adds its own through entry points, which are consulted only for names th
 
 The groups are `igniter.dialects` (an xDSL `Dialect`), `igniter.passes` (a `ModulePass` class), `igniter.pipelines`
 (a tuple of passes, as text), `igniter.ops` (a module that registers `OpSpec`s when it is imported),
-`igniter.patterns` (a table of rules for `recompose`) and `igniter.fusion_authors` (a `FusionAuthor` class).
+`igniter.patterns` (a table of rules for `recompose`), `igniter.fusion_authors` (a `FusionAuthor` class) and
+`igniter.micro_kernels` (a `CpuMicroKernel`).
 """
 
 from __future__ import annotations
@@ -166,6 +167,11 @@ def load_fusion_author(name: str) -> Any:
     if where is None:
         raise UnknownName("fusion author", name, all_fusion_authors(), listed=True)
     return _load_named("fusion author", name, where)
+
+
+def load_micro_kernel(name: str) -> Any:
+    """What an installed package has as the micro-kernel called `name`, which there is."""
+    return _load_named("micro-kernel", name, external("micro_kernels")[name])
 
 
 def _load_named(kind: str, name: str, where: str) -> Any:

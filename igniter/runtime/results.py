@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 SHARE = 2
 """A result takes no more than this part of the cache, so that it does not push out all else."""
 PACKAGES = ("archspec", "llvmlite", "numpy", "onnx", "onnxruntime", "xdsl")
-GROUPS = ("dialects", "fusion_authors", "ops", "passes", "patterns", "pipelines")
+GROUPS = ("dialects", "fusion_authors", "micro_kernels", "ops", "passes", "patterns", "pipelines")
 
 Verify = Mapping[str, Any]
 """The arguments of `Artifact.verify`."""

@@ -167,10 +167,18 @@ class Schedule:
 
         return self._or_undo(change)
 
-    def tensorize(self, label: str, rows: str, columns: str, depth: str, tile: tuple[int, int]) -> str:
+    def tensorize(
+        self, label: str, rows: str, columns: str, depth: str, tile: tuple[int, int], kernel: str = ""
+    ) -> str:
         """The loops over `rows` (which may be ""), `columns` and `depth` become a micro-kernel of at most `tile` rows
-        and panels, if they mean a product; the loops of the tile's rows and columns move it to the result."""
-        product = Product(rows, columns, depth, tile)
+        and panels, if they mean what it means; the loops of the tile's rows and columns move it to the result. It is
+        the one called `kernel`, or else that for products of the elements."""
+        from igniter.backends.cpu.micro_kernels import missing_reason
+
+        product = Product(rows, columns, depth, tile, kernel)
+        missing = missing_reason(kernel, self.target) if kernel else None
+        if missing is not None:
+            raise IgniterError(missing)
 
         def change() -> str:
             steps = [

@@ -33,6 +33,7 @@ WITH_PACKAGE = frozenset(
         "docs/add-a-pass.md",
         "docs/find-and-shrink-a-miscompile.md",
         "docs/my-own-fusion-author.md",
+        "docs/my-own-micro-kernel.md",
     )
 )
 RUN = re.compile(r"igniter(-opt)?( |$)")

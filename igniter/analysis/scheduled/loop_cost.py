@@ -35,8 +35,9 @@ def body_cycles(block: Block, machine: MachineModel, lanes: int = 1) -> Expr:
 
 
 def tile_cycles(op: TileProductOp, machine: MachineModel) -> Expr:
-    """Cycles of one call of a micro-kernel."""
-    return product(op.extents_attr.data).ceildiv(machine.products_a_cycle)
+    """Cycles of one call of a micro-kernel: a product and a sum are one operation, as `products_a_cycle` has them."""
+    work = 1 if op.kernel is None else op.kernel.operations
+    return (product(op.extents_attr.data) * work).ceildiv(machine.products_a_cycle)
 
 
 def _op_cycles(op: Operation, machine: MachineModel) -> int:

@@ -1,6 +1,7 @@
 """Contractions on the structured level: which nests are sums of products that a micro-kernel can compute.
 
-A contraction is a nest with one reduction axis, the depth, whose body is the product of two reads, each perhaps
+A contraction is a nest with one reduction axis, the depth, whose body means what a micro-kernel means
+(`matching.py`): for those that are chosen unless a schedule names another, the product of two reads, each perhaps
 widened. One read, `a`, runs along the rows and the depth; the other, `b`, along the columns and the depth. The other
 axes are batch axes: loops around. What `b` is read from must have its columns in panels: side by side in memory, as
 many as fill 64 bytes of sums. That is so for a row-major matrix of a multiple of that many columns, and for one that
@@ -18,7 +19,9 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
+from igniter.analysis.structured.matching import WIDENINGS, difference, reads_of
 from igniter.dialects.loop import NestOp, ReadOp, YieldOp, element_bytes
+from igniter.dialects.loop.instructions import micro_kernel
 from igniter.dialects.loop.panels import PANEL_BYTES, group_of, kind_of, panel_lanes, widened_kind
 from igniter.dialects.loop.schedule import Product
 from igniter.dialects.sym import dims_of, element_of
@@ -27,8 +30,6 @@ from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
 
 TAKEN_APART = frozenset(("bf16", "u8i8", "i8i8"))
 """Kinds that become two vectors of wider elements where no instruction multiplies them as they are."""
-
-WIDENINGS = frozenset(("arith.extf", "arith.extsi", "arith.extui"))
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,9 @@ class Contraction:
     batch: tuple[str, ...]
     """The other axes, in the order of the nest."""
 
+
+BYTE_KINDS = frozenset(("u8i8", "i8i8"))
+"""What AMX multiplies as bytes."""
 
 BYTE_TILE = (32, 2)
 """Rows and panels of bytes that AMX multiplies at a time."""
@@ -67,7 +71,7 @@ def tile_size(
     The file holds the sums, a row of panels and a broadcast. Three panels at most: more of them share a broadcast, but
     fewer rows then share a panel. Few panels are shared out evenly, so that the last tile is not a narrow one.
     """
-    if byte_tiles and kind == "u8i8":
+    if byte_tiles and kind in BYTE_KINDS:
         return BYTE_TILE[0], min(BYTE_TILE[1], panels or BYTE_TILE[1])
     if half_tiles and kind == "f32f16":
         return HALF_TILE[0], HALF_TILE[1] if not panels else -(-panels // -(-panels // HALF_TILE[1]))
@@ -87,7 +91,7 @@ def tile_size(
 
 def product_reason(nest: NestOp, product: Product, blocks: Mapping[str, int]) -> str | None:
     """Why a nest cannot be the micro-kernels that its schedule asks for; `blocks` are the sizes of its axes' blocks."""
-    contraction = contraction_of(nest)
+    contraction = contraction_of(nest, kernel=product.kernel)
     if isinstance(contraction, str):
         return contraction
     wanted = contraction.rows or "", contraction.columns, contraction.depth
@@ -102,13 +106,13 @@ def product_reason(nest: NestOp, product: Product, blocks: Mapping[str, int]) ->
     return None
 
 
-def contraction_of(nest: NestOp, moved: bool = False) -> Contraction | str:
-    """`nest` as a contraction that micro-kernels compute, or why it is none. `moved`: as what it is once its `a`, of
-    elements narrower than the sums, has been copied to where its depth is side by side, widened if need be."""
-    factors = factors_of(nest)
+def contraction_of(nest: NestOp, moved: bool = False, kernel: str = "") -> Contraction | str:
+    """`nest` as a contraction that micro-kernels compute, or why it is none: the micro-kernel called `kernel`, else the
+    one that is chosen for its elements. `moved`: as what it is once its `a`, of elements narrower than the sums, has
+    been copied to where its depth is side by side, widened if need be."""
+    factors = reads_of(nest, micro_kernel(kernel)) if kernel else factors_of(nest)
     if isinstance(factors, str):
         return factors
-    depth = next(a.name for a in nest.axes if a.kind == "reduction")
     reasons: list[str] = []
     for a, b in (factors, factors[::-1]):
         elements = [element_of(v.type) for v in (a.source, b.source, nest.outputs[0])]
@@ -117,9 +121,9 @@ def contraction_of(nest: NestOp, moved: bool = False) -> Contraction | str:
         found: Contraction | str = (
             f"there is no micro-kernel for products of {elements[0]} and {elements[1]} in {elements[2]}"
         )
-        for kind in kinds:
+        for k, kind in enumerate([kernel] if kernel else kinds):
             if kind is not None and isinstance(found, str):
-                found = _as_product(nest, a, b, depth, kind, narrow)
+                found = difference(nest, micro_kernel(kind), a, b, k > 0) or _as_product(nest, a, b, kind, narrow)
         if not isinstance(found, str):
             return found
         reasons.append(found)
@@ -154,7 +158,8 @@ def _read_behind(value: SSAValue) -> ReadOp | None:
     return owner if isinstance(owner, ReadOp) else None
 
 
-def _as_product(nest: NestOp, a: ReadOp, b: ReadOp, depth: str, kind: str, moved: bool) -> Contraction | str:
+def _as_product(nest: NestOp, a: ReadOp, b: ReadOp, kind: str, moved: bool) -> Contraction | str:
+    depth = next(x.name for x in nest.axes if x.kind == "reduction")
     in_a, in_b = symbols_of(a.subscripts), symbols_of(b.subscripts)
     names = [x.name for x in nest.axes if x.kind == "parallel" and x.extent != ONE]
     columns = [n for n in names if n in in_b and n not in in_a]

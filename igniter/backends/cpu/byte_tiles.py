@@ -1,9 +1,9 @@
 """Micro-kernels of bytes on AMX: tiles of 16 rows by 64 bytes, two by two of which one instruction multiplies.
 
-A panel of bytes is what the right factor of `tdpbusd` is, 16 groups of four steps of depth at a time, and the rows of
-the left factor lie as it takes them: nothing is packed another way. The sums of 32 rows and two panels are four tiles,
-the factors two each. What is left over of the depth, a few rows, and calls in a process that may not use tiles, go to
-the bodies with vectors, eight rows at a time.
+A panel of bytes is what the right factor of `tdpbusd` and `tdpbssd` is (the left one is unsigned or signed), 16 groups
+of four steps of depth at a time, and the rows of the left factor lie as they take them: nothing is packed another way.
+The sums of 32 rows and two panels are four tiles, the factors two each. What is left over of the depth, a few rows, and
+calls in a process that may not use tiles, go to the bodies with vectors, eight rows at a time.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from igniter.backends.cpu.tile_registers import (
     configure,
     halves_of,
 )
+from igniter.dialects.loop import is_unsigned
+from igniter.dialects.loop.instructions import MicroKernel
 
 ROWS = BYTE_TILE[0]
 """Of a micro-kernel: two tiles."""
@@ -36,13 +38,13 @@ FEWEST = 4
 """Rows from which on tiles are faster than vectors: up to 16 take as long as one."""
 
 
-def add_byte_tiles(module: Module, name: str, panels: int) -> None:
+def add_byte_tiles(module: Module, name: str, panels: int, kernel: MicroKernel) -> None:
     """Defines `@name`, which calls `@name.stripe` for what is not for tiles, up to `STRIPE` rows at a time."""
     add_request(module)
     module.functions += [
         _choice(module, name),
         stripes(module, f"{name}.stripes", f"{name}.stripe", STRIPE),
-        _tiles(module, name, panels),
+        _tiles(module, name, panels, "tdpbusd" if is_unsigned(kernel.facts.elements[0]) else "tdpbssd"),
     ]
 
 
@@ -77,7 +79,7 @@ def _choice(module: Module, name: str) -> str:
     return function(f, f"define hidden void @{name}({SIGNATURE}) #0 {{")
 
 
-def _tiles(module: Module, name: str, panels: int) -> str:
+def _tiles(module: Module, name: str, panels: int, instruction: str) -> str:
     """All rows and panels, for as much of the depth as fills tiles."""
     f = Builder(module)
     rows = argument("rows")
@@ -87,7 +89,7 @@ def _tiles(module: Module, name: str, panels: int) -> str:
     f.branch(alone, "one", "two")
     for label, count in (("one", 1), ("two", 2)):
         f.start(label)
-        _Block(f, label, count, panels).run(groups)
+        _Block(f, label, count, panels, instruction).run(groups)
         f.jump("done")
     f.start("done")
     # What is left set up would be saved and restored whenever the thread is switched.
@@ -99,11 +101,12 @@ def _tiles(module: Module, name: str, panels: int) -> str:
 class _Block:
     """One or two tiles of rows by the panels."""
 
-    def __init__(self, f: Builder, label: str, high: int, panels: int):
+    def __init__(self, f: Builder, label: str, high: int, panels: int, instruction: str):
         self.f = f
         self.label = label
         self.high = high
         self.panels = panels
+        self.instruction = instruction
 
     def run(self, groups: Value) -> None:
         """Sums over `groups` of the depth, a multiple of what a tile has and more than none."""
@@ -154,4 +157,5 @@ class _Block:
                     f.call_void(
                         "llvm.x86.tileloadd64", [f.const(I8, 6 + p), offset(f, panel, down), argument("b_depth")]
                     )
-                f.call_void("llvm.x86.tdpbusd", [f.const(I8, 2 * r + p), f.const(I8, 4 + r), f.const(I8, 6 + p)])
+                tiles = [f.const(I8, k) for k in (2 * r + p, 4 + r, 6 + p)]
+                f.call_void(f"llvm.x86.{self.instruction}", tiles)

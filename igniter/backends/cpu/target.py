@@ -133,6 +133,7 @@ _DOT_PRODUCTS = {
     "avx512vnni": _names(
         f"cascadelake cooperlake icelake-client icelake-server rocketlake tigerlake znver4 znver5 {_SAPPHIRE}"
     ),
+    "bf16": _names(_NEOVERSE),
     "dotprod": _names(f"neoverse-n1 {_NEOVERSE}"),
     "i8mm": _names(_NEOVERSE),
 }

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from igniter.backends.cpu.errors import EmitError
 from igniter.backends.cpu.function import Function
 from igniter.backends.cpu.llvm_types import I64, Type
-from igniter.backends.cpu.tile_kernels import KINDS, TileKind, TileSize, declaration, tile_name
+from igniter.backends.cpu.micro_kernels import missing_reason
+from igniter.backends.cpu.tile_bodies import TileKind, TileSize
+from igniter.backends.cpu.tile_kernels import declaration, tile_name
 from igniter.dialects.loop import TileProductOp, element_bytes
-from igniter.dialects.loop.panels import kind_of
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ZERO, Expr, floordiv, linearize
 from igniter.dialects.sym.ranges import Ranges, simplify
@@ -25,18 +26,21 @@ class Operand:
 
 def emit_tile_product(f: Function, op: TileProductOp, func: str) -> None:
     """The call of the micro-kernel that does `op`."""
-    known = kind_of(*(element_of(v.type) for v in (op.a, op.b, op.c)))
-    if known is None:
+    kernel = op.kernel
+    if kernel is None:
         types = " and ".join(str(element_of(v.type)) for v in (op.a, op.b))
         raise EmitError(func, op, f"there is no micro-kernel for products of {types} in {element_of(op.c.type)}")
-    kind = KINDS[known]
+    missing = missing_reason(kernel.name, f.module.target)
+    if missing is not None:
+        raise EmitError(func, op, missing)
+    kind = TileKind(kernel)
     row, panel, lane, depth = op.names
     lanes, steps = op.extents[lane], op.extents[depth]
     if lanes != Expr.of(kind.lanes):
         raise EmitError(func, op, f"a panel of {lanes} lanes; {kind.name} has {kind.lanes}")
     c, a, b = (_operand(f, op, which, kind, func) for which in range(3))
-    _expect(f, op, func, "c", c.steps, lane, kind.step_bytes)
-    _expect(f, op, func, "c", c.steps, panel, kind.step_bytes * kind.lanes)
+    _expect(f, op, func, "c", c.steps, lane, kind.sum_bytes)
+    _expect(f, op, func, "c", c.steps, panel, kind.sum_bytes * kind.lanes)
     _expect(f, op, func, "b", b.steps, lane, kind.panel_bytes)
     groups = f.prepare(floordiv(steps + (kind.group - 1), Expr.of(kind.group)))
     byte = Type("i8")
@@ -47,7 +51,7 @@ def emit_tile_product(f: Function, op: TileProductOp, func: str) -> None:
     arguments += [f.expr(f.prepare(op.extents[row])).typed, f.expr(groups).typed, f"i64 {int(op.adds)}"]
     # Without a place to fetch from, what is there anyway is fetched again.
     arguments.append(arguments[0] if op.next_at is None else _place(f, op, op.next_at.data))
-    panels, wide = f.prepare(op.extents[panel]), kind.lanes * kind.step_bytes
+    panels, wide = f.prepare(op.extents[panel]), kind.lanes * kind.sum_bytes
     if f.module.sanitizer is None:
         _calls(f, op, kind, panels, ", ".join(arguments))
         return

@@ -4,7 +4,7 @@
     loop     ::= axis (`by` size)? word*
     word     ::= `tail` (`mask` | `peel` | `rest`) | `into` `result` | `threads` grain? | `fuse` "label"
                | `vector` lanes | `accumulators` count | `unroll` count?
-    product  ::= `product` `(` (rows `,`)? columns `,` depth `)` `tile` `[` rows `,` panels `]`
+    product  ::= `product` `(` (rows `,`)? columns `,` depth `)` `tile` `[` rows `,` panels `]` (`by` "micro-kernel")?
 
     %c = loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] schedule [
       j by 48 threads fuse "g0", i by 8 fuse "g0", product(i, j, k) tile [8, 3], i, j vector 16 unroll] -> ...
@@ -13,7 +13,8 @@ A loop goes over the iterations of an axis, or over blocks of `size` of them; th
 run inside of a block. An axis has any number of loops, each block a multiple of the next, and the last has no `by`. The
 order is free: a parallel loop inside a reduction has its sums kept, in a buffer that the loops around the reduction
 have one of, or with `into result` in the result itself. A `product` computes what is left of its axes at its place by a
-micro-kernel; the loops of its rows and columns that follow move the tile to the result.
+micro-kernel, the one that is named or else that of its elements (`instructions.py`); the loops of its rows and columns
+that follow move the tile to the result.
 
 `schedule_reason` says what is wrong with a schedule. What is legal and still cannot be done (lanes that meet, an
 `unroll` without a constant) is refused by the pass that would do it.
@@ -84,6 +85,8 @@ class Product:
     depth: str
     tile: tuple[int, int]
     """The most rows and panels of a tile."""
+    kernel: str = ""
+    """The micro-kernel, where it is not the one that is chosen for the elements."""
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -91,7 +94,8 @@ class Product:
         return tuple(n for n in (self.rows, self.columns, self.depth) if n)
 
     def __str__(self) -> str:
-        return f"product({', '.join(self.axes)}) tile [{self.tile[0]}, {self.tile[1]}]"
+        by = f' by "{self.kernel}"' if self.kernel else ""
+        return f"product({', '.join(self.axes)}) tile [{self.tile[0]}, {self.tile[1]}]{by}"
 
 
 Step: TypeAlias = "Loop | Product"
@@ -205,7 +209,12 @@ def _parse_product(parser: AttrParser, where: str) -> Product:
     )
     if len(tile) != 2 or min(tile) < 1:
         parser.raise_error(f"{where}the tile of a product is [rows, panels], two positive counts")
-    return Product(names[-3] if len(names) == 3 else "", names[-2], names[-1], (tile[0], tile[1]))
+    kernel = ""
+    if parser.parse_optional_keyword("by") is not None:
+        kernel = parser.parse_optional_str_literal() or ""
+        if not kernel:
+            parser.raise_error(f"{where}the micro-kernel of a product is a name in quotes")
+    return Product(names[-3] if len(names) == 3 else "", names[-2], names[-1], (tile[0], tile[1]), kernel)
 
 
 # -- what is wrong with one -------------------------------------------------------------------------------------------
@@ -290,6 +299,13 @@ def _product_reasons(product: Product, schedule: ScheduleAttr, axes: Mapping[str
         yield "the axes of a product are different ones"
     if min(product.tile) < 1:
         yield "the tile of a product is [rows, panels], two positive counts"
+    if product.kernel:
+        # The declarations of micro-kernels are kernels themselves, of nests that have schedules.
+        from igniter.dialects.loop.instructions import micro_kernel_reason
+
+        reason = micro_kernel_reason(product.kernel)
+        if reason is not None:
+            yield reason
     place = schedule.data.index(product)
     for k, step in enumerate(schedule.data):
         if isinstance(step, Loop):

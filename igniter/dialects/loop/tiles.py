@@ -1,13 +1,15 @@
 """`loop.tile_product`: a tile of a contraction, as the scheduled level of the `loop` dialect has it.
 
     stmt  ::= loop.tile_product %c[subs] (+)?= %a[subs] * %b[subs] over names tile [n, m] (fetch [subs])?
+              (kernel "name")?
     names ::= r = expr, p = expr, l = n, k = expr
 
 It is a micro-kernel: the sum over `k` of products, for a few rows `r`, panels `p` of columns and lanes `l` of a panel.
 The four names are local to the op. `tile` is the largest number of rows and panels, which may be fewer at the edges.
 The sums are f32, f64 or i32; narrower operands are stored in groups of steps of `k`, whose subscripts are then
 `k floordiv 2` or so (`igniter.backends.cpu.tile_kernels`). `fetch` is the place in `b` of what is wanted next; it need
-not be inside `b`.
+not be inside `b`. `kernel` names the micro-kernel (`instructions.py`) where it is not the one that is chosen for the
+elements: it then folds over `k` what that means of an element of `a` and one of `b`, and `+=` folds what `c` holds too.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.dialects.loop.bodies import parse_value
+from igniter.dialects.loop.instructions import MicroKernel, element_name, micro_kernel, micro_kernel_reason
+from igniter.dialects.loop.panels import kind_of
 from igniter.dialects.loop.structured import symbols_attr
-from igniter.dialects.sym import DimsAttr, dims_of, parse_expr_here, parse_exprs
+from igniter.dialects.sym import DimsAttr, dims_of, element_of, parse_expr_here, parse_exprs
 from igniter.dialects.sym.expr import Expr, ExprLike, symbols_of
 
 
@@ -44,6 +48,7 @@ class TileProductOp(IRDLOperation):
     next_at = opt_prop_def(DimsAttr)
     """Where in `b` the panels are that will be wanted soon."""
     add_attr = opt_prop_def(UnitAttr, prop_name="add")
+    kernel_attr = opt_prop_def(StringAttr, prop_name="kernel")
 
     def __init__(
         self,
@@ -55,6 +60,7 @@ class TileProductOp(IRDLOperation):
         *,
         add: bool = False,
         fetch: Iterable[ExprLike] | None = None,
+        kernel: str = "",
     ):
         c_at, a_at, b_at = (DimsAttr(s) for s in subscripts)
         super().__init__(
@@ -68,6 +74,7 @@ class TileProductOp(IRDLOperation):
                 "tile": ArrayAttr([IntAttr(n) for n in tile]),
                 "add": UnitAttr() if add else None,
                 "next_at": None if fetch is None else DimsAttr(fetch),
+                "kernel": StringAttr(kernel) if kernel else None,
             },
         )
 
@@ -93,6 +100,14 @@ class TileProductOp(IRDLOperation):
         return self.add_attr is not None
 
     @property
+    def kernel(self) -> MicroKernel | None:
+        """The micro-kernel that is named, or chosen for the elements; None where there is none of those."""
+        if self.kernel_attr is not None:
+            return micro_kernel(self.kernel_attr.data)
+        kind = kind_of(*(element_of(v.type) for v in (self.a, self.b, self.c)))
+        return None if kind is None else micro_kernel(kind)
+
+    @property
     def accesses(self) -> tuple[tuple[SSAValue, str, tuple[Expr, ...]], ...]:
         """Each buffer with the name of its subscripts' property, and these: the one that is written first."""
         return ((self.c, "c_at", self.c_at.data), (self.a, "a_at", self.a_at.data), (self.b, "b_at", self.b_at.data))
@@ -106,6 +121,7 @@ class TileProductOp(IRDLOperation):
         for what, extent, most in (("rows", rows, self.tile[0]), ("panels", panels, self.tile[1])):
             if extent.constant is not None and extent.constant > most:
                 raise VerifyException(f"{extent} {what} are more than the {most} of the tile")
+        self._verify_kernel()
         row, panel, lane, depth = self.names
         allowed = ((row, panel, lane), (row, depth), (panel, lane, depth))
         for (buffer, key, subscripts), names in zip(self.accesses, allowed, strict=True):
@@ -116,6 +132,21 @@ class TileProductOp(IRDLOperation):
                 raise VerifyException(f"the subscripts of {key[0]} name {sorted(wrong)[0]}, which it does not run over")
         if self.next_at is not None and len(self.next_at.data) != len(dims_of(self.b.type)):
             raise VerifyException(f"{len(self.next_at.data)} subscripts of {self.b.type}")
+
+    def _verify_kernel(self) -> None:
+        if self.kernel_attr is None:
+            return
+        reason = micro_kernel_reason(self.kernel_attr.data)
+        if reason is not None:
+            raise VerifyException(reason)
+        kernel = micro_kernel(self.kernel_attr.data)
+        elements = [element_of(v.type) for v in (self.a, self.b, self.c)]
+        if not kernel.takes(*elements):
+            wanted, found = kernel.element_names, [element_name(e) for e in elements]
+            raise VerifyException(
+                f"micro-kernel '{self.kernel_attr.data}' takes elements of {wanted[0]} and {wanted[1]} and folds "
+                f"{wanted[2]}, not {', '.join(found)}"
+            )
 
     @classmethod
     def parse(cls, parser: Parser) -> TileProductOp:
@@ -144,7 +175,8 @@ class TileProductOp(IRDLOperation):
         panels = parser.parse_integer()
         parser.parse_characters("]")
         fetch = parse_exprs(parser) if parser.parse_optional_keyword("fetch") is not None else None
-        return cls([c, a, b], [c_at, a_at, b_at], names, extents, (rows, panels), add=add, fetch=fetch)
+        kernel = parser.parse_str_literal() if parser.parse_optional_keyword("kernel") is not None else ""
+        return cls([c, a, b], [c_at, a_at, b_at], names, extents, (rows, panels), add=add, fetch=fetch, kernel=kernel)
 
     def print(self, printer: Printer) -> None:
         def access(buffer: SSAValue, subscripts: Iterable[Expr]) -> None:
@@ -161,3 +193,6 @@ class TileProductOp(IRDLOperation):
         printer.print_string(f" over {over} tile [{self.tile[0]}, {self.tile[1]}]")
         if self.next_at is not None:
             printer.print_string(f" fetch [{', '.join(map(str, self.next_at.data))}]")
+        if self.kernel_attr is not None:
+            printer.print_string(" kernel ")
+            printer.print_string_literal(self.kernel_attr.data)

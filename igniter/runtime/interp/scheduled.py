@@ -35,7 +35,10 @@ from igniter.dialects.loop import (
     TileProductOp,
     TransposeOp,
     ViewOp,
+    YieldOp,
 )
+from igniter.dialects.loop.combiners import identity
+from igniter.dialects.loop.instructions import Facts
 from igniter.dialects.onnx.types import element_type
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import Expr, product
@@ -43,6 +46,7 @@ from igniter.runtime.interp.arithmetic import (
     Array,
     InterpreterError,
     Values,
+    constant,
     evaluate,
     scalar_dtype,
     signed,
@@ -378,11 +382,20 @@ class _Machine:
         a = self._tile_places(op, 1, (row, depth), extents)
         b = self._tile_places(op, 2, (panel, lane, depth), extents)
         into = self.buffers[op.c].data
-        wide = np.float64 if into.dtype.kind == "f" else np.int64
-        left, right = (signed(self.buffers[v].data[at]).astype(wide) for v, at in ((op.a, a), (op.b, b)))
+        kernel = op.kernel
+        if kernel is None:
+            raise self._error(op, "there is no micro-kernel for these elements")
+        left, right = (signed(self.buffers[v].data[at]) for v, at in ((op.a, a), (op.b, b)))
+        # Sums of floats are kept in f64, whose rounding is none beside that of any order of adding them.
+        keep = np.float64 if into.dtype.kind == "f" and kernel.facts.combiner == "add" else into.dtype
+        total = into[c] if op.adds else np.full(c.shape, _identity(kernel.facts), into.dtype)
+        total = total.astype(keep)
+        value = np.ascontiguousarray(_meaning(kernel.facts, left[:, None, None, :], right[None]))
+        value = value.view(into.dtype) if into.dtype.kind == "u" else value
+        for step in range(value.shape[-1]):
+            total = combine(kernel.facts.combiner, total, value[..., step])
         with np.errstate(all="ignore"):
-            total = np.einsum("rk,plk->rpl", left, right)
-            into[c] = (into[c] + total if op.adds else total).astype(into.dtype)
+            into[c] = total.astype(into.dtype)
 
     def _tile_places(self, op: TileProductOp, which: int, names: Sequence[str], extents: Mapping[str, int]) -> Array:
         """The flat index of every element that a micro-kernel touches in one of its buffers."""
@@ -419,6 +432,23 @@ class _Machine:
         square = np.stack([self.values[v] for v in op.rows])
         for result, column in zip(op.columns, square.T, strict=True):
             self.values[result] = column
+
+
+def _meaning(facts: Facts, left: Array, right: Array) -> Array:
+    """What a micro-kernel means of elements of `a` and of `b`, which broadcast against each other."""
+    values: dict[SSAValue, Values] = {facts.a.result: left, facts.b.result: right}
+    for op in facts.nest.block.ops:
+        if isinstance(op, YieldOp):
+            break
+        if op.results[0] not in values:
+            values[op.results[0]] = evaluate(op, [values[v] for v in op.operands])
+    shape = np.broadcast_shapes(left.shape, right.shape)
+    return np.broadcast_to(values[facts.nest.yield_op.clauses[0].value], shape)
+
+
+def _identity(facts: Facts) -> Values:
+    """What a micro-kernel folds from."""
+    return constant(identity(facts.combiner, facts.elements[2]))
 
 
 def _overlap(a: Buffer, b: Buffer) -> bool:

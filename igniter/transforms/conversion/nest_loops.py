@@ -417,7 +417,7 @@ class NestLoops:
 
     def _product(self, product: Product, block: Block) -> None:
         """A contraction: a micro-kernel for every tile, and loops that move the tile to where it belongs."""
-        nest, contraction = self.nest, contraction_of(self.nest)
+        nest, contraction = self.nest, contraction_of(self.nest, kernel=product.kernel)
         place = next((k for k, x in enumerate(self.levels) if x.axis.name in product.axes and x.loop.by == 1), None)
         outside = self.levels if place is None else self.levels[:place]
         sizes = {x.axis.name: x.loop.by for x in outside}
@@ -451,12 +451,14 @@ class NestLoops:
             subscripts.append([simplify(s.substitute(at), ranges) for s in read.subscripts])
         buffers = [tile.result, *(self.buffers[r.source] for r in (contraction.a, contraction.b))]
         fetch = self._next_panels(contraction, product, outside, values, sizes)
-        block.add_ops([tile, TileProductOp(buffers, subscripts, names, extents, product.tile, fetch=fetch)])
+        call = TileProductOp(buffers, subscripts, names, extents, product.tile, fetch=fetch, kernel=product.kernel)
+        block.add_ops([tile, call])
         for level in self.levels[len(outside) :]:
             block = level.open(values, block, self.fresh)
         value = LoadOp(tile.result, [values.get(n, ZERO) - tile_at[n] for n in (product.rows, product.columns)])
         target = [s.substitute(values) for s in self.clauses[0].subscripts]
-        block.add_ops([value, *self.to_result("add", value.result, self.buffers[result], target)])
+        combiner = self.clauses[0].combiner
+        block.add_ops([value, *self.to_result(combiner, value.result, self.buffers[result], target)])
 
     def _open_depth(self, level: Level, values: Mapping[str, Expr], size: int, group: int) -> None:
         """A loop over blocks of the depth of a product: each adds to the result."""

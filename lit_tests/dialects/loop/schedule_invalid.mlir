@@ -340,3 +340,33 @@ loop.func @f symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %y: memref<?xf32, #sy
     loop.store %v, %y[j]
   }
 }
+
+// -----
+
+// A micro-kernel that does not exist.
+
+// expected-error {{the schedule of nest 'p': there is no micro-kernel called 'f33'; there are bf16, f16, f32, f32bf16, f32f16, f64, i16, i8i8, u8i8; did you mean 'f32'?}}
+loop.kernel @k symbols [n] (%a: tensor<?x8xf32, #sym.dims<n, 8>>, %b: tensor<8x16xf32>) -> (tensor<?x16xf32, #sym.dims<n, 16>>) {
+  %p = loop.nest "p" [i: parallel n, j: parallel 16, k: reduction 8] schedule [i by 6, j by 16, product(i, j, k) tile [6, 1] by "f33", i, j] -> tensor<?x16xf32, #sym.dims<n, 16>> {
+    %x = loop.read %a[i, k] : f32
+    %y = loop.read %b[k, j] : f32
+    %m = arith.mulf %x, %y : f32
+    loop.yield add %m at [i, j]
+  }
+  loop.return %p : tensor<?x16xf32, #sym.dims<n, 16>>
+}
+
+// -----
+
+// Its name is in quotes.
+
+// expected-error {{the schedule of nest 'p': the micro-kernel of a product is a name in quotes}}
+loop.kernel @k symbols [n] (%a: tensor<?x8xf32, #sym.dims<n, 8>>, %b: tensor<8x16xf32>) -> (tensor<?x16xf32, #sym.dims<n, 16>>) {
+  %p = loop.nest "p" [i: parallel n, j: parallel 16, k: reduction 8] schedule [i by 6, j by 16, product(i, j, k) tile [6, 1] by f32, i, j] -> tensor<?x16xf32, #sym.dims<n, 16>> {
+    %x = loop.read %a[i, k] : f32
+    %y = loop.read %b[k, j] : f32
+    %m = arith.mulf %x, %y : f32
+    loop.yield add %m at [i, j]
+  }
+  loop.return %p : tensor<?x16xf32, #sym.dims<n, 16>>
+}

@@ -75,3 +75,10 @@ loop.func @tiles symbols [m, n, d] (%a: memref<?x?xf32, #sym.dims<m, d>>, %b: me
 loop.func @groups symbols [] (%a1: memref<2x64xui8>, %b1: memref<1x16x16x4xi8>, %t1: memref<2x16xi32>) outputs 1 {
   loop.tile_product %t1[r, 16*p + l] = %a1[r, k] * %b1[p, k floordiv 4, l, k mod 4] over r = 2, p = 1, l = 16, k = 64 tile [2, 1]
 }
+
+// A micro-kernel that is named.
+
+// CHECK:      loop.tile_product %t2[r, l + 16*p] += %a2[r, k] * %b2[p, k, l] over r = 2, p = 1, l = 16, k = 64 tile [2, 1] fetch [0, 0, 0] kernel "f16"
+loop.func @named symbols [] (%a2: memref<2x64xf16>, %b2: memref<1x64x16xf16>, %t2: memref<2x16xf32>) outputs 1 {
+  loop.tile_product %t2[r, 16*p + l] += %a2[r, k] * %b2[p, k, l] over r = 2, p = 1, l = 16, k = 64 tile [2, 1] fetch [0, 0, 0] kernel "f16"
+}

@@ -225,3 +225,17 @@ loop.func @unknown symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %
 loop.func @ahead symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
   loop.tile_product %c[r, 16*p + l] = %a[r, k] * %b[p, k, l] over r = n, p = 3, l = 16, k = 64 tile [8, 3] fetch [p, 0, 0]
 }
+
+// -----
+
+loop.func @unknown symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
+  // expected-error {{there is no micro-kernel called 'f33'; there are bf16, f16, f32, f32bf16, f32f16, f64, i16, i8i8, u8i8; did you mean 'f32'?}}
+  loop.tile_product %c[r, 16*p + l] = %a[r, k] * %b[p, k, l] over r = 8, p = 3, l = 16, k = 64 tile [8, 3] kernel "f33"
+}
+
+// -----
+
+loop.func @others symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
+  // expected-error {{micro-kernel 'f16' takes elements of f16 and f16 and folds f32, not f32, f32, f32}}
+  loop.tile_product %c[r, 16*p + l] = %a[r, k] * %b[p, k, l] over r = 8, p = 3, l = 16, k = 64 tile [8, 3] kernel "f16"
+}

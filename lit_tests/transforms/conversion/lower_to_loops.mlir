@@ -321,3 +321,24 @@ builtin.module {
     loop.return %y : tensor<?xf32, #sym.dims<n>>
   }
 }
+
+// -----
+
+// A product by a micro-kernel that is named: two factors of f16, neither of which is widened before.
+
+// CHECK:      loop.func @named
+// CHECK:         loop.tile_product %c[r, l + 16*p] = %a[8*i + r, k] * %b[k, 48*j + l + 16*p] over r = min(-8*i + m, 8), p = 3, l = 16, k = 64 tile [8, 3] fetch {{.*}} kernel "f16"
+
+builtin.module {
+  loop.kernel @named symbols [m] (%a: tensor<?x64xf16, #sym.dims<m, 64>>, %b: tensor<64x96xf16>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule [j by 48, i by 8, product(i, j, k) tile [8, 3] by "f16", i, j] -> tensor<?x96xf32, #sym.dims<m, 96>> {
+      %x = loop.read %a[i, k] : f16
+      %y = loop.read %b[k, j] : f16
+      %u = arith.extf %x : f16 to f32
+      %v = arith.extf %y : f16 to f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x96xf32, #sym.dims<m, 96>>
+  }
+}

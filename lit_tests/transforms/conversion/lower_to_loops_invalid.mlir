@@ -165,3 +165,54 @@ builtin.module {
     loop.return %c : tensor<?xf32, #sym.dims<m>>
   }
 }
+
+// -----
+
+// The micro-kernel means something else.
+// CHECK: nest 'matmul': it has a schedule for a product, but its body is not what micro-kernel 'f32' means
+
+builtin.module {
+  loop.kernel @meaning symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule [j by 48, i by 8, product(i, j, k) tile [8, 3] by "f32", i, j] -> tensor<?x96xf32, #sym.dims<m, 96>> {
+      %x = loop.read %a[i, k] : f32
+      %y = loop.read %b[k, j] : f32
+      %p = arith.subf %x, %y : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x96xf32, #sym.dims<m, 96>>
+  }
+}
+
+// -----
+
+// The micro-kernel takes other elements.
+// CHECK: nest 'matmul': it has a schedule for a product, but micro-kernel 'f16' takes elements of f16 and f16 and folds f32, not f32, f32 and f32
+
+builtin.module {
+  loop.kernel @elements symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule [j by 48, i by 8, product(i, j, k) tile [8, 3] by "f16", i, j] -> tensor<?x96xf32, #sym.dims<m, 96>> {
+      %x = loop.read %a[i, k] : f32
+      %y = loop.read %b[k, j] : f32
+      %p = arith.mulf %x, %y : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x96xf32, #sym.dims<m, 96>>
+  }
+}
+
+// -----
+
+// The tile is not that of the blocks.
+// CHECK: nest 'matmul': it has a schedule for a product, but a tile of 6 rows and 3 panels takes blocks of 6 rows at most and of 48 columns
+
+builtin.module {
+  loop.kernel @blocks symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 96, k: reduction 64] schedule [j by 48, i by 8, product(i, j, k) tile [6, 3] by "f32", i, j] -> tensor<?x96xf32, #sym.dims<m, 96>> {
+      %x = loop.read %a[i, k] : f32
+      %y = loop.read %b[k, j] : f32
+      %p = arith.mulf %x, %y : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x96xf32, #sym.dims<m, 96>>
+  }
+}

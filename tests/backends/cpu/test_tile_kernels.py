@@ -20,11 +20,10 @@ from igniter.backends.cpu.codegen import compile_assembly, compile_object
 from igniter.backends.cpu.jit import CompiledFunc, compile_ir
 from igniter.backends.cpu.llvm_types import I64, PTR
 from igniter.backends.cpu.target import Target, target_of
+from igniter.backends.cpu.tile_bodies import TileKind, TileSize
 from igniter.backends.cpu.tile_calls import PARAMETERS
 from igniter.backends.cpu.tile_kernels import (
     KINDS,
-    TileKind,
-    TileSize,
     declaration,
     emit_tile_kernel,
     parse_name,
@@ -40,8 +39,17 @@ from .test_codegen import undefined_symbols
 
 Array = np.ndarray
 
-X86 = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4+avx512bf16", "x86-64-v4+avx512vnni", "native")
-ARM = ("aarch64", "aarch64+dotprod", "aarch64+dotprod+i8mm")
+X86 = (
+    "x86-64",
+    "x86-64-v2",
+    "x86-64-v3",
+    "x86-64-v3+avxvnni",
+    "x86-64-v4",
+    "x86-64-v4+avx512bf16",
+    "x86-64-v4+avx512vnni",
+    "native",
+)
+ARM = ("aarch64", "aarch64+dotprod", "aarch64+dotprod+i8mm+bf16")
 # The tiles that schedules have (`igniter.analysis.structured.contractions.tile_size`).
 SIZES = {64: ((8, 3), (12, 2), (12, 1)), 32: ((6, 1), (4, 1), (2, 2)), 16: ((2, 1), (6, 1))}
 DEPTHS = (0, 1, 3, 4, 5, 64, 100)
@@ -50,6 +58,7 @@ NUMBERS = {
     "f32": (np.dtype(np.float32),) * 3,
     "f64": (np.dtype(np.float64),) * 3,
     "f32f16": (np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.float32)),
+    "f16": (np.dtype(np.float16), np.dtype(np.float16), np.dtype(np.float32)),
     "f32bf16": (np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16), np.dtype(np.float32)),
     "bf16": (np.dtype(ml_dtypes.bfloat16), np.dtype(ml_dtypes.bfloat16), np.dtype(np.float32)),
     "i16": (np.dtype(np.int16), np.dtype(np.int16), np.dtype(np.int32)),
@@ -73,6 +82,8 @@ def skip_unless_it_runs(kind: str, target: str) -> None:
         pytest.skip(f"this machine does not run code for {target}")
     if is_emulated(target) and kind == "u8i8" and target_of(target).has_feature("i8mm"):
         pytest.skip("the emulator's CPU is older than usdot")
+    if is_emulated(target) and kind == "bf16" and target_of(target).has_feature("bf16"):
+        pytest.skip("the emulator's CPU is older than bfdot")
 
 
 def ir_of(kind: str, size: TileSize, target: Target) -> str:
@@ -169,7 +180,7 @@ def check(kind: TileKind, size: TileSize, target: str, shape: Shape, pages: Guar
     expected[:, :-3] = product + (expected[:, :-3] if shape.add else 0)
     expected = expected.astype(sums) if sums.kind == "i" else expected  # Sums of words wrap.
     stored = np.ascontiguousarray(a.transpose(1, 0, 2)) if shape.by_columns else a
-    step = kind.step_bytes
+    step, sum_bytes = kind.step_bytes, kind.sum_bytes
     a_row, a_depth = (step, step * shape.rows) if shape.by_columns else (step * shape.depth, step)
     buffers = [pages.copy(x) if not is_emulated(target) else x for x in (stored, b, c)]
     compiled(kind.name, size, target)(
@@ -178,7 +189,7 @@ def check(kind: TileKind, size: TileSize, target: str, shape: Shape, pages: Guar
         a_depth=a_depth,
         b_panel=kind.panel_bytes * lanes * shape.depth,
         b_depth=kind.panel_bytes * lanes,
-        c_row=step * c.shape[1],
+        c_row=sum_bytes * c.shape[1],
         rows=shape.rows,
         depth=shape.depth,
         add=int(shape.add),
@@ -201,14 +212,15 @@ def test_products(kind: str, target: str) -> None:
             check(KINDS[kind], size, target, shape, pages)
 
 
+@pytest.mark.parametrize("kind", ("u8i8", "i8i8"))
 @pytest.mark.parametrize("panels", (1, 2))
-def test_byte_tiles(panels: int) -> None:
+def test_byte_tiles(panels: int, kind: str) -> None:
     """With AMX tiles hold 32 rows: all of them, whole depths and what is left over of them."""
     if not target_of("native").byte_tiles:
         pytest.skip("this machine has no tiles of bytes")
     pages = Guarded()
-    for shape in shapes_of(KINDS["u8i8"], TileSize(32, panels)):
-        check(KINDS["u8i8"], TileSize(32, panels), "native", shape, pages)
+    for shape in shapes_of(KINDS[kind], TileSize(32, panels)):
+        check(KINDS[kind], TileSize(32, panels), "native", shape, pages)
 
 
 def half_size(panels: int) -> TileSize:
@@ -295,6 +307,59 @@ def test_a_process_without_tiles_multiplies_by_vectors() -> None:
     np.testing.assert_array_equal(c, expected)
 
 
+SIGNED = ("x86-64-v3+avxvnni", "x86-64-v4+avx512vnni", "native")
+
+
+@pytest.mark.parametrize("target", SIGNED)
+@pytest.mark.parametrize("panels", (1, 2, 3))
+def test_extreme_signed_bytes(panels: int, target: str) -> None:
+    """Sums wrap, and are exact: -128 by -128, and factors whose bias is the largest; rows side by side or not."""
+    skip_unless_it_runs("i8i8", target)
+    kind, size, pages = KINDS["i8i8"], TileSize(8, panels), Guarded()
+    for rows in range(1, 9):
+        for depth in (1, 7, 16, 17, 33):
+            for one, other in ((-128, -128), (-128, 127), (127, -128), (127, 127)):
+                add, apart = bool(depth % 2), depth == 17
+                a = np.full((rows, depth, 4), one, np.int8)
+                b = np.full((panels, depth, kind.lanes, 4), other, np.int8)
+                b[:, ::3, ::2] = -1 - b[:, ::3, ::2]
+                c = np.full((rows, panels * kind.lanes), np.iinfo(np.int32).max, np.int32)
+                expected = np.einsum("rkg,pklg->rpl", a.astype(np.int64), b.astype(np.int64)).reshape(rows, -1)
+                expected = (expected + (c if add else 0)).astype(np.int32)
+                stored = np.ascontiguousarray(a.transpose(1, 0, 2)) if apart else a
+                buffers = [pages.copy(x) for x in (stored, b, c)]
+                compiled("i8i8", size, target)(
+                    *buffers,
+                    a_row=4 if apart else 4 * depth,
+                    a_depth=4 * rows if apart else 4,
+                    b_panel=64 * depth,
+                    b_depth=64,
+                    c_row=c.strides[0],
+                    rows=rows,
+                    depth=depth,
+                    add=int(add),
+                )
+                np.testing.assert_array_equal(buffers[2], expected)
+
+
+def test_signed_bytes_have_an_instruction() -> None:
+    """What each CPU has for signed bytes is what it is given."""
+    for target, wanted in (
+        ("x86-64-v3", "vpmaddwd"),
+        ("x86-64-v3+avxvnni", "vpdpbusd"),
+        ("x86-64-v3+avxvnni+avxvnniint8", "vpdpbssd"),
+        ("znver4", "vpdpbusd"),
+        ("aarch64+dotprod", "sdot"),
+    ):
+        cpu = target_of(target)
+        assert wanted in compile_assembly(emit_tile_kernel(tile_name("i8i8", TileSize(2, 1), cpu), cpu), cpu)
+
+
+def test_brain_floats_have_an_instruction() -> None:
+    cpu = target_of("aarch64+bf16")
+    assert "bfdot" in compile_assembly(emit_tile_kernel(tile_name("bf16", TileSize(2, 1), cpu), cpu), cpu)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("target", (*X86, *ARM))
 @pytest.mark.parametrize("kind", KINDS)
@@ -370,8 +435,8 @@ def test_names() -> None:
     assert parse_name(name) == (KINDS["u8i8"], TileSize(6, 1))
     assert required(f"{declaration(name)}\n{declaration(name)}\ndeclare void @other()") == [name]
     assert name != tile_name("u8i8", TileSize(6, 1), target_of("x86-64-v4"))
-    assert parse_name("igniter.tile.f16.8x3.01234567") is parse_name("memset") is None
+    assert parse_name("igniter.tile.f17.8x3.01234567") is parse_name("memset") is None
     with pytest.raises(
-        IgniterError, match=r"'memset' is not the name of a micro-kernel; known kinds: f32, f64, f32f16"
+        IgniterError, match=r"'memset' is not the name of a micro-kernel; known: bf16, f16, f32, f32bf16"
     ):
         emit_tile_kernel("memset", cpu)

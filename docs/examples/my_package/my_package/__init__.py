@@ -1,1 +1,2 @@
-"""An example of a package outside Igniter that adds an op, a pattern, a pass, a pipeline and a fusion author to it."""
+"""An example of a package outside Igniter that adds an op, a pattern, a pass, a pipeline, a fusion author and a
+micro-kernel to it."""

@@ -1,0 +1,63 @@
+"""Micro-kernels of other packages: a meaning, which CPUs have it, and the code.
+
+    DISTANCE = CpuMicroKernel(
+        "acme.distance",
+        meaning("distance", "f32", "f32", "f32", "%d = arith.subf %x, %y : f32  ...", lanes=16),
+        code=Distance,
+        missing=lambda target: None if target.has_fma else "it takes fused multiply-adds",
+    )
+
+The code is a class of bodies (`tile_bodies.py`), whose loops are Igniter's, or a function that gives the text of LLVM
+functions: `@name`, hidden, with the parameters that all micro-kernels have (`tile_calls.SIGNATURE`), for up to
+`size.rows` rows and exactly `size.panels` panels, and whatever it calls. Nobody checks that the code does what the
+meaning says; a test that compares the two is a line (`docs/my-own-micro-kernel.md`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from igniter.backends.cpu.builder import Module
+from igniter.backends.cpu.target import Target
+from igniter.backends.cpu.tile_bodies import Body, TileKind, TileSize, add_bodies
+from igniter.dialects.loop.instructions import MicroKernel, micro_kernel, source_of
+from igniter.errors import IgniterError
+
+Text = Callable[[str, TileSize, Target], str]
+"""The text of LLVM functions, of which one has the name that is given."""
+
+
+def missing_nowhere(target: Target) -> str | None:
+    """Every target has it."""
+    return None
+
+
+@dataclass(frozen=True)
+class CpuMicroKernel(MicroKernel):
+    """A micro-kernel with its code for CPUs."""
+
+    code: type[Body] | Text
+    missing: Callable[[Target], str | None] = missing_nowhere
+    """What a target lacks for it; None where it has all."""
+
+    def sources(self) -> list[str]:
+        """The modules of the code."""
+        return [source_of(self.code), source_of(self.missing)]
+
+    def add_to(self, module: Module, name: str, size: TileSize) -> None:
+        """Defines `@name`."""
+        if isinstance(self.code, type):
+            add_bodies(module, name, TileKind(self), size, self.code)
+            return
+        text = self.code(name, size, module.target)
+        if f"@{name}(" not in text:
+            raise IgniterError(f"the code of micro-kernel '{self.name}' does not define @{name}")
+        module.functions.append(text)
+
+
+def missing_reason(name: str, target: Target) -> str | None:
+    """Why a target does not have the micro-kernel called `name`."""
+    kernel = micro_kernel(name)
+    reason = kernel.missing(target) if isinstance(kernel, CpuMicroKernel) else None
+    return None if reason is None else f"target '{target.name}' does not have the micro-kernel '{name}': {reason}"
