@@ -155,7 +155,6 @@ def compile_kernel(c: Compilation, kernel: KernelOp) -> CompiledKernel:
 def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
     from xdsl.dialects.builtin import StringAttr
 
-    from igniter.backends.cpu.emit_llvm import emit_llvm
     from igniter.runtime.library import variant_suffix
     from igniter.transforms.scheduled.form_ort_library import with_scratch
 
@@ -165,7 +164,7 @@ def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
     for k, (target, machine) in enumerate(zip(c.targets, c.machines, strict=True)):
         func, described = schedule_kernel(c, kernel, machine)
         func.sym_name = StringAttr(name + variant_suffix(k, len(c.targets)))
-        texts.append(emit_llvm(func, target, c.options.sanitize))
+        texts.append(c.backend.emit_func(func, target, c.options.sanitize))
         op = described if op is None else with_scratch(op, described.scratch)
     return CompiledKernel(name, tuple(texts), str(op))
 
@@ -237,7 +236,6 @@ def _emit_program(c: Compilation, func: FuncOp) -> tuple[str, ...]:
     """The program for every target; it calls the kernels for that target."""
     from xdsl.dialects.builtin import StringAttr
 
-    from igniter.backends.cpu.emit_llvm import emit_llvm
     from igniter.dialects.loop import CallOp
     from igniter.runtime.library import variant_suffix
 
@@ -249,7 +247,7 @@ def _emit_program(c: Compilation, func: FuncOp) -> tuple[str, ...]:
         for call in variant.walk():
             if isinstance(call, CallOp):
                 call.callee += suffix
-        texts.append(emit_llvm(variant, target, c.options.sanitize))
+        texts.append(c.backend.emit_func(variant, target, c.options.sanitize))
     return tuple(texts)
 
 
@@ -258,30 +256,23 @@ def _emit_program(c: Compilation, func: FuncOp) -> tuple[str, ...]:
 
 def make_module(c: Compilation) -> str:
     """One LLVM module with every kernel in it, as text."""
-    from igniter.backends.cpu.codegen import link_modules
-    from igniter.backends.cpu.tile_kernels import with_tile_kernels
-
     target = c.one_target()
     if not c.kernels:
         raise IgniterError("no node of the model compiles, so there is no code; --explain says why")
     texts = [text for k in (*c.kernels, *c.programs) for text in k.variants]
-    return with_tile_kernels(link_modules(texts), target)
+    return c.backend.merged(texts, target)
 
 
 def make_assembly(c: Compilation) -> str:
     """Assembly for the target, every kernel in one file."""
-    from igniter.backends.cpu.codegen import compile_assembly
-
     with c.stage("asm"):
-        return compile_assembly(make_module(c), c.one_target())
+        return c.backend.assembly(make_module(c), c.one_target())
 
 
 def make_object(c: Compilation) -> bytes:
     """One relocatable object with every kernel in it."""
-    from igniter.backends.cpu.codegen import compile_object
-
     with c.stage("obj"):
-        return compile_object(make_module(c), c.one_target())
+        return c.backend.object_code(make_module(c), c.one_target())
 
 
 def make_library(c: Compilation) -> Library | None:

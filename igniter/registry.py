@@ -8,7 +8,8 @@ Igniter adds its own through entry points, which are consulted only for names th
 
 The groups are `igniter.dialects` (an xDSL `Dialect`), `igniter.passes` (a `ModulePass` class), `igniter.pipelines`
 (a tuple of passes, as text), `igniter.ops` (a module that registers `OpSpec`s when it is imported),
-`igniter.patterns` (a table of rules for `recompose`) and `igniter.fusion_authors` (a `FusionAuthor` class).
+`igniter.patterns` (a table of rules for `recompose`), `igniter.fusion_authors` (a `FusionAuthor` class) and
+`igniter.backends` (a `Backend` class).
 """
 
 from __future__ import annotations
@@ -104,6 +105,11 @@ FUSION_AUTHORS: dict[str, str] = {
 }
 
 
+BACKENDS: dict[str, str] = {
+    "cpu": "igniter.backends.cpu.backend:CpuBackend",
+}
+
+
 class UnknownName(IgniterError):
     """A name that neither Igniter nor an installed package provides. With `listed`, the message has those that are."""
 
@@ -166,6 +172,14 @@ def load_fusion_author(name: str) -> Any:
     if where is None:
         raise UnknownName("fusion author", name, all_fusion_authors(), listed=True)
     return _load_named("fusion author", name, where)
+
+
+def load_backend(name: str) -> Any:
+    """What the backend called `name` is, a class; `UnknownName` if there is none."""
+    where = BACKENDS.get(name) or external("backends").get(name)
+    if where is None:
+        raise UnknownName("backend", name, {**external("backends"), **BACKENDS}, listed=True)
+    return _load_named("backend", name, where)
 
 
 def _load_named(kind: str, name: str, where: str) -> Any:
