@@ -24,7 +24,7 @@ def test_a_target_without_a_prefix_is_a_cpu() -> None:
 
 
 def test_what_no_backend_has_is_said_by_the_backend_for_cpus() -> None:
-    with pytest.raises(IgniterError, match="unknown target 'vax:11'.*Known: native"):
+    with pytest.raises(IgniterError, match=r"unknown target 'vax:11'.*Known: native"):
         backend_for("vax:11").target_of("vax:11")
 
 
