@@ -16,6 +16,7 @@ from igniter._version import build_id
 from igniter.activity import doing
 from igniter.environment import wants_sanitizer
 from igniter.errors import IgniterError
+from igniter.isolation import Isolation
 from igniter.memory import collection_paused, peak_memory
 
 if TYPE_CHECKING:
@@ -119,10 +120,8 @@ class Compilation:
     steps: list[ProgramSteps] = field(default_factory=list["ProgramSteps"])
     """What the programs do, for reports and profiles."""
     nodes_before: int = 0
-    dropped: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """Regions that went back to ONNX Runtime, each with the reason."""
-    failed_nodes: dict[str, str] = field(default_factory=dict[str, str])
-    """The nodes of these regions, by what they are called in remarks, with the reason."""
+    isolation: Isolation = field(default_factory=Isolation)
+    """What went back to ONNX Runtime because its kernel could not be made, with the reason."""
 
     @cached_property
     def backend(self) -> Backend:
@@ -146,6 +145,12 @@ class Compilation:
         """What decides the code of a kernel besides its text: part of the key of each. Of a database of schedules, what
         it had when the first kernel was looked up."""
         return "".join([self.options.kernel_key(), repr(self.targets), *(m.key() for m in self.machines)])
+
+    def context(self, machine: MachineModel | None = None) -> IgniterContext:
+        """What passes work in: for one machine, or for all that are compiled for, and what is asked of a single one is
+        the first's. A kernel that fails costs itself alone, unless the compilation is strict."""
+        self.isolation.enabled = not self.strict
+        return self.ctx.on(machine or self.machines[0], self.isolation)
 
     def one_target(self) -> Target:
         """The one CPU to compile for; `IgniterError` where there are several, and only a library has room for them."""

@@ -225,6 +225,7 @@ class OptDriver:
         )
         ctx.remarks.enabled = bool(self.options.remarks)
         ctx.rewrites.limit = self.options.stop_after
+        ctx.isolation.enabled = self.options.isolate
         timer = Timer()
         output: str | bytes = ""
         failure: Exception | None = None
