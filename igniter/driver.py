@@ -88,7 +88,7 @@ def make_llvm(c: Compilation) -> list[CompiledKernel]:
     with c.stage("programs"):
         _run(c, *_program_passes(c))
         with _described(c):
-            _run(c, "cpu-calls", profile=c.options.profile, quiet=True)
+            _run(c, "cpu-calls", profile=c.options.profile, quiet="plan-buffers")
         emit_programs(c)
         _run(c, "inline-failed-regions")
     return c.kernels
@@ -316,13 +316,12 @@ def _run(
     kernels: str = "",
     tuned: str = "",
     profile: bool = False,
-    quiet: bool = False,
+    quiet: str = "",
 ) -> None:
     """Runs pipelines one after the other over the module. The others are what the options say to some passes: to
-    `form-fusion-regions`, `schedule-kernels` and `lower-programs`; `quiet` passes make no remarks."""
+    `form-fusion-regions`, `schedule-kernels` and `lower-programs`. What the pass called `quiet` remarks is not kept."""
     from igniter.analysis.machine import pass_figures
     from igniter.passes import parse_passes, run_passes
-    from igniter.remarks import Remarks
 
     pipeline = ",".join(filter(None, pipelines))
     passes = parse_passes(pipeline, pass_figures(c.machines))
@@ -330,10 +329,10 @@ def _run(
         passes = _with_author(passes, pipeline, author)
     passes = _with_options(passes, "schedule-kernels", passes=kernels or None, tuned=tuned or None)
     passes = _with_options(passes, "lower-programs", profile=profile or None)
-    ctx = c.context()
-    if quiet:
-        ctx.remarks = Remarks(enabled=False)
-    run_passes(ctx, c.module, passes, verify_each=c.verify_each)
+    remarks = c.ctx.remarks.items
+    before = len(remarks)
+    run_passes(c.context(), c.module, passes, verify_each=c.verify_each)
+    remarks[before:] = [r for r in remarks[before:] if r.pass_name != quiet]
 
 
 def _with_options(passes: Sequence[ModulePass], name: str, /, **options: object) -> tuple[ModulePass, ...]:
