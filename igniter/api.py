@@ -100,7 +100,7 @@ class Module:
             run_pipeline(self.ctx, self.ir, pipeline, verify_each=verify_each)
             return self
         from igniter.analysis.machine import pass_figures
-        from igniter.backends.cpu.machine import described_machines
+        from igniter.targets import described_machines
 
         machines = described_machines(target, machine)
         ctx = self.ctx.on(machines[0])
@@ -274,7 +274,7 @@ def _chosen(
     elif machine is None:
         chosen = CompileOptions(target=target, precision=precision)
     else:
-        from igniter.backends.cpu.machine import given_machine
+        from igniter.targets import given_machine
 
         chosen = CompileOptions(target=target, machine=given_machine(machine), precision=precision)
     if fusion_author and chosen.fusion_author not in ("", fusion_author):

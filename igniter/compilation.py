@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +16,7 @@ from igniter._version import build_id
 from igniter.activity import doing
 from igniter.environment import wants_sanitizer
 from igniter.errors import IgniterError
+from igniter.isolation import Isolation
 from igniter.memory import collection_paused, peak_memory
 
 if TYPE_CHECKING:
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 
     from igniter.analysis.fusion.program_steps import ProgramSteps
     from igniter.analysis.machine import Given, MachineModel
-    from igniter.backends.cpu.target import Target
     from igniter.context import IgniterContext
     from igniter.runtime.cache import Cache
+    from igniter.targets import Backend, Target
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,9 @@ class CompileOptions:
     """Everything that decides what code comes out of a model, except the model."""
 
     target: str = "native"
-    """A CPU by name: see `igniter.backends.cpu.target`."""
+    """What to compile for, by name: see `igniter.targets`, and `docs/cli.md` for the CPUs."""
     machine: tuple[Given, ...] = ()
-    """Figures of the machine that take the place of the target's own, as `igniter.backends.cpu.machine.given_machine`
+    """Figures of the machine that take the place of the target's own, as `igniter.targets.given_machine`
     makes them of a file or of values by name: see `igniter.analysis.machine`."""
     precision: str = "f32"
     """What products with weights are computed in: see `igniter.transforms.onnx.lower_precision`."""
@@ -53,14 +54,14 @@ class CompileOptions:
     profile: bool = False
     """Whether programs note the time between their steps, in outputs of their own: see `igniter bench --profile`."""
     sanitize: bool = field(default_factory=wants_sanitizer)
-    """Whether every access of a kernel checks its address at run time: see `igniter.backends.cpu.sanitizer`. The
-    default is what the environment's `IGNITER_SANITIZE` says."""
+    """Whether every access of a kernel checks its address at run time: see
+    `docs/safety.md`. The default is what the environment's `IGNITER_SANITIZE` says."""
 
     def __post_init__(self) -> None:
         given = cast("object", self.machine)
         if not isinstance(given, tuple):
             # Figures by name, or a file, as a caller writes them.
-            from igniter.backends.cpu.machine import given_machine
+            from igniter.targets import given_machine
 
             object.__setattr__(self, "machine", given_machine(cast("Any", given)))
 
@@ -78,11 +79,11 @@ class CompileOptions:
         there."""
         if not self.tuned:
             return ""
-        from igniter.backends.cpu.target import targets_of
+        from igniter.targets import backend_for
         from igniter.transforms.structured.schedule_database import opened
 
         with opened(self.tuned) as database:
-            return database.digest(t.key for t in targets_of(self.target))
+            return database.digest(t.key for t in backend_for(self.target).targets_of(self.target))
 
     def to_dict(self) -> dict[str, Any]:
         """For reports."""
@@ -119,24 +120,25 @@ class Compilation:
     steps: list[ProgramSteps] = field(default_factory=list["ProgramSteps"])
     """What the programs do, for reports and profiles."""
     nodes_before: int = 0
-    dropped: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """Regions that went back to ONNX Runtime, each with the reason."""
-    failed_nodes: dict[str, str] = field(default_factory=dict[str, str])
-    """The nodes of these regions, by what they are called in remarks, with the reason."""
+    isolation: Isolation = field(default_factory=Isolation)
+    """What went back to ONNX Runtime because its kernel could not be made, with the reason."""
 
     @cached_property
-    def targets(self) -> list[Target]:
-        """The CPUs to compile for; a library with several chooses when it is loaded."""
-        from igniter.backends.cpu.target import targets_of
+    def backend(self) -> Backend:
+        """The code generator for the targets."""
+        from igniter.targets import backend_for
 
-        return targets_of(self.options.target)
+        return backend_for(self.options.target)
+
+    @cached_property
+    def targets(self) -> Sequence[Target]:
+        """What to compile for; a library for several chooses when it is loaded."""
+        return self.backend.targets_of(self.options.target)
 
     @cached_property
     def machines(self) -> list[MachineModel]:
-        """What schedules know of the CPUs to compile for."""
-        from igniter.backends.cpu.machine import machines_for
-
-        return machines_for(self.options.target, self.options.machine)
+        """What schedules know of the machines to compile for."""
+        return self.backend.machines_for(self.options.target, self.options.machine)
 
     @cached_property
     def kernel_settings(self) -> str:
@@ -146,6 +148,12 @@ class Compilation:
 
         machines = (m.key() for m in self.machines)
         return "".join([self.options.kernel_key(), repr(self.targets), *machines, outside_identity()])
+
+    def context(self, machine: MachineModel | None = None) -> IgniterContext:
+        """What passes work in: for one machine, or for all that are compiled for, and what is asked of a single one is
+        the first's. A kernel that fails costs itself alone, unless the compilation is strict."""
+        self.isolation.enabled = not self.strict
+        return self.ctx.on(machine or self.machines[0], self.isolation)
 
     def one_target(self) -> Target:
         """The one CPU to compile for; `IgniterError` where there are several, and only a library has room for them."""

@@ -9,6 +9,7 @@ from functools import partial
 from xdsl.context import Context
 from xdsl.ir import Attribute, Dialect, Operation, TypeAttribute
 
+from igniter.isolation import Isolation
 from igniter.registry import DIALECTS, external, load_dialect
 from igniter.remarks import Remarks
 from igniter.rewrites import Rewrites
@@ -32,6 +33,8 @@ class IgniterContext(Context):
     stands for the typical one. A layer below the analyses can hold it, and no more."""
     rewrites: Rewrites = field(default_factory=Rewrites)
     """How many rewrites the passes made, and how many they may make."""
+    isolation: Isolation = field(default_factory=Isolation)
+    """Whether a kernel that fails is given up alone, and those that were."""
 
     def clone(self) -> IgniterContext:
         """A copy that shares the remarks' collector and the count of rewrites: what a pass says of a clone is
@@ -48,8 +51,13 @@ class IgniterContext(Context):
             self.rewrites,
         )
 
-    def on(self, machine: object) -> IgniterContext:
-        """The same context for passes that work for `machine`: what they load and remark is this one's."""
+    def whole(self) -> IgniterContext:
+        """The same context for passes of which none may fail alone: they are the step of one unit themselves."""
+        return self.on(self.machine, Isolation())
+
+    def on(self, machine: object, isolation: Isolation | None = None) -> IgniterContext:
+        """The same context for passes that work for `machine`, and with `isolation` note there what fails: what they
+        load and remark is this one's."""
         return IgniterContext(
             self.allow_unregistered,
             self._loaded_dialects,
@@ -60,6 +68,7 @@ class IgniterContext(Context):
             self.remarks,
             machine,
             self.rewrites,
+            self.isolation if isolation is None else isolation,
         )
 
     def _find_external(self, name: str) -> None:

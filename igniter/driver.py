@@ -3,32 +3,35 @@
     make_onnx -> make_fusion -> make_loop -> make_scheduled -> make_llvm -> make_object / make_assembly
                                                                        \\-> make_library
 
-Each function takes a `Compilation` to one level and says so in its name; what each level's passes are is in
-`pipelines.py`. From `make_loop` on every kernel goes its own way: one that cannot be lowered, scheduled or emitted
-gives its nodes back to ONNX Runtime, with a remark that says why, and costs nothing but speed. What a kernel became is
-cached under its text, the passes, the target and the versions. Once all kernels are known to be good, `make_llvm` joins
-the regions to programs, which call them.
+Each function takes a `Compilation` to one level and says so in its name: it runs named pipelines, which `pipelines.py`
+has as lists of passes, and behind the last of them asks the backend of the target for text, and for a library. From
+`make_loop` on every kernel is a unit that fails alone: one that cannot be lowered, scheduled or emitted gives its nodes
+back to ONNX Runtime, with a remark that says why, and costs nothing but speed (`igniter.isolation`). What a kernel
+became is cached under its text, the passes, the target and the versions. Once all kernels are known to be good,
+`make_llvm` joins the regions to programs, which call them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
 
 from igniter._version import build_id
 from igniter.compilation import Compilation, CompiledKernel
 from igniter.errors import IgniterError
+from igniter.isolation import attempt
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
-    from xdsl.ir import Block
+    from xdsl.ir import Block, Operation
     from xdsl.passes import ModulePass
 
     from igniter.analysis.fusion.left_nodes import LeftNode
-    from igniter.analysis.machine import MachineModel
-    from igniter.dialects.fusion import ProgramOp, RegionOp
+    from igniter.dialects.fusion import RegionOp
     from igniter.dialects.loop import FuncOp, KernelOp
     from igniter.dialects.ort import OpOp
     from igniter.runtime.library import Library
@@ -36,7 +39,7 @@ if TYPE_CHECKING:
 STAGES = ("onnx", "fusion", "loop", "scheduled", "llvm", "asm", "obj", "library")
 
 
-# -- whole-model stages -----------------------------------------------------------------------------------------------
+# -- stages -----------------------------------------------------------------------------------------------------------
 
 
 def make_onnx(c: Compilation) -> ModuleOp:
@@ -47,87 +50,68 @@ def make_onnx(c: Compilation) -> ModuleOp:
         from igniter.analysis.fusion.author import make_author
 
         make_author(c.options.fusion_author)
+    precision = c.options.precision
     with c.stage("onnx"):
-        _run(c, c.module, c.options.onnx_passes)
-        if c.options.precision != "f32":
-            _run(c, c.module, f"lower-precision{{to={c.options.precision}}}")
+        _run(c, c.options.onnx_passes, f"lower-precision{{to={precision}}}" if precision != "f32" else "")
     return c.module
 
 
 def make_fusion(c: Compilation) -> ModuleOp:
     """Nodes grouped into regions."""
     with c.stage("fusion"):
-        _run(c, c.module, c.options.fusion_passes, author=c.options.fusion_author)
+        _run(c, c.options.fusion_passes, author=c.options.fusion_author)
     return c.module
 
 
 def make_loop(c: Compilation) -> ModuleOp:
     """A structured kernel for every region that has a lowering; the others taken apart again."""
-    from igniter.analysis.fusion.region_signature import region_signature
-    from igniter.dialects.fusion import RegionOp
-    from igniter.transforms.conversion.lower_onnx_to_loop import lower_region
-
     with c.stage("loop"):
-        # Region by region, so that one without a lowering costs itself alone, and equal ones once; the pass then
-        # finds nothing left to do.
-        equal: dict[Hashable, list[RegionOp]] = {}
-        for region in [r for r in c.module.walk() if isinstance(r, RegionOp) and r.kernel_name is None]:
-            equal.setdefault(region_signature(region), []).append(region)
-        for regions in equal.values():
-            kernel = _attempt(c, regions, lambda r=regions[0]: lower_region(r))
-            if kernel is not None:
-                c.module.body.block.add_op(kernel)
-                for region in regions:
-                    region.kernel_name = regions[0].label
-        _run(c, c.module, c.options.loop_passes)
+        _run(c, c.options.loop_passes)
     return c.module
 
 
 def make_scheduled(c: Compilation) -> ModuleOp:
     """Every kernel scheduled, and the programs that call them; for looking at, since `make_llvm` goes one by one."""
     c.one_target()
-    (machine,) = c.machines
     with c.stage("scheduled"):
-        for kernel in _kernels(c.module):
-            scheduled = _attempt(c, _users(c.module, kernel), lambda k=kernel: schedule_kernel(c, k, machine))
-            if scheduled is not None:
-                func, _ = scheduled
-                func.detach()
-                c.module.body.block.add_op(func)
-            _erase(kernel)
-        _form_programs(c)
-        _run(c, c.module, "lower-programs{profile=true}" if c.options.profile else "lower-programs")
-        _run(c, c.module, "plan-buffers")
+        _run(c, "cpu-kernels", kernels=c.options.schedule_passes, tuned=c.options.tuned)
+        _run(c, *_program_passes(c))
+        _run(c, "cpu-calls", profile=c.options.profile)
     return c.module
 
 
-# -- kernel by kernel -------------------------------------------------------------------------------------------------
+def make_llvm(c: Compilation) -> list[CompiledKernel]:
+    """LLVM IR for every kernel, those that cannot be emitted giving their nodes back, and then for every program."""
+    with c.stage("llvm"):
+        emit_kernels(c)
+        _run(c, "inline-failed-regions")
+    with c.stage("programs"):
+        _run(c, *_program_passes(c))
+        with _described(c):
+            _run(c, "cpu-calls", profile=c.options.profile, quiet="plan-buffers")
+        emit_programs(c)
+        _run(c, "inline-failed-regions")
+    return c.kernels
 
 
-def schedule_kernel(c: Compilation, kernel: KernelOp, machine: MachineModel) -> tuple[FuncOp, OpOp]:
-    """One kernel scheduled for a machine, and the custom op around it."""
-    from xdsl.dialects.builtin import ModuleOp
+def _program_passes(c: Compilation) -> tuple[str, str]:
+    """What joins regions to programs. For a profile a region alone becomes one too: only programs note the time."""
+    return c.options.program_passes, "form-programs{alone=true}" if c.options.profile else ""
 
-    from igniter.dialects.loop import FuncOp
-    from igniter.passes import PassError
-    from igniter.remarks import remark
-    from igniter.transforms.scheduled.form_ort_library import describe
 
-    alone = ModuleOp([kernel.clone()])
-    try:
-        _run(c, alone, c.options.schedule_passes, machine, tuned=c.options.tuned)
-    except PassError as error:
-        if not c.options.tuned:
-            raise
-        # A schedule of the database may ask for what passes no longer do. Others in it are as good as before.
-        name = kernel.sym_name.data
-        remark(c.ctx, "driver", name, "missed", f"compiled with no schedule of {c.options.tuned}: {_reason(error)}")
-        alone = ModuleOp([kernel.clone()])
-        _run(c, alone, c.options.schedule_passes, machine)
-    func = next((op for op in alone.ops if isinstance(op, FuncOp)), None)
-    if func is None:
-        raise IgniterError(f"the passes '{c.options.schedule_passes}' leave kernel @{kernel.sym_name.data} unscheduled")
-    return func, describe(func)
+# -- emission ---------------------------------------------------------------------------------------------------------
+
+
+def emit_kernels(c: Compilation) -> None:
+    """The text of every kernel, which leaves the module; the regions of one that fails are marked."""
+    from igniter.transforms.fusion.inline_failed_regions import mark_failed
+
+    for kernel in _kernels(c.module):
+        step, fail = partial(compile_kernel, c, kernel), partial(mark_failed, c.module, kernel.sym_name.data)
+        compiled = attempt(c.context(), step, fail)
+        if compiled is not None:
+            c.kernels.append(compiled)
+            _erase(kernel)
 
 
 def compile_kernel(c: Compilation, kernel: KernelOp) -> CompiledKernel:
@@ -155,74 +139,46 @@ def compile_kernel(c: Compilation, kernel: KernelOp) -> CompiledKernel:
 def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
     from xdsl.dialects.builtin import StringAttr
 
-    from igniter.backends.cpu.emit_llvm import emit_llvm
     from igniter.runtime.library import variant_suffix
-    from igniter.transforms.scheduled.form_ort_library import with_scratch
+    from igniter.transforms.conversion.schedule_kernels import schedule_kernel
+    from igniter.transforms.scheduled.form_ort_library import describe, with_scratch
 
-    name = kernel.sym_name.data
+    name, options = kernel.sym_name.data, c.options
     texts: list[str] = []
     op: OpOp | None = None
     for k, (target, machine) in enumerate(zip(c.targets, c.machines, strict=True)):
-        func, described = schedule_kernel(c, kernel, machine)
+        ctx = c.context(machine)
+        func = schedule_kernel(ctx, kernel, options.schedule_passes, options.tuned, verify_each=c.verify_each)
+        described = describe(func)
         func.sym_name = StringAttr(name + variant_suffix(k, len(c.targets)))
-        texts.append(emit_llvm(func, target, c.options.sanitize))
+        texts.append(c.backend.emit_func(func, target, options.sanitize))
         op = described if op is None else with_scratch(op, described.scratch)
     return CompiledKernel(name, tuple(texts), str(op))
 
 
-def make_llvm(c: Compilation) -> list[CompiledKernel]:
-    """LLVM IR for every kernel, those that cannot be emitted giving their nodes back, and then for every program."""
-    with c.stage("llvm"):
-        for kernel in _kernels(c.module):
-            compiled = _attempt(c, _users(c.module, kernel), lambda k=kernel: compile_kernel(c, k))
-            if compiled is not None:
-                c.kernels.append(compiled)
-            _erase(kernel)
-    with c.stage("programs"):
-        _make_programs(c)
-    return c.kernels
-
-
-# -- programs ---------------------------------------------------------------------------------------------------------
-
-
-def _form_programs(c: Compilation) -> list[ProgramOp]:
-    """Joins regions to programs. For a profile a region alone becomes one too: only programs note the time."""
-    from igniter.dialects.fusion import ProgramOp
-
-    _run(c, c.module, c.options.program_passes)
-    if c.options.profile:
-        _run(c, c.module, "form-programs{alone=true}")
-    return [op for op in c.module.walk() if isinstance(op, ProgramOp)]
-
-
-def _make_programs(c: Compilation) -> None:
-    """LLVM IR for every program; one that cannot be emitted leaves its regions custom ops of their own."""
+def emit_programs(c: Compilation) -> None:
+    """The text of every program, whose func leaves the module; one that fails is marked."""
     from igniter.analysis.fusion.program_steps import program_steps
-    from igniter.remarks import remark
-    from igniter.transforms.fusion.inline_regions import inline_group
+    from igniter.dialects.fusion import ProgramOp
+    from igniter.dialects.loop import FuncOp
+    from igniter.transforms.fusion.inline_failed_regions import mark_failed
 
-    ops = {k.name: _parse_op(c, k.op) for k in c.kernels}
-    for program in _form_programs(c):
-        try:
-            c.programs.append(_compile_program(c, program, ops))
+    funcs = {f.sym_name.data: f for f in c.module.ops if isinstance(f, FuncOp)}
+    for program in [p for p in c.module.walk() if isinstance(p, ProgramOp)]:
+        func = funcs[program.label]
+        step, fail = partial(_compile_program, c, func), partial(mark_failed, c.module, program.label)
+        compiled = attempt(c.context(), step, fail)
+        if compiled is not None:
+            c.programs.append(compiled)
             c.steps.append(program_steps(program))
-        except Exception as error:
-            if c.strict:
-                raise
-            remark(c.ctx, "driver", program.label, "missed", f"its regions stay ops of their own: {_reason(error)}")
-            inline_group(program)
+            _erase(func)
 
 
-def _compile_program(c: Compilation, program: ProgramOp, kernels: Mapping[str, OpOp]) -> CompiledKernel:
+def _compile_program(c: Compilation, func: FuncOp) -> CompiledKernel:
     """One program as LLVM IR, from the cache if it has been compiled before."""
     from igniter.runtime.cache import cache_key
-    from igniter.transforms.conversion.lower_programs import lower_program
     from igniter.transforms.scheduled.form_ort_library import describe
-    from igniter.transforms.scheduled.plan_buffers import plan_func
 
-    func = lower_program(program, kernels, c.options.profile)
-    plan_func(func)
     func.verify()
     op = str(describe(func))
     key = cache_key("program", build_id(), repr(c.targets), str(c.options.sanitize), str(func))
@@ -230,14 +186,13 @@ def _compile_program(c: Compilation, program: ProgramOp, kernels: Mapping[str, O
     texts = _emit_program(c, func) if found is None else tuple(json.loads(found))
     if c.cache is not None and found is None:
         c.cache.put(key, json.dumps(texts).encode())
-    return CompiledKernel(program.label, texts, op)
+    return CompiledKernel(func.sym_name.data, texts, op)
 
 
 def _emit_program(c: Compilation, func: FuncOp) -> tuple[str, ...]:
     """The program for every target; it calls the kernels for that target."""
     from xdsl.dialects.builtin import StringAttr
 
-    from igniter.backends.cpu.emit_llvm import emit_llvm
     from igniter.dialects.loop import CallOp
     from igniter.runtime.library import variant_suffix
 
@@ -249,8 +204,21 @@ def _emit_program(c: Compilation, func: FuncOp) -> tuple[str, ...]:
         for call in variant.walk():
             if isinstance(call, CallOp):
                 call.callee += suffix
-        texts.append(emit_llvm(variant, target, c.options.sanitize))
+        texts.append(c.backend.emit_func(variant, target, c.options.sanitize))
     return tuple(texts)
+
+
+@contextmanager
+def _described(c: Compilation) -> Generator[None]:
+    """The kernels that have left the module stand in it as the ops around them, which programs call."""
+    from igniter.dialects.ort import LibraryOp
+
+    library = LibraryOp("igniter", [_parse_op(c, k.op) for k in c.kernels])
+    c.module.body.block.add_op(library)
+    try:
+        yield
+    finally:
+        _erase(library)
 
 
 # -- what comes out ---------------------------------------------------------------------------------------------------
@@ -258,30 +226,23 @@ def _emit_program(c: Compilation, func: FuncOp) -> tuple[str, ...]:
 
 def make_module(c: Compilation) -> str:
     """One LLVM module with every kernel in it, as text."""
-    from igniter.backends.cpu.codegen import link_modules
-    from igniter.backends.cpu.tile_kernels import with_tile_kernels
-
     target = c.one_target()
     if not c.kernels:
         raise IgniterError("no node of the model compiles, so there is no code; --explain says why")
     texts = [text for k in (*c.kernels, *c.programs) for text in k.variants]
-    return with_tile_kernels(link_modules(texts), target)
+    return c.backend.merged(texts, target)
 
 
 def make_assembly(c: Compilation) -> str:
     """Assembly for the target, every kernel in one file."""
-    from igniter.backends.cpu.codegen import compile_assembly
-
     with c.stage("asm"):
-        return compile_assembly(make_module(c), c.one_target())
+        return c.backend.assembly(make_module(c), c.one_target())
 
 
 def make_object(c: Compilation) -> bytes:
     """One relocatable object with every kernel in it."""
-    from igniter.backends.cpu.codegen import compile_object
-
     with c.stage("obj"):
-        return compile_object(make_module(c), c.one_target())
+        return c.backend.object_code(make_module(c), c.one_target())
 
 
 def make_library(c: Compilation) -> Library | None:
@@ -290,7 +251,6 @@ def make_library(c: Compilation) -> Library | None:
     from igniter.dialects.fusion import ProgramOp
     from igniter.dialects.ort import LibraryOp
     from igniter.runtime.library import build_library
-    from igniter.transforms.fusion.pack_weights import fold_packs
     from igniter.transforms.scheduled.form_ort_library import (
         name_carriers,
         name_nodes,
@@ -300,7 +260,7 @@ def make_library(c: Compilation) -> Library | None:
     )
 
     with c.stage("library"):
-        fold_packs(c.module)
+        _run(c, "cpu-weights")
         if not c.kernels:
             return None
         alone = {region.kernel_name for region in _regions_alone(c.module)}
@@ -351,24 +311,34 @@ def _parse_op(c: Compilation, text: str) -> OpOp:
 
 def _run(
     c: Compilation,
-    module: ModuleOp,
-    pipeline: str,
-    machine: MachineModel | None = None,
-    *,
+    *pipelines: str,
     author: str = "",
+    kernels: str = "",
     tuned: str = "",
+    profile: bool = False,
+    quiet: str = "",
 ) -> None:
-    """Runs passes for one machine, or for all that are compiled for: what is asked of a single one is the first's."""
+    """Runs pipelines one after the other over the module. The others are what the options say to some passes: to
+    `form-fusion-regions`, `schedule-kernels` and `lower-programs`. What the pass called `quiet` remarks is not kept."""
     from igniter.analysis.machine import pass_figures
     from igniter.passes import parse_passes, run_passes
 
-    machines = [machine] if machine is not None else c.machines
-    passes = parse_passes(pipeline, pass_figures(machines))
+    pipeline = ",".join(filter(None, pipelines))
+    passes = parse_passes(pipeline, pass_figures(c.machines))
     if author:
         passes = _with_author(passes, pipeline, author)
-    if tuned:
-        passes = _with_database(passes, pipeline, tuned)
-    run_passes(c.ctx.on(machines[0]), module, passes, verify_each=c.verify_each)
+    passes = _with_options(passes, "schedule-kernels", passes=kernels or None, tuned=tuned or None)
+    passes = _with_options(passes, "lower-programs", profile=profile or None)
+    remarks = c.ctx.remarks.items
+    before = len(remarks)
+    run_passes(c.context(), c.module, passes, verify_each=c.verify_each)
+    remarks[before:] = [r for r in remarks[before:] if r.pass_name != quiet]
+
+
+def _with_options(passes: Sequence[ModulePass], name: str, /, **options: object) -> tuple[ModulePass, ...]:
+    """The passes, those called `name` with the options that are not `None`."""
+    said = {option: value for option, value in options.items() if value is not None}
+    return tuple(dataclasses.replace(this, **said) if this.name == name else this for this in passes)
 
 
 def _with_author(passes: Sequence[ModulePass], pipeline: str, author: str) -> tuple[ModulePass, ...]:
@@ -381,47 +351,17 @@ def _with_author(passes: Sequence[ModulePass], pipeline: str, author: str) -> tu
     for this in forming:
         if this.author not in (FormFusionRegions.author, author):
             raise IgniterError(f"'{pipeline}' names the fusion author '{this.author}', and the options '{author}'")
-    return tuple(
-        dataclasses.replace(this, author=author) if isinstance(this, FormFusionRegions) else this for this in passes
-    )
+    return _with_options(passes, FormFusionRegions.name, author=author)
 
 
-def _with_database(passes: Sequence[ModulePass], pipeline: str, path: str) -> tuple[ModulePass, ...]:
-    """The passes with a database for `apply-tuned-schedules`; `IgniterError` where that is not there."""
-    from igniter.transforms.structured.apply_tuned_schedules import ApplyTunedSchedules
-
-    if not any(isinstance(this, ApplyTunedSchedules) for this in passes):
-        raise IgniterError(f"nothing asks the database of schedules {path}: '{pipeline}' has no apply-tuned-schedules")
-    return tuple(
-        dataclasses.replace(this, db=path) if isinstance(this, ApplyTunedSchedules) and not this.db else this
-        for this in passes
-    )
-
-
-T = TypeVar("T")
-
-
-def _attempt(c: Compilation, regions: Sequence[RegionOp], step: Callable[[], T]) -> T | None:
-    """What `step` makes of `regions`; where it cannot, they go back to ONNX Runtime, and the reason is a remark."""
-    try:
-        return step()
-    except Exception as error:
-        if c.strict:
-            raise
-        # Whatever went wrong with one kernel, the model still compiles: that is what the original nodes are kept for.
-        _drop(c, regions, _reason(error))
-        return None
-
-
-def _reason(error: Exception) -> str:
-    return error.message if isinstance(error, IgniterError) else f"{type(error).__name__}: {error}"
+# -- what is left -----------------------------------------------------------------------------------------------------
 
 
 def nodes_left(c: Compilation) -> list[LeftNode]:
     """The nodes that ONNX Runtime will run, each with the reason."""
     from igniter.analysis.fusion.left_nodes import left_nodes
 
-    return left_nodes(c.module, c.ctx.remarks, c.failed_nodes)
+    return left_nodes(c.module, c.ctx.remarks, c.isolation.nodes)
 
 
 def require_no_author(c: Compilation) -> None:
@@ -441,29 +381,6 @@ def require_all_compiled(c: Compilation) -> None:
         raise IgniterError(f"{len(left)} nodes would be left to ONNX Runtime, and --strict forbids it: {shown}")
 
 
-def _drop(c: Compilation, regions: Sequence[RegionOp], reason: str) -> None:
-    from igniter.analysis.fusion.graph import is_node, node_label
-    from igniter.dialects.fusion import program_around
-    from igniter.remarks import remark
-    from igniter.transforms.fusion.inline_regions import inline_group
-
-    for region in regions:
-        if (program := program_around(region)) is not None:
-            inline_group(program)
-        c.dropped.append((region.label, reason))
-        c.failed_nodes.update((node_label(op), reason) for op in region.block.ops if is_node(op))
-        remark(c.ctx, "driver", region.label, "missed", f"left to ONNX Runtime: {reason}")
-        inline_group(region)
-
-
-def _users(module: ModuleOp, kernel: KernelOp) -> list[RegionOp]:
-    """The regions that a kernel computes."""
-    from igniter.dialects.fusion import RegionOp
-
-    name = kernel.sym_name.data
-    return [op for op in module.walk() if isinstance(op, RegionOp) and op.kernel_name == name]
-
-
 def _regions_alone(module: ModuleOp) -> list[RegionOp]:
     """The regions that are in no program."""
     from igniter.dialects.fusion import RegionOp, program_around
@@ -477,9 +394,9 @@ def _kernels(module: ModuleOp) -> list[KernelOp]:
     return [op for op in module.ops if isinstance(op, KernelOp)]
 
 
-def _erase(kernel: KernelOp) -> None:
-    kernel.detach()
-    kernel.erase()
+def _erase(op: Operation) -> None:
+    op.detach()
+    op.erase()
 
 
 def count_nodes(module: ModuleOp) -> int:

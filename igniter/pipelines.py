@@ -36,7 +36,9 @@ PIPELINES: dict[str, tuple[str, ...]] = {
     ),
     # fusion -> loop, structured: what is computed.
     "cpu-loop": (
-        # What no kernel checks of what the graph assumes.
+        "lower-onnx-to-loop",
+        "inline-failed-regions",
+        # What no kernel checks of what the graph assumes, once it is known which kernels there are.
         "guard-assumptions",
         "lower-onnx-to-loop",
         "deduplicate-kernels",
@@ -69,8 +71,21 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "plan-buffers",
         "form-ort-library",
     ),
+    # loop -> loop: the same, kernel by kernel; one that fails costs its own regions.
+    "cpu-kernels": (
+        "schedule-kernels",
+        "inline-failed-regions",
+    ),
     # fusion -> fusion: which regions are entered together, once their kernels are known to compile.
     "cpu-programs": ("form-programs",),
+    # fusion -> loop: the calls of a program, in one arena.
+    "cpu-calls": (
+        "lower-programs",
+        "plan-buffers",
+        "inline-failed-regions",
+    ),
+    # fusion -> onnx: the weights as kernels read them.
+    "cpu-weights": ("fold-packs",),
     "cpu": (
         "cpu-onnx",
         "cpu-fusion",

@@ -8,8 +8,8 @@ Igniter adds its own through entry points, which are consulted only for names th
 
 The groups are `igniter.dialects` (an xDSL `Dialect`), `igniter.passes` (a `ModulePass` class), `igniter.pipelines`
 (a tuple of passes, as text), `igniter.ops` (a module that registers `OpSpec`s when it is imported),
-`igniter.patterns` (a table of rules for `recompose`), `igniter.fusion_authors` (a `FusionAuthor` class) and
-`igniter.micro_kernels` (a `CpuMicroKernel`).
+`igniter.patterns` (a table of rules for `recompose`), `igniter.fusion_authors` (a `FusionAuthor` class),
+`igniter.micro_kernels` (a `CpuMicroKernel`) and `igniter.backends` (a `Backend` class).
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ PASSES: dict[str, str] = {
     "eliminate-dead-nodes": "igniter.transforms.onnx.eliminate_dead_nodes:EliminateDeadNodes",
     "expand-quantized": "igniter.transforms.onnx.expand_quantized:ExpandQuantized",
     "fold-constants": "igniter.transforms.onnx.fold_constants:FoldConstants",
+    "fold-packs": "igniter.transforms.fusion.fold_packs:FoldPacks",
     "form-fma": "igniter.transforms.structured.form_fma:FormFma",
     "form-fusion-regions": "igniter.transforms.fusion.form_fusion_regions:FormFusionRegions",
     "form-integer-products": "igniter.transforms.onnx.form_integer_products:FormIntegerProducts",
@@ -74,6 +75,7 @@ PASSES: dict[str, str] = {
     "guard-assumptions": "igniter.transforms.fusion.guard_assumptions:GuardAssumptions",
     "hoist-zero-points": "igniter.transforms.onnx.hoist_zero_points:HoistZeroPoints",
     "infer-shapes": "igniter.transforms.onnx.infer_shapes:InferShapes",
+    "inline-failed-regions": "igniter.transforms.fusion.inline_failed_regions:InlineFailedRegions",
     "inline-functions": "igniter.transforms.onnx.inline_functions:InlineFunctions",
     "inline-nests": "igniter.transforms.structured.inline_nests:InlineNests",
     "inline-regions": "igniter.transforms.fusion.inline_regions:InlineRegions",
@@ -90,6 +92,7 @@ PASSES: dict[str, str] = {
     "promote-buffers": "igniter.transforms.scheduled.promote_buffers:PromoteBuffers",
     "recompose": "igniter.transforms.onnx.recompose:Recompose",
     "rewrite-small-integers": "igniter.transforms.onnx.rewrite_small_integers:RewriteSmallIntegers",
+    "schedule-kernels": "igniter.transforms.conversion.schedule_kernels:ScheduleKernels",
     "sink-loops": "igniter.transforms.scheduled.sink_loops:SinkLoops",
     "split-axes": "igniter.transforms.structured.split_axes:SplitAxes",
     "split-reductions": "igniter.transforms.structured.split_reductions:SplitReductions",
@@ -102,6 +105,11 @@ PASSES: dict[str, str] = {
 
 FUSION_AUTHORS: dict[str, str] = {
     "default": "igniter.analysis.fusion.default_author:DefaultAuthor",
+}
+
+
+BACKENDS: dict[str, str] = {
+    "cpu": "igniter.backends.cpu.backend:CpuBackend",
 }
 
 
@@ -172,6 +180,14 @@ def load_fusion_author(name: str) -> Any:
 def load_micro_kernel(name: str) -> Any:
     """What an installed package has as the micro-kernel called `name`, which there is."""
     return _load_named("micro-kernel", name, external("micro_kernels")[name])
+
+
+def load_backend(name: str) -> Any:
+    """What the backend called `name` is, a class; `UnknownName` if there is none."""
+    where = BACKENDS.get(name) or external("backends").get(name)
+    if where is None:
+        raise UnknownName("backend", name, {**external("backends"), **BACKENDS}, listed=True)
+    return _load_named("backend", name, where)
 
 
 def _load_named(kind: str, name: str, where: str) -> Any:

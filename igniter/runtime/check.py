@@ -314,7 +314,7 @@ def run_scheduled(func: FuncOp, inputs: Sequence[Array], sizes: Mapping[str, int
     elif func.scratch_bytes is None:
         return None
     else:
-        from igniter.backends.cpu.jit import compile_func
+        from igniter.targets import backend_for
 
-        compile_func(func)(*inputs, *outputs, **sizes)
+        backend_for("native").compile_func(func)(*inputs, *outputs, **sizes)
     return outputs[: len(outputs) - len(func.checks)]

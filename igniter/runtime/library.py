@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,8 +19,8 @@ from igniter.runtime.cache import Cache, cache_key
 from igniter.runtime.files import write_whole
 
 if TYPE_CHECKING:
-    from igniter.backends.cpu.target import Target
     from igniter.dialects.ort import LibraryOp
+    from igniter.targets import Target
 
 
 @dataclass(frozen=True)
@@ -63,29 +62,17 @@ def versions() -> dict[str, str]:
 
 
 def compile_object(text: str, target: Target, cache: Cache | None = None) -> bytes:
-    """`igniter.backends.cpu.codegen.compile_object`, out of the cache where it is there."""
-    from igniter.backends.cpu import codegen
+    """The object of a text, out of the cache where it is there."""
+    from igniter.targets import backend_for
 
-    key = cache_key("object", *code_identity(target), text)
+    backend = backend_for(target.name)
+    key = cache_key("object", *backend.identity(target), text)
     data = cache.get(key) if cache is not None else None
     if data is None:
-        data = codegen.compile_object(text, target)
+        data = backend.object_code(text, target)
         if cache is not None:
             cache.put(key, data)
     return data
-
-
-def code_identity(target: Target) -> tuple[str, ...]:
-    """All that machine code depends on besides the LLVM IR that it is made from."""
-    return (*versions().values(), _codegen_digest(), target.triple, target.cpu, target.features)
-
-
-@cache
-def _codegen_digest() -> str:
-    """Whoever works on the code generator must not be given what the one before made."""
-    from igniter.backends.cpu import codegen
-
-    return hashlib.sha256(Path(str(codegen.__file__)).read_bytes()).hexdigest()
 
 
 def build_library(
@@ -106,16 +93,15 @@ def build_library(
     into the library together with the versions. `IgniterError` says what LLVM or the linker did not like, or that no
     linker was found.
     """
-    from igniter.backends.cpu.target import target_of
-    from igniter.backends.cpu.tile_kernels import emit_tile_kernel, required
     from igniter.backends.ort.cpu_choice import Variant
     from igniter.backends.ort.emit_library import ENTRY_POINT, INFO_SYMBOL, emit_library
     from igniter.runtime.linker import find_linker, link_shared
+    from igniter.targets import backend_for
 
+    backend = backend_for(target.name)
     code = {target: sorted(set(kernels)), **{t: sorted(set(texts)) for t, texts in (more or {}).items()}}
     for t, texts in code.items():
-        # The micro-kernels that they call, each once.
-        texts += [emit_tile_kernel(name, t) for name in sorted({n for text in texts for n in required(text)})]
+        texts += backend.needed(texts, t)
     if len({t.triple for t in code}) > 1:
         raise IgniterError(
             f"one library cannot be for {' and '.join(t.name for t in code)}: they are different machines"
@@ -123,7 +109,7 @@ def build_library(
     variants = [Variant(t.name, t.level, variant_suffix(k, len(code))) for k, t in enumerate(code)]
     described = {
         "versions": versions(),
-        "targets": [{"triple": t.triple, "cpu": t.cpu, "features": t.features} for t in code],
+        "targets": [dict(t.identity) for t in code],
         **(info or {}),
     }
     modules = [(t, text) for t, texts in code.items() for text in texts]
@@ -131,13 +117,13 @@ def build_library(
         library, target.triple, described, [text.encode() for _, text in modules], variants, sanitize
     )
     linker = find_linker(target.triple)
-    parts = [hashlib.sha256("\n".join([*code_identity(t), text]).encode()).digest() for t, text in modules]
-    key = cache_key("library", *code_identity(target), " ".join(linker.command), emitted.text, *parts)
+    parts = [hashlib.sha256("\n".join([*backend.identity(t), text]).encode()).digest() for t, text in modules]
+    key = cache_key("library", *backend.identity(target), " ".join(linker.command), emitted.text, *parts)
     data = cache.get(key) if cache is not None else None
     if data is None:
         # What runs before the CPU is known to be good enough must run on any.
-        glue = target_of("x86-64") if target.arch == "x86_64" else target
-        objects = [compile_object(text, t, cache) for t, text in ((glue, emitted.text), *modules)]
+        first = (backend.least(target), emitted.text)
+        objects = [compile_object(text, t, cache) for t, text in (first, *modules)]
         data = link_shared(objects, target.triple, (ENTRY_POINT, INFO_SYMBOL), linker)
         if cache is not None:
             cache.put(key, data)

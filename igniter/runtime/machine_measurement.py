@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from igniter.analysis.machine import OP_CYCLES, Given, MachineModel
 from igniter.errors import IgniterError
+from igniter.targets import Rates, backend_for
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,6 +74,10 @@ def measure(machine: MachineModel, step: Callable[[str], None] = lambda _: None)
     return found
 
 
+def _rates() -> Rates:
+    return backend_for("native").rates()
+
+
 # -- time -------------------------------------------------------------------------------------------------------------
 
 
@@ -82,9 +87,7 @@ class Clock:
     def __init__(self) -> None:
         import numpy as np
 
-        from igniter.backends.cpu.rates import clock
-
-        func, self._links = clock()
+        func, self._links = _rates().clock()
         self._run = func.prepared([np.zeros(1, np.int64)], {})
         self.best = 0.0
         for _ in range(ROUNDS):
@@ -114,10 +117,9 @@ def _nanoseconds(run: Callable[[], object]) -> float:
 def _arithmetic(machine: MachineModel, clock: Clock, found: Measurement) -> None:
     import numpy as np
 
-    from igniter.backends.cpu.rates import additions, peak
-
+    rates = _rates()
     vector = np.zeros(machine.vector_bytes, np.uint8)
-    func, links = additions()
+    func, links = rates.additions()
     found.values["add_latency"] = _rounded(clock.cycles(func.prepared([vector], {})) / links)
     if not machine.fma:
         found.missing |= dict.fromkeys(("fma_ports", "fma_latency"), "multiply-add is no instruction here")
@@ -125,7 +127,7 @@ def _arithmetic(machine: MachineModel, clock: Clock, found: Measurement) -> None
     lanes = machine.vector_bytes // 4
     # As many chains as there are registers for them: with fewer, latency shows, with more, the stack.
     for name, chains in (("fma_ports", min(24, machine.registers - 3)), ("fma_latency", 1)):
-        one = peak("f32", 40_000 // chains, chains)
+        one = rates.peak("f32", 40_000 // chains, chains)
         assert one is not None
         func, operations = one
         spent = clock.cycles(func.prepared([vector], {})) / (operations / 2 / lanes)
@@ -135,8 +137,6 @@ def _arithmetic(machine: MachineModel, clock: Clock, found: Measurement) -> None
 def _reading(machine: MachineModel, clock: Clock, found: Measurement) -> None:
     import numpy as np
 
-    from igniter.backends.cpu.rates import reader
-
     inside = {
         "l1_bytes_cycle": machine.l1d_bytes // 2,
         "l2_bytes_cycle": (machine.l1d_bytes + machine.l2_bytes) // 2,
@@ -145,7 +145,7 @@ def _reading(machine: MachineModel, clock: Clock, found: Measurement) -> None:
         # A small part of a large cache: a neighbour may fill the rest of it.
         inside["l3_bytes_cycle"] = min((machine.l2_bytes + machine.l3_bytes) // 2, 8 * machine.l2_bytes)
     sizes = {name: min(size, LARGEST) // 512 * 512 for name, size in inside.items()}
-    func, buffer, sums = reader(), _lines(LARGEST), np.zeros(64, np.uint8)
+    func, buffer, sums = _rates().reader(), _lines(LARGEST), np.zeros(64, np.uint8)
     spent: dict[int, float] = {}
     for size in sorted({*(1 << k for k in range(13, 40) if 1 << k <= LARGEST), *sizes.values()}):
         repeats = max(1, (4 << 20) // size)
@@ -174,9 +174,7 @@ def _lines(size: int) -> Array:
 
 def _memory(machine: MachineModel, run: Callable[[], object], buffer: Array, found: Measurement) -> None:
     """What the memory gives: a buffer that no cache has, because its lines were taken out, or for its size."""
-    from igniter.backends.cpu.rates import flusher
-
-    flush = flusher()
+    flush = _rates().flusher()
     if flush is None and 2 * max(machine.l2_bytes, machine.l3_bytes) > LARGEST:
         found.missing["memory_bytes_us"] = "the caches hold what is read, and are not to be emptied on this CPU"
         return
@@ -191,15 +189,14 @@ def _memory(machine: MachineModel, run: Callable[[], object], buffer: Array, fou
 def _functions(machine: MachineModel, clock: Clock, found: Measurement) -> None:
     import numpy as np
 
-    from igniter.backends.cpu.rates import VECTORS, functions
-
+    rates = _rates()
     ops = [op for op, _ in OP_CYCLES if op.startswith("math.") or op == "arith.divf"]
     lanes = machine.vector_bytes // 4
     # Between 0 and 1, where every function is defined; acosh is a NaN there, by the same way through its code.
-    x = _lines(VECTORS * machine.vector_bytes).view(np.float32)
-    x[:] = np.linspace(0.01, 0.99, VECTORS * lanes)
-    y = _lines(VECTORS * machine.vector_bytes)
-    func, repeats = functions(ops), 40 * VECTORS
+    x = _lines(rates.VECTORS * machine.vector_bytes).view(np.float32)
+    x[:] = np.linspace(0.01, 0.99, rates.VECTORS * lanes)
+    y = _lines(rates.VECTORS * machine.vector_bytes)
+    func, repeats = rates.functions(ops), 40 * rates.VECTORS
     cycles: dict[str, int] = {}
     for k, op in enumerate(ops):
         run = func.prepared([x, y], {"which": k, "repeats": repeats})
@@ -213,13 +210,11 @@ def _functions(machine: MachineModel, clock: Clock, found: Measurement) -> None:
 def _handover(machine: MachineModel, clock: Clock, found: Measurement) -> None:
     import numpy as np
 
-    from igniter.backends.cpu.rates import answers
-
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if usable < 2:
         found.missing["handover_cycles"] = "this process has one core, and two threads would wait for each other's turn"
         return
-    func, rounds, fewest = answers(), 2000, float("inf")
+    func, rounds, fewest = _rates().answers(), 2000, float("inf")
     for _ in range(ROUNDS):
         cell = np.zeros(8, np.int64)
         sides = [func.prepared([cell], {"side": side, "rounds": rounds}) for side in range(2)]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 SHARE = 2
 """A result takes no more than this part of the cache, so that it does not push out all else."""
 PACKAGES = ("archspec", "llvmlite", "numpy", "onnx", "onnxruntime", "xdsl")
-GROUPS = ("dialects", "fusion_authors", "micro_kernels", "ops", "passes", "patterns", "pipelines")
+GROUPS = ("backends", "dialects", "fusion_authors", "micro_kernels", "ops", "passes", "patterns", "pipelines")
 
 Verify = Mapping[str, Any]
 """The arguments of `Artifact.verify`."""
@@ -60,12 +60,12 @@ class Results:
         """`None` where no results are kept: without a cache, or with code in play that no key stands for."""
         if cache.limit == 0 or not model.is_file() or _is_extended():
             return None
-        from igniter.backends.cpu.machine import host_figures
-        from igniter.backends.cpu.target import targets_of
+        from igniter.targets import backend_for
 
-        targets = targets_of(options.target)
+        backend = backend_for(options.target)
+        targets = backend.targets_of(options.target)
         # The machine follows from these, from the options and from archspec's version; to put it together takes longer.
-        host = host_figures() if any(t.name == "native" for t in targets) else {}
+        host = dict(backend.host_figures()) if any(t.name == "native" for t in targets) else {}
         settings = json.dumps([options.key(), repr(targets), host, strict, _versions()])
         return Results(cache, model, settings, time.time_ns())
 

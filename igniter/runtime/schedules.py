@@ -57,16 +57,16 @@ class Schedule:
     def __init__(
         self, kernel: KernelOp | str | PathLike[str], name: str = "", *, target: str = "native", author: bool = False
     ):
-        from igniter.backends.cpu.machine import machine_for
-        from igniter.backends.cpu.target import target_of
         from igniter.runtime.workbench import find_kernel
         from igniter.runtime.workbench import schedule as by_default
+        from igniter.targets import backend_for
 
-        self.target = target_of(target)
+        backend = backend_for(target)
+        self.target = backend.target_of(target)
         if isinstance(kernel, KernelOp):
             self.kernel = kernel.clone()
         else:
-            self.kernel = find_kernel(kernel, name, machine_for(self.target))
+            self.kernel = find_kernel(kernel, name, backend.machine_for(self.target))
         if author:
             for op in self.kernel.computations:
                 op.schedule = None
@@ -173,10 +173,10 @@ class Schedule:
         """The loops over `rows` (which may be ""), `columns` and `depth` become a micro-kernel of at most `tile` rows
         and panels, if they mean what it means; the loops of the tile's rows and columns move it to the result. It is
         the one called `kernel`, or else that for products of the elements."""
-        from igniter.backends.cpu.micro_kernels import missing_reason
+        from igniter.targets import backend_for
 
         product = Product(rows, columns, depth, tile, kernel)
-        missing = missing_reason(kernel, self.target) if kernel else None
+        missing = backend_for(self.target.name).lacks(kernel, self.target) if kernel else None
         if missing is not None:
             raise IgniterError(missing)
 
@@ -388,9 +388,9 @@ class Schedule:
 
     def _run(self, module: ModuleOp, pipeline: str) -> None:
         from igniter.analysis.machine import pass_figures
-        from igniter.backends.cpu.machine import machine_for
+        from igniter.targets import backend_for
 
-        machine = machine_for(self.target)
+        machine = backend_for(self.target.name).machine_for(self.target)
         run_passes(IgniterContext().on(machine), module, parse_passes(pipeline, pass_figures([machine])))
 
 

@@ -30,10 +30,8 @@ from igniter.errors import IgniterError
 if TYPE_CHECKING:
     import numpy as np
 
-    from igniter.backends.cpu.assembly import Listing
-    from igniter.backends.cpu.jit import CompiledFunc
-    from igniter.backends.cpu.target import Target
     from igniter.context import IgniterContext
+    from igniter.targets import CompiledFunc, Listing, Target
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -151,12 +149,13 @@ def _run(ctx: IgniterContext, module: ModuleOp, pipeline: str, machine: MachineM
 def schedule(name: str, kernel: KernelOp, target: Target, machine: MachineModel | None = None) -> Version:
     """A kernel scheduled by `cpu-schedule`: nests with a schedule keep it, the others get the default author's, for
     `machine` (the target's own where none is given)."""
-    from igniter.backends.cpu.machine import machine_for
     from igniter.context import IgniterContext
     from igniter.pipelines import PIPELINES
+    from igniter.targets import backend_for
 
-    machine = machine or machine_for(target)
-    passes = PIPELINES["cpu-schedule"]
+    backend = backend_for(target.name)
+    machine = machine or backend.machine_for(target)
+    passes = PIPELINES[backend.vocabulary.schedule]
     chosen, emitted = passes.index("form-fma"), passes.index("form-ort-library")
     ctx = IgniterContext()
     module = ModuleOp([kernel.clone()])
@@ -169,13 +168,9 @@ def schedule(name: str, kernel: KernelOp, target: Target, machine: MachineModel 
 
 def version_of(name: str, kernel: KernelOp, func: FuncOp, target: Target) -> Version:
     """A structured kernel and what it was scheduled to, with its machine code."""
-    from igniter.backends.cpu.assembly import Listing
-    from igniter.backends.cpu.codegen import compile_assembly
-    from igniter.backends.cpu.emit_llvm import emit_llvm
-    from igniter.backends.cpu.tile_kernels import with_tile_kernels
+    from igniter.targets import backend_for
 
-    text = compile_assembly(with_tile_kernels(emit_llvm(func, target), target), target)
-    return Version(name, kernel, func, Listing(text))
+    return Version(name, kernel, func, backend_for(target.name).listing(func, target))
 
 
 def operations_of(kernel: KernelOp, sizes: Mapping[str, int]) -> int:
@@ -324,15 +319,15 @@ def first_run(
     """A scheduled kernel, and what it wrote over garbage, the results of its checks last: all of them fine."""
     import numpy as np
 
-    from igniter.backends.cpu.jit import compile_func
     from igniter.dialects.onnx.types import BY_ATTR
     from igniter.dialects.sym.requirements import FINE
+    from igniter.targets import backend_for
 
     outputs: list[Array] = []
     for arg in func.block.args[len(inputs) :]:
         shape = [d.evaluate(dict(sizes)) for d in dims_of(arg.type)]
         outputs.append(np.full(shape, 1, BY_ATTR[element_of(arg.type)].dtype))
-    compiled = compile_func(func, target)
+    compiled = backend_for(target.name).compile_func(func, target)
     compiled(*inputs, *outputs, threads=threads, **{name: sizes[name] for name in func.symbol_names})
     count = len(outputs) - len(func.checks)
     for check, found in zip(func.checks, outputs[count:], strict=True):
@@ -384,27 +379,27 @@ def _peak(kernel: KernelOp) -> tuple[Callable[[], object], int] | None:
     """Multiply-adds in registers and how many operations they are; `None` for a kernel that adds up no f32."""
     import numpy as np
 
-    from igniter.backends.cpu.rates import peak
-    from igniter.backends.cpu.target import target_of
+    from igniter.targets import backend_for
 
     if not any(isinstance(r.type, Float32Type) for nest in kernel.nests for op in nest.block.ops for r in op.results):
         return None
-    found = peak("f32")
+    backend = backend_for("native")
+    found = backend.rates().peak("f32")
     if found is None:
         return None
     func, operations = found
-    return func.prepared([np.zeros(target_of("native").vector_bytes, np.uint8)], {}), operations
+    return func.prepared([np.zeros(backend.machine_for("native").vector_bytes, np.uint8)], {}), operations
 
 
 def _reading(size: int) -> Callable[[], object]:
     """Reads a buffer of that size once."""
     import numpy as np
 
-    from igniter.backends.cpu.rates import reader
+    from igniter.targets import backend_for
 
     rounded = max(512, -(-size // 512) * 512)
     buffer = np.full(rounded // 4, 1, np.int32)
-    return reader(rounded).prepared([buffer, np.zeros(64, np.uint8)], {"repeats": 1})
+    return backend_for("native").rates().reader(rounded).prepared([buffer, np.zeros(64, np.uint8)], {"repeats": 1})
 
 
 def long_enough(run: Callable[[], object]) -> tuple[Callable[[], object], int]:

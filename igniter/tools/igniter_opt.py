@@ -55,6 +55,7 @@ class OptOptions:
     check_seed: int
     check_sizes: list[str]
     stop_after: int | None
+    isolate: bool
     debug: bool
 
 
@@ -114,6 +115,11 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
         default="",
         metavar="FILE",
         help="figures of the machine that take the place of the target's own: what 'igniter machine -o' writes",
+    )
+    add(
+        "--isolate",
+        action="store_true",
+        help="a kernel that a pass refuses costs its own regions alone, as in 'igniter compile', and is no error",
     )
     group = parser.add_argument_group("watching the passes")
     add = group.add_argument

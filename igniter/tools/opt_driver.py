@@ -131,7 +131,7 @@ class OptDriver:
         """The machines that passes work for; none where the command line names none, and they keep their defaults."""
         if self.options.target is None and not self.options.machine:
             return []
-        from igniter.backends.cpu.machine import described_machines
+        from igniter.targets import described_machines
 
         return described_machines(self.options.target, self.options.machine)
 
@@ -185,13 +185,13 @@ class OptDriver:
 
             return export_model(onnx_level(module)).SerializeToString()
         if emit in ("llvm", "asm"):
-            from igniter.backends.cpu.codegen import compile_assembly
-            from igniter.backends.cpu.emit_llvm import emit_module
-            from igniter.backends.cpu.target import target_of
+            from igniter.targets import backend_for
 
-            target = target_of(self.options.target or "native")
-            text = emit_module(module, target)
-            return text if emit == "llvm" else compile_assembly(text, target)
+            name = self.options.target or "native"
+            backend = backend_for(name)
+            target = backend.target_of(name)
+            text = backend.emit_module(module, target)
+            return text if emit == "llvm" else backend.assembly(text, target)
         return print_module(module, generic=emit == "generic")
 
     def _write(self, outputs: list[str | bytes]) -> None:
@@ -225,6 +225,7 @@ class OptDriver:
         )
         ctx.remarks.enabled = bool(self.options.remarks)
         ctx.rewrites.limit = self.options.stop_after
+        ctx.isolation.enabled = self.options.isolate
         timer = Timer()
         output: str | bytes = ""
         failure: Exception | None = None

@@ -23,14 +23,17 @@ UNCOUNTED = {
     "apply-tuned-schedules",
     "check-bounds",
     "elide-weights",
+    "fold-packs",
     "form-ort-library",
     "form-programs",
     "guard-assumptions",
     "infer-shapes",
+    "inline-failed-regions",
     "inline-regions",
     "lower-programs",
     "lower-to-loops",
     "plan-buffers",
+    "schedule-kernels",
 }
 """What runs whole: to infer, to check, to lower, to take apart."""
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from igniter.backends.cpu.codegen import _llvm, optimize
 from igniter.backends.cpu.emit_llvm import emit_llvm
-from igniter.backends.cpu.sanitizer import VIOLATION
 from igniter.backends.cpu.target import Target, target_of
 from igniter.backends.cpu.tile_kernels import with_tile_kernels
+from igniter.backends.violations import VIOLATION
 from igniter.dialects.loop import FuncOp
 from igniter.environment import wants_sanitizer
 from igniter.errors import IgniterError

@@ -7,25 +7,15 @@ its instructions are (`target.py`). For the machine itself, Linux says how large
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from igniter.analysis.machine import (
-    INSTRUCTIONS,
-    TYPICAL,
-    Given,
-    MachineError,
-    MachineModel,
-    Source,
-    given_of,
-    override,
-)
+from igniter.analysis.machine import INSTRUCTIONS, TYPICAL, Given, MachineError, MachineModel, Source, override
 from igniter.backends.cpu.microarchitectures import CORES, LIKE, Core
-from igniter.backends.cpu.target import X86_LEVELS, Target, target_of, targets_of
+from igniter.backends.cpu.target import X86_LEVELS, Target, target_of
 
 if TYPE_CHECKING:
     from archspec.cpu import Microarchitecture
@@ -39,54 +29,6 @@ def machine_for(target: Target | str, given: Iterable[Given] = ()) -> MachineMod
     own = _machine(target_of(target) if isinstance(target, str) else target)
     found = tuple(given)
     return override(own, found) if found else own
-
-
-def machines_for(targets: str, given: Iterable[Given] = ()) -> list[MachineModel]:
-    """The models of the targets that a comma-separated list names; figures can be given for a single one alone."""
-    found, figures = targets_of(targets), tuple(given)
-    if figures and len(found) > 1:
-        raise MachineError(f"a machine is given, and the targets are several ('{targets}'): name the one that it is of")
-    return [machine_for(t, figures) for t in found]
-
-
-def read_machine(path: str | os.PathLike[str]) -> tuple[Given, ...]:
-    """The figures of a file that `igniter machine -o` wrote, or somebody by hand; `MachineError` says what is wrong."""
-    import json
-
-    try:
-        data: Any = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise MachineError(f"cannot read the machine {os.fspath(path)}: {error.strerror}") from error
-    except ValueError as error:
-        raise MachineError(f"{os.fspath(path)} is no machine: it is not JSON ({error})") from error
-    if not isinstance(data, dict):
-        raise MachineError(
-            f"{os.fspath(path)} is no machine: it has to be an object, of values by the names of figures"
-        )
-    try:
-        return given_of(cast("dict[str, Any]", data))
-    except MachineError as error:
-        raise MachineError(f"{os.fspath(path)}: {error.message}") from error
-
-
-def described_machines(
-    targets: str | None, machine: Mapping[str, Any] | str | os.PathLike[str] | None
-) -> list[MachineModel]:
-    """The models that passes are to work for: those of `targets`, or without them the typical one, with what `machine`
-    gives in the place of their figures."""
-    given = given_machine(machine)
-    return machines_for(targets, given) if targets is not None else [override(TYPICAL, given)]
-
-
-def given_machine(machine: Mapping[str, Any] | str | os.PathLike[str] | Sequence[Given] | None) -> tuple[Given, ...]:
-    """What a caller gives of a machine: a file, figures by name, or what this function made of either before."""
-    if machine is None:
-        return ()
-    if isinstance(machine, (str, os.PathLike)):
-        return read_machine(machine) if machine else ()
-    if isinstance(machine, Mapping):
-        return given_of(machine)
-    return tuple(machine)
 
 
 # -- one target -------------------------------------------------------------------------------------------------------

@@ -23,16 +23,13 @@ from igniter.analysis.scheduled.loop_accesses import base_of
 from igniter.backends.cpu.builder import Value
 from igniter.backends.cpu.function import Function
 from igniter.backends.cpu.llvm_types import I1, I64, Type
+from igniter.backends.violations import DEFINITION, VIOLATION
 from igniter.dialects.loop import element_bytes
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import Expr, product
 
 if TYPE_CHECKING:
     from igniter.backends.cpu.accesses import Access
-
-VIOLATION = "igniter_violation"
-"""The one cell that a sanitized library writes: null, or the text of an access that did not fit."""
-DEFINITION = f"@{VIOLATION} = weak hidden global ptr null, align 8"
 
 
 class Sanitizer:

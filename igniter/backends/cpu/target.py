@@ -78,6 +78,11 @@ class Target:
         return hashlib.sha256(repr((self.cpu, self.features)).encode()).hexdigest()[:8]
 
     @property
+    def identity(self) -> dict[str, str]:
+        """What a library says of it."""
+        return {"triple": self.triple, "cpu": self.cpu, "features": self.features}
+
+    @property
     def byte_products(self) -> bool:
         """Whether the products of four bytes are added in one instruction, at four times the rate of f32."""
         if self.arch == "x86_64":

@@ -1,14 +1,14 @@
 """What a library of sanitized kernels does after each run: an access outside of its buffer ends the call with an error.
 
 The kernels leave the text of such an access in a cell that the whole library shares
-(`igniter.backends.cpu.sanitizer`). Of two sessions that run at once, either may find what the other's kernel left.
+(`igniter.backends.violations`). Of two sessions that run at once, either may find what the other's kernel left.
 """
 
 from __future__ import annotations
 
-from igniter.backends.cpu.sanitizer import DEFINITION, VIOLATION
 from igniter.backends.ort.api import RUNTIME_EXCEPTION
 from igniter.backends.ort.messages import CAPACITY, StringPool
+from igniter.backends.violations import DEFINITION, VIOLATION
 
 _RUN = "call ptr @igniter_run("
 

@@ -115,11 +115,11 @@ class _Announcer:
 
 def _run_passes(request: Request, ctx: IgniterContext, module: ModuleOp, say: Say) -> Outcome:
     from igniter.analysis.machine import pass_figures
-    from igniter.backends.cpu.machine import machine_for
+    from igniter.targets import backend_for
 
     figures = None
     if request.target:
-        machine = machine_for(request.target)
+        machine = backend_for(request.target).machine_for(request.target)
         ctx, figures = ctx.on(machine), pass_figures([machine])
     passes = parse_passes(",".join(request.passes or ()), figures)
     here = _Announcer(say)

@@ -155,16 +155,17 @@ def _preloaded() -> list[str]:
     """What every process imports: all of the compiler behind `choose-schedule`, and what it is made of."""
     from igniter.pipelines import PIPELINES
     from igniter.registry import DIALECTS, PASSES
+    from igniter.targets import backend_for
 
-    named = [PASSES[name.partition("{")[0]] for name in PIPELINES["cpu-schedule"]]
+    backend = backend_for("native")
+    named = [PASSES[name.partition("{")[0]] for name in PIPELINES[backend.vocabulary.schedule]]
     named += [where for where in DIALECTS.values() if where.startswith("igniter.")]
     return [
         # The program itself, which every process would import again.
         "__main__",
         "numpy",
-        "llvmlite.binding",
+        *backend.modules,
         "igniter.api",
-        "igniter.backends.cpu.jit",
         "igniter.runtime.check_inputs",
         "igniter.runtime.interp.structured",
         "igniter.runtime.tuning.measure",

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from xdsl.dialects.builtin import ModuleOp
 
-    from igniter.backends.cpu.target import Target
     from igniter.dialects.loop import FuncOp, KernelOp
+    from igniter.targets import Target
 
     Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -80,10 +80,10 @@ def measure(job: Job) -> Measurement:
     """Does what a job says; an error of the candidate's is an outcome."""
     from xdsl.utils.exceptions import VerifyException
 
-    from igniter.backends.cpu.target import target_of
     from igniter.passes import PassError
+    from igniter.targets import backend_for
 
-    target = target_of(job.target)
+    target = backend_for(job.target).target_of(job.target)
     if target.key != job.target_key:
         return Measurement("failed", f"this machine is {target.key}, and the kernel is tuned for {job.target_key}")
     try:
@@ -103,10 +103,11 @@ def scheduled(text: str, target: Target) -> tuple[KernelOp, FuncOp]:
     """A structured kernel that has its schedules, and what the passes behind `choose-schedule` make of it."""
     from igniter.dialects.loop import FuncOp, KernelOp
     from igniter.pipelines import PIPELINES
+    from igniter.targets import backend_for
 
     module = parsed(text)
     kernel = next(op for op in module.ops if isinstance(op, KernelOp)).clone()
-    passes = PIPELINES["cpu-schedule"]
+    passes = PIPELINES[backend_for(target.name).vocabulary.schedule]
     run_for(module, ",".join(passes[passes.index("form-fma") : passes.index("form-ort-library")]), target)
     return kernel, next(op for op in module.ops if isinstance(op, FuncOp))
 
@@ -123,11 +124,11 @@ def parsed(text: str) -> ModuleOp:
 def run_for(module: ModuleOp, pipeline: str, target: Target) -> None:
     """Runs passes for a target over IR, in place."""
     from igniter.analysis.machine import pass_figures
-    from igniter.backends.cpu.machine import machine_for
     from igniter.context import IgniterContext
     from igniter.passes import parse_passes, run_passes
+    from igniter.targets import backend_for
 
-    machine = machine_for(target)
+    machine = backend_for(target.name).machine_for(target)
     run_passes(IgniterContext().on(machine), module, parse_passes(pipeline, pass_figures([machine])))
 
 
@@ -144,9 +145,9 @@ def expected_of(kernel: KernelOp, sizes: dict[str, int], seed: int) -> list[Arra
 def _cost(func: FuncOp, sizes: dict[str, int], target: Target) -> float:
     """The cycles of a scheduled kernel by the cost model."""
     from igniter.analysis.scheduled.loop_cost import body_cycles
-    from igniter.backends.cpu.machine import machine_for
+    from igniter.targets import backend_for
 
-    cycles = body_cycles(func.block, machine_for(target))
+    cycles = body_cycles(func.block, backend_for(target.name).machine_for(target))
     return float(max(0, cycles.evaluate({**dict.fromkeys(cycles.symbols, 0), **sizes})))
 
 

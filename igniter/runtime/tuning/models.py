@@ -15,8 +15,8 @@ from igniter.runtime.tuning.search import Tunable, tunable
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from igniter.backends.cpu.target import Target
     from igniter.dialects.loop import KernelOp
+    from igniter.targets import Target
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ def kernels_of(
     """The kernels of a model or of IR, by their share of the time, the largest first: with default schedules, each
     timed alone. `sizes` are of the model's dims, or of symbols of the kernels. `IgniterError` where there is none, or
     none called `kernel`."""
-    from igniter.backends.cpu.machine import machine_for
     from igniter.runtime.workbench import kernels_in
+    from igniter.targets import backend_for
 
-    module, kernels = kernels_in(path, machine_for(target))
+    module, kernels = kernels_in(path, backend_for(target.name).machine_for(target))
     if kernel:
         if kernel not in kernels:
             raise IgniterError(f"{path} has no kernel '{kernel}'; it has: {', '.join(kernels)}")

@@ -36,9 +36,9 @@ from igniter.transforms.structured.schedule_database import (
 
 if TYPE_CHECKING:
     from igniter.analysis.structured.schedule_space import Parameter
-    from igniter.backends.cpu.target import Target
     from igniter.dialects.loop import KernelOp
     from igniter.dialects.loop.schedule import ScheduleAttr
+    from igniter.targets import Target
 
 RANKED = 48
 """Candidates that the cost model orders before the first is timed; fewer, four times as many, where few are tried."""
@@ -151,13 +151,13 @@ def subject_of(
     path: str | PathLike[str], kernel: str = "", target: str = "native", threads: int = 1, **sizes: int
 ) -> Tunable:
     """A kernel of a file, ready to be tuned."""
-    from igniter.backends.cpu.machine import machine_for
-    from igniter.backends.cpu.target import target_of
     from igniter.runtime.workbench import find_kernel
+    from igniter.targets import backend_for
 
-    cpu = target_of(target)
-    found = find_kernel(path, kernel, machine_for(cpu))
-    return tunable(found.sym_name.data, found, cpu, sizes, threads)
+    backend = backend_for(target)
+    own = backend.target_of(target)
+    found = find_kernel(path, kernel, backend.machine_for(own))
+    return tunable(found.sym_name.data, found, own, sizes, threads)
 
 
 def _chosen(kernel: KernelOp, target: Target) -> KernelOp:
@@ -166,9 +166,10 @@ def _chosen(kernel: KernelOp, target: Target) -> KernelOp:
 
     from igniter.dialects.loop import KernelOp
     from igniter.pipelines import PIPELINES
+    from igniter.targets import backend_for
 
     module = ModuleOp([kernel])
-    passes = PIPELINES["cpu-schedule"]
+    passes = PIPELINES[backend_for(target.name).vocabulary.schedule]
     run_for(module, ",".join(passes[: passes.index("form-fma")]), target)
     made = next(op for op in module.ops if isinstance(op, KernelOp))
     made.detach()
@@ -200,6 +201,7 @@ class Tuner:
         progress: Callable[[str], None] = lambda _: None,
     ):
         from igniter.analysis.structured.schedule_space import ScheduleSpace
+        from igniter.targets import backend_for
 
         if find_spec("optuna") is None:
             raise IgniterError("tuning needs Optuna: pip install 'igniter[tune]'")
@@ -209,10 +211,8 @@ class Tuner:
         self.executor = executor or LocalExecutor()
         # What is confirmed is timed here and alone, whatever else the candidates were timed beside.
         self._alone = LocalExecutor(getattr(self.executor, "work", LocalExecutor().work))
-        machine = what.target
-        self.space: Space = space or ScheduleSpace(
-            what.kernel, machine.vector_bytes, machine.vector_registers, what.threads
-        )
+        machine = backend_for(what.target.name).machine_for(what.target)
+        self.space: Space = space or ScheduleSpace(what.kernel, machine.vector_bytes, machine.registers, what.threads)
         self.rounds = rounds
         self.seed = seed
         self.progress = progress

@@ -61,7 +61,7 @@ class CompileRequest:
 
         machine = ()
         if self.machine:
-            from igniter.backends.cpu.machine import read_machine
+            from igniter.targets import read_machine
 
             machine = read_machine(self.machine)
         options = CompileOptions(

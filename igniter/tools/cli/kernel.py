@@ -30,24 +30,26 @@ def run(
     json: bool,
 ) -> None:
     """Study and print."""
-    from igniter.backends.cpu.machine import machine_for, read_machine
-    from igniter.backends.cpu.target import target_of
     from igniter.runtime.workbench import find_kernel, schedule, study
+    from igniter.targets import backend_for, read_machine
 
-    cpu = target_of(target)
-    model = machine_for(cpu, read_machine(machine) if machine else ())
+    backend = backend_for(target)
+    own_target = backend.target_of(target)
+    model = backend.machine_for(own_target, read_machine(machine) if machine else ())
     found = find_kernel(path, kernel, model)
     given = (parse_shapes([sizes]) if sizes else None) or [{}]
     own = "as scheduled" if all(op.schedule is not None for op in found.computations) else AUTHOR
     with progress("scheduling", json) as step:
-        versions = [schedule(own, found, cpu, model)]
+        versions = [schedule(own, found, own_target, model)]
         for file in schedules:
             step(file)
-            versions.append(schedule(file, find_kernel(file, found.sym_name.data, model, or_only=True), cpu, model))
+            versions.append(
+                schedule(file, find_kernel(file, found.sym_name.data, model, or_only=True), own_target, model)
+            )
     if output:
         _write(output, versions[0])
     with progress("timing", json):
-        result = study(found, versions, cpu, sizes=given[0], threads=threads, rounds=rounds, seed=seed)
+        result = study(found, versions, own_target, sizes=given[0], threads=threads, rounds=rounds, seed=seed)
     if json:
         print_json(_described(found.sym_name.data, result, versions, assembly, model))
     else:

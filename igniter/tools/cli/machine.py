@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 def run(target: str, machine: str, measured: bool, output: str, json: bool) -> None:
     """Put the model together, measure the machine where asked to, and print or write both."""
     from igniter.analysis.machine import override
-    from igniter.backends.cpu.machine import machine_for, read_machine
+    from igniter.targets import backend_for, read_machine
 
-    model = machine_for(target, read_machine(machine) if machine else ())
+    model = backend_for(target).machine_for(target, read_machine(machine) if machine else ())
     found: Measurement | None = None
     if measured:
         from igniter.runtime.machine_measurement import measure

@@ -54,16 +54,16 @@ def run(request: TuneRequest) -> bool:
     """Tune and print; whether Ctrl-C ended it."""
     from importlib.util import find_spec
 
-    from igniter.backends.cpu.target import target_of
     from igniter.runtime.tuning.executors import LocalExecutor
     from igniter.runtime.tuning.models import kernels_of
     from igniter.runtime.tuning.store import database_path
+    from igniter.targets import backend_for
     from igniter.transforms.structured.schedule_database import opened
 
     if find_spec("optuna") is None:
         raise IgniterError("tuning needs Optuna: pip install 'igniter[tune]'")
     start = time.monotonic()
-    target = target_of(request.target)
+    target = backend_for(request.target).target_of(request.target)
     path = database_path(request.db)
     given = (parse_shapes([request.sizes]) if request.sizes else None) or [{}]
     with opened(path, create=True) as database, closing(_executor(request)) as executor:

@@ -22,14 +22,18 @@ Each op is lowered by the rule of its `OpSpec`, one nest or a few an op; merging
 the region become `arith.constant`s in the bodies. The region keeps its ONNX nodes, for fallback, checks and reports.
 What the nodes take for granted of the symbols, and the graph's types do (`igniter.assumptions`), the kernel requires.
 
+Regions with the same signature (`igniter.analysis.fusion.region_signature`) are lowered once and name one kernel. One
+that cannot be lowered is a unit that fails alone (`igniter.isolation`), with those that are like it.
+
 Requires: shapes inferred (`infer-shapes`), regions formed. An output is always the result of a nest, or a view of one,
 and no two outputs are the same nest's: where a region hands an input through, a copy is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from xdsl.context import Context
@@ -38,6 +42,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.fusion.graph import region_nodes
+from igniter.analysis.fusion.region_signature import region_signature
 from igniter.dialects.fusion import DimsOp, RegionOp, UnpackOp
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.onnx.lowering import KernelBuilder, Lowering, LoweringError
@@ -48,7 +53,9 @@ from igniter.dialects.onnx.requirements import node_requirements
 from igniter.dialects.sym import DimsAttr, dims_of
 from igniter.dialects.sym.bind_symbols import bind_symbols
 from igniter.dialects.sym.requirements import Requirement
+from igniter.isolation import attempt
 from igniter.rewrites import budget
+from igniter.transforms.fusion.inline_failed_regions import failure_of, mark_group
 from igniter.transforms.onnx.infer_shapes import graph_assumptions
 
 if TYPE_CHECKING:
@@ -64,13 +71,25 @@ class LowerOnnxToLoopPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         present = {k.sym_name.data for k in op.body.block.ops if isinstance(k, KernelOp)}
-        for region in [r for r in op.walk() if isinstance(r, RegionOp)]:
-            if region.kernel_name in present:
-                continue
-            if not budget(ctx, self.name).take(f"@{region.label}", "the region is lowered"):
+        equal: dict[Hashable, list[RegionOp]] = {}
+        for region in op.walk():
+            if isinstance(region, RegionOp) and region.kernel_name not in present and failure_of(region) is None:
+                equal.setdefault(region_signature(region), []).append(region)
+        for regions in equal.values():
+            first = regions[0]
+            if not budget(ctx, self.name).take(f"@{first.label}", "the region is lowered"):
                 return
-            op.body.block.add_op(lower_region(region))
-            region.kernel_name = region.label
+            kernel = attempt(ctx, partial(lower_region, first), partial(_mark, regions))
+            if kernel is None:
+                continue
+            op.body.block.add_op(kernel)
+            for region in regions:
+                region.kernel_name = first.label
+
+
+def _mark(regions: Sequence[RegionOp], reason: str) -> None:
+    for region in regions:
+        mark_group(region, reason)
 
 
 def lower_region(region: RegionOp) -> KernelOp:

@@ -25,14 +25,17 @@ values of a kernel's symbols are found where the kernel would find them: in the 
 
 A Loop or a Scan becomes a sequential loop around the calls of its body (`lower_program_loops.py`).
 
-It requires scheduled and planned kernels in the module (`cpu-schedule`) and programs (`form-programs`), and leaves the
-program's ops as they are. With `profile` each program has one more output, the time stamps between its calls.
+It requires scheduled and planned kernels in the module (`cpu-schedule`), or of kernels that have been emitted already
+the ops of an `ort.library`, and programs (`form-programs`). It leaves the program's ops as they are. A program that
+cannot be lowered is a unit that fails alone (`igniter.isolation`). With `profile` each program has one more output, the
+time stamps between its calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from xdsl.context import Context
@@ -47,12 +50,14 @@ from igniter.dialects.fusion import DimsOp, ProgramOp, RegionOp, is_step
 from igniter.dialects.loop import AccumulateOp, AllocOp, CallOp, ClockOp, ForOp, FuncOp, LoadOp, StoreOp, ViewOp
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.requirements import node_requirements
-from igniter.dialects.ort import OpOp
+from igniter.dialects.ort import LibraryOp, OpOp
 from igniter.dialects.sym import dims_of, element_of, memref_of
 from igniter.dialects.sym.bind_symbols import Bind, Check, bind_symbols
 from igniter.dialects.sym.expr import ZERO, Expr, floordiv
 from igniter.dialects.sym.requirements import FINE, DataCheck, Requirement, unproven
 from igniter.errors import IgniterError
+from igniter.isolation import attempt
+from igniter.transforms.fusion.inline_failed_regions import mark_group
 
 
 @dataclass(frozen=True)
@@ -70,9 +75,14 @@ class LowerPrograms(ModulePass):
         funcs = {f.sym_name.data: f for f in op.ops if isinstance(f, FuncOp)}
         programs = [p for p in op.walk() if isinstance(p, ProgramOp) and p.label not in funcs]
         called = {region.kernel_name for program in programs for region in program.calls}
-        kernels = {name: describe(func) for name, func in funcs.items() if name in called}
+        # A kernel that has been emitted is gone; the op around it says what a call of it needs.
+        kernels = {o.kernel_name: o for library in op.ops if isinstance(library, LibraryOp) for o in library.ops}
+        kernels |= {name: describe(func) for name, func in funcs.items() if name in called}
         for program in programs:
-            op.body.block.add_op(lower_program(program, kernels, self.profile))
+            step = partial(lower_program, program, kernels, self.profile)
+            func = attempt(ctx, step, partial(mark_group, program))
+            if func is not None:
+                op.body.block.add_op(func)
 
 
 def lower_program(program: ProgramOp, kernels: Mapping[str, OpOp], profile: bool = False) -> FuncOp:

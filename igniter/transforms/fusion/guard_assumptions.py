@@ -13,7 +13,8 @@ What `infer-shapes` and `canonicalize-onnx` note on a graph, every kernel checks
 does, as the nodes around are left to ONNX Runtime, a kernel of its own checks it, which computes nothing and whose
 result nobody reads. What is about dims that no input of the graph has is left unchecked.
 
-It stands before `lower-onnx-to-loop`, when it is known which kernels there are.
+It stands behind `lower-onnx-to-loop`, when it is known which kernels there are, and in front of a second one, which
+lowers what it makes.
 """
 
 from __future__ import annotations

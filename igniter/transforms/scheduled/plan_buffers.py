@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -43,7 +43,9 @@ from igniter.dialects.loop import (
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of, space_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, maximum, product
 from igniter.dialects.sym.ranges import is_nonneg
+from igniter.isolation import attempt
 from igniter.remarks import remark
+from igniter.transforms.fusion.inline_failed_regions import mark_failed
 
 ALIGNMENT = 64
 TYPICAL_DIM = 128
@@ -101,11 +103,14 @@ class PlanBuffers(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         # One that is planned stays so: the buffers of its tasks have slots that a second look would not find.
         for func in [f for f in op.walk() if isinstance(f, FuncOp) and f.scratch_bytes is None]:
-            plan = plan_func(func, self.stack_bytes)
+            name = func.sym_name.data
+            plan = attempt(ctx, partial(plan_func, func, self.stack_bytes), partial(mark_failed, op, name))
+            if plan is None:
+                continue
             remark(
                 ctx,
                 self.name,
-                func.sym_name.data,
+                name,
                 "note",
                 f"scratch {plan.total} bytes for {len(plan.buffers)} buffers",
                 total=str(plan.total),

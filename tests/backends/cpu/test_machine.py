@@ -24,17 +24,11 @@ from igniter.analysis.machine import (
     override,
     pass_figures,
 )
-from igniter.backends.cpu.machine import (
-    given_machine,
-    host_figures,
-    machine_for,
-    machines_for,
-    microarchitecture_of,
-    read_machine,
-)
+from igniter.backends.cpu.machine import host_figures, machine_for, microarchitecture_of
 from igniter.backends.cpu.microarchitectures import CORES, LIKE
 from igniter.backends.cpu.target import known_cpus, target_of
 from igniter.context import IgniterContext
+from igniter.targets import backend_for, given_machine, read_machine
 
 TARGETS = ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "znver4", "sapphirerapids", "neoverse-v2", "aarch64")
 
@@ -193,11 +187,11 @@ def test_files(tmp_path: Path) -> None:
 
 def test_several_targets() -> None:
     names = "x86-64-v3,x86-64-v4"
-    assert [m.name for m in machines_for(names)] == names.split(",")
-    assert pass_figures(machines_for(names))["vector_bytes"] == 32
-    assert pass_figures(machines_for("x86-64-v3,sapphirerapids"))["byte_products"] is True
+    assert [m.name for m in backend_for(names).machines_for(names)] == names.split(",")
+    assert pass_figures(backend_for(names).machines_for(names))["vector_bytes"] == 32
+    assert pass_figures(backend_for("cpu").machines_for("x86-64-v3,sapphirerapids"))["byte_products"] is True
     with pytest.raises(MachineError, match="the targets are several"):
-        machines_for(names, given_of({"l2_bytes": 1 << 18}))
+        backend_for(names).machines_for(names, given_of({"l2_bytes": 1 << 18}))
 
 
 def test_the_context_carries_it() -> None:

@@ -1,0 +1,150 @@
+"""The backend for CPUs: scheduled kernels become LLVM IR, and that machine code for x86-64 and aarch64.
+
+What this file promises to the rest of the compiler (`igniter.targets`) is done in the files beside it, which are
+imported once they are needed: a target's name can be read without LLVM.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from igniter._version import __version__
+from igniter.analysis.machine import Given, MachineModel
+from igniter.backends.cpu.target import Target, target_of, targets_of
+from igniter.targets import Backend, Vocabulary
+from igniter.targets import Target as AnyTarget
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from igniter.backends.cpu.assembly import Listing
+    from igniter.backends.cpu.jit import CompiledFunc
+    from igniter.dialects.loop import FuncOp
+    from igniter.targets import Rates
+
+
+class CpuBackend(Backend):
+    """x86-64 and aarch64, by LLVM."""
+
+    name = "cpu"
+    vocabulary = Vocabulary("cpu-onnx", "cpu-fusion", "cpu-loop", "cpu-schedule", "cpu-programs")
+    modules = ("llvmlite.binding", "igniter.backends.cpu.jit")
+
+    # -- targets and machines -----------------------------------------------------------------------------------------
+
+    def target_of(self, name: str) -> Target:
+        return target_of(_bare(name))
+
+    def targets_of(self, names: str) -> Sequence[Target]:
+        return targets_of(",".join(_bare(name.strip()) for name in names.split(",")))
+
+    def machine_for(self, target: AnyTarget | str, given: Iterable[Given] = ()) -> MachineModel:
+        from igniter.backends.cpu.machine import machine_for
+
+        return machine_for(_bare(target) if isinstance(target, str) else _own(target), given)
+
+    def host_figures(self) -> Mapping[str, int]:
+        from igniter.backends.cpu.machine import host_figures
+
+        return host_figures()
+
+    def rates(self) -> Rates:
+        from igniter.backends.cpu import rates
+
+        return rates
+
+    def lacks(self, micro_kernel: str, target: AnyTarget) -> str | None:
+        from igniter.backends.cpu.micro_kernels import missing_reason
+        from igniter.dialects.loop.instructions import micro_kernel_reason
+
+        return None if micro_kernel_reason(micro_kernel) is not None else missing_reason(micro_kernel, _own(target))
+
+    # -- emission -----------------------------------------------------------------------------------------------------
+
+    def emit_func(self, func: FuncOp, target: AnyTarget, sanitize: bool = False) -> str:
+        from igniter.backends.cpu.emit_llvm import emit_llvm
+
+        return emit_llvm(func, _own(target), sanitize)
+
+    def emit_module(self, module: ModuleOp, target: AnyTarget) -> str:
+        from igniter.backends.cpu.emit_llvm import emit_module
+
+        return emit_module(module, _own(target))
+
+    # -- linking ------------------------------------------------------------------------------------------------------
+
+    def identity(self, target: AnyTarget) -> tuple[str, ...]:
+        own = _own(target)
+        return (*_versions(), _codegen_digest(), own.triple, own.cpu, own.features)
+
+    def needed(self, texts: Iterable[str], target: AnyTarget) -> list[str]:
+        from igniter.backends.cpu.tile_kernels import emit_tile_kernel, required
+
+        return [emit_tile_kernel(name, _own(target)) for name in sorted({n for text in texts for n in required(text)})]
+
+    def merged(self, texts: Sequence[str], target: AnyTarget) -> str:
+        from igniter.backends.cpu.codegen import link_modules
+        from igniter.backends.cpu.tile_kernels import with_tile_kernels
+
+        return with_tile_kernels(link_modules(texts), _own(target))
+
+    def assembly(self, text: str, target: AnyTarget) -> str:
+        from igniter.backends.cpu.codegen import compile_assembly
+
+        return compile_assembly(text, _own(target))
+
+    def object_code(self, text: str, target: AnyTarget) -> bytes:
+        from igniter.backends.cpu import codegen
+
+        return codegen.compile_object(text, _own(target))
+
+    def least(self, target: AnyTarget) -> Target:
+        own = _own(target)
+        return target_of("x86-64") if own.arch == "x86_64" else own
+
+    # -- on this machine ----------------------------------------------------------------------------------------------
+
+    def compile_func(
+        self, func: FuncOp, target: AnyTarget | str = "native", sanitize: bool | None = None
+    ) -> CompiledFunc:
+        from igniter.backends.cpu.jit import compile_func
+
+        return compile_func(func, _bare(target) if isinstance(target, str) else _own(target), sanitize)
+
+    def listing(self, func: FuncOp, target: AnyTarget) -> Listing:
+        from igniter.backends.cpu.assembly import Listing
+
+        return Listing(self.assembly(self.merged([self.emit_func(func, target)], target), target))
+
+
+def _bare(name: str) -> str:
+    """A target's name without the backend's in front of it; `cpu` alone is this machine."""
+    if name == CpuBackend.name:
+        return "native"
+    return name.removeprefix(f"{CpuBackend.name}:")
+
+
+def _own(target: AnyTarget) -> Target:
+    assert isinstance(target, Target), f"'{target.name}' is no target of the backend for CPUs"
+    return target
+
+
+def _versions() -> tuple[str, ...]:
+    """The versions that decide what machine code comes out."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    info = cast("tuple[int, ...]", llvm.llvm_version_info)
+    return (__version__, str(llvmlite.__version__), ".".join(str(part) for part in info))
+
+
+@cache
+def _codegen_digest() -> str:
+    """Whoever works on the code generator must not be given what the one before made."""
+    from igniter.backends.cpu import codegen
+
+    return hashlib.sha256(Path(str(codegen.__file__)).read_bytes()).hexdigest()

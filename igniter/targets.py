@@ -1,0 +1,324 @@
+"""Backends: what the rest of the compiler asks of the code generator for a target.
+
+A backend knows its targets by name and the machine model of each, which words of schedules and hints its emitter
+consumes (the pipelines that end in what it takes), and how a scheduled kernel becomes text, machine code, and a
+function that can be called. All else in the compiler goes through `Backend`, and finds one by the name of a target:
+
+    backend = backend_for("x86-64-v3")
+    target = backend.target_of("x86-64-v3")
+    text = backend.emit_func(func, target)
+
+`igniter/registry.py` names the backends; a package adds one by an entry point of the group `igniter.backends`. A target
+is written `BACKEND:NAME`, or by the backend's name alone; all other names are for `cpu`.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+
+from igniter.analysis.machine import TYPICAL, Given, MachineError, MachineModel, given_of, override
+from igniter.errors import IgniterError
+from igniter.registry import BACKENDS, external, load_backend
+
+if TYPE_CHECKING:
+    import numpy as np
+    from xdsl.dialects.builtin import ModuleOp
+
+    from igniter.dialects.loop import FuncOp
+
+DEFAULT = "cpu"
+"""The backend of the targets whose names do not say one."""
+
+
+class Target(Protocol):
+    """What code is compiled for, complete: two equal targets get the same code. Each backend has a class of its own."""
+
+    @property
+    def name(self) -> str:
+        """By which it was named."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """What is measured on it is filed under this (`MachineModel.filed_as`)."""
+        ...
+
+    @property
+    def triple(self) -> str:
+        """The machine and the system whose linker takes its objects, by LLVM's name."""
+        ...
+
+    @property
+    def level(self) -> int:
+        """Of the targets of a library, the one of the highest level that a machine reaches runs there; 0 asks for
+        nothing."""
+        ...
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        """What the library says of it, by which it can be told from other targets."""
+        ...
+
+
+class CompiledFunc(Protocol):
+    """A kernel in memory. It is called with its buffers, inputs then outputs, and its symbols by name."""
+
+    def __call__(self, *buffers: np.ndarray, threads: int = 1, **symbols: int) -> None: ...
+
+    def prepared(self, buffers: Sequence[np.ndarray], symbols: Mapping[str, int], threads: int = 1) -> Any:
+        """The call as a function without arguments, for timing it."""
+        ...
+
+
+class AssemblyLoop(Protocol):
+    """An innermost loop of a kernel's assembly."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def lines(self) -> tuple[str, ...]: ...
+
+    @property
+    def instructions(self) -> int: ...
+
+    @property
+    def multiply_adds(self) -> int: ...
+
+    @property
+    def vector_registers(self) -> int: ...
+
+    @property
+    def spills(self) -> int: ...
+
+
+class Listing(Protocol):
+    """The assembly of a kernel, read."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def spills(self) -> int: ...
+
+    @property
+    def bytes_of_stack(self) -> int: ...
+
+    def loops(self) -> Sequence[AssemblyLoop]:
+        """The innermost loops, those that matter most first."""
+        ...
+
+
+class Rates(Protocol):
+    """Generated loops that show what a core of this machine can do: see `igniter.runtime.machine_measurement`."""
+
+    @property
+    def VECTORS(self) -> int:
+        """The vectors that the buffers of `functions` have."""
+        ...
+
+    def peak(
+        self, kind: Literal["f32", "bf16", "int8"] = "f32", trips: int = ..., chains: int = ...
+    ) -> tuple[CompiledFunc, int] | None:
+        """A loop of independent multiply-adds, and the operations of one call; `None` where there is none."""
+        ...
+
+    def reader(self, size: int | None = None) -> CompiledFunc:
+        """Reads a buffer again and again."""
+        ...
+
+    def flusher(self) -> CompiledFunc | None:
+        """Takes the lines of a buffer out of the caches; `None` where the machine has nothing for it."""
+        ...
+
+    def clock(self, trips: int = ...) -> tuple[CompiledFunc, int]:
+        """A chain of a cycle a link, and the links."""
+        ...
+
+    def additions(self, trips: int = ...) -> tuple[CompiledFunc, int]:
+        """A chain of additions, and the links."""
+        ...
+
+    def functions(self, ops: Sequence[str]) -> CompiledFunc:
+        """Elementary functions of a vector."""
+        ...
+
+    def answers(self) -> CompiledFunc:
+        """One of two threads that answer each other."""
+        ...
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The named pipelines that lead to what an emitter takes. Which words schedules and hints may use follows from the
+    passes of the last, since each word is consumed by one of them."""
+
+    onnx: str
+    fusion: str
+    loop: str
+    schedule: str
+    programs: str
+
+
+class Backend(ABC):
+    """The code generator for one kind of target. What takes a target takes one of its own."""
+
+    name: str
+    """What its targets are called by: `NAME:...`."""
+    vocabulary: Vocabulary
+    modules: tuple[str, ...] = ()
+    """What a process that is going to compile may import ahead of that."""
+
+    # -- targets and machines -----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def target_of(self, name: str) -> Target:
+        """The target called `name`; `IgniterError` lists what there is."""
+
+    @abstractmethod
+    def targets_of(self, names: str) -> Sequence[Target]:
+        """The targets that a comma-separated list names, each once; `IgniterError` where no library is for all."""
+
+    @abstractmethod
+    def machine_for(self, target: Target | str, given: Iterable[Given] = ()) -> MachineModel:
+        """The model of a target, with the figures that were given in the place of its own; `MachineError` where it
+        cannot have them."""
+
+    @abstractmethod
+    def host_figures(self) -> Mapping[str, int]:
+        """What the system says of this machine, which its model and therefore the code depend on."""
+
+    @abstractmethod
+    def rates(self) -> Rates:
+        """Loops that measure this machine."""
+
+    def machines_for(self, names: str, given: Iterable[Given] = ()) -> list[MachineModel]:
+        """The models of the targets of a list; figures can be given for a single one alone."""
+        found, figures = self.targets_of(names), tuple(given)
+        if figures and len(found) > 1:
+            raise MachineError(
+                f"a machine is given, and the targets are several ('{names}'): name the one that it is of"
+            )
+        return [self.machine_for(t, figures) for t in found]
+
+    def lacks(self, micro_kernel: str, target: Target) -> str | None:
+        """Why a target does not have a micro-kernel that is declared; None where it does, or it is not declared."""
+        del micro_kernel, target
+        return None
+
+    # -- emission -----------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def emit_func(self, func: FuncOp, target: Target, sanitize: bool = False) -> str:
+        """One scheduled kernel as text; `IgniterError` names what cannot be said. With `sanitize`, every access of it
+        checks its address."""
+
+    @abstractmethod
+    def emit_module(self, module: ModuleOp, target: Target) -> str:
+        """Every scheduled kernel of a module, as one text."""
+
+    # -- linking ------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def identity(self, target: Target) -> tuple[str, ...]:
+        """All that machine code depends on besides the text that it is made from."""
+
+    @abstractmethod
+    def needed(self, texts: Iterable[str], target: Target) -> list[str]:
+        """The texts of what kernels call and is in none of them (micro-kernels), each once."""
+
+    @abstractmethod
+    def merged(self, texts: Sequence[str], target: Target) -> str:
+        """One text with the functions of all, and with what they need."""
+
+    @abstractmethod
+    def assembly(self, text: str, target: Target) -> str:
+        """The assembly of a text."""
+
+    @abstractmethod
+    def object_code(self, text: str, target: Target) -> bytes:
+        """The relocatable object of a text."""
+
+    @abstractmethod
+    def least(self, target: Target) -> Target:
+        """The target for what a library runs before it is known which machine it is on."""
+
+    # -- on this machine ----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def compile_func(self, func: FuncOp, target: Target | str = "native", sanitize: bool | None = None) -> CompiledFunc:
+        """A scheduled kernel, compiled for this machine; sanitized if asked to, or if the environment asks for it."""
+
+    @abstractmethod
+    def listing(self, func: FuncOp, target: Target) -> Listing:
+        """The assembly of one scheduled kernel, to be looked at."""
+
+
+# -- finding one ------------------------------------------------------------------------------------------------------
+
+
+def backend_for(targets: str) -> Backend:
+    """The backend of the targets that a comma-separated list names; `IgniterError` where they have several."""
+    names = list(dict.fromkeys(_backend_name(target.strip()) for target in targets.split(",")))
+    if len(names) > 1:
+        raise IgniterError(f"targets '{targets}' are for the backends {' and '.join(names)}: name those of one")
+    return _made(names[0])
+
+
+def _backend_name(target: str) -> str:
+    named = target.partition(":")[0]
+    return named if named in BACKENDS or named in external("backends") else DEFAULT
+
+
+@cache
+def _made(name: str) -> Backend:
+    return load_backend(name)()
+
+
+# -- machines that are given ------------------------------------------------------------------------------------------
+
+
+def described_machines(
+    targets: str | None, machine: Mapping[str, Any] | str | os.PathLike[str] | None
+) -> list[MachineModel]:
+    """The models that passes are to work for: those of `targets`, or without them the typical one, with what `machine`
+    gives in the place of their figures."""
+    given = given_machine(machine)
+    return backend_for(targets).machines_for(targets, given) if targets is not None else [override(TYPICAL, given)]
+
+
+def given_machine(machine: Mapping[str, Any] | str | os.PathLike[str] | Sequence[Given] | None) -> tuple[Given, ...]:
+    """What a caller gives of a machine: a file, figures by name, or what this function made of either before."""
+    if machine is None:
+        return ()
+    if isinstance(machine, (str, os.PathLike)):
+        return read_machine(machine) if machine else ()
+    if isinstance(machine, Mapping):
+        return given_of(machine)
+    return tuple(machine)
+
+
+def read_machine(path: str | os.PathLike[str]) -> tuple[Given, ...]:
+    """The figures of a file that `igniter machine -o` wrote, or somebody by hand; `MachineError` says what is wrong."""
+    import json
+
+    try:
+        data: Any = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise MachineError(f"cannot read the machine {os.fspath(path)}: {error.strerror}") from error
+    except ValueError as error:
+        raise MachineError(f"{os.fspath(path)} is no machine: it is not JSON ({error})") from error
+    if not isinstance(data, dict):
+        raise MachineError(
+            f"{os.fspath(path)} is no machine: it has to be an object, of values by the names of figures"
+        )
+    try:
+        return given_of(cast("dict[str, Any]", data))
+    except MachineError as error:
+        raise MachineError(f"{os.fspath(path)}: {error.message}") from error

@@ -1,0 +1,110 @@
+"""`schedule-kernels`: runs a pipeline over every kernel alone.
+
+    loop.kernel @r0 symbols [n] (..) -> (..) { .. }
+    loop.kernel @r1 symbols [n] (..) -> (..) { .. }
+
+becomes, by `cpu-schedule`,
+
+    loop.func @r0 symbols [n] (..) outputs 1 scratch(..) { .. }
+    loop.func @r1 symbols [n] (..) outputs 1 scratch(..) { .. }
+
+Each kernel is in a module of its own while `passes` run over it, so that what they make of it depends on nothing
+else, and can be kept under its text. One that a pass refuses is a unit that fails alone (`igniter.isolation`): its
+regions are marked, and `inline-failed-regions` takes them apart.
+
+With `tuned`, a database of schedules, `apply-tuned-schedules` takes what that has; where passes refuse it, the kernel
+is scheduled without. It requires kernels (`lower-onnx-to-loop`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from igniter.analysis.machine import MachineModel, pass_figures
+from igniter.dialects.loop import FuncOp, KernelOp
+from igniter.errors import IgniterError
+from igniter.isolation import attempt, reason_of
+from igniter.passes import PassError, parse_passes, run_passes
+from igniter.remarks import remark
+from igniter.transforms.fusion.inline_failed_regions import SAYS, mark_failed
+
+if TYPE_CHECKING:
+    from igniter.context import IgniterContext
+
+
+@dataclass(frozen=True)
+class ScheduleKernels(ModulePass):
+    """Runs a pipeline over every kernel in a module of its own."""
+
+    name = "schedule-kernels"
+
+    passes: str = "cpu-schedule"
+    """A pipeline that makes a loop.func of each loop.kernel."""
+    tuned: str = ""
+    """A database of schedules; "" uses none."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
+            name = kernel.sym_name.data
+            step = partial(schedule_kernel, ctx, kernel, self.passes, self.tuned)
+            func = attempt(ctx, step, partial(mark_failed, op, name))
+            if func is None:
+                continue
+            func.detach()
+            op.body.block.insert_op_before(func, kernel)
+            kernel.detach()
+            kernel.erase()
+
+
+def schedule_kernel(
+    ctx: Context, kernel: KernelOp, passes: str, tuned: str = "", *, verify_each: bool = False
+) -> FuncOp:
+    """What a pipeline makes of a copy of one kernel, for the machine of the context."""
+    from igniter.context import IgniterContext
+
+    assert isinstance(ctx, IgniterContext)
+    name = kernel.sym_name.data
+    alone = ModuleOp([kernel.clone()])
+    try:
+        _run(ctx, alone, passes, tuned, verify_each)
+    except PassError as error:
+        if not tuned:
+            raise
+        # A schedule of the database may ask for what passes no longer do. Others in it are as good as before.
+        remark(ctx, SAYS, name, "missed", f"compiled with no schedule of {tuned}: {reason_of(error)}")
+        alone = ModuleOp([kernel.clone()])
+        _run(ctx, alone, passes, "", verify_each)
+    func = next((op for op in alone.ops if isinstance(op, FuncOp)), None)
+    if func is None:
+        raise IgniterError(f"the passes '{passes}' leave kernel @{name} unscheduled")
+    return func
+
+
+def _run(ctx: IgniterContext, alone: ModuleOp, pipeline: str, tuned: str, verify_each: bool) -> None:
+    machine = ctx.machine
+    figures = pass_figures([machine]) if isinstance(machine, MachineModel) else None
+    passes: Sequence[ModulePass] = parse_passes(pipeline, figures)
+    if tuned:
+        passes = _with_database(passes, pipeline, tuned)
+    # What fails inside is the failure of the whole kernel.
+    run_passes(ctx.whole(), alone, tuple(passes), verify_each=verify_each)
+
+
+def _with_database(passes: Sequence[ModulePass], pipeline: str, path: str) -> tuple[ModulePass, ...]:
+    """The passes with a database for `apply-tuned-schedules`; `IgniterError` where that is not there."""
+    from igniter.transforms.structured.apply_tuned_schedules import ApplyTunedSchedules
+
+    if not any(isinstance(this, ApplyTunedSchedules) for this in passes):
+        raise IgniterError(f"nothing asks the database of schedules {path}: '{pipeline}' has no apply-tuned-schedules")
+    return tuple(
+        dataclasses.replace(this, db=path) if isinstance(this, ApplyTunedSchedules) and not this.db else this
+        for this in passes
+    )

@@ -1,0 +1,94 @@
+"""`inline-failed-regions`: gives the nodes of regions back to ONNX Runtime whose kernels could not be made.
+
+    %y = fusion.region @r0 (%a = %x : tensor<8xf32>) -> (tensor<8xf32>) attributes {igniter.failed = "no lowering"} {
+      %0 = onnx.Relu(%a) : ...
+      fusion.yield %0 : tensor<8xf32>
+    }
+
+becomes
+
+    %y = onnx.Relu(%x) : ...
+
+A pass that works kernel by kernel in a context that isolates (`igniter.isolation`) marks the groups whose unit failed
+(`mark_failed`); until this pass runs they are as they were. A program in which a region failed is taken apart with it,
+and one that failed itself leaves its regions custom ops of their own. Every one gets a remark with the reason.
+
+It stands behind the passes that can fail for one kernel alone: `lower-onnx-to-loop`, `schedule-kernels`,
+`lower-programs`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from igniter.analysis.fusion.graph import is_node, node_label
+from igniter.dialects.fusion import GroupOp, ProgramOp, RegionOp, program_around
+from igniter.dialects.loop import FuncOp, KernelOp
+from igniter.isolation import isolation_of
+from igniter.remarks import remark
+from igniter.transforms.fusion.inline_regions import inline_group
+
+FAILED = "igniter.failed"
+"""The attribute of a group whose kernel could not be made: the reason."""
+
+SAYS = "driver"
+"""Whose remarks these are: what a user is told is not which pass takes regions apart, but that it happened."""
+
+
+@dataclass(frozen=True)
+class InlineFailedRegions(ModulePass):
+    """Replaces every region and every program that is marked as failed by what it holds."""
+
+    name = "inline-failed-regions"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for program in [p for p in op.walk() if isinstance(p, ProgramOp)]:
+            reason = failure_of(program)
+            if reason is not None:
+                remark(ctx, SAYS, program.label, "missed", f"its regions stay ops of their own: {reason}")
+                inline_group(program)
+        for region in [r for r in op.walk() if isinstance(r, RegionOp)]:
+            reason = failure_of(region)
+            if reason is not None:
+                give_back(ctx, region, reason)
+
+
+def failure_of(group: GroupOp) -> str | None:
+    """Why the kernel of a group could not be made; `None` where nothing went wrong."""
+    found = group.attributes.get(FAILED)
+    return found.data if isinstance(found, StringAttr) else None
+
+
+def mark_failed(module: ModuleOp, name: str, reason: str) -> None:
+    """Marks all groups that the kernel `name` computes, and erases it."""
+    for op in list(module.walk()):
+        if (isinstance(op, RegionOp) and op.kernel_name == name) or (isinstance(op, ProgramOp) and op.label == name):
+            mark_group(op, reason)
+    for op in [op for op in module.ops if isinstance(op, (KernelOp, FuncOp)) and op.sym_name.data == name]:
+        _erase(op)
+
+
+def mark_group(group: GroupOp, reason: str) -> None:
+    """Marks one group."""
+    group.attributes[FAILED] = StringAttr(reason)
+
+
+def give_back(ctx: Context, region: RegionOp, reason: str) -> None:
+    """Takes a region apart, and the program that it is in."""
+    if (program := program_around(region)) is not None:
+        inline_group(program)
+    isolation = isolation_of(ctx)
+    isolation.regions.append((region.label, reason))
+    isolation.nodes.update((node_label(op), reason) for op in region.block.ops if is_node(op))
+    remark(ctx, SAYS, region.label, "missed", f"left to ONNX Runtime: {reason}")
+    inline_group(region)
+
+
+def _erase(op: Operation) -> None:
+    op.detach()
+    op.erase()

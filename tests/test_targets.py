@@ -1,0 +1,48 @@
+"""Backends: found by the names of targets, and the same to the rest of the compiler."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from igniter import registry
+from igniter.errors import IgniterError
+from igniter.pipelines import PIPELINES
+from igniter.targets import backend_for
+
+
+def test_a_target_without_a_prefix_is_a_cpu() -> None:
+    cpu = backend_for("x86-64-v3")
+    assert cpu is backend_for("native") is backend_for("cpu:x86-64-v3,znver4") is backend_for("cpu")
+    assert cpu.name == "cpu"
+    assert cpu.target_of("cpu:x86-64-v3") == cpu.target_of("x86-64-v3")
+    assert cpu.target_of("cpu") == cpu.target_of("native")
+    assert [t.name for t in cpu.targets_of("cpu:x86-64-v2, x86-64-v3")] == ["x86-64-v2", "x86-64-v3"]
+    assert cpu.machine_for("cpu:znver4") == cpu.machine_for(cpu.target_of("znver4"))
+
+
+def test_what_no_backend_has_is_said_by_the_backend_for_cpus() -> None:
+    with pytest.raises(IgniterError, match=r"unknown target 'vax:11'.*Known: native"):
+        backend_for("vax:11").target_of("vax:11")
+
+
+def test_targets_of_several_backends_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.BACKENDS, "other", "igniter.backends.cpu.backend:CpuBackend")
+    with pytest.raises(IgniterError, match="for the backends cpu and other"):
+        backend_for("native,other:x")
+
+
+def test_the_words_of_a_backend_are_pipelines() -> None:
+    words = backend_for("cpu").vocabulary
+    assert {words.onnx, words.fusion, words.loop, words.schedule, words.programs} <= PIPELINES.keys()
+
+
+def test_a_target_is_read_without_llvm() -> None:
+    code = (
+        "import sys; from igniter.targets import backend_for; backend_for('znver4').targets_of('znver4'); "
+        "print([m for m in sys.modules if m.startswith('llvmlite')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
