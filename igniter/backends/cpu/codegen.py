@@ -25,6 +25,7 @@ def _llvm() -> Any:
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    llvm.initialize_native_asmparser()  # LLVM has this one only; micro-kernels are in part assembly.
     return llvm
 
 

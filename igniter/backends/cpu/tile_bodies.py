@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from igniter.backends.cpu import signed_bytes
 from igniter.backends.cpu.builder import Builder, Module, Value, flatten
 from igniter.backends.cpu.llvm_types import I32, I64, PTR, Type, llvm_type
+from igniter.backends.cpu.tile_assembly import STEPS, Instructions, Shape, assembled_loop, instructions_for
 from igniter.backends.cpu.tile_calls import NEAREST, PARAMETERS, SECOND, SIGNATURE, parameter_type, prefetch
 from igniter.backends.cpu.vmath import extend
 from igniter.dialects.loop.attrs import element_bytes, is_unsigned, scalar_type
@@ -132,6 +133,12 @@ class Body(Builder):
         self.turns = 4 if rows * columns <= 2 else 2 if rows * columns <= 5 else 1
         roomy = module.target.vector_bytes == 64 and rows <= 4
         self.unroll = max(self.turns, UNROLL if roomy else 1)
+        # A body of somebody's own has steps of its own.
+        self.assembly = None
+        if type(self) is Body and self.turns == 1:
+            self.assembly = instructions_for(kind.name, self._shape(near=False), module.target)
+        if self.assembly is not None:
+            self.unroll = STEPS
         self.args = {p: Value(parameter_type(p), f"%{p}") for p in PARAMETERS}
 
     def text(self, name: str) -> str:
@@ -161,9 +168,12 @@ class Body(Builder):
         found: list[tuple[list[Value], str]] = []
         for label, step in ((near, side_by_side), (far, args["a_depth"])):
             self.start(label)
-            offsets, sums = self._loop(
-                f"{label}.wide", none, whole, self.unroll, step, [none, none], start, rows, panels
-            )
+            if self.assembly is not None:
+                offsets, sums = self._assembled(label, self.assembly, label == near, whole, start)
+            else:
+                offsets, sums = self._loop(
+                    f"{label}.wide", none, whole, self.unroll, step, [none, none], start, rows, panels
+                )
             found.append(([*offsets, *sums], self.block))
             self.jump(met)
         self.start(met)
@@ -174,6 +184,29 @@ class Body(Builder):
         sums = self._loop("rest", whole, depth, 1, step, joined[:2], joined[2:], rows, panels)[1]
         self._store(self._meet(sums))
         self.raw("ret void")
+
+    def _shape(self, near: bool) -> Shape:
+        """What the loop in assembly is told; `near` where the factors of a row lie side by side."""
+        line = self.kind.panel_bytes * self.kind.lanes
+        step = self.kind.step_bytes if near else 0
+        return Shape(self.rows, self.panels, self.parts, self.vector, line // self.parts, line, step, AHEAD)
+
+    def _assembled(
+        self, label: str, instructions: Instructions, near: bool, whole: Value, start: list[Value]
+    ) -> tuple[list[Value], list[Value]]:
+        """The loop in assembly over a `whole` number of its iterations; the offsets and the sums after it."""
+        before, none = self.block, self.const(I64, 0)
+        count = self.binary("lshr", whole, self.const(I64, STEPS.bit_length() - 1))
+        body, done = f"{label}.wide.body", f"{label}.wide.done"
+        self.branch(self.icmp("ne", count, none), body, done)
+        self.start(body)
+        sums = assembled_loop(self, instructions, self._shape(near), self.args, count, start)
+        offsets = [self.binary("mul nsw", whole, self.args[n]) for n in ("a_depth", "b_depth")]
+        self.jump(done)
+        self.start(done)
+        ends = zip([none, none, *start], [*offsets, *sums], strict=True)
+        met = [self.phi(after.type, [(first, before), (after, body)]) for first, after in ends]
+        return met[:2], met[2:]
 
     def _steps(self, base: Value, step: Value, count: int) -> list[Value]:
         """`base`, `base + step`, ... as addresses."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import platform
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,9 +15,9 @@ import numpy as np
 import pytest
 
 from igniter.analysis.structured.contractions import tile_size
-from igniter.backends.cpu import half_tiles
+from igniter.backends.cpu import half_tiles, tile_assembly
 from igniter.backends.cpu.builder import Builder, Module, flatten
-from igniter.backends.cpu.codegen import compile_assembly, compile_object
+from igniter.backends.cpu.codegen import compile_assembly, compile_object, link_modules
 from igniter.backends.cpu.jit import CompiledFunc, compile_ir
 from igniter.backends.cpu.llvm_types import I64, PTR
 from igniter.backends.cpu.target import Target, target_of
@@ -210,6 +211,44 @@ def test_products(kind: str, target: str) -> None:
     for shape in shapes_of(KINDS[kind], size):
         if not is_emulated(target) or shape.depth < 64 or shape.rows == rows:
             check(KINDS[kind], size, target, shape, pages)
+
+
+@pytest.mark.parametrize("target", ("x86-64-v3", "x86-64-v4"))
+@pytest.mark.parametrize("kind", ("f32", "f64", "f32f16"))
+def test_the_loop_in_assembly_is_the_one_of_llvm(kind: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the bit, with the factors of a row side by side and apart; on other machines the code has none."""
+    skip_unless_it_runs(kind, target)
+    cpu, steps = target_of(target), KINDS[kind]
+    if platform.machine() != "x86_64":
+        pytest.skip("LLVM reads assembly for the machine that it runs on only")
+    rows, panels = SIZES[cpu.vector_bytes][0]
+    size, depth = TileSize(rows, panels), 11
+    name = tile_name(kind, size, cpu)
+    here = emit_tile_kernel(name, cpu)
+    monkeypatch.setattr(tile_assembly.platform, "machine", lambda: "aarch64")
+    emit_tile_kernel.cache_clear()
+    elsewhere = emit_tile_kernel(name, cpu)
+    monkeypatch.undo()
+    emit_tile_kernel.cache_clear()
+    assert "asm sideeffect" in here
+    assert "asm sideeffect" not in elsewhere
+    rng = np.random.default_rng(5)
+    left, right, sums = NUMBERS[kind]
+    b = rng.standard_normal((panels, depth, steps.lanes)).astype(right)
+    symbols = [p for p in PARAMETERS if p not in ("a", "b", "c", "next")]
+    for apart in (1, 3):
+        a = rng.standard_normal((rows, depth * apart)).astype(left)
+        found: list[Array] = []
+        for text in (here, elsewhere):
+            c = rng.standard_normal((rows, panels * steps.lanes)).astype(sums)
+            run = compile_ir("k", link_modules([ir_of(kind, size, cpu), text]), target, symbols)
+            run(
+                a, b, c,
+                a_row=a.strides[0], a_depth=a.itemsize * apart, b_panel=b.strides[0], b_depth=b.strides[1],
+                c_row=c.strides[0], rows=rows, depth=depth, add=0,
+            )  # fmt: skip
+            found.append(c)
+        np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.parametrize("kind", ("u8i8", "i8i8"))
