@@ -83,7 +83,7 @@ def instructions_for(kind: str, shape: Shape, target: Target) -> Instructions | 
         return None
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return None
-    if found.feature and target.vector_bytes == 32 and not target.has_feature(found.feature):
+    if found.feature and target.level < 3 and not target.has_feature(found.feature):
         return None
     vectors = shape.rows * shape.columns + shape.columns + 1
     strides = {_odd(n) for n in range(1, shape.rows)}, {_odd(n) for n in range(1, shape.panels)}

@@ -248,7 +248,7 @@ def test_the_loop_in_assembly_is_the_one_of_llvm(kind: str, target: str, monkeyp
                 c_row=c.strides[0], rows=rows, depth=depth, add=0,
             )  # fmt: skip
             found.append(c)
-        np.testing.assert_array_equal(*found)
+        np.testing.assert_array_equal(found[0], found[1])
 
 
 @pytest.mark.parametrize("kind", ("u8i8", "i8i8"))
