@@ -8,10 +8,10 @@ accesses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, replace
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from igniter.analysis.structured.product_schedules import (
     in_blocks,
@@ -25,6 +25,7 @@ from igniter.analysis.structured.schedule_groups import form_groups, reads_of
 from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, vector_width
 from igniter.analysis.structured.tile_schedules import SOME_ROWS, is_reused, register_tile, tile_schedules
 from igniter.dialects.loop import Axis, KernelOp, NestOp, element_bytes
+from igniter.dialects.loop.panels import panel_lanes
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, product
@@ -35,31 +36,60 @@ STREAM_ROWS = 8
 then takes an eighth of the loads. How long the stretches of a row are is the machine's (`stream_vectors`)."""
 
 
-def choose(kernel: KernelOp, machine: Machine) -> dict[str, ScheduleAttr]:
-    """A schedule for every nest of `kernel`, by label."""
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen for the nests of a group."""
+
+    schedules: dict[str, ScheduleAttr]
+    """By label, in program order."""
+    what: str
+    """In words."""
+
+
+def choose(kernel: KernelOp, machine: Machine) -> list[Choice]:
+    """A schedule for every nest of `kernel`, group by group."""
     groups = form_groups(kernel, machine)
     packed = {c.b.source.owner for g in groups for c in g.products.values()}
-    schedules: dict[str, ScheduleAttr] = {}
-    for k, group in enumerate(groups):
-        if group.by_rows:
-            schedules.update(_schedule_rows(group, f"g{k}", machine))
-            continue
-        if group.products:
-            schedules.update(product_schedules(group, f"g{k}", machine))
-            continue
-        tiles = _in_tiles(group, f"g{k}", machine)
-        if tiles is not None:
-            schedules.update(tiles)
-            continue
-        width = _column_lanes(group, machine)
-        for nest in group.members:
-            if len(group.members) == 1 and nest in packed and _packs_columns(nest):
-                schedules[nest.label] = packing_schedule(nest, f"g{k}", machine)
-            elif width is None:
-                schedules[nest.label] = _schedule(nest, group, f"g{k}", machine)
-            else:
-                schedules[nest.label] = _schedule_columns(nest, group, f"g{k}", width, machine)
-    return schedules
+    return [_choose(group, f"g{k}", packed, machine) for k, group in enumerate(groups)]
+
+
+def _choose(group: Group, label: str, packed: Set[Operation | Block], machine: Machine) -> Choice:
+    if group.by_rows:
+        height = row_block(group, machine)
+        return Choice(
+            _schedule_rows(group, label, machine), f"blocks of {height} rows go through all, which share them"
+        )
+    if group.products:
+        found = product_schedules(group, label, machine)
+        return Choice(found, _told_product(group, found[group.members[0].label]))
+    tiles = _in_tiles(group, label, machine)
+    if tiles is not None:
+        return Choice(tiles, "tiles of its sums stay in registers")
+    width = _column_lanes(group, machine)
+    if width is not None:
+        found = {nest.label: _schedule_columns(nest, group, label, width, machine) for nest in group.members}
+        return Choice(found, f"{width} rows are a vector: they lie side by side in memory, and their elements do not")
+    (first, *others) = group.members
+    if not others and first in packed and _packs_columns(first):
+        return Choice({first.label: packing_schedule(first, label, machine)}, "stretches of each row are packed")
+    found = {nest.label: _schedule(nest, group, label, machine) for nest in group.members}
+    return Choice(found, _told_vector(found[first.label]))
+
+
+def _told_product(group: Group, schedule: ScheduleAttr) -> str:
+    assert schedule.product is not None
+    anchor = group.members[0]
+    rows, panels = schedule.product.tile
+    lanes = panel_lanes(element_of(anchor.outputs[0].type))
+    return f"tiles of {rows} rows and {panels * lanes} columns by the micro-kernel {group.products[anchor].kind}"
+
+
+def _told_vector(schedule: ScheduleAttr) -> str:
+    vector = next((loop for loop in schedule.loops if loop.vector), None)
+    if vector is None:
+        return "no axis has elements side by side: one at a time"
+    sums = f", with {vector.accumulators} sums in turn" if vector.accumulators > 1 else ""
+    return f"vectors of {vector.vector} along '{vector.axis}'{sums}"
 
 
 def _packs_columns(nest: NestOp) -> bool:

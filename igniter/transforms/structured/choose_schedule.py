@@ -20,10 +20,13 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from igniter.analysis.machine import machine_of
+from igniter.analysis.machine import MachineModel, machine_of
+from igniter.analysis.structured.expected_time import expected_cycles
 from igniter.analysis.structured.procedure_schedules import schedule_procedure
-from igniter.analysis.structured.schedule_choice import choose
-from igniter.dialects.loop import KernelOp, ProcedureOp
+from igniter.analysis.structured.schedule_choice import Choice, choose
+from igniter.dialects.loop import KernelOp, NestOp, ProcedureOp
+from igniter.dialects.loop.schedule import ScheduleAttr
+from igniter.remarks import remark, remarks_of
 from igniter.rewrites import budget
 
 
@@ -48,10 +51,15 @@ class ChooseSchedule(ModulePass):
         machine = replace(machine_of(ctx), **said)
         rewrites = budget(ctx, self.name)
         for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
-            chosen = choose(kernel, machine)
-            for nest in kernel.nests:
-                if nest.schedule is None and rewrites.take(nest.label, "it is scheduled"):
-                    nest.schedule = chosen[nest.label]
+            nests = {nest.label: nest for nest in kernel.nests}
+            for choice in choose(kernel, machine):
+                given: list[tuple[NestOp, ScheduleAttr]] = []
+                for label, schedule in choice.schedules.items():
+                    nest = nests[label]
+                    if nest.schedule is None and rewrites.take(label, "it is scheduled"):
+                        nest.schedule = schedule
+                        given.append((nest, schedule))
+                _tell(ctx, choice, given, machine)
             for each in kernel.computations:
                 if (
                     isinstance(each, ProcedureOp)
@@ -59,3 +67,16 @@ class ChooseSchedule(ModulePass):
                     and rewrites.take(each.label, "it is scheduled")
                 ):
                     each.schedule = schedule_procedure(each, machine)
+
+
+def _tell(ctx: Context, choice: Choice, given: list[tuple[NestOp, ScheduleAttr]], machine: MachineModel) -> None:
+    """A remark for what was chosen, and what it is expected to take on one core."""
+    if not given or remarks_of(ctx) is None:
+        return
+    cycles = expected_cycles(given, machine)
+    (first, *others) = (nest.label for nest, _ in given)
+    also = f" with {', '.join(map(repr, others))}" if others else ""
+    time = f"about {cycles} cycles"
+    if cycles.constant is not None:
+        time = f"about {cycles.constant / machine.clock_ghz / 1e3:.3g} us"
+    remark(ctx, ChooseSchedule.name, first, "applied", f"scheduled{also}: {choice.what}; {time}", cycles=str(cycles))

@@ -26,12 +26,12 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float32Type, ModuleOp
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from igniter.analysis.structured.contractions import Contraction, contraction_of, factors_of, offset_of
-from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, YieldOp
+from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, ViewOp, YieldOp
 from igniter.dialects.loop.panels import is_half, kind_of, panel_lanes
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, Expr, floordiv, mod, symbols_of
@@ -78,7 +78,7 @@ def pack_operand(nest: NestOp) -> str | None:
     if not isinstance(found, str):
         if not _is_spread(nest, found):
             return ""
-        _pack(nest, found.b, found.columns, found.depth)
+        _hoist(_pack(nest, found.b, found.columns, found.depth))
         return None
     moved = contraction_of(nest, moved=True)
     if not isinstance(moved, str):
@@ -137,7 +137,25 @@ def _columns(nest: NestOp, factors: tuple[ReadOp, ReadOp], depth: str) -> tuple[
     return None
 
 
-def _pack(nest: NestOp, read: ReadOp, column: str, depth: str) -> None:
+def _hoist(copy: NestOp) -> None:
+    """Moves a copy, and the views that it reads, to right behind what they are of: nests that are computed together
+    with the contraction would stand before the copy otherwise, and could not be."""
+    ops: list[Operation] = [copy]
+    value = copy.reads[0].source
+    while isinstance(value.owner, ViewOp):
+        ops.append(value.owner)
+        value = value.owner.source
+    block = copy.parent
+    assert block is not None
+    for op in ops:
+        op.detach()
+    place = value.owner.next_op if isinstance(value.owner, Operation) else block.first_op
+    assert place is not None
+    block.insert_ops_before(ops[::-1], place)
+
+
+def _pack(nest: NestOp, read: ReadOp, column: str, depth: str) -> NestOp:
+    """The nest that packs a factor; the contraction reads what it made."""
     lanes = panel_lanes(element_of(nest.outputs[0].type))
     extent = nest.axis(column).extent
     used = symbols_of(read.subscripts)
@@ -153,7 +171,7 @@ def _pack(nest: NestOp, read: ReadOp, column: str, depth: str) -> None:
         [s.substitute({column: at}) for s in read.subscripts],
         guards=[] if full else [extent - 1 - at],
     )
-    packed = _copied(nest, inner, "pack", axes, element_of(nest.outputs[0].type))
+    copy = _copied(nest, inner, "pack", axes, element_of(nest.outputs[0].type))
     at_column = Expr.of(column)
     subscripts = [
         *(Expr.of(a.name) for a in batch),
@@ -161,7 +179,8 @@ def _pack(nest: NestOp, read: ReadOp, column: str, depth: str) -> None:
         Expr.of(depth),
         mod(at_column, Expr.of(lanes)),
     ]
-    _read_instead(nest, read, packed, subscripts)
+    _read_instead(nest, read, copy.outputs[0], subscripts)
+    return copy
 
 
 def _move(nest: NestOp, contraction: Contraction) -> None:
@@ -176,7 +195,7 @@ def _move(nest: NestOp, contraction: Contraction) -> None:
     axes.append(Axis(contraction.depth, nest.axis(contraction.depth).extent, "parallel"))
     inner = ReadOp(read.source, read.subscripts)
     moved = _copied(nest, inner, "rows", axes, result if wide else element)
-    _read_instead(nest, read, moved, [Expr.of(a.name) for a in axes])
+    _read_instead(nest, read, moved.outputs[0], [Expr.of(a.name) for a in axes])
 
 
 def _widen_producer(nest: NestOp, read: ReadOp, element: Attribute) -> bool:
@@ -202,8 +221,8 @@ def _widen_producer(nest: NestOp, read: ReadOp, element: Attribute) -> bool:
     return True
 
 
-def _copied(nest: NestOp, inner: ReadOp, what: str, axes: list[Axis], element: Attribute) -> SSAValue:
-    """A nest over `axes` before `nest` that reads `inner` into a tensor of `element`: the tensor."""
+def _copied(nest: NestOp, inner: ReadOp, what: str, axes: list[Axis], element: Attribute) -> NestOp:
+    """A nest over `axes` before `nest` that reads `inner` into a tensor of `element`."""
     where = [Expr.of(a.name) for a in axes]
     body = Block([inner])
     value = inner.result
@@ -217,7 +236,7 @@ def _copied(nest: NestOp, inner: ReadOp, what: str, axes: list[Axis], element: A
     block = nest.parent
     assert block is not None
     block.insert_op_before(copy, nest)
-    return copy.outputs[0]
+    return copy
 
 
 def _read_instead(nest: NestOp, read: ReadOp, tensor: SSAValue, subscripts: Sequence[Expr]) -> None:

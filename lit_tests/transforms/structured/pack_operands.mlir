@@ -1,8 +1,9 @@
 // RUN: igniter-opt %s -p pack-operands --split-input-file | filecheck %s
+// RUN: igniter-opt %s -p pack-operands,choose-schedule --split-input-file | filecheck %s --check-prefix=TOGETHER
 // RUN: igniter-opt %s -p pack-operands --remarks --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=REMARKS
 // RUN: igniter-opt %s -p pack-operands,choose-schedule,lower-to-loops,fuse-loops,promote-buffers --check-each --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=CHECKED
 
-// CHECKED-COUNT-10: check: promote-buffers: 1 results agree
+// CHECKED-COUNT-11: check: promote-buffers: 1 results agree
 
 // The keys of attention: columns that lie across memory are brought side by side, zeros behind the last of them.
 
@@ -276,5 +277,39 @@ builtin.module {
       loop.yield add %p at [h, i, j]
     }
     loop.return %c, %d : tensor<12x?x64xf32, #sym.dims<12, n, 64>>, tensor<12x2x64xf32, #sym.dims<12, 2, 64>>
+  }
+}
+
+// -----
+
+// They are packed before the scores that go with them are computed: a block of rows still goes through both products.
+
+// TOGETHER-LABEL: @attention
+// TOGETHER:       loop.view %y
+// TOGETHER-NEXT:  loop.nest "weighted.pack"
+// TOGETHER:       loop.nest "scores.pack"
+// TOGETHER:       loop.nest "scores"{{.*}} schedule [h threads fuse "g[[G:[0-9]+]]", i by 8 fuse "g[[G]]"
+// TOGETHER:       loop.nest "weighted"{{.*}} schedule [h threads fuse "g[[G]]", i by 8 fuse "g[[G]]"
+
+builtin.module {
+  loop.kernel @attention symbols [n] (%q: tensor<12x?x64xf32, #sym.dims<12, n, 64>>, %k: tensor<12x?x64xf32, #sym.dims<12, n, 64>>, %y: tensor<?x768xf32, #sym.dims<n, 768>>) -> (tensor<12x?xf32, #sym.dims<12, n>>, tensor<12x?x64xf32, #sym.dims<12, n, 64>>) {
+    %s = loop.nest "scores" [h: parallel 12, i: parallel n, j: parallel n, d: reduction 64] -> tensor<12x?x?xf32, #sym.dims<12, n, n>> {
+      %v = loop.read %q[h, i, d] : f32
+      %u = loop.read %k[h, j, d] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [h, i, j]
+    }
+    %m = loop.nest "max" [h: parallel 12, i: parallel n, j: reduction n] -> tensor<12x?xf32, #sym.dims<12, n>> {
+      %v = loop.read %s[h, i, j] : f32
+      loop.yield max %v at [h, i]
+    }
+    %r = loop.view %y : tensor<?x768xf32, #sym.dims<n, 768>> to tensor<?x12x64xf32, #sym.dims<n, 12, 64>>
+    %w = loop.nest "weighted" [h: parallel 12, i: parallel n, j: parallel 64, d: reduction n] -> tensor<12x?x64xf32, #sym.dims<12, n, 64>> {
+      %v = loop.read %s[h, i, d] : f32
+      %u = loop.read %r[d, h, j] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [h, i, j]
+    }
+    loop.return %m, %w : tensor<12x?xf32, #sym.dims<12, n>>, tensor<12x?x64xf32, #sym.dims<12, n, 64>>
   }
 }
