@@ -265,6 +265,8 @@ class Blocks:
     """A tensor, what stands for it, and which of its dims is two there: the block, and the key in it."""
     made: list[NestOp] = field(default_factory=list[NestOp])
     """The nests of blocks."""
+    copies: list[NestOp] = field(default_factory=list[NestOp])
+    """What lays out keys and values for those."""
 
     @property
     def count(self) -> Expr:
@@ -314,6 +316,8 @@ def split_softmax(softmax: Softmax, size: int) -> None:
         dead.detach()
         dead.erase()
     _sink(whole[0], blocks.made[-1])
+    for copy in blocks.copies:
+        _hoist(copy, blocks)
 
 
 def _fresh_axis(nest: NestOp) -> str:
@@ -413,6 +417,7 @@ def _stay_inside(nest: NestOp, made: NestOp, axis: str, blocks: Blocks) -> None:
     if None not in sources.values():
         pack_operand(made)
     for packed in [n for n in kernel.nests if n not in known]:
+        blocks.copies.append(packed)
         for read in packed.reads:
             dim = sources.get(read.source)
             if dim is not None:
@@ -442,6 +447,7 @@ def _copy(nest: NestOp, read: ReadOp, axis: str, columns: str, blocks: Blocks) -
     assert block is not None
     block.insert_op_before(copy, nest)
     replace_op(read, ReadOp(copy.outputs[0], at))
+    blocks.copies.append(copy)
 
 
 # -- what a block has for a row ---------------------------------------------------------------------------------------
@@ -460,9 +466,7 @@ def _per_row(before: NestOp, label: str, axes: Sequence[Axis], body: Block, at: 
     return made
 
 
-def _tops(
-    top: NestOp, score: ReadOp, rows: Sequence[Axis], at: Sequence[Expr], keys: Axis, blocks: Blocks
-) -> SSAValue:
+def _tops(top: NestOp, score: ReadOp, rows: Sequence[Axis], at: Sequence[Expr], keys: Axis, blocks: Blocks) -> SSAValue:
     """The maximum of the scores of every block and row, from how the split exponentials read a score."""
     body = Block()
     read = ReadOp(score.source, score.subscripts, guards=score.guards)
@@ -500,9 +504,7 @@ def _take_away(
     replace_op(floor, ReadOp(made.outputs[0], at))
 
 
-def _weights(
-    softmax: Softmax, tops: SSAValue, rows: Sequence[Axis], at: Sequence[Expr], blocks: Blocks
-) -> SSAValue:
+def _weights(softmax: Softmax, tops: SSAValue, rows: Sequence[Axis], at: Sequence[Expr], blocks: Blocks) -> SSAValue:
     """What the exponentials of a block are to be multiplied by."""
     ops = _raised(tops, at, blocks)
     floor = ReadOp(softmax.floor.source, softmax.floor.subscripts)
@@ -555,6 +557,21 @@ def _sink(first: NestOp, last: NestOp) -> None:
         op.detach()
         block.insert_op_after(op, after)
         after = op
+
+
+def _hoist(copy: NestOp, blocks: Blocks) -> None:
+    """Moves a copy, with what it is made of, before the nests of blocks: the loops of these then stay together."""
+    block, first = copy.parent, blocks.made[0]
+    assert block is not None
+    ahead = list(block.ops)[_place(first) : _place(copy)]
+    moved: list[Operation] = [copy]
+    for op in reversed(ahead):
+        if any(use.operation in moved or use.operation.parent_op() in moved for r in op.results for use in r.uses):
+            moved.append(op)
+    if not any(op in blocks.made for op in moved):
+        for op in reversed(moved):
+            op.detach()
+            block.insert_op_before(op, first)
 
 
 __all__ = ["Softmax", "SplitSoftmax", "softmax_of", "split_softmax"]
