@@ -243,9 +243,12 @@ def _scores(tensor: SSAValue, dim: int, readers: tuple[NestOp, ...]) -> tuple[tu
     if names is None or keys is None or names != {a.name for a in nest.axes if a.kind == "parallel"}:
         return ()
     found = [(nest, keys)]
-    for read in nest.reads:
-        if _bare(read.subscripts) == names and not read.guards and not read.indices:
-            found += _scores(read.source, _dim(read.subscripts, keys), (nest,))
+    for source in dict.fromkeys(read.source for read in nest.reads):
+        reads = [read for read in nest.reads if read.source is source]
+        at = reads[0].subscripts
+        alike = all(r.subscripts == at and not r.guards and not r.indices for r in reads)
+        if alike and _bare(at) == names:
+            found += _scores(source, _dim(at, keys), (nest,))
     return tuple(found)
 
 
@@ -315,7 +318,7 @@ def split_softmax(softmax: Softmax, size: int) -> None:
     for dead in (nest, *(score for score, _ in softmax.scores)):
         dead.detach()
         dead.erase()
-    _sink(whole[0], blocks.made[-1])
+    _sink(whole[0], blocks)
     for copy in blocks.copies:
         _hoist(copy, blocks)
 
@@ -347,8 +350,9 @@ def _split(nest: NestOp, axis: str, blocks: Blocks, label: str) -> NestOp:
         subscripts = [*clause.subscripts[:dim], Expr.of(blocks.axis), *clause.subscripts[dim:]]
     else:
         dims.insert(0, blocks.count)
-    made = NestOp(label, nest.axes, [tensor_of(element_of(result.type), dims)], nest.body.clone())
-    made.outputs[0].name_hint = result.name_hint
+    types = [tensor_of(element_of(result.type), dims)]
+    made = NestOp(label, nest.axes, types, nest.body.clone(), None, dict(nest.attributes))
+    made.outputs[0].name_hint = result.name_hint if label == nest.label else None
     substitute_axes(made, axes, {axis: blocks.key(axis)})
     last = made.yield_op
     replaced = YieldOp([Clause(clause.combiner, last.clauses[0].value, subscripts)])
@@ -544,34 +548,37 @@ def _combined(
     return made
 
 
-def _sink(first: NestOp, last: NestOp) -> None:
-    """Moves `first`, and what is made of it, behind `last`, the nests of blocks being one after the other then."""
-    block = first.parent
+# -- the order of the nests -------------------------------------------------------------------------------------------
+
+
+def _sink(first: NestOp, blocks: Blocks) -> None:
+    """Moves `first`, and what is made of it, behind the nests of blocks: the loops of these then stay together."""
+    block, last = first.parent, max(blocks.made, key=_place)
     assert block is not None
-    moved: list[Operation] = []
-    for op in list(block.ops)[_place(first) : _place(last)]:
-        if op is first or any(v.owner in moved for inner in op.walk() for v in inner.operands):
+    moved: list[Operation] = [first]
+    for op in list(block.ops)[_place(first) + 1 : _place(last) + 1]:
+        if any(value.owner in moved for inner in op.walk() for value in inner.operands):
             moved.append(op)
-    after: Operation = last
-    for op in moved:
+    if any(op in blocks.made or op in blocks.copies for op in moved):
+        return
+    for op in reversed(moved):
         op.detach()
-        block.insert_op_after(op, after)
-        after = op
+        block.insert_op_after(op, last)
 
 
 def _hoist(copy: NestOp, blocks: Blocks) -> None:
-    """Moves a copy, with what it is made of, before the nests of blocks: the loops of these then stay together."""
-    block, first = copy.parent, blocks.made[0]
+    """Moves a copy, with what it is made of, before the nests of blocks."""
+    block, first = copy.parent, min(blocks.made, key=_place)
     assert block is not None
-    ahead = list(block.ops)[_place(first) : _place(copy)]
     moved: list[Operation] = [copy]
-    for op in reversed(ahead):
+    for op in reversed(list(block.ops)[_place(first) : _place(copy)]):
         if any(use.operation in moved or use.operation.parent_op() in moved for r in op.results for use in r.uses):
             moved.append(op)
-    if not any(op in blocks.made for op in moved):
-        for op in reversed(moved):
-            op.detach()
-            block.insert_op_before(op, first)
+    if any(op in blocks.made for op in moved):
+        return
+    for op in reversed(moved):
+        op.detach()
+        block.insert_op_before(op, first)
 
 
 __all__ = ["Softmax", "SplitSoftmax", "softmax_of", "split_softmax"]
