@@ -96,6 +96,7 @@ PASSES: dict[str, str] = {
     "sink-loops": "igniter.transforms.scheduled.sink_loops:SinkLoops",
     "split-axes": "igniter.transforms.structured.split_axes:SplitAxes",
     "split-reductions": "igniter.transforms.structured.split_reductions:SplitReductions",
+    "split-softmax": "igniter.transforms.structured.split_softmax:SplitSoftmax",
     "tile-loops": "igniter.transforms.scheduled.tile_loops:TileLoops",
     "transpose-accesses": "igniter.transforms.scheduled.transpose_accesses:TransposeAccesses",
     "unroll-loops": "igniter.transforms.scheduled.unroll_loops:UnrollLoops",
