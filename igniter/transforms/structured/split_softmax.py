@@ -41,7 +41,8 @@ from xdsl.dialects.builtin import Float32Type, Float64Type, FloatAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.analysis.structured.contractions import contraction_of, factors_of
+from igniter.analysis.structured.contractions import contraction_of
+from igniter.analysis.structured.softmaxes import Softmax, difference_of, dim_of, place_of, read_of, softmax_of
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, YieldOp
 from igniter.dialects.loop.combiners import identity
 from igniter.dialects.sym import dims_of, element_of, tensor_of
@@ -71,7 +72,7 @@ class SplitSoftmax(ModulePass):
             raise IgniterError(f"split-softmax: blocks of {self.keys} keys are no blocks")
         found = False
         for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
-            for nest in [n for n in kernel.nests if _difference(n) is not None]:
+            for nest in [n for n in kernel.nests if difference_of(n) is not None]:
                 found = True
                 softmax = softmax_of(nest, self.keys)
                 if isinstance(softmax, str):
@@ -81,175 +82,6 @@ class SplitSoftmax(ModulePass):
                     remark(ctx, self.name, nest.label, "applied", f"its keys are split into blocks of {self.keys}")
         if not found:
             remark(ctx, self.name, "", "missed", "no nest raises e to scores less what their row has for a maximum")
-
-
-# -- which nests are a softmax ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Softmax:
-    """The nests of a softmax that weighs values, none of which anything else reads."""
-
-    exponentials: NestOp
-    score: ReadOp
-    floor: ReadOp
-    """What `exponentials` takes from the scores; it has no axis of keys."""
-    keys: Axis
-    """As `exponentials` names it."""
-    top: NestOp
-    """The maximum of the scores of a row."""
-    sums: tuple[NestOp, ...]
-    """What sums the exponentials over the keys, alone or times values."""
-    scores: tuple[tuple[NestOp, str], ...]
-    """What makes the scores, each for all rows and keys, with its axis of keys; the last one is read first."""
-
-
-def _difference(nest: NestOp) -> tuple[ReadOp, ReadOp] | None:
-    """The two reads of a nest that yields only the exponential of their difference."""
-    clauses = nest.yield_op.clauses
-    raised = clauses[0].value.owner
-    if len(clauses) != 1 or clauses[0].combiner != "none" or not isinstance(raised, math.ExpOp):
-        return None
-    difference = raised.operand.owner
-    if not isinstance(difference, arith.SubfOp) or len(list(nest.block.ops)) != 5:
-        return None
-    a, b = difference.lhs.owner, difference.rhs.owner
-    if not isinstance(a, ReadOp) or not isinstance(b, ReadOp) or a.guards or b.guards or a.indices or b.indices:
-        return None
-    return (a, b) if symbols_of(a.subscripts) - symbols_of(b.subscripts) else None
-
-
-def softmax_of(nest: NestOp, size: int) -> Softmax | str:
-    """The softmax whose exponentials `nest` yields, or why its keys are not split into blocks of `size`."""
-    reads = _difference(nest)
-    assert reads is not None
-    score, floor = reads
-    own = [a for a in nest.axes if a.name not in symbols_of(floor.subscripts) and a.extent.constant != 1]
-    if len(own) != 1:
-        return f"it runs over {len(own)} axes, {', '.join(a.name for a in own)}: one is split"
-    keys = own[0]
-    count = keys.extent.constant
-    if count is not None and count <= size:
-        return f"its {count} keys are no more than a block of {size}"
-    if type(element_of(nest.outputs[0].type)) not in LEAST:
-        return f"its exponentials are of {element_of(nest.outputs[0].type)}, not of f32 or f64"
-    names = {a.name for a in nest.axes}
-    if any(_bare(s) != names for s in (score.subscripts, nest.yield_op.clauses[0].subscripts)):
-        return "its scores and exponentials do not have its axes for their dims"
-    sums = _sums(nest, keys.name)
-    if isinstance(sums, str):
-        return sums
-    top = _top(nest, score, keys.name)
-    if isinstance(top, str):
-        return top
-    scores = _scores(score.source, _dim(score.subscripts, keys.name), (nest, top))
-    scheduled = next((n for n in (nest, top, *sums, *(s for s, _ in scores)) if n.schedule is not None), None)
-    if scheduled is not None:
-        return f"'{scheduled.label}' has a schedule, which speaks of the loops that it has now"
-    return Softmax(nest, score, floor, keys, top, sums, scores)
-
-
-def _bare(subscripts: Sequence[Expr]) -> set[str] | None:
-    """The axes that subscripts are, where each is one of them, once, or a constant."""
-    names = [s.symbol for s in subscripts if s.constant is None]
-    return None if None in names or len(set(names)) != len(names) else {n for n in names if n is not None}
-
-
-def _dim(subscripts: Sequence[Expr], axis: str) -> int:
-    return next(k for k, s in enumerate(subscripts) if s.symbol == axis)
-
-
-def _readers(tensor: SSAValue) -> list[NestOp] | str:
-    """The nests that read a tensor, each of them once; why not, where something else does or in another way."""
-    found: list[NestOp] = []
-    for use in tensor.uses:
-        read = use.operation
-        nest = read.parent_op()
-        if not isinstance(read, ReadOp) or not isinstance(nest, NestOp):
-            return f"{read.name} takes them, too"
-        if nest in found or read.guards or read.indices:
-            return f"'{nest.label}' reads them more than once, or under a condition"
-        found.append(nest)
-    return found
-
-
-def _read_of(nest: NestOp, tensor: SSAValue) -> ReadOp:
-    return next(r for r in nest.reads if r.source is tensor)
-
-
-def _sums(nest: NestOp, keys: str) -> tuple[NestOp, ...] | str:
-    """The nests that sum exponentials over the keys: one sum at least, and one contraction."""
-    tensor = nest.outputs[0]
-    readers = _readers(tensor)
-    if isinstance(readers, str):
-        return f"its exponentials do not stay inside of it: {readers}"
-    dim = _dim(nest.yield_op.clauses[0].subscripts, keys)
-    for reader in readers:
-        at = _read_of(reader, tensor).subscripts
-        sums = [a.name for a in reader.axes if a.kind == "reduction"]
-        clauses = reader.yield_op.clauses
-        plain = len(clauses) == 1 and clauses[0].value is _read_of(reader, tensor).result
-        if (
-            len(clauses) != 1
-            or clauses[0].combiner != "add"
-            or sums != [at[dim].symbol]
-            or _bare(at) is None
-            or not (plain or not isinstance(factors_of(reader), str))
-        ):
-            return f"'{reader.label}' reads its exponentials, and is no sum over the keys of them or of products"
-    if all(isinstance(factors_of(reader), str) for reader in readers):
-        return "no contraction weighs values with its exponentials"
-    return tuple(sorted(readers, key=_place))
-
-
-def _place(op: Operation) -> int:
-    assert op.parent is not None
-    return list(op.parent.ops).index(op)
-
-
-def _top(nest: NestOp, score: ReadOp, keys: str) -> NestOp | str:
-    """The nest that takes the maximum of the scores over the keys; it alone reads them beside `nest`."""
-    readers = _readers(score.source)
-    if isinstance(readers, str):
-        return f"its scores do not stay inside of it: {readers}"
-    others = [r for r in readers if r is not nest]
-    if not others:
-        return "nothing takes the maximum of its scores"
-    dim = _dim(score.subscripts, keys)
-    for top in others:
-        read, clauses = _read_of(top, score.source), top.yield_op.clauses
-        sums = [a.name for a in top.axes if a.kind == "reduction"]
-        if (
-            len(others) > 1
-            or len(clauses) != 1
-            or clauses[0].combiner != "max"
-            or clauses[0].value is not read.result
-            or sums != [read.subscripts[dim].symbol]
-            or _bare(read.subscripts) is None
-        ):
-            return f"'{top.label}' reads its scores, and is not their maximum over the keys alone"
-    return others[0]
-
-
-def _scores(tensor: SSAValue, dim: int, readers: tuple[NestOp, ...]) -> tuple[tuple[NestOp, str], ...]:
-    """The nests that make the scores, for all rows and keys, which only `readers` and they themselves read."""
-    nest = tensor.owner
-    if not isinstance(nest, NestOp) or len(nest.outputs) != 1:
-        return ()
-    if any(use.operation.parent_op() not in readers for use in tensor.uses):
-        return ()
-    written = nest.yield_op.clauses[0].subscripts
-    names, keys = _bare(written), written[dim].symbol
-    if names is None or keys is None or names != {a.name for a in nest.axes if a.kind == "parallel"}:
-        return ()
-    found = [(nest, keys)]
-    for source in dict.fromkeys(read.source for read in nest.reads):
-        reads = [read for read in nest.reads if read.source is source]
-        at = reads[0].subscripts
-        alike = all(r.subscripts == at and not r.guards and not r.indices for r in reads)
-        if alike and _bare(at) == names:
-            found += _scores(source, _dim(at, keys), (nest,))
-    return tuple(found)
 
 
 # -- the rewrite ------------------------------------------------------------------------------------------------------
@@ -304,14 +136,14 @@ def split_softmax(softmax: Softmax, size: int) -> None:
     score, floor = _below_the_end(raised, keys.name, blocks)
     tops = _tops(top, score, rows, at, keys, blocks)
     _take_away(raised, floor, tops, rows, at, blocks)
-    blocks.tensors[nest.outputs[0]] = raised.outputs[0], _dim(nest.yield_op.clauses[0].subscripts, keys.name)
-    places = _places(softmax.score.subscripts, _read_of(top, softmax.score.source).subscripts)
+    blocks.tensors[nest.outputs[0]] = raised.outputs[0], dim_of(nest.yield_op.clauses[0].subscripts, keys.name)
+    places = _places(softmax.score.subscripts, read_of(top, softmax.score.source).subscripts)
     whole = [_combined(top, tops, [s.substitute(places) for s in at], blocks)]
     weights = _weights(softmax, tops, rows, at, blocks)
     written = nest.yield_op.clauses[0].subscripts
     for total in softmax.sums:
         partial = _split_sum(total, nest.outputs[0], blocks)
-        places = _places(written, _read_of(total, nest.outputs[0]).subscripts)
+        places = _places(written, read_of(total, nest.outputs[0]).subscripts)
         part = partial.outputs[0]
         subscripts = [Expr.of(blocks.axis), *total.yield_op.clauses[0].subscripts]
         whole.append(_combined(total, part, subscripts, blocks, (weights, [s.substitute(places) for s in at])))
@@ -345,7 +177,7 @@ def _split(nest: NestOp, axis: str, blocks: Blocks, label: str) -> NestOp:
     dims = list(dims_of(result.type))
     subscripts = [Expr.of(blocks.axis), *clause.subscripts]
     if nest.axis(axis).kind == "parallel":
-        dim = _dim(clause.subscripts, axis)
+        dim = dim_of(clause.subscripts, axis)
         dims[dim : dim + 1] = [blocks.count, Expr.of(blocks.size)]
         subscripts = [*clause.subscripts[:dim], Expr.of(blocks.axis), *clause.subscripts[dim:]]
     else:
@@ -385,7 +217,7 @@ def _guarded(nest: NestOp, read: ReadOp, guards: Sequence[Expr], otherwise: Oper
 
 def _below_the_end(nest: NestOp, axis: str, blocks: Blocks) -> tuple[ReadOp, ReadOp]:
     """Makes the scores that `nest` raises -inf behind the last key; the reads of those, and of what is taken away."""
-    reads = _difference(nest)
+    reads = difference_of(nest)
     assert reads is not None
     score, floor = reads
     if blocks.is_even:
@@ -397,7 +229,7 @@ def _below_the_end(nest: NestOp, axis: str, blocks: Blocks) -> tuple[ReadOp, Rea
 def _split_scores(nest: NestOp, axis: str, blocks: Blocks) -> None:
     """Splits a nest that makes scores: what it makes behind the last key is read by nothing."""
     made = _split(nest, axis, blocks, nest.label)
-    blocks.tensors[nest.outputs[0]] = made.outputs[0], _dim(nest.yield_op.clauses[0].subscripts, axis)
+    blocks.tensors[nest.outputs[0]] = made.outputs[0], dim_of(nest.yield_op.clauses[0].subscripts, axis)
     _stay_inside(nest, made, axis, blocks)
 
 
@@ -553,10 +385,10 @@ def _combined(
 
 def _sink(first: NestOp, blocks: Blocks) -> None:
     """Moves `first`, and what is made of it, behind the nests of blocks: the loops of these then stay together."""
-    block, last = first.parent, max(blocks.made, key=_place)
+    block, last = first.parent, max(blocks.made, key=place_of)
     assert block is not None
     moved: list[Operation] = [first]
-    for op in list(block.ops)[_place(first) + 1 : _place(last) + 1]:
+    for op in list(block.ops)[place_of(first) + 1 : place_of(last) + 1]:
         if any(value.owner in moved for inner in op.walk() for value in inner.operands):
             moved.append(op)
     if any(op in blocks.made or op in blocks.copies for op in moved):
@@ -568,10 +400,10 @@ def _sink(first: NestOp, blocks: Blocks) -> None:
 
 def _hoist(copy: NestOp, blocks: Blocks) -> None:
     """Moves a copy, with what it is made of, before the nests of blocks."""
-    block, first = copy.parent, min(blocks.made, key=_place)
+    block, first = copy.parent, min(blocks.made, key=place_of)
     assert block is not None
     moved: list[Operation] = [copy]
-    for op in reversed(list(block.ops)[_place(first) : _place(copy)]):
+    for op in reversed(list(block.ops)[place_of(first) : place_of(copy)]):
         if any(use.operation in moved or use.operation.parent_op() in moved for r in op.results for use in r.uses):
             moved.append(op)
     if any(op in blocks.made for op in moved):
