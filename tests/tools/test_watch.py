@@ -16,8 +16,10 @@ from igniter.activity import BOARD_BYTES, Activity
 from igniter.tools.watch import explain
 from tests.hostile.base import FLOAT, info, model_of
 
+# A run under nohup ignores hang-ups, and its children inherit that.
 SETUP = """
 import os, signal, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from igniter.activity import doing, leaving
 from igniter.tools.watch import watched
 watched(sys.argv[1:])

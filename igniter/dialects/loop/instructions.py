@@ -173,8 +173,10 @@ def _external(name: str) -> MicroKernel:
 
 
 def outside_identity() -> str:
-    """What stands for the micro-kernels of other packages in the keys of compiled code; empty where there are none."""
-    return " ".join(micro_kernel(name).identity for name in sorted(registry.external("micro_kernels")))
+    """What stands for the micro-kernels of other packages in the keys of compiled code; empty where there are none. One
+    that does not load stands there with the reason: it is an error where a schedule names it, and nowhere else."""
+    names = sorted(registry.external("micro_kernels"))
+    return " ".join(micro_kernel_reason(name) or micro_kernel(name).identity for name in names)
 
 
 def micro_kernel_reason(name: str) -> str | None:

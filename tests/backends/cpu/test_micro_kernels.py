@@ -354,3 +354,10 @@ def test_what_changes_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     assert outside() != identity
     monkeypatch.setattr(registry, "external", lambda group: {})
     assert outside() == ""
+
+
+def test_one_that_does_not_load_harms_who_names_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(OUTSIDE, "test.broken", "no_such_package:KERNEL")
+    told = instructions.outside_identity()
+    assert "test.broken" in told and "no_such_package" in told
+    assert "no_such_package" in (instructions.micro_kernel_reason("test.broken") or "")

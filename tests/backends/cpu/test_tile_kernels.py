@@ -213,17 +213,25 @@ def test_products(kind: str, target: str) -> None:
             check(KINDS[kind], size, target, shape, pages)
 
 
-@pytest.mark.parametrize("target", ("x86-64-v3", "x86-64-v4"))
+@pytest.mark.parametrize(
+    ("target", "size"),
+    [
+        *(("x86-64-v3", size) for size in ((6, 1), (2, 2), (1, 3))),
+        *(("x86-64-v4", size) for size in ((8, 3), (16, 1), (14, 2), (9, 3), (6, 4), (5, 5), (3, 7))),
+    ],
+)
 @pytest.mark.parametrize("kind", ("f32", "f64", "f32f16"))
-def test_the_loop_in_assembly_is_the_one_of_llvm(kind: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the bit, with the factors of a row side by side and apart; on other machines the code has none."""
+def test_the_loop_in_assembly_is_the_one_of_llvm(
+    kind: str, target: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the bit, with the factors of a row side by side and apart, up to as many sums as there are registers for; on
+    other machines the code has none."""
     skip_unless_it_runs(kind, target)
     cpu, steps = target_of(target), KINDS[kind]
     if platform.machine() != "x86_64":
         pytest.skip("LLVM reads assembly for the machine that it runs on only")
-    rows, panels = SIZES[cpu.vector_bytes][0]
-    size, depth = TileSize(rows, panels), 11
-    name = tile_name(kind, size, cpu)
+    (rows, panels), depth = size, 11
+    name = tile_name(kind, TileSize(rows, panels), cpu)
     here = emit_tile_kernel(name, cpu)
     monkeypatch.setattr(tile_assembly.platform, "machine", lambda: "aarch64")
     emit_tile_kernel.cache_clear()
@@ -241,7 +249,7 @@ def test_the_loop_in_assembly_is_the_one_of_llvm(kind: str, target: str, monkeyp
         found: list[Array] = []
         for text in (here, elsewhere):
             c = rng.standard_normal((rows, panels * steps.lanes)).astype(sums)
-            run = compile_ir("k", link_modules([ir_of(kind, size, cpu), text]), target, symbols)
+            run = compile_ir("k", link_modules([ir_of(kind, TileSize(rows, panels), cpu), text]), target, symbols)
             run(
                 a, b, c,
                 a_row=a.strides[0], a_depth=a.itemsize * apart, b_panel=b.strides[0], b_depth=b.strides[1],
