@@ -31,7 +31,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from igniter.context import IgniterContext
 from igniter.dialects.loop import Axis, Clause, FuncOp, KernelOp, NestOp, ReadOp, YieldOp
-from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr, Step, Tail
+from igniter.dialects.loop.schedule import Loop, Memory, Product, ScheduleAttr, Step, Store, Tail
 from igniter.dialects.sym import dims_of
 from igniter.errors import IgniterError
 from igniter.passes import parse_passes, run_passes
@@ -148,7 +148,7 @@ class Schedule:
         """A nest is computed at a loop of another, of which it is an input or a reader: their loops down to that one
         become one. Where this nest's loops are not in blocks as the other's are, they are split. The group's label."""
         wanted = self._schedule(other).loops
-        at = self._find(other, loop)[1]
+        at = [_called(x) for x in wanted].index(loop) if loop in self.loops(other) else self._find(other, loop)[1]
 
         def change() -> str:
             taken = {x.fuse for nest in self.nests for x in self._schedule(nest).loops}
@@ -158,12 +158,28 @@ class Schedule:
                 self._match_loop(label, k, theirs, other, f"'{loop}' of '{other}'")
                 for of in (label, other):
                     steps = list(self._schedule(of).data)
-                    step = steps[k]
+                    place = [p for p, step in enumerate(steps) if isinstance(step, Loop)][k]
+                    step = steps[place]
                     assert isinstance(step, Loop)
-                    steps[k] = replace(step, fuse=group)
+                    steps[place] = replace(step, fuse=group)
                     self._set(of, steps)
             self._lower("fuse-loops{strict=true}")
             return group
+
+        return self._or_undo(change)
+
+    def store_at(self, label: str, loop: str = "", memory: Memory = "") -> str:
+        """The result of a nest lives in one iteration of a loop that its readers share (`compute_at`), and is as large
+        as what that iteration writes; with no loop, it lives in the whole kernel. `memory`: registers, stack or
+        arena."""
+        place = self._find(label, loop)[1] + 1 if loop else 0
+
+        def change() -> str:
+            steps = list(self._schedule(label).data)
+            steps.insert(place, Store(memory))
+            self._set(label, [s for k, s in enumerate(steps) if k == place or not isinstance(s, Store)])
+            self._lower("fuse-loops{strict=true},promote-buffers,plan-buffers")
+            return str(Store(memory))
 
         return self._or_undo(change)
 
@@ -347,7 +363,9 @@ class Schedule:
         if found.by != theirs.by:
             name, _ = self.split(label, name, theirs.by)
         steps, at = self._find(label, name)
-        steps.insert(place, steps.pop(at))
+        moved = steps.pop(at)
+        before = [p for p, step in enumerate(steps) if isinstance(step, Loop)][place:]
+        steps.insert(before[0] if before else len(steps), moved)
         self._set(label, steps)
 
     def _say(self, label: str, loop: str, change: Callable[[Loop], Loop]) -> str:

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 import igniter
+from igniter.dialects.loop import AllocOp
+from igniter.dialects.loop.schedule import Memory, Store
+from igniter.dialects.sym import dims_of
 from igniter.errors import IgniterError
 from igniter.runtime.schedules import Schedule
+
+EXAMPLES = Path(__file__).parents[2] / "lit_tests" / "examples"
 
 LINEAR = """
 builtin.module {
@@ -85,6 +90,57 @@ def test_split_sums_are_packed_and_multiplied_by_micro_kernels(linear: Schedule)
     assert s.tensorize("matmul.parts", "i", "j", "k", (8, 3)) == "product(i, j, k) tile [8, 3]"
     s.threads("matmul.parts", "part")
     check(s)
+
+
+@pytest.mark.parametrize(
+    ("memory", "loop", "space", "dims"),
+    [
+        ("", "i", "local", (64,)),
+        ("registers", "i", "register", (64,)),
+        ("stack", "i", "local", (64,)),
+        ("arena", "i", "scratch", (64,)),
+        ("", "", "scratch", (None, 64)),
+        ("arena", "", "scratch", (None, 64)),
+    ],
+)
+def test_where_a_result_lives(memory: Memory, loop: str, space: str, dims: tuple[int | None, ...]) -> None:
+    s = Schedule(EXAMPLES / "stores.mlir")
+    if memory == "registers":
+        for label, inner in (("exp", "j"), ("sum", "k"), ("div", "j")):
+            s.unroll(label, inner)
+    assert s.store_at("exp", loop, memory) == ("store in " + memory if memory else "store")
+    assert [step for step in s._schedule("exp").data if isinstance(step, Store)] == [Store(memory)]
+    (made,) = [op for op in s.apply().walk() if isinstance(op, AllocOp) and op.label.data == "exp"]
+    assert made.space == space
+    assert tuple(d.constant for d in dims_of(made.result.type)) == dims
+    rng = np.random.default_rng(0)
+    for n in (0, 1, 5, 300):
+        x = rng.standard_normal((n, 64), np.float32)
+        for threads in (1, 2):
+            (got,) = s.run(x, threads=threads)
+            e = np.exp(x)
+            np.testing.assert_allclose(got, (e / e.sum(axis=1, keepdims=True)).sum(axis=0), 1e-4, 1e-5)
+
+
+def test_what_is_computed_at_a_loop_keeps_its_place() -> None:
+    s = Schedule(EXAMPLES / "stores.mlir")
+    copy = s.cache("sum", 0)
+    s.compute_at(copy, "sum", "i")
+    assert 'i threads fuse "g0", store in arena, j vector 16' in s.text()
+    assert 'schedule [store, i threads fuse "g0"' in s.text()
+
+
+def test_a_place_that_cannot_be_is_refused(linear: Schedule) -> None:
+    s, before = linear, linear.text()
+    with pytest.raises(IgniterError, match="which is this nest's alone"):
+        s.store_at("matmul", "i")
+    with pytest.raises(IgniterError, match="one of the kernel's, whose memory is the caller's"):
+        s.store_at("relu")
+    with pytest.raises(IgniterError, match="in registers: its dims are not constant"):
+        s.store_at("matmul", memory="registers")
+    with pytest.raises(IgniterError, match="cannot be stored on the stack"):
+        s.store_at("matmul", memory="stack")
+    assert s.text() == before
 
 
 def test_packing_and_caching(tmp_path: Path) -> None:

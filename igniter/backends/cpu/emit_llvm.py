@@ -51,7 +51,7 @@ from igniter.dialects.loop import (
     element_bytes,
 )
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
-from igniter.dialects.loop.hints import WORDS
+from igniter.dialects.loop.hints import BUFFER_WORDS, WORDS
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ZERO, Expr, product
 from igniter.dialects.sym.ranges import is_nonneg, simplify
@@ -210,6 +210,9 @@ class FuncEmitter:
 
     def _alloc(self, f: Function, op: AllocOp) -> None:
         label = op.label.data
+        if op.hints is not None:
+            left = ", ".join(f"'{name}', which {BUFFER_WORDS[name].consumer} consumes" for name in op.hints.data)
+            raise EmitError(self.name, op, f"buffer '{label}' still has the hint {left}")
         if op.space == "register":
             self.registers.add(op, f)
             return

@@ -1,4 +1,4 @@
-"""The words of hints: what the `hints` of a scheduled loop may say.
+"""The words of hints: what the `hints` of a scheduled loop, or of a buffer, may say.
 
 `lower-to-loops` writes them from the schedules of nests, and each is consumed by one pass. What is not a word, or not
 said as it must be, is refused where the IR is verified, and a hint that no pass has consumed where code is emitted.
@@ -7,7 +7,7 @@ said as it must be, is refused where the IR is verified, and a hint that no pass
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -51,21 +51,32 @@ WORDS: Mapping[str, Word] = {
 }
 """By name, in the order in which passes consume them."""
 
+BUFFER_WORDS: Mapping[str, Word] = {
+    "depth": Word("count", "promote-buffers", "it lives in the body of so many loops, one for each iteration", least=0),
+    "memory": Word("text", "plan-buffers", "where it is", choices=("registers", "stack", "arena")),
+}
+"""Those of buffers."""
+
 INSIDE = frozenset(("tile", "tail", "inner", "sink", "vector", "accumulators", "unroll"))
 """Words of the loop inside a tile."""
 
 
 def hints_reason(axis: str, hints: DictionaryAttr, reduction: bool) -> str | None:
     """What is wrong with the hints of a loop."""
-    return _words_reason(f"loop '{axis}'", hints.data, WORDS.keys(), reduction)
+    return _words_reason(f"loop '{axis}'", hints.data, WORDS, reduction)
 
 
-def _words_reason(where: str, words: Mapping[str, Attribute], allowed: Iterable[str], reduction: bool) -> str | None:
-    reason = _unknown(words, sorted(allowed), where)
+def buffer_hints_reason(label: str, hints: DictionaryAttr) -> str | None:
+    """What is wrong with the hints of a buffer."""
+    return _words_reason(f"buffer '{label}'", hints.data, BUFFER_WORDS, False)
+
+
+def _words_reason(where: str, words: Mapping[str, Attribute], known: Mapping[str, Word], reduction: bool) -> str | None:
+    reason = _unknown(words, sorted(known), where)
     if reason is not None:
         return reason
     for name, value in words.items():
-        word = WORDS[name]
+        word = known[name]
         if not _is_said(word, value):
             return f"{where}: '{name}' is {_wanted(word)}, not {_shown(value)}"
         if word.beside and not any(other in words for other in word.beside):
@@ -75,7 +86,8 @@ def _words_reason(where: str, words: Mapping[str, Attribute], allowed: Iterable[
         return f"{where} is a reduction, whose iterations meet in one element: it cannot have '{wrong}'"
     inner = words.get("inner")
     if isinstance(inner, DictionaryAttr):
-        return _words_reason(f"{where}, inside its tile", inner.data, INSIDE, reduction)
+        inside = {name: word for name, word in WORDS.items() if name in INSIDE}
+        return _words_reason(f"{where}, inside its tile", inner.data, inside, reduction)
     return None
 
 
@@ -92,7 +104,7 @@ def _is_said(word: Word, value: Attribute) -> bool:
 
 
 def _wanted(word: Word) -> str:
-    count = "a positive count" if word.least == 1 else f"a count of at least {word.least}"
+    count = {0: "a count", 1: "a positive count"}.get(word.least, f"a count of at least {word.least}")
     if word.choices:
         texts = " or ".join(f'"{c}"' for c in word.choices)
         return f"said alone, or {texts}" if word.form == "flag" else texts

@@ -1,10 +1,12 @@
 """Schedules: the loops of a nest, outermost first, and what happens to each.
 
-    schedule ::= `[` (loop | product) (`,` (loop | product))* `]`
+    schedule ::= `[` step (`,` step)* `]`
+    step     ::= loop | product | store
     loop     ::= axis (`by` size)? word*
     word     ::= `tail` (`mask` | `peel` | `rest`) | `into` `result` | `threads` grain? | `fuse` "label"
                | `vector` lanes | `accumulators` count | `unroll` count?
     product  ::= `product` `(` (rows `,`)? columns `,` depth `)` `tile` `[` rows `,` panels `]` (`by` "micro-kernel")?
+    store    ::= `store` (`in` (`registers` | `stack` | `arena`))?
 
     %c = loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] schedule [
       j by 48 threads fuse "g0", i by 8 fuse "g0", product(i, j, k) tile [8, 3], i, j vector 16 unroll] -> ...
@@ -14,7 +16,8 @@ run inside of a block. An axis has any number of loops, each block a multiple of
 order is free: a parallel loop inside a reduction has its sums kept, in a buffer that the loops around the reduction
 have one of, or with `into result` in the result itself. A `product` computes what is left of its axes at its place by a
 micro-kernel, the one that is named or else that of its elements (`instructions.py`); the loops of its rows and columns
-that follow move the tile to the result.
+that follow move the tile to the result. A `store` says where the result lives, and how long: each iteration of the
+loops before it has a buffer of its own, as large as what that iteration writes, in the memory that is named.
 
 `schedule_reason` says what is wrong with a schedule. What is legal and still cannot be done (lanes that meet, an
 `unroll` without a constant) is refused by the pass that would do it.
@@ -98,7 +101,23 @@ class Product:
         return f"product({', '.join(self.axes)}) tile [{self.tile[0]}, {self.tile[1]}]{by}"
 
 
-Step: TypeAlias = "Loop | Product"
+Memory = Literal["", "registers", "stack", "arena"]
+
+MEMORIES = tuple(m for m in get_args(Memory) if m)
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where the result lives: one buffer for each iteration of the loops before it."""
+
+    memory: Memory = ""
+    """Where that buffer is; nothing said: where passes find it best."""
+
+    def __str__(self) -> str:
+        return f"store in {self.memory}" if self.memory else "store"
+
+
+Step: TypeAlias = "Loop | Product | Store"
 
 WORDS = ("by", "tail", "into", "threads", "fuse", "vector", "accumulators", "unroll")
 
@@ -121,6 +140,14 @@ class ScheduleAttr(Data["tuple[Step, ...]"]):
     def product(self) -> Product | None:
         """The micro-kernel, if there is one."""
         return next((s for s in self.data if isinstance(s, Product)), None)
+
+    @property
+    def store(self) -> tuple[Store, int] | None:
+        """Where the result lives, if that is said, and the number of loops around it."""
+        for k, step in enumerate(self.data):
+            if isinstance(step, Store):
+                return step, sum(isinstance(s, Loop) for s in self.data[:k])
+        return None
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> tuple[Step, ...]:
@@ -154,6 +181,8 @@ def _parse_step(parser: AttrParser, where: str) -> Step:
     axis = parser.parse_identifier("the axis of a loop")
     if axis == "product" and parser.parse_optional_punctuation("(") is not None:
         return _parse_product(parser, where)
+    if axis == "store":
+        return _parse_store(parser, where)
     where += f"loop '{axis}'"
     loop = Loop(axis)
     said: set[str] = set()
@@ -217,6 +246,16 @@ def _parse_product(parser: AttrParser, where: str) -> Product:
     return Product(names[-3] if len(names) == 3 else "", names[-2], names[-1], (tile[0], tile[1]), kernel)
 
 
+def _parse_store(parser: AttrParser, where: str) -> Store:
+    if parser.parse_optional_keyword("in") is None:
+        return Store()
+    memory = parser.parse_identifier(" or ".join(MEMORIES))
+    for known in ("registers", "stack", "arena"):
+        if memory == known:
+            return Store(known)
+    parser.raise_error(f"{where}a result is stored in {', '.join(MEMORIES)}, not in '{memory}'{near(memory, MEMORIES)}")
+
+
 # -- what is wrong with one -------------------------------------------------------------------------------------------
 
 
@@ -239,6 +278,7 @@ def _reasons(schedule: ScheduleAttr, axes: Mapping[str, str], inside: Sequence[s
         yield from _product_reasons(product, schedule, axes)
     for axis in axes:
         yield from _axis_reasons(axis, schedule)
+    yield from _store_reasons(schedule, axes, inside is not None)
     if inside is not None:
         names = [s.axis for s in schedule.loops if s.axis not in axes]
         twice = next((n for n in names if names.count(n) > 1), None)
@@ -316,3 +356,23 @@ def _product_reasons(product: Product, schedule: ScheduleAttr, axes: Mapping[str
                 yield f"loop '{step.axis}' goes over single iterations: it belongs behind the product"
             if step.axis in product.axes and step.tail:
                 yield f"loop '{step.axis}' of a product has no 'tail': a micro-kernel takes what is there"
+
+
+def _store_reasons(schedule: ScheduleAttr, axes: Mapping[str, str], procedure: bool) -> Iterator[str]:
+    stores = [k for k, s in enumerate(schedule.data) if isinstance(s, Store)]
+    if len(stores) > 1 or (stores and procedure):
+        yield "a procedure has no 'store'" if procedure else "it says 'store' twice: its result lives in one place"
+    for place in stores:
+        for step in schedule.data[:place]:
+            if isinstance(step, Product):
+                yield "'store' is behind the product, which writes the result: it belongs before it"
+            elif isinstance(step, Loop) and axes.get(step.axis) == "reduction":
+                yield f"'store' is inside of loop '{step.axis}', a reduction: all of its iterations write the result"
+            elif isinstance(step, Loop) and not step.fuse:
+                yield (
+                    f"'store' is inside of loop '{step.axis}', which is this nest's alone: who reads the result shares "
+                    "the loops around it, which 'fuse' says"
+                )
+            elif isinstance(step, Loop) and (step.tail or step.vector):
+                word = "tail" if step.tail else "vector"
+                yield f"'store' is inside of loop '{step.axis}' with '{word}', whose iterations are made later"

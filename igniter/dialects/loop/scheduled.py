@@ -2,7 +2,7 @@
 
     func ::= loop.func @name symbols [sym, ...] (%buffer : memref, ...) outputs n (scratch(expr))?
              (requires [requirement, ...])? (checks [check, ...])? { stmt* }
-    stmt ::= %b = loop.alloc "name" : memref<.., "space">                     space: scratch | local | register
+    stmt ::= %b = loop.alloc "name" (hints {...})? : memref<.., "space">       space: scratch | local | register
            | loop.for axis = first to end (step n)? (reduction | sequential)? (with ..)? (while %b)?
                (threads(grain))? (hints {...})? { stmt* }
            | loop.if [guard, ...] (with ..)? { stmt* }
@@ -69,7 +69,7 @@ from igniter.dialects.loop.attrs import as_integer
 from igniter.dialects.loop.bodies import (
     parse_value,
 )
-from igniter.dialects.loop.hints import hints_reason
+from igniter.dialects.loop.hints import buffer_hints_reason, hints_reason
 from igniter.dialects.loop.memory import (
     parse_indices,
     print_indices,
@@ -79,6 +79,7 @@ from igniter.dialects.sym import (
     DimsAttr,
     dims_of,
     element_of,
+    memref_of,
     parse_expr_here,
     parse_exprs,
     space_of,
@@ -90,21 +91,41 @@ SPACES = frozenset(("scratch", "local", "register"))
 
 @irdl_op_definition
 class AllocOp(IRDLOperation):
-    """A buffer that the kernel owns. `offset` is its place in the arena, in bytes, once planned."""
+    """A buffer that the kernel owns. `offset` is its place in the arena, in bytes, once planned. `hints` are directives
+    about its place that a later pass consumes."""
 
     name = "loop.alloc"
     label = prop_def(StringAttr)
     offset_attr = opt_prop_def(DimsAttr, prop_name="offset")
+    hints = opt_prop_def(DictionaryAttr)
     result = result_def(MemRefType)
 
-    def __init__(self, label: str, result_type: Attribute, offset: ExprLike | None = None):
+    def __init__(
+        self,
+        label: str,
+        result_type: Attribute,
+        offset: ExprLike | None = None,
+        hints: DictionaryAttr | None = None,
+    ):
         super().__init__(
             properties={
                 "label": StringAttr(label),
                 "offset": None if offset is None else DimsAttr([offset]),
+                "hints": hints,
             },
             result_types=[result_type],
         )
+
+    def like(self, dims: Sequence[ExprLike], space: str | None = None) -> AllocOp:
+        """A buffer in the place of this one, of other dims, perhaps in another space; its name and hints are the
+        same."""
+        made = AllocOp(
+            self.label.data,
+            memref_of(element_of(self.result.type), dims, space or self.space),
+            hints=self.hints,
+        )
+        made.result.name_hint = self.result.name_hint
+        return made
 
     @property
     def offset(self) -> Expr | None:
@@ -114,26 +135,37 @@ class AllocOp(IRDLOperation):
     def space(self) -> str:
         return space_of(self.result.type)
 
+    def hint(self, name: str) -> Attribute | None:
+        return None if self.hints is None else self.hints.data.get(name)
+
     def verify_(self) -> None:
         if self.space not in SPACES:
             raise VerifyException(f"memory space '{self.space}'; known: {', '.join(sorted(SPACES))}")
         if self.space == "register" and any(d.constant is None for d in dims_of(self.result.type)):
             raise VerifyException("a register buffer has constant dims")
+        reason = None if self.hints is None else buffer_hints_reason(self.label.data, self.hints)
+        if reason is not None:
+            raise VerifyException(f"the hints of {reason}")
 
     @classmethod
     def parse(cls, parser: Parser) -> AllocOp:
         label = parser.parse_str_literal()
-        offset = None
+        offset = hints = None
         if parser.parse_optional_keyword("offset") is not None:
             offset = parse_expr_here(parser)
+        if parser.parse_optional_keyword("hints") is not None:
+            hints = DictionaryAttr(parser.parse_optional_dictionary_attr_dict())
         parser.parse_characters(":")
-        return cls(label, parser.parse_type(), offset)
+        return cls(label, parser.parse_type(), offset, hints)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_string_literal(self.label.data)
         if self.offset is not None:
             printer.print_string(f" offset {self.offset}")
+        if self.hints is not None:
+            printer.print_string(" hints")
+            printer.print_op_attributes(self.hints.data)
         printer.print_string(" : ")
         printer.print_attribute(self.result.type)
 

@@ -13,7 +13,7 @@ from xdsl.utils.hints import isa
 
 from igniter.dialects.loop import ComputeOp, LoadOp, ReadOp
 from igniter.dialects.loop.attrs import is_float
-from igniter.dialects.loop.schedule import Loop, ScheduleAttr
+from igniter.dialects.loop.schedule import Loop, ScheduleAttr, Store
 from igniter.runtime.reduce.edits import CannotEdit, Edit, Reduction
 
 
@@ -79,6 +79,8 @@ def words(module: ModuleOp) -> Iterator[Edit]:
                         if getattr(step, word) != nothing:
                             edit = partial(_drop_of_loop, place=place, word=word)
                             yield Edit(op, f"drop {word} of loop {step.axis}", edit)
+                if isinstance(step, Store):
+                    yield Edit(op, "drop store", partial(_drop_step, place=place))
         found = op.properties.get("hints")
         if isinstance(found, DictionaryAttr):
             for path in _paths(found):
@@ -107,6 +109,11 @@ def _drop_of_loop(op: Operation, place: int, word: str) -> None:
         less["accumulators"] = 0
     steps[place] = replace(step, **less)
     op.schedule = ScheduleAttr(steps)
+
+
+def _drop_step(op: Operation, place: int) -> None:
+    assert isinstance(op, ComputeOp) and op.schedule is not None
+    op.schedule = ScheduleAttr([*op.schedule.data[:place], *op.schedule.data[place + 1 :]])
 
 
 def _paths(words: DictionaryAttr) -> Iterator[tuple[str, ...]]:

@@ -52,7 +52,9 @@ from igniter.dialects.loop import (
 )
 from igniter.dialects.sym import dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import ZERO, Expr
-from igniter.transforms.conversion.nest_loops import NestLoops, hints_inside, levels_of
+from igniter.errors import IgniterError
+from igniter.transforms.conversion.nest_loops import NestLoops, levels_of
+from igniter.transforms.conversion.schedule_hints import hints_inside, store_as_hints
 from igniter.transforms.scheduled.loop_rewrites import substitute_axes
 
 
@@ -139,9 +141,15 @@ class _Lowering:
         return name
 
     def _allocate(self, op: ComputeOp) -> None:
+        hints = store_as_hints(op)
         for result in op.outputs:
+            if result in self.buffers and hints is not None:
+                raise IgniterError(
+                    f"{LowerToLoops.name}: nest '{op.label}' says 'store', but its result is one of the kernel's, "
+                    "whose memory is the caller's"
+                )
             if result not in self.buffers:
-                alloc = AllocOp(op.label, self._memref(result, "scratch"))
+                alloc = AllocOp(op.label, self._memref(result, "scratch"), hints=hints)
                 alloc.result.name_hint = result.name_hint
                 self.block.add_op(alloc)
                 self.buffers[result] = alloc.result

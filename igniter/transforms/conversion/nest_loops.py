@@ -35,14 +35,13 @@ becomes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, UnitAttr, i64
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.ir import Block, Operation, SSAValue
 
 from igniter.analysis.structured.contractions import Contraction, contraction_of, product_reason
-from igniter.analysis.structured.scheduling import Below, put_below
 from igniter.dialects.loop import (
     AccumulateOp,
     AllocOp,
@@ -66,6 +65,7 @@ from igniter.dialects.sym import element_of, memref_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum, minimum
 from igniter.dialects.sym.ranges import Ranges, simplify
 from igniter.errors import IgniterError
+from igniter.transforms.conversion.schedule_hints import inside_tiles, tile_hints, words_as_hints
 
 Values = dict[str, Expr]
 """The element of each axis at which a block of code is: of those in whose loops it is."""
@@ -125,8 +125,8 @@ def levels_of(op: ComputeOp) -> list[Level]:
     if op.schedule is None:
         return [Level(a, Loop(a.name), None, None) for a in sorted(op.axes, key=lambda a: a.kind == "reduction")]
     loops = [loop for loop in op.schedule.loops if loop.axis in by_name]
-    inner = _inside_tiles(loops)
-    hints = _tile_hints(op, loops, inner)
+    inner = inside_tiles(loops)
+    hints = tile_hints(op, loops, inner)
     levels: list[Level] = []
     sizes: dict[str, int] = {}
     for k, loop in enumerate(loops):
@@ -135,89 +135,6 @@ def levels_of(op: ComputeOp) -> list[Level]:
             levels.append(Level(by_name[loop.axis], whole, hints.get(k, words_as_hints(loop)), sizes.get(loop.axis)))
             sizes[loop.axis] = loop.by
     return levels
-
-
-def hints_inside(op: ComputeOp, axis: str) -> DictionaryAttr | None:
-    """What the schedule of a procedure says of a loop in its body."""
-    loops = () if op.schedule is None else op.schedule.loops
-    return next((words_as_hints(loop) for loop in loops if loop.axis == axis), None)
-
-
-# -- words as hints ---------------------------------------------------------------------------------------------------
-
-
-def words_as_hints(loop: Loop) -> DictionaryAttr | None:
-    """What is said of a loop as hints for the passes that do it; None where nothing is."""
-    found: dict[str, Attribute] = {}
-    if loop.fuse:
-        found["fuse"] = StringAttr(loop.fuse)
-    if loop.threads is not None:
-        found["threads"] = IntegerAttr(loop.threads, i64) if loop.threads else UnitAttr()
-    if loop.vector:
-        found["vector"] = IntegerAttr(loop.vector, i64)
-    if loop.accumulators:
-        found["accumulators"] = IntegerAttr(loop.accumulators, i64)
-    if loop.unroll is not None:
-        found["unroll"] = IntegerAttr(loop.unroll, i64) if loop.unroll else UnitAttr()
-    return DictionaryAttr(found) if found else None
-
-
-def _inside_tiles(loops: Sequence[Loop]) -> dict[int, int]:
-    """For each loop over blocks with a tail, the loop inside of them."""
-    return {
-        k: next(m for m, other in enumerate(loops) if m > k and other.axis == loop.axis)
-        for k, loop in enumerate(loops)
-        if loop.tail
-    }
-
-
-def _tile_hints(op: ComputeOp, loops: Sequence[Loop], inner: Mapping[int, int]) -> dict[int, DictionaryAttr]:
-    """The hints of the loops over blocks with a tail: how they are split, and what the loop inside goes below."""
-    reductions = {a.name for a in op.axes if a.kind == "reduction"}
-    below: dict[int, Below] = {}
-    for k, q in inner.items():
-        between = [m for m in range(k + 1, q) if m not in inner.values()]
-        sums = [m for m in range(k + 1, len(loops)) if loops[m].axis in reductions and not loops[m].vector]
-        last = bool(between) and between[-1] in sums and max(sums) < q
-        below[k] = "reductions" if last else "loops" if between else ""
-    _verify_places(op, loops, inner, below, reductions)
-    found: dict[int, DictionaryAttr] = {}
-    for k, q in inner.items():
-        outer, words = words_as_hints(loops[k]), words_as_hints(loops[q])
-        inside: dict[str, Attribute] = dict(words.data) if words is not None else {}
-        if below[k]:
-            inside["sink"] = UnitAttr() if below[k] == "reductions" else StringAttr("loops")
-        split: dict[str, Attribute] = {
-            "tile": IntegerAttr(loops[k].by, i64),
-            "tail": StringAttr(loops[k].tail),
-            "inner": DictionaryAttr(inside),
-        }
-        found[k] = DictionaryAttr({**(outer.data if outer is not None else {}), **split})
-    return found
-
-
-def _verify_places(
-    op: ComputeOp, loops: Sequence[Loop], inner: Mapping[int, int], below: Mapping[int, Below], reductions: Set[str]
-) -> None:
-    """The loops inside of tiles are where `sink-loops` moves them."""
-    steps: list[Loop] = []
-    sunk: list[tuple[Loop, int, Below]] = []
-    for k, loop in enumerate(loops):
-        if k in inner.values():
-            continue
-        steps.append(loop)
-        if k in inner:
-            if below[k]:
-                sunk.append((loops[inner[k]], len(steps), below[k]))
-            else:
-                steps.append(loops[inner[k]])
-    if put_below(steps, sunk, reductions) != list(loops):
-        names = ", ".join(f"'{loops[k].axis}'" for k in inner)
-        raise IgniterError(
-            f"lower-to-loops: nest '{op.label}': the loops inside the blocks of {names} cannot be in this order. With "
-            "'tail', one is right inside its blocks, or below the last reduction, or below all loops that are neither "
-            "vectors nor unrolled, the vector innermost; without 'tail' any order goes"
-        )
 
 
 # -- loops ------------------------------------------------------------------------------------------------------------

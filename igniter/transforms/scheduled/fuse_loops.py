@@ -8,7 +8,7 @@ becomes
 Two loops fuse when they have the same range and step, ask for it (the same `fuse` hint, or option `all`; the loops
 inside a fused loop always ask), and no element is touched by different iterations of the two, one of them writing.
 Statements in between that the second loop needs move up in front of the first, where that is legal. What cannot fuse
-stays as it is with a remark; with option `strict` it is an error.
+stays as it is with a remark; with option `strict` it is an error where the hint asks for it.
 
 It stands right after `lower-to-loops`: everything later works on fewer, longer loop bodies.
 """
@@ -46,14 +46,14 @@ class FuseLoops(ModulePass):
     all: bool = False
     """Fuse every pair that may, hints or not."""
     strict: bool = False
-    """A pair that asks to fuse and may not is an error."""
+    """A pair whose hints ask to fuse and that may not is an error."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in op.walk():
             if isinstance(func, FuncOp):
 
                 def report(a: ForOp, b: ForOp, reason: str, name: str = func.sym_name.data) -> None:
-                    if self.strict:
+                    if self.strict and _asks(a, b):
                         raise IgniterError(f"fuse-loops: @{name}: loops '{a.axis}' and '{b.axis}': {reason}")
                     remark(ctx, self.name, f"{name}.{b.axis}", "missed", f"not fused with '{a.axis}': {reason}")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from igniter.dialects.loop import ForOp, FuncOp
+from igniter.dialects.loop import AllocOp, ForOp, FuncOp
 from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.ranges import Ranges, simplify
@@ -86,6 +86,16 @@ def take_hint(loop: ForOp, name: str) -> Attribute | None:
     value = loop.hints.data[name]
     set_hints(loop, rest)
     return value
+
+
+def replace_alloc(old: AllocOp, new: AllocOp) -> None:
+    """Puts `new` in the place of `old`, whose users have the right subscripts for it."""
+    block = old.parent_block()
+    assert block is not None
+    block.insert_op_before(new, old)
+    old.result.replace_all_uses_with(new.result)
+    old.detach()
+    old.erase()
 
 
 def loops_in(op: Operation) -> Iterator[ForOp]:

@@ -10,8 +10,8 @@ together may share memory: each in turn, largest first where sizes are known, ge
 (constant sizes), or the slot of a dead buffer (symbolic sizes): one that is known to be large enough, else the one
 that grows least. A buffer may also take the place of one that is read for the last time, element by element, where it
 is written. Buffers inside a loop stay on the task's stack while they are small and of known size; others get one slot a
-task in the arena. In a loop of a program, which calls kernels, every iteration has buffers of its own, and they share
-memory as those of a func do.
+task in the arena; the hint `memory` says which it has to be. In a loop of a program, which calls kernels, every
+iteration has buffers of its own, and they share memory as those of a func do.
 
 The plan can be read as a remark (`--remarks`): the total, what it would take without sharing, and the lower bound.
 It is the last pass before code is emitted.
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
@@ -40,12 +40,14 @@ from igniter.dialects.loop import (
     ViewOp,
     element_bytes,
 )
-from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of, space_of
+from igniter.dialects.sym import DimsAttr, dims_of, element_of, space_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, maximum, product
 from igniter.dialects.sym.ranges import is_nonneg
+from igniter.errors import IgniterError
 from igniter.isolation import attempt
 from igniter.remarks import remark
 from igniter.transforms.fusion.inline_failed_regions import mark_failed
+from igniter.transforms.scheduled.loop_rewrites import replace_alloc
 
 ALIGNMENT = 64
 TYPICAL_DIM = 128
@@ -123,11 +125,20 @@ def plan_func(func: FuncOp, stack_bytes: int = 32768) -> Plan:
     """Plans one func and writes the plan into it."""
     slots = {alloc: ONE for alloc in func.walk() if isinstance(alloc, AllocOp) and alloc.space == "scratch"}
     stack = 0
-    for alloc in [a for a in func.walk() if isinstance(a, AllocOp) and a.space == "local"]:
+    # Those that a schedule puts on the stack have it first.
+    wanted = {a: _memory_of(a) for a in func.walk() if isinstance(a, AllocOp) and a.space == "local"}
+    for alloc, memory in sorted(wanted.items(), key=lambda each: each[1] != "stack"):
+        alloc.hints = None
         size = buffer_bytes(alloc)
-        if size.constant is not None and stack + size.constant <= stack_bytes:
+        if memory != "arena" and size.constant is not None and stack + size.constant <= stack_bytes:
             stack += size.constant
             continue
+        if memory == "stack":
+            what = f"of {size} bytes" if size.constant is None else f"of {size} bytes beside {stack} others"
+            raise IgniterError(
+                f"plan-buffers: func '{func.sym_name.data}': the result of nest '{alloc.label.data}', a buffer {what}, "
+                f"cannot be stored on the stack, of which a task has {stack_bytes} bytes"
+            )
         moved = _to_scratch(alloc)
         slots[moved] = _task_count(moved)
     order = _number_statements(func)
@@ -141,6 +152,12 @@ def plan_func(func: FuncOp, stack_bytes: int = 32768) -> Plan:
         buffer.alloc.offset_attr = DimsAttr([offset + slot * _aligned(buffer_bytes(buffer.alloc))])
     func.scratch_bytes = plan.total
     return plan
+
+
+def _memory_of(alloc: AllocOp) -> str:
+    """Where the schedule wants a buffer; "" where it does not say."""
+    memory = alloc.hint("memory")
+    return memory.data if isinstance(memory, StringAttr) else ""
 
 
 def live_buffers(func: FuncOp) -> list[LiveBuffer]:
@@ -351,15 +368,8 @@ def _statement(block: Block, op: Operation) -> Operation:
 
 
 def _to_scratch(alloc: AllocOp) -> AllocOp:
-    memref = memref_of(element_of(alloc.result.type), dims_of(alloc.result.type), "scratch")
-    fresh = AllocOp(alloc.label.data, memref)
-    fresh.result.name_hint = alloc.result.name_hint
-    block = alloc.parent_block()
-    assert block is not None
-    block.insert_op_before(fresh, alloc)
-    alloc.result.replace_all_uses_with(fresh.result)
-    alloc.detach()
-    alloc.erase()
+    fresh = alloc.like(dims_of(alloc.result.type), "scratch")
+    replace_alloc(alloc, fresh)
     return fresh
 
 

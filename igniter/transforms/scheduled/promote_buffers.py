@@ -15,6 +15,9 @@ When all accesses stand inside one loop body, and every subscript is the same ex
 plus a rest that is >= 0, the buffer moves into the body and each dim becomes as long as its rest. A dim whose rest is
 0 goes away; a buffer left without dims becomes a register, and a value stored and then loaded in one body is passed on
 directly. It stands after `fuse-loops`, and again after tiling, which makes new bodies.
+
+A buffer with the hint `depth` moves into the body of so many loops, no further, and in the `memory` that its hint says;
+where it cannot, that is an error.
 """
 
 from __future__ import annotations
@@ -22,18 +25,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.scheduled.loop_accesses import ranges_at, tile_ranges, vector_width
 from igniter.dialects.loop import AccumulateOp, AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, StoreOp, TileProductOp, ViewOp
 from igniter.dialects.loop.dead_values import erase_dead_values
-from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of
+from igniter.dialects.sym import DimsAttr, dims_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, delinearize, linearize, maximum
 from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
+from igniter.errors import IgniterError
 from igniter.rewrites import Budget, budget
-from igniter.transforms.scheduled.loop_rewrites import nested_blocks
+from igniter.transforms.scheduled.loop_rewrites import nested_blocks, replace_alloc
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,10 @@ def promote_in(func: FuncOp, rewrites: Budget) -> None:
     """Promotes every buffer of `func` as far as it goes."""
     resolve_views(func, rewrites)
     for alloc in [op for op in func.walk() if isinstance(op, AllocOp)]:
-        if not rewrites.is_spent and promote(alloc):
+        if alloc.hint("depth") is not None:
+            if rewrites.take(func.sym_name.data, f"buffer '{alloc.label.data}' is put where its schedule says"):
+                _put(alloc, func)
+        elif not rewrites.is_spent and promote(alloc):
             rewrites.count(func.sym_name.data, f"buffer '{alloc.label.data}' is moved")
     for block in nested_blocks(func.block):
         forward_stores(block, rewrites, func.sym_name.data)
@@ -134,6 +141,50 @@ def promote(alloc: AllocOp) -> bool:
     home = alloc.parent_block()
     if block is None or home is None or block is home or not _is_inside(block, home):
         return False
+    return _move(alloc, accesses, block)
+
+
+def _put(alloc: AllocOp, func: FuncOp) -> None:
+    """Moves a buffer to the depth that its hint says."""
+    hint, said = alloc.hint("depth"), alloc.hint("memory")
+    assert isinstance(hint, IntegerAttr)
+    depth, memory = hint.value.data, said.data if isinstance(said, StringAttr) else ""
+    space = {"registers": "register", "stack": "local", "arena": "local" if depth else "scratch"}.get(memory)
+    # Which memory a task has it in, its stack or the arena, is left to `plan-buffers`.
+    alloc.hints = DictionaryAttr({"memory": StringAttr(memory)}) if memory and space == "local" else None
+    where = (
+        f"{PromoteBuffers.name}: func '{func.sym_name.data}': the result of nest '{alloc.label.data}' cannot be stored"
+    )
+    if depth == 0:
+        if space == "register" and any(d.constant is None for d in dims_of(alloc.result.type)):
+            raise IgniterError(f"{where} in registers: its dims are not constant")
+        replace_alloc(alloc, alloc.like(dims_of(alloc.result.type), space))
+        return
+    accesses = places_of(alloc.result)
+    if not accesses:
+        raise IgniterError(f"{where} inside of loops: what uses it takes it as a whole")
+    bodies = {_body_at(place.op, depth) for place in accesses}
+    (block,) = bodies if len(bodies) == 1 else (None,)
+    if block is None:
+        raise IgniterError(
+            f"{where} where its schedule says: not all that write and read it are in one loop there. 'fuse' on "
+            "the loops around it makes them one, where that is legal"
+        )
+    if not _move(alloc, accesses, block, space):
+        raise IgniterError(
+            f"{where} where its schedule says: an iteration reads another part than it writes, or one without a bound"
+        )
+
+
+def _body_at(op: Operation, depth: int) -> Block | None:
+    """The body of the `depth`-th loop around `op`, from the outside, if a buffer may move into it."""
+    bodies = [b for b in _chain(op) if isinstance(b.parent_op(), ForOp)]
+    return bodies[depth - 1] if len(bodies) >= depth else None
+
+
+def _move(alloc: AllocOp, accesses: list[Place], block: Block, wanted: str | None = None) -> bool:
+    """Moves a buffer into `block` and makes it as large as what is used of it there; False where nothing is gained, or
+    where it is not known how much that is. `wanted`: the space that it has to have."""
     owner = block.parent_op()
     outer = frozenset(ranges_at(next(iter(block.ops))).axes) if isinstance(owner, ForOp) else frozenset[str]()
     layout = _split(accesses, dims_of(alloc.result.type), outer)
@@ -144,12 +195,12 @@ def promote(alloc: AllocOp) -> bool:
     if isinstance(owner, ForOp) and len(kept) == len(dims) and alloc.space == "scratch" and not kept:
         return False
     new_dims = [dims[k] for k in kept]
+    if wanted == "register" and any(d.constant is None for d in new_dims):
+        return False
     in_registers = alloc.space == "register" or (
         not kept and not any(isinstance(place.op, TileProductOp) for place in accesses)
     )
-    space = "register" if in_registers else "local"
-    fresh = AllocOp(alloc.label.data, memref_of(element_of(alloc.result.type), new_dims, space))
-    fresh.result.name_hint = alloc.result.name_hint
+    fresh = alloc.like(new_dims, wanted or ("register" if in_registers else "local"))
     first = block.first_op
     assert first is not None
     block.insert_op_before(fresh, first)

@@ -32,7 +32,7 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from igniter.dialects.loop import AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, StoreOp, ViewOp
-from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of
+from igniter.dialects.sym import DimsAttr, dims_of, memref_of
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
 from igniter.rewrites import budget
@@ -115,8 +115,7 @@ def _expand_buffer(alloc: AllocOp, loop: ForOp) -> AllocOp:
     dims = (*dims, _extent_bound(loop)) if lanes_last else (_extent_bound(loop), *dims)
     # Registers cannot be counted through: where the loop stays one, they become memory of the task.
     space = "local" if alloc.space == "register" and loop.hint("unroll") is None else alloc.space
-    fresh = AllocOp(alloc.label.data, memref_of(element_of(alloc.result.type), dims, space))
-    fresh.result.name_hint = alloc.result.name_hint
+    fresh = alloc.like(dims, space)
     for user in users:
         assert isinstance(user, MemoryOp)
         user.subscripts_attr = DimsAttr((*user.subscripts, place) if lanes_last else (place, *user.subscripts))

@@ -20,7 +20,6 @@ loop. It stands after `sink-loops` and before `unroll-loops`. Used alone: `vecto
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -49,7 +48,7 @@ from igniter.dialects.sym import DimsAttr, dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import ZERO, Expr, mod
 from igniter.errors import IgniterError
 from igniter.rewrites import budget
-from igniter.transforms.scheduled.loop_rewrites import AxisNames, set_hints, take_hint
+from igniter.transforms.scheduled.loop_rewrites import AxisNames, replace_alloc, set_hints, take_hint
 
 
 @dataclass(frozen=True)
@@ -236,8 +235,7 @@ class _Vectorizer:
                 target.add_op(IfOp([g.substitute(values) for g in op.guards], body, indices))
             elif isinstance(op, AllocOp):
                 dims = (*dims_of(op.result.type), Expr.of(self.width))
-                fresh = AllocOp(op.label.data, memref_of(element_of(op.result.type), dims, op.space))
-                fresh.result.name_hint = op.result.name_hint
+                fresh = op.like(dims)
                 target.add_op(fresh)
                 mapping[op.result] = fresh.result
             elif isinstance(op, MemoryOp):
@@ -391,7 +389,7 @@ def _pad_lanes(alloc: AllocOp) -> None:
     if size is None or size % max(widths, default=1) == 0:
         return
     widest = max(widths)
-    _replace_alloc(alloc, [*dims[:-1], Expr.of(-(-size // widest) * widest)])
+    replace_alloc(alloc, alloc.like([*dims[:-1], Expr.of(-(-size // widest) * widest)]))
 
 
 def _lanes(op: Operation) -> int:
@@ -400,17 +398,6 @@ def _lanes(op: Operation) -> int:
         return 1
     value = op.value if isinstance(op, (StoreOp, AccumulateOp)) else op.results[0]
     return value.type.get_shape()[0] if isinstance(value.type, VectorType) else 1
-
-
-def _replace_alloc(alloc: AllocOp, dims: Sequence[Expr]) -> None:
-    fresh = AllocOp(alloc.label.data, memref_of(element_of(alloc.result.type), dims, alloc.space))
-    fresh.result.name_hint = alloc.result.name_hint
-    block = alloc.parent_block()
-    assert block is not None
-    block.insert_op_before(fresh, alloc)
-    alloc.result.replace_all_uses_with(fresh.result)
-    alloc.detach()
-    alloc.erase()
 
 
 def _move_dim_last(alloc: AllocOp, dim: int) -> None:
@@ -422,4 +409,4 @@ def _move_dim_last(alloc: AllocOp, dim: int) -> None:
         subscripts = list(user.subscripts)
         subscripts.append(subscripts.pop(dim))
         user.subscripts_attr = DimsAttr(subscripts)
-    _replace_alloc(alloc, dims)
+    replace_alloc(alloc, alloc.like(dims))

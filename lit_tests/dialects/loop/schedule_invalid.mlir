@@ -370,3 +370,111 @@ loop.kernel @k symbols [n] (%a: tensor<?x8xf32, #sym.dims<n, 8>>, %b: tensor<8x1
   }
   loop.return %p : tensor<?x16xf32, #sym.dims<n, 16>>
 }
+
+// -----
+
+// A memory that does not exist.
+
+// expected-error {{a result is stored in registers, stack, arena, not in 'stak'; did you mean 'stack'?}}
+loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
+  %e = loop.nest "exp" [i: parallel n, j: parallel 8] schedule [i fuse "g", store in stak, j] -> tensor<?x8xf32, #sym.dims<n, 8>> {
+    %a = loop.read %x[i, j] : f32
+    %b = math.exp %a : f32
+    loop.yield none %b at [i, j]
+  }
+  %y = loop.nest "double" [i: parallel n, j: parallel 8] schedule [i fuse "g", j] -> tensor<?x8xf32, #sym.dims<n, 8>> {
+    %a = loop.read %e[i, j] : f32
+    %b = arith.addf %a, %a : f32
+    loop.yield none %b at [i, j]
+  }
+  loop.return %y : tensor<?x8xf32, #sym.dims<n, 8>>
+}
+
+// -----
+
+// Two places.
+
+// expected-error {{it says 'store' twice: its result lives in one place}}
+loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
+  %e = loop.nest "exp" [i: parallel n, j: parallel 8] schedule [store, i fuse "g", store, j] -> tensor<?x8xf32, #sym.dims<n, 8>> {
+    %a = loop.read %x[i, j] : f32
+    %b = math.exp %a : f32
+    loop.yield none %b at [i, j]
+  }
+  %y = loop.nest "double" [i: parallel n, j: parallel 8] schedule [i fuse "g", j] -> tensor<?x8xf32, #sym.dims<n, 8>> {
+    %a = loop.read %e[i, j] : f32
+    %b = arith.addf %a, %a : f32
+    loop.yield none %b at [i, j]
+  }
+  loop.return %y : tensor<?x8xf32, #sym.dims<n, 8>>
+}
+
+// -----
+
+// A loop that no reader is in.
+
+// expected-error {{'store' is inside of loop 'i', which is this nest's alone: who reads the result shares the loops around it, which 'fuse' says}}
+loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
+  %e = loop.nest "exp" [i: parallel n, j: parallel 8] schedule [i, store, j] -> tensor<?x8xf32, #sym.dims<n, 8>> {
+    %a = loop.read %x[i, j] : f32
+    %b = math.exp %a : f32
+    loop.yield none %b at [i, j]
+  }
+  %y = loop.nest "double" [i: parallel n, j: parallel 8] schedule [i fuse "g", j] -> tensor<?x8xf32, #sym.dims<n, 8>> {
+    %a = loop.read %e[i, j] : f32
+    %b = arith.addf %a, %a : f32
+    loop.yield none %b at [i, j]
+  }
+  loop.return %y : tensor<?x8xf32, #sym.dims<n, 8>>
+}
+
+// -----
+
+// A loop whose iterations are made later.
+
+// expected-error {{'store' is inside of loop 'i' with 'tail', whose iterations are made later}}
+loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
+  %e = loop.nest "exp" [i: parallel n, j: parallel 8] schedule [i by 4 tail peel fuse "g", store, i, j] -> tensor<?x8xf32, #sym.dims<n, 8>> {
+    %a = loop.read %x[i, j] : f32
+    %b = math.exp %a : f32
+    loop.yield none %b at [i, j]
+  }
+  %y = loop.nest "double" [i: parallel n, j: parallel 8] schedule [i fuse "g", j] -> tensor<?x8xf32, #sym.dims<n, 8>> {
+    %a = loop.read %e[i, j] : f32
+    %b = arith.addf %a, %a : f32
+    loop.yield none %b at [i, j]
+  }
+  loop.return %y : tensor<?x8xf32, #sym.dims<n, 8>>
+}
+
+// -----
+
+// Lanes.
+
+// expected-error {{'store' is inside of loop 'j' with 'vector', whose iterations are made later}}
+loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?x8xf32, #sym.dims<n, 8>>) {
+  %e = loop.nest "exp" [i: parallel n, j: parallel 8] schedule [i fuse "g", j fuse "h" vector 8, store] -> tensor<?x8xf32, #sym.dims<n, 8>> {
+    %a = loop.read %x[i, j] : f32
+    %b = math.exp %a : f32
+    loop.yield none %b at [i, j]
+  }
+  %y = loop.nest "double" [i: parallel n, j: parallel 8] schedule [i fuse "g", j] -> tensor<?x8xf32, #sym.dims<n, 8>> {
+    %a = loop.read %e[i, j] : f32
+    %b = arith.addf %a, %a : f32
+    loop.yield none %b at [i, j]
+  }
+  loop.return %y : tensor<?x8xf32, #sym.dims<n, 8>>
+}
+
+// -----
+
+// A reduction, whose iterations all write what is stored.
+
+// expected-error {{'store' is inside of loop 'k', a reduction: all of its iterations write the result}}
+loop.kernel @k symbols [n] (%x: tensor<?x8xf32, #sym.dims<n, 8>>) -> (tensor<?xf32, #sym.dims<n>>) {
+  %s = loop.nest "sum" [i: parallel n, k: reduction 8] schedule [i fuse "g", k fuse "h", store] -> tensor<?xf32, #sym.dims<n>> {
+    %a = loop.read %x[i, k] : f32
+    loop.yield add %a at [i]
+  }
+  loop.return %s : tensor<?xf32, #sym.dims<n>>
+}

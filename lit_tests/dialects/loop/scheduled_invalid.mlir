@@ -239,3 +239,24 @@ loop.func @others symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c
   // expected-error {{micro-kernel 'f16' takes elements of f16 and f16 and folds f32, not f32, f32, f32}}
   loop.tile_product %c[r, 16*p + l] = %a[r, k] * %b[p, k, l] over r = 8, p = 3, l = 16, k = 64 tile [8, 3] kernel "f16"
 }
+
+// -----
+
+loop.func @where symbols [n] (%a: memref<8xf32>) outputs 1 {
+  // expected-error {{the hints of buffer 't': 'memry' is no word that it has; did you mean 'memory'?}}
+  %t = loop.alloc "t" hints {memry = "stack"} : memref<8xf32, "local">
+}
+
+// -----
+
+loop.func @where symbols [n] (%a: memref<8xf32>) outputs 1 {
+  // expected-error {{the hints of buffer 't': 'memory' is "registers" or "stack" or "arena", not "heap"}}
+  %t = loop.alloc "t" hints {memory = "heap"} : memref<8xf32, "local">
+}
+
+// -----
+
+loop.func @where symbols [n] (%a: memref<8xf32>) outputs 1 {
+  // expected-error {{the hints of buffer 't': 'depth' is a count, not "one"}}
+  %t = loop.alloc "t" hints {depth = "one"} : memref<8xf32, "local">
+}

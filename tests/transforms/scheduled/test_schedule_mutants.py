@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from igniter.context import IgniterContext
 from igniter.dialects.loop import ComputeOp, KernelOp
-from igniter.dialects.loop.schedule import TAILS, Loop, Product, ScheduleAttr
+from igniter.dialects.loop.schedule import MEMORIES, TAILS, Loop, Product, ScheduleAttr, Store
 from igniter.errors import IgniterError
 from igniter.registry import load_pass
 from igniter.runtime.interp.structured import run_kernel
@@ -27,6 +27,7 @@ STRUCTURED = ("canonicalize-loop", "split-axes", "inline-nests", "collapse-axes"
 CASES: dict[str, tuple[str, dict[str, int]]] = {
     **{name: (f"builtin.module {{{text}}}", {"n": 11, "m": 37}) for name, text in KERNELS.items()},
     "attention": ((EXAMPLES / "attention_tiles.mlir").read_text(), {"s": 11, "t": 37}),
+    "stores": ((EXAMPLES / "stores.mlir").read_text(), {"n": 11}),
     "gemm": ((EXAMPLES / "gemm.mlir").read_text(), {"n": 13, "m": 13}),
     "convolution": ((EXAMPLES / "convolution.mlir").read_text(), {"h": 5, "w": 9, "n": 2}),
 }
@@ -58,14 +59,26 @@ def changed_products(product: Product) -> Iterator[Product]:
     yield replace(product, depth=product.columns)
 
 
+def changed_stores(store: Store) -> Iterator[Store]:
+    """A store in another memory."""
+    yield from (Store(memory) for memory in ("", *MEMORIES) if memory != store.memory)
+
+
 def changed(schedule: ScheduleAttr) -> Iterator[ScheduleAttr]:
     """The schedules with one step changed, taken away, doubled or moved."""
     steps = schedule.data
     for k, step in enumerate(steps):
-        others = changed_loops(step) if isinstance(step, Loop) else changed_products(step)
+        others = (
+            changed_loops(step)
+            if isinstance(step, Loop)
+            else changed_products(step)
+            if isinstance(step, Product)
+            else changed_stores(step)
+        )
         yield from (ScheduleAttr([*steps[:k], other, *steps[k + 1 :]]) for other in others)
         yield ScheduleAttr([*steps[:k], *steps[k + 1 :]])
         yield ScheduleAttr([*steps[:k], step, *steps[k:]])
+        yield from (ScheduleAttr([*steps[:k], Store(memory), *steps[k:]]) for memory in ("", *MEMORIES))
         rest = [*steps[:k], *steps[k + 1 :]]
         yield from (ScheduleAttr([*rest[:m], step, *rest[m:]]) for m in range(len(steps)) if m != k)
         if isinstance(step, Loop):
