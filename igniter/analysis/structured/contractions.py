@@ -1,11 +1,13 @@
 """Contractions on the structured level: which nests are sums of products that a micro-kernel can compute.
 
-A contraction is a nest with one reduction axis, the depth, whose body means what a micro-kernel means
-(`matching.py`): for those that are chosen unless a schedule names another, the product of two reads, each perhaps
-widened. One read, `a`, runs along the rows and the depth; the other, `b`, along the columns and the depth. The other
-axes are batch axes: loops around. What `b` is read from must have its columns in panels: side by side in memory, as
-many as fill 64 bytes of sums. That is so for a row-major matrix of a multiple of that many columns, and for one that
-was packed (`pack-weights`, `pack-operands`).
+A contraction is a nest that sums what a micro-kernel means (`matching.py`): for those that are chosen unless a schedule
+names another, the product of two reads, each perhaps widened. One reduction axis is the depth. One read, `a`, runs
+along the rows and the depth; the other, `b`, along the columns and the depth. The other parallel axes are batch axes:
+loops around. The other reductions are loops around the micro-kernel, inside of a tile, to whose sums each of their
+iterations adds. A sum whose window moves with the result, as that of a convolution does, is none: its rows share what
+they read (`tile_schedules.py`). What `b` is read from must have its columns in panels: side by side in memory, as many
+as fill 64 bytes of sums. That is so for a row-major matrix of a multiple of that many columns, and for one that was
+packed (`pack-weights`, `pack-operands`).
 
 16-bit floats are multiplied as f32: `a` is widened as a whole (`pack-operands`), since each of its elements is used for
 many columns, and `b` in registers, panel by panel. Bytes, and bf16 beside bf16, come in groups of steps of depth that
@@ -44,7 +46,9 @@ class Contraction:
     columns: str
     depth: str
     batch: tuple[str, ...]
-    """The other axes, in the order of the nest."""
+    """The other parallel axes, in the order of the nest."""
+    sums: tuple[str, ...] = ()
+    """The other reductions, in the order of the nest."""
 
 
 BYTE_KINDS = frozenset(("u8i8", "i8i8"))
@@ -123,7 +127,7 @@ def contraction_of(nest: NestOp, moved: bool = False, kernel: str = "") -> Contr
         )
         for k, kind in enumerate([kernel] if kernel else kinds):
             if kind is not None and isinstance(found, str):
-                found = difference(nest, micro_kernel(kind), a, b, k > 0) or _as_product(nest, a, b, kind, narrow)
+                found = difference(nest, micro_kernel(kind), a, b, k > 0) or _along_some_depth(nest, a, b, kind, narrow)
         if not isinstance(found, str):
             return found
         reasons.append(found)
@@ -135,8 +139,8 @@ def factors_of(nest: NestOp) -> tuple[ReadOp, ReadOp] | str:
     clauses = nest.yield_op.clauses
     if len(clauses) != 1 or clauses[0].combiner != "add":
         return "it is not one sum"
-    if sum(a.kind == "reduction" for a in nest.axes) != 1:
-        return "it does not sum over one axis"
+    if all(a.kind != "reduction" for a in nest.axes):
+        return "it sums over no axis"
     product = clauses[0].value.owner
     if not isinstance(product, Operation) or product.name not in ("arith.mulf", "arith.muli"):
         return "it does not sum products"
@@ -158,8 +162,38 @@ def _read_behind(value: SSAValue) -> ReadOp | None:
     return owner if isinstance(owner, ReadOp) else None
 
 
-def _as_product(nest: NestOp, a: ReadOp, b: ReadOp, kind: str, moved: bool) -> Contraction | str:
-    depth = next(x.name for x in nest.axes if x.kind == "reduction")
+def depths_of(nest: NestOp) -> list[str]:
+    """The reductions that may be the depth, the innermost first."""
+    sums = [x.name for x in nest.axes if x.kind == "reduction"]
+    return [n for n in sums[::-1] if nest.axis(n).extent != ONE] or sums[:1]
+
+
+def window_of(nest: NestOp, reads: tuple[ReadOp, ReadOp]) -> str | None:
+    """The reduction, one of several, along which a window goes that moves with the result; None where none does."""
+    if len(depths_of(nest)) < 2:
+        return None
+    kinds = {x.name: x.kind for x in nest.axes if x.extent != ONE}
+    for subscript in (s for r in reads for s in r.subscripts):
+        named = [n for n in subscript.symbols if n in kinds]
+        if len({kinds[n] for n in named}) > 1:
+            return next(n for n in named if kinds[n] == "reduction")
+    return None
+
+
+def _along_some_depth(nest: NestOp, a: ReadOp, b: ReadOp, kind: str, moved: bool) -> Contraction | str:
+    window = window_of(nest, (a, b))
+    if window is not None:
+        return f"along '{window}' it sums a window that moves with the result"
+    found: Contraction | str = ""
+    for depth in depths_of(nest):
+        attempt = _as_product(nest, a, b, kind, depth, moved)
+        if not isinstance(attempt, str):
+            return attempt
+        found = found or attempt
+    return found
+
+
+def _as_product(nest: NestOp, a: ReadOp, b: ReadOp, kind: str, depth: str, moved: bool) -> Contraction | str:
     in_a, in_b = symbols_of(a.subscripts), symbols_of(b.subscripts)
     names = [x.name for x in nest.axes if x.kind == "parallel" and x.extent != ONE]
     columns = [n for n in names if n in in_b and n not in in_a]
@@ -176,7 +210,8 @@ def _as_product(nest: NestOp, a: ReadOp, b: ReadOp, kind: str, moved: bool) -> C
         return "steps of depth that one instruction multiplies do not lie side by side"
     row = rows[-1] if rows else None
     batch = tuple(n for n in names if n not in (row, column))
-    return Contraction(kind, a, b, row, column, depth, batch)
+    sums = tuple(x.name for x in nest.axes if x.kind == "reduction" and x.name != depth)
+    return Contraction(kind, a, b, row, column, depth, batch, sums)
 
 
 def offset_of(nest: NestOp, read: ReadOp, values: Mapping[str, Expr], ranges: Ranges) -> Expr:

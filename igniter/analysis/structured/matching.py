@@ -89,8 +89,8 @@ def reads_of(nest: NestOp, kernel: MicroKernel) -> tuple[ReadOp, ReadOp] | str:
     wanted = kernel.facts.combiner
     if len(clauses) != 1 or clauses[0].combiner != wanted:
         return f"micro-kernel '{kernel.name}' folds one value by '{wanted}', which it does not"
-    if sum(a.kind == "reduction" for a in nest.axes) != 1:
-        return f"micro-kernel '{kernel.name}' folds along one axis, which it does not"
+    if all(a.kind != "reduction" for a in nest.axes):
+        return f"micro-kernel '{kernel.name}' folds along an axis, which it does not"
     found: dict[SSAValue, None] = {}
     todo, seen = [clauses[0].value], set[SSAValue]()
     while todo:

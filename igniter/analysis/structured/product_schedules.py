@@ -73,7 +73,8 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
             plans[tiled[0]].blocks = (width * lanes * blocks, width * lanes)
         plans[tiled[0]].inner = _vector(nest, tiled[0], machine, width * lanes)
         product = _product(contraction, height, width) if nest is anchor else None
-        found[nest.label] = in_order(nest, [*_ones(nest), *outer, *tiled[::-1]], plans, product)
+        sums = contraction.sums if nest is anchor else ()
+        found[nest.label] = in_order(nest, [*_ones(nest), *outer, *sums, *tiled[::-1]], plans, product)
     return found
 
 
@@ -83,6 +84,8 @@ def _group(nest: NestOp, contraction: Contraction, width: int, machine: Machine)
     columns, depth = nest.axis(contraction.columns).extent.constant, nest.axis(contraction.depth).extent.constant
     if contraction.rows is None or reads_weights(contraction):
         return 1
+    for name in contraction.sums:
+        depth = (depth or TYPICAL_DEPTH) * (nest.axis(name).extent.constant or 1)
     tile = width * (depth or TYPICAL_DEPTH) * element_bytes(element_of(contraction.b.source.type))
     blocks = max(1, machine.group_bytes // max(1, tile))
     return 1 if columns is not None and columns <= blocks * width else blocks
@@ -110,7 +113,7 @@ def row_product_schedule(
     """The schedule of one contraction of a group of rows: all its columns for a block of rows."""
     height, width = row_block(group, machine), _tile(nest, contraction, machine)[1]
     product = _product(contraction, height, width)
-    return _row_tiles(nest, contraction.columns, group, label, machine, (height, width), product)
+    return _row_tiles(nest, contraction.columns, group, label, machine, (height, width), product, contraction.sums)
 
 
 def row_epilogue_schedule(
@@ -129,8 +132,9 @@ def _row_tiles(
     machine: Machine,
     size: tuple[int, int],
     product: Product | None = None,
+    sums: tuple[str, ...] = (),
 ) -> ScheduleAttr:
-    """The schedule for tiles of so many rows and panels in a block of rows."""
+    """The schedule for tiles of so many rows and panels in a block of rows; `sums`: the reductions beside the depth."""
     lanes = panel_lanes(element_of(nest.outputs[0].type))
     outer = [of[nest.label] for _, of in group.levels]
     row = outer[-1]
@@ -139,7 +143,7 @@ def _row_tiles(
     plans[row].blocks = (size[0],)
     width = size[1] * lanes
     plans[columns] = Plan(inner=_vector(nest, columns, machine, width), blocks=(width,))
-    return in_order(nest, [*_ones(nest), *outer, columns, row, columns], plans, product)
+    return in_order(nest, [*_ones(nest), *outer, columns, *sums, row, columns], plans, product)
 
 
 def in_blocks(schedule: ScheduleAttr, row: str, height: int) -> ScheduleAttr:

@@ -25,6 +25,8 @@ SOME_ROWS = 4
 def register_tile(rows: int, extent: int | None, width: int, machine: Machine) -> tuple[int, int]:
     """The rows and vectors of a tile of sums, for `rows` rows and `extent` elements along the vector (None: not known,
     and many): the quickest by counting what a step of the reduction loads and multiplies, for all tiles."""
+    # Nothing to compute is scheduled like one element.
+    rows, extent = max(rows, 1), None if extent is None else max(extent, 1)
 
     def cycles(height: int, columns: int) -> float:
         across = 1 / columns if extent is None else -(-extent // (columns * width))

@@ -61,7 +61,7 @@ from igniter.dialects.loop import (
 from igniter.dialects.loop.combiners import identity
 from igniter.dialects.loop.panels import group_of, panel_lanes
 from igniter.dialects.loop.schedule import Loop, Product
-from igniter.dialects.sym import element_of, memref_of
+from igniter.dialects.sym import dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum, minimum
 from igniter.dialects.sym.ranges import Ranges, simplify
 from igniter.errors import IgniterError
@@ -341,24 +341,34 @@ class NestLoops:
         reason = product_reason(nest, product, sizes)
         if reason is not None or isinstance(contraction, str):
             raise self._refusal(f"it has a schedule for a product, but {reason}")
+        # Reductions right around the micro-kernel add to its tile, those further out to the result.
+        around = len(outside)
+        while around and outside[around - 1].is_reduction and not outside[around - 1].loop.into_result:
+            around -= 1
         values: Values = {}
-        for level in outside:
+        for level in outside[:around]:
             block = level.open(values, block, self.fresh)
             if level.is_reduction:
-                self._open_depth(level, values, sizes[product.depth], group_of(contraction.kind))
+                self._open_sum(level, values, product)
         result = nest.outputs[0]
         lanes = panel_lanes(element_of(result.type))
+        height, panels = product.tile
+        tile = AllocOp(nest.label, memref_of(element_of(result.type), [height, panels * lanes], "local"))
+        tile.result.name_hint = result.name_hint
+        block.add_op(tile)
+        inside, inner = dict(values), block
+        if around < len(outside):
+            self._clear(tile, self.levels[len(outside) :], block)
+        for level in outside[around:]:
+            inner = level.open(inside, inner, self.fresh)
         names = [self.fresh(n) for n in ("r", "p", "l", "k")]
         row, panel, lane, depth = map(Expr.of, names)
-        at: Values = {**values, product.depth: values.get(product.depth, ZERO) + depth}
+        at: Values = {**inside, product.depth: inside.get(product.depth, ZERO) + depth}
         tile_at = {n: values.get(n, ZERO) for n in (product.rows, product.columns)}
         at[product.columns] = tile_at[product.columns] + panel * lanes + lane
         if product.rows:
             at[product.rows] = tile_at[product.rows] + row
-        left = {n: self._left(n, sizes[n], values) for n in product.axes if n in sizes}
-        height, panels = product.tile
-        tile = AllocOp(nest.label, memref_of(element_of(result.type), [height, panels * lanes], "local"))
-        tile.result.name_hint = result.name_hint
+        left = {n: self._left(n, sizes[n], inside, group_of(contraction.kind)) for n in product.axes if n in sizes}
         deep = left.get(product.depth, nest.axis(product.depth).extent)
         extents = [left.get(product.rows, ONE), left[product.columns].ceildiv(lanes), Expr.of(lanes), deep]
         own = {n: (ZERO, e) for n, e in zip(names, extents, strict=True)}
@@ -368,8 +378,18 @@ class NestLoops:
             subscripts.append([simplify(s.substitute(at), ranges) for s in read.subscripts])
         buffers = [tile.result, *(self.buffers[r.source] for r in (contraction.a, contraction.b))]
         fetch = self._next_panels(contraction, product, outside, values, sizes)
-        call = TileProductOp(buffers, subscripts, names, extents, product.tile, fetch=fetch, kernel=product.kernel)
-        block.add_ops([tile, call])
+        inner.add_op(
+            TileProductOp(
+                buffers,
+                subscripts,
+                names,
+                extents,
+                product.tile,
+                add=around < len(outside),
+                fetch=fetch,
+                kernel=product.kernel,
+            )
+        )
         for level in self.levels[len(outside) :]:
             block = level.open(values, block, self.fresh)
         value = LoadOp(tile.result, [values.get(n, ZERO) - tile_at[n] for n in (product.rows, product.columns)])
@@ -377,23 +397,39 @@ class NestLoops:
         combiner = self.clauses[0].combiner
         block.add_ops([value, *self.to_result(combiner, value.result, self.buffers[result], target)])
 
-    def _open_depth(self, level: Level, values: Mapping[str, Expr], size: int, group: int) -> None:
-        """A loop over blocks of the depth of a product: each adds to the result."""
+    def _open_sum(self, level: Level, values: Mapping[str, Expr], product: Product) -> None:
+        """A reduction around the tiles of a product: what each of its iterations sums is added to the result."""
+        name = level.axis.name
         if not level.loop.into_result:
+            what = "cuts the depth of a product" if name == product.depth else "sums around the tiles of a product"
             raise self._refusal(
-                f"loop '{level.axis.name}' cuts the depth of a product, whose tiles are to be added to "
-                "the result: say 'into result'"
+                f"loop '{name}' {what}, whose tiles are to be added to the result: say 'into result', or put it right "
+                "before the product, where its iterations add to the tile"
             )
-        if size % group:
+        self.first = values[name]
+
+    def _clear(self, tile: AllocOp, moves: Sequence[Level], block: Block) -> None:
+        """Loops that put what sums begin with into a tile; its columns like those that move them to the result."""
+        element = element_of(tile.result.type)
+        zero = identity(self.clauses[0].combiner, element)
+        block.add_op(zero)
+        like = next((level.hints for level in moves if level.loop.vector), None)
+        places: list[Expr] = []
+        for k, dim in enumerate(dims_of(tile.result.type)):
+            places.append(Expr.of(self.fresh("c")))
+            body = Block()
+            block.add_op(ForOp(str(places[-1]), 0, dim, body, hints=like if k else None))
+            block = body
+        block.add_op(StoreOp(zero.result, tile.result, places))
+
+    def _left(self, name: str, size: int, values: Mapping[str, Expr], group: int) -> Expr:
+        """The elements of a block of an axis; `group` steps of depth are multiplied at a time."""
+        extent = self.nest.axis(name).extent
+        if self.nest.axis(name).kind == "reduction" and size % group:
             raise self._refusal(
                 f"a micro-kernel takes {group} steps of depth at a time, of which no whole number makes "
                 f"blocks of {size}"
             )
-        self.first = values[level.axis.name]
-
-    def _left(self, name: str, size: int, values: Mapping[str, Expr]) -> Expr:
-        """The elements of a block of an axis."""
-        extent = self.nest.axis(name).extent
         if extent.constant is not None and extent.constant % size == 0:
             return Expr.of(size)
         return minimum(Expr.of(size), extent - values[name])

@@ -30,7 +30,14 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from igniter.analysis.structured.contractions import Contraction, contraction_of, factors_of, offset_of
+from igniter.analysis.structured.contractions import (
+    Contraction,
+    contraction_of,
+    depths_of,
+    factors_of,
+    offset_of,
+    window_of,
+)
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, ViewOp, YieldOp
 from igniter.dialects.loop.panels import is_half, kind_of, panel_lanes
 from igniter.dialects.sym import dims_of, element_of, tensor_of
@@ -89,10 +96,14 @@ def pack_operand(nest: NestOp) -> str | None:
     halves = isinstance(result, Float32Type) and all(is_half(e) or e == result for e in (a, b))
     if not halves and kind_of(a, b, result) is None and kind_of(b, a, result) is None:
         return f"there is no micro-kernel for products of {a} and {b} in {result}"
-    depth = next(a.name for a in nest.axes if a.kind == "reduction")
-    columns = _columns(nest, factors, depth)
+    window = window_of(nest, factors)
+    if window is not None:
+        return f"along '{window}' it sums a window that moves with the result"
+    depths = [n for n in depths_of(nest) if all(n in symbols_of(r.subscripts) for r in factors)]
+    columns = next((c for n in depths if (c := _columns(nest, factors, n)) is not None), None)
     if columns is None:
         return "no axis of the result is in one factor only"
+    depth = depths[0]
     read, column, rows = columns
     if not halves and element_of(read.source.type) != result:
         return f"elements of {element_of(read.source.type)} are packed at compile time only"
@@ -159,7 +170,7 @@ def _pack(nest: NestOp, read: ReadOp, column: str, depth: str) -> NestOp:
     lanes = panel_lanes(element_of(nest.outputs[0].type))
     extent = nest.axis(column).extent
     used = symbols_of(read.subscripts)
-    batch = [a for a in nest.axes if a.kind == "parallel" and a.name in used and a.name != column]
+    batch = [Axis(a.name, a.extent, "parallel") for a in nest.axes if a.name in used - {column, depth}]
     names = _fresh([a.name for a in nest.axes], ("p", "l"))
     panel, lane = Axis(names[0], extent.ceildiv(lanes), "parallel"), Axis(names[1], Expr.of(lanes), "parallel")
     deep = Axis(depth, nest.axis(depth).extent, "parallel")

@@ -62,12 +62,12 @@ def postpone(nest: NestOp) -> str | None:
     factors = factors_of(nest)
     if nest.schedule is not None or isinstance(factors, str):
         return None
-    depth = next(a.name for a in nest.axes if a.kind == "reduction")
+    sums = {a.name for a in nest.axes if a.kind == "reduction"}
     found = next((s for s in map(_scaled, factors) if s is not None), None)
     if found is None:
         return None
     places = _places(found)
-    if places is None or depth in symbols_of(s.substitute(places) for s in found.scale.subscripts):
+    if places is None or sums & symbols_of(s.substitute(places) for s in found.scale.subscripts):
         return None
     block = found.factor.parent
     assert block is not None

@@ -122,7 +122,7 @@ builtin.module {
 // -----
 
 // Blocks of the depth are added to the result.
-// CHECK: nest 'matmul': loop 'k' cuts the depth of a product, whose tiles are to be added to the result: say 'into result'
+// CHECK: nest 'matmul': loop 'k' cuts the depth of a product, whose tiles are to be added to the result: say 'into result', or put it right before the product, where its iterations add to the tile
 
 builtin.module {
   loop.kernel @depth symbols [m] (%a: tensor<?x64xf32, #sym.dims<m, 64>>, %b: tensor<64x96xf32>) -> (tensor<?x96xf32, #sym.dims<m, 96>>) {

@@ -29,6 +29,21 @@ builtin.module {
   }
 }"""
 
+STACK = """
+builtin.module {
+  loop.kernel @k symbols [n, m] (%a: tensor<3x?x?xf32, #sym.dims<3, n, m>>, %b: tensor<3x?x96xf32, #sym.dims<3, m, 96>>)
+      -> (tensor<?x96xf32, #sym.dims<n, 96>>) {
+    %c = loop.nest "heads" [i: parallel n, j: parallel 96, h: reduction 3, k: reduction m]
+        -> tensor<?x96xf32, #sym.dims<n, 96>> {
+      %x = loop.read %a[h, i, k] : f32
+      %y = loop.read %b[h, k, j] : f32
+      %p = arith.mulf %x, %y : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x96xf32, #sym.dims<n, 96>>
+  }
+}"""
+
 CONVOLUTION = """
 builtin.module {
   loop.kernel @k symbols [n] (%x: tensor<?x7x6xf32, #sym.dims<n + 2, 7, 6>>, %w: tensor<3x3x6x20xf32>)
@@ -131,10 +146,34 @@ def test_orders_of_two_results(words: str) -> None:
         "[j by 96, j by 48 threads, i by 24, i by 8, product(i, j, k) tile [8, 3], i, j vector 16]",
         "[j by 96, k by 16 into result, i by 24 threads, j by 48, i by 8, product(i, j, k) tile [8, 3], i, j]",
         "[k by 8 into result, i by 4, j by 16 threads, product(i, j, k) tile [4, 1], j vector 16, i]",
+        "[i by 8 threads, j by 48, k by 16, product(i, j, k) tile [8, 3], i, j vector 16]",
     ],
 )
 def test_micro_kernels_in_blocks_of_the_depth(words: str) -> None:
     check(said(MATMUL, words))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        # What all heads sum is added up in the tile.
+        "[j by 48 threads, i by 8, h, product(i, j, k) tile [8, 3], i, j vector 16]",
+        "[i by 8 threads, j by 32, h, k by 8, product(i, j, k) tile [8, 2], i, j vector 16 unroll]",
+        "[i by 4, j by 16, k by 16, h, product(i, j, k) tile [4, 1], j, i]",
+        # In the result.
+        "[k by 16 into result, i by 8 threads, j by 48, h, product(i, j, k) tile [8, 3], i, j vector 16]",
+        "[h by 2 into result, i by 8, j by 48 threads, h, product(i, j, k) tile [8, 3], i, j vector 16]",
+    ],
+)
+def test_micro_kernels_in_another_reduction(words: str) -> None:
+    check(said(STACK, words))
+
+
+def test_a_reduction_around_tiles_adds_to_the_result() -> None:
+    with pytest.raises(IgniterError, match=r"loop 'h' sums around the tiles of a product, .* say 'into result'"):
+        check(said(STACK, "[h, i by 8, j by 48, product(i, j, k) tile [8, 3], i, j]"))
+    with pytest.raises(VerifyException, match="loop 'h' is inside the product"):
+        check(said(STACK, "[i by 8, j by 48, product(i, j, k) tile [8, 3], i, h, j]"))
 
 
 LINEAR = (Path(__file__).parents[3] / "docs" / "examples" / "linear.mlir").read_text(encoding="utf-8")

@@ -19,6 +19,7 @@ from igniter.errors import IgniterError
 from igniter.registry import load_pass
 from igniter.runtime.interp.structured import run_kernel
 from tests.transforms.scheduled.scheduling import SCHEDULE, kernel_of, parse, random_inputs, run_compiled, schedule
+from tests.transforms.scheduled.test_orders import STACK
 from tests.transforms.scheduled.test_schedule import KERNELS
 
 EXAMPLES = Path(__file__).parents[3] / "lit_tests" / "examples"
@@ -27,6 +28,7 @@ STRUCTURED = ("canonicalize-loop", "split-axes", "inline-nests", "collapse-axes"
 CASES: dict[str, tuple[str, dict[str, int]]] = {
     **{name: (f"builtin.module {{{text}}}", {"n": 11, "m": 37}) for name, text in KERNELS.items()},
     "attention": ((EXAMPLES / "attention_tiles.mlir").read_text(), {"s": 11, "t": 37}),
+    "sums": (STACK, {"n": 11, "m": 37}),
     "stores": ((EXAMPLES / "stores.mlir").read_text(), {"n": 11}),
     "gemm": ((EXAMPLES / "gemm.mlir").read_text(), {"n": 13, "m": 13}),
     "convolution": ((EXAMPLES / "convolution.mlir").read_text(), {"h": 5, "w": 9, "n": 2}),

@@ -356,17 +356,19 @@ def einsum_flops(op: OnnxOp) -> Expr:
 
 
 def einsum_packs(op: OnnxOp) -> dict[int, tuple[int, int]]:
-    """An operand of two that has one summed dim, and last in the result a dim of its own."""
+    """An operand of two that has summed dims, and last in the result a dim of its own. Of the summed dims the last that
+    both have is the depth of the panels."""
     if len(op.inputs) != 2:
         return {}
     equation = equation_of(op, [operand_dims(op, k) for k in range(2)])
     found: dict[int, tuple[int, int]] = {}
     for index in range(2):
         own, other = equation.inputs[index], equation.inputs[1 - index]
-        if len(equation.summed) != 1 or not equation.output or len(set(own)) != len(own):
+        depths = [n for n in equation.summed if n in own and n in other]
+        if not depths or not equation.output or len(set(own)) != len(own):
             continue
-        column, depth = equation.output[-1], equation.summed[0]
-        if column in own and column not in other and depth in own and depth in other:
+        column, depth = equation.output[-1], depths[-1]
+        if column in own and column not in other:
             found[index] = (own.index(column), own.index(depth))
     return found
 
