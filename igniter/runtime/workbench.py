@@ -22,6 +22,7 @@ from igniter.analysis.machine import TYPICAL as TYPICAL_MACHINE
 from igniter.analysis.machine import MachineModel, pass_figures
 from igniter.analysis.scheduled.loop_accesses import loop_range, trip_count
 from igniter.analysis.scheduled.loop_cost import body_cycles, iteration_cycles, tile_cycles
+from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import ForOp, FuncOp, IndexOp, KernelOp, ReadOp, TileProductOp, YieldOp, is_float
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import Expr, product
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from igniter.targets import CompiledFunc, Listing, Target
 
     Array: TypeAlias = np.ndarray[Any, Any]
-
-TYPICAL = 64
-"""The size of a symbol that nobody gave one."""
 
 MOST_ELEMENTS = 1 << 24
 """In a tensor of a kernel whose sizes nobody gave: symbols are smaller where several of them multiply."""
@@ -195,8 +193,9 @@ def _is_operation(op: Operation) -> bool:
 
 
 def choose_sizes(kernel: KernelOp, given: Mapping[str, int]) -> dict[str, int]:
-    """Sizes for the symbols: those given, for the others `TYPICAL` or less where the kernel takes that, else small ones
-    at which nothing is empty. `IgniterError` for a symbol that it does not have, or sizes that it refuses."""
+    """Sizes for the symbols: those given, or typical of the kernel, for the others `WORK` or less where the kernel
+    takes that, else small ones at which nothing is empty. `IgniterError` for a symbol that it does not have, or sizes
+    that it refuses."""
     from igniter.runtime.check_inputs import sizes_without_empties
 
     names = kernel.symbol_names
@@ -204,7 +203,7 @@ def choose_sizes(kernel: KernelOp, given: Mapping[str, int]) -> dict[str, int]:
     if unknown:
         known = ", ".join(names) or "none"
         raise IgniterError(f"kernel @{kernel.sym_name.data} has no symbol '{unknown[0]}'; it has: {known}")
-    typical = TYPICAL
+    given, typical = {**dict(typical_of(kernel).given), **given}, WORK
     sizes = {name: given.get(name, typical) for name in names}
     while typical > 2 and _largest(kernel, sizes) > MOST_ELEMENTS:
         typical //= 2

@@ -1,7 +1,7 @@
 """The structured level of the `loop` dialect: what is computed, over tensors, in no order.
 
     kernel ::= loop.kernel @name symbols [sym, ...] (%arg : tensor, ...) -> (tensor, ...) (requires [requirement, ...])?
-               (checks [check, ...])? { op* loop.return }
+               (checks [check, ...])? (typical [sym = size, ...])? { op* loop.return }
     op     ::= %r... = loop.nest "name" [axis: parallel|reduction extent, ...] -> tensors { body loop.yield }
              | %r... = loop.procedure ...                                 see `procedure.py`
              | %r = loop.view %t : tensor to tensor                       reshape; no data moves
@@ -64,6 +64,7 @@ from igniter.dialects.loop.bodies import (
     YieldOp,
 )
 from igniter.dialects.loop.schedule import ScheduleAttr, parse_schedule, schedule_reason
+from igniter.dialects.loop.typical import SizesAttr, parse_typical, print_typical, verify_typical
 from igniter.dialects.sym import (
     CheckAttr,
     RequirementAttr,
@@ -100,6 +101,7 @@ class KernelOp(IRDLOperation):
     declared_types = prop_def(ArrayAttr[Attribute], prop_name="declared_types")
     requires_attr = opt_prop_def(ArrayAttr[RequirementAttr], prop_name="requires")
     checks_attr = opt_prop_def(ArrayAttr[CheckAttr], prop_name="checks")
+    typical = opt_prop_def(SizesAttr)
     body = region_def("single_block")
     traits = traits_def(SymbolOpInterface(), IsolatedFromAbove())
 
@@ -112,6 +114,7 @@ class KernelOp(IRDLOperation):
         attributes: dict[str, Attribute] | None = None,
         requires: Iterable[Requirement] = (),
         checks: Iterable[DataCheck] = (),
+        typical: SizesAttr | None = None,
     ):
         super().__init__(
             properties={
@@ -120,6 +123,7 @@ class KernelOp(IRDLOperation):
                 "declared_types": ArrayAttr(result_types),
                 "requires": requirements_attr(requires),
                 "checks": checks_attr(checks),
+                "typical": typical,
             },
             regions=[body],
             attributes=attributes or {},
@@ -163,6 +167,7 @@ class KernelOp(IRDLOperation):
         if tuple(v.type for v in terminator.operands) != tuple(self.declared_types):
             raise VerifyException("loop.return does not give the types that the kernel declares")
         verify_requirements(self.requires_attr, self.symbol_names)
+        verify_typical(self.typical, self.symbol_names)
         results = [(element_of(t), dims_of(t)) for t in self.declared_types]
         verify_checks(self.checks_attr, self.symbol_names, results)
         names: set[str] = set()
@@ -190,10 +195,11 @@ class KernelOp(IRDLOperation):
         args = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
         parser.parse_characters("->")
         types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
-        requires, checks = parse_requirements(parser), parse_checks(parser)
+        requires, checks, typical = parse_requirements(parser), parse_checks(parser), parse_typical(parser)
         attributes = parser.parse_optional_attr_dict_with_keyword()
         body = parser.parse_region(args)
-        return cls(name, symbols, types, body, dict(attributes.data) if attributes else None, requires, checks)
+        given = dict(attributes.data) if attributes else None
+        return cls(name, symbols, types, body, given, requires, checks, typical)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -205,6 +211,7 @@ class KernelOp(IRDLOperation):
         printer.print_string(")")
         print_requirements(self.requires_attr, printer)
         print_checks(self.checks_attr, printer)
+        print_typical(self.typical, printer)
         printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False)

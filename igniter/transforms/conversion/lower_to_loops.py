@@ -105,7 +105,8 @@ class _Lowering:
             self._copy(self.buffers[value], output)
         attributes = dict(kernel.attributes.items())
         name, body = kernel.sym_name.data, Region(self.block)
-        return FuncOp(name, kernel.symbol_names, len(outputs), body, None, attributes, kernel.requires, kernel.checks)
+        facts = kernel.requires, kernel.checks, kernel.typical
+        return FuncOp(name, kernel.symbol_names, len(outputs), body, None, attributes, *facts)
 
     def _memref(self, value: SSAValue, space: str | None = None) -> Attribute:
         return memref_of(element_of(value.type), dims_of(value.type), space)

@@ -29,6 +29,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.scheduled.loop_accesses import enclosing_loops, trip_count
+from igniter.analysis.typical_sizes import MEMORY, typical_of
 from igniter.dialects.loop import (
     AllocOp,
     CallOp,
@@ -48,8 +49,6 @@ from igniter.remarks import remark
 from igniter.transforms.fusion.inline_failed_regions import mark_failed
 
 ALIGNMENT = 64
-TYPICAL_DIM = 128
-"""What a symbol is taken to be where two sizes are compared and neither is known to be larger."""
 
 
 @dataclass(frozen=True)
@@ -238,6 +237,11 @@ def _reuse_slots(buffers: list[LiveBuffer]) -> tuple[list[Expr], Expr]:
     slots: list[_Slot] = []
     chosen: dict[int, _Slot] = {}
 
+    sizes = typical_of(buffers[0].alloc)
+
+    def typical(size: Expr) -> int:
+        return sizes.value(size, MEMORY)
+
     @cache
     def large_enough(size: Expr, needed: Expr) -> bool:
         return is_nonneg(size - needed)
@@ -250,7 +254,7 @@ def _reuse_slots(buffers: list[LiveBuffer]) -> tuple[list[Expr], Expr]:
             slot = next((s for s in fits if all(large_enough(o.size, s.size) for o in fits)), fits[0])
         elif free:
             # The larger of two sizes is never more than both.
-            slot = min(free, key=lambda s: _typical(_larger(s.size, buffer.size)) - _typical(s.size))
+            slot = min(free, key=lambda s: typical(_larger(s.size, buffer.size)) - typical(s.size))
             slot.size = _larger(slot.size, buffer.size)
         else:
             slot = _Slot(buffer.size, [])
@@ -263,10 +267,6 @@ def _reuse_slots(buffers: list[LiveBuffer]) -> tuple[list[Expr], Expr]:
         offsets[id(slot)] = end
         end = end + slot.size
     return [offsets[id(chosen[k])] for k in range(len(buffers))], end
-
-
-def _typical(size: Expr) -> int:
-    return size.evaluate(dict.fromkeys(size.symbols, TYPICAL_DIM))
 
 
 def _lower_bound(buffers: Sequence[LiveBuffer]) -> Expr:

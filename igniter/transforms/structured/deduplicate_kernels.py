@@ -17,6 +17,7 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.fusion import RegionOp
 from igniter.dialects.loop import AxesAttr, Axis, ForOp, KernelOp, ProcedureOp
+from igniter.dialects.loop.typical import SizesAttr
 from igniter.dialects.sym import (
     DimsAttr,
     checks_attr,
@@ -109,6 +110,8 @@ def _retype(value: SSAValue, names: dict[str, Expr]) -> None:
 def _renamed(attr: Attribute, names: dict[str, Expr]) -> Attribute:
     if isinstance(attr, DimsAttr):
         return attr.substitute(names)
+    if isinstance(attr, SizesAttr):
+        return attr.renamed(names)
     if isinstance(attr, AxesAttr):
         return AxesAttr(Axis(a.name, a.extent.substitute(names), a.kind) for a in attr)
     if isinstance(attr, ArrayAttr):

@@ -31,6 +31,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from igniter.analysis.structured.contractions import Contraction, contraction_of, factors_of, offset_of
+from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, ViewOp, YieldOp
 from igniter.dialects.loop.panels import is_half, kind_of, panel_lanes
 from igniter.dialects.sym import dims_of, element_of, tensor_of
@@ -96,7 +97,7 @@ def pack_operand(nest: NestOp) -> str | None:
     read, column, rows = columns
     if not halves and element_of(read.source.type) != result:
         return f"elements of {element_of(read.source.type)} are packed at compile time only"
-    count = rows.constant
+    count = typical_of(nest).known(rows)
     if count is not None and count < FEWEST_ROWS:
         return f"only {count} rows would share it"
     _pack(nest, read, column, depth)
@@ -108,7 +109,7 @@ def pack_operand(nest: NestOp) -> str | None:
 
 def _is_spread(nest: NestOp, contraction: Contraction) -> bool:
     """Whether the columns of a contraction are a small part of the rows of memory that they are in, and rows enough
-    share them: a number that is known, or as many as there are steps of depth, which are what is packed."""
+    share them: a number that is known, or typical, or as many as there are steps of depth, which are what is packed."""
     read = contraction.b
     if contraction.rows is None or element_of(read.source.type) != element_of(nest.outputs[0].type):
         return False
@@ -116,7 +117,8 @@ def _is_spread(nest: NestOp, contraction: Contraction) -> bool:
         return False  # It is packed.
     columns, depth = nest.axis(contraction.columns).extent, nest.axis(contraction.depth).extent
     rows = nest.axis(contraction.rows).extent
-    few = rows.constant < FEWEST_ROWS_SPREAD if rows.constant is not None else rows != depth
+    count = typical_of(nest).known(rows)
+    few = count < FEWEST_ROWS_SPREAD if count is not None else rows != depth
     step = offset_of(nest, read, {}, nest.axes_attr.ranges).coefficient(contraction.depth)
     if few or step is None or step.constant is None or columns.constant is None:
         return False
