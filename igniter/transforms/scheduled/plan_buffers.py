@@ -47,6 +47,7 @@ from igniter.dialects.sym.ranges import is_nonneg
 from igniter.isolation import attempt
 from igniter.remarks import remark
 from igniter.transforms.fusion.inline_failed_regions import mark_failed
+from igniter.transforms.scheduled.loop_rewrites import is_version
 
 ALIGNMENT = 64
 
@@ -186,8 +187,8 @@ def _same_place(load: LoadOp, store: StoreOp) -> bool:
 
 
 def _outermost(op: Operation) -> Operation:
-    """The statement of the func that `op` stands in."""
-    while not isinstance(parent := op.parent_op(), FuncOp):
+    """The statement of the func, or of one of its variants, that `op` stands in."""
+    while not isinstance(parent := op.parent_op(), FuncOp) and not is_version(parent):
         if parent is None:
             return op
         op = parent
@@ -301,7 +302,7 @@ def _number_statements(func: FuncOp) -> dict[Operation, tuple[int, int]]:
     """The statements in the order in which they run, each with the first and the last number of what is in it.
 
     A loop that calls kernels, which a program has, is gone into: each of its iterations has buffers of its own, which
-    live in a part of it. Any other statement is one number.
+    live in a part of it. So is a variant of a kernel: of several only one runs. Any other statement is one number.
     """
     order: dict[Operation, tuple[int, int]] = {}
     count = 0
@@ -310,7 +311,7 @@ def _number_statements(func: FuncOp) -> dict[Operation, tuple[int, int]]:
         nonlocal count
         for op in block.ops:
             first = count
-            if _is_program_loop(op):
+            if _is_program_loop(op) or is_version(op):
                 number(op.regions[0].block)
             count += 1
             order[op] = (first, count - 1)
@@ -324,11 +325,13 @@ def _is_program_loop(op: Operation) -> bool:
 
 
 def _live_range(func: FuncOp, alloc: AllocOp, order: Mapping[Operation, tuple[int, int]]) -> tuple[int, int]:
-    """From the first to the last statement of the alloc's own block that touches it; of the func's block, unless the
-    alloc is in a loop of a program."""
+    """From the first to the last statement of the alloc's own block that touches it; of the func's block or of the
+    variant's, unless the alloc is in a loop of a program."""
     here = alloc.parent_block()
     outer = here.parent_op() if here is not None else None
-    block = here if here is not None and outer is not None and _is_program_loop(outer) else func.block
+    block = _outermost(alloc).parent_block() or func.block
+    if here is not None and outer is not None and _is_program_loop(outer):
+        block = here
     touched = [order[_statement(block, user)] for user in _users(alloc.result)]
     return (min(t[0] for t in touched), max(t[1] for t in touched)) if touched else (0, 0)
 

@@ -51,7 +51,7 @@ class ChooseSchedule(ModulePass):
         said = {name: value for name, value in asdict(self).items() if value is not None}
         machine = replace(machine_of(ctx), **said)
         rewrites = budget(ctx, self.name)
-        for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
+        for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
             nests = {nest.label: nest for nest in kernel.nests}
             for choice in choose(kernel, machine):
                 given: list[tuple[NestOp, ScheduleAttr]] = []
