@@ -23,10 +23,11 @@ from igniter.analysis.machine import MachineModel, pass_figures
 from igniter.analysis.scheduled.loop_accesses import loop_range, trip_count
 from igniter.analysis.scheduled.loop_cost import body_cycles, iteration_cycles, tile_cycles
 from igniter.analysis.typical_sizes import WORK, typical_of
-from igniter.dialects.loop import ForOp, FuncOp, IndexOp, KernelOp, ReadOp, TileProductOp, YieldOp, is_float
+from igniter.dialects.loop import ForOp, FuncOp, IfOp, IndexOp, KernelOp, ReadOp, TileProductOp, YieldOp, is_float
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import Expr, product
 from igniter.errors import IgniterError
+from igniter.transforms.scheduled.loop_rewrites import is_version
 
 if TYPE_CHECKING:
     import numpy as np
@@ -446,9 +447,17 @@ def loop_tree(func: FuncOp, sizes: Mapping[str, int], machine: MachineModel = TY
     A bound that speaks of a loop around it is that of its start.
     """
     found: list[TreeLoop] = []
-    total = max(1, _evaluated(body_cycles(func.block, machine), sizes))
-    _grow(found, func.block, 0, 1, total, sizes, machine)
+    # Of several variants, the one that runs.
+    versions = [op.block for op in func.block.ops if is_version(op) and isinstance(op, IfOp) and _runs(op, sizes)]
+    blocks = versions or [func.block]
+    total = max(1, sum(_evaluated(body_cycles(block, machine), sizes) for block in blocks))
+    for block in blocks:
+        _grow(found, block, 0, 1, total, sizes, machine)
     return found
+
+
+def _runs(op: IfOp, sizes: Mapping[str, int]) -> bool:
+    return all(guard.evaluate(dict(sizes)) >= 0 for guard in op.guards)
 
 
 def _grow(

@@ -116,13 +116,17 @@ loop.kernel @k symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #
 """Of different meaning, so that it shows which ran. No kernel may be like that."""
 
 
-def test_which_one_runs_is_the_same_on_every_level(tmp_path: Path) -> None:
+def test_which_one_runs_is_the_same_on_every_level() -> None:
     kernel = next(op for op in parse(TEXT).ir.ops if isinstance(op, KernelOp))
     schedule = igniter.Schedule(kernel)
     func = schedule.apply()
     assert isinstance(func, FuncOp) and sum(isinstance(op, IfOp) for op in func.block.ops) == 2
     from igniter.runtime.check import run_scheduled
+    from igniter.runtime.workbench import loop_tree
 
+    assert [[loop.text for loop in loop_tree(func, {"n": n})] for n in (3, 4)] == [["i = 0 to n"], ["i1 = 0 to n"]]
+    # Were both counted, neither would be half of it.
+    assert all(loop.share > 0.5 for n in (3, 4) for loop in loop_tree(func, {"n": n}))
     for n in (0, 1, 3, 4, 33):
         x = np.arange(5, 5 + n, dtype=np.float32)
         wanted = x * x if n <= 3 else x + x
