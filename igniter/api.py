@@ -87,23 +87,31 @@ class Module:
         return self.ctx.remarks
 
     def run_passes(
-        self, pipeline: str, *, verify_each: bool = True, target: str | None = None, machine: Machine = None
+        self,
+        pipeline: str,
+        *,
+        verify_each: bool = True,
+        target: str | None = None,
+        machine: Machine = None,
+        sizes: Mapping[str, int] | None = None,
     ) -> Self:
         """Run a pipeline (`"infer-shapes,form-fusion-regions{...}"`) over the IR, in place.
 
         Passes work for the CPU `target`, with the figures that `machine` gives in the place of its own; without either,
-        for a typical one with AVX-512.
+        for a typical one with AVX-512. `sizes` are what symbols of the module typically are.
         """
+        from igniter.analysis.typical_sizes import give_module_sizes
         from igniter.passes import run_pipeline
 
+        give_module_sizes(self.ir, sizes or {})
         if target is None and machine is None:
-            run_pipeline(self.ctx, self.ir, pipeline, verify_each=verify_each)
+            run_pipeline(self.ctx.on(self.ctx.machine, None, sizes), self.ir, pipeline, verify_each=verify_each)
             return self
         from igniter.analysis.machine import pass_figures
         from igniter.targets import described_machines
 
         machines = described_machines(target, machine)
-        ctx = self.ctx.on(machines[0])
+        ctx = self.ctx.on(machines[0], None, sizes)
         run_pipeline(ctx, self.ir, pipeline, figures=pass_figures(machines), verify_each=verify_each)
         return self
 
@@ -134,6 +142,7 @@ class Module:
         *,
         target: str = "native",
         machine: Machine = None,
+        sizes: Mapping[str, int] | None = None,
         precision: str = "f32",
         fusion_author: str = "",
         options: CompileOptions | None = None,
@@ -153,7 +162,8 @@ class Module:
 
         The folder `output` gets the rewritten model, its library and a report; without one the artifact lives in a
         temporary folder as long as the object. `machine` gives figures of the machine that take the place of the
-        target's own: a file that `igniter machine -o` wrote, or values by name. `precision` is f32, or on request bf16
+        target's own: a file that `igniter machine -o` wrote, or values by name. `sizes` are what symbolic dims
+        typically are, which schedules are chosen for; the code takes any. `precision` is f32, or on request bf16
         or int8-dynamic for products with weights. `shapes`, `inputs`, `rtol`, `atol`, `seed` and `budget` (seconds) are
         for the verification, as `Artifact.verify` takes them. `VerificationFailed` says which output differs, and
         `output` is then as it was; where nothing could be compared, the report says so. `strict` makes a node that
@@ -164,6 +174,7 @@ class Module:
             options,
             target=target,
             machine=machine,
+            sizes=sizes,
             precision=precision,
             fusion_author=fusion_author,
             sanitize=sanitize,
@@ -244,7 +255,7 @@ def compile(model: Model, output: str | PathLike[str] | None = None, **options: 
 
     given = {k: options[k] for k, default in VERIFY_OPTIONS.items() if options.get(k, default) != default}
     verify = given if options.get("verify", True) else None
-    named = ("options", "target", "machine", "precision", "fusion_author", "sanitize")
+    named = ("options", "target", "machine", "sizes", "precision", "fusion_author", "sanitize")
     chosen = _chosen(**{k: options[k] for k in named if k in options})
     results = Results.of(default_cache(), Path(cast("str", model)), chosen, bool(options.get("strict")))
     if results is None:
@@ -264,11 +275,13 @@ def _chosen(
     options: CompileOptions | None = None,
     target: str = "native",
     machine: Machine = None,
+    sizes: Mapping[str, int] | None = None,
     precision: str = "f32",
     fusion_author: str = "",
     sanitize: bool = False,
 ) -> CompileOptions:
-    """The options that `compile` is asked for. An author and the sanitizer can be asked for besides `options`."""
+    """The options that `compile` is asked for. An author, sizes and the sanitizer can be asked for besides
+    `options`."""
     if options is not None:
         chosen = options
     elif machine is None:
@@ -277,6 +290,10 @@ def _chosen(
         from igniter.targets import given_machine
 
         chosen = CompileOptions(target=target, machine=given_machine(machine), precision=precision)
+    if sizes and chosen.sizes and dict(chosen.sizes) != dict(sizes):
+        raise IgniterError("typical sizes are given twice, and differ: choose one")
+    if sizes:
+        chosen = replace(chosen, sizes=tuple(sizes.items()))
     if fusion_author and chosen.fusion_author not in ("", fusion_author):
         raise IgniterError(f"two fusion authors are named, '{fusion_author}' and '{chosen.fusion_author}': choose one")
     if fusion_author:
@@ -317,11 +334,14 @@ def is_fused(module: ModuleOp) -> bool:
 
 def lower_to_kernels(c: Compilation) -> None:
     """Take a module from wherever it is to compiled kernels; levels that it is past are left out."""
+    from igniter.analysis.typical_sizes import give_module_sizes
+
     if not is_fused(c.module):
         make_onnx(c)
         make_fusion(c)
     else:
         require_no_author(c)
+        give_module_sizes(c.module, dict(c.options.sizes))
     c.nodes_before = c.nodes_before or count_nodes(c.module)
     make_loop(c)
     make_llvm(c)

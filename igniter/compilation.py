@@ -38,6 +38,9 @@ class CompileOptions:
     machine: tuple[Given, ...] = ()
     """Figures of the machine that take the place of the target's own, as `igniter.targets.given_machine`
     makes them of a file or of values by name: see `igniter.analysis.machine`."""
+    sizes: tuple[tuple[str, int], ...] = ()
+    """What symbols of the model typically are, by name: schedules and fusion are chosen for these sizes, and the code
+    is right for all. A mapping will do. See `igniter.analysis.typical_sizes`."""
     precision: str = "f32"
     """What products with weights are computed in: see `igniter.transforms.onnx.lower_precision`."""
     onnx_passes: str = "cpu-onnx"
@@ -64,6 +67,10 @@ class CompileOptions:
             from igniter.targets import given_machine
 
             object.__setattr__(self, "machine", given_machine(cast("Any", given)))
+        from igniter.analysis.typical_sizes import checked_sizes
+
+        sizes = checked_sizes(dict(cast("Any", self.sizes)))
+        object.__setattr__(self, "sizes", tuple(sorted(sizes.items())))
 
     def key(self) -> str:
         """A hash of the options and of Igniter's version: part of every cache key."""
@@ -71,8 +78,9 @@ class CompileOptions:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def kernel_key(self) -> str:
-        """`key` without what is the same to a kernel: whether it is called from a program."""
-        return dataclasses.replace(self, program_passes="", profile=False).key()
+        """`key` without what is the same to a kernel: whether it is called from a program; and typical sizes, which
+        its text says where it has any."""
+        return dataclasses.replace(self, program_passes="", profile=False, sizes=()).key()
 
     def tuned_digest(self) -> str:
         """A hash of what the database of schedules has for the targets; "" without one. `IgniterError` where it is not
@@ -87,7 +95,7 @@ class CompileOptions:
 
     def to_dict(self) -> dict[str, Any]:
         """For reports."""
-        said = dataclasses.asdict(self)
+        said = {**dataclasses.asdict(self), "sizes": dict(self.sizes)}
         return {**said, "tuned_digest": self.tuned_digest()} if self.tuned else said
 
 
@@ -153,7 +161,7 @@ class Compilation:
         """What passes work in: for one machine, or for all that are compiled for, and what is asked of a single one is
         the first's. A kernel that fails costs itself alone, unless the compilation is strict."""
         self.isolation.enabled = not self.strict
-        return self.ctx.on(machine or self.machines[0], self.isolation)
+        return self.ctx.on(machine or self.machines[0], self.isolation, dict(self.options.sizes))
 
     def one_target(self) -> Target:
         """The one CPU to compile for; `IgniterError` where there are several, and only a library has room for them."""

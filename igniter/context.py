@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -31,6 +31,8 @@ class IgniterContext(Context):
     machine: object = None
     """The `igniter.analysis.machine.MachineModel` that passes work for, which `machine_of` of that module reads; None
     stands for the typical one. A layer below the analyses can hold it, and no more."""
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+    """What the model's symbols typically are, as far as somebody said so: `igniter.analysis.typical_sizes`."""
     rewrites: Rewrites = field(default_factory=Rewrites)
     """How many rewrites the passes made, and how many they may make."""
     isolation: Isolation = field(default_factory=Isolation)
@@ -48,6 +50,7 @@ class IgniterContext(Context):
             self._registered_dialects.copy(),
             self.remarks,
             self.machine,
+            self.sizes,
             self.rewrites,
         )
 
@@ -55,9 +58,11 @@ class IgniterContext(Context):
         """The same context for passes of which none may fail alone: they are the step of one unit themselves."""
         return self.on(self.machine, Isolation())
 
-    def on(self, machine: object, isolation: Isolation | None = None) -> IgniterContext:
-        """The same context for passes that work for `machine`, and with `isolation` note there what fails: what they
-        load and remark is this one's."""
+    def on(
+        self, machine: object, isolation: Isolation | None = None, sizes: Mapping[str, int] | None = None
+    ) -> IgniterContext:
+        """The same context for passes that work for `machine`, and with `isolation` note there what fails, and with
+        `sizes` take these for typical: what they load and remark is this one's."""
         return IgniterContext(
             self.allow_unregistered,
             self._loaded_dialects,
@@ -67,6 +72,7 @@ class IgniterContext(Context):
             self._registered_dialects,
             self.remarks,
             machine,
+            self.sizes if sizes is None else sizes,
             self.rewrites,
             self.isolation if isolation is None else isolation,
         )

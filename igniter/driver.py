@@ -53,6 +53,11 @@ def make_onnx(c: Compilation) -> ModuleOp:
     precision = c.options.precision
     with c.stage("onnx"):
         _run(c, c.options.onnx_passes, f"lower-precision{{to={precision}}}" if precision != "f32" else "")
+    if c.options.sizes:
+        from igniter.analysis.typical_sizes import module_symbols, require_known
+
+        # Behind the passes that infer shapes: the symbols that they make up can be given sizes, too.
+        require_known(dict(c.options.sizes), module_symbols(c.module))
     return c.module
 
 

@@ -51,6 +51,8 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "collapse-axes",
         "canonicalize-loop",
         "postpone-scales",
+        # From here on passes choose by sizes.
+        "form-variants",
         "pack-operands",
         # Every read proven inside of its tensor or guarded, every write proven, or the kernel refused.
         "check-bounds{guard=true}",

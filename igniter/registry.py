@@ -71,6 +71,7 @@ PASSES: dict[str, str] = {
     "form-integer-products": "igniter.transforms.onnx.form_integer_products:FormIntegerProducts",
     "form-ort-library": "igniter.transforms.scheduled.form_ort_library:FormOrtLibrary",
     "form-programs": "igniter.transforms.fusion.form_programs:FormPrograms",
+    "form-variants": "igniter.transforms.structured.form_variants:FormVariants",
     "fuse-loops": "igniter.transforms.scheduled.fuse_loops:FuseLoops",
     "guard-assumptions": "igniter.transforms.fusion.guard_assumptions:GuardAssumptions",
     "hoist-zero-points": "igniter.transforms.onnx.hoist_zero_points:HoistZeroPoints",

@@ -12,9 +12,9 @@
 
 A loop is called by its axis, or by its axis and its blocks: `"j"`, `"j by 48"`. Each primitive returns what it made, or
 raises `IgniterError` with the reason and leaves the schedule as it was. `inline`, `pack`, `cache` and
-`split_reduction` rewrite the nests themselves, with the passes of these names; the others change the schedule of one
-nest (`igniter/dialects/loop/schedule.py`). What only a pass can find out (iterations that meet, an `unroll` without a
-constant) `apply` raises, and with it `run`, `time` and `asm`.
+`split_reduction` rewrite the nests themselves, with the passes of these names; `variant` adds schedules for some sizes;
+the others change the schedule of one nest (`igniter/dialects/loop/schedule.py`). What only a pass can find out
+(iterations that meet, an `unroll` without a constant) `apply` raises, and with it `run`, `time` and `asm`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from xdsl.utils.exceptions import VerifyException
 from igniter.context import IgniterContext
 from igniter.dialects.loop import Axis, Clause, FuncOp, KernelOp, NestOp, ReadOp, YieldOp
 from igniter.dialects.loop.schedule import Loop, Memory, Product, ScheduleAttr, Step, Store, Tail
-from igniter.dialects.sym import dims_of
+from igniter.dialects.loop.variants import parse_when
+from igniter.dialects.sym import ParserTokens, dims_of
 from igniter.errors import IgniterError
 from igniter.passes import parse_passes, run_passes
 from igniter.pipelines import PIPELINES
@@ -284,6 +285,31 @@ class Schedule:
             for each in (made, self.nest(label)):
                 each.schedule = _plain(each)
             return made.label
+
+        return self._or_undo(change)
+
+    # -- sizes -------------------------------------------------------------------------------------------------------
+
+    def variant(self, name: str, when: str, other: Schedule) -> str:
+        """Where `when` holds (`"m <= 8"`), a call computes the kernel as `other` schedules it now, and elsewhere as
+        this one does; of several variants the first whose condition holds. What the IR says of it."""
+        from xdsl.dialects.builtin import StringAttr
+        from xdsl.parser import Parser
+        from xdsl.utils.exceptions import ParseError
+
+        def change() -> str:
+            variant = other.kernel.clone()
+            variant.sym_name = StringAttr(name)
+            parser = Parser(IgniterContext(), f"when {when}", "<condition>")
+            wrong = f"'{when}' is no condition: write m <= 8"
+            try:
+                variant.when = parse_when(parser)
+            except ParseError as error:
+                raise IgniterError(wrong) from error
+            if ParserTokens(parser).peek():
+                raise IgniterError(wrong)
+            self.kernel.set_variants([*self.kernel.variants, variant])
+            return f"@{name} when {when}"
 
         return self._or_undo(change)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.fusion import RegionOp
 from igniter.dialects.loop import FuncOp
 from igniter.dialects.sym.expr import Expr
@@ -23,9 +24,6 @@ from igniter.errors import IgniterError
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Block, Operation, SSAValue
-
-TYPICAL = 64
-"""The size of a symbol that nobody gave one."""
 
 COLORS = ("#cfe2f3", "#d9ead3", "#fff2cc", "#f4cccc", "#d9d2e9", "#fce5cd", "#d0e0e3", "#ead1dc")
 
@@ -88,7 +86,8 @@ class Views:
         if self.fused is not None and not kernel:
             parts += ["<h2>Regions</h2>", _drawn(self.dot())]
         for func in funcs:
-            own = {s: sizes.get(s, TYPICAL) for s in func.symbol_names}
+            own = {**dict.fromkeys(func.symbol_names, WORK), **dict(typical_of(func).given)}
+            own |= {s: size for s, size in sizes.items() if s in own}
             shown = ", ".join(f"{n} = {v}" for n, v in own.items())
             parts += [f"<h2>@{markup.escape(func.sym_name.data)}</h2>", f"<p>{markup.escape(shown)}</p>"]
             parts += [_loops(func, own), _buffers(buffer_spans(func, own))]

@@ -22,10 +22,12 @@ from igniter.analysis.machine import TYPICAL as TYPICAL_MACHINE
 from igniter.analysis.machine import MachineModel, pass_figures
 from igniter.analysis.scheduled.loop_accesses import loop_range, trip_count
 from igniter.analysis.scheduled.loop_cost import body_cycles, iteration_cycles, tile_cycles
-from igniter.dialects.loop import ForOp, FuncOp, IndexOp, KernelOp, ReadOp, TileProductOp, YieldOp, is_float
+from igniter.analysis.typical_sizes import WORK, typical_of
+from igniter.dialects.loop import ForOp, FuncOp, IfOp, IndexOp, KernelOp, ReadOp, TileProductOp, YieldOp, is_float
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import Expr, product
 from igniter.errors import IgniterError
+from igniter.transforms.scheduled.loop_rewrites import is_version
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,9 +36,6 @@ if TYPE_CHECKING:
     from igniter.targets import CompiledFunc, Listing, Target
 
     Array: TypeAlias = np.ndarray[Any, Any]
-
-TYPICAL = 64
-"""The size of a symbol that nobody gave one."""
 
 MOST_ELEMENTS = 1 << 24
 """In a tensor of a kernel whose sizes nobody gave: symbols are smaller where several of them multiply."""
@@ -195,8 +194,9 @@ def _is_operation(op: Operation) -> bool:
 
 
 def choose_sizes(kernel: KernelOp, given: Mapping[str, int]) -> dict[str, int]:
-    """Sizes for the symbols: those given, for the others `TYPICAL` or less where the kernel takes that, else small ones
-    at which nothing is empty. `IgniterError` for a symbol that it does not have, or sizes that it refuses."""
+    """Sizes for the symbols: those given, or typical of the kernel, for the others `WORK` or less where the kernel
+    takes that, else small ones at which nothing is empty. `IgniterError` for a symbol that it does not have, or sizes
+    that it refuses."""
     from igniter.runtime.check_inputs import sizes_without_empties
 
     names = kernel.symbol_names
@@ -204,7 +204,7 @@ def choose_sizes(kernel: KernelOp, given: Mapping[str, int]) -> dict[str, int]:
     if unknown:
         known = ", ".join(names) or "none"
         raise IgniterError(f"kernel @{kernel.sym_name.data} has no symbol '{unknown[0]}'; it has: {known}")
-    typical = TYPICAL
+    given, typical = {**dict(typical_of(kernel).given), **given}, WORK
     sizes = {name: given.get(name, typical) for name in names}
     while typical > 2 and _largest(kernel, sizes) > MOST_ELEMENTS:
         typical //= 2
@@ -447,9 +447,17 @@ def loop_tree(func: FuncOp, sizes: Mapping[str, int], machine: MachineModel = TY
     A bound that speaks of a loop around it is that of its start.
     """
     found: list[TreeLoop] = []
-    total = max(1, _evaluated(body_cycles(func.block, machine), sizes))
-    _grow(found, func.block, 0, 1, total, sizes, machine)
+    # Of several variants, the one that runs.
+    versions = [op.block for op in func.block.ops if is_version(op) and isinstance(op, IfOp) and _runs(op, sizes)]
+    blocks = versions or [func.block]
+    total = max(1, sum(_evaluated(body_cycles(block, machine), sizes) for block in blocks))
+    for block in blocks:
+        _grow(found, block, 0, 1, total, sizes, machine)
     return found
+
+
+def _runs(op: IfOp, sizes: Mapping[str, int]) -> bool:
+    return all(guard.evaluate(dict(sizes)) >= 0 for guard in op.guards)
 
 
 def _grow(

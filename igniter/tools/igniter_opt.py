@@ -40,6 +40,7 @@ class OptOptions:
     emit: str
     target: str | None
     machine: str
+    sizes: str
     verify_each: bool
     split_input_file: bool
     verify_diagnostics: bool
@@ -115,6 +116,12 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
         default="",
         metavar="FILE",
         help="figures of the machine that take the place of the target's own: what 'igniter machine -o' writes",
+    )
+    add(
+        "--sizes",
+        default="",
+        metavar="SIZES",
+        help="what symbols typically are, which passes choose for: batch=1,seq=128",
     )
     add(
         "--isolate",

@@ -121,7 +121,10 @@ def compile(
         bool, typer.Option(help="Say what was fused and what stopped the biggest missed fusions.")
     ] = False,
     sizes: Annotated[
-        str, typer.Option(help="Sizes for the bytes that --explain says, batch=1,seq=128.", show_default=False)
+        str,
+        typer.Option(
+            help="What symbolic dims typically are, batch=1,seq=128: chosen for, not fixed.", show_default=False
+        ),
     ] = "",
     remarks: Annotated[bool, typer.Option(help="Say what every pass did to every node.")] = False,
     verify: Annotated[bool, typer.Option(help="Compare the result with ONNX Runtime on the original.")] = True,

@@ -236,6 +236,7 @@ class OptDriver:
             start = time.perf_counter()
             if self.options.verify_each:
                 module.verify()
+            self._give_sizes(ctx, module)
             timer.add("(verify)", start)
             observers = self._observers(ctx, timer)
             run_passes(ctx, module, passes, verify_each=self.options.verify_each, observers=observers)
@@ -249,6 +250,15 @@ class OptDriver:
         if self.options.timing:
             timer.report(self.stderr)
         return self._conclude(output, failure, data, offset)
+
+    def _give_sizes(self, ctx: IgniterContext, module: ModuleOp) -> None:
+        if not self.options.sizes:
+            return
+        from igniter.analysis.typical_sizes import give_module_sizes
+        from igniter.tools.cli.output import parse_sizes
+
+        ctx.sizes = parse_sizes(self.options.sizes)
+        give_module_sizes(module, ctx.sizes)
 
     def _observers(self, ctx: IgniterContext, timer: Timer) -> tuple[PassObserver, ...]:
         observers: list[PassObserver] = [IRPrinter(self.options, self.stderr)]

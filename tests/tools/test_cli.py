@@ -53,7 +53,7 @@ def test_bytes_are_at_the_sizes_asked_for(model: Path, tmp_path: Path) -> None:
     for options, said in (
         (["--explain", "--sizes", "wrong=1"], "the model has no dim wrong; its dims are"),
         (["--explain", "--sizes", f"{name}=many"], "is not a choice of sizes"),
-        (["--sizes", f"{name}=7"], "--sizes are those of the byte figures of --explain"),
+        (["--sizes", f"{name}=7", "--emit=onnx"], "--sizes decides about a level behind --emit=onnx"),
     ):
         done = invoke("compile", model, "-o", tmp_path / "out", *options)
         assert done.exit_code == 1 and said in done.stderr

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from igniter.analysis.fusion.legality import as_tensor, has_dims, is_kernel_type
 from igniter.analysis.machine import TYPICAL, MachineModel
+from igniter.analysis.typical_sizes import MEMORY
 from igniter.dialects.onnx.names import op_name
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import Expr, product
@@ -28,7 +29,7 @@ Views = Literal["fused", "all"]
 class CostModel:
     """What is assumed of sizes, and what follows for nodes and tensors."""
 
-    typical_dim: int = 128
+    typical_dim: int = MEMORY
     """The size assumed of a dim that is not in `typical`."""
     typical: Mapping[str, int] = field(default_factory=dict[str, int])
     machine: MachineModel = TYPICAL

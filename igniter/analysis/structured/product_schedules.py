@@ -18,6 +18,7 @@ from xdsl.ir import BlockArgument
 
 from igniter.analysis.structured.contractions import Contraction, contraction_of, tile_size
 from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, vector_width
+from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import NestOp, element_bytes
 from igniter.dialects.loop.panels import SMALLEST_COLUMNS, panel_lanes
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr
@@ -26,9 +27,6 @@ from igniter.dialects.sym.expr import ONE
 
 STRETCH = 8
 """The panels that are packed together: so many lines of each row are read on end."""
-
-TYPICAL_DEPTH = 64
-"""What a depth that only a run knows is taken for."""
 
 
 def worthwhile_contraction(nest: NestOp) -> Contraction | None:
@@ -81,12 +79,14 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
 def _group(nest: NestOp, contraction: Contraction, width: int, machine: Machine) -> int:
     """The tiles of columns that go over all rows together: as many as a part of the second-level cache holds. 1 where
     those are not packed at run time, or all of them fit."""
-    columns, depth = nest.axis(contraction.columns).extent.constant, nest.axis(contraction.depth).extent.constant
+    columns, depth = nest.axis(contraction.columns).extent.constant, nest.axis(contraction.depth).extent
     if contraction.rows is None or reads_weights(contraction):
         return 1
+    # A depth that only a run knows is taken for a typical one.
+    deep = typical_of(nest).known(depth) or WORK
     for name in contraction.sums:
-        depth = (depth or TYPICAL_DEPTH) * (nest.axis(name).extent.constant or 1)
-    tile = width * (depth or TYPICAL_DEPTH) * element_bytes(element_of(contraction.b.source.type))
+        deep *= typical_of(nest).known(nest.axis(name).extent) or 1
+    tile = width * deep * element_bytes(element_of(contraction.b.source.type))
     blocks = max(1, machine.group_bytes // max(1, tile))
     return 1 if columns is not None and columns <= blocks * width else blocks
 

@@ -25,6 +25,7 @@ from igniter.dialects.loop.schedule import ScheduleAttr
 from igniter.dialects.loop.scheduled import AllocOp, ForOp, IfOp
 from igniter.dialects.loop.structured import ComputeOp, KernelOp, NestOp, ReturnOp, ViewOp
 from igniter.dialects.loop.tiles import TileProductOp
+from igniter.dialects.loop.typical import SizesAttr
 
 Loop = Dialect(
     "loop",
@@ -51,7 +52,7 @@ Loop = Dialect(
         ClockOp,
         SliceOp,
     ],
-    [AxesAttr, ScheduleAttr],
+    [AxesAttr, ScheduleAttr, SizesAttr],
 )
 
 __all__ = [

@@ -40,6 +40,7 @@ from igniter.dialects.loop.memory import (
 from igniter.dialects.loop.scheduled import AllocOp, ForOp, IfOp
 from igniter.dialects.loop.structured import ViewOp, symbols_attr
 from igniter.dialects.loop.tiles import TileProductOp
+from igniter.dialects.loop.typical import SizesAttr, parse_typical, print_typical, verify_typical
 from igniter.dialects.sym import (
     CheckAttr,
     DimsAttr,
@@ -151,6 +152,7 @@ class FuncOp(IRDLOperation):
     scratch_attr = opt_prop_def(DimsAttr, prop_name="scratch_bytes")
     requires_attr = opt_prop_def(ArrayAttr[RequirementAttr], prop_name="requires")
     checks_attr = opt_prop_def(ArrayAttr[CheckAttr], prop_name="checks")
+    typical = opt_prop_def(SizesAttr)
     body = region_def("single_block")
     traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), NoTerminator())
 
@@ -164,6 +166,7 @@ class FuncOp(IRDLOperation):
         attributes: dict[str, Attribute] | None = None,
         requires: Iterable[Requirement] = (),
         checks: Iterable[DataCheck] = (),
+        typical: SizesAttr | None = None,
     ):
         super().__init__(
             properties={
@@ -173,6 +176,7 @@ class FuncOp(IRDLOperation):
                 "scratch_bytes": None if scratch_bytes is None else DimsAttr([scratch_bytes]),
                 "requires": requirements_attr(requires),
                 "checks": checks_attr(checks),
+                "typical": typical,
             },
             regions=[body],
             attributes=attributes or {},
@@ -217,6 +221,7 @@ class FuncOp(IRDLOperation):
         if self.output_count > len(self.block.args):
             raise VerifyException(f"{self.output_count} outputs, but {len(self.block.args)} buffers")
         verify_requirements(self.requires_attr, self.symbol_names)
+        verify_typical(self.typical, self.symbol_names)
         outputs = self.block.args[len(self.block.args) - self.output_count :]
         results = [(element_of(o.type), dims_of(o.type)) for o in outputs]
         verify_checks(self.checks_attr, self.symbol_names, results)
@@ -236,12 +241,11 @@ class FuncOp(IRDLOperation):
             parser.parse_characters("(")
             scratch = parse_expr_here(parser)
             parser.parse_characters(")")
-        requires, checks = parse_requirements(parser), parse_checks(parser)
+        requires, checks, typical = parse_requirements(parser), parse_checks(parser), parse_typical(parser)
         attributes = parser.parse_optional_attr_dict_with_keyword()
         body = parser.parse_region(args)
-        return cls(
-            name, symbols, outputs, body, scratch, dict(attributes.data) if attributes else None, requires, checks
-        )
+        given = dict(attributes.data) if attributes else None
+        return cls(name, symbols, outputs, body, scratch, given, requires, checks, typical)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -253,6 +257,7 @@ class FuncOp(IRDLOperation):
             printer.print_string(f" scratch({self.scratch_bytes})")
         print_requirements(self.requires_attr, printer)
         print_checks(self.checks_attr, printer)
+        print_typical(self.typical, printer)
         printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False)

@@ -1,7 +1,8 @@
 """The structured level of the `loop` dialect: what is computed, over tensors, in no order.
 
     kernel ::= loop.kernel @name symbols [sym, ...] (%arg : tensor, ...) -> (tensor, ...) (requires [requirement, ...])?
-               (checks [check, ...])? { op* loop.return }
+               (checks [check, ...])? (typical [sym = size, ...])? { op* loop.return }
+               (variants { loop.kernel* })?                                  see `variants.py`
     op     ::= %r... = loop.nest "name" [axis: parallel|reduction extent, ...] -> tensors { body loop.yield }
              | %r... = loop.procedure ...                                 see `procedure.py`
              | %r = loop.view %t : tensor to tensor                       reshape; no data moves
@@ -38,6 +39,7 @@ from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     opt_prop_def,
+    opt_region_def,
     prop_def,
     region_def,
     result_def,
@@ -47,7 +49,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import IsolatedFromAbove, IsTerminator, NoMemoryEffect, Pure, SymbolOpInterface
+from xdsl.traits import IsolatedFromAbove, IsTerminator, NoMemoryEffect, NoTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from igniter.dialects.loop.attrs import (
@@ -64,8 +66,11 @@ from igniter.dialects.loop.bodies import (
     YieldOp,
 )
 from igniter.dialects.loop.schedule import ScheduleAttr, parse_schedule, schedule_reason
+from igniter.dialects.loop.typical import SizesAttr, parse_typical, print_typical, verify_typical
+from igniter.dialects.loop.variants import parse_when, print_when, verify_variants
 from igniter.dialects.sym import (
     CheckAttr,
+    DimsAttr,
     RequirementAttr,
     checks_attr,
     checks_of,
@@ -100,8 +105,12 @@ class KernelOp(IRDLOperation):
     declared_types = prop_def(ArrayAttr[Attribute], prop_name="declared_types")
     requires_attr = opt_prop_def(ArrayAttr[RequirementAttr], prop_name="requires")
     checks_attr = opt_prop_def(ArrayAttr[CheckAttr], prop_name="checks")
+    typical = opt_prop_def(SizesAttr)
+    when = opt_prop_def(DimsAttr)
+    """Of a variant: where it runs."""
     body = region_def("single_block")
-    traits = traits_def(SymbolOpInterface(), IsolatedFromAbove())
+    others = opt_region_def("single_block")
+    traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), NoTerminator())
 
     def __init__(
         self,
@@ -112,6 +121,9 @@ class KernelOp(IRDLOperation):
         attributes: dict[str, Attribute] | None = None,
         requires: Iterable[Requirement] = (),
         checks: Iterable[DataCheck] = (),
+        typical: SizesAttr | None = None,
+        when: DimsAttr | None = None,
+        variants: Sequence[KernelOp] = (),
     ):
         super().__init__(
             properties={
@@ -120,8 +132,10 @@ class KernelOp(IRDLOperation):
                 "declared_types": ArrayAttr(result_types),
                 "requires": requirements_attr(requires),
                 "checks": checks_attr(checks),
+                "typical": typical,
+                "when": when,
             },
-            regions=[body],
+            regions=[body, [Region(Block(variants))] if variants else []],
             attributes=attributes or {},
         )
 
@@ -148,6 +162,21 @@ class KernelOp(IRDLOperation):
         return tuple(self.block.ops.last.operands) if self.block.ops.last else ()
 
     @property
+    def variants(self) -> list[KernelOp]:
+        """The same kernel for sizes of which others say `when`, in the order in which they are asked."""
+        return [] if self.others is None else [op for op in self.others.block.ops if isinstance(op, KernelOp)]
+
+    def set_variants(self, variants: Sequence[KernelOp]) -> None:
+        """Gives the kernel these variants in the place of those that it has."""
+        for variant in variants:
+            if variant.parent is not None:
+                variant.detach()
+        if self.others is not None:
+            self.detach_region(self.others)
+        if variants:
+            self.add_region(Region(Block(variants)))
+
+    @property
     def nests(self) -> list[NestOp]:
         return [op for op in self.block.ops if isinstance(op, NestOp)]
 
@@ -163,8 +192,10 @@ class KernelOp(IRDLOperation):
         if tuple(v.type for v in terminator.operands) != tuple(self.declared_types):
             raise VerifyException("loop.return does not give the types that the kernel declares")
         verify_requirements(self.requires_attr, self.symbol_names)
+        verify_typical(self.typical, self.symbol_names)
         results = [(element_of(t), dims_of(t)) for t in self.declared_types]
         verify_checks(self.checks_attr, self.symbol_names, results)
+        verify_variants(self)
         names: set[str] = set()
         for op in self.block.ops:
             if not isinstance(op, (ComputeOp, ViewOp, ReturnOp)):
@@ -190,10 +221,20 @@ class KernelOp(IRDLOperation):
         args = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
         parser.parse_characters("->")
         types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
-        requires, checks = parse_requirements(parser), parse_checks(parser)
+        requires, checks, typical = parse_requirements(parser), parse_checks(parser), parse_typical(parser)
+        when = parse_when(parser)
         attributes = parser.parse_optional_attr_dict_with_keyword()
         body = parser.parse_region(args)
-        return cls(name, symbols, types, body, dict(attributes.data) if attributes else None, requires, checks)
+        given = dict(attributes.data) if attributes else None
+        variants: list[KernelOp] = []
+        if parser.parse_optional_keyword("variants") is not None:
+            place = parser.pos
+            for op in list(parser.parse_region().block.ops):
+                if not isinstance(op, KernelOp):
+                    parser.raise_error(f"a variant is a loop.kernel, not '{op.name}'", place)
+                op.detach()
+                variants.append(op)
+        return cls(name, symbols, types, body, given, requires, checks, typical, when, variants)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -205,9 +246,14 @@ class KernelOp(IRDLOperation):
         printer.print_string(")")
         print_requirements(self.requires_attr, printer)
         print_checks(self.checks_attr, printer)
+        print_typical(self.typical, printer)
+        print_when(self.when, printer)
         printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False)
+        if self.others is not None:
+            printer.print_string(" variants ")
+            printer.print_region(self.others)
 
 
 @irdl_op_definition

@@ -15,6 +15,7 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from igniter.dialects.loop import Axis, Clause, IndexOp, KernelOp, NestOp, ProcedureOp, ReadOp, ViewOp, YieldOp
+from igniter.dialects.loop.variants import guards_of
 from igniter.dialects.onnx.types import element_type
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.bind_symbols import Bind, Check, bind_symbols
@@ -38,6 +39,8 @@ def run_kernel(kernel: KernelOp, inputs: Sequence[Array], symbols: Mapping[str, 
     for requirement in kernel.requires:
         if not requirement.holds(env):
             raise InterpreterError(f"@{kernel.sym_name.data}: {requirement.text}: {requirement} does not hold")
+    kernel = next(k for k, guards in guards_of(kernel) if all(g.evaluate(env) >= 0 for g in guards))
+    args = kernel.block.args
     tensors: dict[SSAValue, Array] = {}
     for arg, array in zip(args, inputs, strict=True):
         if array.dtype != element_type(element_of(arg.type)).dtype:

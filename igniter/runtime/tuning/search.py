@@ -173,6 +173,7 @@ def _chosen(kernel: KernelOp, target: Target) -> KernelOp:
     run_for(module, ",".join(passes[: passes.index("form-fma")]), target)
     made = next(op for op in module.ops if isinstance(op, KernelOp))
     made.detach()
+    made.set_variants([])  # What is tuned is one schedule, for sizes of about these.
     return made
 
 

@@ -14,7 +14,7 @@ from igniter.runtime.files import write_whole
 from igniter.tools.cli.output import (
     InputRequest,
     console,
-    parse_shapes,
+    parse_sizes,
     print_json,
     progress,
     verification_lines,
@@ -23,10 +23,6 @@ from igniter.tools.cli.output import (
 
 if TYPE_CHECKING:
     from igniter.compilation import Compilation, CompileOptions
-
-
-TYPICAL_DIM = 128
-"""What `form-fusion-regions` assumes of a dim that is not known (its option `typical-dim`)."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +50,10 @@ class CompileRequest:
     tuned: bool = False
     db: str = ""
 
+    def typical(self) -> dict[str, int]:
+        """What `--sizes` says."""
+        return parse_sizes(self.sizes)
+
     def options(self) -> CompileOptions:
         """What decides the code."""
         from igniter.compilation import CompileOptions
@@ -67,6 +67,7 @@ class CompileRequest:
         options = CompileOptions(
             target=self.target,
             machine=machine,
+            sizes=tuple(self.typical().items()),
             precision=self.precision,
             fusion_author=self.fusion_author,
             profile=self.profile,
@@ -77,10 +78,8 @@ class CompileRequest:
 
 def run(request: CompileRequest) -> None:
     """Compile, and say what was done."""
-    if request.sizes and not (request.explain and request.emit == "library"):
-        raise IgniterError("--sizes are those of the byte figures of --explain: give both, or neither")
-    if request.sizes:
-        parse_shapes((request.sizes,))
+    if request.sizes and request.emit == "onnx":
+        raise IgniterError("--sizes decides about a level behind --emit=onnx: leave one of them out")
     if request.fusion_author and request.emit == "onnx":
         raise IgniterError("--fusion-author decides about a level behind --emit=onnx: leave one of them out")
     if request.db and not request.tuned:
@@ -113,7 +112,7 @@ def _compile_library(request: CompileRequest) -> None:
         )
     report = artifact.report
     if request.sizes:
-        report = {**report, "fusion": _at_sizes(request.sizes, report)}
+        report = {**report, "fusion": _at_sizes(request.typical(), report)}
     if request.json:
         shown = dict(report)
         if not request.remarks:
@@ -123,26 +122,14 @@ def _compile_library(request: CompileRequest) -> None:
     _print_report(artifact, report, request)
 
 
-def _at_sizes(sizes: str, report: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The summaries of the report with their bytes at the sizes that `sizes` names."""
+def _at_sizes(given: Mapping[str, int], report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The summaries of the report with their bytes at the sizes `given`."""
     from igniter.analysis.fusion.summary import FusionSummary
+    from igniter.analysis.typical_sizes import MEMORY
 
-    (given,) = parse_shapes((sizes,)) or [{}]
     found = [FusionSummary.from_dict({k: v for k, v in s.items() if k != "text"}) for s in report["fusion"]]
-    known = sorted({name for s in found for name in s.symbols} | _dims_of(report))
-    unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise IgniterError(f"the model has no dim {', '.join(unknown)}; its dims are {', '.join(known) or 'fixed'}")
-    full = {**dict.fromkeys(known, TYPICAL_DIM), **given}
+    full = {**dict.fromkeys({name for s in found for name in s.symbols}, MEMORY), **given}
     return [{**s.to_dict(), "text": str(s)} for s in (s.at(full) for s in found)]
-
-
-def _dims_of(report: Mapping[str, Any]) -> set[str]:
-    """The symbols in the dims of the inputs."""
-    from igniter.dialects.sym.expr import Expr
-
-    dims = [dim for dims in report["inputs"].values() for dim in dims]
-    return {name for dim in dims for name in Expr.parse(dim).symbols}
 
 
 def _print_report(artifact: Any, report: Mapping[str, Any], request: CompileRequest) -> None:
@@ -162,8 +149,10 @@ def _print_report(artifact: Any, report: Mapping[str, Any], request: CompileRequ
         out.print(line)
     _print_left(out, report["left_to_onnxruntime"], request.explain)
     if request.explain:
+        from igniter.analysis.typical_sizes import MEMORY
+
         given = f"{request.sizes}, and every other" if request.sizes else "every"
-        out.print(f"the byte figures take {given} symbolic dim to be {TYPICAL_DIM}", markup=False)
+        out.print(f"the byte figures take {given} symbolic dim to be {MEMORY}", markup=False)
         for summary in report["fusion"]:
             out.print(summary["text"], markup=False)
     if request.remarks:

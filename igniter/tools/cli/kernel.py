@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from igniter.tools.cli.output import console, parse_shapes, print_json, progress
+from igniter.tools.cli.output import console, parse_sizes, print_json, progress
 
 if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
@@ -37,7 +37,7 @@ def run(
     own_target = backend.target_of(target)
     model = backend.machine_for(own_target, read_machine(machine) if machine else ())
     found = find_kernel(path, kernel, model)
-    given = (parse_shapes([sizes]) if sizes else None) or [{}]
+    given = parse_sizes(sizes)
     own = "as scheduled" if all(op.schedule is not None for op in found.computations) else AUTHOR
     with progress("scheduling", json) as step:
         versions = [schedule(own, found, own_target, model)]
@@ -49,7 +49,7 @@ def run(
     if output:
         _write(output, versions[0])
     with progress("timing", json):
-        result = study(found, versions, own_target, sizes=given[0], threads=threads, rounds=rounds, seed=seed)
+        result = study(found, versions, own_target, sizes=given, threads=threads, rounds=rounds, seed=seed)
     if json:
         print_json(_described(found.sym_name.data, result, versions, assembly, model))
     else:

@@ -126,9 +126,16 @@ def parse_shapes(texts: Sequence[str]) -> list[dict[str, int]] | None:
             name, equals, value = part.partition("=")
             if not equals or not value.strip().isdigit():
                 raise IgniterError(f"'{text}' is not a choice of sizes: write symbol=number,... as in batch=1,seq=128")
+            if name.strip() in case:
+                raise IgniterError(f"'{text}' gives '{name.strip()}' two sizes: write each symbol once")
             case[name.strip()] = int(value)
         cases.append(case)
     return cases or None
+
+
+def parse_sizes(text: str) -> dict[str, int]:
+    """`batch=1,seq=128` of an option `--sizes`, to a dict; of nothing, none."""
+    return (parse_shapes((text,)) or [{}])[0] if text else {}
 
 
 @contextmanager

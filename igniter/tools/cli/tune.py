@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
-from igniter.tools.cli.output import console, parse_shapes, print_json, progress
+from igniter.tools.cli.output import console, parse_sizes, print_json, progress
 
 if TYPE_CHECKING:
     from igniter.runtime.tuning.executors import Executor
@@ -65,7 +65,7 @@ def run(request: TuneRequest) -> bool:
     start = time.monotonic()
     target = backend_for(request.target).target_of(request.target)
     path = database_path(request.db)
-    given = (parse_shapes([request.sizes]) if request.sizes else None) or [{}]
+    given = parse_sizes(request.sizes)
     with opened(path, create=True) as database, closing(_executor(request)) as executor:
         with progress("timing the kernels", request.json) as step:
             uses = kernels_of(
@@ -73,7 +73,7 @@ def run(request: TuneRequest) -> bool:
                 target,
                 LocalExecutor(),
                 kernel=request.kernel,
-                sizes=given[0],
+                sizes=given,
                 threads=request.threads,
                 limit=request.limit,
                 progress=step,

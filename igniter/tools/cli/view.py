@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from igniter.errors import IgniterError
-from igniter.tools.cli.output import console, parse_shapes, progress
+from igniter.tools.cli.output import console, parse_sizes, progress
 
 SUFFIXES = (".dot", ".html")
 
@@ -21,9 +21,9 @@ def run(path: str, output: str, kernel: str, sizes: str, target: str) -> None:
         raise IgniterError(f"{output} is neither {' nor '.join(SUFFIXES)}: the suffix says what is written")
     if suffix == ".dot" and (kernel or sizes):
         raise IgniterError("--kernel and --sizes are of kernels, which .html shows; .dot is the graph alone")
-    given = (parse_shapes([sizes]) if sizes else None) or [{}]
+    given = parse_sizes(sizes)
     with progress("compiling", False):
         views = Views.of(path, target)
-        text = views.dot() if suffix == ".dot" else views.html(given[0], kernel)
+        text = views.dot() if suffix == ".dot" else views.html(given, kernel)
     write_whole(output, text)
     console().print(output, highlight=False)

@@ -21,6 +21,7 @@ becomes
 Each op is lowered by the rule of its `OpSpec`, one nest or a few an op; merging nests is for later passes. Constants in
 the region become `arith.constant`s in the bodies. The region keeps its ONNX nodes, for fallback, checks and reports.
 What the nodes take for granted of the symbols, and the graph's types do (`igniter.assumptions`), the kernel requires.
+Sizes of the model's symbols that were given (`igniter.analysis.typical_sizes`) are written on the kernels.
 
 Regions with the same signature (`igniter.analysis.fusion.region_signature`) are lowered once and name one kernel. One
 that cannot be lowered is a unit that fails alone (`igniter.isolation`), with those that are like it.
@@ -43,6 +44,7 @@ from xdsl.passes import ModulePass
 
 from igniter.analysis.fusion.graph import region_nodes
 from igniter.analysis.fusion.region_signature import region_signature
+from igniter.analysis.typical_sizes import give_sizes, sizes_of
 from igniter.dialects.fusion import DimsOp, RegionOp, UnpackOp
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.onnx.lowering import KernelBuilder, Lowering, LoweringError
@@ -82,6 +84,7 @@ class LowerOnnxToLoopPass(ModulePass):
             kernel = attempt(ctx, partial(lower_region, first), partial(_mark, regions))
             if kernel is None:
                 continue
+            give_sizes(kernel, sizes_of(ctx))
             op.body.block.add_op(kernel)
             for region in regions:
                 region.kernel_name = first.label

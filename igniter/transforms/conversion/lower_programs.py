@@ -46,6 +46,7 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
 from igniter.analysis.fusion.graph import node_label, region_nodes
+from igniter.analysis.typical_sizes import give_sizes, sizes_of
 from igniter.dialects.fusion import DimsOp, ProgramOp, RegionOp, is_step
 from igniter.dialects.loop import AccumulateOp, AllocOp, CallOp, ClockOp, ForOp, FuncOp, LoadOp, StoreOp, ViewOp
 from igniter.dialects.onnx.base import OnnxOp
@@ -82,6 +83,7 @@ class LowerPrograms(ModulePass):
             step = partial(lower_program, program, kernels, self.profile)
             func = attempt(ctx, step, partial(mark_group, program))
             if func is not None:
+                give_sizes(func, sizes_of(ctx))
                 op.body.block.add_op(func)
 
 

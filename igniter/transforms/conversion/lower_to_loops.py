@@ -21,12 +21,16 @@ accumulator of their own, so that whatever happens to the loops around it, the s
 a nest, if it has one, decides which loops there are and in which order, and its words become hints on them, which the
 passes that follow consume. It stands first on the scheduled level.
 
+A kernel with variants becomes a `loop.if` for each, on the sizes, and one for what is left; the passes behind it see
+loops as they do anywhere.
+
 The body of a `loop.procedure` is copied between loops over its axes; its schedule speaks of its own loops too. How the
 loops of a nest are made from its schedule: `nest_loops.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -42,6 +46,7 @@ from igniter.dialects.loop import (
     ComputeOp,
     ForOp,
     FuncOp,
+    IfOp,
     KernelOp,
     LoadOp,
     NestOp,
@@ -50,6 +55,7 @@ from igniter.dialects.loop import (
     StoreOp,
     ViewOp,
 )
+from igniter.dialects.loop.variants import guards_of
 from igniter.dialects.sym import dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import ZERO, Expr
 from igniter.errors import IgniterError
@@ -85,15 +91,28 @@ class _Lowering:
         self.block = Block()
 
     def run(self) -> FuncOp:
-        kernel = self.kernel
+        kernel, whole = self.kernel, self.block
+        inputs: list[SSAValue] = []
         for arg in kernel.block.args:
-            buffer = self.block.insert_arg(memref_of(element_of(arg.type), dims_of(arg.type)), len(self.block.args))
+            buffer = whole.insert_arg(memref_of(element_of(arg.type), dims_of(arg.type)), len(whole.args))
             buffer.name_hint = arg.name_hint
-            self.buffers[arg] = buffer
-        returned = kernel.returned
-        outputs = [self.block.insert_arg(self._memref(v), len(self.block.args)) for v in returned]
+            inputs.append(buffer)
+        outputs = [whole.insert_arg(self._memref(v), len(whole.args)) for v in kernel.returned]
+        for version, guards in guards_of(kernel):
+            if guards:
+                self.block = Block()
+                whole.add_op(IfOp(guards, self.block))
+            self._version(version, inputs, outputs)
+        attributes = dict(kernel.attributes.items())
+        name, body = kernel.sym_name.data, Region(whole)
+        facts = kernel.requires, kernel.checks, kernel.typical
+        return FuncOp(name, kernel.symbol_names, len(outputs), body, None, attributes, *facts)
+
+    def _version(self, kernel: KernelOp, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue]) -> None:
+        """The statements of the kernel or of a variant of it, into the block."""
+        self.buffers = dict(zip(kernel.block.args, inputs, strict=True))
         copies: list[tuple[SSAValue, SSAValue]] = []
-        for value, output in zip(returned, outputs, strict=True):
+        for value, output in zip(kernel.returned, outputs, strict=True):
             if not self._produce_into(value, output):
                 copies.append((value, output))
         for op in kernel.block.ops:
@@ -105,9 +124,6 @@ class _Lowering:
                 self._view(op)
         for value, output in copies:
             self._copy(self.buffers[value], output)
-        attributes = dict(kernel.attributes.items())
-        name, body = kernel.sym_name.data, Region(self.block)
-        return FuncOp(name, kernel.symbol_names, len(outputs), body, None, attributes, kernel.requires, kernel.checks)
 
     def _memref(self, value: SSAValue, space: str | None = None) -> Attribute:
         return memref_of(element_of(value.type), dims_of(value.type), space)

@@ -38,6 +38,7 @@ from igniter.analysis.fusion.selection import Selection, select_regions
 from igniter.analysis.fusion.summary import FusionSummary, count_kinds, missed_fusions, summarize_regions
 from igniter.analysis.fusion.symbols import SymbolSources, region_operands
 from igniter.analysis.machine import machine_of
+from igniter.analysis.typical_sizes import MEMORY, sizes_of
 from igniter.dialects.fusion import GroupOp, RegionOp
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.names import is_loop
@@ -72,15 +73,15 @@ class FormFusionRegions(ModulePass):
     max_inputs: int = 256
     max_outputs: int = 128
     small_flops: int = 65_536
-    typical_dim: int = 128
-    """The size that the cost model assumes of a symbolic dim."""
+    typical_dim: int = MEMORY
+    """The size that the cost model assumes of a symbolic dim that nobody gave one."""
     byte_products: bool = True
     """Whether a target multiplies bytes; products of dequantised factors are left to ONNX Runtime where none does."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         taken = {region.label for region in op.walk() if isinstance(region, RegionOp)}
         names = (name for number in range(1 << 30) if (name := f"r{number}") not in taken)
-        cost, author = CostModel(self.typical_dim, machine=machine_of(ctx)), self._make_author()
+        cost, author = CostModel(self.typical_dim, sizes_of(ctx), machine_of(ctx)), self._make_author()
         with asking(author, "within_loop"):
             within = checked(author, "within_loop", author.within_loop(), FusionAuthor)
         for name, block, inputs, whole in _graphs(op, author, cost):

@@ -31,7 +31,7 @@ from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.rewrites import Budget, budget
-from igniter.transforms.scheduled.loop_rewrites import move_ops, set_hints, substitute_axes, take_hint
+from igniter.transforms.scheduled.loop_rewrites import is_version, move_ops, set_hints, substitute_axes, take_hint
 
 Report = Callable[[ForOp, ForOp, str], None]
 
@@ -90,6 +90,8 @@ def fuse_block(block: Block, everything: bool, report: Report, rewrites: Budget)
         if isinstance(loop, ForOp):
             merged = loop.attributes.pop("fused", None) is not None
             fuse_block(loop.block, everything or merged, report, rewrites)
+        elif is_version(loop):
+            fuse_block(loop.regions[0].block, everything, report, rewrites)
 
 
 def hoist_declarations(block: Block) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from igniter.dialects.loop import AllocOp, ForOp, FuncOp
+from igniter.dialects.loop import AllocOp, ForOp, FuncOp, IfOp
 from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.ranges import Ranges, simplify
@@ -29,6 +29,12 @@ class AxisNames:
             k += 1
         self._taken.add(name)
         return name
+
+
+def is_version(op: Operation | None) -> bool:
+    """Whether an op is a choice by sizes around statements of a func: a variant of its kernel, which is a program of
+    its own."""
+    return isinstance(op, IfOp) and not op.indices and isinstance(op.parent_op(), FuncOp)
 
 
 def substitute_axes(ops: Iterable[Operation], values: Mapping[str, Expr], ranges: Ranges | None = None) -> None:

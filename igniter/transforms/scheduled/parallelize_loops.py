@@ -23,6 +23,7 @@ from xdsl.passes import ModulePass
 from igniter.analysis.machine import MachineModel, machine_of
 from igniter.analysis.scheduled.loop_accesses import enclosing_loops, shared_element, trip_count
 from igniter.analysis.scheduled.loop_cost import iteration_cycles
+from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import ForOp, FuncOp
 from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import ONE, Expr, floordiv, maximum, mod
@@ -30,9 +31,6 @@ from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.scheduled.loop_rewrites import AxisNames, move_ops, set_hints, substitute_axes, take_hint
-
-TYPICAL_EXTENT = 64
-"""What a symbolic extent is taken for when the work of an iteration is estimated."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +97,9 @@ def _is_shared(loop: ForOp, machine: MachineModel) -> bool:
 
 def _grain(loop: ForOp, machine: MachineModel) -> Expr:
     cycles = iteration_cycles(loop, machine)
-    # What the symbols will be is not known, and a grain need not be exact. Of a tiled loop the first tile counts.
+    # What the symbols will be is a guess, and a grain need not be exact. Of a tiled loop the first tile counts.
     axes = {each.axis for each in (*enclosing_loops(loop), *loop.walk()) if isinstance(each, ForOp)}
-    typical = max(1, cycles.evaluate({s: 0 if s in axes else TYPICAL_EXTENT for s in cycles.symbols}))
+    typical = max(1, typical_of(loop).value(cycles, WORK, zero=axes))
     enough = max(1, -(-machine.task_cycles // typical))
     return maximum(Expr.of(enough), trip_count(loop).ceildiv(machine.most_tasks))
 

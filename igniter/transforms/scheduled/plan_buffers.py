@@ -29,6 +29,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.scheduled.loop_accesses import enclosing_loops, trip_count
+from igniter.analysis.typical_sizes import MEMORY, typical_of
 from igniter.dialects.loop import (
     AllocOp,
     CallOp,
@@ -47,11 +48,9 @@ from igniter.errors import IgniterError
 from igniter.isolation import attempt
 from igniter.remarks import remark
 from igniter.transforms.fusion.inline_failed_regions import mark_failed
-from igniter.transforms.scheduled.loop_rewrites import replace_alloc
+from igniter.transforms.scheduled.loop_rewrites import is_version, replace_alloc
 
 ALIGNMENT = 64
-TYPICAL_DIM = 128
-"""What a symbol is taken to be where two sizes are compared and neither is known to be larger."""
 
 
 @dataclass(frozen=True)
@@ -204,8 +203,8 @@ def _same_place(load: LoadOp, store: StoreOp) -> bool:
 
 
 def _outermost(op: Operation) -> Operation:
-    """The statement of the func that `op` stands in."""
-    while not isinstance(parent := op.parent_op(), FuncOp):
+    """The statement of the func, or of one of its variants, that `op` stands in."""
+    while not isinstance(parent := op.parent_op(), FuncOp) and not is_version(parent):
         if parent is None:
             return op
         op = parent
@@ -255,6 +254,11 @@ def _reuse_slots(buffers: list[LiveBuffer]) -> tuple[list[Expr], Expr]:
     slots: list[_Slot] = []
     chosen: dict[int, _Slot] = {}
 
+    sizes = typical_of(buffers[0].alloc)
+
+    def typical(size: Expr) -> int:
+        return sizes.value(size, MEMORY)
+
     @cache
     def large_enough(size: Expr, needed: Expr) -> bool:
         return is_nonneg(size - needed)
@@ -267,7 +271,7 @@ def _reuse_slots(buffers: list[LiveBuffer]) -> tuple[list[Expr], Expr]:
             slot = next((s for s in fits if all(large_enough(o.size, s.size) for o in fits)), fits[0])
         elif free:
             # The larger of two sizes is never more than both.
-            slot = min(free, key=lambda s: _typical(_larger(s.size, buffer.size)) - _typical(s.size))
+            slot = min(free, key=lambda s: typical(_larger(s.size, buffer.size)) - typical(s.size))
             slot.size = _larger(slot.size, buffer.size)
         else:
             slot = _Slot(buffer.size, [])
@@ -280,10 +284,6 @@ def _reuse_slots(buffers: list[LiveBuffer]) -> tuple[list[Expr], Expr]:
         offsets[id(slot)] = end
         end = end + slot.size
     return [offsets[id(chosen[k])] for k in range(len(buffers))], end
-
-
-def _typical(size: Expr) -> int:
-    return size.evaluate(dict.fromkeys(size.symbols, TYPICAL_DIM))
 
 
 def _lower_bound(buffers: Sequence[LiveBuffer]) -> Expr:
@@ -318,7 +318,7 @@ def _number_statements(func: FuncOp) -> dict[Operation, tuple[int, int]]:
     """The statements in the order in which they run, each with the first and the last number of what is in it.
 
     A loop that calls kernels, which a program has, is gone into: each of its iterations has buffers of its own, which
-    live in a part of it. Any other statement is one number.
+    live in a part of it. So is a variant of a kernel: of several only one runs. Any other statement is one number.
     """
     order: dict[Operation, tuple[int, int]] = {}
     count = 0
@@ -327,7 +327,7 @@ def _number_statements(func: FuncOp) -> dict[Operation, tuple[int, int]]:
         nonlocal count
         for op in block.ops:
             first = count
-            if _is_program_loop(op):
+            if _is_program_loop(op) or is_version(op):
                 number(op.regions[0].block)
             count += 1
             order[op] = (first, count - 1)
@@ -341,11 +341,13 @@ def _is_program_loop(op: Operation) -> bool:
 
 
 def _live_range(func: FuncOp, alloc: AllocOp, order: Mapping[Operation, tuple[int, int]]) -> tuple[int, int]:
-    """From the first to the last statement of the alloc's own block that touches it; of the func's block, unless the
-    alloc is in a loop of a program."""
+    """From the first to the last statement of the alloc's own block that touches it; of the func's block or of the
+    variant's, unless the alloc is in a loop of a program."""
     here = alloc.parent_block()
     outer = here.parent_op() if here is not None else None
-    block = here if here is not None and outer is not None and _is_program_loop(outer) else func.block
+    block = _outermost(alloc).parent_block() or func.block
+    if here is not None and outer is not None and _is_program_loop(outer):
+        block = here
     touched = [order[_statement(block, user)] for user in _users(alloc.result)]
     return (min(t[0] for t in touched), max(t[1] for t in touched)) if touched else (0, 0)
 

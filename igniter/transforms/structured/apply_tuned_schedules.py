@@ -89,4 +89,5 @@ def set_schedules(ctx: Context, kernel: KernelOp, schedules: tuple[str, ...]) ->
         for each, schedule in zip(computations, before, strict=True):
             each.schedule = schedule
         return str(error).strip().splitlines()[-1].strip()
+    kernel.set_variants([])  # One schedule was found, and timed without them.
     return None

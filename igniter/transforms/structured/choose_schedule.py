@@ -24,6 +24,7 @@ from igniter.analysis.machine import MachineModel, machine_of
 from igniter.analysis.structured.expected_time import expected_cycles
 from igniter.analysis.structured.procedure_schedules import schedule_procedure
 from igniter.analysis.structured.schedule_choice import Choice, choose
+from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import KernelOp, NestOp, ProcedureOp
 from igniter.dialects.loop.schedule import ScheduleAttr
 from igniter.remarks import remark, remarks_of
@@ -50,7 +51,7 @@ class ChooseSchedule(ModulePass):
         said = {name: value for name, value in asdict(self).items() if value is not None}
         machine = replace(machine_of(ctx), **said)
         rewrites = budget(ctx, self.name)
-        for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
+        for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
             nests = {nest.label: nest for nest in kernel.nests}
             for choice in choose(kernel, machine):
                 given: list[tuple[NestOp, ScheduleAttr]] = []
@@ -77,6 +78,9 @@ def _tell(ctx: Context, choice: Choice, given: list[tuple[NestOp, ScheduleAttr]]
     (first, *others) = (nest.label for nest, _ in given)
     also = f" with {', '.join(map(repr, others))}" if others else ""
     time = f"about {cycles} cycles"
-    if cycles.constant is not None:
-        time = f"about {cycles.constant / machine.clock_ghz / 1e3:.3g} us"
+    sizes = typical_of(given[0][0])
+    count = sizes.known(cycles)
+    if count is not None:
+        at = "" if cycles.constant is not None else f" at {sizes}"
+        time = f"about {count / machine.clock_ghz / 1e3:.3g} us{at}"
     remark(ctx, ChooseSchedule.name, first, "applied", f"scheduled{also}: {choice.what}; {time}", cycles=str(cycles))

@@ -16,7 +16,8 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.dialects.fusion import RegionOp
-from igniter.dialects.loop import AxesAttr, Axis, ForOp, KernelOp, ProcedureOp
+from igniter.dialects.loop import AxesAttr, Axis, ComputeOp, ForOp, KernelOp, ProcedureOp
+from igniter.dialects.loop.typical import SizesAttr
 from igniter.dialects.sym import (
     DimsAttr,
     checks_attr,
@@ -66,7 +67,7 @@ def rename_symbols(kernel: KernelOp) -> None:
         for dim in dims_of(arg.type):
             order.update(dict.fromkeys(sorted(dim.symbols)))
     order.update(dict.fromkeys(kernel.symbol_names))
-    taken = {a.name for each in kernel.computations for a in each.axes}
+    taken = {a.name for op in kernel.walk() if isinstance(op, ComputeOp) for a in op.axes}
     taken |= {op.axis for op in kernel.walk() if isinstance(op, ForOp)}
     names: dict[str, Expr] = {}
     for old in order:
@@ -84,12 +85,13 @@ def rename_symbols(kernel: KernelOp) -> None:
                 _retype(arg, names)
         for key, attr in op.properties.items():
             op.properties[key] = _renamed(attr, names)
-    for arg in kernel.block.args:
-        _retype(arg, names)
-    kernel.requires_attr = requirements_attr(r.substitute(names) for r in kernel.requires)
-    kernel.checks_attr = checks_attr(c.substitute(names) for c in kernel.checks)
-    kernel.symbols = ArrayAttr([StringAttr(str(names[s].symbol)) for s in order])
-    kernel.declared_types = ArrayAttr([v.type for v in kernel.returned])
+    for each in (kernel, *kernel.variants):
+        for arg in each.block.args:
+            _retype(arg, names)
+        each.requires_attr = requirements_attr(r.substitute(names) for r in each.requires)
+        each.checks_attr = checks_attr(c.substitute(names) for c in each.checks)
+        each.symbols = ArrayAttr([StringAttr(str(names[s].symbol)) for s in order])
+        each.declared_types = ArrayAttr([v.type for v in each.returned])
 
 
 def _retype(value: SSAValue, names: dict[str, Expr]) -> None:
@@ -109,6 +111,8 @@ def _retype(value: SSAValue, names: dict[str, Expr]) -> None:
 def _renamed(attr: Attribute, names: dict[str, Expr]) -> Attribute:
     if isinstance(attr, DimsAttr):
         return attr.substitute(names)
+    if isinstance(attr, SizesAttr):
+        return attr.renamed(names)
     if isinstance(attr, AxesAttr):
         return AxesAttr(Axis(a.name, a.extent.substitute(names), a.kind) for a in attr)
     if isinstance(attr, ArrayAttr):

@@ -25,32 +25,24 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import Float32Type, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from igniter.analysis.structured.contractions import (
-    Contraction,
-    contraction_of,
-    depths_of,
-    factors_of,
-    offset_of,
-    window_of,
-)
+from igniter.analysis.structured.contractions import Contraction, contraction_of, factors_of, offset_of
+from igniter.analysis.structured.packing import FEWEST_ROWS, unpacked_factor
+from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, ViewOp, YieldOp
-from igniter.dialects.loop.panels import is_half, kind_of, panel_lanes
+from igniter.dialects.loop.panels import kind_of, panel_lanes
 from igniter.dialects.sym import dims_of, element_of, tensor_of
-from igniter.dialects.sym.expr import ONE, Expr, floordiv, mod, symbols_of
+from igniter.dialects.sym.expr import Expr, floordiv, mod, symbols_of
 from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.structured.nest_rewriting import fresh_label
 
-FEWEST_ROWS = 4
-"""Packing moves every element once; fewer rows than this do not make up for it."""
-
 FEWEST_ROWS_SPREAD = 32
-"""The same for columns that lie side by side, but in rows of more: four tiles."""
+"""The rows that make up for packing columns that lie side by side, but in rows of more: four tiles."""
 
 SPREAD = 4
 """How many times as long as the columns the rows of memory are at least in which those are too far apart."""
@@ -91,26 +83,13 @@ def pack_operand(nest: NestOp) -> str | None:
     if not isinstance(moved, str):
         _move(nest, moved)
         return None
-    result = element_of(nest.outputs[0].type)
-    a, b = (element_of(r.source.type) for r in factors)
-    halves = isinstance(result, Float32Type) and all(is_half(e) or e == result for e in (a, b))
-    if not halves and kind_of(a, b, result) is None and kind_of(b, a, result) is None:
-        return f"there is no micro-kernel for products of {a} and {b} in {result}"
-    window = window_of(nest, factors)
-    if window is not None:
-        return f"along '{window}' it sums a window that moves with the result"
-    depths = [n for n in depths_of(nest) if all(n in symbols_of(r.subscripts) for r in factors)]
-    columns = next((c for n in depths if (c := _columns(nest, factors, n)) is not None), None)
-    if columns is None:
-        return "no axis of the result is in one factor only"
-    depth = depths[0]
-    read, column, rows = columns
-    if not halves and element_of(read.source.type) != result:
-        return f"elements of {element_of(read.source.type)} are packed at compile time only"
-    count = rows.constant
+    factor = unpacked_factor(nest)
+    if isinstance(factor, str):
+        return factor
+    count = typical_of(nest).known(factor.rows)
     if count is not None and count < FEWEST_ROWS:
         return f"only {count} rows would share it"
-    _pack(nest, read, column, depth)
+    _pack(nest, factor.read, factor.column, factor.depth)
     moved = contraction_of(nest, moved=True)
     if isinstance(contraction_of(nest), str) and not isinstance(moved, str):
         _move(nest, moved)
@@ -119,7 +98,7 @@ def pack_operand(nest: NestOp) -> str | None:
 
 def _is_spread(nest: NestOp, contraction: Contraction) -> bool:
     """Whether the columns of a contraction are a small part of the rows of memory that they are in, and rows enough
-    share them: a number that is known, or as many as there are steps of depth, which are what is packed."""
+    share them: a number that is known, or typical, or as many as there are steps of depth, which are what is packed."""
     read = contraction.b
     if contraction.rows is None or element_of(read.source.type) != element_of(nest.outputs[0].type):
         return False
@@ -127,25 +106,12 @@ def _is_spread(nest: NestOp, contraction: Contraction) -> bool:
         return False  # It is packed.
     columns, depth = nest.axis(contraction.columns).extent, nest.axis(contraction.depth).extent
     rows = nest.axis(contraction.rows).extent
-    few = rows.constant < FEWEST_ROWS_SPREAD if rows.constant is not None else rows != depth
+    count = typical_of(nest).known(rows)
+    few = count < FEWEST_ROWS_SPREAD if count is not None else rows != depth
     step = offset_of(nest, read, {}, nest.axes_attr.ranges).coefficient(contraction.depth)
     if few or step is None or step.constant is None or columns.constant is None:
         return False
     return step.constant >= SPREAD * columns.constant
-
-
-def _columns(nest: NestOp, factors: tuple[ReadOp, ReadOp], depth: str) -> tuple[ReadOp, str, Expr] | None:
-    """The factor to pack, its columns, and how many rows the other has; the result's last axis if that can be."""
-    written = nest.yield_op.clauses[0].subscripts
-    order = [a.name for s in reversed(written) for a in nest.axes if a.name in s.symbols and a.extent != ONE]
-    for column in dict.fromkeys(order):
-        for b, a in (factors, factors[::-1]):
-            in_a, in_b = symbols_of(a.subscripts), symbols_of(b.subscripts)
-            if column in in_b and column not in in_a and depth in in_b and depth in in_a:
-                rows = [x.extent for x in nest.axes if x.kind == "parallel" and x.name in in_a and x.name not in in_b]
-                if rows:
-                    return b, column, rows[-1]
-    return None
 
 
 def _hoist(copy: NestOp) -> None:

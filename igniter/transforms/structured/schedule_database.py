@@ -84,8 +84,11 @@ class Trial:
 
 
 def kernel_key(kernel: KernelOp) -> str:
-    """A hash of the text of a kernel without its name, the names of its values, and the schedules."""
+    """A hash of the text of a kernel without its name, the names of its values, typical sizes, variants, and the
+    schedules."""
     copy = kernel.clone()
+    copy.typical = None
+    copy.set_variants([])
     for op in copy.walk():
         for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)):
             value.name_hint = None

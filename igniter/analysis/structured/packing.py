@@ -1,0 +1,78 @@
+"""Which factor of a contraction has to be packed at run time before a micro-kernel can read it.
+
+Where the columns of neither factor lie in panels, one of them is copied to where they do: every element once, so many
+rows have to share it. `pack-operands` makes the copy; who chooses between schedules asks here what it would be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import Float32Type
+
+from igniter.analysis.structured.contractions import contraction_of, depths_of, factors_of, offset_of, window_of
+from igniter.dialects.loop import NestOp, ReadOp
+from igniter.dialects.loop.panels import is_half, kind_of
+from igniter.dialects.sym import element_of
+from igniter.dialects.sym.expr import ONE, Expr, product, symbols_of
+
+FEWEST_ROWS = 4
+"""Packing moves every element once; fewer rows than this do not make up for it."""
+
+
+@dataclass(frozen=True)
+class UnpackedFactor:
+    """The right factor of a contraction, whose columns are to be packed."""
+
+    read: ReadOp
+    column: str
+    depth: str
+    rows: Expr
+    """The rows of the left factor that share it, along their last axis."""
+    all_rows: Expr
+    """And along all their axes."""
+    elements: Expr
+    """How many elements it has."""
+    is_beside: bool
+    """Whether its columns lie side by side, in panels or not."""
+
+
+def unpacked_factor(nest: NestOp) -> UnpackedFactor | str:
+    """The factor that has to be packed; why there is none, or "" where that needs no word."""
+    factors = factors_of(nest)
+    if nest.schedule is not None or isinstance(factors, str):
+        return ""
+    if not isinstance(contraction_of(nest), str) or not isinstance(contraction_of(nest, moved=True), str):
+        return ""
+    result = element_of(nest.outputs[0].type)
+    a, b = (element_of(r.source.type) for r in factors)
+    halves = isinstance(result, Float32Type) and all(is_half(e) or e == result for e in (a, b))
+    if not halves and kind_of(a, b, result) is None and kind_of(b, a, result) is None:
+        return f"there is no micro-kernel for products of {a} and {b} in {result}"
+    window = window_of(nest, factors)
+    if window is not None:
+        return f"along '{window}' it sums a window that moves with the result"
+    found = next(((n, *c) for n in depths_of(nest) if (c := _columns(nest, factors, n)) is not None), None)
+    if found is None:
+        return "no axis of the result is in one factor only"
+    depth, read, column, rows = found
+    if not halves and element_of(read.source.type) != result:
+        return f"elements of {element_of(read.source.type)} are packed at compile time only"
+    used = symbols_of(read.subscripts)
+    stride = offset_of(nest, read, {}, nest.axes_attr.ranges).coefficient(column)
+    elements = product(a.extent for a in nest.axes if a.name in used)
+    return UnpackedFactor(read, column, depth, rows[-1], product(rows), elements, stride == ONE)
+
+
+def _columns(nest: NestOp, factors: tuple[ReadOp, ReadOp], depth: str) -> tuple[ReadOp, str, list[Expr]] | None:
+    """The factor to pack, its columns, and how many rows the other has; the result's last axis if that can be."""
+    written = nest.yield_op.clauses[0].subscripts
+    order = [a.name for s in reversed(written) for a in nest.axes if a.name in s.symbols and a.extent != ONE]
+    for column in dict.fromkeys(order):
+        for b, a in (factors, factors[::-1]):
+            in_a, in_b = symbols_of(a.subscripts), symbols_of(b.subscripts)
+            if column in in_b and column not in in_a and depth in in_b and depth in in_a:
+                rows = [x.extent for x in nest.axes if x.kind == "parallel" and x.name in in_a and x.name not in in_b]
+                if rows:
+                    return b, column, rows
+    return None

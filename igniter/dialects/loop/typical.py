@@ -1,0 +1,87 @@
+"""`typical [n = 128, m = 1]`: what the symbols of a kernel usually are, where somebody said so.
+
+A kernel means the same with and without it, and is right for all sizes. Authors of schedules read it where a choice
+needs a figure (`igniter.analysis.typical_sizes`); it is part of the kernel's text, so of what its code is filed under.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from xdsl.ir import Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from igniter.dialects.sym import parse_expr_here
+from igniter.dialects.sym.expr import Expr
+
+Sizes = tuple[tuple[str, int], ...]
+
+
+@irdl_attr_definition
+class SizesAttr(Data[Sizes]):
+    """Sizes of symbols: `#loop.sizes<[n = 128, m = 1]>`."""
+
+    name = "loop.sizes"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Sizes:
+        parser.parse_characters("<")
+        found = _parse(parser)
+        parser.parse_characters(">")
+        return found
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self}>")
+
+    def renamed(self, names: Mapping[str, Expr]) -> SizesAttr:
+        """The sizes of the same symbols by other names."""
+        return SizesAttr(tuple((str(names[n].symbol) if n in names else n, size) for n, size in self.data))
+
+    def __str__(self) -> str:
+        return f"[{', '.join(f'{Expr.of(name)} = {size}' for name, size in self.data)}]"
+
+
+def sizes_attr(sizes: Mapping[str, int]) -> SizesAttr | None:
+    """The property that holds sizes; `None` when there are none."""
+    return SizesAttr(tuple(sizes.items())) if sizes else None
+
+
+def parse_typical(parser: AttrParser) -> SizesAttr | None:
+    """`(typical [symbol = size, ...])?`"""
+    return SizesAttr(_parse(parser)) if parser.parse_optional_keyword("typical") is not None else None
+
+
+def print_typical(attr: SizesAttr | None, printer: Printer) -> None:
+    """The other direction of `parse_typical`."""
+    if attr is not None:
+        printer.print_string(f" typical {attr}")
+
+
+def verify_typical(attr: SizesAttr | None, symbols: Iterable[str]) -> None:
+    """`VerifyException` where a size is not that of one of `symbols`, or not positive."""
+    if attr is None:
+        return
+    known = list(symbols)
+    names = [name for name, _ in attr.data]
+    for name, size in attr.data:
+        if name not in known:
+            raise VerifyException(f"typical: '{name}' is no symbol of the kernel; it has: {', '.join(known) or 'none'}")
+        if names.count(name) > 1:
+            raise VerifyException(f"typical: '{name}' has two sizes")
+        if size < 1:
+            raise VerifyException(f"typical: the size of '{name}' is {size}, and must be positive")
+
+
+def _parse(parser: AttrParser) -> Sizes:
+    def size() -> tuple[str, int]:
+        place = parser.pos
+        symbol = parse_expr_here(parser).symbol
+        if symbol is None:
+            parser.raise_error("a typical size is that of a symbol: n = 128", place)
+        parser.parse_characters("=")
+        return symbol, parser.parse_integer()
+
+    return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, size))

@@ -1,0 +1,89 @@
+"""`form-variants`: a kernel whose best schedule depends on its sizes gets a variant for some of them.
+
+    loop.kernel @k symbols [m, n] (..) -> (..) {
+      %s = loop.nest "scores" [i: parallel m, j: parallel n, k: reduction 64] -> .. { .. }
+      loop.return %s : ..
+    }
+becomes
+    loop.kernel @k symbols [m, n] (..) -> (..) {
+      the same
+    } variants {
+      loop.kernel @few_rows symbols [m, n] (..) -> (..) typical [m = 1] when m <= 1 {
+        a copy
+      }
+    }
+
+A variant is a copy for which other sizes are typical (`igniter.analysis.typical_sizes`), so that the passes behind this
+one choose otherwise for it; a call runs the first whose condition holds. Which kernels are worth one:
+`igniter.analysis.structured.size_variants`. With `symbol` and `most` every kernel that has this symbol gets a variant
+for sizes up to `most` of it, whatever is worth it. It stands before `pack-operands`, the first pass that chooses by
+sizes; what is before it is the same for all. A kernel that has variants or a schedule keeps what it has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.passes import ModulePass
+
+from igniter.analysis.structured.size_variants import SizeVariant, worthwhile_variant
+from igniter.analysis.typical_sizes import give_sizes, typical_of
+from igniter.dialects.loop import KernelOp
+from igniter.dialects.loop.typical import sizes_attr
+from igniter.dialects.loop.variants import condition_text
+from igniter.dialects.sym import DimsAttr
+from igniter.dialects.sym.expr import Expr
+from igniter.errors import IgniterError
+from igniter.remarks import remark
+from igniter.rewrites import budget
+
+
+@dataclass(frozen=True)
+class FormVariants(ModulePass):
+    """Gives kernels variants for sizes at which another schedule is better."""
+
+    name = "form-variants"
+    one_rewrite = "a variant of a kernel"
+
+    symbol: str = ""
+    """Asks for a variant for sizes of this symbol; without it, the default author decides."""
+    most: int = 0
+    """The largest of these sizes."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if bool(self.symbol) != (self.most > 0):
+            raise IgniterError("'most' is the largest size of 'symbol': give both, or neither")
+        for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
+            name = kernel.sym_name.data
+            found = self._asked(kernel) if self.symbol else worthwhile_variant(kernel)
+            if isinstance(found, str):
+                remark(ctx, self.name, name, "missed", found)
+            elif found is not None and budget(ctx, self.name).take(f"@{name}", f"it gets the variant @{found.name}"):
+                variant = add_variant(kernel, found)
+                assert variant.when is not None
+                text = f"variant @{found.name} when {condition_text(variant.when)}: {found.why}"
+                remark(ctx, self.name, name, "applied", text)
+
+    def _asked(self, kernel: KernelOp) -> SizeVariant | str:
+        if self.symbol not in kernel.symbol_names:
+            return f"it has no symbol '{self.symbol}'"
+        if kernel.variants or any(each.schedule is not None for each in kernel.computations):
+            return "it has variants or a schedule of its own, and keeps them"
+        name = f"{self.symbol}_to_{self.most}"
+        return SizeVariant(name, Expr.of(self.symbol), self.most, {self.symbol: self.most}, "asked for")
+
+
+def add_variant(kernel: KernelOp, this: SizeVariant) -> KernelOp:
+    """Gives a kernel a variant, a copy of itself; what is typical of that is typical of the others no more."""
+    variant = kernel.clone()
+    variant.sym_name = StringAttr(this.name)
+    variant.when = DimsAttr([this.what, this.most])
+    give_sizes(variant, this.typical)
+    kept = {name: size for name, size in typical_of(kernel).given if name not in this.typical}
+    known = typical_of(kernel).known(this.what)
+    if known is not None and known <= this.most:
+        kernel.typical = sizes_attr(kept)
+    kernel.set_variants([variant])
+    return variant

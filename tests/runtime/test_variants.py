@@ -1,0 +1,177 @@
+"""Variants of a kernel: the sizes of a call choose one, and what it computes does not depend on which."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import helper, numpy_helper
+
+import igniter
+from igniter.api import parse
+from igniter.dialects.loop import FuncOp, IfOp, KernelOp
+from igniter.errors import IgniterError
+from igniter.runtime.interp.arithmetic import InterpreterError
+from igniter.runtime.interp.structured import run_kernel
+from igniter.transforms.structured.schedule_database import kernel_key
+
+FLOAT = onnx.TensorProto.FLOAT
+HEADS, DEPTH = 8, 32
+
+
+def decoder_model() -> onnx.ModelProto:
+    """Attention of `rows` queries to `keys` keys, and a product of two inputs in the same row count."""
+    nodes = [
+        helper.make_node("Transpose", ["k"], ["kt"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["q", "kt"], ["s"]),
+        helper.make_node("Mul", ["s", "scale"], ["scaled"]),
+        helper.make_node("Softmax", ["scaled"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "v"], ["o"]),
+        helper.make_node("MatMul", ["x", "y"], ["z"]),
+    ]
+    inputs = {
+        "q": [HEADS, "rows", DEPTH],
+        "k": [HEADS, "keys", DEPTH],
+        "v": [HEADS, "keys", DEPTH],
+        "x": ["rows", "inner"],
+        "y": ["inner", 300],
+    }
+    outputs = {"o": [HEADS, "rows", DEPTH], "z": ["rows", 300]}
+    graph = helper.make_graph(
+        nodes,
+        "main",
+        [helper.make_tensor_value_info(n, FLOAT, dims) for n, dims in inputs.items()],
+        [helper.make_tensor_value_info(n, FLOAT, dims) for n, dims in outputs.items()],
+        [numpy_helper.from_array(np.float32(DEPTH**-0.5), "scale")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+
+
+def feed(rows: int, keys: int, inner: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(rows + 100 * keys)
+    shapes = {
+        "q": (HEADS, rows, DEPTH),
+        "k": (HEADS, keys, DEPTH),
+        "v": (HEADS, keys, DEPTH),
+        "x": (rows, inner),
+        "y": (inner, 300),
+    }
+    return {name: rng.standard_normal(shape, np.float32) for name, shape in shapes.items()}
+
+
+@pytest.fixture(scope="module")
+def kernels() -> list[KernelOp]:
+    """Those of the model, as `form-variants` leaves them."""
+    module = igniter.load(decoder_model()).run_passes("cpu-onnx,cpu-fusion,cpu-loop,canonicalize-loop,split-axes")
+    module.run_passes("inline-nests,collapse-axes,canonicalize-loop,postpone-scales,form-variants")
+    return [op for op in module.ir.ops if isinstance(op, KernelOp)]
+
+
+def test_the_author_gives_variants_to_products_of_what_a_run_computes(kernels: list[KernelOp]) -> None:
+    limits = sorted(v.when.data[1].constant for k in kernels for v in k.variants if v.when is not None)
+    # One row of keys, which lie across memory, and three of columns side by side; one where a kernel has both.
+    assert limits in ([1, 3], [1]), limits
+
+
+SIZES = [(0, 5, 3), (1, 1, 1), (1, 33, 77), (2, 17, 5), (3, 64, 70), (4, 3, 64), (5, 40, 1), (37, 19, 33)]
+
+
+@pytest.mark.parametrize("sanitize", [False, True])
+def test_both_sides_of_the_threshold_are_what_onnxruntime_computes(sanitize: bool) -> None:
+    model = decoder_model()
+    artifact = igniter.compile(model, cache=False, sanitize=sanitize, shapes=[{"rows": 1, "keys": 9, "inner": 5}])
+    assert any("variant @few_rows" in r["message"] for r in artifact.report["remarks"]), "no kernel has a variant"
+    original = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for threads in (1, 3):
+        session = artifact.session(intra_op_num_threads=threads)
+        # In turns, so that a call follows one of another variant.
+        for sizes in SIZES:
+            given = feed(*sizes)
+            for got, wanted in zip(session.run(None, given), original.run(None, given), strict=True):
+                np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4, err_msg=f"{sizes} {threads}")
+
+
+TEXT = """
+loop.kernel @k symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) {
+  %y = loop.nest "y" [i: parallel n] -> tensor<?xf32, #sym.dims<n>> {
+    %a = loop.read %x[i] : f32
+    %b = arith.addf %a, %a : f32
+    loop.yield none %b at [i]
+  }
+  loop.return %y : tensor<?xf32, #sym.dims<n>>
+} variants {
+  loop.kernel @few symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>) when n <= 3 {
+    %y = loop.nest "y" [i: parallel n] -> tensor<?xf32, #sym.dims<n>> {
+      %a = loop.read %x[i] : f32
+      %b = arith.mulf %a, %a : f32
+      loop.yield none %b at [i]
+    }
+    loop.return %y : tensor<?xf32, #sym.dims<n>>
+  }
+}
+"""
+"""Of different meaning, so that it shows which ran. No kernel may be like that."""
+
+
+def test_which_one_runs_is_the_same_on_every_level() -> None:
+    kernel = next(op for op in parse(TEXT).ir.ops if isinstance(op, KernelOp))
+    schedule = igniter.Schedule(kernel)
+    func = schedule.apply()
+    assert isinstance(func, FuncOp) and sum(isinstance(op, IfOp) for op in func.block.ops) == 2
+    from igniter.runtime.check import run_scheduled
+    from igniter.runtime.workbench import loop_tree
+
+    assert [[loop.text for loop in loop_tree(func, {"n": n})] for n in (3, 4)] == [["i = 0 to n"], ["i1 = 0 to n"]]
+    # Were both counted, neither would be half of it.
+    assert all(loop.share > 0.5 for n in (3, 4) for loop in loop_tree(func, {"n": n}))
+    for n in (0, 1, 3, 4, 33):
+        x = np.arange(5, 5 + n, dtype=np.float32)
+        wanted = x * x if n <= 3 else x + x
+        (structured,) = run_kernel(kernel, [x])
+        interpreted = run_scheduled(func, [x], {"n": n})
+        assert interpreted is not None
+        (compiled,) = schedule.run(x)
+        for found in (structured, interpreted[0], compiled):
+            np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_person_can_ask_for_one_in_python() -> None:
+    path = Path(__file__).parents[2] / "lit_tests/examples/softmax.mlir"
+    whole, few = igniter.Schedule(path), igniter.Schedule(path)
+    for label in few.nests:
+        few.vectorize(label, "j", 8)
+    assert whole.variant("few", "n <= 2", few) == "@few when n <= 2"
+    assert "variants {" in whole.text() and "loop.kernel @few" in whole.text() and "when n <= 2 {" in whole.text()
+    for n in (1, 2, 3, 40):
+        x = np.random.default_rng(n).standard_normal((n, 21)).astype(np.float32)
+        (found,) = whole.run(x)
+        e = np.exp(x - x.max(1, keepdims=True))
+        np.testing.assert_allclose(found, e / e.sum(1, keepdims=True), rtol=1e-5)
+    before = whole.text()
+    other = igniter.Schedule(next(op for op in parse(TEXT).ir.ops if isinstance(op, KernelOp)))
+    for name, when, which, said in (
+        ("few", "n <= 3", few, "two variants are called @few"),
+        ("more", "rows <= 3", few, "names 'rows', no symbol of it"),
+        ("more", "n < 3", few, "'n < 3' is no condition: write m <= 8"),
+        ("more", "n <= 3 4", few, "'n <= 3 4' is no condition: write m <= 8"),
+        ("more", "n <= 3", other, "has variants of its own"),
+    ):
+        with pytest.raises(IgniterError, match=said):
+            whole.variant(name, when, which)
+        assert whole.text() == before
+
+
+def test_what_is_tuned_is_one_schedule() -> None:
+    kernel = next(op for op in parse(TEXT).ir.ops if isinstance(op, KernelOp))
+    key = kernel_key(kernel)
+    kernel.set_variants([])
+    assert kernel_key(kernel) == key
+
+
+def test_a_variant_takes_what_its_kernel_takes() -> None:
+    kernel = next(op for op in parse(TEXT).ir.ops if isinstance(op, KernelOp))
+    with pytest.raises(InterpreterError, match="has rank 2, not 1"):
+        run_kernel(kernel, [np.zeros((2, 2), np.float32)])
