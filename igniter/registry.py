@@ -82,6 +82,7 @@ PASSES: dict[str, str] = {
     "lift-constants": "igniter.transforms.fusion.lift_constants:LiftConstants",
     "lower-onnx-to-loop": "igniter.transforms.conversion.lower_onnx_to_loop:LowerOnnxToLoopPass",
     "lower-precision": "igniter.transforms.onnx.lower_precision:LowerPrecision",
+    "winograd": "igniter.transforms.onnx.winograd:Winograd",
     "lower-programs": "igniter.transforms.conversion.lower_programs:LowerPrograms",
     "lower-to-loops": "igniter.transforms.conversion.lower_to_loops:LowerToLoops",
     "pack-operands": "igniter.transforms.structured.pack_operands:PackOperands",
