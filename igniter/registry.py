@@ -82,7 +82,6 @@ PASSES: dict[str, str] = {
     "lift-constants": "igniter.transforms.fusion.lift_constants:LiftConstants",
     "lower-onnx-to-loop": "igniter.transforms.conversion.lower_onnx_to_loop:LowerOnnxToLoopPass",
     "lower-precision": "igniter.transforms.onnx.lower_precision:LowerPrecision",
-    "winograd": "igniter.transforms.onnx.winograd:Winograd",
     "lower-programs": "igniter.transforms.conversion.lower_programs:LowerPrograms",
     "lower-to-loops": "igniter.transforms.conversion.lower_to_loops:LowerToLoops",
     "pack-operands": "igniter.transforms.structured.pack_operands:PackOperands",
@@ -102,6 +101,7 @@ PASSES: dict[str, str] = {
     "transpose-accesses": "igniter.transforms.scheduled.transpose_accesses:TransposeAccesses",
     "unroll-loops": "igniter.transforms.scheduled.unroll_loops:UnrollLoops",
     "vectorize-loops": "igniter.transforms.scheduled.vectorize_loops:VectorizeLoops",
+    "winograd": "igniter.transforms.onnx.winograd:Winograd",
 }
 
 

@@ -120,7 +120,8 @@ class OpSpec:
     have, each with its dim of columns and of depth: constants among them are packed."""
     tables: TablesRule | None = None
     """Constants by name that the lowering reads besides the operands (`ctx.table`): what the node says in attributes
-    and is too large for a kernel, or a weight in another form. A region gets them as operands, with `fusion.tables` before the node."""
+    and is too large for a kernel, or a weight in another form. A region gets them as operands, with `fusion.tables`
+    before the node."""
     kind: str = "other"
     """elementwise | reduction | normalization | movement | contraction | shape | other: what the cost model asks."""
 

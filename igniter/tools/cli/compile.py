@@ -53,6 +53,7 @@ class CompileRequest:
     """A file with figures of the machine."""
     tuned: bool = False
     db: str = ""
+    winograd: int = 0
 
     def options(self) -> CompileOptions:
         """What decides the code."""
@@ -68,6 +69,7 @@ class CompileRequest:
             target=self.target,
             machine=machine,
             precision=self.precision,
+            winograd=self.winograd,
             fusion_author=self.fusion_author,
             profile=self.profile,
             tuned=str(database_path(self.db)) if self.tuned else "",
@@ -155,7 +157,7 @@ def _print_report(artifact: Any, report: Mapping[str, Any], request: CompileRequ
     stages = ", ".join(f"{name} {seconds:.2f}" for name, seconds in report["seconds"].items())
     out.print(f"seconds: {stages}")
     for remark in report["remarks"]:
-        if remark["pass"] == "lower-precision":
+        if remark["pass"] in ("lower-precision", "winograd") and "count" in remark["details"]:
             colour = "" if remark["details"]["count"] else "[yellow]"
             out.print(f"{colour}{remark['message']}")
     for line in verification_lines(report["verification"]) if "verification" in report else ():

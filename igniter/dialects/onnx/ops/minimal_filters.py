@@ -20,18 +20,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from igniter.dialects.onnx.lowering.scalar import Scalar
-
 TAPS = 3
 """The taps of the filter along each axis."""
 
-Element = TypeVar("Element", "Scalar", "np.ndarray[Any, Any]")
-"""What transforms add up: values of a body, or arrays."""
+
+class Summand(Protocol):
+    """What transforms add up: values of a body, or arrays."""
+
+    def __add__(self, other: Any, /) -> Any: ...
+
+    def __sub__(self, other: Any, /) -> Any: ...
+
+    def __mul__(self, other: Any, /) -> Any: ...
+
+
+Element = TypeVar("Element", bound=Summand)
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,8 @@ class MinimalFilter:
     """F(m, 3) with the points 0, a and -a of each of its pairs, and infinity."""
 
     pairs: tuple[float, ...]
+    usual_error: float
+    """The error for random data, relative to that of a direct sum in order: measured for 32 to 512 channels."""
 
     @property
     def results(self) -> int:
@@ -131,7 +141,7 @@ class MinimalFilter:
         return float(np.abs(self.input_matrix()).sum(axis=1).max()) ** 2
 
 
-FILTERS = {2: MinimalFilter((1.0,)), 4: MinimalFilter((0.625, 1.5))}
+FILTERS = {2: MinimalFilter((1.0,), usual_error=0.6), 4: MinimalFilter((0.625, 1.5), usual_error=2)}
 """By the results of a tile along each axis."""
 
 
@@ -145,8 +155,7 @@ def _squares(pairs: Sequence[float]) -> list[float]:
 
 
 def _sum(terms: Sequence[tuple[float, Element]]) -> Element:
-    """The sum of the values times their coefficients, those of 1 first: what is multiplied is then added to something.
-    """
+    """The sum of the values times their coefficients, those of 1 first: what is multiplied is added to something."""
     (coefficient, total), *rest = sorted(terms, key=lambda term: term[0] != 1.0)
     if coefficient != 1.0:
         total = total * coefficient

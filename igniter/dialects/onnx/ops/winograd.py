@@ -6,13 +6,13 @@
                         ->  A^T m A of every tile    [n, i, a, j, b, o]     a procedure; as [n, h, w, o] the results
                         ->  results [n, o, h, w]     one nest, with the bias and what follows in the region
 
-The weight comes transformed (`G g G^T`) and in panels, as a table of the node: it is computed when the model is written.
-The node stays a Conv with the plain weight, which ONNX Runtime runs where a kernel cannot be made.
+The weight comes transformed (`G g G^T`) and in panels, as a table of the node: it is computed when the model is
+written. The node stays a Conv with the plain weight, which ONNX Runtime runs where a kernel cannot be made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -184,7 +184,7 @@ def _of_products(ctx: Lowering, tiles: _Tiles, points: SSAValue) -> SSAValue:
     return p.end()[0]
 
 
-def _both_axes(tile: Sequence[Sequence[Scalar]], transform: Any) -> list[Scalar]:
+def _both_axes(tile: Sequence[Sequence[Scalar]], transform: Callable[[Sequence[Scalar]], list[Scalar]]) -> list[Scalar]:
     """A transform of the columns of a tile, then of the rows of what they become, row by row."""
     columns = [transform([row[k] for row in tile]) for k in range(len(tile[0]))]
     return [value for k in range(len(columns[0])) for value in transform([column[k] for column in columns])]
