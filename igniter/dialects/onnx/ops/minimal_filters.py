@@ -141,7 +141,7 @@ class MinimalFilter:
         return float(np.abs(self.input_matrix()).sum(axis=1).max()) ** 2
 
 
-FILTERS = {2: MinimalFilter((1.0,), usual_error=0.6), 4: MinimalFilter((0.625, 1.5), usual_error=2)}
+FILTERS = {2: MinimalFilter((1.0,), usual_error=0.7), 4: MinimalFilter((0.625, 1.5), usual_error=2)}
 """By the results of a tile along each axis."""
 
 
