@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from typer.testing import CliRunner
 
 import igniter
 from igniter.dialects.onnx.ops.minimal_filters import FILTERS, TAPS, MinimalFilter
 from igniter.errors import IgniterError
 from igniter.runtime.session import make_session
+from igniter.tools.main import app
 
 Array = np.ndarray[Any, Any]
 PASSES = "cpu-onnx,winograd{{tile={tile} force=true}}"
@@ -292,3 +295,19 @@ def test_where_a_kernel_fails_the_plain_convolution_runs(tmp_path: Path) -> None
     (y,) = make_session(str(onnx_file)).run(None, {"x": x})
     (plain,) = make_session(Case(64, 64).model((1, 28, 28))).run(None, {"x": x})
     np.testing.assert_array_equal(y, plain)
+
+
+def test_command_line(tmp_path: Path) -> None:
+    """`--winograd` says how many convolutions are in tiles, `--remarks` why one is not; other sizes are refused."""
+    (tmp_path / "model.onnx").write_bytes(Case(64, 64).model((1, 28, 28)))
+    command = ["compile", str(tmp_path / "model.onnx"), "-o", str(tmp_path / "out"), "--no-verify"]
+    run = CliRunner()
+    made = run.invoke(app, [*command, "--winograd", "2"])
+    assert made.exit_code == 0, made.output
+    assert "1 of 1 convolutions in tiles" in made.output
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["options"]["winograd"] == 2
+    (tmp_path / "model.onnx").write_bytes(Case(2, 2).model((1, 8, 8)))
+    left = run.invoke(app, [*command, "--winograd", "4", "--remarks"])
+    assert "0 of 1 convolutions in tiles" in left.output
+    assert "force=true takes it all the same" in " ".join(left.output.split())
+    assert run.invoke(app, [*command, "--winograd", "3"]).exit_code == 2
