@@ -144,6 +144,7 @@ class Module:
         machine: Machine = None,
         sizes: Mapping[str, int] | None = None,
         precision: str = "f32",
+        winograd: int = 0,
         fusion_author: str = "",
         options: CompileOptions | None = None,
         verify: bool = True,
@@ -164,7 +165,8 @@ class Module:
         temporary folder as long as the object. `machine` gives figures of the machine that take the place of the
         target's own: a file that `igniter machine -o` wrote, or values by name. `sizes` are what symbolic dims
         typically are, which schedules are chosen for; the code takes any. `precision` is f32, or on request bf16
-        or int8-dynamic for products with weights. `shapes`, `inputs`, `rtol`, `atol`, `seed` and `budget` (seconds) are
+        or int8-dynamic for products with weights. `winograd`, on request 2 or 4, has convolutions of 3 x 3 computed in
+        tiles of so many results along each axis. `shapes`, `inputs`, `rtol`, `atol`, `seed` and `budget` (seconds) are
         for the verification, as `Artifact.verify` takes them. `VerificationFailed` says which output differs, and
         `output` is then as it was; where nothing could be compared, the report says so. `strict` makes a node that
         cannot be compiled an error; with `sanitize`, every access of a kernel checks its address at run time.
@@ -176,6 +178,7 @@ class Module:
             machine=machine,
             sizes=sizes,
             precision=precision,
+            winograd=winograd,
             fusion_author=fusion_author,
             sanitize=sanitize,
         )
@@ -255,7 +258,7 @@ def compile(model: Model, output: str | PathLike[str] | None = None, **options: 
 
     given = {k: options[k] for k, default in VERIFY_OPTIONS.items() if options.get(k, default) != default}
     verify = given if options.get("verify", True) else None
-    named = ("options", "target", "machine", "sizes", "precision", "fusion_author", "sanitize")
+    named = ("options", "target", "machine", "sizes", "precision", "winograd", "fusion_author", "sanitize")
     chosen = _chosen(**{k: options[k] for k in named if k in options})
     results = Results.of(default_cache(), Path(cast("str", model)), chosen, bool(options.get("strict")))
     if results is None:
@@ -277,6 +280,7 @@ def _chosen(
     machine: Machine = None,
     sizes: Mapping[str, int] | None = None,
     precision: str = "f32",
+    winograd: int = 0,
     fusion_author: str = "",
     sanitize: bool = False,
 ) -> CompileOptions:
@@ -285,11 +289,11 @@ def _chosen(
     if options is not None:
         chosen = options
     elif machine is None:
-        chosen = CompileOptions(target=target, precision=precision)
+        chosen = CompileOptions(target=target, precision=precision, winograd=winograd)
     else:
         from igniter.targets import given_machine
 
-        chosen = CompileOptions(target=target, machine=given_machine(machine), precision=precision)
+        chosen = CompileOptions(target=target, machine=given_machine(machine), precision=precision, winograd=winograd)
     if sizes and chosen.sizes and dict(chosen.sizes) != dict(sizes):
         raise IgniterError("typical sizes are given twice, and differ: choose one")
     if sizes:

@@ -43,6 +43,9 @@ class CompileOptions:
     is right for all. A mapping will do. See `igniter.analysis.typical_sizes`."""
     precision: str = "f32"
     """What products with weights are computed in: see `igniter.transforms.onnx.lower_precision`."""
+    winograd: int = 0
+    """The largest tiles, 2 or 4, that convolutions of 3 x 3 are computed in; 0: none are. See
+    `igniter.transforms.onnx.winograd`."""
     onnx_passes: str = "cpu-onnx"
     fusion_passes: str = "cpu-fusion"
     fusion_author: str = ""

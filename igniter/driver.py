@@ -50,9 +50,14 @@ def make_onnx(c: Compilation) -> ModuleOp:
         from igniter.analysis.fusion.author import make_author
 
         make_author(c.options.fusion_author)
-    precision = c.options.precision
+    precision, tile = c.options.precision, c.options.winograd
     with c.stage("onnx"):
-        _run(c, c.options.onnx_passes, f"lower-precision{{to={precision}}}" if precision != "f32" else "")
+        _run(
+            c,
+            c.options.onnx_passes,
+            f"lower-precision{{to={precision}}}" if precision != "f32" else "",
+            f"winograd{{tile={tile}}}" if tile else "",
+        )
     if c.options.sizes:
         from igniter.analysis.typical_sizes import module_symbols, require_known
 
@@ -370,7 +375,12 @@ def nodes_left(c: Compilation) -> list[LeftNode]:
 
 
 def require_no_author(c: Compilation) -> None:
-    """`IgniterError` where a fusion author was asked for, and the module's regions have been formed already."""
+    """`IgniterError` where a fusion author or tiles of convolutions were asked for, and the module's regions have been
+    formed already."""
+    if c.options.winograd:
+        raise IgniterError(
+            "winograd has nothing to decide: the regions have been formed. Give the model, or IR of the onnx level"
+        )
     if c.options.fusion_author:
         raise IgniterError(
             f"the fusion author '{c.options.fusion_author}' has nothing to decide: the regions have been formed. Give "

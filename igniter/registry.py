@@ -102,6 +102,7 @@ PASSES: dict[str, str] = {
     "transpose-accesses": "igniter.transforms.scheduled.transpose_accesses:TransposeAccesses",
     "unroll-loops": "igniter.transforms.scheduled.unroll_loops:UnrollLoops",
     "vectorize-loops": "igniter.transforms.scheduled.vectorize_loops:VectorizeLoops",
+    "winograd": "igniter.transforms.onnx.winograd:Winograd",
 }
 
 

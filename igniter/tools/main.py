@@ -30,6 +30,14 @@ class Precision(StrEnum):
     int8_dynamic = "int8-dynamic"
 
 
+class Tiles(StrEnum):
+    """`igniter.dialects.onnx.ops.minimal_filters.FILTERS`, as a choice of the command line."""
+
+    none = "none"
+    two = "2"
+    four = "4"
+
+
 class Level(StrEnum):
     """What `--emit` can name."""
 
@@ -110,6 +118,10 @@ def compile(
     precision: Annotated[
         Precision, typer.Option(help="What products with weights are computed in. All but f32 change the results.")
     ] = Precision.f32,
+    winograd: Annotated[
+        Tiles,
+        typer.Option(help="The largest tiles for convolutions of 3 x 3: 4 is faster, 2 has smaller errors."),
+    ] = Tiles.none,
     fusion_author: Annotated[
         str,
         typer.Option(
@@ -175,6 +187,7 @@ def compile(
                 machine,
                 tuned,
                 db,
+                0 if winograd is Tiles.none else int(winograd.value),
             )
         )
 

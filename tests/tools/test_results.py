@@ -53,7 +53,7 @@ def test_a_second_compile_copies(settled: Path, tmp_path: Path) -> None:
     assert igniter.compile(settled).report["from_cache"], "a folder of its own is no part of the key"
 
 
-@pytest.mark.parametrize("options", [{"precision": "bf16"}, {"target": "x86-64-v3"}, {"strict": True}])
+@pytest.mark.parametrize("options", [{"precision": "bf16"}, {"winograd": 4}, {"target": "x86-64-v3"}, {"strict": True}])
 def test_other_options_are_another_result(settled: Path, options: dict[str, Any]) -> None:
     igniter.compile(settled, verify=False)
     assert "from_cache" not in igniter.compile(settled, verify=False, **options).report

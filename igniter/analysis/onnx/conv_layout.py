@@ -20,6 +20,7 @@ from xdsl.dialects.builtin import NoneType, f32
 from xdsl.ir import Operation, SSAValue
 
 from igniter.analysis.fusion.legality import as_tensor, has_dims, known_values
+from igniter.dialects.onnx.registry import WINOGRAD_ATTRIBUTE
 from igniter.dialects.sym import dims_of
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ def _stays_blocked(op: OnnxOp, blocked: set[SSAValue]) -> bool:
     name = op.qualified_name
     if name not in OF_BYTES and any(v in blocked and _is_dequantized(v) for v in op.operands):
         return False
+    if name == "Conv" and WINOGRAD_ATTRIBUTE in op.attributes:
+        return False
     if name == "Conv":
         tensor = as_tensor(op.operands[0].type)
         return tensor is not None and tensor.element_type == f32 and tensor.get_num_dims() == IMAGE_RANK
@@ -112,6 +115,11 @@ def _stays_blocked(op: OnnxOp, blocked: set[SSAValue]) -> bool:
     return len({dims_of(t) for t in tensors if t is not None and has_dims(t)}) == 1
 
 
+def _runs_in_ort(op: Operation) -> bool:
+    """Whether a node is a convolution that is left to ORT, unlike those that `winograd` has marked."""
+    return op.name == "onnx.Conv" and WINOGRAD_ATTRIBUTE not in op.attributes
+
+
 def _is_dequantized(value: SSAValue) -> bool:
     return isinstance(value.owner, Operation) and value.owner.name == "onnx.DequantizeLinear"
 
@@ -120,7 +128,7 @@ def _scales_channels(op: OnnxOp) -> bool:
     """Whether a node combines the result of a convolution with a constant of one element a channel."""
     for value, other in (tuple(op.operands), tuple(reversed(op.operands))):
         tensor = as_tensor(other.type)
-        if not isinstance(value.owner, Operation) or value.owner.name != "onnx.Conv":
+        if not isinstance(value.owner, Operation) or not _runs_in_ort(value.owner):
             continue
         if tensor is None or not isinstance(other.owner, Operation) or other.owner.name != "onnx.Constant":
             continue
@@ -136,7 +144,7 @@ def _is_padding_of_conv(op: OnnxOp) -> bool:
     if op.qualified_name != "Pad" or op.attr("mode", "constant") != "constant":
         return False
     users = [use.operation for use in op.results[0].uses]
-    if not users or any(u.name != "onnx.Conv" or u.operands[0] is not op.results[0] for u in users):
+    if not users or any(not _runs_in_ort(u) or u.operands[0] is not op.results[0] for u in users):
         return False
     pads = known_values(op, 1) if len(op.operands) > 1 else None
     fill = op.operands[2] if len(op.operands) > 2 else None

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from igniter.dialects.onnx.base import OnnxOp
+    from igniter.dialects.onnx.weights import Weight
 
 
 Dims = tuple[Expr, ...]
@@ -87,7 +88,7 @@ LowerRule = Callable[[Any], "Sequence[SSAValue | None]"]
 LegalRule = Callable[["OnnxOp"], "str | None"]
 RequiresRule = Callable[["OnnxOp"], "Sequence[Requirement]"]
 FlopsRule = Callable[["OnnxOp"], Expr]
-TablesRule = Callable[["OnnxOp"], "Mapping[str, np.ndarray[Any, Any]]"]
+TablesRule = Callable[["OnnxOp"], "Mapping[str, np.ndarray[Any, Any]] | Mapping[str, Weight]"]
 PackRule = Callable[["OnnxOp"], "Mapping[int, tuple[int, int]]"]
 SlowRule = Callable[["OnnxOp", Callable[[Expr], int]], "str | None"]
 
@@ -118,11 +119,15 @@ class OpSpec:
     """Operands that the lowering itself reads in panels of as many columns as fill 64 bytes of sums, whatever type they
     have, each with its dim of columns and of depth: constants among them are packed."""
     tables: TablesRule | None = None
-    """Constant arrays by name that the lowering reads besides the operands (`ctx.table`): what the node says in
-    attributes and is too large for a kernel. A region gets them as operands, with `fusion.tables` before the node."""
+    """Constants by name that the lowering reads besides the operands (`ctx.table`): what the node says in attributes
+    and is too large for a kernel, or a weight in another form. A region gets them as operands, with `fusion.tables`
+    before the node."""
     kind: str = "other"
     """elementwise | reduction | normalization | movement | contraction | shape | other: what the cost model asks."""
 
+
+WINOGRAD_ATTRIBUTE = "igniter.winograd"
+"""The pass `winograd` leaves, on a convolution, the results along each axis of the tiles that it is computed in."""
 
 VALUES_ATTRIBUTE = "igniter.values"
 """`infer-shapes` leaves, on a consumer, the known elements of its integer operands: a dictionary from the operand's

@@ -49,6 +49,7 @@ class CompileRequest:
     """A file with figures of the machine."""
     tuned: bool = False
     db: str = ""
+    winograd: int = 0
 
     def typical(self) -> dict[str, int]:
         """What `--sizes` says."""
@@ -69,6 +70,7 @@ class CompileRequest:
             machine=machine,
             sizes=tuple(self.typical().items()),
             precision=self.precision,
+            winograd=self.winograd,
             fusion_author=self.fusion_author,
             profile=self.profile,
             tuned=str(database_path(self.db)) if self.tuned else "",
@@ -142,7 +144,7 @@ def _print_report(artifact: Any, report: Mapping[str, Any], request: CompileRequ
     stages = ", ".join(f"{name} {seconds:.2f}" for name, seconds in report["seconds"].items())
     out.print(f"seconds: {stages}")
     for remark in report["remarks"]:
-        if remark["pass"] == "lower-precision":
+        if remark["pass"] in ("lower-precision", "winograd") and "count" in remark["details"]:
             colour = "" if remark["details"]["count"] else "[yellow]"
             out.print(f"{colour}{remark['message']}")
     for line in verification_lines(report["verification"]) if "verification" in report else ():

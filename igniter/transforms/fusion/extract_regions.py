@@ -119,9 +119,12 @@ def attach_tables(region: RegionOp, node: Operation, name: str) -> None:
     block = region.parent
     if not isinstance(node, OnnxOp) or spec is None or spec.tables is None or block is None:
         return
+    found = spec.tables(node)
+    if not found:
+        return
     inner: dict[str, SSAValue] = {}
-    for key, array in spec.tables(node).items():
-        constant = make_constant(array, f"{node.node_name or name}.{key}")
+    for key, table in found.items():
+        constant = make_constant(table, f"{node.node_name or name}.{key}")
         block.insert_op_before(constant, region)
         inner[key] = region.block.insert_arg(constant.results[0].type, len(region.block.args))
         region.operands = [*region.operands, constant.results[0]]

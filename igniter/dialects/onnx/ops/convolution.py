@@ -21,7 +21,8 @@ from igniter.dialects.onnx.ops.activation import sigmoid, unit_clip
 from igniter.dialects.onnx.ops.pointwise import computed_reason
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand, operand_dims
 from igniter.dialects.onnx.ops.sliding import SAME, Slide, auto_pad, conv_slides, spatial_ints
-from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.onnx.ops.winograd import convolve_by_tiles, minimal_filter, winograd_tables
+from igniter.dialects.onnx.registry import WINOGRAD_ATTRIBUTE, Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
 from igniter.dialects.sym.requirements import Requirement, at_most
@@ -141,7 +142,22 @@ def conv_requires(op: OnnxOp) -> list[Requirement]:
 
 def convolved(ctx: Lowering) -> SSAValue:
     """The convolution of operands 0 and 1, and the bias that is operand 2."""
+    found = minimal_filter(ctx.op)
+    if found is not None:
+        return _by_tiles(ctx, convolve_by_tiles(ctx, found, slides_of(ctx.op)))
     return add_channels(ctx, _pointwise(ctx) if is_pointwise(ctx.op) else _windowed(ctx), ctx.input(2))
+
+
+def _by_tiles(ctx: Lowering, made: SSAValue) -> SSAValue:
+    """The results of tiles, channels last, in the order of an image, plus the bias."""
+    bias = ctx.input(2)
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        b, o, *at = i
+        value = nest.read(made, [b, *at, o])
+        return value if bias is None else value + nest.read(bias, [o])
+
+    return ctx.generate(ctx.out_dims(), point, element=element_of(made.type), part="image")
 
 
 # -- FusedConv --------------------------------------------------------------------------------------------------------
@@ -305,6 +321,8 @@ def _moves_channels(op: object, to: int) -> bool:
 
 
 def conv_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
+    if WINOGRAD_ATTRIBUTE in op.attributes:
+        return None
     return None if is_pointwise(op) and len(operand_dims(op, 0)) == 3 else SLOW
 
 
@@ -318,6 +336,7 @@ SPECS: list[OpSpec] = [
         packs=conv_packs,
         flops=conv_flops,
         slow=conv_slow,
+        tables=winograd_tables,
         slow_when_small=True,
         kind="contraction",
     ),
@@ -330,6 +349,7 @@ SPECS: list[OpSpec] = [
         packs=conv_packs,
         flops=conv_flops,
         slow=conv_slow,
+        tables=winograd_tables,
         slow_when_small=True,
         kind="contraction",
     ),

@@ -1,0 +1,175 @@
+// RUN: igniter-opt %s -p winograd --split-input-file | filecheck %s
+// RUN: igniter-opt %s -p winograd --split-input-file | igniter-opt --split-input-file | filecheck %s
+// RUN: igniter-opt %s -p winograd --split-input-file --emit=none --remarks 2>&1 | filecheck %s --check-prefix=REMARKS
+// RUN: igniter-opt %s -p "winograd{tile=2 force=true}" --split-input-file --emit=none --remarks 2>&1 | filecheck %s --check-prefix=FORCED
+// RUN: not igniter-opt %s -p "winograd{tile=3}" --split-input-file 2>&1 | filecheck %s --check-prefix=BAD
+
+// BAD: winograd: tile is 2 or 4, not 3
+
+// A convolution that is worth it is marked, and stays what it is. Sizes that a run knows are taken for typical ones.
+
+// CHECK:      onnx.Conv(%x, %w) <{node_name = "worth"}> {pads = array<i64: 1, 1, 1, 1>, igniter.winograd = 4 : i64}
+// REMARKS:      remark: winograd: 'worth' applied: in tiles of 4 x 4: 36 products for 144, and at most 63 times the error of a direct sum, for random data about 2 times [tile=4] [amplification=62.7]
+// REMARKS-NEXT: remark: winograd: note: 1 of 1 convolutions in tiles [count=1]
+// FORCED:      remark: winograd: 'worth' applied: in tiles of 2 x 2: 16 products for 36, and at most 7 times the error of a direct sum, for random data about 0.7 times [tile=2] [amplification=7.1]
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @main(%x: tensor<?x64x?x?xf32, #sym.dims<n, 64, h, w>>) attributes {input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<64x64x3x3xf32, elided>} : () -> tensor<64x64x3x3xf32>
+    %y = onnx.Conv(%x, %w) <{node_name = "worth"}> {pads = array<i64: 1, 1, 1, 1>} : (tensor<?x64x?x?xf32, #sym.dims<n, 64, h, w>>, tensor<64x64x3x3xf32>) -> tensor<?x64x?x?xf32, #sym.dims<n, 64, h, w>>
+    onnx.return %y : tensor<?x64x?x?xf32, #sym.dims<n, 64, h, w>>
+  }
+}
+
+// -----
+
+// Where 4 x 4 reads too much weight for few places, tiles of 2 x 2 do.
+
+// CHECK:   onnx.Conv(%x, %w) <{node_name = "few"}> {{.*}}igniter.winograd = 2 : i64
+// REMARKS: remark: winograd: 'few' applied: in tiles of 2 x 2
+// FORCED:  remark: winograd: 'few' applied: in tiles of 2 x 2
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @main(%x: tensor<1x512x7x7xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<512x512x3x3xf32, elided>} : () -> tensor<512x512x3x3xf32>
+    %y = onnx.Conv(%x, %w) <{node_name = "few"}> {pads = array<i64: 1, 1, 1, 1>} : (tensor<1x512x7x7xf32>, tensor<512x512x3x3xf32>) -> tensor<1x512x7x7xf32>
+    onnx.return %y : tensor<1x512x7x7xf32>
+  }
+}
+
+// -----
+
+// With few channels, what is moved takes longer than what is saved.
+
+// CHECK-NOT: igniter.winograd
+// REMARKS: remark: winograd: 'thin' missed: tiles of 4 x 4 save 5,308,416 multiplications and move 1,788,992 elements more, each as long as 12; force=true takes it all the same
+// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions in tiles [count=0]
+// FORCED: remark: winograd: 'thin' applied: in tiles of 2 x 2
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @main(%x: tensor<1x3x64x64xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<64x3x3x3xf32, elided>} : () -> tensor<64x3x3x3xf32>
+    %y = onnx.Conv(%x, %w) <{node_name = "thin"}> {pads = array<i64: 1, 1, 1, 1>} : (tensor<1x3x64x64xf32>, tensor<64x3x3x3xf32>) -> tensor<1x64x64x64xf32>
+    onnx.return %y : tensor<1x64x64x64xf32>
+  }
+}
+
+// -----
+
+// Strides.
+
+// CHECK-NOT: igniter.winograd
+// REMARKS: remark: winograd: 'stride' missed: its windows are 2 x 2 apart
+// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions in tiles [count=0]
+// FORCED: remark: winograd: 'stride' missed: its windows are 2 x 2 apart
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @main(%x: tensor<1x64x28x28xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<64x64x3x3xf32, elided>} : () -> tensor<64x64x3x3xf32>
+    %y = onnx.Conv(%x, %w) <{node_name = "stride"}> {pads = array<i64: 1, 1, 1, 1>, strides = array<i64: 2, 2>} : (tensor<1x64x28x28xf32>, tensor<64x64x3x3xf32>) -> tensor<1x64x14x14xf32>
+    onnx.return %y : tensor<1x64x14x14xf32>
+  }
+}
+
+// -----
+
+// Dilations.
+
+// CHECK-NOT: igniter.winograd
+// REMARKS: remark: winograd: 'dilated' missed: its windows are dilated by 2 x 2
+// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions in tiles [count=0]
+// FORCED: remark: winograd: 'dilated' missed: its windows are dilated by 2 x 2
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @main(%x: tensor<1x64x28x28xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<64x64x3x3xf32, elided>} : () -> tensor<64x64x3x3xf32>
+    %y = onnx.Conv(%x, %w) <{node_name = "dilated"}> {pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 2, 2>} : (tensor<1x64x28x28xf32>, tensor<64x64x3x3xf32>) -> tensor<1x64x26x26xf32>
+    onnx.return %y : tensor<1x64x26x26xf32>
+  }
+}
+
+// -----
+
+// Groups.
+
+// CHECK-NOT: igniter.winograd
+// REMARKS: remark: winograd: 'groups' missed: it has 2 groups, whose channels do not meet
+// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions in tiles [count=0]
+// FORCED: remark: winograd: 'groups' missed: it has 2 groups, whose channels do not meet
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @main(%x: tensor<1x64x28x28xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<64x32x3x3xf32, elided>} : () -> tensor<64x32x3x3xf32>
+    %y = onnx.Conv(%x, %w) <{node_name = "groups"}> {pads = array<i64: 1, 1, 1, 1>, group = 2 : i64} : (tensor<1x64x28x28xf32>, tensor<64x32x3x3xf32>) -> tensor<1x64x28x28xf32>
+    onnx.return %y : tensor<1x64x28x28xf32>
+  }
+}
+
+// -----
+
+// Other windows.
+
+// CHECK-NOT: igniter.winograd
+// REMARKS: remark: winograd: 'wide' missed: its windows are 5 x 5, not 3 x 3
+// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions in tiles [count=0]
+// FORCED: remark: winograd: 'wide' missed: its windows are 5 x 5, not 3 x 3
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @main(%x: tensor<1x64x28x28xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<64x64x5x5xf32, elided>} : () -> tensor<64x64x5x5xf32>
+    %y = onnx.Conv(%x, %w) <{node_name = "wide"}> {pads = array<i64: 1, 1, 1, 1>} : (tensor<1x64x28x28xf32>, tensor<64x64x5x5xf32>) -> tensor<1x64x26x26xf32>
+    onnx.return %y : tensor<1x64x26x26xf32>
+  }
+}
+
+// -----
+
+// One axis.
+
+// CHECK-NOT: igniter.winograd
+// REMARKS: remark: winograd: 'line' missed: its windows are 3, not 3 x 3
+// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions in tiles [count=0]
+// FORCED: remark: winograd: 'line' missed: its windows are 3, not 3 x 3
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @main(%x: tensor<1x64x28xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<64x64x3xf32, elided>} : () -> tensor<64x64x3xf32>
+    %y = onnx.Conv(%x, %w) <{node_name = "line"}> {} : (tensor<1x64x28xf32>, tensor<64x64x3xf32>) -> tensor<1x64x26xf32>
+    onnx.return %y : tensor<1x64x26xf32>
+  }
+}
+
+// -----
+
+// A weight that a run computes.
+
+// CHECK-NOT: igniter.winograd
+// REMARKS: remark: winograd: 'computed' missed: its weight is no constant, which could be transformed at compile time
+// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions in tiles [count=0]
+// FORCED: remark: winograd: 'computed' missed: its weight is no constant, which could be transformed at compile time
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @main(%x: tensor<1x64x28x28xf32>, %w: tensor<64x64x3x3xf32>) attributes {input_names = ["x", "w"], output_names = ["y"]} {
+    %y = onnx.Conv(%x, %w) <{node_name = "computed"}> {pads = array<i64: 1, 1, 1, 1>} : (tensor<1x64x28x28xf32>, tensor<64x64x3x3xf32>) -> tensor<1x64x28x28xf32>
+    onnx.return %y : tensor<1x64x28x28xf32>
+  }
+}
+
+// -----
+
+// Half precision.
+
+// CHECK-NOT: igniter.winograd
+// REMARKS: remark: winograd: 'half' missed: its elements are f16, which have too few bits for what tiles add up
+// REMARKS-NEXT: remark: winograd: note: 0 of 1 convolutions in tiles [count=0]
+// FORCED: remark: winograd: 'half' missed: its elements are f16, which have too few bits for what tiles add up
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @main(%x: tensor<1x64x28x28xf16>) attributes {input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<64x64x3x3xf16, elided>} : () -> tensor<64x64x3x3xf16>
+    %y = onnx.Conv(%x, %w) <{node_name = "half"}> {pads = array<i64: 1, 1, 1, 1>} : (tensor<1x64x28x28xf16>, tensor<64x64x3x3xf16>) -> tensor<1x64x28x28xf16>
+    onnx.return %y : tensor<1x64x28x28xf16>
+  }
+}
+
+// -----
+
+// Nothing to do.
+
+// REMARKS: remark: winograd: note: 0 of 0 convolutions in tiles: the model has none [count=0]
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @main(%x: tensor<1x64x28x28xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
+    %y = onnx.Relu(%x) : (tensor<1x64x28x28xf32>) -> tensor<1x64x28x28xf32>
+    onnx.return %y : tensor<1x64x28x28xf32>
+  }
+}

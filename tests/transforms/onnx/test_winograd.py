@@ -1,0 +1,313 @@
+"""Winograd's convolution: the errors that its transforms leave, and no more, for all sizes, paddings and types."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from typer.testing import CliRunner
+
+import igniter
+from igniter.dialects.onnx.ops.minimal_filters import FILTERS, TAPS, MinimalFilter
+from igniter.errors import IgniterError
+from igniter.runtime.session import make_session
+from igniter.tools.main import app
+
+Array = np.ndarray[Any, Any]
+PASSES = "cpu-onnx,winograd{{tile={tile} force=true}}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A Conv with windows of 3 x 3, by the sizes of its operands and what it is padded by."""
+
+    channels: int
+    outs: int
+    pads: tuple[int, int, int, int] | str = (1, 1, 1, 1)
+    bias: bool = True
+    relu: bool = True
+    dtype: Any = np.float32
+
+    def operands(self) -> tuple[Array, Array]:
+        rng = np.random.default_rng(self.channels)
+        weight = rng.standard_normal((self.outs, self.channels, TAPS, TAPS)) / TAPS
+        return weight.astype(self.dtype), rng.standard_normal(self.outs).astype(self.dtype)
+
+    def model(self, dims: tuple[int | str, int | str, int | str]) -> bytes:
+        """The model, for a batch, a height and a width that are numbers or names."""
+        weight, bias = self.operands()
+        padding: dict[str, Any] = {"auto_pad" if isinstance(self.pads, str) else "pads": self.pads}
+        inputs = ["x", "w", "b"] if self.bias else ["x", "w"]
+        nodes = [helper.make_node("Conv", inputs, ["c" if self.relu else "y"], "conv", **padding)]
+        if self.relu:
+            nodes.append(helper.make_node("Relu", ["c"], ["y"], "relu"))
+        kind = TensorProto.DOUBLE if self.dtype == np.float64 else TensorProto.FLOAT
+        graph = helper.make_graph(
+            nodes,
+            "g",
+            [helper.make_tensor_value_info("x", kind, [dims[0], self.channels, *dims[1:]])],
+            [helper.make_tensor_value_info("y", kind, None)],
+            [numpy_helper.from_array(weight, "w"), *([numpy_helper.from_array(bias, "b")] if self.bias else [])],
+        )
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        return made.SerializeToString()
+
+    def padded(self, x: Array) -> Array:
+        top, left, bottom, right = (1, 1, 1, 1) if isinstance(self.pads, str) and "SAME" in self.pads else self.pads
+        if self.pads == "VALID":
+            top = left = bottom = right = 0
+        return np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
+
+    def expected(self, x: Array) -> tuple[Array, Array]:
+        """The results in more digits, and the sum of the magnitudes of what each is a sum of."""
+        weight, bias = self.operands()
+        wide = self.padded(x).astype(np.longdouble)
+        height, width = wide.shape[2] - 2, wide.shape[3] - 2
+        value = np.zeros((x.shape[0], self.outs, height, width), np.longdouble)
+        for i in range(TAPS):
+            for j in range(TAPS):
+                seen = wide[:, :, i : i + height, j : j + width]
+                value += np.einsum("nchw,oc->nohw", seen, weight[:, :, i, j].astype(np.longdouble))
+        if self.bias:
+            value += bias.astype(np.longdouble)[:, None, None]
+        return value, np.maximum(value, 0) if self.relu else value
+
+    def bound(self, x: Array, found: MinimalFilter) -> Array:
+        """What rounding can make of each result at most: of every value that it is made of, the magnitude, times the
+        roundings on the way to it. Weights are rounded once; a transform adds up as many terms as a tile has elements
+        at most, along each axis; a product is rounded with its sum over the channels; the bias is added."""
+        m, size = found.results, found.size
+        b, a = np.abs(found.input_matrix()), np.abs(found.output_matrix())
+        weight, bias = self.operands()
+        u = np.abs(found.weight_matrix()) @ np.abs(weight.astype(np.float64)) @ np.abs(found.weight_matrix()).T
+        wide = np.abs(self.padded(x).astype(np.float64))
+        height, width = wide.shape[2] - 2, wide.shape[3] - 2
+        rows, columns = -(-height // m), -(-width // m)
+        wide = np.pad(wide, ((0, 0), (0, 0), (0, rows * m - height), (0, columns * m - width)))
+        result = np.zeros((x.shape[0], self.outs, rows * m, columns * m))
+        for i in range(rows):
+            for j in range(columns):
+                tile = wide[:, :, i * m : i * m + size, j * m : j * m + size]
+                sums = np.einsum("ncij,ocij->noij", b @ tile @ b.T, u)
+                result[:, :, i * m : i * m + m, j * m : j * m + m] = a @ sums @ a.T
+        roundings = 1 + 2 * size + self.channels + 2 * size + 1
+        magnitudes = result[:, :, :height, :width] + (np.abs(bias)[:, None, None] if self.bias else 0)
+        return roundings * float(np.finfo(self.dtype).eps) / 2 * magnitudes
+
+
+CASES = {
+    "plain": Case(16, 16),
+    "one channel": Case(1, 1),
+    "odd channels": Case(7, 19),
+    "many channels": Case(96, 50),
+    "no bias": Case(8, 17, bias=False),
+    "no activation": Case(8, 17, relu=False),
+    "nothing but the products": Case(5, 33, bias=False, relu=False),
+    "no padding": Case(6, 20, pads=(0, 0, 0, 0)),
+    "asymmetric padding": Case(6, 20, pads=(0, 2, 3, 1)),
+    "same, upper": Case(6, 20, pads="SAME_UPPER"),
+    "same, lower": Case(6, 20, pads="SAME_LOWER"),
+    "valid": Case(6, 20, pads="VALID"),
+    "f64": Case(9, 20, dtype=np.float64),
+}
+
+SIZES = [(1, 8, 8), (2, 7, 9), (1, 3, 21), (3, 13, 4), (1, 12, 6), (0, 9, 9), (1, 4, 4)]
+
+
+def check(case: Case, tile: int, dims: tuple[int | str, int | str, int | str], folder: Path) -> None:
+    """Compiles a case for dims that are sizes or names; every result is within the bound."""
+    found, source = FILTERS[tile], case.model(dims)
+    options = igniter.CompileOptions(onnx_passes=PASSES.format(tile=tile))
+    artifact = igniter.compile(source, folder / "out", options=options, verify=False, strict=True)
+    assert artifact.report["regions"] == artifact.report["nodes_after"] == 1
+    session = artifact.session()
+    # ONNX Runtime has no convolution of f64.
+    original = make_session(source) if case.dtype == np.float32 else None
+    known = [d for d in dims if isinstance(d, int)]
+    for sizes in [tuple(known)] if known else SIZES:
+        x = np.random.default_rng(sum(sizes)).standard_normal((sizes[0], case.channels, *sizes[1:])).astype(case.dtype)
+        (y,) = session.run(None, {"x": x})
+        _, exact = case.expected(x)
+        bound = case.bound(x, found)
+        assert y.shape == exact.shape
+        assert (np.abs(y - exact) <= bound).all(), f"{sizes}: {np.max(np.abs(y - exact) / bound)} of the bound"
+        if original is not None:
+            # ONNX Runtime's own error is that of a direct sum, whose bound is less.
+            (plain,) = original.run(None, {"x": x})
+            assert plain.shape == y.shape
+            assert (np.abs(y.astype(np.longdouble) - plain) <= 2 * bound).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "tile"), [("plain", 4), ("asymmetric padding", 2), ("asymmetric padding", 4), ("same, upper", 4)]
+)
+def test_any_size(name: str, tile: int, tmp_path: Path) -> None:
+    check(CASES[name], tile, ("n", "h", "w"), tmp_path)
+
+
+@pytest.mark.parametrize("tile", FILTERS)
+@pytest.mark.parametrize("name", CASES)
+def test_errors_are_within_the_bound(name: str, tile: int, tmp_path: Path) -> None:
+    check(CASES[name], tile, (2, 7, 9), tmp_path)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 30), (2, 30, 1), (1, 1, 1), (1, 2, 2), (0, 5, 5), (4, 5, 31)])
+@pytest.mark.parametrize("tile", FILTERS)
+def test_sizes_that_are_known(sizes: tuple[int, int, int], tile: int, tmp_path: Path) -> None:
+    check(Case(17, 33), tile, sizes, tmp_path)
+
+
+@pytest.mark.parametrize("tile", FILTERS)
+@pytest.mark.parametrize("channels", [32, 128, 512])
+def test_usual_error(tile: int, channels: int, tmp_path: Path) -> None:
+    """For random data the error is the one that the remark states, relative to a direct sum in order."""
+    case = Case(channels, 16, bias=False, relu=False)
+    options = igniter.CompileOptions(onnx_passes=PASSES.format(tile=tile))
+    artifact = igniter.compile(case.model((1, 20, 20)), tmp_path / "out", options=options, verify=False, strict=True)
+    x = np.random.default_rng(1).standard_normal((1, channels, 20, 20)).astype(np.float32)
+    (y,) = artifact.session().run(None, {"x": x})
+    exact, _ = case.expected(x)
+    direct = np.zeros_like(y)
+    padded, (weight, _) = case.padded(x), case.operands()
+    for c in range(channels):
+        for i in range(TAPS):
+            for j in range(TAPS):
+                direct += weight[None, :, c, i, j, None, None] * padded[:, c : c + 1, i : i + 20, j : j + 20]
+    ratio = np.sqrt(np.mean(np.square(y - exact)) / np.mean(np.square(direct - exact)))
+    assert FILTERS[tile].usual_error / 3 <= ratio <= FILTERS[tile].usual_error
+
+
+@pytest.mark.parametrize("found", FILTERS.values(), ids=[f"tile {t}" for t in FILTERS])
+def test_matrices_are_those_of_the_points(found: MinimalFilter) -> None:
+    """The transforms give the convolution, the points are apart, and the coefficients are exact in f32."""
+    rng = np.random.default_rng(0)
+    d, g = rng.standard_normal((found.size, found.size)), rng.standard_normal((TAPS, TAPS))
+    b, a = found.input_matrix(), found.output_matrix()
+    y = a @ (found.weight(g) * (b @ d @ b.T)) @ a.T
+    direct = [[np.sum(d[i : i + TAPS, j : j + TAPS] * g) for j in range(found.results)] for i in range(found.results)]
+    np.testing.assert_allclose(y, direct, rtol=0, atol=1e-12)
+    assert len(set(found.points)) == found.size - 1
+    for matrix in (a, b):
+        np.testing.assert_array_equal(matrix, matrix.astype(np.float32))
+
+
+def test_amplification_is_less_than_that_of_the_usual_points() -> None:
+    usual = MinimalFilter((1.0, 2.0), usual_error=4)
+    assert usual.amplification == pytest.approx(256)
+    assert FILTERS[4].amplification == pytest.approx(62.65, abs=0.01)
+    assert FILTERS[2].amplification == pytest.approx(64 / 9)
+
+
+@pytest.mark.parametrize("tile", FILTERS)
+def test_what_is_not_finite(tile: int, tmp_path: Path) -> None:
+    """A tile with an infinity or a NaN has no finite result; the tiles that do not see it are as they were."""
+    case = Case(8, 16, relu=False)
+    options = igniter.CompileOptions(onnx_passes=PASSES.format(tile=tile))
+    artifact = igniter.compile(case.model((1, 24, 24)), tmp_path / "out", options=options, verify=False, strict=True)
+    session = artifact.session()
+    x = np.random.default_rng(2).standard_normal((1, 8, 24, 24)).astype(np.float32)
+    (clean,) = session.run(None, {"x": x})
+    for value in (np.inf, -np.inf, np.nan):
+        x[0, 3, 12, 12] = value
+        (y,) = session.run(None, {"x": x})
+        seen = np.zeros((24, 24), bool)
+        first, last = (12 - 1) // tile * tile, (12 + 1) // tile * tile + tile
+        seen[first:last, first:last] = True
+        assert not np.isfinite(y[0, :, 11:14, 11:14]).any()
+        np.testing.assert_array_equal(y[:, :, ~seen], clean[:, :, ~seen])
+
+
+@pytest.mark.parametrize("tile", FILTERS)
+def test_large_numbers(tile: int, tmp_path: Path) -> None:
+    """Up to the greatest number over the growth of the transforms, and what the sums are, nothing overflows."""
+    case, found = Case(1, 16, bias=False, relu=False), FILTERS[tile]
+    options = igniter.CompileOptions(onnx_passes=PASSES.format(tile=tile))
+    artifact = igniter.compile(case.model((1, 8, 8)), tmp_path / "out", options=options, verify=False, strict=True)
+    rng = np.random.default_rng(4)
+    sizes = rng.uniform(0.5, 1, (1, 1, 8, 8)) * rng.choice([-1.0, 1.0], (1, 1, 8, 8))
+    largest = case.bound(np.ones((1, 1, 8, 8)), found).max() / case.bound(np.ones((1, 1, 8, 8)), found).min()
+    x = (sizes * np.finfo(np.float32).max / (found.growth * found.amplification * largest)).astype(np.float32)
+    (y,) = artifact.session().run(None, {"x": x})
+    _, exact = case.expected(x)
+    assert (np.abs(y - exact) <= case.bound(x, found)).all()
+
+
+def test_residual_and_activation_are_in_the_region(tmp_path: Path) -> None:
+    """What follows runs in the convolution's region: a residual that is added, and the activation behind it."""
+    source = onnx.load_from_string(Case(16, 16, relu=False).model((2, 10, 11)))
+    source.graph.node[0].output[0] = "c"
+    source.graph.node.append(helper.make_node("Add", ["c", "x"], ["s"]))
+    source.graph.node.append(helper.make_node("Relu", ["s"], ["y"]))
+    options = igniter.CompileOptions(onnx_passes=PASSES.format(tile=4))
+    artifact = igniter.compile(source.SerializeToString(), tmp_path / "out", options=options, strict=True)
+    assert artifact.report["regions"] == artifact.report["nodes_after"] == 1
+    assert artifact.report["verification"]["ok"]
+
+
+def test_two_in_a_row_share_a_kernel(tmp_path: Path) -> None:
+    """Equal shapes have one kernel, and each convolution a table of its own."""
+    case = Case(16, 16)
+    source = onnx.load_from_string(case.model((1, 12, 12)))
+    source.graph.node[1].output[0] = "z"
+    source.graph.initializer.append(numpy_helper.from_array(case.operands()[0] * 2, "w2"))
+    source.graph.node.append(helper.make_node("Conv", ["z", "w2", "b"], ["d"], "second", pads=[1, 1, 1, 1]))
+    source.graph.node.append(helper.make_node("Relu", ["d"], ["y"]))
+    options = igniter.CompileOptions(onnx_passes=PASSES.format(tile=2))
+    artifact = igniter.compile(source.SerializeToString(), tmp_path / "out", options=options, strict=True)
+    assert (artifact.report["kernels"], len(artifact.report["programs"])) == (1, 1)
+    assert artifact.report["verification"]["ok"]
+
+
+def test_option_and_its_refusals(tmp_path: Path) -> None:
+    source = Case(64, 64).model((1, 28, 28))
+    artifact = igniter.compile(source, tmp_path / "out", winograd=4, strict=True)
+    said = [r["message"] for r in artifact.report["remarks"] if r["pass"] == "winograd"]
+    assert said == [
+        "in tiles of 4 x 4: 36 products for 144, and at most 63 times the error of a direct sum, "
+        "for random data about 2 times",
+        "1 of 1 convolutions in tiles",
+    ]
+    assert artifact.report["options"]["winograd"] == 4
+    with pytest.raises(IgniterError, match="tile is 2 or 4, not 3"):
+        igniter.compile(source, tmp_path / "three", winograd=3)
+    module = igniter.load(source)
+    module.run_passes("cpu-onnx,form-fusion-regions{singletons=all}")
+    with pytest.raises(IgniterError, match="winograd has nothing to decide"):
+        module.compile(tmp_path / "fused", winograd=4)
+
+
+def test_where_a_kernel_fails_the_plain_convolution_runs(tmp_path: Path) -> None:
+    """A region that is taken apart is the Conv that it was, with its plain weight and without a table."""
+    module = igniter.load(Case(64, 64).model((1, 28, 28)))
+    module.run_passes("cpu-onnx,winograd,cpu-fusion")
+    assert "fusion.tables" in str(module)
+    module.run_passes("inline-regions")
+    assert "fusion" not in str(module) and "[36, " not in str(module)
+    x = np.random.default_rng(0).standard_normal((1, 64, 28, 28)).astype(np.float32)
+    onnx_file = tmp_path / "model.onnx"
+    module.save(onnx_file)
+    (y,) = make_session(str(onnx_file)).run(None, {"x": x})
+    (plain,) = make_session(Case(64, 64).model((1, 28, 28))).run(None, {"x": x})
+    np.testing.assert_array_equal(y, plain)
+
+
+def test_command_line(tmp_path: Path) -> None:
+    """`--winograd` says how many convolutions are in tiles, `--remarks` why one is not; other sizes are refused."""
+    (tmp_path / "model.onnx").write_bytes(Case(64, 64).model((1, 28, 28)))
+    command = ["compile", str(tmp_path / "model.onnx"), "-o", str(tmp_path / "out"), "--no-verify"]
+    run = CliRunner()
+    made = run.invoke(app, [*command, "--winograd", "2"])
+    assert made.exit_code == 0, made.output
+    assert "1 of 1 convolutions in tiles" in made.output
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["options"]["winograd"] == 2
+    (tmp_path / "model.onnx").write_bytes(Case(2, 2).model((1, 8, 8)))
+    left = run.invoke(app, [*command, "--winograd", "4", "--remarks"])
+    assert "0 of 1 convolutions in tiles" in left.output
+    assert "force=true takes it all the same" in " ".join(left.output.split())
+    assert run.invoke(app, [*command, "--winograd", "3"]).exit_code == 2
