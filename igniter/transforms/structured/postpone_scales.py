@@ -8,7 +8,8 @@ becomes
 
 A pass over the row of every query is saved, for one over its features, of which there are fewer. It is a reassociation
 of a sum, which is allowed; only exponentials are unscaled this way, which a softmax keeps within 0 and 1, so that no
-sum overflows that did not before. It stands behind `inline-nests`, which leaves the two nests apart.
+sum overflows that did not before. A sum of nothing stays 0: its scale is the inverse of 0. The pass stands behind
+`inline-nests`, which leaves the two nests apart.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.structured.contractions import factors_of
-from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, YieldOp
-from igniter.dialects.sym.expr import Expr, symbols_of
+from igniter.dialects.loop import Axis, Clause, IndexOp, KernelOp, NestOp, ReadOp, YieldOp
+from igniter.dialects.sym.expr import ONE, Expr, product, symbols_of
+from igniter.dialects.sym.ranges import is_nonneg
 from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.structured.nest_rewriting import fresh_label
@@ -123,6 +125,17 @@ def _places(found: Scaled) -> dict[str, Expr] | None:
     return places
 
 
+def _summed(nest: NestOp) -> Expr | None:
+    """How many points a sum is of, if there may be results of none."""
+    extents = [a.extent for a in nest.axes if a.kind == "parallel"]
+    doubtful = [
+        a.extent
+        for a in nest.axes
+        if a.kind == "reduction" and not any(is_nonneg(a.extent - least) for least in (ONE, *extents))
+    ]
+    return product(doubtful) if doubtful else None
+
+
 def _scale_after(nest: NestOp, found: Scaled, places: dict[str, Expr]) -> None:
     """A nest behind a contraction that multiplies its sums by the scale; whatever read them reads its result."""
     clause = nest.yield_op.clauses[0]
@@ -130,8 +143,16 @@ def _scale_after(nest: NestOp, found: Scaled, places: dict[str, Expr]) -> None:
     axes = [Axis(a.name, a.extent, "parallel") for a in nest.axes if a.kind == "parallel"]
     total = ReadOp(result, clause.subscripts)
     scale = ReadOp(found.scale.source, [s.substitute(places) for s in found.scale.subscripts])
-    product = arith.MulfOp(total.result, scale.result)
-    body = Block([total, scale, product, YieldOp([Clause("none", product.result, clause.subscripts)])])
+    scaled = arith.MulfOp(total.result, scale.result)
+    body = Block([total, scale, scaled])
+    value, summed = scaled.result, _summed(nest)
+    if summed is not None:
+        count, none = IndexOp(summed), arith.ConstantOp(IntegerAttr(0, i64))
+        empty = arith.CmpiOp(count.result, none.result, "eq")
+        chosen = arith.SelectOp(empty.result, total.result, value)
+        body.add_ops([count, none, empty, chosen])
+        value = chosen.result
+    body.add_op(YieldOp([Clause("none", value, clause.subscripts)]))
     after = NestOp(fresh_label(nest, f"{nest.label}.scale"), axes, [result.type], Region(body))
     block = nest.parent
     assert block is not None

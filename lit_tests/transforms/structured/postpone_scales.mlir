@@ -117,3 +117,41 @@ builtin.module {
     loop.return %o, %u : tensor<?x64xf32, #sym.dims<n, 64>>, tensor<?x64xf32, #sym.dims<n, 64>>
   }
 }
+
+// -----
+
+// Queries without keys: a sum of nothing is 0, and stays so.
+
+// CHECK-LABEL:  loop.kernel @keys
+// CHECK:          loop.nest "values.scale" [i: parallel m, d: parallel 64]
+// CHECK-NEXT:       [[T:%.*]] = loop.read %o[i, d] : f32
+// CHECK-NEXT:       [[R:%.*]] = loop.read %r[i] : f32
+// CHECK-NEXT:       [[P:%.*]] = arith.mulf [[T]], [[R]] : f32
+// CHECK-NEXT:       [[N:%.*]] = loop.index n : i64
+// CHECK-NEXT:       [[Z:%.*]] = arith.constant 0 : i64
+// CHECK-NEXT:       [[E:%.*]] = arith.cmpi eq, [[N]], [[Z]] : i64
+// CHECK-NEXT:       [[S:%.*]] = arith.select [[E]], [[T]], [[P]] : f32
+// CHECK-NEXT:       loop.yield none [[S]] at [i, d]
+
+builtin.module {
+  loop.kernel @keys symbols [m, n] (%s: tensor<?x?xf32, #sym.dims<m, n>>, %r: tensor<?xf32, #sym.dims<m>>, %v: tensor<?x64xf32, #sym.dims<n, 64>>) -> (tensor<?x64xf32, #sym.dims<m, 64>>) {
+    %e = loop.nest "exp" [i: parallel m, j: parallel n] -> tensor<?x?xf32, #sym.dims<m, n>> {
+      %x = loop.read %s[i, j] : f32
+      %y = math.exp %x : f32
+      loop.yield none %y at [i, j]
+    }
+    %p = loop.nest "softmax" [i: parallel m, j: parallel n] -> tensor<?x?xf32, #sym.dims<m, n>> {
+      %x = loop.read %e[i, j] : f32
+      %y = loop.read %r[i] : f32
+      %z = arith.mulf %x, %y : f32
+      loop.yield none %z at [i, j]
+    }
+    %o = loop.nest "values" [i: parallel m, d: parallel 64, j: reduction n] -> tensor<?x64xf32, #sym.dims<m, 64>> {
+      %x = loop.read %p[i, j] : f32
+      %y = loop.read %v[j, d] : f32
+      %z = arith.mulf %x, %y : f32
+      loop.yield add %z at [i, d]
+    }
+    loop.return %o : tensor<?x64xf32, #sym.dims<m, 64>>
+  }
+}

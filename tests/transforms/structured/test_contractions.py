@@ -410,6 +410,12 @@ ATTENTION = {
         {"q": "b 2 s 64", "k": "b 2 64 t", "v": "b 2 t 64"},
         sizes=LENGTHS,
     ),
+    "no keys": Case(
+        "p = MatMul(q, k)\n w = Softmax(p)\n o = MatMul(w, v)",
+        "o",
+        {"q": "b 2 s 64", "k": "b 2 64 t", "v": "b 2 t 64"},
+        sizes=[{"b": b, "s": s, "t": t} for b, s, t in ((1, 1, 0), (2, 9, 0), (1, 0, 5), (0, 3, 7), (2, 9, 33))],
+    ),
     "grouped heads": Case(
         "u = Unsqueeze(k, two)\n e = Expand(u, groups)\n f = Reshape(e, heads)\n"
         "t = Transpose<perm = [0, 1, 3, 2]>(f)\n"
@@ -432,7 +438,7 @@ ATTENTION = {
 ALL = {**WEIGHTS, **HALVES, **BYTES, **PRODUCTS, **ATTENTION}
 QUICK = (
     *("matmul bias gelu", "gemm", "both kept", "rows are normalised", "bytes", "bytes by columns"),
-    *("columns in memory", "chain", "scaled and masked", "decode with a cache", "half", "half, attention"),
+    *("columns in memory", "chain", "scaled and masked", "decode with a cache", "no keys", "half", "half, attention"),
 )
 
 
