@@ -70,9 +70,11 @@ class CompileOptions:
             from igniter.targets import given_machine
 
             object.__setattr__(self, "machine", given_machine(cast("Any", given)))
-        from igniter.analysis.typical_sizes import checked_sizes
+        sizes = dict(cast("Any", self.sizes))
+        if sizes:  # A result that the cache has is found without the compiler's modules.
+            from igniter.analysis.typical_sizes import checked_sizes
 
-        sizes = checked_sizes(dict(cast("Any", self.sizes)))
+            sizes = checked_sizes(sizes)
         object.__setattr__(self, "sizes", tuple(sorted(sizes.items())))
 
     def key(self) -> str:
