@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import onnx
     from xdsl.dialects.builtin import ModuleOp
 
+    from igniter.analysis.machine import Given
     from igniter.context import IgniterContext
     from igniter.remarks import Remarks
     from igniter.runtime.artifact import Artifact
@@ -284,25 +285,31 @@ def _chosen(
     fusion_author: str = "",
     sanitize: bool = False,
 ) -> CompileOptions:
-    """The options that `compile` is asked for. An author, sizes and the sanitizer can be asked for besides
-    `options`."""
-    if options is not None:
-        chosen = options
-    elif machine is None:
-        chosen = CompileOptions(target=target, precision=precision, winograd=winograd)
-    else:
+    """The options that `compile` is asked for: what is given by name besides `options` fills in what those leave at its
+    default. `IgniterError` where both say something, and not the same."""
+    figures: tuple[Given, ...] = ()
+    if machine is not None:
         from igniter.targets import given_machine
 
-        chosen = CompileOptions(target=target, machine=given_machine(machine), precision=precision, winograd=winograd)
-    if sizes and chosen.sizes and dict(chosen.sizes) != dict(sizes):
-        raise IgniterError("typical sizes are given twice, and differ: choose one")
-    if sizes:
-        chosen = replace(chosen, sizes=tuple(sizes.items()))
-    if fusion_author and chosen.fusion_author not in ("", fusion_author):
-        raise IgniterError(f"two fusion authors are named, '{fusion_author}' and '{chosen.fusion_author}': choose one")
-    if fusion_author:
-        chosen = replace(chosen, fusion_author=fusion_author)
-    return replace(chosen, sanitize=True) if sanitize else chosen
+        figures = given_machine(machine)
+    by_name: dict[str, Any] = {
+        "target": target,
+        "machine": figures,
+        "sizes": tuple(sorted(dict(sizes or {}).items())),
+        "precision": precision,
+        "winograd": winograd,
+        "fusion_author": fusion_author,
+    }
+    chosen, plain = options or CompileOptions(), CompileOptions()
+    added: dict[str, Any] = {"sanitize": True} if sanitize else {}
+    for name, value in by_name.items():
+        default, said = getattr(plain, name), getattr(chosen, name)
+        if value in (default, said):
+            continue
+        if said != default:
+            raise IgniterError(f"{name} is given twice, as {value!r} and in the options as {said!r}: choose one")
+        added[name] = value
+    return replace(chosen, **added) if added else chosen
 
 
 @contextmanager

@@ -107,7 +107,7 @@ def test_what_is_wrong_is_said_with_the_symbols_there_are(tmp_path: Path) -> Non
         igniter.compile(product_model(), sizes={"row": 3}, cache=False)
     with pytest.raises(IgniterError, match="the typical size of 'rows' is -1: a size is positive"):
         igniter.compile(product_model(), sizes={"rows": -1})
-    with pytest.raises(IgniterError, match="typical sizes are given twice"):
+    with pytest.raises(IgniterError, match="sizes is given twice"):
         igniter.compile(product_model(), sizes={"rows": 1}, options=CompileOptions(sizes=(("rows", 2),)))
     with pytest.raises(IgniterError, match="the model has no dim row"):
         igniter.load(product_model()).run_passes("infer-shapes", sizes={"row": 3})

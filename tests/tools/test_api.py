@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -12,7 +14,9 @@ import pytest
 from tools_kit import tiny_model
 
 import igniter
+from igniter.compilation import CompileOptions
 from igniter.runtime.session import make_session
+from igniter.targets import given_machine
 
 
 @pytest.mark.parametrize("kind", ["path", "text", "bytes", "proto"])
@@ -109,6 +113,30 @@ def test_remarks_say_where_nodes_went(model: Path) -> None:
 def test_sizes_to_verify_at(model: Path) -> None:
     artifact = igniter.compile(model, shapes=[{"batch": 1}, {"batch": 9}])
     assert [case["shapes"] for case in artifact.report["verification"]["cases"]] == [{"batch": 1}, {"batch": 9}]
+
+
+@pytest.mark.parametrize(
+    ("named", "options"),
+    [
+        ({"target": "x86-64-v3"}, CompileOptions(target="aarch64")),
+        ({"winograd": 2}, CompileOptions(winograd=4)),
+        ({"precision": "bf16"}, CompileOptions(precision="int8-dynamic")),
+        ({"machine": {"l2_bytes": 1 << 19}}, CompileOptions(machine=given_machine({"l2_bytes": 1 << 20}))),
+    ],
+)
+def test_what_is_named_besides_other_options_is_an_error(
+    model: Path, named: dict[str, Any], options: CompileOptions
+) -> None:
+    with pytest.raises(igniter.IgniterError, match=f"{next(iter(named))} is given twice"):
+        igniter.compile(model, options=options, **named)
+
+
+def test_what_is_named_besides_options_is_not_dropped(model: Path) -> None:
+    options = CompileOptions(profile=True)
+    artifact = igniter.compile(model, options=options, target="x86-64-v3", winograd=2, verify=False)
+    said = artifact.report["options"]
+    assert (said["profile"], said["target"], said["winograd"]) == (True, "x86-64-v3", 2)
+    assert igniter.compile(model, options=replace(options, winograd=2), winograd=2, target="x86-64-v3", verify=False)
 
 
 def test_names_are_listed_and_unknown_ones_refused() -> None:

@@ -373,7 +373,8 @@ def test_regions_that_are_there_leave_no_author_anything_to_decide():
 
 
 def test_two_authors_are_an_error():
-    with pytest.raises(igniter.IgniterError, match="two fusion authors are named, 'pairs' and 'modest'"):
+    said = "fusion_author is given twice, as 'pairs' and in the options as 'modest'"
+    with pytest.raises(igniter.IgniterError, match=said):
         igniter.parse(CHAIN).compile(fusion_author="pairs", options=CompileOptions(fusion_author="modest"))
 
 
