@@ -155,12 +155,19 @@ def shared_element(loop: ForOp) -> str | None:
     """
     accesses = [a for a in accesses_in(loop.block.ops) if not _is_made_in(a.base, loop)]
     around = {outer.axis for outer in enclosing_loops(loop)} | {loop.axis}
-    for x, y in conflicts([a for a in accesses if a.writes], accesses):
-        # The loops inside are somewhere else in the other iteration.
-        other = _with_own_axes(y, around)
-        if not same_iteration_only(x, loop.axis, other, loop.axis, loop.step):
-            shown = [f"[{', '.join(map(str, a.subscripts))}]" for a in (x, y)]
-            return f"two iterations may meet in an element of {x.base.type}, at {' and '.join(shown)}"
+    # The loops inside are somewhere else in the other iteration.
+    by_base: dict[SSAValue, list[tuple[Access, Access]]] = {}
+    for access in accesses:
+        by_base.setdefault(access.base, []).append((access, _with_own_axes(access, around)))
+    for both in by_base.values():
+        for k, (x, _) in enumerate(both):
+            if not x.writes:
+                continue
+            # Of two that write, one order says it all.
+            for y, other in (pair for j, pair in enumerate(both) if j >= k or not pair[0].writes):
+                if not same_iteration_only(x, loop.axis, other, loop.axis, loop.step):
+                    shown = [f"[{', '.join(map(str, a.subscripts))}]" for a in (x, y)]
+                    return f"two iterations may meet in an element of {x.base.type}, at {' and '.join(shown)}"
     return None
 
 
