@@ -31,6 +31,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
     # onnx -> fusion: which nodes become one kernel.
     "cpu-fusion": (
         "form-fusion-regions",
+        "choose-layouts",
         "lift-constants",
         "pack-weights",
     ),

@@ -67,6 +67,7 @@ PASSES: dict[str, str] = {
     "fold-constants": "igniter.transforms.onnx.fold_constants:FoldConstants",
     "fold-packs": "igniter.transforms.fusion.fold_packs:FoldPacks",
     "form-fma": "igniter.transforms.structured.form_fma:FormFma",
+    "choose-layouts": "igniter.transforms.fusion.choose_layouts:ChooseLayouts",
     "form-fusion-regions": "igniter.transforms.fusion.form_fusion_regions:FormFusionRegions",
     "form-integer-products": "igniter.transforms.onnx.form_integer_products:FormIntegerProducts",
     "form-ort-library": "igniter.transforms.scheduled.form_ort_library:FormOrtLibrary",

@@ -7,8 +7,10 @@
                (attributes {...})? { (region | loop | view | dims | constant)* fusion.yield %v... : type... }
 
     dims   ::= %s = fusion.dims [expr, ...] : tensor<nxi64>
-    pack   ::= %p = fusion.pack %w columns c depth d panel n (group g)? : type to type
-    unpack ::= %w = fusion.unpack %p columns c depth d panel n (group g)? : type to type
+    pack   ::= %p = fusion.pack %w layout : type to type
+    unpack ::= %w = fusion.unpack %p layout : type to type
+    layout ::= `[` part, ... `]`
+    part   ::= dim | dim `floordiv` size | dim `mod` size
 
 A region is isolated from above: what its nodes use comes in through its operands, except constants small enough to be
 cloned into it. Its body is ordinary `onnx` IR, so that a region can be run, printed and unfused. The symbols of its
@@ -18,9 +20,10 @@ types mean the same dims inside and outside; `form-fusion-regions` sees to it th
 `fusion.dims` stands in a region for an integer operand that is a function of the symbols, such as the shape of a
 Reshape, so that the nodes that computed it are not needed.
 
-`fusion.pack` is a weight in another layout: panels of `n` columns side by side, for every step (or every `g` steps) of
-depth, and what is missing in the last panel filled with zeros. It is computed at compile time. `fusion.unpack`, in a
-region, is its inverse and moves nothing: it says how what reads the weight finds its elements.
+`fusion.pack` is a weight in another layout: the dims of the stored tensor, outermost first, each a dim of the plain one,
+the blocks of `size` that it is cut into, or the place in such a block. `[1 floordiv 16, 0, 1 mod 16]` are panels of 16 columns, dim 1,
+for every step of depth, dim 0. What is missing in the last block is filled with zeros. It is computed at compile time.
+`fusion.unpack`, in a region, is its inverse and moves nothing: it says how what reads the weight finds its elements.
 
 A program is a sequence of regions that ONNX Runtime enters once: their kernels are called one after the other, on
 buffers in one arena. Between them it holds only views, ONNX nodes that rename elements (`cost.VIEWS`), what
@@ -67,29 +70,90 @@ from igniter.dialects.sym.expr import Expr, ExprLike, floordiv, mod
 
 
 @dataclass(frozen=True)
+class Part:
+    """A dim of a stored tensor: a dim of the plain one, its blocks of `size`, or the place in such a block."""
+
+    dim: int
+    size: int = 0
+    """Of a block; 0: the part is the whole dim."""
+    inside: bool = False
+    """Whether the part is the place in a block."""
+
+    def __str__(self) -> str:
+        return f"{self.dim} {'mod' if self.inside else 'floordiv'} {self.size}" if self.size else str(self.dim)
+
+
+@dataclass(frozen=True)
 class Layout:
-    """How a weight is packed: which of its dims are the columns and the depth, the columns of a panel, and the steps of
-    depth that stand side by side. All other dims come first and stay as they are."""
+    """In which order the elements of a tensor are stored: the dims of the stored tensor, outermost first.
 
-    columns: int
-    depth: int
-    panel: int
-    group: int = 1
+    A dim in blocks has two of them, the blocks and the places in a block; what the last block lacks is stored as 0.
+    """
 
-    def packed_dims(self, dims: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The dims of the packed weight: the others, panels, groups of depth, columns, depth in a group."""
-        others = [d for k, d in enumerate(dims) if k not in (self.columns, self.depth)]
-        panels, groups = dims[self.columns].ceildiv(self.panel), dims[self.depth].ceildiv(self.group)
-        inner = [Expr.of(self.panel), Expr.of(self.group)] if self.group > 1 else [Expr.of(self.panel)]
-        return (*others, panels, groups, *inner)
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def panels(cls, rank: int, columns: int, depths: Sequence[int], lanes: int, group: int = 1) -> Layout:
+        """Panels of `lanes` columns side by side for every step of depth, or for every `group` of them: the dims that
+        are neither come first, then the panels, the dims of the depth in the order given, and the columns of a panel.
+        """
+        *outer, last = depths
+        others = [Part(k) for k in range(rank) if k != columns and k not in depths]
+        deep, grouped = (Part(last, group), [Part(last, group, True)]) if group > 1 else (Part(last), [])
+        return cls(
+            (*others, Part(columns, lanes), *map(Part, outer), deep, Part(columns, lanes, True), *grouped),
+        )
+
+    def reason(self, rank: int) -> str | None:
+        """Why this is no layout of a tensor of that rank; None where it is one."""
+        for dim in {*range(rank), *(part.dim for part in self.parts)}:
+            own = [part for part in self.parts if part.dim == dim]
+            whole = len(own) == 1 and not own[0].size
+            split = len(own) == 2 and len({p.size for p in own}) == 1 and len({p.inside for p in own}) == 2
+            if dim >= rank or not (whole or (split and own[0].size)):
+                return f"layout {self} does not store each of {rank} dims once, whole or as blocks and places in them"
+        return None
+
+    def stored_dims(self, dims: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The dims of the stored tensor."""
+        return tuple(
+            Expr.of(p.size) if p.inside else dims[p.dim].ceildiv(p.size) if p.size else dims[p.dim] for p in self.parts
+        )
 
     def subscripts(self, at: Sequence[Expr]) -> list[Expr]:
-        """Where in the packed weight the element at the subscripts `at` of the plain one is."""
-        others = [e for k, e in enumerate(at) if k not in (self.columns, self.depth)]
-        column, depth, panel, group = at[self.columns], at[self.depth], Expr.of(self.panel), Expr.of(self.group)
-        if self.group == 1:
-            return [*others, floordiv(column, panel), depth, mod(column, panel)]
-        return [*others, floordiv(column, panel), floordiv(depth, group), mod(column, panel), mod(depth, group)]
+        """Where in the stored tensor the element at the subscripts `at` of the plain one is."""
+        found: list[Expr] = []
+        for part in self.parts:
+            place, size = at[part.dim], Expr.of(part.size)
+            found.append(mod(place, size) if part.inside else floordiv(place, size) if part.size else place)
+        return found
+
+    def order(self, rank: int) -> list[int]:
+        """The places of the parts of the plain dims, in the order of those, blocks before what is inside of them."""
+        return [
+            place
+            for dim in range(rank)
+            for place, _ in sorted(
+                ((k, p) for k, p in enumerate(self.parts) if p.dim == dim), key=lambda entry: entry[1].inside
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.parts))}]"
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Layout:
+        """A layout in brackets."""
+
+        def part() -> Part:
+            dim = parser.parse_integer()
+            if parser.parse_optional_keyword("floordiv") is not None:
+                return Part(dim, parser.parse_integer())
+            if parser.parse_optional_keyword("mod") is not None:
+                return Part(dim, parser.parse_integer(), True)
+            return Part(dim)
+
+        return cls(tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, part)))
 
 
 @irdl_op_definition
@@ -174,51 +238,41 @@ class _LayoutOp(IRDLOperation):
     """What packing and its inverse share."""
 
     source = operand_def(TensorType)
-    layout_attr = prop_def(ArrayAttr[IntAttr], prop_name="layout")
+    layout_attr = prop_def(ArrayAttr[ArrayAttr[IntAttr]], prop_name="layout")
     result = result_def(TensorType)
     traits = traits_def(Pure())
 
     def __init__(self, source: SSAValue, layout: Layout, result_type: Attribute):
-        numbers = (layout.columns, layout.depth, layout.panel, layout.group)
-        super().__init__(
-            operands=[source],
-            properties={"layout": ArrayAttr([IntAttr(n) for n in numbers])},
-            result_types=[result_type],
-        )
+        parts = [ArrayAttr([IntAttr(p.dim), IntAttr(p.size), IntAttr(int(p.inside))]) for p in layout.parts]
+        super().__init__(operands=[source], properties={"layout": ArrayAttr(parts)}, result_types=[result_type])
 
     @property
     def layout(self) -> Layout:
-        return Layout(*(n.data for n in self.layout_attr))
+        numbers = ([n.data for n in part] for part in self.layout_attr)
+        return Layout(tuple(Part(dim, size, bool(inside)) for dim, size, inside in numbers))
 
     def verify_types(self, plain: Attribute, packed: Attribute) -> None:
         layout, dims = self.layout, dims_of(plain)
-        if layout.columns == layout.depth or max(layout.columns, layout.depth) >= len(dims):
-            raise VerifyException(f"{plain} has no columns {layout.columns} beside depth {layout.depth}")
-        if layout.group > 1 and (dims[layout.depth].constant or 0) % layout.group:
-            raise VerifyException(f"a depth of {dims[layout.depth]} is no multiple of the group of {layout.group}")
-        wanted = layout.packed_dims(dims)
+        reason = layout.reason(len(dims))
+        if reason is not None:
+            raise VerifyException(reason)
+        wanted = layout.stored_dims(dims)
         if dims_of(packed) != wanted or element_of(packed) != element_of(plain):
             raise VerifyException(f"{plain} packed has dims [{', '.join(map(str, wanted))}], not {packed}")
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
         source = parser.parse_unresolved_operand()
-        numbers: list[int] = []
-        for keyword in ("columns", "depth", "panel"):
-            parser.parse_keyword(keyword)
-            numbers.append(parser.parse_integer())
-        numbers.append(parser.parse_integer() if parser.parse_optional_keyword("group") is not None else 1)
+        layout = Layout.parse(parser)
         parser.parse_characters(":")
         operand = parser.resolve_operand(source, parser.parse_type())
         parser.parse_keyword("to")
-        return cls(operand, Layout(*numbers), parser.parse_type())
+        return cls(operand, layout, parser.parse_type())
 
     def print(self, printer: Printer) -> None:
-        layout = self.layout
         printer.print_string(" ")
         printer.print_ssa_value(self.source)
-        group = f" group {layout.group}" if layout.group > 1 else ""
-        printer.print_string(f" columns {layout.columns} depth {layout.depth} panel {layout.panel}{group} : ")
+        printer.print_string(f" {self.layout} : ")
         printer.print_attribute(self.source.type)
         printer.print_string(" to ")
         printer.print_attribute(self.result.type)
@@ -226,7 +280,7 @@ class _LayoutOp(IRDLOperation):
 
 @irdl_op_definition
 class PackOp(_LayoutOp):
-    """A weight in panels of columns."""
+    """A weight in another layout."""
 
     name = "fusion.pack"
 

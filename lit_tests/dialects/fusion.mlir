@@ -210,17 +210,17 @@ fusion.yield %x : tensor<4xf32>
 
 // A weight in panels outside, and as it was inside; bytes in groups.
 %w, %b = "test.op"() : () -> (tensor<768x20xf32>, tensor<2x64x20xi8>)
-%p = fusion.pack %w columns 1 depth 0 panel 16 : tensor<768x20xf32> to tensor<2x768x16xf32>
-%g = fusion.pack %b columns 2 depth 1 panel 16 group 4 : tensor<2x64x20xi8> to tensor<2x2x16x16x4xi8>
+%p = fusion.pack %w [1 floordiv 16, 0, 1 mod 16] : tensor<768x20xf32> to tensor<2x768x16xf32>
+%g = fusion.pack %b [0, 2 floordiv 16, 1 floordiv 4, 2 mod 16, 1 mod 4] : tensor<2x64x20xi8> to tensor<2x2x16x16x4xi8>
 %y = fusion.region @r0 (%a = %p : tensor<2x768x16xf32>) -> (tensor<768x20xf32>) {
-  %u = fusion.unpack %a columns 1 depth 0 panel 16 : tensor<2x768x16xf32> to tensor<768x20xf32>
+  %u = fusion.unpack %a [1 floordiv 16, 0, 1 mod 16] : tensor<2x768x16xf32> to tensor<768x20xf32>
   %0 = onnx.Relu(%u) : (tensor<768x20xf32>) -> tensor<768x20xf32>
   fusion.yield %0 : tensor<768x20xf32>
 }
 
-// CHECK:      %p = fusion.pack %w columns 1 depth 0 panel 16 : tensor<768x20xf32> to tensor<2x768x16xf32>
-// CHECK-NEXT: %g = fusion.pack %b columns 2 depth 1 panel 16 group 4 : tensor<2x64x20xi8> to tensor<2x2x16x16x4xi8>
-// CHECK:      %u = fusion.unpack %a columns 1 depth 0 panel 16 : tensor<2x768x16xf32> to tensor<768x20xf32>
+// CHECK:      %p = fusion.pack %w [1 floordiv 16, 0, 1 mod 16] : tensor<768x20xf32> to tensor<2x768x16xf32>
+// CHECK-NEXT: %g = fusion.pack %b [0, 2 floordiv 16, 1 floordiv 4, 2 mod 16, 1 mod 4] : tensor<2x64x20xi8> to tensor<2x2x16x16x4xi8>
+// CHECK:      %u = fusion.unpack %a [1 floordiv 16, 0, 1 mod 16] : tensor<2x768x16xf32> to tensor<768x20xf32>
 
 // -----
 
@@ -244,35 +244,35 @@ fusion.tables ["roots", "yes"] %r : tensor<3xi32>
 // -----
 
 %w = "test.op"() : () -> tensor<768x20xf32>
-// expected-error@+1 {{tensor<768x20xf32> has no columns 1 beside depth 1}}
-%p = fusion.pack %w columns 1 depth 1 panel 16 : tensor<768x20xf32> to tensor<2x768x16xf32>
+// expected-error@+1 {{layout [0, 1 floordiv 16, 1, 1 mod 16] does not store each of 2 dims once, whole or as blocks and places in them}}
+%p = fusion.pack %w [0, 1 floordiv 16, 1, 1 mod 16] : tensor<768x20xf32> to tensor<2x768x16xf32>
 
 // -----
 
 %w = "test.op"() : () -> tensor<768x20xf32>
-// expected-error@+1 {{tensor<768x20xf32> has no columns 2 beside depth 0}}
-%p = fusion.pack %w columns 2 depth 0 panel 16 : tensor<768x20xf32> to tensor<2x768x16xf32>
+// expected-error@+1 {{layout [1, 2 floordiv 16, 0, 2 mod 16] does not store each of 2 dims once, whole or as blocks and places in them}}
+%p = fusion.pack %w [1, 2 floordiv 16, 0, 2 mod 16] : tensor<768x20xf32> to tensor<2x768x16xf32>
 
 // -----
 
 %w = "test.op"() : () -> tensor<768x20xf32>
 // expected-error@+1 {{tensor<768x20xf32> packed has dims [2, 768, 16], not tensor<1x768x20xf32>}}
-%p = fusion.pack %w columns 1 depth 0 panel 16 : tensor<768x20xf32> to tensor<1x768x20xf32>
+%p = fusion.pack %w [1 floordiv 16, 0, 1 mod 16] : tensor<768x20xf32> to tensor<1x768x20xf32>
 
 // -----
 
 %w = "test.op"() : () -> tensor<768x20xf32>
 // expected-error@+1 {{tensor<768x20xf32> packed has dims [2, 768, 16], not tensor<2x768x16xf64>}}
-%p = fusion.pack %w columns 1 depth 0 panel 16 : tensor<768x20xf32> to tensor<2x768x16xf64>
+%p = fusion.pack %w [1 floordiv 16, 0, 1 mod 16] : tensor<768x20xf32> to tensor<2x768x16xf64>
 
 // -----
 
 %w = "test.op"() : () -> tensor<6x20xi8>
-// expected-error@+1 {{a depth of 6 is no multiple of the group of 4}}
-%p = fusion.pack %w columns 1 depth 0 panel 16 group 4 : tensor<6x20xi8> to tensor<2x2x16x4xi8>
+// expected-error@+1 {{layout [1 floordiv 16, 0 floordiv 4, 1 mod 16, 0 mod 2] does not store each of 2 dims once}}
+%p = fusion.pack %w [1 floordiv 16, 0 floordiv 4, 1 mod 16, 0 mod 2] : tensor<6x20xi8> to tensor<2x2x16x2xi8>
 
 // -----
 
 %p = "test.op"() : () -> tensor<2x768x16xf32>
 // expected-error@+1 {{fusion.unpack stands in a fusion.region}}
-%w = fusion.unpack %p columns 1 depth 0 panel 16 : tensor<2x768x16xf32> to tensor<768x20xf32>
+%w = fusion.unpack %p [1 floordiv 16, 0, 1 mod 16] : tensor<2x768x16xf32> to tensor<768x20xf32>

@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import NoneType, f32
 from xdsl.ir import Operation, SSAValue
 
 from igniter.analysis.fusion.legality import as_tensor, has_dims, known_values
-from igniter.dialects.onnx.registry import WINOGRAD_ATTRIBUTE
 from igniter.dialects.sym import dims_of
 
 if TYPE_CHECKING:
@@ -98,9 +97,9 @@ def _stays_blocked(op: OnnxOp, blocked: set[SSAValue]) -> bool:
     name = op.qualified_name
     if name not in OF_BYTES and any(v in blocked and _is_dequantized(v) for v in op.operands):
         return False
-    if name == "Conv" and WINOGRAD_ATTRIBUTE in op.attributes:
-        return False
     if name == "Conv":
+        if not _runs_in_ort(op):
+            return False
         tensor = as_tensor(op.operands[0].type)
         return tensor is not None and tensor.element_type == f32 and tensor.get_num_dims() == IMAGE_RANK
     if name in ACTIVATIONS or name in POOLS or name in QUANTIZING:
@@ -116,8 +115,8 @@ def _stays_blocked(op: OnnxOp, blocked: set[SSAValue]) -> bool:
 
 
 def _runs_in_ort(op: Operation) -> bool:
-    """Whether a node is a convolution that is left to ORT, unlike those that `winograd` has marked."""
-    return op.name == "onnx.Conv" and WINOGRAD_ATTRIBUTE not in op.attributes
+    """Whether a node is a convolution that is left to ORT: one of bytes."""
+    return op.name == "onnx.Conv" and _is_dequantized(op.operands[0])
 
 
 def _is_dequantized(value: SSAValue) -> bool:

@@ -16,7 +16,7 @@ one instruction multiplies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
@@ -168,7 +168,7 @@ def depths_of(nest: NestOp) -> list[str]:
     return [n for n in sums[::-1] if nest.axis(n).extent != ONE] or sums[:1]
 
 
-def window_of(nest: NestOp, reads: tuple[ReadOp, ReadOp]) -> str | None:
+def window_of(nest: NestOp, reads: Sequence[ReadOp]) -> str | None:
     """The reduction, one of several, along which a window goes that moves with the result; None where none does."""
     if len(depths_of(nest)) < 2:
         return None
@@ -181,11 +181,13 @@ def window_of(nest: NestOp, reads: tuple[ReadOp, ReadOp]) -> str | None:
 
 
 def _along_some_depth(nest: NestOp, a: ReadOp, b: ReadOp, kind: str, moved: bool) -> Contraction | str:
-    window = window_of(nest, (a, b))
+    window = window_of(nest, (b,))
     if window is not None:
         return f"along '{window}' it sums a window that moves with the result"
     found: Contraction | str = ""
-    for depth in depths_of(nest):
+    # Steps that lie side by side are preferred, of a then of b.
+    steps = [{n: offset_of(nest, r, {}, nest.axes_attr.ranges).coefficient(n) for n in depths_of(nest)} for r in (a, b)]
+    for depth in sorted(depths_of(nest), key=lambda n: steps[0][n] != ONE):
         attempt = _as_product(nest, a, b, kind, depth, moved)
         if not isinstance(attempt, str):
             return attempt

@@ -89,7 +89,7 @@ LegalRule = Callable[["OnnxOp"], "str | None"]
 RequiresRule = Callable[["OnnxOp"], "Sequence[Requirement]"]
 FlopsRule = Callable[["OnnxOp"], Expr]
 TablesRule = Callable[["OnnxOp"], "Mapping[str, np.ndarray[Any, Any]] | Mapping[str, Weight]"]
-PackRule = Callable[["OnnxOp"], "Mapping[int, tuple[int, int]]"]
+PackRule = Callable[["OnnxOp"], "Mapping[int, tuple[int, ...]]"]
 SlowRule = Callable[["OnnxOp", Callable[[Expr], int]], "str | None"]
 
 
@@ -114,10 +114,11 @@ class OpSpec:
     slow_when_small: bool = False
     """Whether `slow` is asked of a contraction of few operations, too, which is else always worth a kernel."""
     packs: PackRule | None = None
-    """Of a contraction: the operands that can be packed into panels, each with its dim of columns and of depth."""
+    """Of a contraction: the operands that can be packed into panels, each with its dim of columns and those of the depth,
+    in the order in which they are stored."""
     panels: PackRule | None = None
     """Operands that the lowering itself reads in panels of as many columns as fill 64 bytes of sums, whatever type they
-    have, each with its dim of columns and of depth: constants among them are packed."""
+    have, each with its dims of columns and of depth: constants among them are packed."""
     tables: TablesRule | None = None
     """Constants by name that the lowering reads besides the operands (`ctx.table`): what the node says in attributes
     and is too large for a kernel, or a weight in another form. A region gets them as operands, with `fusion.tables`

@@ -1,7 +1,9 @@
 """`fusion.unpack` as ONNX nodes, for a region whose packed weight is not there: a region that is run on its own.
 
-%w = fusion.unpack %p columns 1 depth 0 panel 16  ->  panels side by side (Transpose, Reshape), without the columns
-                                                      that fill the last one (Slice), in the plain order (Transpose)
+    %w = fusion.unpack %p [1 floordiv 16, 0, 1 mod 16]
+
+becomes the parts of each dim side by side, in the plain order (Transpose), joined (Reshape), and cut off where the last
+block was filled (Slice).
 """
 
 from __future__ import annotations
@@ -18,13 +20,11 @@ from igniter.dialects.sym import dims_of, element_of, tensor_of
 def expand_unpack(op: UnpackOp) -> None:
     """Replaces a `fusion.unpack` by nodes that compute the same."""
     layout, dims = op.layout, dims_of(op.result.type)
-    others = [k for k in range(len(dims)) if k not in (layout.columns, layout.depth)]
-    first = len(others)
-    batch = list(range(first))
-    inner = [first + 1, first + 3] if layout.group > 1 else [first + 1]
-    panels = dims_of(op.source.type)[first]
-    depth, columns = dims[layout.depth], dims[layout.columns]
-    shape = [*(dims[k] for k in others), depth, panels * layout.panel]
+    stored = dims_of(op.source.type)
+    order = layout.order(len(dims))
+    size = {part.dim: part.size for part in layout.parts}
+    whole = [dim.ceildiv(size[k]) * size[k] if size[k] else dim for k, dim in enumerate(dims)]
+    cut = [k for k, dim in enumerate(dims) if whole[k] != dim]
     element = element_of(op.result.type)
 
     def constant(values: Sequence[int]) -> SSAValue:
@@ -43,14 +43,11 @@ def expand_unpack(op: UnpackOp) -> None:
         _before(op, made)
         return made.results[0]
 
-    packed = dims_of(op.source.type)
-    order = [*batch, *inner, first, first + 2]
-    value = node("Transpose", [op.source], tensor_of(element, [packed[k] for k in order]), perm=order)
-    value = node("Reshape", [value, constant([d.constant or 0 for d in shape])], tensor_of(element, shape))
-    whole = [constant([n]) for n in (0, columns.constant or 0, first + 1)]
-    value = node("Slice", [value, *whole], tensor_of(element, [*shape[:-1], columns]))
-    place = {layout.depth: first, layout.columns: first + 1, **{k: n for n, k in enumerate(others)}}
-    value = node("Transpose", [value], op.result.type, perm=[place[k] for k in range(len(dims))])
+    value = node("Transpose", [op.source], tensor_of(element, [stored[k] for k in order]), perm=order)
+    value = node("Reshape", [value, constant([d.constant or 0 for d in whole])], tensor_of(element, whole))
+    if cut:
+        ends = [constant([dims[k].constant or 0 for k in cut]), constant(cut)]
+        value = node("Slice", [value, constant([0] * len(cut)), *ends], op.result.type)
     op.result.replace_all_uses_with(value)
     op.detach()
     op.erase()

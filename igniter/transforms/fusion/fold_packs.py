@@ -1,6 +1,6 @@
 """`fold-packs`: packed weights become constants of the model.
 
-    %p = fusion.pack %w columns 1 depth 0 panel 16 : tensor<768x3072xf32> to tensor<192x768x16xf32>
+    %p = fusion.pack %w [1 floordiv 16, 0, 1 mod 16] : tensor<768x3072xf32> to tensor<192x768x16xf32>
 
 becomes
 

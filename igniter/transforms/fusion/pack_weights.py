@@ -3,9 +3,9 @@
     %y = fusion.region @r0 (%a = %x : tensor<?x768xf32, ..>, %b = %w : tensor<768x3072xf32>) -> (..) {
       %0 = onnx.MatMul(%a, %b) : ..
 becomes
-    %p = fusion.pack %w columns 1 depth 0 panel 16 : tensor<768x3072xf32> to tensor<192x768x16xf32>
+    %p = fusion.pack %w [1 floordiv 16, 0, 1 mod 16] : tensor<768x3072xf32> to tensor<192x768x16xf32>
     %y = fusion.region @r0 (%a = %x : tensor<?x768xf32, ..>, %b = %p : tensor<192x768x16xf32>) -> (..) {
-      %1 = fusion.unpack %b columns 1 depth 0 panel 16 : tensor<192x768x16xf32> to tensor<768x3072xf32>
+      %1 = fusion.unpack %b [1 floordiv 16, 0, 1 mod 16] : tensor<192x768x16xf32> to tensor<768x3072xf32>
       %0 = onnx.MatMul(%a, %1) : ..
 
 Panels fill 64 bytes of sums whatever the target, so that one file of weights serves every CPU that a library is for.
@@ -15,6 +15,7 @@ finds the plain ones. It stands after `form-fusion-regions`. Every contraction w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -55,10 +56,10 @@ class PackWeights(ModulePass):
                 if not isinstance(node, OnnxOp) or spec is None:
                     continue
                 for rule, pack in ((spec.packs, _pack), (spec.panels, _pack_plain)):
-                    for index, (columns, depth) in rule(node).items() if rule is not None else ():
+                    for index, (columns, *depths) in rule(node).items() if rule is not None else ():
                         if rewrites.is_spent:
                             return
-                        reason = pack(region, node, index, columns, depth)
+                        reason = pack(region, node, index, columns, depths)
                         if reason is None:
                             rewrites.count(node_label(node), f"operand {index} is packed")
                         _remark(ctx, node, index, reason)
@@ -71,7 +72,7 @@ def _remark(ctx: Context, node: OnnxOp, index: int, reason: str | None) -> None:
         remark(ctx, PackWeights.name, node_label(node), "missed", reason)
 
 
-def _pack(region: RegionOp, node: OnnxOp, index: int, columns: int, depth: int) -> str | None:
+def _pack(region: RegionOp, node: OnnxOp, index: int, columns: int, depths: Sequence[int]) -> str | None:
     """Gives operand `index` of a node of `region` in panels; why not, or "" where it is no weight."""
     # A weight that is kept in fewer bits is widened before it is multiplied; the micro-kernel takes it as it is.
     user, place = _behind_widening(node, index)
@@ -86,7 +87,7 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, columns: int, depth: int) 
     sums = compute_type(element_of(node.results[0].type))
     dims = dims_of(argument.type)
     lanes = panel_lanes(sums)
-    extents = dims[columns].constant, dims[depth].constant
+    extents = dims[columns].constant, dims[depths[-1]].constant
     assert extents[0] is not None and extents[1] is not None, "a constant has constant dims"
     other, own = elements[1 - index], elements[index]
     kind = kind_of(other, own, sums)
@@ -99,17 +100,18 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, columns: int, depth: int) 
         return f"{extents[0]} columns fill too little of a panel"
     if extents[1] % group:
         return f"a depth of {extents[1]} is no multiple of the {group} steps that are multiplied together"
-    _read_packed(region, user, place, Layout(columns, depth, lanes, group))
+    _read_packed(region, user, place, Layout.panels(len(dims), columns, depths, lanes, group))
     return None
 
 
-def _pack_plain(region: RegionOp, node: OnnxOp, index: int, columns: int, depth: int) -> str | None:
+def _pack_plain(region: RegionOp, node: OnnxOp, index: int, columns: int, depths: Sequence[int]) -> str | None:
     """Gives an operand that no micro-kernel reads in panels; why not, or "" where it is no weight."""
     argument = node.operands[index]
     if not isinstance(argument, BlockArgument) or constant_weight(region.inputs[argument.index]) is None:
         return ""
     lanes = panel_lanes(compute_type(element_of(node.results[0].type)))
-    _read_packed(region, node, index, Layout(columns, depth, lanes))
+    rank = len(dims_of(argument.type))
+    _read_packed(region, node, index, Layout.panels(rank, columns, depths, lanes))
     return None
 
 
@@ -141,7 +143,7 @@ def _packed(region: RegionOp, weight: SSAValue, layout: Layout) -> SSAValue:
     for use in weight.uses:
         if isinstance(use.operation, PackOp) and use.operation.layout == layout:
             return use.operation.result
-    dims = layout.packed_dims(dims_of(weight.type))
+    dims = layout.stored_dims(dims_of(weight.type))
     pack = PackOp(weight, layout, tensor_of(element_of(weight.type), dims))
     pack.result.name_hint = weight.name_hint
     # Where the weight is: a region in a subgraph may take it from the graph around it.
@@ -170,22 +172,17 @@ class Packed:
     layout: Layout
 
     def compute(self) -> np.ndarray[Any, Any]:
-        """The panels, zeros where the last one has no column."""
+        """The stored tensor, zeros where the last block of a dim has no element."""
         import numpy as np
 
         layout, plain = self.layout, self.source.array()
-        others = [k for k in range(plain.ndim) if k not in (layout.columns, layout.depth)]
-        matrix = plain.transpose([*others, layout.depth, layout.columns])
-        *batch, depth, columns = matrix.shape
-        panels = -(-columns // layout.panel)
-        whole = columns // layout.panel
-        result = np.zeros((*batch, panels, depth // layout.group, layout.panel, layout.group), plain.dtype)
-        view = result.transpose([*range(len(batch)), -3, -1, -4, -2])  # depth, in its group, panels, columns
-        split = matrix.reshape((*batch, depth // layout.group, layout.group, columns))
-        view[..., :whole, :] = split[..., : whole * layout.panel].reshape((*split.shape[:-1], whole, layout.panel))
-        if whole < panels:
-            view[..., whole, : columns - whole * layout.panel] = split[..., whole * layout.panel :]
-        return result if layout.group > 1 else result.reshape(result.shape[:-1])
+        size = {part.dim: part.size or 1 for part in layout.parts}
+        missing = [(0, -dim % size[k]) for k, dim in enumerate(plain.shape)]
+        whole = np.pad(plain, missing) if any(after for _, after in missing) else plain
+        order = layout.order(plain.ndim)
+        split = [layout.parts[k] for k in order]
+        dims = [p.size if p.inside else whole.shape[p.dim] // size[p.dim] for p in split]
+        return np.ascontiguousarray(whole.reshape(dims).transpose([order.index(k) for k in range(len(order))]))
 
 
 def fold_packs(module: ModuleOp) -> int:
@@ -215,9 +212,8 @@ def _fresh_name(pack: PackOp, taken: set[str]) -> str:
     """A name for the initializer: that of the plain weight with the layout behind it."""
     constant = pack.source.owner
     assert isinstance(constant, Operation)
-    layout = pack.layout
     own = text_of(constant.properties.get("initializer_name"), "weight")
-    stem = name = f"{own}.panels{layout.columns}.{layout.depth}.{layout.panel}x{layout.group}"
+    stem = name = f"{own}.{'.'.join(map(str, pack.layout.parts)).replace(' floordiv ', 'div').replace(' mod ', 'mod')}"
     while name in taken:
         name = f"{stem}.{len(taken)}"
     taken.add(name)

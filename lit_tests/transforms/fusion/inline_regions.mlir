@@ -61,9 +61,9 @@ builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {
 builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {"" = 21 : i64}}} {
   onnx.graph @main(%x: tensor<2x3xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
     %w = onnx.Constant() {value = #onnx.tensor<2x3xf32, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]>} : () -> tensor<2x3xf32>
-    %p = fusion.pack %w columns 0 depth 1 panel 4 : tensor<2x3xf32> to tensor<1x3x4xf32>
+    %p = fusion.pack %w [0 floordiv 4, 1, 0 mod 4] : tensor<2x3xf32> to tensor<1x3x4xf32>
     %y = fusion.region @r0 (%a = %x : tensor<2x3xf32>, %b = %p : tensor<1x3x4xf32>) -> (tensor<2x2xf32>) {
-      %c = fusion.unpack %b columns 0 depth 1 panel 4 : tensor<1x3x4xf32> to tensor<2x3xf32>
+      %c = fusion.unpack %b [0 floordiv 4, 1, 0 mod 4] : tensor<1x3x4xf32> to tensor<2x3xf32>
       %t = onnx.Transpose(%c) {perm = array<i64: 1, 0>} : (tensor<2x3xf32>) -> tensor<3x2xf32>
       %0 = onnx.MatMul(%a, %t) : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
       fusion.yield %0 : tensor<2x2xf32>

@@ -9,9 +9,9 @@
 // A weight is packed outside the region, which still sees it as it was. Five columns fill a part of one panel.
 
 // APPLIED: remark: pack-weights: 'product' applied: operand 1 is packed into panels
-// CHECK:      %w_1 = fusion.pack %w columns 1 depth 0 panel 16 : tensor<2x5xf32> to tensor<1x2x16xf32>
+// CHECK:      %w_1 = fusion.pack %w [1 floordiv 16, 0, 1 mod 16] : tensor<2x5xf32> to tensor<1x2x16xf32>
 // CHECK-NEXT: %y = fusion.region @r0 (%a = %x : tensor<?x2xf32, #sym.dims<m, 2>>, %b = %w_1 : tensor<1x2x16xf32>)
-// CHECK-NEXT:   %b_1 = fusion.unpack %b columns 1 depth 0 panel 16 : tensor<1x2x16xf32> to tensor<2x5xf32>
+// CHECK-NEXT:   %b_1 = fusion.unpack %b [1 floordiv 16, 0, 1 mod 16] : tensor<1x2x16xf32> to tensor<2x5xf32>
 // CHECK-NEXT:   onnx.MatMul(%a, %b_1)
 
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
@@ -29,7 +29,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // A Gemm whose right operand is transposed: its columns are the first dim.
 
-// CHECK: fusion.pack %w columns 0 depth 1 panel 16 : tensor<17x2xf32> to tensor<2x2x16xf32>
+// CHECK: fusion.pack %w [0 floordiv 16, 1, 0 mod 16] : tensor<17x2xf32> to tensor<2x2x16xf32>
 
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<?x2xf32, #sym.dims<m, 2>>) attributes {input_names = ["x"], output_names = ["y"]} {
@@ -46,7 +46,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // The dims of a stack of weights stay in front. Panels of doubles are 8 columns.
 
-// CHECK: fusion.pack %w columns 2 depth 1 panel 8 : tensor<3x2x4xf64> to tensor<3x1x2x8xf64>
+// CHECK: fusion.pack %w [0, 2 floordiv 8, 1, 2 mod 8] : tensor<3x2x4xf64> to tensor<3x1x2x8xf64>
 
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<3x?x2xf64, #sym.dims<3, m, 2>>) attributes {input_names = ["x"], output_names = ["y"]} {
@@ -63,7 +63,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // Einsum: either operand, where the last dim of the result is its own.
 
-// CHECK: fusion.pack %w columns 1 depth 0 panel 16 : tensor<2x4xf32> to tensor<1x2x16xf32>
+// CHECK: fusion.pack %w [1 floordiv 16, 0, 1 mod 16] : tensor<2x4xf32> to tensor<1x2x16xf32>
 
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<?x2xf32, #sym.dims<m, 2>>) attributes {input_names = ["x"], output_names = ["y"]} {
@@ -80,7 +80,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // Bytes are packed in groups of four steps of depth.
 
-// CHECK: fusion.pack %w columns 1 depth 0 panel 16 group 4 : tensor<4x5xi8> to tensor<1x1x16x4xi8>
+// CHECK: fusion.pack %w [1 floordiv 16, 0 floordiv 4, 1 mod 16, 0 mod 4] : tensor<4x5xi8> to tensor<1x1x16x4xi8>
 
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<?x4xui8, #sym.dims<m, 4>>) attributes {input_names = ["x"], output_names = ["y"]} {
@@ -151,8 +151,8 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // One packed weight for all nodes and regions that read it one way, another for those that read it the other way.
 
-// CHECK:      %w_1 = fusion.pack %w columns 0 depth 1 panel 16
-// CHECK-NEXT: %w_2 = fusion.pack %w columns 1 depth 0 panel 16
+// CHECK:      %w_1 = fusion.pack %w [0 floordiv 16, 1, 0 mod 16]
+// CHECK-NEXT: %w_2 = fusion.pack %w [1 floordiv 16, 0, 1 mod 16]
 // CHECK-NEXT: fusion.region @r0 (%a = %x : {{[^%]*}}, %b = %w_1 : tensor<1x4x16xf32>, %b_1 = %w_2 : tensor<1x4x16xf32>)
 // CHECK:      fusion.region @r1 (%a = %y : {{[^%]*}}, %b = %w_2 : tensor<1x4x16xf32>)
 
@@ -215,8 +215,8 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 // A convolution that mixes channels is a linear layer between transpositions; without one, its places are the columns.
 
 // CHECK-LABEL: @channels
-// CHECK:      %w_1 = fusion.pack %w columns 0 depth 1 panel 16 : tensor<4x8x1xf32> to tensor<1x1x8x16xf32>
-// CHECK:      %v_2 = fusion.unpack %v_1 columns 0 depth 1 panel 16 : tensor<1x1x8x16xf32> to tensor<4x8x1xf32>
+// CHECK:      %w_1 = fusion.pack %w [2, 0 floordiv 16, 1, 0 mod 16] : tensor<4x8x1xf32> to tensor<1x1x8x16xf32>
+// CHECK:      %v_2 = fusion.unpack %v_1 [2, 0 floordiv 16, 1, 0 mod 16] : tensor<1x1x8x16xf32> to tensor<4x8x1xf32>
 // CHECK-NEXT: %c = onnx.Conv(%t, %v_2)
 // CHECK:      %d = onnx.Conv(%t, %v)
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {

@@ -158,7 +158,7 @@ def _matmul_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
     return f"of {rows} rows and more than {most} it makes floats of the weights once" if rows > most else None
 
 
-def _matmul_panels(op: OnnxOp) -> dict[int, tuple[int, int]]:
+def _matmul_panels(op: OnnxOp) -> dict[int, tuple[int, ...]]:
     """The weights, and their scales and zero points, where they are matrices."""
     found = {1: (0, 2)}
     for index in (2, 3):

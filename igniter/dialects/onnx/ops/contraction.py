@@ -164,7 +164,7 @@ def matmul_flops(op: OnnxOp) -> Expr:
     return 2 * product(dims_of(op.results[0].type)) * a.dim("k")
 
 
-def matmul_packs(op: OnnxOp) -> dict[int, tuple[int, int]]:
+def matmul_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
     """The right operand, where it is a matrix or a stack of them."""
     _, b = sides(op, operand_dims(op, 0), operand_dims(op, 1))
     if "n" not in b.order:
@@ -355,7 +355,7 @@ def einsum_flops(op: OnnxOp) -> Expr:
     return max(2, len(shapes)) * product(equation_of(op, shapes).extents(shapes).values())
 
 
-def einsum_packs(op: OnnxOp) -> dict[int, tuple[int, int]]:
+def einsum_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
     """An operand of two that has summed dims, and last in the result a dim of its own. Of the summed dims the last that
     both have is the depth of the panels."""
     if len(op.inputs) != 2:

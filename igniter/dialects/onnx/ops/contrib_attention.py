@@ -335,7 +335,7 @@ def _self_flops(op: OnnxOp) -> Expr:
     return dims.flops + 2 * dims.batch * dims.queries * product(weights)
 
 
-def _self_packs(op: OnnxOp) -> dict[int, tuple[int, int]]:
+def _self_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
     """The weights of the projection."""
     return {WEIGHTS: (1, 0)}
 

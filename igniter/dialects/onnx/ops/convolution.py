@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import i32
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.activation import sigmoid, unit_clip
@@ -94,23 +94,6 @@ def window_reason(op: OnnxOp) -> str | None:
 # -- nests ------------------------------------------------------------------------------------------------------------
 
 
-def _pointwise(ctx: Lowering) -> SSAValue:
-    x, w = ctx.required(0), ctx.required(1)
-    data, weight, group = ctx.dims(0), ctx.dims(1), int(ctx.attr("group", 1))
-    size, depth = weight[0] // group, weight[1]
-    flat = ctx.view(x, [*data[:2], product(data[2:])])
-    zeros = [ZERO] * (len(data) - 2)
-
-    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
-        b, *g, o, s = i
-        first = g[0] if g else ZERO
-        return nest.read(w, [first * size + o, r[0], *zeros]) * nest.read(flat, [b, first * depth + r[0], s])
-
-    # One group is no axis: what follows runs over the same dims, and can be done on each tile.
-    dims = (data[0], *([Expr.of(group)] if group != 1 else []), size, product(data[2:]))
-    return ctx.view(ctx.generate(dims, point, over=[depth], combiner="add"), ctx.out_dims())
-
-
 def _windowed(ctx: Lowering) -> SSAValue:
     x, w, slides = ctx.required(0), ctx.required(1), slides_of(ctx.op)
     weight, group, out = ctx.dims(1), int(ctx.attr("group", 1)), ctx.out_dims()
@@ -145,7 +128,7 @@ def convolved(ctx: Lowering) -> SSAValue:
     found = minimal_filter(ctx.op)
     if found is not None:
         return _by_tiles(ctx, convolve_by_tiles(ctx, found, slides_of(ctx.op)))
-    return add_channels(ctx, _pointwise(ctx) if is_pointwise(ctx.op) else _windowed(ctx), ctx.input(2))
+    return add_channels(ctx, _windowed(ctx), ctx.input(2))
 
 
 def _by_tiles(ctx: Lowering, made: SSAValue) -> SSAValue:
@@ -298,32 +281,32 @@ def conv_flops(op: OnnxOp) -> Expr:
     return 2 * product(dims_of(op.results[0].type)) * product(weight[1:])
 
 
-def conv_packs(op: OnnxOp) -> dict[int, tuple[int, int]]:
-    """The weight of a convolution that only mixes channels, where those lie side by side before it and behind it: what
-    is a linear layer in the layout of images. Elsewhere the places are the columns, which lie side by side themselves.
-    """
-    if int(op.attr("group", 1)) != 1 or not is_pointwise(op):
+def conv_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
+    """The weight, where the channels of the image are its last dim in memory: then a step of a window and its channels
+    are the depth, and channels of the result the columns. Elsewhere places are the columns, which lie side by side
+    themselves."""
+    rank = len(operand_dims(op, 1))
+    if int(op.attr("group", 1)) != 1 or not moves_channels(op.operands[0].owner):
         return {}
-    before, after = op.operands[0].owner, [use.operation for use in op.results[0].uses]
-    if not _moves_channels(before, to=1) or not after or not all(_moves_channels(reader, to=-1) for reader in after):
-        return {}
-    return {1: (0, 1)}
+    return {1: (0, *range(2, rank), 1)}
 
 
-def _moves_channels(op: object, to: int) -> bool:
-    """Whether a node is a Transpose that moves the last dim to place 1 (`to=1`), or that of place 1 to the last."""
+def moves_channels(op: object) -> bool:
+    """Whether a node is a Transpose that moves the last dim to place 1."""
     from igniter.dialects.onnx.base import OnnxOp
 
     if not isinstance(op, OnnxOp) or op.op_type != "Transpose":
         return False
     perm = [int(k) for k in op.attr("perm") or range(len(operand_dims(op, 0)))[::-1]]
-    return perm[to] == (len(perm) - 1 if to == 1 else 1)
+    return len(perm) > 2 and perm[1] == len(perm) - 1
 
 
 def conv_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
-    if WINOGRAD_ATTRIBUTE in op.attributes:
-        return None
-    return None if is_pointwise(op) and len(operand_dims(op, 0)) == 3 else SLOW
+    """ONNX Runtime makes one op on bytes of a convolution of dequantised factors."""
+    source = op.operands[0].owner
+    if isinstance(source, Operation) and source.name == "onnx.DequantizeLinear":
+        return "ONNX Runtime convolves bytes"
+    return None
 
 
 SPECS: list[OpSpec] = [

@@ -259,10 +259,6 @@ def _is_of_bytes(op: OnnxOp) -> bool:
     )
 
 
-def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
-    return "ONNX Runtime pools in the layout of its convolutions"
-
-
 SPECS: list[OpSpec] = [
     OpSpec(
         "AveragePool",
@@ -271,7 +267,6 @@ SPECS: list[OpSpec] = [
         legal=float_legal(_reason),
         requires=_requires,
         flops=_flops,
-        slow=_slow,
         kind="reduction",
     ),
     OpSpec(
@@ -281,7 +276,6 @@ SPECS: list[OpSpec] = [
         legal=float_legal(_lp_reason),
         requires=_requires,
         flops=_flops,
-        slow=_slow,
         kind="reduction",
     ),
     OpSpec(
@@ -291,7 +285,6 @@ SPECS: list[OpSpec] = [
         legal=legal(computed_reason, _reason),
         requires=_requires,
         flops=_flops,
-        slow=_slow,
         kind="reduction",
     ),
     OpSpec(

@@ -158,7 +158,7 @@ def _multiplied(ctx: Lowering, tiles: _Tiles, values: SSAValue, outs: Expr) -> S
     channels, count = dims_of(values.type)[-1], product(tiles.dims)
     flat = ctx.view(values, [tiles.points, count, channels])
     table = ctx.table(TABLE)
-    layout = Layout(columns=2, depth=1, panel=panel_lanes(element_of(values.type)))
+    layout = Layout.panels(3, 2, [1], panel_lanes(element_of(values.type)))
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
         where, tile, o = i

@@ -1,0 +1,184 @@
+"""In which layout the tensors between regions are stored: a decision for a whole graph.
+
+A convolution multiplies the channels of an image at every place of its window with the channels of its weight. Where
+the channels of a place lie side by side (*channels last*), that is a contraction that micro-kernels compute, and a row
+of the window is one stretch of memory. So every tensor that holds an image of some convolution is stored that way, with
+the zeros around it that the convolutions which read it ask for, and the whole network changes its layout at its edges
+alone: what only works point by point, or channel by channel, takes images as they lie.
+
+Images are found as components: tensors that hang together through convolutions, and through ops that do the same in any
+layout. A Transpose or a Reshape ends a component, and so does a node that ONNX Runtime runs. Components without a
+convolution keep the layout that the model says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from igniter.analysis.fusion.cost import op_kind
+from igniter.analysis.fusion.legality import as_tensor, has_dims
+from igniter.dialects.fusion import RegionOp
+from igniter.dialects.onnx.names import op_name
+from igniter.dialects.sym import dims_of
+from igniter.dialects.sym.expr import ZERO, Expr
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+
+CONVOLUTIONS = frozenset(("Conv", "com.microsoft.FusedConv"))
+"""Ops that want the channels of images last."""
+
+IN_ANY_LAYOUT = frozenset(
+    (
+        "AveragePool",
+        "BatchNormalization",
+        "Concat",
+        "GlobalAveragePool",
+        "GlobalMaxPool",
+        "LpPool",
+        "GlobalLpPool",
+        "InstanceNormalization",
+        "MaxPool",
+        "PRelu",
+        "Pad",
+        "Resize",
+        "Slice",
+        "Split",
+        "Upsample",
+    )
+)
+"""Ops, besides elementwise ones and reductions, that work channel by channel, or name the axes that they work along."""
+
+Pads = tuple[tuple[Expr, Expr], ...]
+"""What is added before and behind each spatial axis of an image."""
+
+
+@dataclass(frozen=True)
+class ImageLayout:
+    """Channels last, with zeros around the spatial axes."""
+
+    pads: Pads
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether there are zeros around the image."""
+        return any(p != ZERO for pair in self.pads for p in pair)
+
+
+@dataclass
+class Images:
+    """What was decided for the tensors of one block of a graph."""
+
+    layouts: dict[SSAValue, ImageLayout] = field(default_factory=dict["SSAValue", ImageLayout])
+    """Those that are stored with their channels last; the others keep the order of their dims."""
+
+
+class _Components:
+    """Values that hang together."""
+
+    def __init__(self) -> None:
+        self._parent: dict[SSAValue, SSAValue] = {}
+
+    def find(self, value: SSAValue) -> SSAValue:
+        root = value
+        while (above := self._parent.get(root, root)) is not root:
+            root = above
+        while (above := self._parent.get(value, value)) is not root:
+            self._parent[value], value = root, above
+        return root
+
+    def join(self, a: SSAValue, b: SSAValue) -> None:
+        a, b = self.find(a), self.find(b)
+        if a is not b:
+            self._parent[a] = b
+
+
+def images_of(block: Block) -> Images:
+    """The layouts of the tensors that pass between the regions of a block."""
+    regions = [op for op in block.ops if isinstance(op, RegionOp)]
+    joined = _Components()
+    wanted: list[SSAValue] = []
+    for region in regions:
+        for argument, operand in zip(region.block.args, region.inputs, strict=True):
+            joined.join(argument, operand)
+        for result, value in zip(region.results, region.yielded, strict=True):
+            joined.join(result, value)
+        for op in region.block.ops:
+            values = list(_images_in(op))
+            for a, b in zip(values, values[1:], strict=False):
+                joined.join(a, b)
+            if op_name(op) in CONVOLUTIONS:
+                wanted += values[:1]
+    components = {joined.find(value) for value in wanted}
+    found = Images()
+    passed = (v for region in regions for v in (*region.inputs, *region.results))
+    for value in dict.fromkeys(passed):
+        if _is_image(value) and not _is_constant(value) and joined.find(value) in components:
+            found.layouts[value] = ImageLayout(_pads_of(value, regions))
+    return found
+
+
+def _images_in(op: Operation) -> Iterator[SSAValue]:
+    """The operands and results of a node that have to have one layout; none where its meaning hangs on the layout."""
+    name = op_name(op)
+    if name in CONVOLUTIONS:
+        yield from (v for v in (op.operands[0], *op.operands[3:4], op.results[0]) if _is_image(v))
+        return
+    if name not in IN_ANY_LAYOUT and op_kind(op) not in ("elementwise", "reduction"):
+        return
+    shaped = as_tensor(op.results[0].type) if op.results else None
+    rank = shaped.get_num_dims() if shaped is not None else 0
+    for value in (*op.operands, *op.results):
+        tensor = as_tensor(value.type)
+        if _is_image(value) and tensor is not None and tensor.get_num_dims() == rank:
+            yield value
+
+
+def _is_image(value: SSAValue) -> bool:
+    tensor = as_tensor(value.type)
+    return tensor is not None and has_dims(tensor) and tensor.get_num_dims() >= 3 and not _is_constant(value)
+
+
+def _is_constant(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and value.owner.name == "onnx.Constant"
+
+
+def _pads_of(value: SSAValue, regions: Iterable[RegionOp]) -> Pads:
+    """The most zeros that a convolution which reads `value` as it comes into its region asks for, at each end."""
+    rank = len(dims_of(value.type)) - 2
+    found = [(ZERO, ZERO)] * rank
+    for region in regions:
+        for argument, operand in zip(region.block.args, region.inputs, strict=True):
+            if operand is not value:
+                continue
+            for use in argument.uses:
+                if use.index == 0 and op_name(use.operation) in CONVOLUTIONS:
+                    found = [
+                        (_more(a, c), _more(b, d))
+                        for (a, b), (c, d) in zip(found, pads_of(cast("OnnxOp", use.operation)), strict=True)
+                    ]
+    return tuple(found)
+
+
+def _more(a: Expr, b: Expr) -> Expr:
+    """The larger of two paddings. One that is a number gives way to one that a run knows."""
+    if a.constant is None or b.constant is None:
+        return a if a.constant is None else b
+    return a if a.constant >= b.constant else b
+
+
+def pads_of(op: OnnxOp) -> Pads:
+    """What a convolution adds around its image."""
+    from igniter.dialects.onnx.ops.convolution import slides_of
+
+    return tuple((slide.low, slide.high) for slide in slides_of(op))
+
+
+def summary(images: Mapping[SSAValue, ImageLayout]) -> str:
+    """In words."""
+    padded = sum(layout.is_padded for layout in images.values())
+    return f"{len(images)} tensors have their channels last, {padded} of them with zeros around"

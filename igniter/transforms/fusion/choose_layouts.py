@@ -1,0 +1,255 @@
+"""`choose-layouts`: images that convolutions read and write are stored with their channels last, through the network.
+
+    %y = fusion.region @r0 (%a = %x : tensor<?x64x56x56xf32>, ..) -> (tensor<?x64x56x56xf32>) {
+      %0 = onnx.Conv(%a, %w, %b) {pads = [1, 1, 1, 1], ..}
+      %1 = onnx.Relu(%0)
+      fusion.yield %1
+
+becomes, where another convolution without padding reads the result,
+
+    %y = fusion.region @r0 (%a = %x : tensor<?x58x58x64xf32>, ..) -> (tensor<?x56x56x64xf32>) {
+      %2 = onnx.Transpose(%a) {perm = [0, 3, 1, 2]}
+      %0 = onnx.Conv(%2, %w, %b) {pads = [0, 0, 0, 0], ..}
+      %1 = onnx.Relu(%0)
+      %3 = onnx.Transpose(%1) {perm = [0, 2, 3, 1]}
+      fusion.yield %3
+
+Which tensors these are is decided for a whole graph (`igniter.analysis.fusion.layouts`). A layout is said by nodes that
+every level knows: a Transpose, and a Pad for the zeros that convolutions want around an image, which the region that
+computes it stores with it; readers that want none skip them with a Slice. Inside of a region these nodes are ways to
+read and to write, and cost nothing. Where a tensor comes from outside of regions, or leaves them, a region of its own
+changes the layout, once for all readers. A convolution whose image is computed in its own region has that stored with
+channels last as well.
+
+It stands behind `form-fusion-regions`, which knows nothing of layouts, and before `pack-weights`, which packs the
+weight of a convolution by the layout of its image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, i64
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from igniter.analysis.fusion.layouts import CONVOLUTIONS, ImageLayout, Pads, images_of, pads_of, summary
+from igniter.dialects.fusion import DimsOp, RegionOp
+from igniter.dialects.onnx.base import OnnxOp, imported_opset, make_op
+from igniter.dialects.onnx.names import op_name
+from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
+from igniter.dialects.sym import dims_of, element_of, tensor_of
+from igniter.dialects.sym.expr import ZERO, Expr
+from igniter.remarks import remark
+from igniter.rewrites import budget
+from igniter.transforms.fusion.extract_regions import form_region
+
+PADS_ARE_OPERANDS = 11
+"""The opset from which Pad and Slice take what they do as operands."""
+
+TO_THE_END = (1 << 31) - 1
+"""An end that Slice takes for that of the dim."""
+
+
+@dataclass(frozen=True)
+class ChooseLayouts(ModulePass):
+    """Stores images with their channels last, and with the zeros that convolutions want around them."""
+
+    name = "choose-layouts"
+    one_rewrite = "the tensors of a graph stored with their channels last"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if (imported_opset(op, "") or PADS_ARE_OPERANDS) < PADS_ARE_OPERANDS:
+            remark(ctx, self.name, "", "missed", f"images keep their layout in opsets before {PADS_ARE_OPERANDS}")
+            return
+        taken = {region.label for region in op.walk() if isinstance(region, RegionOp)}
+        names = (name for number in range(1 << 30) if (name := f"l{number}") not in taken)
+        for block in list(dict.fromkeys(r.parent for r in op.walk() if isinstance(r, RegionOp))):
+            assert block is not None
+            images = images_of(block).layouts
+            if images and budget(ctx, self.name).take("", summary(images)):
+                _Rewriting(block, images, names).run()
+                remark(ctx, self.name, "", "note", summary(images))
+
+
+class _Rewriting:
+    """Gives the images of one block their layouts."""
+
+    def __init__(self, block: Block, images: dict[SSAValue, ImageLayout], names: Iterator[str]):
+        self.block, self.images, self.names = block, images, names
+        self.stored: dict[SSAValue, SSAValue] = {}
+        """For each image the tensor that is stored."""
+
+    def run(self) -> None:
+        """Region by region, in the order of the block: what a region reads has been stored by then."""
+        for region in [op for op in self.block.ops if isinstance(op, RegionOp)]:
+            for index, operand in enumerate(list(region.inputs)):
+                if operand in self.images:
+                    self._take(region, index, operand)
+            for op in list(region.block.ops):
+                if op_name(op) in CONVOLUTIONS:
+                    _store_image(cast("OnnxOp", op))
+            for result in list(region.results):
+                if result in self.images:
+                    self._give(region, result)
+
+    def _take(self, region: RegionOp, index: int, value: SSAValue) -> None:
+        """Makes an operand of a region the image that is stored."""
+        layout = self.images[value]
+        if value not in self.stored:
+            self.stored[value] = self._converted(region, value, layout)
+        stored = self.stored[value]
+        region.operands[index] = stored
+        argument = region.block.args[index]
+        plain = argument.type
+        fresh = Rewriter.replace_value_with_new_type(argument, stored.type)
+        at = _Nodes(region.block.first_op)
+        users = [use for use in fresh.uses if not isinstance(use.operation, DimsOp)]
+        padded: SSAValue | None = None
+        whole: SSAValue | None = None
+        for use in users:
+            op = use.operation
+            wanted = pads_of(cast("OnnxOp", op)) if use.index == 0 and op_name(op) in CONVOLUTIONS else None
+            if wanted is not None and wanted == layout.pads and layout.is_padded:
+                padded = at.first(fresh) if padded is None else padded
+                op.operands[0] = padded
+                _without_pads(cast("OnnxOp", op))
+            else:
+                whole = at.cut(fresh, layout.pads, plain) if whole is None else whole
+                op.operands[use.index] = whole
+
+    def _give(self, region: RegionOp, result: OpResult) -> None:
+        """Makes a result of a region the image that is stored, and gives those outside of regions the plain one."""
+        layout, terminator = self.images[result], region.yield_op
+        at = _Nodes(terminator)
+        made = at.last(at.padded(region.yielded[result.index], layout.pads))
+        terminator.operands[result.index] = made
+        outside = [use for use in result.uses if not self._reads_images(use.operation)]
+        plain = result.type
+        stored = Rewriter.replace_value_with_new_type(result, made.type)
+        self.images[stored] = layout
+        self.stored[stored] = stored
+        if outside:
+            before = region.next_op
+            assert before is not None
+            back = _Nodes(before)
+            value = back.cut(stored, layout.pads, plain)
+            converted = self._region(value, [stored], before)
+            for use in outside:
+                use.operation.operands[use.index] = converted
+
+    def _reads_images(self, op: Operation) -> bool:
+        return isinstance(op, RegionOp) and op.parent is self.block
+
+    def _converted(self, region: RegionOp, value: SSAValue, layout: ImageLayout) -> SSAValue:
+        """A region before the first reader that stores what comes from outside of regions as an image."""
+        at = _Nodes(region)
+        return self._region(at.last(at.padded(value, layout.pads)), [value], region)
+
+    def _region(self, value: SSAValue, operands: Sequence[SSAValue], before: Operation) -> SSAValue:
+        """The nodes in front of an op that lead to `value`, in a region."""
+        members: list[Operation] = []
+        pending = [value]
+        while pending:
+            owner = pending.pop().owner
+            if isinstance(owner, Operation) and owner not in members and not set(owner.results) & set(operands):
+                members.insert(0, owner)
+                pending += owner.operands
+        clones = [op for op in members if isinstance(op, DimsOp)]
+        for clone in clones:
+            clone.detach()
+        nodes = [op for op in members if op not in clones]
+        return form_region(next(self.names), nodes, clones, operands, [value], before).results[0]
+
+
+def _store_image(op: OnnxOp) -> None:
+    """Has the image of a convolution that its own region computes stored with channels last, and padded."""
+    image = op.operands[0]
+    if isinstance(image, BlockArgument) or _is_transposed_argument(image):
+        return
+    at, pads = _Nodes(op), pads_of(op)
+    op.operands[0] = at.first(at.last(at.padded(image, pads)))
+    _without_pads(op)
+
+
+def _is_transposed_argument(value: SSAValue) -> bool:
+    while isinstance(value.owner, Operation) and op_name(value.owner) in ("Transpose", "Slice"):
+        value = value.owner.operands[0]
+    return isinstance(value, BlockArgument)
+
+
+def _without_pads(op: OnnxOp) -> None:
+    """The convolution of an image that has been padded."""
+    from igniter.dialects.onnx.attributes import to_attr
+
+    op.attributes["pads"] = to_attr([0] * (2 * (len(dims_of(op.operands[0].type)) - 2)))
+    op.attributes.pop("auto_pad", None)
+
+
+class _Nodes:
+    """Makes nodes in front of an op."""
+
+    def __init__(self, before: Operation | None):
+        assert before is not None
+        self.before = before
+
+    def first(self, value: SSAValue) -> SSAValue:
+        """An image that is stored with its channels last, with its channels first."""
+        rank = len(dims_of(value.type))
+        return self._transposed(value, [0, rank - 1, *range(1, rank - 1)])
+
+    def last(self, value: SSAValue) -> SSAValue:
+        """An image with its channels last."""
+        rank = len(dims_of(value.type))
+        return self._transposed(value, [0, *range(2, rank), 1])
+
+    def _transposed(self, value: SSAValue, perm: list[int]) -> SSAValue:
+        dims = dims_of(value.type)
+        return self._node("Transpose", [value], [dims[k] for k in perm], perm=perm)
+
+    def padded(self, value: SSAValue, pads: Pads) -> SSAValue:
+        """An image, channels first, with zeros around it."""
+        if not ImageLayout(pads).is_padded:
+            return value
+        dims = dims_of(value.type)
+        low = [ZERO, ZERO, *(low for low, _ in pads)]
+        high = [ZERO, ZERO, *(high for _, high in pads)]
+        given = self._dims([*low, *high])
+        return self._node("Pad", [value, given], [d + a + b for d, a, b in zip(dims, low, high, strict=True)])
+
+    def cut(self, stored: SSAValue, pads: Pads, plain: Attribute) -> SSAValue:
+        """An image that is stored with zeros around it, without them and with its channels first."""
+        value = stored
+        if ImageLayout(pads).is_padded:
+            sizes = dims_of(stored.type)
+            axes = range(1, len(pads) + 1)
+            ends = [sizes[k] - high for k, (_, high) in zip(axes, pads, strict=True)]
+            operands = [self._dims(given) for given in ([low for low, _ in pads], ends, [Expr.of(k) for k in axes])]
+            inner = [e - low for e, (low, _) in zip(ends, pads, strict=True)]
+            value = self._node("Slice", [value, *operands], [sizes[0], *inner, sizes[-1]])
+        value = self.first(value)
+        assert value.type == plain, f"{value.type} is not {plain}"
+        return value
+
+    def _dims(self, values: Sequence[Expr]) -> SSAValue:
+        op = DimsOp(values, tensor_of(i64, [len(values)]))
+        self._insert(op)
+        return op.result
+
+    def _node(self, name: str, inputs: Sequence[SSAValue], dims: Sequence[Expr], **attributes: Any) -> SSAValue:
+        made = make_op(name, inputs, [tensor_of(element_of(inputs[0].type), dims)], attributes)
+        noted = {str(k): v.owner.dims_attr for k, v in enumerate(inputs) if isinstance(v.owner, DimsOp)}
+        if noted:
+            made.attributes[VALUES_ATTRIBUTE] = DictionaryAttr(noted)
+        made.results[0].name_hint = inputs[0].name_hint
+        self._insert(made)
+        return made.results[0]
+
+    def _insert(self, op: Operation) -> None:
+        block = self.before.parent
+        assert block is not None
+        block.insert_op_before(op, self.before)
