@@ -49,6 +49,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "canonicalize-loop",
         "split-axes",
         "inline-nests",
+        "order-dims",
         "collapse-axes",
         "canonicalize-loop",
         "postpone-scales",

@@ -88,6 +88,7 @@ PASSES: dict[str, str] = {
     "lower-to-loops": "igniter.transforms.conversion.lower_to_loops:LowerToLoops",
     "pack-operands": "igniter.transforms.structured.pack_operands:PackOperands",
     "pack-weights": "igniter.transforms.fusion.pack_weights:PackWeights",
+    "order-dims": "igniter.transforms.structured.order_dims:OrderDims",
     "parallelize-loops": "igniter.transforms.scheduled.parallelize_loops:ParallelizeLoops",
     "plan-buffers": "igniter.transforms.scheduled.plan_buffers:PlanBuffers",
     "postpone-scales": "igniter.transforms.structured.postpone_scales:PostponeScales",

@@ -90,6 +90,7 @@ RequiresRule = Callable[["OnnxOp"], "Sequence[Requirement]"]
 FlopsRule = Callable[["OnnxOp"], Expr]
 TablesRule = Callable[["OnnxOp"], "Mapping[str, np.ndarray[Any, Any]] | Mapping[str, Weight]"]
 PackRule = Callable[["OnnxOp"], "Mapping[int, tuple[int, ...]]"]
+OrderRule = Callable[["OnnxOp"], "Mapping[int, tuple[int, ...]]"]
 SlowRule = Callable[["OnnxOp", Callable[[Expr], int]], "str | None"]
 
 
@@ -119,6 +120,9 @@ class OpSpec:
     panels: PackRule | None = None
     """Operands that the lowering itself reads in panels of as many columns as fill 64 bytes of sums, whatever type they
     have, each with its dims of columns and of depth: constants among them are packed."""
+    orders: OrderRule | None = None
+    """Operands whose elements are wanted in another order of their dims, outermost first: constants among them are stored
+    in that."""
     tables: TablesRule | None = None
     """Constants by name that the lowering reads besides the operands (`ctx.table`): what the node says in attributes
     and is too large for a kernel, or a weight in another form. A region gets them as operands, with `fusion.tables`

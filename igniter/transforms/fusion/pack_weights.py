@@ -26,7 +26,7 @@ from xdsl.passes import ModulePass
 
 from igniter.analysis.fusion.cost import is_widening
 from igniter.analysis.fusion.graph import node_label
-from igniter.dialects.fusion import Layout, PackOp, RegionOp, UnpackOp
+from igniter.dialects.fusion import Layout, PackOp, Part, RegionOp, UnpackOp
 from igniter.dialects.loop.panels import SMALLEST_COLUMNS, group_of, kind_of, panel_lanes, widened_kind
 from igniter.dialects.onnx.attributes import text_of
 from igniter.dialects.onnx.base import OnnxOp, constant_weight, make_constant
@@ -55,11 +55,11 @@ class PackWeights(ModulePass):
                 spec = spec_of(node) if isinstance(node, OnnxOp) else None
                 if not isinstance(node, OnnxOp) or spec is None:
                     continue
-                for rule, pack in ((spec.packs, _pack), (spec.panels, _pack_plain)):
-                    for index, (columns, *depths) in rule(node).items() if rule is not None else ():
+                for rule, pack in ((spec.packs, _pack), (spec.panels, _pack_plain), (spec.orders, _reorder)):
+                    for index, dims in rule(node).items() if rule is not None else ():
                         if rewrites.is_spent:
                             return
-                        reason = pack(region, node, index, columns, depths)
+                        reason = pack(region, node, index, dims)
                         if reason is None:
                             rewrites.count(node_label(node), f"operand {index} is packed")
                         _remark(ctx, node, index, reason)
@@ -72,8 +72,9 @@ def _remark(ctx: Context, node: OnnxOp, index: int, reason: str | None) -> None:
         remark(ctx, PackWeights.name, node_label(node), "missed", reason)
 
 
-def _pack(region: RegionOp, node: OnnxOp, index: int, columns: int, depths: Sequence[int]) -> str | None:
+def _pack(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str | None:
     """Gives operand `index` of a node of `region` in panels; why not, or "" where it is no weight."""
+    columns, *depths = of
     # A weight that is kept in fewer bits is widened before it is multiplied; the micro-kernel takes it as it is.
     user, place = _behind_widening(node, index)
     argument = user.operands[place]
@@ -104,14 +105,23 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, columns: int, depths: Sequ
     return None
 
 
-def _pack_plain(region: RegionOp, node: OnnxOp, index: int, columns: int, depths: Sequence[int]) -> str | None:
+def _pack_plain(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str | None:
     """Gives an operand that no micro-kernel reads in panels; why not, or "" where it is no weight."""
     argument = node.operands[index]
     if not isinstance(argument, BlockArgument) or constant_weight(region.inputs[argument.index]) is None:
         return ""
     lanes = panel_lanes(compute_type(element_of(node.results[0].type)))
-    rank = len(dims_of(argument.type))
-    _read_packed(region, node, index, Layout.panels(rank, columns, depths, lanes))
+    columns, *depths = of
+    _read_packed(region, node, index, Layout.panels(len(dims_of(argument.type)), columns, depths, lanes))
+    return None
+
+
+def _reorder(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str | None:
+    """Stores an operand in another order of its dims; "" where it is no weight."""
+    argument = node.operands[index]
+    if not isinstance(argument, BlockArgument) or constant_weight(region.inputs[argument.index]) is None:
+        return ""
+    _read_packed(region, node, index, Layout(tuple(map(Part, of))))
     return None
 
 

@@ -98,13 +98,15 @@ def _windowed(ctx: Lowering) -> SSAValue:
     x, w, slides = ctx.required(0), ctx.required(1), slides_of(ctx.op)
     weight, group, out = ctx.dims(1), int(ctx.attr("group", 1)), ctx.out_dims()
     size, depth = weight[0] // group, weight[1]
+    # One group, or groups of one channel, are no axis: what follows runs over the same dims, and is done on each tile.
+    several = group != 1 and size != ONE
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
-        b, g, o, *at = i
+        b, g, o, *at = i if several else (i[0], ZERO, *i[1:]) if group == 1 else (*i[:2], ZERO, *i[2:])
         places = [s.at(p, k) for s, p, k in zip(slides, at, r[1:], strict=True)]
         return nest.read(w, [g * size + o, *r]) * nest.read_inside(x, [b, g * depth + r[0], *places])
 
-    dims = (out[0], Expr.of(group), size, *out[2:])
+    dims = (out[0], Expr.of(group), size, *out[2:]) if several else out
     return ctx.view(ctx.generate(dims, point, over=[depth, *weight[2:]], combiner="add"), out)
 
 
@@ -291,6 +293,15 @@ def conv_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
     return {1: (0, *range(2, rank), 1)}
 
 
+def conv_orders(op: OnnxOp) -> dict[int, tuple[int, ...]]:
+    """The weight of a convolution in groups, where the channels of the image are its last dim in memory: for each place
+    of the window the channels side by side."""
+    rank = len(operand_dims(op, 1))
+    if int(op.attr("group", 1)) == 1 or not moves_channels(op.operands[0].owner):
+        return {}
+    return {1: (*range(2, rank), 1, 0)}
+
+
 def moves_channels(op: object) -> bool:
     """Whether a node is a Transpose that moves the last dim to place 1."""
     from igniter.dialects.onnx.base import OnnxOp
@@ -317,6 +328,7 @@ SPECS: list[OpSpec] = [
         legal=legal(computed_reason, conv_reason),
         requires=conv_requires,
         packs=conv_packs,
+        orders=conv_orders,
         flops=conv_flops,
         slow=conv_slow,
         tables=winograd_tables,
@@ -330,6 +342,7 @@ SPECS: list[OpSpec] = [
         legal=legal(computed_reason, _fused_reason),
         requires=conv_requires,
         packs=conv_packs,
+        orders=conv_orders,
         flops=conv_flops,
         slow=conv_slow,
         tables=winograd_tables,

@@ -1,0 +1,123 @@
+"""`order-dims`: tensors between nests have their dims in the order in which they are written best.
+
+    %c = loop.nest "conv" [o: parallel 64, y: parallel 56, x: parallel 56, k: reduction 576] -> tensor<64x56x56xf32> {
+      .. reads whose elements lie side by side along o ..
+      loop.yield add %v at [o, y, x]
+    }
+    %r = loop.nest "relu" [o: ..] .. { %a = loop.read %c[o, y, x] ..
+
+becomes
+
+    %c = loop.nest "conv" [..] -> tensor<56x56x64xf32> {      loop.yield add %v at [y, x, o]
+    %r = loop.nest "relu" [..] .. { %a = loop.read %c[y, x, o] ..
+
+The order of dims of such a tensor means nothing: whoever made it wrote the model's order down. A nest is a vector loop
+along the axis along which most of its reads lie side by side; along that its result should, too. So the dim that this
+axis writes becomes the last, in the order of the kernel: what reads a tensor is asked after what writes it. A nest that
+only moves elements to a result of the kernel is then done by the nest in front of it where that writes in this order.
+
+It stands behind `inline-nests`, after which a nest reads what it really reads, and before `collapse-axes`, which joins
+the dims that now lie side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from igniter.analysis.structured.contractions import contraction_of
+from igniter.dialects.loop import Clause, KernelOp, NestOp, ReadOp
+from igniter.dialects.sym import DimsAttr, dims_of, element_of, tensor_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize
+from igniter.dialects.sym.ranges import simplify
+from igniter.remarks import remark
+from igniter.rewrites import budget
+from igniter.transforms.structured.nest_rewriting import erase_dead_nests, set_clauses
+from igniter.transforms.structured.sink_moves import sink
+
+
+@dataclass(frozen=True)
+class OrderDims(ModulePass):
+    """Puts the dim along which a nest is a vector last in what it writes."""
+
+    name = "order-dims"
+    one_rewrite = "a tensor whose dims have another order"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
+            self.run_on(ctx, kernel)
+
+    def run_on(self, ctx: Context, kernel: KernelOp) -> None:
+        """Nest by nest, in the order of the kernel."""
+        rewrites, changed = budget(ctx, self.name), False
+        for nest in kernel.nests:
+            axis = None if rewrites.is_spent else vector_axis(nest)
+            for k, result in enumerate(nest.outputs if axis is not None else ()):
+                assert axis is not None
+                place = last_place(nest, k, axis)
+                if place is not None and all(isinstance(use.operation, ReadOp) for use in result.uses):
+                    put_last(nest, k, place)
+                    changed = True
+                    rewrites.count(nest.label, f"the dim of '{axis}' is the last of its result")
+                    remark(ctx, self.name, nest.label, "applied", f"the dim of '{axis}' is the last of its result")
+        for nest in kernel.nests if changed else ():
+            if not rewrites.is_spent and sink(nest) is not None:
+                rewrites.count(nest.label, "its move is done by the nest in front of it")
+        erase_dead_nests(kernel)
+
+
+def vector_axis(nest: NestOp) -> str | None:
+    """The parallel axis along which most reads of a nest lie side by side and none far apart; None where it is the one
+    along which the nest writes anyway, or there is none."""
+    if nest.schedule is not None or any(c.combiner == "none" for c in nest.yield_op.clauses) and not nest.reads:
+        return None
+    contraction = contraction_of(nest)
+    if not isinstance(contraction, str):
+        return contraction.columns
+    scores: dict[str, int] = {}
+    for axis in nest.axes:
+        if axis.kind == "parallel" and axis.extent != ONE:
+            steps = [step(nest, read, axis.name) for read in nest.reads]
+            if ONE in steps and all(s in (ONE, ZERO) for s in steps):
+                scores[axis.name] = sum(s == ONE for s in steps)
+    return max(scores, key=lambda n: scores[n], default=None)
+
+
+def step(nest: NestOp, read: ReadOp, axis: str) -> Expr | None:
+    """How far apart in memory the elements are that a read takes along an axis; None where that differs."""
+    if read.indices:
+        return None
+    offset = linearize(read.subscripts, dims_of(read.source.type))
+    return simplify(offset, nest.axes_attr.ranges).coefficient(axis)
+
+
+def last_place(nest: NestOp, clause: int, axis: str) -> int | None:
+    """The dim of a result that is written along an axis; None where it is the last with more than one element, or none.
+    """
+    subscripts = nest.yield_op.clauses[clause].subscripts
+    places = [k for k, s in enumerate(subscripts) if s.symbol == axis]
+    behind = [d for k, d in enumerate(dims_of(nest.outputs[clause].type)) if places and k > places[0]]
+    return places[0] if len(places) == 1 and any(d != ONE for d in behind) else None
+
+
+def put_last(nest: NestOp, clause: int, place: int) -> None:
+    """Makes a dim of a result, which only reads use, its last."""
+    result = nest.outputs[clause]
+    reads = [use.operation for use in result.uses]
+    dims = dims_of(result.type)
+    order = [*(k for k in range(len(dims)) if k != place), place]
+    clauses = nest.yield_op.clauses
+    old = clauses[clause]
+    clauses[clause] = Clause(old.combiner, old.value, [old.subscripts[k] for k in order])
+    set_clauses(nest.yield_op, clauses)
+    fresh: SSAValue = Rewriter.replace_value_with_new_type(
+        result, tensor_of(element_of(result.type), [dims[k] for k in order])
+    )
+    for read in reads:
+        if isinstance(read, ReadOp) and read.source is fresh:
+            read.subscripts_attr = DimsAttr([read.subscripts[k] for k in order])
