@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import (
+    AnyFloat,
     ArrayAttr,
+    FloatAttr,
+    IntegerAttr,
     IntegerType,
     StringAttr,
     TensorType,
+    UnitAttr,
     VectorType,
     i64,
 )
@@ -44,6 +48,9 @@ from igniter.dialects.sym import (
     parse_exprs,
 )
 from igniter.dialects.sym.expr import Expr, ExprLike
+
+
+Number: TypeAlias = "FloatAttr[AnyFloat] | IntegerAttr[IntegerType]"
 
 
 def vector_element(value_type: Attribute) -> Attribute | None:
@@ -231,14 +238,30 @@ class IndexOp(IRDLOperation):
 
 
 class Clause:
-    """One result of a nest: where a value goes and how it combines."""
+    """One result of a nest: where a value goes, how it combines, and what the elements hold that no point writes."""
 
-    __slots__ = ("combiner", "subscripts", "value")
+    __slots__ = ("combiner", "otherwise", "subscripts", "value")
 
-    def __init__(self, combiner: Combiner, value: SSAValue, subscripts: Iterable[ExprLike]):
+    def __init__(
+        self,
+        combiner: Combiner,
+        value: SSAValue,
+        subscripts: Iterable[ExprLike],
+        otherwise: Number | None = None,
+    ):
         self.combiner: Combiner = combiner
         self.value = value
         self.subscripts: tuple[Expr, ...] = tuple(Expr.of(s) for s in subscripts)
+        self.otherwise = otherwise
+        """None: every element is written."""
+
+    def at(self, subscripts: Iterable[ExprLike]) -> Clause:
+        """The same, going elsewhere."""
+        return Clause(self.combiner, self.value, subscripts, self.otherwise)
+
+    def of(self, value: SSAValue) -> Clause:
+        """The same of another value."""
+        return Clause(self.combiner, value, self.subscripts, self.otherwise)
 
 
 @irdl_op_definition
@@ -249,29 +272,38 @@ class YieldOp(IRDLOperation):
     values = var_operand_def()
     combiners = prop_def(ArrayAttr[StringAttr])
     subscripts = prop_def(ArrayAttr[DimsAttr])
+    others = opt_prop_def(ArrayAttr)
+    """For each clause what the elements hold that no point writes: a number, or a unit where there are none."""
     traits = traits_def(IsTerminator())
 
     def __init__(self, clauses: Iterable[Clause]):
         clauses = list(clauses)
+        others = [UnitAttr() if c.otherwise is None else c.otherwise for c in clauses]
         super().__init__(
             operands=[[c.value for c in clauses]],
             properties={
                 "combiners": ArrayAttr([StringAttr(c.combiner) for c in clauses]),
                 "subscripts": ArrayAttr([DimsAttr(c.subscripts) for c in clauses]),
+                "others": ArrayAttr(others) if any(c.otherwise is not None for c in clauses) else None,
             },
         )
 
     @property
     def clauses(self) -> list[Clause]:
+        others = [None] * len(self.combiners) if self.others is None else list(self.others)
         return [
-            Clause(as_combiner(c.data), v, s.data)
-            for c, v, s in zip(self.combiners, self.values, self.subscripts, strict=True)
+            Clause(as_combiner(c.data), v, s.data, as_number(o))
+            for c, v, s, o in zip(self.combiners, self.values, self.subscripts, others, strict=True)
         ]
 
     def verify_(self) -> None:
-        for combiner in self.combiners:
-            if combiner.data not in COMBINERS:
-                raise VerifyException(f"unknown combiner '{combiner.data}'; known: {', '.join(sorted(COMBINERS))}")
+        for clause in self.clauses:
+            if clause.combiner not in COMBINERS:
+                raise VerifyException(f"unknown combiner '{clause.combiner}'; known: {', '.join(sorted(COMBINERS))}")
+            if clause.otherwise is None:
+                continue
+            if clause.otherwise.type != clause.value.type:
+                raise VerifyException(f"'else' is {clause.otherwise.type}, and what is written {clause.value.type}")
 
     @classmethod
     def parse(cls, parser: Parser) -> YieldOp:
@@ -279,7 +311,14 @@ class YieldOp(IRDLOperation):
             combiner = as_combiner(parser.parse_identifier("combiner"))
             value = parse_value(parser)
             parser.parse_keyword("at")
-            return Clause(combiner, value, parse_exprs(parser))
+            subscripts = parse_exprs(parser)
+            if parser.parse_optional_keyword("else") is None:
+                return Clause(combiner, value, subscripts)
+            found = parser.parse_attribute()
+            number = as_number(found)
+            if number is None:
+                parser.raise_error(f"what no point writes is a number, not {found}")
+            return Clause(combiner, value, subscripts, number)
 
         return cls(parser.parse_comma_separated_list(parser.Delimiter.NONE, clause))
 
@@ -288,9 +327,17 @@ class YieldOp(IRDLOperation):
             printer.print_string(f"{c.combiner} ")
             printer.print_ssa_value(c.value)
             printer.print_string(f" at [{', '.join(map(str, c.subscripts))}]")
+            if c.otherwise is not None:
+                printer.print_string(" else ")
+                printer.print_attribute(c.otherwise)
 
         printer.print_string(" ")
         printer.print_list(self.clauses, clause)
+
+
+def as_number(attr: Attribute | None) -> Number | None:
+    """`attr`, where it is a number."""
+    return cast("Number", attr) if isinstance(attr, (FloatAttr, IntegerAttr)) else None
 
 
 def as_combiner(name: str) -> Combiner:

@@ -162,7 +162,8 @@ class _Output:
     def __init__(self, clause: Clause, array: Array):
         self.clause = clause
         self.array = array
-        self.written = np.zeros(array.shape, bool) if clause.combiner == "none" else None
+        self.once = clause.combiner == "none"
+        self.written = np.zeros(array.shape, bool) if self.once or clause.otherwise is not None else None
 
 
 class _Nest:
@@ -184,8 +185,13 @@ class _Nest:
         if all(self.extents):
             self._run_blocks(blocks)
         for output in self.outputs:
-            if output.written is not None and not output.written.all():
+            if output.written is None or output.written.all():
+                continue
+            if output.clause.otherwise is None:
                 raise self._error("does not write every element of its result")
+            dtype = output.array.dtype
+            number = np.asarray(output.clause.otherwise.value.data).astype(_signless(dtype)).view(dtype)
+            output.array[~output.written] = number
         return [o.array for o in self.outputs]
 
     def _run_blocks(self, blocks: list[tuple[int, int]]) -> None:
@@ -261,9 +267,11 @@ class _Nest:
                 raise self._error(f"writes out of bounds at {subscript}")
         if all(w.ndim == 0 for w in at):  # One element: every axis has been folded, or has one point.
             value = value.reshape(())
-        if output.written is not None:
+        if output.written is not None and output.once:
             self._write_once(output, output.written, at, value)
             return
+        if output.written is not None:
+            output.written[at] = True
         target = np.broadcast_shapes(value.shape, *(w.shape for w in at))
         if _tells_apart(clause, axes):
             output.array[at] = _FOLDS[clause.combiner](output.array[at], value)

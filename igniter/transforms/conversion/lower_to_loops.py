@@ -60,6 +60,7 @@ from igniter.dialects.sym import dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import ZERO, Expr
 from igniter.errors import IgniterError
 from igniter.transforms.conversion.nest_loops import NestLoops, levels_of
+from igniter.transforms.conversion.nest_surroundings import surround
 from igniter.transforms.conversion.schedule_hints import hints_inside, store_as_hints
 from igniter.transforms.scheduled.loop_rewrites import substitute_axes
 
@@ -115,6 +116,11 @@ class _Lowering:
         for value, output in zip(kernel.returned, outputs, strict=True):
             if not self._produce_into(value, output):
                 copies.append((value, output))
+        for nest in kernel.nests:
+            if any(clause.otherwise is not None for clause in nest.yield_op.clauses):
+                # In front of all, so that nests that share loops stay neighbours.
+                self._allocate(nest)
+                surround(nest, self.buffers, self._axis, self.block)
         for op in kernel.block.ops:
             if isinstance(op, NestOp):
                 self._nest(op)
@@ -159,7 +165,7 @@ class _Lowering:
     def _allocate(self, op: ComputeOp) -> None:
         hints = store_as_hints(op)
         for result in op.outputs:
-            if result in self.buffers and hints is not None:
+            if result in self.buffers and hints is not None and not isinstance(self.buffers[result].owner, AllocOp):
                 raise IgniterError(
                     f"{LowerToLoops.name}: nest '{op.label}' says 'store', but its result is one of the kernel's, "
                     "whose memory is the caller's"

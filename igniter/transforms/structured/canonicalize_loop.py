@@ -77,12 +77,12 @@ def drop_combiners(nest: NestOp) -> None:
     extents = {a.name: a.extent for a in nest.axes}
     points = product(extents.values())
     alone = [
-        points == product(dims_of(result.type)) and tells_apart(clause.subscripts, extents)
+        clause.combiner != "none" and points == product(dims_of(result.type)) and tells_apart(clause.subscripts, extents)
         for clause, result in zip(clauses, nest.outputs, strict=True)
     ]
     set_clauses(
         nest.yield_op,
-        [Clause("none" if one else c.combiner, c.value, c.subscripts) for c, one in zip(clauses, alone, strict=True)],
+        [c if not one else Clause("none", c.value, c.subscripts) for c, one in zip(clauses, alone, strict=True)],
     )
 
 
@@ -204,6 +204,8 @@ def forward_copy(nest: NestOp) -> bool:
     read = clause.value.owner
     if not isinstance(read, ReadOp) or read.guards or clause.combiner != "none" or leaves_kernel(result):
         return False
+    if clause.otherwise is not None:
+        return False
     covered = [s.symbol for s in clause.subscripts]
     extents = {a.name: a.extent for a in nest.axes}
     same = read.source.type == result.type and read.subscripts == clause.subscripts
@@ -235,7 +237,9 @@ def nest_key(nest: NestOp) -> tuple[object, ...]:
             for key, value in sorted(op.properties.items())
         )
         if isinstance(op, YieldOp):
-            properties = tuple((c.combiner, tuple(rename(e, names) for e in c.subscripts)) for c in op.clauses)
+            properties = tuple(
+                (c.combiner, tuple(rename(e, names) for e in c.subscripts), c.otherwise) for c in op.clauses
+            )
         text.append((op.name, operands, properties, op.result_types))
         for r in op.results:
             numbers[r] = len(numbers)

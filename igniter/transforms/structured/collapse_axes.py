@@ -61,6 +61,8 @@ class Access:
     subscripts: tuple[Expr, ...]
     guards: tuple[Expr, ...]
     is_read: bool
+    surrounds: bool = False
+    """Whether it leaves elements around those that it writes."""
 
     @property
     def symbols(self) -> frozenset[str]:
@@ -109,7 +111,7 @@ class Groups:
 def accesses_of(nest: NestOp) -> list[Access]:
     reads = [Access(r.source, r.subscripts, r.guards, True) for r in nest.reads]
     clauses = zip(nest.outputs, nest.yield_op.clauses, strict=True)
-    return [*reads, *(Access(t, c.subscripts, (), False) for t, c in clauses)]
+    return [*reads, *(Access(t, c.subscripts, (), False, c.otherwise is not None) for t, c in clauses)]
 
 
 def wide_positions(access: Access) -> list[int]:
@@ -168,7 +170,8 @@ def pair_refusal(
             s for p, s in enumerate(access.subscripts) if joined and p not in (joined[0].outer, joined[0].inner)
         ]
         if len(joined) != 1 or any(e.symbols & used for e in (*elsewhere, *access.guards)):
-            return Refusal(f"'{nest.label}' takes {a} and {b} apart", splits=True)
+            # What leaves a rim of its result runs over the same axes as what it reads.
+            return Refusal(f"'{nest.label}' takes {a} and {b} apart", splits=not access.surrounds)
     for op in nest.block.ops:
         if isinstance(op, IndexOp) and op.value.symbols & {a, b}:
             return Refusal(f"'{nest.label}' uses the position along {a} or {b}", splits=True)
@@ -288,7 +291,7 @@ class Collapser:
                 continue
             dims, subscripts = self.access(access)
             fresh_types[k] = tensor_of(element_of(nest.outputs[k].type), dims)
-            clauses.append(Clause(clause.combiner, clause.value, subscripts))
+            clauses.append(clause.at(subscripts))
         set_clauses(nest.yield_op, clauses)
         self._replace(fresh_types)
 

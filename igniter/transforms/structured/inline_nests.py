@@ -296,6 +296,8 @@ class InlineNests(ModulePass):
             if contraction is not None and not cost.is_movement:
                 if len(distinct) > 1:
                     return f"it ends the contraction '{contraction}', once for its {len(distinct)} readers"
+                if site.read.guards:
+                    return f"it ends the contraction '{contraction}', and '{name}' reads it under guards"
                 if permutes(site, clause):
                     return f"it ends the contraction '{contraction}', and '{name}' reads it in another order"
             if len(distinct) > 1 and cost.total > self.max_duplicate:

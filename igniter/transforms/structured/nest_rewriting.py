@@ -55,7 +55,7 @@ def map_exprs(nest: NestOp, fn: Callable[[Expr], Expr]) -> None:
             if value is not op.value:
                 op.value_attr = DimsAttr([value])
         elif isinstance(op, YieldOp):
-            clauses = [Clause(c.combiner, c.value, [fn(e) for e in c.subscripts]) for c in op.clauses]
+            clauses = [c.at(fn(e) for e in c.subscripts) for c in op.clauses]
             if not all(_same(a.subscripts, b.subscripts) for a, b in zip(clauses, op.clauses, strict=True)):
                 set_clauses(op, clauses)
 
@@ -68,7 +68,7 @@ def _same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
 def set_clauses(op: YieldOp, clauses: Sequence[Clause]) -> None:
     """Replaces the subscripts and combiners of a yield; the values stay."""
     fresh = YieldOp(clauses)
-    op.combiners, op.subscripts = fresh.combiners, fresh.subscripts
+    op.combiners, op.subscripts, op.others = fresh.combiners, fresh.subscripts, fresh.others
 
 
 def substitute_axes(nest: NestOp, axes: Sequence[Axis], values: Mapping[str, Expr]) -> None:

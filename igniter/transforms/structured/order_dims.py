@@ -113,7 +113,7 @@ def put_last(nest: NestOp, clause: int, place: int) -> None:
     order = [*(k for k in range(len(dims)) if k != place), place]
     clauses = nest.yield_op.clauses
     old = clauses[clause]
-    clauses[clause] = Clause(old.combiner, old.value, [old.subscripts[k] for k in order])
+    clauses[clause] = old.at(old.subscripts[k] for k in order)
     set_clauses(nest.yield_op, clauses)
     fresh: SSAValue = Rewriter.replace_value_with_new_type(
         result, tensor_of(element_of(result.type), [dims[k] for k in order])

@@ -185,7 +185,7 @@ def _widen_producer(nest: NestOp, read: ReadOp, element: Attribute) -> bool:
         return False
     index = producer.outputs.index(read.source)  # pyright: ignore[reportArgumentType]
     clauses = producer.yield_op.clauses
-    if clauses[index].combiner != "none":
+    if clauses[index].combiner != "none" or clauses[index].otherwise is not None:
         return False
     clause = clauses[index]
     wide = arith.ExtFOp(clause.value, element)

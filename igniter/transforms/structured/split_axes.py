@@ -132,7 +132,7 @@ def split(nest: NestOp, parts: Parts, taken: frozenset[str]) -> None:
             else:
                 dims.append(dim)
                 subscripts.append(subscript)
-        clauses.append(Clause(clause.combiner, clause.value, subscripts))
+        clauses.append(clause.at(subscripts))
         fresh = tensor_of(element_of(declared), dims)
         if fresh != declared:
             output = Rewriter.replace_value_with_new_type(nest.outputs[k], fresh)
