@@ -20,10 +20,11 @@ types mean the same dims inside and outside; `form-fusion-regions` sees to it th
 `fusion.dims` stands in a region for an integer operand that is a function of the symbols, such as the shape of a
 Reshape, so that the nodes that computed it are not needed.
 
-`fusion.pack` is a weight in another layout: the dims of the stored tensor, outermost first, each a dim of the plain one,
-the blocks of `size` that it is cut into, or the place in such a block. `[1 floordiv 16, 0, 1 mod 16]` are panels of 16 columns, dim 1,
-for every step of depth, dim 0. What is missing in the last block is filled with zeros. It is computed at compile time.
-`fusion.unpack`, in a region, is its inverse and moves nothing: it says how what reads the weight finds its elements.
+`fusion.pack` is a weight in another layout: the dims of the stored tensor, outermost first, each a dim of the plain
+one, the blocks of `size` that it is cut into, or the place in such a block. `[1 floordiv 16, 0, 1 mod 16]` are panels
+of 16 columns, dim 1, for every step of depth, dim 0. What is missing in the last block is filled with zeros. It is
+computed at compile time. `fusion.unpack`, in a region, is its inverse and moves nothing: it says how what reads the
+weight finds its elements.
 
 A program is a sequence of regions that ONNX Runtime enters once: their kernels are called one after the other, on
 buffers in one arena. Between them it holds only views, ONNX nodes that rename elements (`cost.VIEWS`), what

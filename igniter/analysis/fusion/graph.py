@@ -19,7 +19,7 @@ from igniter.analysis.fusion.author import AuthorError, FusionAuthor, Pair, aski
 from igniter.analysis.fusion.cost import CostModel, op_kind
 from igniter.analysis.fusion.legality import Reason, node_reason, operand_kind, type_symbols
 from igniter.analysis.fusion.symbols import carrier_edges
-from igniter.analysis.onnx.conv_layout import nodes_in_conv_layout
+from igniter.analysis.onnx.byte_convolutions import around_byte_convolutions
 from igniter.dialects.onnx.names import op_name
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class FusionNode:
     op: OnnxOp
     cost: CostModel
     convolved: bool = False
-    """Whether it belongs to a convolution that ORT runs (`conv_layout.py`)."""
+    """Whether it belongs to a convolution that ORT runs (`byte_convolutions.py`)."""
 
     @property
     def label(self) -> str:
@@ -140,7 +140,7 @@ def build_graph(
     symbols: set[str] = set()
     for argument in block.args if inputs is None else inputs:
         symbols |= type_symbols(argument.type)
-    convolved = frozenset(nodes_in_conv_layout(nodes))
+    convolved = frozenset(around_byte_convolutions(nodes))
     views = [FusionNode(cast("OnnxOp", op), cost, op in convolved) for op in nodes]
     reasons = _reasons(views, author, frozenset(symbols))
     edges: dict[tuple[int, int], None] = {}

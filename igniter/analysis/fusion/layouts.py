@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -109,7 +110,7 @@ def images_of(block: Block) -> Images:
             joined.join(result, value)
         for op in region.block.ops:
             values = list(_images_in(op))
-            for a, b in zip(values, values[1:], strict=False):
+            for a, b in pairwise(values):
                 joined.join(a, b)
             if op_name(op) in CONVOLUTIONS:
                 wanted += values[:1]

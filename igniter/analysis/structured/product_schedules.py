@@ -16,14 +16,21 @@ from dataclasses import replace
 
 from xdsl.ir import BlockArgument
 
-from igniter.analysis.structured.contractions import Contraction, contraction_of, tile_size
+from igniter.analysis.structured.contractions import Contraction, contraction_of, offset_of, tile_size
 from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, vector_width
+from igniter.analysis.structured.tile_schedules import STEP
 from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import NestOp, element_bytes
-from igniter.dialects.loop.panels import SMALLEST_COLUMNS, panel_lanes
+from igniter.dialects.loop.panels import PANEL_BYTES, SMALLEST_COLUMNS, panel_lanes
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr
-from igniter.dialects.sym import element_of
-from igniter.dialects.sym.expr import ONE
+from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import ONE, Expr, product, symbols_of
+
+WHOLE_ROWS = frozenset(("f32", "f64"))
+"""Kinds whose tiles may have any number of rows."""
+
+MOST_ROWS, MOST_PANELS = 14, 4
+"""Of a tile: more rows have no registers left for their addresses."""
 
 STRETCH = 8
 """The panels that are packed together: so many lines of each row are read on end."""
@@ -52,6 +59,7 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
     contraction = group.products[anchor]
     lanes = panel_lanes(element_of(anchor.outputs[0].type))
     height, width = _tile(anchor, contraction, machine, machine.half_tiles)
+    columns_first = _weights_stay(anchor, contraction, width * lanes, machine)
     found: dict[str, ScheduleAttr] = {}
     for nest in group.members:
         names = {of[anchor.label]: of[nest.label] for _, of in group.levels}
@@ -63,6 +71,8 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
         if blocks > 1:
             nested = [tiled[0], *nested]
         outer = [*(names[n] for n in contraction.batch), *nested]
+        if columns_first:
+            outer = [tiled[0], *(names[n] for n in contraction.batch), *tiled[1:]]
         plans = {n: Plan(Loop(n, fuse=label)) for n in outer}
         plans[outer[0]].outer = replace(plans[outer[0]].outer, threads=0)
         for name, size in zip(tiled, (width * lanes, height), strict=False):
@@ -70,9 +80,9 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
         if blocks > 1:
             plans[tiled[0]].blocks = (width * lanes * blocks, width * lanes)
         plans[tiled[0]].inner = _vector(nest, tiled[0], machine, width * lanes)
-        product = _product(contraction, height, width) if nest is anchor else None
+        tile = _product(contraction, height, width) if nest is anchor else None
         sums = contraction.sums if nest is anchor else ()
-        found[nest.label] = in_order(nest, [*_ones(nest), *outer, *sums, *tiled[::-1]], plans, product)
+        found[nest.label] = in_order(nest, [*_ones(nest), *outer, *sums, *tiled[::-1]], plans, tile)
     return found
 
 
@@ -89,6 +99,31 @@ def _group(nest: NestOp, contraction: Contraction, width: int, machine: Machine)
     tile = width * deep * element_bytes(element_of(contraction.b.source.type))
     blocks = max(1, machine.group_bytes // max(1, tile))
     return 1 if columns is not None and columns <= blocks * width else blocks
+
+
+def _weights_stay(nest: NestOp, contraction: Contraction, width: int, machine: Machine) -> bool:
+    """Whether a group of panels of a weight stays in the cache while all rows of all batches go by, rather than a few
+    rows while all panels go by: where the weight is larger than the second-level cache, and what is then read again
+    for each group is less than what would be read for each row of tiles."""
+    if not contraction.batch or not reads_weights(contraction):
+        return False
+    batch = [nest.axis(n) for n in contraction.batch]
+    # A weight for each batch, as in groups, is read once by either order.
+    if {a.name for a in batch} & symbols_of(contraction.b.subscripts):
+        return False
+    size = element_bytes(element_of(contraction.b.source.type))
+    weight = _known(nest, product(dims_of(contraction.b.source.type))) * size
+    if weight <= machine.l2_budget // 2:
+        return False
+    image = _known(nest, product(dims_of(contraction.a.source.type))) * size
+    columns = _known(nest, nest.axis(contraction.columns).extent)
+    rows = _known(nest, product(a.extent for a in batch))
+    return image * -(-columns // width) < weight * rows
+
+
+def _known(nest: NestOp, count: Expr) -> int:
+    """A number of elements, at typical sizes where it hangs on symbols."""
+    return typical_of(nest).value(count, WORK)
 
 
 def packing_schedule(nest: NestOp, label: str, machine: Machine) -> ScheduleAttr:
@@ -163,7 +198,56 @@ def _tile(nest: NestOp, contraction: Contraction, machine: Machine, halves: bool
     columns = nest.axis(contraction.columns).extent.constant
     lanes = panel_lanes(element_of(nest.outputs[0].type))
     panels = None if columns is None else -(-columns // lanes)
+    rows = None if contraction.rows is None else _at_once(nest.axis(contraction.rows).extent)
+    if rows is not None and panels and contraction.kind in WHOLE_ROWS:
+        vectors = max(1, PANEL_BYTES // machine.vector_bytes)
+        return even_tile(min(rows, _apart(nest, contraction, machine) or rows), rows, panels, vectors, machine)
     return tile_size(machine.vector_bytes, machine.registers, panels, contraction.kind, machine.byte_tiles, halves)
+
+
+def _at_once(rows: Expr) -> int | None:
+    """How many rows there are at least, where that is known to be more than one: those of an image, of one or several."""
+    counts = [c for _, c in rows.terms]
+    return counts[0] if len(counts) == 1 and counts[0] > 1 else None
+
+
+def _apart(nest: NestOp, contraction: Contraction, machine: Machine) -> int | None:
+    """The rows at most that can be multiplied together where they are whole pages apart: one line of each is wanted at
+    a time, all of these lines go to one set of the first-level cache, and so to as many places as that has pages."""
+    assert contraction.rows is not None
+    step = offset_of(nest, contraction.a, {}, nest.axes_attr.ranges).coefficient(contraction.rows)
+    size = element_bytes(element_of(contraction.a.source.type))
+    if step is None or step.constant is None or step.constant * size % machine.page_bytes:
+        return None
+    return max(1, machine.l1d_bytes // machine.page_bytes)
+
+
+def even_tile(most: int, rows: int, panels: int, vectors: int, machine: Machine) -> tuple[int, int]:
+    """The rows, `most` of them, and panels of a tile of sums for a number of both that is known: the quickest by
+    counting what a step of the depth multiplies and loads, for all tiles. `vectors` are those of a panel."""
+
+    def cycles(height: int, width: int) -> float:
+        across = width * vectors
+        multiplied, loaded = height * across / machine.fma_ports, (height + across) / max(1, machine.load_ports)
+        return max(multiplied, loaded, machine.fma_latency) + STEP
+
+    def whole(height: int, width: int) -> float:
+        tall, wide = divmod(rows, height), divmod(panels, width)
+        return sum(
+            count * number * cycles(h, w)
+            for count, h in ((tall[0], height), (1, tall[1]))
+            for number, w in ((wide[0], width), (1, wide[1]))
+            if h and w
+        )
+
+    tiles = [
+        (height, width)
+        for width in range(1, min(panels, MOST_PANELS) + 1)
+        for height in range(1, min(most, MOST_ROWS) + 1)
+        if height * width * vectors + width * vectors + 1 < machine.registers
+    ]
+    # Of equals the wider one, whose rows share more.
+    return min(tiles or [(1, 1)], key=lambda tile: (whole(*tile), -tile[1]))
 
 
 def _vector(nest: NestOp, axis: str, machine: Machine, size: int) -> Loop:

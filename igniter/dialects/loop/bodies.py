@@ -49,7 +49,6 @@ from igniter.dialects.sym import (
 )
 from igniter.dialects.sym.expr import Expr, ExprLike
 
-
 Number: TypeAlias = "FloatAttr[AnyFloat] | IntegerAttr[IntegerType]"
 
 

@@ -115,14 +115,14 @@ class OpSpec:
     slow_when_small: bool = False
     """Whether `slow` is asked of a contraction of few operations, too, which is else always worth a kernel."""
     packs: PackRule | None = None
-    """Of a contraction: the operands that can be packed into panels, each with its dim of columns and those of the depth,
-    in the order in which they are stored."""
+    """Of a contraction: the operands that can be packed into panels, each with its dim of columns and those of the
+    depth, in the order in which they are stored."""
     panels: PackRule | None = None
     """Operands that the lowering itself reads in panels of as many columns as fill 64 bytes of sums, whatever type they
     have, each with its dims of columns and of depth: constants among them are packed."""
     orders: OrderRule | None = None
-    """Operands whose elements are wanted in another order of their dims, outermost first: constants among them are stored
-    in that."""
+    """Operands whose elements are wanted in another order of their dims, outermost first: constants among them are
+    stored in that."""
     tables: TablesRule | None = None
     """Constants by name that the lowering reads besides the operands (`ctx.table`): what the node says in attributes
     and is too large for a kernel, or a weight in another form. A region gets them as operands, with `fusion.tables`

@@ -1,6 +1,8 @@
 """What a nest leaves of its result is filled: a part of `lower-to-loops`.
 
-    loop.nest "relu" [y: parallel 56, x: parallel 56, c: parallel 64] .. { loop.yield none %v at [y + 1, x + 1, c] else 0.0 }
+    loop.nest "relu" [y: parallel 56, x: parallel 56, c: parallel 64] .. {
+      loop.yield none %v at [y + 1, x + 1, c] else 0.0
+    }
 becomes, before the loops of the kernel,
     loop.for y = 0 to 1 { loop.for x = 0 to 58 { loop.for c = 0 to 64 { loop.store %z, %r[y, x, c] } } }      above
     loop.for y = 0 to 1 { .. loop.store %z, %r[y + 57, x, c] .. }                                            below
@@ -27,9 +29,7 @@ Box = list[tuple[Expr, Expr]]
 """Where it begins and how long it is, dim by dim."""
 
 
-def surround(
-    nest: NestOp, buffers: Mapping[SSAValue, SSAValue], fresh: Callable[[str], str], block: Block
-) -> None:
+def surround(nest: NestOp, buffers: Mapping[SSAValue, SSAValue], fresh: Callable[[str], str], block: Block) -> None:
     """Loops at the end of `block` that fill what the clauses of a nest leave of its results."""
     for clause, result in zip(nest.yield_op.clauses, nest.outputs, strict=True):
         if clause.otherwise is None:
@@ -71,9 +71,7 @@ def _lanes(nest: NestOp, clause: Clause) -> int:
     return max((loop.vector for loop in loops if loop.axis in last), default=0)
 
 
-def _fill(
-    box: Box, number: SSAValue, buffer: SSAValue, lanes: int, fresh: Callable[[str], str], block: Block
-) -> None:
+def _fill(box: Box, number: SSAValue, buffer: SSAValue, lanes: int, fresh: Callable[[str], str], block: Block) -> None:
     at: list[Expr] = []
     for k, (first, count) in enumerate(box):
         if count == ONE:

@@ -38,7 +38,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from igniter.analysis.fusion.layouts import CONVOLUTIONS, ImageLayout, Pads, images_of, pads_of, summary
-from igniter.dialects.fusion import DimsOp, RegionOp
+from igniter.dialects.fusion import DimsOp, RegionOp, TablesOp
 from igniter.dialects.onnx.base import OnnxOp, imported_opset, make_op
 from igniter.dialects.onnx.names import op_name
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
@@ -195,7 +195,8 @@ class _Nodes:
 
     def __init__(self, before: Operation | None):
         assert before is not None
-        self.before = before
+        # Tables stand right before their node.
+        self.before = before.prev_op if isinstance(before.prev_op, TablesOp) else before
 
     def first(self, value: SSAValue) -> SSAValue:
         """An image that is stored with its channels last, with its channels first."""

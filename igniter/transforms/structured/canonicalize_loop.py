@@ -77,7 +77,9 @@ def drop_combiners(nest: NestOp) -> None:
     extents = {a.name: a.extent for a in nest.axes}
     points = product(extents.values())
     alone = [
-        clause.combiner != "none" and points == product(dims_of(result.type)) and tells_apart(clause.subscripts, extents)
+        clause.combiner != "none"
+        and points == product(dims_of(result.type))
+        and tells_apart(clause.subscripts, extents)
         for clause, result in zip(clauses, nest.outputs, strict=True)
     ]
     set_clauses(

@@ -31,7 +31,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from igniter.analysis.structured.contractions import contraction_of
-from igniter.dialects.loop import Clause, KernelOp, NestOp, ReadOp
+from igniter.dialects.loop import KernelOp, NestOp, ReadOp
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize
 from igniter.dialects.sym.ranges import simplify
@@ -74,7 +74,7 @@ class OrderDims(ModulePass):
 def vector_axis(nest: NestOp) -> str | None:
     """The parallel axis along which most reads of a nest lie side by side and none far apart; None where it is the one
     along which the nest writes anyway, or there is none."""
-    if nest.schedule is not None or any(c.combiner == "none" for c in nest.yield_op.clauses) and not nest.reads:
+    if nest.schedule is not None:
         return None
     contraction = contraction_of(nest)
     if not isinstance(contraction, str):
@@ -97,8 +97,7 @@ def step(nest: NestOp, read: ReadOp, axis: str) -> Expr | None:
 
 
 def last_place(nest: NestOp, clause: int, axis: str) -> int | None:
-    """The dim of a result that is written along an axis; None where it is the last with more than one element, or none.
-    """
+    """The dim of a result that is written along an axis, where others of more than one element are behind it."""
     subscripts = nest.yield_op.clauses[clause].subscripts
     places = [k for k, s in enumerate(subscripts) if s.symbol == axis]
     behind = [d for k, d in enumerate(dims_of(nest.outputs[clause].type)) if places and k > places[0]]

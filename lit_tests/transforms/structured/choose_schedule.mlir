@@ -370,5 +370,31 @@ builtin.module {
 }
 
 // CHECK-LABEL: loop.kernel @conv
-// CHECK:        loop.nest "conv" {{.*}} schedule [y threads fuse "g0", x by 14 tail peel fuse "g0", o by 32 tail peel fuse "g0", ky, kx, c, x unroll, o vector 16 unroll]
-// CHECK:        loop.nest "relu" {{.*}} schedule [y threads fuse "g0", x by 14 tail peel fuse "g0", o by 32 tail peel fuse "g0", x unroll, o vector 16 unroll]
+// CHECK:        loop.nest "conv" {{.*}} schedule [y threads fuse "g0", x by 14 fuse "g0", o by 32 fuse "g0", ky, kx, product(x, o, c) tile [14, 2], x, o vector 16 unroll]
+// CHECK:        loop.nest "relu" {{.*}} schedule [y threads fuse "g0", x by 14 fuse "g0", o by 32 fuse "g0", x, o vector 16 unroll]
+
+// -----
+
+// A sum for each channel, whose window moves with the places, is a tile of places by channels in registers.
+
+builtin.module {
+  loop.kernel @depthwise symbols [] (%x: tensor<58x58x64xf32>, %w: tensor<3x3x64xf32>) -> (tensor<56x56x64xf32>) {
+    %c = loop.nest "conv" [y: parallel 56, x: parallel 56, c: parallel 64, ky: reduction 3, kx: reduction 3] -> tensor<56x56x64xf32> {
+      %a = loop.read %x[y + ky, x + kx, c] : f32
+      %b = loop.read %w[ky, kx, c] : f32
+      %p = arith.mulf %a, %b : f32
+      loop.yield add %p at [y, x, c]
+    }
+    %r = loop.nest "relu" [y: parallel 56, x: parallel 56, c: parallel 64] -> tensor<56x56x64xf32> {
+      %a = loop.read %c[y, x, c] : f32
+      %zero = arith.constant 0.0 : f32
+      %b = arith.maximumf %a, %zero : f32
+      loop.yield none %b at [y, x, c]
+    }
+    loop.return %r : tensor<56x56x64xf32>
+  }
+}
+
+// CHECK-LABEL: loop.kernel @depthwise
+// CHECK:        loop.nest "conv" {{.*}} schedule [y threads fuse "g0", x by 14 tail peel fuse "g0", c by 32 tail peel fuse "g0", ky, kx, x unroll, c vector 16 unroll]
+// CHECK:        loop.nest "relu" {{.*}} schedule [y threads fuse "g0", x by 14 tail peel fuse "g0", c by 32 tail peel fuse "g0", x unroll, c vector 16 unroll]

@@ -251,16 +251,18 @@ def test_residual_and_activation_are_in_the_region(tmp_path: Path) -> None:
 
 
 def test_two_in_a_row_share_a_kernel(tmp_path: Path) -> None:
-    """Equal shapes have one kernel, and each convolution a table of its own."""
+    """Equal shapes have one kernel, and each convolution a table of its own. The last one stores no rim, and the first
+    and the last tensor have their channels first: three kernels more."""
     case = Case(16, 16)
     source = onnx.load_from_string(case.model((1, 12, 12)))
-    source.graph.node[1].output[0] = "z"
-    source.graph.initializer.append(numpy_helper.from_array(case.operands()[0] * 2, "w2"))
-    source.graph.node.append(helper.make_node("Conv", ["z", "w2", "b"], ["d"], "second", pads=[1, 1, 1, 1]))
-    source.graph.node.append(helper.make_node("Relu", ["d"], ["y"]))
+    source.graph.node[1].output[0] = "z0"
+    for k, after in enumerate(("z1", "z2", "y")):
+        source.graph.initializer.append(numpy_helper.from_array(case.operands()[0] * (2 + k), f"w{k}"))
+        conv = helper.make_node("Conv", [f"z{k}", f"w{k}", "b"], [f"d{k}"], f"conv{k}", pads=[1, 1, 1, 1])
+        source.graph.node.extend([conv, helper.make_node("Relu", [f"d{k}"], [after])])
     options = igniter.CompileOptions(onnx_passes=PASSES.format(tile=2))
     artifact = igniter.compile(source.SerializeToString(), tmp_path / "out", options=options, strict=True)
-    assert (artifact.report["kernels"], len(artifact.report["programs"])) == (1, 1)
+    assert (artifact.report["kernels"], len(artifact.report["programs"])) == (4, 1)
     assert artifact.report["verification"]["ok"]
 
 

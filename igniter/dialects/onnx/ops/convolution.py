@@ -22,7 +22,7 @@ from igniter.dialects.onnx.ops.pointwise import computed_reason
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand, operand_dims
 from igniter.dialects.onnx.ops.sliding import SAME, Slide, auto_pad, conv_slides, spatial_ints
 from igniter.dialects.onnx.ops.winograd import convolve_by_tiles, minimal_filter, winograd_tables
-from igniter.dialects.onnx.registry import WINOGRAD_ATTRIBUTE, Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
 from igniter.dialects.sym.requirements import Requirement, at_most
@@ -288,7 +288,8 @@ def conv_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
     are the depth, and channels of the result the columns. Elsewhere places are the columns, which lie side by side
     themselves."""
     rank = len(operand_dims(op, 1))
-    if int(op.attr("group", 1)) != 1 or not moves_channels(op.operands[0].owner):
+    in_tiles = minimal_filter(op) is not None
+    if in_tiles or int(op.attr("group", 1)) != 1 or not moves_channels(op.operands[0].owner):
         return {}
     return {1: (0, *range(2, rank), 1)}
 
