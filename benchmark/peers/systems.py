@@ -41,6 +41,10 @@ class System:
         return versions[0]
 
 
+LEFT_TO_ORT = "all of it is left to ONNX Runtime"
+"""The note of a model that Igniter compiles nothing of."""
+
+
 # -- in ONNX Runtime --------------------------------------------------------------------------------------------------
 
 
@@ -51,6 +55,8 @@ def _igniter(task: Task, folder: Path) -> Prepared:
     options = CompileOptions(precision=task.precision, **task.options)
     artifact = igniter.load(task.model).compile(folder / "model.igniter", options=options, verify=False)
     report = artifact.report
+    if not report["regions"]:
+        return _in_ort(artifact.session(**_settings(task)), task, LEFT_TO_ORT)
     note = f"{report['nodes_before']} nodes became {report['nodes_after']}, {report['regions']} of them regions"
     return _in_ort(artifact.session(**_settings(task)), task, note)
 
