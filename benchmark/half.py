@@ -15,7 +15,8 @@ import numpy as np
 import onnx
 
 import igniter
-from benchmark.models.half import bert, mobilenet, to_half
+from benchmark.models.half import bert, to_half
+from benchmark.models.vision import mobilenet_v2
 from benchmark.table import Column, show
 from igniter.runtime.session import make_session
 
@@ -45,7 +46,7 @@ def main() -> None:
     show(COLUMNS, False)
     rng = np.random.default_rng(0)
     for name in args.models:
-        single = bert(args.layers) if name == "bert" else mobilenet()
+        single = bert(args.layers) if name == "bert" else mobilenet_v2()
         model = to_half(single)
         if name == "bert":
             ids = rng.integers(0, 2048, (1, args.length))

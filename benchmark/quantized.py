@@ -24,8 +24,9 @@ import onnx
 from onnxruntime.quantization import QuantFormat
 
 import igniter
-from benchmark.models.half import bert, mobilenet, to_half
-from benchmark.models.quantized import dynamic, resnet, static
+from benchmark.models.half import bert, to_half
+from benchmark.models.quantized import dynamic, static
+from benchmark.models.vision import mobilenet_v2, resnet50
 from benchmark.table import Column, show
 from igniter.runtime.session import make_session
 
@@ -70,12 +71,12 @@ def main() -> None:
 
 MODELS: Mapping[str, Callable[[argparse.Namespace], onnx.ModelProto]] = {
     "bert-dynamic": lambda args: dynamic(bert(args.layers)),
-    "resnet-qdq": lambda _: static(resnet(SIZE), QuantFormat.QDQ, SIZE),
-    "resnet-qoperator": lambda _: static(resnet(SIZE), QuantFormat.QOperator, SIZE),
-    "mobilenet-qdq": lambda _: static(mobilenet(SIZE), QuantFormat.QDQ, SIZE),
-    "mobilenet-qoperator": lambda _: static(mobilenet(SIZE), QuantFormat.QOperator, SIZE),
+    "resnet-qdq": lambda _: static(resnet50(SIZE), QuantFormat.QDQ, SIZE),
+    "resnet-qoperator": lambda _: static(resnet50(SIZE), QuantFormat.QOperator, SIZE),
+    "mobilenet-qdq": lambda _: static(mobilenet_v2(SIZE), QuantFormat.QDQ, SIZE),
+    "mobilenet-qoperator": lambda _: static(mobilenet_v2(SIZE), QuantFormat.QOperator, SIZE),
     "bert-f16": lambda args: to_half(bert(args.layers)),
-    "mobilenet-f16": lambda _: to_half(mobilenet(SIZE)),
+    "mobilenet-f16": lambda _: to_half(mobilenet_v2(SIZE)),
 }
 
 

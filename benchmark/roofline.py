@@ -5,7 +5,7 @@
 A model is a list of steps, and a step takes whichever is longer, its arithmetic or its bytes; the steps are summed.
 What is assumed:
 
-* A step is a contraction (MatMul, Gemm, Einsum, Conv, Attention, the integer and fused forms), of which the
+* A step is a contraction (MatMul, Gemm, Einsum, convolutions, Attention, the integer and fused forms), of which the
   multiply-adds run at the rate of independent ones in registers. One more step, of bytes only, is the rest.
 * All else is fused into the contractions and its arithmetic is free: between them nothing is moved but what one writes
   and another reads. A contraction reads each operand once and writes its result once. An operand that is another
@@ -26,24 +26,31 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 import igniter
 from benchmark.machine import Arithmetic, Machine, cpu, describe, measure
 from benchmark.table import Column, show
 from igniter.analysis.fusion.cost import CostModel, op_kind
+from igniter.analysis.fusion.legality import as_tensor, has_dims
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.names import op_name
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp, main_graph
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import Expr
 
+if TYPE_CHECKING:
+    from benchmark.models.subjects import Subject
+
 CONVOLUTIONS = frozenset(("Conv", "ConvInteger", "com.microsoft.FusedConv"))
+UNCOUNTED = frozenset(("GRU", "LSTM", "RNN"))
+"""Ops with contractions that are not counted here."""
 MOVEMENT = frozenset(("Cast", "Expand", "Flatten", "Identity", "Reshape", "Squeeze", "Tile", "Transpose", "Unsqueeze"))
 """Ops whose result is the first operand rearranged, repeated or converted."""
 LOOK_UPS = frozenset(("Gather", "GatherElements", "GatherND"))
@@ -108,11 +115,41 @@ class Graph:
         dims = [d for a in self.graph.body.args for d in dims_of(a.type)]
         return list(dict.fromkeys(symbol for d in dims for symbol in sorted(d.symbols)))
 
+    def sizes(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """The symbolic dims, of the shapes of the inputs."""
+        found: dict[str, int] = {}
+        for name, value in zip(self.graph.input_names, self.graph.body.args, strict=True):
+            for dim, size in zip(_dims(value.type), shapes[name], strict=True):
+                if dim.constant is None:
+                    found[str(dim)] = size
+        return found
+
     def steps(self, dims: Mapping[str, int], precision: Arithmetic = "f32") -> list[Step]:
-        """The steps with those sizes; `KeyError` names a symbolic dim that has none."""
+        """The steps with those sizes; `KeyError` names a symbolic dim that has none, `ValueError` says what is not
+        counted."""
         # Exporters write sums as names: "past + 1".
         sizes = {symbol: Expr.parse(symbol).evaluate(dims) for symbol in self.symbols}
+        for op in self.graph.body.ops:
+            if op_name(op) in UNCOUNTED or op.regions:
+                raise ValueError(f"what is in {op_name(op)} is not counted")
+            for symbol in sorted({s for r in op.results for d in _dims(r.type) for s in d.symbols} - set(sizes)):
+                try:
+                    sizes[symbol] = Expr.parse(symbol).evaluate(sizes)
+                except KeyError:
+                    raise ValueError(f"{symbol}, a size of what {op_name(op)} gives, hangs on values") from None
         return list(_steps(self.graph.body, CostModel(typical=sizes), precision))
+
+
+def graph_of(model: Subject, folder: Path) -> Graph:
+    """The graph of a model that goes by name; `folder` is for one with its sizes fixed."""
+    from benchmark.peers.systems import fix_sizes
+
+    return Graph(fix_sizes(model.file, model.feed({}), folder) if model.fixed else model.file)
+
+
+def _dims(shaped: Attribute) -> Sequence[Expr]:
+    tensor = as_tensor(shaped)
+    return () if tensor is None or not has_dims(tensor) else dims_of(tensor)
 
 
 def _steps(block: Block, cost: CostModel, precision: Arithmetic) -> Iterator[Step]:
@@ -145,6 +182,11 @@ def contraction_flops(op: Operation, cost: CostModel) -> int | None:
         weight = op.operands[1]
         channels = cost.estimate(dims_of(weight.type)[0])
         return 2 * cost.elements(op.results[0].type) * cost.elements(weight.type) // max(1, channels)
+    if name == "ConvTranspose":
+        # Every element of the input is multiplied with a whole filter.
+        weight = op.operands[1]
+        channels = cost.estimate(dims_of(weight.type)[0])
+        return 2 * cost.elements(op.operands[0].type) * cost.elements(weight.type) // max(1, channels)
     if op_kind(op) == "contraction":
         return cost.flops(op)
     if name == "Attention":
@@ -216,12 +258,10 @@ COLUMNS = (
 
 
 def main() -> None:
-    from benchmark.models.zoo import find
+    from benchmark.models.subjects import Sizes, subject
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--models", nargs="+", default=["bert-base-uncased"], help="names of benchmark/models, or files"
-    )
+    parser.add_argument("--models", nargs="+", default=["bert-base-uncased"], help="names as peers takes, or files")
     parser.add_argument("--batch", type=int, nargs="+", default=[1])
     parser.add_argument("--sequence", type=int, nargs="+", default=[32, 128], help="or the past of a decode step")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
@@ -235,14 +275,12 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     show(COLUMNS, chosen.json)
     for name in chosen.models:
-        if Path(name).suffix == ".onnx":
-            path, cases = Path(name), [{"batch": b, "sequence": s} for b in chosen.batch for s in chosen.sequence]
-        else:
-            from benchmark.export import ensure
-
-            path = ensure(find(name), chosen.exporter)
-            cases = [find(name).sizes(b, s) for b in chosen.batch for s in chosen.sequence]
-        graph = Graph(path)
+        with tempfile.TemporaryDirectory(prefix="igniter-roofline-") as folder:
+            if Path(name).suffix == ".onnx":
+                graph, cases = Graph(name), [{"batch": b, "sequence": s} for b in chosen.batch for s in chosen.sequence]
+            else:
+                model = subject(name, Path(folder), Sizes(chosen.batch, chosen.sequence), chosen.exporter)
+                graph, cases = graph_of(model, Path(folder)), list(model.cases)
         for dims in cases:
             steps = graph.steps(dims, chosen.precision)
             for machine in machines:

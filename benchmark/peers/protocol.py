@@ -27,13 +27,13 @@ class Task:
     precision: Precision = "f32"
     spinning: bool = False
     """Whether threads may spin between ops where the peer lets one choose."""
-    family: str = "bert"
-    """What ORT's transformers optimizer takes the model for."""
+    family: str = ""
+    """What ORT's transformers optimizer takes the model for; nothing where it is no transformer."""
     torch: tuple[str, ...] = ()
     """`("package.module:function", argument, ...)`, which makes the torch module; its arguments are the inputs in
     order, its results the outputs in order."""
-    options: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Options of single peers by name."""
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Igniter's `CompileOptions` by name."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ class Race:
 
     @property
     def shape(self) -> str:
-        return "x".join(map(str, self.dims.values()))
+        return "x".join(map(str, self.dims.values())) or "fixed"
 
     def result(self, label: str) -> Result | None:
         """What was found of a system that has times."""

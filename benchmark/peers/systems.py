@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmark.peers.protocol import Precision, Prepared, Task, Unavailable
+from benchmark.peers.protocol import Arrays, Precision, Prepared, Task, Unavailable
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,10 @@ class System:
         return versions[0]
 
 
+LEFT_TO_ORT = "all of it is left to ONNX Runtime"
+"""The note of a model that Igniter compiles nothing of."""
+
+
 # -- in ONNX Runtime --------------------------------------------------------------------------------------------------
 
 
@@ -48,10 +52,11 @@ def _igniter(task: Task, folder: Path) -> Prepared:
     import igniter
     from igniter.compilation import CompileOptions
 
-    fusion = task.options.get("fusion_passes", CompileOptions().fusion_passes)
-    options = CompileOptions(precision=task.precision, fusion_passes=fusion)
+    options = CompileOptions(precision=task.precision, **task.options)
     artifact = igniter.load(task.model).compile(folder / "model.igniter", options=options, verify=False)
     report = artifact.report
+    if not report["regions"]:
+        return _in_ort(artifact.session(**_settings(task)), task, LEFT_TO_ORT)
     note = f"{report['nodes_before']} nodes became {report['nodes_after']}, {report['regions']} of them regions"
     return _in_ort(artifact.session(**_settings(task)), task, note)
 
@@ -69,6 +74,8 @@ def _ort_transformers(task: Task, folder: Path) -> Prepared:
 
     from igniter.runtime.session import make_session
 
+    if not task.family:
+        raise Unavailable("it is no transformer")
     model = optimize_model(task.model, model_type=task.family, num_heads=0, hidden_size=0)
     fused = {name: count for name, count in model.get_fused_operator_statistics().items() if count}
     onnx.save_model(model.model, folder / "model.onnx", save_as_external_data=True, location="weights")
@@ -143,7 +150,7 @@ IREE_FLAGS: dict[str, tuple[str, ...]] = {
 
 
 def _iree(task: Task, folder: Path) -> Prepared:
-    fixed = _fix_sizes(task, folder)
+    fixed = fix_sizes(task.model, task.inputs, folder)
     mlir = folder / "model.mlir"
     _command([sys.executable, "-m", "iree.compiler.tools.import_onnx", str(fixed), "-o", str(mlir)])
     return _best((name, lambda f=flags, n=name: _iree_variant(task, mlir, f, n)) for name, flags in IREE_FLAGS.items())
@@ -196,7 +203,7 @@ def _tvm(task: Task, folder: Path) -> Prepared:
     from tvm import relax
     from tvm.relax.frontend.onnx import from_onnx
 
-    model = onnx.load(_fix_sizes(task, folder))
+    model = onnx.load(fix_sizes(task.model, task.inputs, folder))
     target = tvm.target.Target.from_device(tvm.cpu())
     module = from_onnx(model, {name: list(value.shape) for name, value in task.inputs.items()})
     with target:
@@ -298,7 +305,7 @@ def _best(variants: Iterable[tuple[str, Callable[[], Prepared]]]) -> Prepared:
     return Prepared(best.run, best.outputs, f"{best.note} (tried: {tried})")
 
 
-def _fix_sizes(task: Task, folder: Path) -> Path:
+def fix_sizes(model: str | Path, inputs: Arrays, folder: Path) -> Path:
     """The model with the sizes of the inputs in place of its symbolic dims, and what follows from them folded.
 
     ORT's basic level does that and stays within ONNX's own ops. Weights are in one file beside the model.
@@ -306,18 +313,18 @@ def _fix_sizes(task: Task, folder: Path) -> Path:
     import onnx
     import onnxruntime
 
-    model = onnx.load(task.model)
-    for value in model.graph.input:
+    made = onnx.load(model)
+    for value in made.graph.input:
         dims = value.type.tensor_type.shape.dim
-        if value.name in task.inputs:
-            for dim, size in zip(dims, task.inputs[value.name].shape, strict=True):
+        if value.name in inputs:
+            for dim, size in zip(dims, inputs[value.name].shape, strict=True):
                 dim.dim_value = size
     # What is said of other values names the symbols that have just got values.
-    del model.graph.value_info[:]
-    for value in model.graph.output:
+    del made.graph.value_info[:]
+    for value in made.graph.output:
         value.type.tensor_type.ClearField("shape")
     fixed, folded = folder / "fixed.onnx", folder / "folded.onnx"
-    onnx.save_model(model, fixed, save_as_external_data=True, location="fixed.data")
+    onnx.save_model(made, fixed, save_as_external_data=True, location="fixed.data")
     settings = onnxruntime.SessionOptions()
     settings.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     settings.optimized_model_filepath = str(folded)

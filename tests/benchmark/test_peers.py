@@ -112,6 +112,11 @@ def test_the_table() -> None:
     )
 
 
+def test_the_shape_of_a_model_without_symbolic_dims() -> None:
+    assert made_race().shape == "1x8"
+    assert Race("small", {}, 1, "f32", []).shape == "fixed"
+
+
 def test_what_is_saved(tmp_path: Path) -> None:
     save([made_race()], tmp_path, "run", {"machine": {"cpu": "some"}})
     stored = json.loads((tmp_path / "run.json").read_text())

@@ -111,6 +111,28 @@ def test_convolutions_and_tables() -> None:
     assert (rest.weights, sorted(rest.tensors)) == (4 * 60, [8 * 6, 4 * 60])
 
 
+def test_transposed_convolutions() -> None:
+    nodes = [helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[2], group=2)]
+    made = model(nodes, {"w": (4, 3, 2)}, x=["batch", 4, 12], y=["batch", 6, 24])
+    # Each of 4x12 elements is multiplied with the 3x2 weights of its channel.
+    assert Graph(made).steps({"batch": 5})[0].flops == 2 * 5 * 48 * 6
+
+
+def test_what_is_not_counted_is_said() -> None:
+    nodes = [helper.make_node("GRU", ["x", "w", "r"], ["y"], hidden_size=2)]
+    made = model(nodes, {"w": (1, 6, 4), "r": (1, 6, 2)}, x=["n", 1, 4], y=["n", 1, 1, 2])
+    with pytest.raises(ValueError, match="what is in GRU is not counted"):
+        Graph(made).steps({"n": 3})
+    made = model([helper.make_node("NonZero", ["x"], ["i"]), helper.make_node("Cast", ["i"], ["y"], to=1)], {},
+                 x=["n", 4], y=[2, "found"])  # fmt: skip
+    with pytest.raises(ValueError, match="a size of what NonZero gives, hangs on values"):
+        Graph(made).steps({"n": 3})
+
+
+def test_sizes_from_the_shapes_of_inputs() -> None:
+    assert Graph(MLP).sizes({"x": (7, 4)}) == {"batch": 7}
+
+
 def test_a_sum_as_the_name_of_a_dim() -> None:
     made = model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"w": (4, 8)}, x=["past + 1", 4], y=["past + 1", 8])
     assert Graph(made).steps({"past": 6})[0].flops == 2 * 7 * 4 * 8
