@@ -39,6 +39,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
     "cpu-loop": (
         "lower-onnx-to-loop",
         "inline-failed-regions",
+        "abstract-dims",
         # What no kernel checks of what the graph assumes, once it is known which kernels there are.
         "guard-assumptions",
         "lower-onnx-to-loop",

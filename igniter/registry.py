@@ -48,6 +48,7 @@ DIALECTS: dict[str, str] = {
 }
 
 PASSES: dict[str, str] = {
+    "abstract-dims": "igniter.transforms.conversion.abstract_dims:AbstractDims",
     "apply-tuned-schedules": "igniter.transforms.structured.apply_tuned_schedules:ApplyTunedSchedules",
     "bind-values": "igniter.transforms.onnx.bind_values:BindValues",
     "canonicalize": "xdsl.transforms.canonicalize:CanonicalizePass",

@@ -206,7 +206,7 @@ def _tile(nest: NestOp, contraction: Contraction, machine: Machine, halves: bool
 
 
 def _at_once(rows: Expr) -> int | None:
-    """How many rows there are at least, where that is known to be more than one: those of an image, of one or several."""
+    """How many rows there are at least, where that is known to be more than one: those of one image."""
     counts = [c for _, c in rows.terms]
     return counts[0] if len(counts) == 1 and counts[0] > 1 else None
 

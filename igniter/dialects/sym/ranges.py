@@ -100,7 +100,9 @@ def _atom_nonneg(atom: Atom, ranges: Ranges, depth: int) -> bool:
     if atom.fn == "mod":
         return True
     if atom.fn == "floordiv":
-        return _is_nonneg(atom.args[0], ranges, depth - 1)
+        # Without axes the argument is looked at once: sizes of images are halved many times over.
+        inside = atom.args[0].symbols & ranges.axes.keys()
+        return _is_nonneg(atom.args[0], ranges, depth - 1 if inside else depth)
     some_or_all = all if atom.fn == "min" else any
     return some_or_all(_is_nonneg(a, ranges, depth - 1) for a in atom.args)
 

@@ -9,7 +9,7 @@ around the kernel checks it first (`igniter.backends.ort.shapes`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -53,7 +53,11 @@ class Requirement:
 
     def substitute(self, values: Mapping[str, Expr]) -> Requirement:
         """The requirement in terms of other symbols."""
-        return replace(self, left=self.left.substitute(values), right=self.right.substitute(values))
+        return self.mapped(lambda e: e.substitute(values))
+
+    def mapped(self, rule: Callable[[Expr], Expr]) -> Requirement:
+        """The requirement with its expressions replaced."""
+        return replace(self, left=rule(self.left), right=rule(self.right))
 
     def at(self, node: int | str | None) -> Requirement:
         """The same of another node."""
@@ -136,10 +140,14 @@ class DataCheck:
 
     def substitute(self, values: Mapping[str, Expr]) -> DataCheck:
         """The check in terms of other symbols."""
+        return self.mapped(lambda e: e.substitute(values))
+
+    def mapped(self, rule: Callable[[Expr], Expr]) -> DataCheck:
+        """The check with its expressions replaced."""
         if self.bounds is None:
             return self
         low, high = self.bounds
-        return replace(self, bounds=(low.substitute(values), high.substitute(values)))
+        return replace(self, bounds=(rule(low), rule(high)))
 
     def at(self, node: int | str | None) -> DataCheck:
         """The same of another node."""

@@ -38,12 +38,15 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from igniter.analysis.fusion.layouts import CONVOLUTIONS, ImageLayout, Pads, images_of, pads_of, summary
+from igniter.analysis.fusion.legality import Reason
+from igniter.analysis.fusion.symbols import SymbolSources
 from igniter.dialects.fusion import DimsOp, RegionOp, TablesOp
 from igniter.dialects.onnx.base import OnnxOp, imported_opset, make_op
 from igniter.dialects.onnx.names import op_name
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ZERO, Expr
+from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.fusion.extract_regions import form_region
@@ -160,10 +163,26 @@ class _Rewriting:
                 members.insert(0, owner)
                 pending += owner.operands
         clones = [op for op in members if isinstance(op, DimsOp)]
+        nodes = [op for op in members if op not in clones]
+        # The regions on the other side know the symbols as well, so that there is a tensor that tells them.
+        told = SymbolSources(_inputs_around(self.block), self.block).bindings(nodes)
+        if isinstance(told, Reason):
+            raise IgniterError(f"{ChooseLayouts.name}: {told}")
         for clone in clones:
             clone.detach()
-        nodes = [op for op in members if op not in clones]
-        return form_region(next(self.names), nodes, clones, operands, [value], before).results[0]
+        given = list(dict.fromkeys([*operands, *told]))
+        return form_region(next(self.names), nodes, clones, given, [value], before).results[0]
+
+
+def _inputs_around(block: Block) -> list[SSAValue]:
+    """The inputs of a graph, and of those around it."""
+    found: list[SSAValue] = []
+    around: Block | None = block
+    while around is not None:
+        owner = around.parent_op()
+        found = [*([] if isinstance(owner, (ModuleOp, RegionOp)) else around.args), *found]
+        around = None if owner is None else owner.parent
+    return found
 
 
 def _store_image(op: OnnxOp) -> None:

@@ -11,26 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, StringAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 from igniter.dialects.fusion import RegionOp
-from igniter.dialects.loop import AxesAttr, Axis, ComputeOp, ForOp, KernelOp, ProcedureOp
-from igniter.dialects.loop.typical import SizesAttr
-from igniter.dialects.sym import (
-    DimsAttr,
-    checks_attr,
-    dims_of,
-    element_of,
-    memref_of,
-    requirements_attr,
-    space_of,
-    tensor_of,
-)
+from igniter.dialects.loop import ComputeOp, ForOp, KernelOp
+from igniter.dialects.sym import checks_attr, dims_of, requirements_attr
 from igniter.dialects.sym.expr import Expr
 from igniter.remarks import remark
 from igniter.rewrites import budget
+from igniter.transforms.structured.kernel_exprs import map_kernel_exprs, retype
 
 
 @dataclass(frozen=True)
@@ -77,45 +67,19 @@ def rename_symbols(kernel: KernelOp) -> None:
         names[old] = Expr.of(f"d{k}")
     if all(str(new) == old for old, new in names.items()) and list(kernel.symbol_names) == list(order):
         return
-    for op in kernel.walk():
-        for result in op.results:
-            _retype(result, names)
-        if isinstance(op, ProcedureOp):
-            for arg in op.block.args:
-                _retype(arg, names)
-        for key, attr in op.properties.items():
-            op.properties[key] = _renamed(attr, names)
+
+    def renamed(e: Expr) -> Expr:
+        return e.substitute(names)
+
+    map_kernel_exprs(kernel, renamed)
     for each in (kernel, *kernel.variants):
         for arg in each.block.args:
-            _retype(arg, names)
+            retype(arg, renamed)
+        if each.typical is not None:
+            each.typical = each.typical.renamed(names)
+        if each.when is not None:
+            each.when = each.when.substitute(names)
         each.requires_attr = requirements_attr(r.substitute(names) for r in each.requires)
         each.checks_attr = checks_attr(c.substitute(names) for c in each.checks)
         each.symbols = ArrayAttr([StringAttr(str(names[s].symbol)) for s in order])
         each.declared_types = ArrayAttr([v.type for v in each.returned])
-
-
-def _retype(value: SSAValue, names: dict[str, Expr]) -> None:
-    try:
-        dims = dims_of(value.type)
-    except ValueError:
-        return
-    if any(d.constant is None for d in dims):
-        renamed = [d.substitute(names) for d in dims]
-        kind: Attribute = value.type
-        if kind.name == MemRefType.name:
-            value._type = memref_of(element_of(kind), renamed, space_of(kind) or None)
-        else:
-            value._type = tensor_of(element_of(kind), renamed)
-
-
-def _renamed(attr: Attribute, names: dict[str, Expr]) -> Attribute:
-    if isinstance(attr, DimsAttr):
-        return attr.substitute(names)
-    if isinstance(attr, SizesAttr):
-        return attr.renamed(names)
-    if isinstance(attr, AxesAttr):
-        return AxesAttr(Axis(a.name, a.extent.substitute(names), a.kind) for a in attr)
-    if isinstance(attr, ArrayAttr):
-        items: list[Attribute] = list(attr.data)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
-        return ArrayAttr([_renamed(a, names) for a in items])
-    return attr
