@@ -233,11 +233,13 @@ class Schedule:
         that nest's label."""
 
         def change() -> str:
+            from igniter.targets import backend_for
             from igniter.transforms.structured.pack_operands import pack_operand
 
+            machine = backend_for(self.target.name).machine_for(self.target)
             nest, before = self.nest(label), set(self.nests)
             own, nest.schedule = nest.schedule, None
-            reason = pack_operand(nest)
+            reason = pack_operand(nest, machine)
             if reason is not None:
                 raise IgniterError(f"nothing to pack in nest '{label}': {reason or 'its factors lie as they have to'}")
             nest.schedule = own

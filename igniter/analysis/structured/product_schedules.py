@@ -25,9 +25,6 @@ from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr
 from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import ONE
 
-STRETCH = 8
-"""The panels that are packed together: so many lines of each row are read on end."""
-
 
 def worthwhile_contraction(nest: NestOp) -> Contraction | None:
     """The contraction that a nest is, where micro-kernels are the way to compute it."""
@@ -93,10 +90,13 @@ def _group(nest: NestOp, contraction: Contraction, width: int, machine: Machine)
 
 def packing_schedule(nest: NestOp, label: str, machine: Machine) -> ScheduleAttr:
     """The schedule of a nest that packs columns side by side, of axes [.., panel, depth, lane]: a stretch of each row
-    of the matrix at a time, which the prefetcher sees, not a line."""
+    of the matrix at a time (a panel has a line of it), which the prefetcher sees, not a line."""
     panel, depth, lane = (a.name for a in nest.axes[-3:])
     outer = [a.name for a in nest.axes[:-3]]
-    plans = {lane: Plan(Loop(lane, vector=vector_width(nest, machine, lane))), panel: Plan(blocks=(STRETCH,))}
+    plans = {
+        lane: Plan(Loop(lane, vector=vector_width(nest, machine, lane))),
+        panel: Plan(blocks=(machine.stretch_lines,)),
+    }
     first = plans.setdefault((*outer, panel)[0], Plan())
     first.outer = replace(first.outer, threads=0)
     return in_order(nest, [*outer, panel, depth, panel, lane], plans)

@@ -32,10 +32,6 @@ from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, product
 from igniter.dialects.sym.ranges import simplify
 
-STREAM_ROWS = 8
-"""Sums of columns that are streamed: the rows that are added before the sums go back to the first-level cache, which
-then takes an eighth of the loads. How long the stretches of a row are is the machine's (`stream_vectors`)."""
-
 
 def choose(kernel: KernelOp, machine: Machine) -> list[Choice]:
     """A schedule for every nest of `kernel`, group by group."""
@@ -314,10 +310,11 @@ def _place_vector(
         tall.tile, tall.tail, tall.below = height, "peel" if rows else "rest", "reductions"
         tall.inner = Loop(row, unroll=0)
     elif len(reductions) == 1 and (extent is None or extent > width * most):
-        # Rows that no tile of registers spans are streamed, a few at a time; the sums wait in the first-level cache.
+        # Rows that no tile of registers spans are streamed, as many at a time as prefetchers follow: so many loads of
+        # rows come to one of the sums, which wait in the first-level cache.
         plan.tile, plan.below, plan.inner = width * machine.stream_vectors, "loops", lanes
         stream = plans[reductions[0]]
-        stream.tile, stream.tail, stream.inner = STREAM_ROWS, "rest", Loop(reductions[0], unroll=0)
+        stream.tile, stream.tail, stream.inner = machine.read_streams, "rest", Loop(reductions[0], unroll=0)
         return
     plan.tile, plan.tail, plan.below = width * columns, "rest" if row is not None else "peel", "reductions"
     plan.inner = replace(lanes, unroll=0)
