@@ -22,7 +22,8 @@ from igniter.analysis.machine import TYPICAL as TYPICAL_MACHINE
 from igniter.analysis.machine import MachineModel, pass_figures
 from igniter.analysis.scheduled.loop_accesses import loop_range, trip_count
 from igniter.analysis.scheduled.loop_cost import body_cycles, iteration_cycles, tile_cycles
-from igniter.analysis.typical_sizes import WORK, typical_of
+from igniter.analysis.structured.expected_time import Bound, expected_times
+from igniter.analysis.typical_sizes import WORK, TypicalSizes, typical_of
 from igniter.dialects.loop import ForOp, FuncOp, IfOp, IndexOp, KernelOp, ReadOp, TileProductOp, YieldOp, is_float
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import Expr, product
@@ -170,6 +171,19 @@ def version_of(name: str, kernel: KernelOp, func: FuncOp, target: Target) -> Ver
     from igniter.targets import backend_for
 
     return Version(name, kernel, func, backend_for(target.name).listing(func, target))
+
+
+def expected_seconds(version: Version, sizes: Mapping[str, int], machine: MachineModel) -> tuple[float, Bound] | None:
+    """The seconds that the model expects of a version on one core, and what bounds the group of nests that takes most
+    of them; `None` for a kernel with procedures, whose steps it does not count."""
+    if len(version.kernel.nests) < len(version.kernel.computations):
+        return None
+    known = TypicalSizes(tuple(sizes.items()))
+    found = expected_times(version.kernel, machine, known)
+    cycles = [known.value(each.cycles, WORK) for each in found]
+    if not cycles:
+        return None
+    return sum(cycles) / machine.clock_ghz / 1e9, found[cycles.index(max(cycles))].bound
 
 
 def operations_of(kernel: KernelOp, sizes: Mapping[str, int]) -> int:

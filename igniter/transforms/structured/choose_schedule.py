@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from igniter.analysis.machine import MachineModel, machine_of
-from igniter.analysis.structured.expected_time import expected_cycles
+from igniter.analysis.structured.expected_time import expected_time
 from igniter.analysis.structured.schedule_author import Choice, choices_of, make_author
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import ComputeOp, KernelOp, NestOp
@@ -83,11 +83,12 @@ def _tell(ctx: Context, choice: Choice, given: list[ComputeOp], machine: Machine
     if not nests:
         remark(ctx, ChooseSchedule.name, first, "applied", what)
         return
-    cycles = expected_cycles(nests, machine)
+    found = expected_time(nests, machine)
+    cycles, sizes = found.cycles, typical_of(given[0])
     time = f"about {cycles} cycles"
-    sizes = typical_of(given[0])
     count = sizes.known(cycles)
     if count is not None:
         at = "" if cycles.constant is not None else f" at {sizes}"
         time = f"about {count / machine.clock_ghz / 1e3:.3g} us{at}"
-    remark(ctx, ChooseSchedule.name, first, "applied", f"{what}; {time}", cycles=str(cycles))
+    text = f"{what}; {time}, bound by {found.bound}"
+    remark(ctx, ChooseSchedule.name, first, "applied", text, cycles=str(cycles), bound=found.bound)
