@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from igniter.analysis.machine import Given, MachineModel
     from igniter.context import IgniterContext
     from igniter.runtime.cache import Cache
-    from igniter.targets import Backend, Target
+    from igniter.targets import Backend, Pipelines, Target
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,17 @@ class CompileOptions:
     winograd: int = 0
     """The largest tiles, 2 or 4, that convolutions of 3 x 3 are computed in; 0: none are. See
     `igniter.transforms.onnx.winograd`."""
-    onnx_passes: str = "cpu-onnx"
-    fusion_passes: str = "cpu-fusion"
+    onnx_passes: str | None = None
+    """The pipeline of this level, and of those below: `None` is the one that the target's backend names."""
+    fusion_passes: str | None = None
     fusion_author: str = ""
     """Who decides what is fused, `NAME` or `NAME{option=value ...}`: the `author` of `form-fusion-regions` where
-    `fusion_passes` names none; "" is Igniter's own. See `igniter.analysis.fusion.author`."""
-    loop_passes: str = "cpu-loop"
-    schedule_passes: str = "cpu-schedule"
+    `fusion_passes` names none; "" is the backend's own. See `igniter.analysis.fusion.author`."""
+    loop_passes: str | None = None
+    schedule_passes: str | None = None
     tuned: str = ""
     """A database of schedules that `igniter tune` found, for `apply-tuned-schedules`; "" uses none."""
-    program_passes: str = "cpu-programs"
+    program_passes: str | None = None
     """What joins regions to programs; "" leaves each region a custom op of its own."""
     profile: bool = False
     """Whether programs note the time between their steps, in outputs of their own: see `igniter bench --profile`."""
@@ -79,7 +80,7 @@ class CompileOptions:
 
     def key(self) -> str:
         """A hash of the options and of Igniter's version: part of every cache key."""
-        text = json.dumps([build_id(), dataclasses.asdict(self), self.tuned_digest()], sort_keys=True)
+        text = json.dumps([build_id(), self._said(), self.tuned_digest()], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def kernel_key(self) -> str:
@@ -98,10 +99,37 @@ class CompileOptions:
         with opened(self.tuned) as database:
             return database.digest(t.key for t in backend_for(self.target).targets_of(self.target))
 
+    @property
+    def pipelines(self) -> Pipelines:
+        """Those of the backend, but for those that are given here."""
+        from igniter.targets import backend_for
+
+        given = {
+            "onnx": self.onnx_passes,
+            "fusion": self.fusion_passes,
+            "loop": self.loop_passes,
+            "schedule": self.schedule_passes,
+            "programs": self.program_passes,
+        }
+        own = backend_for(self.target).pipelines
+        return dataclasses.replace(own, **{level: text for level, text in given.items() if text is not None})
+
     def to_dict(self) -> dict[str, Any]:
         """For reports."""
-        said = {**dataclasses.asdict(self), "sizes": dict(self.sizes)}
+        said = {**self._said(), "sizes": dict(self.sizes)}
         return {**said, "tuned_digest": self.tuned_digest()} if self.tuned else said
+
+    def _said(self) -> dict[str, Any]:
+        """Every option by its name, with the pipelines that are run."""
+        pipelines = self.pipelines
+        return {
+            **dataclasses.asdict(self),
+            "onnx_passes": pipelines.onnx,
+            "fusion_passes": pipelines.fusion,
+            "loop_passes": pipelines.loop,
+            "schedule_passes": pipelines.schedule,
+            "program_passes": pipelines.programs,
+        }
 
 
 @dataclass(frozen=True)
@@ -142,6 +170,11 @@ class Compilation:
         from igniter.targets import backend_for
 
         return backend_for(self.options.target)
+
+    @cached_property
+    def pipelines(self) -> Pipelines:
+        """What is run, level by level."""
+        return self.options.pipelines
 
     @cached_property
     def targets(self) -> Sequence[Target]:

@@ -3,8 +3,9 @@
     make_onnx -> make_fusion -> make_loop -> make_scheduled -> make_llvm -> make_object / make_assembly
                                                                        \\-> make_library
 
-Each function takes a `Compilation` to one level and says so in its name: it runs named pipelines, which `pipelines.py`
-has as lists of passes, and behind the last of them asks the backend of the target for text, and for a library. From
+Each function takes a `Compilation` to one level and says so in its name: it runs the pipelines that the backend of the
+target names, which `pipelines.py` has as lists of passes, and behind the last of them asks that backend for text, and
+for a library. From
 `make_loop` on every kernel is a unit that fails alone: one that cannot be lowered, scheduled or emitted gives its nodes
 back to ONNX Runtime, with a remark that says why, and costs nothing but speed (`igniter.isolation`). What a kernel
 became is cached under its text, the passes, the target and the versions. Once all kernels are known to be good,
@@ -54,7 +55,7 @@ def make_onnx(c: Compilation) -> ModuleOp:
     with c.stage("onnx"):
         _run(
             c,
-            c.options.onnx_passes,
+            c.pipelines.onnx,
             f"lower-precision{{to={precision}}}" if precision != "f32" else "",
             f"winograd{{tile={tile}}}" if tile else "",
         )
@@ -69,14 +70,14 @@ def make_onnx(c: Compilation) -> ModuleOp:
 def make_fusion(c: Compilation) -> ModuleOp:
     """Nodes grouped into regions."""
     with c.stage("fusion"):
-        _run(c, c.options.fusion_passes, author=c.options.fusion_author)
+        _run(c, c.pipelines.fusion, author=c.options.fusion_author)
     return c.module
 
 
 def make_loop(c: Compilation) -> ModuleOp:
     """A structured kernel for every region that has a lowering; the others taken apart again."""
     with c.stage("loop"):
-        _run(c, c.options.loop_passes)
+        _run(c, c.pipelines.loop)
     return c.module
 
 
@@ -84,9 +85,9 @@ def make_scheduled(c: Compilation) -> ModuleOp:
     """Every kernel scheduled, and the programs that call them; for looking at, since `make_llvm` goes one by one."""
     c.one_target()
     with c.stage("scheduled"):
-        _run(c, "cpu-kernels", kernels=c.options.schedule_passes, tuned=c.options.tuned)
+        _run(c, c.pipelines.kernels, kernels=c.pipelines.schedule, tuned=c.options.tuned)
         _run(c, *_program_passes(c))
-        _run(c, "cpu-calls", profile=c.options.profile)
+        _run(c, c.pipelines.calls, profile=c.options.profile)
     return c.module
 
 
@@ -98,7 +99,7 @@ def make_llvm(c: Compilation) -> list[CompiledKernel]:
     with c.stage("programs"):
         _run(c, *_program_passes(c))
         with _described(c):
-            _run(c, "cpu-calls", profile=c.options.profile, quiet="plan-buffers")
+            _run(c, c.pipelines.calls, profile=c.options.profile, quiet="plan-buffers")
         emit_programs(c)
         _run(c, "inline-failed-regions")
     return c.kernels
@@ -106,7 +107,7 @@ def make_llvm(c: Compilation) -> list[CompiledKernel]:
 
 def _program_passes(c: Compilation) -> tuple[str, str]:
     """What joins regions to programs. For a profile a region alone becomes one too: only programs note the time."""
-    return c.options.program_passes, "form-programs{alone=true}" if c.options.profile else ""
+    return c.pipelines.programs, "form-programs{alone=true}" if c.options.profile else ""
 
 
 # -- emission ---------------------------------------------------------------------------------------------------------
@@ -158,7 +159,7 @@ def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
     op: OpOp | None = None
     for k, (target, machine) in enumerate(zip(c.targets, c.machines, strict=True)):
         ctx = c.context(machine)
-        func = schedule_kernel(ctx, kernel, options.schedule_passes, options.tuned, verify_each=c.verify_each)
+        func = schedule_kernel(ctx, kernel, c.pipelines.schedule, options.tuned, verify_each=c.verify_each)
         described = describe(func)
         func.sym_name = StringAttr(name + variant_suffix(k, len(c.targets)))
         texts.append(c.backend.emit_func(func, target, options.sanitize))
@@ -270,7 +271,7 @@ def make_library(c: Compilation) -> Library | None:
     )
 
     with c.stage("library"):
-        _run(c, "cpu-weights")
+        _run(c, c.pipelines.weights)
         if not c.kernels:
             return None
         alone = {region.kernel_name for region in _regions_alone(c.module)}

@@ -9,7 +9,8 @@ Igniter adds its own through entry points, which are consulted only for names th
 The groups are `igniter.dialects` (an xDSL `Dialect`), `igniter.passes` (a `ModulePass` class), `igniter.pipelines`
 (a tuple of passes, as text), `igniter.ops` (a module that registers `OpSpec`s when it is imported),
 `igniter.patterns` (a table of rules for `recompose`), `igniter.fusion_authors` (a `FusionAuthor` class),
-`igniter.micro_kernels` (a `CpuMicroKernel`) and `igniter.backends` (a `Backend` class).
+`igniter.schedule_authors` (a `ScheduleAuthor` class), `igniter.micro_kernels` (a `CpuMicroKernel`) and
+`igniter.backends` (a `Backend` class).
 """
 
 from __future__ import annotations
@@ -113,6 +114,10 @@ FUSION_AUTHORS: dict[str, str] = {
     "default": "igniter.analysis.fusion.default_author:DefaultAuthor",
 }
 
+SCHEDULE_AUTHORS: dict[str, str] = {
+    "default": "igniter.analysis.structured.default_author:DefaultAuthor",
+}
+
 
 BACKENDS: dict[str, str] = {
     "cpu": "igniter.backends.cpu.backend:CpuBackend",
@@ -183,6 +188,14 @@ def load_fusion_author(name: str) -> Any:
     return _load_named("fusion author", name, where)
 
 
+def load_schedule_author(name: str) -> Any:
+    """What the schedule author called `name` is, a class; `UnknownName` if there is none."""
+    where = SCHEDULE_AUTHORS.get(name) or external("schedule_authors").get(name)
+    if where is None:
+        raise UnknownName("schedule author", name, all_schedule_authors(), listed=True)
+    return _load_named("schedule author", name, where)
+
+
 def load_micro_kernel(name: str) -> Any:
     """What an installed package has as the micro-kernel called `name`, which there is."""
     return _load_named("micro-kernel", name, external("micro_kernels")[name])
@@ -213,6 +226,11 @@ def all_passes() -> dict[str, str]:
 def all_fusion_authors() -> dict[str, str]:
     """Every fusion author by name, those of installed packages too."""
     return dict(sorted({**external("fusion_authors"), **FUSION_AUTHORS}.items()))
+
+
+def all_schedule_authors() -> dict[str, str]:
+    """Every schedule author by name, those of installed packages too."""
+    return dict(sorted({**external("schedule_authors"), **SCHEDULE_AUTHORS}.items()))
 
 
 def load_external(group: str) -> list[Any]:

@@ -1,8 +1,10 @@
 """Backends: what the rest of the compiler asks of the code generator for a target.
 
-A backend knows its targets by name and the machine model of each, which words of schedules and hints its emitter
-consumes (the pipelines that end in what it takes), and how a scheduled kernel becomes text, machine code, and a
-function that can be called. All else in the compiler goes through `Backend`, and finds one by the name of a target:
+A backend knows its targets by name and the machine model of each; what it has code for, who decides what is fused and
+how kernels are scheduled, and which words of schedules it understands; the pipelines that end in what its emitter
+takes; and how a scheduled kernel becomes text, machine code, and a function that can be called. All else in the
+compiler goes through `Backend`, and finds one by the name of a target, a pass by the machine of its context
+(`backend_of`):
 
     backend = backend_for("x86-64-v3")
     target = backend.target_of("x86-64-v3")
@@ -22,15 +24,19 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
-from igniter.analysis.machine import TYPICAL, Given, MachineError, MachineModel, given_of, override
+from igniter.analysis.machine import TYPICAL, Given, MachineError, MachineModel, given_of, machine_of, override
 from igniter.errors import IgniterError
 from igniter.registry import BACKENDS, external, load_backend
 
 if TYPE_CHECKING:
     import numpy as np
+    from xdsl.context import Context
     from xdsl.dialects.builtin import ModuleOp
 
-    from igniter.dialects.loop import FuncOp
+    from igniter.analysis.fusion.cost import CostModel
+    from igniter.analysis.fusion.legality import Reason
+    from igniter.dialects.loop import ComputeOp, FuncOp, NestOp
+    from igniter.dialects.onnx.base import OnnxOp
 
 DEFAULT = "cpu"
 """The backend of the targets whose names do not say one."""
@@ -41,7 +47,7 @@ class Target(Protocol):
 
     @property
     def name(self) -> str:
-        """By which it was named."""
+        """By which it was named, and by which its backend is found: `BACKEND:NAME` but for those of `cpu`."""
         ...
 
     @property
@@ -155,15 +161,27 @@ class Rates(Protocol):
 
 
 @dataclass(frozen=True)
-class Vocabulary:
-    """The named pipelines that lead to what an emitter takes. Which words schedules and hints may use follows from the
-    passes of the last, since each word is consumed by one of them."""
+class Pipelines:
+    """The pipelines that lead from a model to what an emitter takes, each by its name or as text; the driver runs these
+    (`igniter/driver.py`)."""
 
     onnx: str
+    """A graph, simplified."""
     fusion: str
+    """Its nodes in regions."""
     loop: str
+    """A structured kernel for each region."""
     schedule: str
+    """One kernel by itself: to nests with schedules, the last of these passes being `choose-schedule`, and on to what
+    is emitted and `form-ort-library`."""
+    kernels: str
+    """All kernels of a module by the last one, for looking at: `schedule-kernels`."""
     programs: str
+    """Regions that are entered together."""
+    calls: str
+    """The calls of programs."""
+    weights: str
+    """The weights as kernels read them."""
 
 
 class Backend(ABC):
@@ -171,7 +189,11 @@ class Backend(ABC):
 
     name: str
     """What its targets are called by: `NAME:...`."""
-    vocabulary: Vocabulary
+    pipelines: Pipelines
+    fusion_author: str
+    """Who decides what is fused where nobody names an author: `NAME`, or `NAME{option=value ...}`."""
+    schedule_author: str
+    """And who writes schedules."""
     modules: tuple[str, ...] = ()
     """What a process that is going to compile may import ahead of that."""
 
@@ -207,10 +229,61 @@ class Backend(ABC):
             )
         return [self.machine_for(t, figures) for t in found]
 
+    # -- fusion -------------------------------------------------------------------------------------------------------
+
+    def fusion_reason(self, op: OnnxOp, machine: MachineModel) -> Reason | None:
+        """Why a node that has a lowering can be in no region all the same: there is no code for its types, or for it,
+        on `machine`. None where nothing is against it."""
+        del op, machine
+        return None
+
+    def cost_model(self, machine: MachineModel, typical_dim: int, typical: Mapping[str, int]) -> CostModel:
+        """What authors of fusion count with: the time that a launch and a byte take, at typical sizes."""
+        from igniter.analysis.fusion.cost import CostModel
+
+        return CostModel(typical_dim, typical, machine)
+
+    # -- schedules ----------------------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def words(self) -> frozenset[str]:
+        """What schedules may say, of `igniter.dialects.loop.schedule.VOCABULARY`: what the passes of its pipeline and
+        its emitter do."""
+
     def lacks(self, micro_kernel: str, target: Target) -> str | None:
         """Why a target does not have a micro-kernel that is declared; None where it does, or it is not declared."""
         del micro_kernel, target
         return None
+
+    def schedule_reason(self, op: ComputeOp, machine: MachineModel) -> str | None:
+        """Why a schedule that is one says what this backend cannot do: the loop and the word, or the micro-kernel."""
+        from igniter.dialects.loop import NestOp
+        from igniter.dialects.loop.schedule import Loop, Product, words_of
+
+        for step in op.schedule.data if op.schedule is not None else ():
+            missing = next((word for word in words_of(step) if word not in self.words), None)
+            where = f"loop '{step.axis}'" if isinstance(step, Loop) else f"'{step}'"
+            if missing is not None:
+                listed = ", ".join(sorted(self.words)) or "none"
+                return f"{where}: the backend '{self.name}' has no '{missing}'; its words are {listed}"
+            if isinstance(step, Product) and isinstance(op, NestOp):
+                kernel = step.kernel or _chosen_kernel(op)
+                reason = self.lacks(kernel, self.target_of(machine.name)) if kernel else None
+                if reason is not None:
+                    return f"{where}: {reason}"
+        return None
+
+    def around_schedules(self) -> tuple[str, str]:
+        """The pipeline `schedule` in two: the passes that lead to nests with schedules, `choose-schedule` the last of
+        them, and those that carry these out, down to what is emitted."""
+        from igniter.passes import flat_passes
+
+        passes = flat_passes(self.pipelines.schedule)
+        names = [each.partition("{")[0] for each in passes]
+        end = names.index("choose-schedule") + 1
+        behind = [each for each, name in zip(passes[end:], names[end:], strict=True) if name != "form-ort-library"]
+        return ",".join(passes[:end]), ",".join(behind)
 
     # -- emission -----------------------------------------------------------------------------------------------------
 
@@ -269,6 +342,19 @@ def backend_for(targets: str) -> Backend:
     if len(names) > 1:
         raise IgniterError(f"targets '{targets}' are for the backends {' and '.join(names)}: name those of one")
     return _made(names[0])
+
+
+def backend_of(ctx: Context) -> Backend:
+    """The backend that passes in a context work for: that of the machine's target."""
+    return backend_for(machine_of(ctx).name)
+
+
+def _chosen_kernel(nest: NestOp) -> str:
+    """The micro-kernel that a product becomes whose schedule names none; "" where there is none."""
+    from igniter.analysis.structured.contractions import contraction_of
+
+    found = contraction_of(nest)
+    return "" if isinstance(found, str) else found.kind
 
 
 def _backend_name(target: str) -> str:

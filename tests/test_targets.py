@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import asdict
 
 import pytest
 
@@ -34,9 +35,16 @@ def test_targets_of_several_backends_are_refused(monkeypatch: pytest.MonkeyPatch
         backend_for("native,other:x")
 
 
-def test_the_words_of_a_backend_are_pipelines() -> None:
-    words = backend_for("cpu").vocabulary
-    assert {words.onnx, words.fusion, words.loop, words.schedule, words.programs} <= PIPELINES.keys()
+def test_the_pipelines_of_the_backend_for_cpus_are_there() -> None:
+    own = asdict(backend_for("cpu").pipelines)
+    assert set(own.values()) <= PIPELINES.keys()
+    assert {f"cpu-{level}" for level in own} == set(own.values())
+
+
+def test_the_pipeline_that_schedules_is_cut_behind_the_author() -> None:
+    choosing, behind = backend_for("cpu").around_schedules()
+    assert choosing.endswith("choose-schedule") and behind.startswith("form-fma,lower-to-loops")
+    assert f"{choosing},{behind},form-ort-library" == ",".join(PIPELINES["cpu-schedule"])
 
 
 def test_a_target_is_read_without_llvm() -> None:

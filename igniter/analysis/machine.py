@@ -5,8 +5,8 @@ target is made in `igniter.backends.cpu.machine`, and `override` puts what a use
 place of its figures. Equal models and equal options give equal code; where a figure comes from is no part of that.
 
 Some figures are what authors count on rather than what the machine has (`l2_budget`, `sum_chains`, `products_a_cycle`,
-`task_cycles`). They are the same for every target, because the code of every target was tuned with them, and follow
-the fact behind them only once that is given or measured (`DERIVED`).
+`task_cycles`, `launch_elements`). They are the same for every target, because the code of every target was tuned with
+them, and follow the fact behind them only once that is given or measured (`DERIVED`).
 """
 
 from __future__ import annotations
@@ -79,12 +79,20 @@ class MachineModel:
     access_cycles: int = fact(2, "cycles", "an access that mostly hits the first-level cache")
     gather_accesses: int = fact(16, "accesses", "a vector of places that are read one by one")
     loop_cycles: int = fact(8, "cycles", "to enter and leave a loop")
+    step_cycles: float = fact(1.0, "cycles", "a step of a loop besides its work: branch, addresses")
     division_additions: int = fact(5, "additions", "a division or a root, computed again rather than read")
     function_additions: int = fact(20, "additions", "an elementary function, computed again rather than read")
+    l2_move_products: int = fact(6, "products", "in the time of moving an element within the second level")
+    l3_move_products: int = fact(12, "products", "the same, within the third level")
+    memory_move_products: int = fact(24, "products", "the same, to and from memory")
+    pack_rows: int = fact(4, "rows", "that make up for packing the factor that they share")
+    pack_rows_beside: int = fact(32, "rows", "the same, where its columns lie side by side in long rows")
     clock_ghz: float = fact(2.5, "cycles/ns", "the clock")
 
     line_bytes: int = fact(64, "bytes", "a line of the caches")
     page_bytes: int = fact(4096, "bytes", "a page, where prefetchers stop")
+    stretch_lines: int = fact(8, "lines", "of a row that are read on end, for prefetchers to see")
+    read_streams: int = fact(8, "rows", "that are read side by side, as prefetchers follow them")
     l1d_bytes: int = fact(32 << 10, "bytes", "the first-level data cache of a core")
     l2_bytes: int = fact(1 << 20, "bytes", "the second-level cache of a core")
     l3_bytes: int = fact(32 << 20, "bytes", "the third-level cache (0: none)")
@@ -99,6 +107,9 @@ class MachineModel:
     task_cycles: int = fact(32 * 512, "cycles", "the least work that is worth a task")
     most_tasks: int = fact(64, "tasks", "the most that a loop is shared out to")
     launch_us: float = fact(1.0, "µs", "ONNX Runtime spends on a node besides its kernel")
+    launch_elements: int = fact(1 << 14, "elements", "that are packed in that time")
+    team_bytes: int = fact(1 << 20, "bytes", "of the inputs of a program for which threads stay together")
+    idle_looks: int = fact(1 << 15, "looks", "for work, about a millisecond, until a thread leaves")
 
     l2_budget: int = fact(1 << 20, "bytes", "of the second-level cache that schedules count on")
     sum_chains: int = fact(4, "vectors", "sums side by side, so that none waits for the one before")
@@ -136,6 +147,14 @@ class MachineModel:
         """The vectors of a row that are read on end where rows are streamed: a page of the widest. Narrower vectors
         would take more of them to a page; their code was tuned with as many."""
         return max(1, self.page_bytes // self.line_bytes)
+
+    def move_products(self, size: int) -> int:
+        """How many products take as long as to move an element, of so many bytes that are moved. The third level is
+        taken to be 32 times the second, as it is in servers: what `l3_bytes` says differs from that by less than what
+        the counts are worth."""
+        if size <= self.l2_bytes:
+            return self.l2_move_products
+        return self.l3_move_products if size <= 32 * self.l2_bytes else self.memory_move_products
 
     @property
     def l3_share(self) -> int:
@@ -175,6 +194,9 @@ IDENTITY = ("name", "cpu", "arch", "microarchitecture", "features")
 INSTRUCTIONS = ("vector_bytes", "registers", "fma", "byte_products", "byte_tiles", "half_tiles")
 """What the target's instruction set has: less of it can be given, more of it would be no code for the target."""
 
+LEAST = {"l3_bytes": 0, "launch_us": 0, "step_cycles": 0, "stretch_lines": 2}
+"""The least value of figures that can be 0, or cannot be 1 (a stretch of one line is none)."""
+
 TYPICAL = MachineModel()
 """The machine that passes work for where nobody names one."""
 
@@ -187,6 +209,8 @@ DERIVED: dict[str, Derivation] = {
     "sum_chains": (("add_latency",), lambda m: max(1, round(m.add_latency))),
     # 16 whatever a target has, which is true of AVX2 and half of two 512-bit ports: grains of tasks would be others.
     "products_a_cycle": (("fma_ports", "vector_bytes"), lambda m: max(1, int(m.fma_ports * m.vector_bytes / 4))),
+    # 64 KiB of f32, about what is read of a second-level cache in a microsecond.
+    "launch_elements": (("launch_us",), lambda m: max(1, round((1 << 14) * m.launch_us))),
     # A hand-over may take 3% of a task.
     "task_cycles": (("handover_cycles",), lambda m: 32 * m.handover_cycles),
 }
@@ -297,7 +321,7 @@ def _checked(name: str, value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or (isinstance(default, int) and value % 1):
         kind = "a whole number" if isinstance(default, int) else "a number"
         raise MachineError(f"figure '{name}' is {value!r}, and has to be {kind}")
-    least = 0 if name in ("l3_bytes", "launch_us") else 1 if isinstance(default, int) else 0.01
+    least = LEAST.get(name, 1 if isinstance(default, int) else 0.01)
     if not least <= value < float(1 << 50):
         raise MachineError(f"figure '{name}' is {value}, and has to be {least} or more")
     if name == "vector_bytes" and value not in (16, 32, 64):

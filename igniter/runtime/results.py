@@ -5,8 +5,8 @@ features, Igniter's files and the versions of the packages that it computes with
 files, the report, and, under a key of its own, how the verification came out. The code here imports nothing heavy:
 finding a result takes a fraction of what starting to compile does.
 
-Ops, passes, patterns and fusion authors of other packages are in no key, so with any of these installed results are
-neither kept nor taken.
+Ops, passes, patterns and authors of other packages are in no key, so with any of these installed results are neither
+kept nor taken.
 """
 
 from __future__ import annotations
@@ -35,7 +35,17 @@ if TYPE_CHECKING:
 SHARE = 2
 """A result takes no more than this part of the cache, so that it does not push out all else."""
 PACKAGES = ("archspec", "llvmlite", "numpy", "onnx", "onnxruntime", "xdsl")
-GROUPS = ("backends", "dialects", "fusion_authors", "micro_kernels", "ops", "passes", "patterns", "pipelines")
+GROUPS = (
+    "backends",
+    "dialects",
+    "fusion_authors",
+    "micro_kernels",
+    "ops",
+    "passes",
+    "patterns",
+    "pipelines",
+    "schedule_authors",
+)
 
 Verify = Mapping[str, Any]
 """The arguments of `Artifact.verify`."""

@@ -36,7 +36,6 @@ from igniter.dialects.loop.variants import parse_when
 from igniter.dialects.sym import ParserTokens, dims_of
 from igniter.errors import IgniterError
 from igniter.passes import parse_passes, run_passes
-from igniter.pipelines import PIPELINES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -234,11 +233,13 @@ class Schedule:
         that nest's label."""
 
         def change() -> str:
+            from igniter.targets import backend_for
             from igniter.transforms.structured.pack_operands import pack_operand
 
+            machine = backend_for(self.target.name).machine_for(self.target)
             nest, before = self.nest(label), set(self.nests)
             own, nest.schedule = nest.schedule, None
-            reason = pack_operand(nest)
+            reason = pack_operand(nest, machine)
             if reason is not None:
                 raise IgniterError(f"nothing to pack in nest '{label}': {reason or 'its factors lie as they have to'}")
             nest.schedule = own
@@ -317,11 +318,12 @@ class Schedule:
 
     def apply(self) -> FuncOp:
         """The scheduled kernel; `IgniterError` with the reason where a pass refuses."""
-        passes = PIPELINES["cpu-schedule"]
-        left = passes[passes.index("form-fma") : passes.index("form-ort-library")]
+        from igniter.targets import backend_for
+
+        _, behind = backend_for(self.target.name).around_schedules()
         module = ModuleOp([self.kernel.clone()])
         self._run(module, "check-bounds{guard=true}")
-        self._run(module, ",".join(left).replace("fuse-loops", "fuse-loops{strict=true}"))
+        self._run(module, behind.replace("fuse-loops", "fuse-loops{strict=true}"))
         return next(op for op in module.ops if isinstance(op, FuncOp))
 
     def run(self, *inputs: npt.ArrayLike, threads: int = 1) -> list[np.ndarray]:

@@ -22,7 +22,8 @@ from igniter.analysis.machine import TYPICAL as TYPICAL_MACHINE
 from igniter.analysis.machine import MachineModel, pass_figures
 from igniter.analysis.scheduled.loop_accesses import loop_range, trip_count
 from igniter.analysis.scheduled.loop_cost import body_cycles, iteration_cycles, tile_cycles
-from igniter.analysis.typical_sizes import WORK, typical_of
+from igniter.analysis.structured.expected_time import Bound, expected_times
+from igniter.analysis.typical_sizes import WORK, TypicalSizes, typical_of
 from igniter.dialects.loop import ForOp, FuncOp, IfOp, IndexOp, KernelOp, ReadOp, TileProductOp, YieldOp, is_float
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import Expr, product
@@ -91,8 +92,8 @@ class Study:
 def find_kernel(model: str | PathLike[str], name: str, machine: MachineModel, *, or_only: bool = False) -> KernelOp:
     """The kernel called `name` of a model (`.onnx`) or of IR (`.mlir`), structured; with one kernel, "" is enough.
 
-    A model and IR that has no kernels yet get them from `cpu-onnx,cpu-fusion,cpu-loop`. With `or_only`, the only kernel
-    will do whatever it is called. `IgniterError` lists the kernels where the name is not that of one.
+    A model and IR that has no kernels yet get them from the pipelines of the machine's backend. With `or_only`, the
+    only kernel will do whatever it is called. `IgniterError` lists the kernels where the name is not that of one.
     """
     _, kernels = kernels_in(model, machine)
     found = kernels.get(name)
@@ -110,6 +111,7 @@ def find_kernel(model: str | PathLike[str], name: str, machine: MachineModel, *,
 def kernels_in(model: str | PathLike[str], machine: MachineModel) -> tuple[ModuleOp, dict[str, KernelOp]]:
     """A model (`.onnx`) or IR (`.mlir`) with its structured kernels by name; `IgniterError` where it has none."""
     from igniter.api import load
+    from igniter.targets import backend_for
 
     module = load(model)
     try:
@@ -118,7 +120,8 @@ def kernels_in(model: str | PathLike[str], machine: MachineModel) -> tuple[Modul
         raise IgniterError(f"{model}: {error}") from error
     kernels = _kernels(module.ir)
     if not kernels and not any(isinstance(op, FuncOp) for op in module.ir.ops):
-        _run(module.ctx, module.ir, "cpu-onnx,cpu-fusion,cpu-loop", machine)
+        own = backend_for(machine.name).pipelines
+        _run(module.ctx, module.ir, f"{own.onnx},{own.fusion},{own.loop}", machine)
         kernels = _kernels(module.ir)
     if not kernels:
         scheduled = any(isinstance(op, FuncOp) for op in module.ir.ops)
@@ -146,21 +149,19 @@ def _run(ctx: IgniterContext, module: ModuleOp, pipeline: str, machine: MachineM
 
 
 def schedule(name: str, kernel: KernelOp, target: Target, machine: MachineModel | None = None) -> Version:
-    """A kernel scheduled by `cpu-schedule`: nests with a schedule keep it, the others get the default author's, for
+    """A kernel scheduled by the backend's pipeline: nests with a schedule keep it, the others get its author's, for
     `machine` (the target's own where none is given)."""
     from igniter.context import IgniterContext
-    from igniter.pipelines import PIPELINES
     from igniter.targets import backend_for
 
     backend = backend_for(target.name)
     machine = machine or backend.machine_for(target)
-    passes = PIPELINES[backend.vocabulary.schedule]
-    chosen, emitted = passes.index("form-fma"), passes.index("form-ort-library")
+    choosing, behind = backend.around_schedules()
     ctx = IgniterContext()
     module = ModuleOp([kernel.clone()])
-    _run(ctx, module, ",".join(passes[:chosen]), machine)
+    _run(ctx, module, choosing, machine)
     structured = _kernels(module)[kernel.sym_name.data].clone()
-    _run(ctx, module, ",".join(passes[chosen:emitted]), machine)
+    _run(ctx, module, behind, machine)
     func = next(op for op in module.ops if isinstance(op, FuncOp))
     return version_of(name, structured, func, target)
 
@@ -170,6 +171,19 @@ def version_of(name: str, kernel: KernelOp, func: FuncOp, target: Target) -> Ver
     from igniter.targets import backend_for
 
     return Version(name, kernel, func, backend_for(target.name).listing(func, target))
+
+
+def expected_seconds(version: Version, sizes: Mapping[str, int], machine: MachineModel) -> tuple[float, Bound] | None:
+    """The seconds that the model expects of a version on one core, and what bounds the group of nests that takes most
+    of them; `None` for a kernel with procedures, whose steps it does not count."""
+    if len(version.kernel.nests) < len(version.kernel.computations):
+        return None
+    known = TypicalSizes(tuple(sizes.items()))
+    found = expected_times(version.kernel, machine, known)
+    cycles = [known.value(each.cycles, WORK) for each in found]
+    if not cycles:
+        return None
+    return sum(cycles) / machine.clock_ghz / 1e9, found[cycles.index(max(cycles))].bound
 
 
 def operations_of(kernel: KernelOp, sizes: Mapping[str, int]) -> int:

@@ -15,6 +15,9 @@ from typing import IO, Any
 from igniter._version import __version__
 from igniter.registry import PASSES
 
+LISTS = ("list_passes", "list_pipelines", "list_fusion_authors", "list_schedule_authors")
+"""Options that list what there is, by the functions of `listing.py` that do."""
+
 EMITS = ("mlir", "generic", "onnx", "llvm", "asm", "none")
 
 DESCRIPTION = "Run passes over Igniter's IR (.mlir) or over an ONNX model (.onnx), and print the result."
@@ -185,6 +188,7 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
     group.add_argument("--list-passes", action="store_true", help="every pass: its options and what it does")
     group.add_argument("--list-pipelines", action="store_true", help="every named pipeline and its passes")
     group.add_argument("--list-fusion-authors", action="store_true", help="every fusion author and its options")
+    group.add_argument("--list-schedule-authors", action="store_true", help="every schedule author and its options")
     group.add_argument("--version", action="version", version=f"igniter-opt {__version__}")
     for name in pass_names:
         parser.add_argument(
@@ -208,11 +212,11 @@ def _pass_flags(args: Sequence[str]) -> list[str]:
 def run(args: Sequence[str], stdin: IO[bytes], stdout: IO[str], stderr: IO[str]) -> int:
     """`igniter-opt` with `args` on the given streams; the exit status."""
     parsed = build_parser(_pass_flags(args)).parse_args(list(args))
-    if parsed.list_passes or parsed.list_pipelines or parsed.list_fusion_authors:
-        from igniter.tools.listing import list_fusion_authors, list_passes, list_pipelines
+    listed = next((name for name in LISTS if getattr(parsed, name)), None)
+    if listed is not None:
+        from igniter.tools import listing
 
-        others = list_pipelines if parsed.list_pipelines else list_fusion_authors
-        (list_passes if parsed.list_passes else others)(stdout)
+        getattr(listing, listed)(stdout)
         return 0
     values = {name: getattr(parsed, name) for name in OptOptions.__dataclass_fields__ if hasattr(parsed, name)}
     values["pipeline"] = ",".join(parsed.pipeline or [])

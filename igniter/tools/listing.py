@@ -1,4 +1,4 @@
-"""`igniter-opt --list-passes`, `--list-pipelines` and `--list-fusion-authors`."""
+"""`igniter-opt --list-passes`, `--list-pipelines`, `--list-fusion-authors` and `--list-schedule-authors`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING, Any
 
 from igniter.pipelines import PIPELINES
-from igniter.registry import all_fusion_authors, all_passes, external, load_fusion_author, load_pass
+from igniter.registry import (
+    all_fusion_authors,
+    all_passes,
+    all_schedule_authors,
+    external,
+    load_fusion_author,
+    load_pass,
+    load_schedule_author,
+)
 from igniter.rewrites import what_counts
 
 if TYPE_CHECKING:
@@ -48,6 +56,11 @@ def list_passes(stream: IO[str]) -> None:
 def list_fusion_authors(stream: IO[str]) -> None:
     """Every fusion author with its one-line summary and its options."""
     _list({name: load_fusion_author(name) for name in all_fusion_authors()}, stream)
+
+
+def list_schedule_authors(stream: IO[str]) -> None:
+    """Every schedule author with its one-line summary and its options."""
+    _list({name: load_schedule_author(name) for name in all_schedule_authors()}, stream)
 
 
 def _list(found: Mapping[str, type[ArgSpecConvertible]], stream: IO[str]) -> None:

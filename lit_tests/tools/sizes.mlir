@@ -16,7 +16,7 @@
 // LONG:  loop.for i = 0 to n threads(max(((n + 63) floordiv 64), {{[1-9]}}))
 // LONG:  loop.func @own symbols [n] {{.*}} outputs 1 typical [n = 3] {
 
-// REMARKS: 'sum' applied: scheduled: vectors of 16 along 'j', with 4 sums in turn; about {{[0-9.]+}} us at n=8, m=4096
+// REMARKS: 'sum' applied: scheduled: vectors of 16 along 'j', with 4 sums in turn; about {{[0-9.]+}} us at n=8, m=4096, bound by {{arithmetic|memory}}
 
 // INSTEAD: loop.kernel @sum {{.*}} typical [n = 5] {
 // INSTEAD: loop.kernel @own {{.*}} typical [n = 5] {

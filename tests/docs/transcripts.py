@@ -34,6 +34,7 @@ WITH_PACKAGE = frozenset(
         "docs/find-and-shrink-a-miscompile.md",
         "docs/my-own-fusion-author.md",
         "docs/my-own-micro-kernel.md",
+        "docs/my-own-schedule-author.md",
     )
 )
 RUN = re.compile(r"igniter(-opt)?( |$)")

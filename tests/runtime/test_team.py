@@ -9,10 +9,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import igniter
+from igniter.analysis.machine import TYPICAL
 from igniter.backends.cpu.builder import Module
 from igniter.backends.cpu.codegen import compile_object
 from igniter.backends.cpu.target import target_of
-from igniter.backends.cpu.team import LEAST_BYTES, emit_team
+from igniter.backends.cpu.team import emit_team
+from igniter.dialects.loop import Team
 from igniter.runtime.session import make_session
 
 LAYERS, WIDTH = 4, 384
@@ -31,7 +33,7 @@ def model() -> bytes:
             helper.make_node("LayerNormalization", [f"t{k}", f"s{k}"], [f"n{k}"]),
         ]
         last = f"n{k}"
-    assert LAYERS * WIDTH * WIDTH * 4 >= LEAST_BYTES
+    assert TYPICAL.team_bytes <= LAYERS * WIDTH * WIDTH * 4
     values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["rows", WIDTH]) for n in ("x", last)]
     graph = helper.make_graph(nodes, "g", values[:1], values[1:], weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
@@ -81,5 +83,5 @@ def test_many_runs_at_a_time(artifact: igniter.Artifact) -> None:
 def test_the_entry_of_a_program_compiles_for_every_machine(target: str) -> None:
     module = Module(target_of(target))
     module.functions.append("define internal void @p.alone(ptr %b, ptr %s, ptr %m, ptr %f, ptr %c) #0 { ret void }")
-    emit_team(module, "p")
+    emit_team(module, "p", Team(64, 1 << 15))
     assert b"p.team" in compile_object(module.text(), module.target)

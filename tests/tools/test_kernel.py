@@ -44,6 +44,8 @@ def test_schedules_are_checked_and_timed_in_turns(tmp_path: Path) -> None:
     assert own["loops"] == again["loops"]
     assert any("step 4" in loop["text"] for loop in other["loops"])
     assert all(0 <= v["error"] < 1e-5 and v["seconds"] > 0 and v["inner_loop"] for v in (own, again, other))
+    assert own["expected_seconds"] == again["expected_seconds"] < other["expected_seconds"] < 1e-3
+    assert own["bound_by"] == "arithmetic"
 
 
 def test_assembly_of_the_inner_loop_is_printed() -> None:
@@ -59,6 +61,20 @@ def test_a_model_names_its_kernels(model: Path) -> None:
     done = invoke(model, "--kernel", "r0", "--rounds", 1, "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["kernel"] == "r0"
+
+
+def test_a_kernel_that_moves_more_than_caches_hold_is_bound_by_memory(tmp_path: Path) -> None:
+    """By the figures that are given, and so by others on another machine."""
+    relu = str(EXAMPLES.parents[1] / "docs" / "examples" / "relu_kernel.mlir")
+    seconds: list[float] = []
+    for rate in (8000, 4000):
+        figures = tmp_path / "machine.json"
+        figures.write_text(json.dumps({"memory_bytes_us": rate, "l3_bytes": 1 << 20, "l3_cores": 1, "clock_ghz": 2.5}))
+        done = invoke(relu, "--sizes", "n=1024", "--rounds", 1, "--machine", figures, "--json")
+        (version,) = json.loads(done.stdout)["versions"]
+        assert version["bound_by"] == "memory"
+        seconds.append(version["expected_seconds"])
+    assert seconds == pytest.approx([2 * 1024 * 768 * 4 / 8000e6, 2 * 1024 * 768 * 4 / 4000e6], rel=1e-3)
 
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:

@@ -133,6 +133,99 @@ def test_figures_change_schedules(tmp_path: Path) -> None:
     assert grains != scheduled(SOFTMAX, target)
 
 
+def kernel(left: str, right: str, axes: str, reads: tuple[str, str], result: str, body: str = "arith.mulf") -> str:
+    """A kernel of one sum of products."""
+    element = left.split("x")[-1].split(",")[0]
+    return f"""
+builtin.module {{
+  loop.kernel @k symbols [n] (%x: tensor<{left}>, %y: tensor<{right}>) -> (tensor<{result}>) {{
+    %z = loop.nest "sums" [{axes}] -> tensor<{result}> {{
+      %a = loop.read %x[{reads[0]}] : {element}
+      %b = loop.read %y[{reads[1]}] : {element}
+      %c = {body} %a, %b : {element}
+      loop.yield add %c at [i, j]
+    }}
+    loop.return %z : tensor<{result}>
+  }}
+}}
+"""
+
+
+ROWS = kernel(
+    "16x64xf32",
+    "?x64xf32, #sym.dims<n, 64>",
+    "i: parallel 16, j: parallel n, k: reduction 64",
+    ("i, k", "j, k"),
+    "16x?xf32, #sym.dims<16, n>",
+)
+HEAD = kernel(
+    "16x?xf32, #sym.dims<16, n>",
+    "?x12x64xf32, #sym.dims<n, 12, 64>",
+    "i: parallel 16, j: parallel 64, k: reduction n",
+    ("i, k", "k, 3, j"),
+    "16x64xf32",
+)
+MATRIX = kernel(
+    "?x64xf32, #sym.dims<n, 64>",
+    "64x1000xf32",
+    "i: parallel n, j: parallel 1000, k: reduction 64",
+    ("i, k", "k, j"),
+    "?x1000xf32, #sym.dims<n, 1000>",
+)
+LONG = kernel(
+    "32x64xi64",
+    "64x40xi64",
+    "i: parallel 32, j: parallel 40, k: reduction 64",
+    ("i, k", "k, j"),
+    "32x40xi64",
+    "arith.muli",
+)
+COLUMNS = """
+builtin.module {
+  loop.kernel @k symbols [n, m] (%x: tensor<?x?xf32, #sym.dims<n, m>>) -> (tensor<?xf32, #sym.dims<m>>) {
+    %s = loop.nest "sums" [j: parallel m, k: reduction n] -> tensor<?xf32, #sym.dims<m>> {
+      %a = loop.read %x[k, j] : f32
+      loop.yield add %a at [j]
+    }
+    loop.return %s : tensor<?xf32, #sym.dims<m>>
+  }
+}
+"""
+DECIDED = {
+    "read_streams": COLUMNS, "pack_rows": ROWS, "pack_rows_beside": HEAD, "stretch_lines": MATRIX, "step_cycles": LONG
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "passes", "own", "changed"),
+    [
+        ({"read_streams": 4}, "choose-schedule", "k by 8 tail rest", "k by 4 tail rest"),
+        ({"pack_rows": 20}, "pack-operands", "sums.pack", "only 16 rows would share it"),
+        ({"pack_rows_beside": 8}, "pack-operands", "", "sums.pack"),
+        ({"stretch_lines": 4}, "pack-operands,choose-schedule", "p by 8", "p by 4"),
+        ({"step_cycles": 20}, "choose-schedule", "i by 16 tail", "i by 8 tail"),
+    ],
+    ids=lambda case: next(iter(case)) if isinstance(case, dict) else "",
+)
+def test_figures_that_decide_one_thing(
+    given: dict[str, int], passes: str, own: str, changed: str, tmp_path: Path
+) -> None:
+    text = DECIDED[next(iter(given))]
+    args = ("-p", passes, "--target=x86-64-v4", "--remarks")
+    before, after = opt(*args, text=text), opt(*args, f"--machine={write(tmp_path, **given)}", text=text)
+    assert before.status == after.status == 0, before.err + after.err
+    assert own in before.out + before.err and changed not in before.out + before.err
+    assert changed in after.out + after.err
+
+
+def test_the_time_of_a_launch_decides_which_copies_are_free(tmp_path: Path) -> None:
+    """Of packed factors with fewer elements, no variant is made that does without."""
+    file = str(EXAMPLES.parents[1] / "docs" / "examples" / "one_head.mlir")
+    args = ("-p", "form-variants", "--sizes=t=512", "--target=x86-64-v4")
+    assert "variants {" in opt(file, *args).out
+    assert "variants {" not in opt(file, *args, f"--machine={write(tmp_path, launch_us=4)}").out
+
+
 PRODUCT = """
 builtin.module {
   loop.kernel @product symbols [n] (%x: tensor<?x256xf32, #sym.dims<n, 256>>, %y: tensor<256x4096xf32>) -> (tensor<?x4096xf32, #sym.dims<n, 4096>>) {

@@ -14,19 +14,16 @@ class, each with a default, as those of a pass are.
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 from collections.abc import Generator, Iterable, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, TypeVar
 
 from xdsl.ir import Operation
-from xdsl.utils.arg_spec import ArgSpec, ArgSpecConvertible, parse_pipeline
-from xdsl.utils.exceptions import ArgSpecParseError
+from xdsl.utils.arg_spec import ArgSpecConvertible
 
+from igniter.analysis.authors import AuthorError, AuthorKind
 from igniter.analysis.fusion.legality import Reason
-from igniter.errors import IgniterError
 from igniter.registry import load_fusion_author
 
 if TYPE_CHECKING:
@@ -42,10 +39,6 @@ CHOICE_KINDS = frozenset(("cost", "view"))
 
 Pair = tuple[int, int]
 """Two nodes of a `FusionGraph` by number, the earlier one first."""
-
-
-class AuthorError(IgniterError):
-    """An author that failed, or answered what it cannot."""
 
 
 @dataclass(frozen=True)
@@ -100,77 +93,8 @@ class FusionAuthor(ArgSpecConvertible):
 def make_author(
     text: str, asked: Mapping[str, object] | None = None, figures: Mapping[str, object] | None = None
 ) -> FusionAuthor:
-    """The author that `text` names, `NAME` or `NAME{option=value ...}`; `IgniterError` says what is wrong with it.
-
-    `asked` are options that were given to the pass: the author has to have them, and the text must not say them again.
-    `figures` of the target go into the fields of these names that nothing else sets.
-    """
-    spec = _parse(text)
-    author_type = _author_type(spec.name)
-    fields = [f.name for f in dataclasses.fields(author_type)]
-    hints = get_type_hints(author_type)
-    given: dict[str, Any] = {}
-    for option, value in spec.normalize_parameter_names().parameters.items():
-        _require_option(spec.name, option, fields)
-        given[option] = _converted(spec.name, option, value, hints[option])
-    for option, value in (asked or {}).items():
-        _require_option(spec.name, option, fields)
-        if option in given:
-            spelled = option.replace("_", "-")
-            raise IgniterError(f"'{spelled}' is said of the pass and of the fusion author '{spec.name}': say it once")
-        given[option] = value
-    given = {**{name: value for name, value in (figures or {}).items() if name in fields}, **given}
-    missing = [name.replace("_", "-") for name in sorted(author_type.required_fields() - given.keys())]
-    if missing:
-        raise IgniterError(f"the fusion author '{spec.name}' needs a value for {', '.join(missing)}")
-    try:
-        return author_type(**given)
-    except (TypeError, ValueError) as error:
-        raise IgniterError(f"the fusion author '{spec.name}' does not take its options: {error}") from error
-
-
-def _parse(text: str) -> ArgSpec:
-    try:
-        parsed = list(parse_pipeline(text))
-    except ArgSpecParseError as error:
-        raise IgniterError(f"cannot read the fusion author '{text}': {error}") from error
-    if len(parsed) != 1:
-        raise IgniterError(f"'{text}' is no fusion author: write one as NAME or NAME{{option=value other=value}}")
-    return parsed[0]
-
-
-def _author_type(name: str) -> type[FusionAuthor]:
-    found: Any = load_fusion_author(name)
-    if not (isinstance(found, type) and issubclass(found, FusionAuthor)):
-        raise IgniterError(
-            f"the fusion author '{name}' is {found!r}: it has to be a class derived from "
-            "igniter.analysis.fusion.author.FusionAuthor"
-        )
-    return found
-
-
-def _require_option(name: str, option: str, fields: Sequence[str]) -> None:
-    if option in fields:
-        return
-    spelled, known = option.replace("_", "-"), [f.replace("_", "-") for f in fields]
-    close = difflib.get_close_matches(spelled, known, n=1)
-    hint = f"; did you mean '{close[0]}'?" if close else ""
-    has = f"its options are {', '.join(known)}" if known else "it has none"
-    raise IgniterError(f"the fusion author '{name}' has no option '{spelled}': {has}{hint}")
-
-
-def _converted(name: str, option: str, value: tuple[Any, ...], kind: Any) -> Any:
-    """What was written for an option, checked against its type by the rules of the options of passes."""
-    from xdsl.utils.arg_spec import _convert_arg_to_type
-
-    try:
-        return _convert_arg_to_type(value, kind)
-    except ValueError:
-        wanted = " or ".join(map(str, get_args(kind))) or getattr(kind, "__name__", str(kind))
-        shown = ",".join(map(str, value)) or "nothing"
-        raise IgniterError(
-            f"the option '{option.replace('_', '-')}' of the fusion author '{name}' is {wanted}, not {shown}"
-        ) from None
+    """The author that `text` names, with its options: see `AuthorKind.make`."""
+    return AuthorKind("fusion author", FusionAuthor, load_fusion_author).make(text, asked, figures)
 
 
 # -- asking one -------------------------------------------------------------------------------------------------------

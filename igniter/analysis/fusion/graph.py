@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, cast
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from igniter.analysis.fusion.author import AuthorError, FusionAuthor, Pair, asking, checked
+from igniter.analysis.authors import AuthorError
+from igniter.analysis.fusion.author import FusionAuthor, Pair, asking, checked
 from igniter.analysis.fusion.cost import CostModel, op_kind
-from igniter.analysis.fusion.legality import Reason, node_reason, operand_kind, type_symbols
+from igniter.analysis.fusion.legality import Legality, Reason, all_legal, node_reason, operand_kind, type_symbols
 from igniter.analysis.fusion.symbols import carrier_edges
 from igniter.analysis.onnx.byte_convolutions import around_byte_convolutions
 from igniter.dialects.onnx.names import op_name
@@ -131,10 +132,22 @@ def is_node(op: Operation) -> bool:
     return op.name not in ("onnx.Constant", "onnx.NoValue") and not op.has_trait(IsTerminator)
 
 
-def build_graph(
-    block: Block, author: FusionAuthor, cost: CostModel, siblings: bool, inputs: Sequence[SSAValue] | None = None
-) -> FusionGraph:
+@dataclass(frozen=True)
+class Judges:
+    """Who is asked about nodes: the author what is worth it, the backend (`legal`) what it has code for."""
+
+    author: FusionAuthor
+    cost: CostModel
+    legal: Legality = all_legal
+
+    def reason(self, node: FusionNode) -> Reason | None:
+        """Why a node that has a lowering is in no region."""
+        return self.legal(node.op) or author_reason(self.author, node)
+
+
+def build_graph(block: Block, judges: Judges, siblings: bool, inputs: Sequence[SSAValue] | None = None) -> FusionGraph:
     """The graph of a block's nodes, which can see `inputs`: by default the block's own."""
+    author, cost = judges.author, judges.cost
     nodes = tuple(op for op in block.ops if is_node(op))
     number = {op: index for index, op in enumerate(nodes)}
     symbols: set[str] = set()
@@ -142,7 +155,7 @@ def build_graph(
         symbols |= type_symbols(argument.type)
     convolved = frozenset(around_byte_convolutions(nodes))
     views = [FusionNode(cast("OnnxOp", op), cost, op in convolved) for op in nodes]
-    reasons = _reasons(views, author, frozenset(symbols))
+    reasons = _reasons(views, judges, frozenset(symbols))
     edges: dict[tuple[int, int], None] = {}
     dropped: dict[tuple[int, int], None] = {}
     for target, op in enumerate(nodes):
@@ -171,12 +184,11 @@ def author_reason(author: FusionAuthor, node: FusionNode) -> Reason | None:
         return checked(author, "refuse_node", author.refuse_node(node), Reason, node.label)
 
 
-def _reasons(
-    nodes: Sequence[FusionNode], author: FusionAuthor, outer_symbols: frozenset[str]
-) -> tuple[Reason | None, ...]:
-    """Why each node is in no region: first what has no lowering, which no author can change, then what the author
-    refuses."""
-    known = [node_reason(node.op, outer_symbols) or author_reason(author, node) for node in nodes]
+def _reasons(nodes: Sequence[FusionNode], judges: Judges, outer_symbols: frozenset[str]) -> tuple[Reason | None, ...]:
+    """Why each node is in no region: first what has no lowering, or no code on the backend, which no author can change,
+    then what the author refuses."""
+    author = judges.author
+    known = [node_reason(node.op, outer_symbols) or judges.reason(node) for node in nodes]
     with asking(author, "refuse_together"):
         together = dict[int, Reason | None](author.refuse_together(nodes, known))
         given = [checked(author, "refuse_together", reason, Reason, nodes[k].label) for k, reason in together.items()]

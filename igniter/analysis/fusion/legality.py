@@ -5,9 +5,9 @@ A refusal is a `Reason`, never a bare `False`: what kind it is, in words, and wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     DictionaryAttr,
@@ -48,6 +48,16 @@ class Reason:
 
     def __str__(self) -> str:
         return f"{self.message} ({', '.join(self.nodes)})" if self.nodes else self.message
+
+
+Legality: TypeAlias = "Callable[[OnnxOp], Reason | None]"
+"""Why a node that has a lowering can be in no region all the same: what a backend has no code for."""
+
+
+def all_legal(op: OnnxOp) -> Reason | None:
+    """Whatever has a lowering can be in a region."""
+    del op
+    return None
 
 
 def as_tensor(type_: Attribute) -> TensorType[Attribute] | None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import NoneType
 from xdsl.ir import SSAValue
 
-from igniter.analysis.fusion.author import AuthorError, FusionAuthor, Pair, asking, checked
+from igniter.analysis.authors import AuthorError
+from igniter.analysis.fusion.author import FusionAuthor, Pair, asking, checked
 from igniter.analysis.fusion.graph import FusionGraph, FusionNode
 from igniter.analysis.fusion.legality import operand_kind
 from igniter.analysis.fusion.region_growing import Refusal

@@ -55,10 +55,13 @@ BYTE_KINDS = frozenset(("u8i8", "i8i8"))
 """What AMX multiplies as bytes."""
 
 BYTE_TILE = (32, 2)
-"""Rows and panels of bytes that AMX multiplies at a time."""
+"""Rows and panels of bytes that AMX multiplies at a time. No figure of a machine: every AMX has eight registers of 16
+rows by 64 bytes, of which four hold sums, and the micro-kernel is written for that."""
 
 HALF_TILE = (128, 6)
-"""Rows and panels of f16 that share what is split for AMX."""
+"""Rows and panels of f16 that share what is split for AMX. No figure of a machine: the micro-kernel is written for
+these sizes (`half_tiles.py`). Its parts of 128 rows are 64 KiB, which the second-level cache of whatever has AMX holds.
+"""
 
 
 def tile_size(

@@ -1,22 +1,98 @@
-"""What a scheduled nest is expected to take, in cycles of one core: what the author of its schedule says of it.
+"""What scheduled nests are expected to take on one core: a roofline, which is what the author of their schedules says.
 
-Every point of a nest costs what its body does: arithmetic by the machine's table, an access each for what it reads and
-writes, a vector at a time where a loop of it has lanes. A micro-kernel adds up as many products a cycle as the machine
-does. Operands are taken to be in the caches, and loops to cost nothing: it is what the arithmetic takes.
+Two bounds, in cycles, and the larger of them counts (Williams, Waterman and Patterson, "Roofline", 2009):
+
+* Arithmetic. Every point of a nest costs what its body does: the ops by the machine's table, an access each for what it
+  reads and writes, a vector at a time where a loop of it has lanes. A micro-kernel adds up as many products a cycle as
+  the machine does. Accesses are taken to hit the first-level cache, and loops to cost nothing.
+* Memory. Every byte is moved once, at the rate of the level that it comes from, which is the nearest that holds what it
+  is part of, at typical sizes: for inputs and results of the kernel all of these together, since a run finds of them
+  what the run before left; for a tensor that one group of nests writes and another reads, that tensor; for one that
+  stays within a group, what is kept of it in one iteration of the loops that the group shares. What the first-level
+  cache holds costs nothing here.
+
+A cache that several cores share counts with a core's share. That what is read again is still there (the panels of a
+product while all rows go by) is the author's care, and taken for granted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from math import lcm
+from typing import Literal, NamedTuple
+
+from xdsl.ir import SSAValue
 
 from igniter.analysis.machine import MachineModel
-from igniter.dialects.loop import NestOp, ReadOp, YieldOp
+from igniter.analysis.typical_sizes import MEMORY, TypicalSizes, typical_of
+from igniter.dialects.loop import Clause, KernelOp, NestOp, ReadOp, ViewOp, YieldOp, element_bytes
 from igniter.dialects.loop.schedule import ScheduleAttr
-from igniter.dialects.sym.expr import ZERO, Expr, product
+from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import ZERO, Expr, product, symbols_of
+
+Bound = Literal["arithmetic", "memory"]
+Scheduled = tuple[NestOp, ScheduleAttr]
 
 
-def expected_cycles(nests: list[tuple[NestOp, ScheduleAttr]], machine: MachineModel) -> Expr:
-    """The cycles of nests with their schedules, as an expression of the kernel's symbols."""
+class Level(NamedTuple):
+    """A level of the hierarchy: how many bytes it holds for a core (None: all), and how many a core moves a cycle."""
+
+    name: str
+    holds: int | None
+    rate: Fraction
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What nests are expected to take, in cycles of one core, as expressions of the kernel's symbols."""
+
+    arithmetic: Expr
+    memory: Expr
+    moved: tuple[tuple[str, Expr], ...]
+    """The bytes that come from each level behind the first, nearest first."""
+    bound: Bound
+    """Which of the two is the larger one, at typical sizes."""
+
+    @property
+    def cycles(self) -> Expr:
+        """The larger one."""
+        return self.memory if self.bound == "memory" else self.arithmetic
+
+
+def expected_time(nests: Sequence[Scheduled], machine: MachineModel, sizes: TypicalSizes | None = None) -> Expectation:
+    """What a group of nests with their schedules is expected to take; `sizes`: those that are typical, where they are
+    not what the kernel says."""
+    known = typical_of(nests[0][0]) if sizes is None else sizes
+    arithmetic = _arithmetic(nests, machine)
+    levels = _levels(machine)
+    moved = dict.fromkeys((level.name for level in levels), ZERO)
+    for size, part in _moves(nests, known):
+        moved[_level_of(known.value(part, MEMORY), levels).name] += size
+    memory = ZERO
+    for level in levels[1:]:
+        memory = memory + (moved[level.name] * level.rate.denominator).ceildiv(level.rate.numerator)
+    bound = "memory" if known.value(memory, MEMORY) > known.value(arithmetic, MEMORY) else "arithmetic"
+    told = tuple((level.name, moved[level.name]) for level in levels[1:] if moved[level.name] != ZERO)
+    return Expectation(arithmetic, memory, told, bound)
+
+
+def expected_times(kernel: KernelOp, machine: MachineModel, sizes: TypicalSizes | None = None) -> list[Expectation]:
+    """What each group of nests of a kernel is expected to take, those that share a label of `fuse` being one. Nests
+    without a schedule, and procedures, are left out."""
+    groups: dict[str, list[Scheduled]] = {}
+    for nest in kernel.nests:
+        if nest.schedule is not None:
+            label = next((f"fuse {loop.fuse}" for loop in nest.schedule.loops if loop.fuse), f"nest {nest.label}")
+            groups.setdefault(label, []).append((nest, nest.schedule))
+    return [expected_time(group, machine, sizes) for group in groups.values()]
+
+
+# -- arithmetic -------------------------------------------------------------------------------------------------------
+
+
+def _arithmetic(nests: Sequence[Scheduled], machine: MachineModel) -> Expr:
     costs = [(product(a.extent for a in nest.axes), *_point(nest, schedule, machine)) for nest, schedule in nests]
     whole = lcm(1, *(points_at_once for _, _, points_at_once in costs))
     total = ZERO
@@ -33,3 +109,87 @@ def _point(nest: NestOp, schedule: ScheduleAttr, machine: MachineModel) -> tuple
     work = sum(machine.cycles_of(op.name) for op in nest.block.ops if not isinstance(op, (ReadOp, YieldOp)))
     lanes = max((loop.vector for loop in schedule.loops), default=0)
     return work + accesses * machine.access_cycles, max(1, lanes)
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------
+
+
+def _levels(machine: MachineModel) -> list[Level]:
+    """Nearest first. A machine without a third level has its second one before memory."""
+    memory = machine.memory_bytes_us / (machine.clock_ghz * 1e3)
+    found = [
+        ("l1", machine.l1d_bytes, machine.l1_bytes_cycle),
+        ("l2", machine.l2_bytes, machine.l2_bytes_cycle),
+        *([("l3", machine.l3_share, machine.l3_bytes_cycle)] if machine.l3_bytes else []),
+        ("memory", None, memory),
+    ]
+    return [Level(name, holds, Fraction(rate).limit_denominator(16)) for name, holds, rate in found]
+
+
+def _level_of(size: int, levels: Sequence[Level]) -> Level:
+    """The nearest level that holds so many bytes."""
+    return next(level for level in levels if level.holds is None or size <= level.holds)
+
+
+def _moves(nests: Sequence[Scheduled], sizes: TypicalSizes) -> Iterator[tuple[Expr, Expr]]:
+    """Bytes that nests move, each time with those that a level has to hold for them to come from there."""
+    kernel = nests[0][0].parent_op()
+    assert isinstance(kernel, KernelOp)
+    members = [nest for nest, _ in nests]
+    outside = dict.fromkeys([*kernel.block.args, *(_base(v) for v in kernel.returned)])
+    whole = sum((_tensor_bytes(v) for v in outside), ZERO)
+    read: dict[SSAValue, dict[NestOp, Expr]] = {}
+    for nest in members:
+        for op in nest.reads:
+            read.setdefault(_base(op.source), {})[nest] = _touched(nest, op, sizes)
+    for value, touched in read.items():
+        if value.owner not in members:
+            most = max(touched.values(), key=lambda e: sizes.value(e, MEMORY))
+            yield most, whole if value in outside else _tensor_bytes(value)
+    for nest, schedule in nests:
+        for value, clause in zip(nest.outputs, nest.yield_op.clauses, strict=True):
+            size, stays = _tensor_bytes(value), value not in outside and _stays(value, members)
+            if not stays:
+                yield size, whole if value in outside else size
+            times = len(read.get(value, ())) + stays
+            yield size * times, _kept(nest, schedule, clause)
+
+
+def _base(value: SSAValue) -> SSAValue:
+    """The tensor behind views."""
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
+    return value
+
+
+def _tensor_bytes(value: SSAValue) -> Expr:
+    return product(dims_of(value.type)) * element_bytes(element_of(value.type))
+
+
+def _touched(nest: NestOp, op: ReadOp, sizes: TypicalSizes) -> Expr:
+    """The bytes of a tensor that a nest reads: one element for each point of the axes that say which, and no more than
+    there are."""
+    named = {a.name for a in nest.axes} if op.indices else symbols_of(op.subscripts)
+    points = product(a.extent for a in nest.axes if a.name in named) * element_bytes(element_of(op.source.type))
+    return min(_tensor_bytes(op.source), points, key=lambda e: sizes.value(e, MEMORY))
+
+
+def _stays(value: SSAValue, members: Sequence[NestOp]) -> bool:
+    """Whether only the nests of a group read a tensor."""
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, ViewOp):
+            if not _stays(op.result, members):
+                return False
+        elif op.parent_op() not in members:
+            return False
+    return True
+
+
+def _kept(nest: NestOp, schedule: ScheduleAttr, clause: Clause) -> Expr:
+    """The bytes of a result that one iteration of the loops writes that the nest shares with others."""
+    extents = {a.name: a.extent for a in nest.axes}
+    extents |= {loop.axis: Expr.of(loop.by) for loop in schedule.loops if loop.fuse}
+    return product(extents[name] for name in sorted(symbols_of(clause.subscripts) & extents.keys())) * element_bytes(
+        clause.value.type
+    )

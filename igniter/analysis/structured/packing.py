@@ -1,7 +1,8 @@
 """Which factor of a contraction has to be packed at run time before a micro-kernel can read it.
 
 Where the columns of neither factor lie in panels, one of them is copied to where they do: every element once, so many
-rows have to share it. `pack-operands` makes the copy; who chooses between schedules asks here what it would be.
+rows have to share it (`MachineModel.pack_rows`). `pack-operands` makes the copy; who chooses between schedules asks
+here what it would be.
 """
 
 from __future__ import annotations
@@ -15,9 +16,6 @@ from igniter.dialects.loop import NestOp, ReadOp
 from igniter.dialects.loop.panels import is_half, kind_of
 from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import ONE, Expr, product, symbols_of
-
-FEWEST_ROWS = 4
-"""Packing moves every element once; fewer rows than this do not make up for it."""
 
 
 @dataclass(frozen=True)

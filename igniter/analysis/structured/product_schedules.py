@@ -32,9 +32,6 @@ WHOLE_ROWS = frozenset(("f32", "f64"))
 MOST_ROWS, MOST_PANELS = 14, 4
 """Of a tile: more rows have no registers left for their addresses."""
 
-STRETCH = 8
-"""The panels that are packed together: so many lines of each row are read on end."""
-
 
 def worthwhile_contraction(nest: NestOp) -> Contraction | None:
     """The contraction that a nest is, where micro-kernels are the way to compute it."""
@@ -128,10 +125,13 @@ def _known(nest: NestOp, count: Expr) -> int:
 
 def packing_schedule(nest: NestOp, label: str, machine: Machine) -> ScheduleAttr:
     """The schedule of a nest that packs columns side by side, of axes [.., panel, depth, lane]: a stretch of each row
-    of the matrix at a time, which the prefetcher sees, not a line."""
+    of the matrix at a time (a panel has a line of it), which the prefetcher sees, not a line."""
     panel, depth, lane = (a.name for a in nest.axes[-3:])
     outer = [a.name for a in nest.axes[:-3]]
-    plans = {lane: Plan(Loop(lane, vector=vector_width(nest, machine, lane))), panel: Plan(blocks=(STRETCH,))}
+    plans = {
+        lane: Plan(Loop(lane, vector=vector_width(nest, machine, lane))),
+        panel: Plan(blocks=(machine.stretch_lines,)),
+    }
     first = plans.setdefault((*outer, panel)[0], Plan())
     first.outer = replace(first.outer, threads=0)
     return in_order(nest, [*outer, panel, depth, panel, lane], plans)

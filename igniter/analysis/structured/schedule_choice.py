@@ -1,4 +1,4 @@
-"""The default author of schedules: which nests share their outer loops, which axis is the vector, what is tiled.
+"""What the default author chooses for nests: which share their outer loops, which axis is the vector, what is tiled.
 
 First the groups of nests that share their outer loops (`schedule_groups.py`). Then the vector: each nest's own axis
 with the most accesses side by side, or for the whole group its last common axis, where the rows lie across memory.
@@ -9,7 +9,7 @@ accesses.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -21,6 +21,7 @@ from igniter.analysis.structured.product_schedules import (
     row_epilogue_schedule,
     row_product_schedule,
 )
+from igniter.analysis.structured.schedule_author import Choice
 from igniter.analysis.structured.schedule_groups import form_groups, reads_of
 from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, vector_width
 from igniter.analysis.structured.tile_schedules import SOME_ROWS, is_reused, register_tile, tile_schedules
@@ -30,20 +31,6 @@ from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, product
 from igniter.dialects.sym.ranges import simplify
-
-STREAM_ROWS = 8
-"""Sums of columns that are streamed: the rows that are added before the sums go back to the first-level cache, which
-then takes an eighth of the loads. How long the stretches of a row are is the machine's (`stream_vectors`)."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What was chosen for the nests of a group."""
-
-    schedules: dict[str, ScheduleAttr]
-    """By label, in program order."""
-    what: str
-    """In words."""
 
 
 def choose(kernel: KernelOp, machine: Machine) -> list[Choice]:
@@ -323,10 +310,11 @@ def _place_vector(
         tall.tile, tall.tail, tall.below = height, "peel" if rows else "rest", "reductions"
         tall.inner = Loop(row, unroll=0)
     elif len(reductions) == 1 and (extent is None or extent > width * most):
-        # Rows that no tile of registers spans are streamed, a few at a time; the sums wait in the first-level cache.
+        # Rows that no tile of registers spans are streamed, as many at a time as prefetchers follow: so many loads of
+        # rows come to one of the sums, which wait in the first-level cache.
         plan.tile, plan.below, plan.inner = width * machine.stream_vectors, "loops", lanes
         stream = plans[reductions[0]]
-        stream.tile, stream.tail, stream.inner = STREAM_ROWS, "rest", Loop(reductions[0], unroll=0)
+        stream.tile, stream.tail, stream.inner = machine.read_streams, "rest", Loop(reductions[0], unroll=0)
         return
     plan.tile, plan.tail, plan.below = width * columns, "rest" if row is not None else "peel", "reductions"
     plan.inner = replace(lanes, unroll=0)

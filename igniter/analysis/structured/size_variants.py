@@ -12,23 +12,21 @@ in us, with packing and without:
     256 to 1000 columns, row-major         1 row    53    12    2 rows    55    24    3 rows    52    47
 
 Where the columns lie across memory, the rows of a plain loop each gather them again, so more than one is a loss at some
-sizes; where they lie side by side, the plain loop wins below `FEWEST_ROWS`.
+sizes; where they lie side by side, the plain loop wins below `pack_rows` of the machine.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from igniter.analysis.structured.packing import FEWEST_ROWS, unpacked_factor
+from igniter.analysis.machine import MachineModel
+from igniter.analysis.structured.packing import unpacked_factor
 from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.sym.expr import Expr
 
 MOST_COMPUTATIONS = 16
-"""In a kernel that is compiled twice."""
-
-LEAST_ELEMENTS = 1 << 14
-"""Of a factor that is packed. To copy fewer takes less than a microsecond, which a call costs anyway."""
+"""In a kernel that is compiled twice: what its code costs in space and in time to compile, on any machine."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +41,9 @@ class SizeVariant:
     why: str
 
 
-def worthwhile_variant(kernel: KernelOp) -> SizeVariant | None:
+def worthwhile_variant(kernel: KernelOp, machine: MachineModel) -> SizeVariant | None:
     """The variant of a kernel that pays; None where one schedule fits all sizes, or the kernel has schedules or
-    variants already."""
+    variants already, or packing takes less time than a call costs anyway."""
     if kernel.variants or len(kernel.computations) > MOST_COMPUTATIONS:
         return None
     if any(each.schedule is not None for each in kernel.computations):
@@ -58,9 +56,10 @@ def worthwhile_variant(kernel: KernelOp) -> SizeVariant | None:
         rows = factor.all_rows
         if not rows.symbols or rows.symbols & factor.elements.symbols:
             return None  # There are always as many rows, or few rows are few columns, too.
-        most = FEWEST_ROWS - 1 if factor.is_beside else 1
+        most = machine.pack_rows - 1 if factor.is_beside else 1
         ones = dict.fromkeys(sorted(rows.symbols), 1)
-        if rows.evaluate(ones) > most or typical_of(kernel).value(factor.elements, WORK) < LEAST_ELEMENTS:
+        elements = typical_of(kernel).value(factor.elements, WORK)
+        if rows.evaluate(ones) > most or elements < machine.launch_elements:
             return None
         if found is not None and found.what != rows:
             return None

@@ -15,11 +15,9 @@ from igniter.dialects.loop import NestOp
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym.expr import ONE, Expr, symbols_of
 
-STEP = 1
-"""The cycles that a step takes besides: its branch and its addresses."""
-
 SOME_ROWS = 4
-"""The rows of a tile where their number is not known: what remains of them is done without a tile."""
+"""The rows of a tile where their number is not known: what remains of them is done without a tile. A guess at sizes and
+not at a machine: with more, a larger part of few rows remains."""
 
 
 def register_tile(rows: int, extent: int | None, width: int, machine: Machine) -> tuple[int, int]:
@@ -31,7 +29,7 @@ def register_tile(rows: int, extent: int | None, width: int, machine: Machine) -
     def cycles(height: int, columns: int) -> float:
         across = 1 / columns if extent is None else -(-extent // (columns * width))
         multiplied, loaded = height * columns / machine.fma_ports, (height + columns) / machine.load_ports
-        return -(-rows // height) * across * (max(multiplied, loaded, machine.fma_latency) + STEP)
+        return -(-rows // height) * across * (max(multiplied, loaded, machine.fma_latency) + machine.step_cycles)
 
     tiles = [
         (height, columns)

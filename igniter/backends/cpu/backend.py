@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from igniter._version import __version__
 from igniter.analysis.machine import Given, MachineModel
 from igniter.backends.cpu.target import Target, target_of, targets_of
-from igniter.targets import Backend, Vocabulary
+from igniter.targets import Backend, Pipelines
 from igniter.targets import Target as AnyTarget
 
 if TYPE_CHECKING:
@@ -31,7 +31,18 @@ class CpuBackend(Backend):
     """x86-64 and aarch64, by LLVM."""
 
     name = "cpu"
-    vocabulary = Vocabulary("cpu-onnx", "cpu-fusion", "cpu-loop", "cpu-schedule", "cpu-programs")
+    pipelines = Pipelines(
+        onnx="cpu-onnx",
+        fusion="cpu-fusion",
+        loop="cpu-loop",
+        schedule="cpu-schedule",
+        kernels="cpu-kernels",
+        programs="cpu-programs",
+        calls="cpu-calls",
+        weights="cpu-weights",
+    )
+    fusion_author = "default"
+    schedule_author = "default"
     modules = ("llvmlite.binding", "igniter.backends.cpu.jit")
 
     # -- targets and machines -----------------------------------------------------------------------------------------
@@ -56,6 +67,14 @@ class CpuBackend(Backend):
         from igniter.backends.cpu import rates
 
         return rates
+
+    # -- schedules ----------------------------------------------------------------------------------------------------
+
+    @property
+    def words(self) -> frozenset[str]:
+        from igniter.dialects.loop.schedule import VOCABULARY
+
+        return VOCABULARY
 
     def lacks(self, micro_kernel: str, target: AnyTarget) -> str | None:
         from igniter.backends.cpu.micro_kernels import missing_reason

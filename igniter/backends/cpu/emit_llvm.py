@@ -162,12 +162,12 @@ class FuncEmitter:
         args += ["ptr %scratch", "ptr %parallel_for", "ptr %context"]
         header = calls.KERNEL_PARAMETERS
         lines.append(f"  call void @{quote(body.function_name)}({', '.join(args)})")
-        together = team.wants_team(self.func)
-        name, linkage = (f"{self.name}.alone", "internal ") if together else (self.name, "")
+        together = self.func.team
+        name, linkage = (self.name, "") if together is None else (f"{self.name}.alone", "internal ")
         text = [f"define {linkage}void @{quote(name)}({header}) #0 {{", "entry:", *lines, "  ret void", "}", ""]
         self.module.functions.append("\n".join(text))
-        if together:
-            team.emit_team(self.module, self.name)
+        if together is not None:
+            team.emit_team(self.module, self.name, together)
 
     # -- statements ---------------------------------------------------------------------------------------------------
 

@@ -2,35 +2,26 @@
 
     void @p0(ptr buffers, ptr symbols, ptr scratch, ptr parallel_for, ptr context)
 
-asks the pool for many runs of one task. The first to start, on whatever thread, leads: it runs the program from kernel
-to kernel. The others help until the program has ended, and all that start later find it ended. Kernels hand out their
-tasks through `@igniter.team.for` instead of the pool's own function: the leader publishes a job, takes tasks from it
-like everybody else, and goes on when all are done. So a step costs an atomic operation a task, where entering the pool
-costs microseconds, and much more if its threads sleep in between.
+asks the pool for many runs of one task (`Team.runs`). The first to start, on whatever thread, leads: it runs the
+program from kernel to kernel. The others help until the program has ended, and all that start later find it ended.
+Kernels hand out their tasks through `@igniter.team.for` instead of the pool's own function: the leader publishes a job,
+takes tasks from it like everybody else, and goes on when all are done. So a step costs an atomic operation a task,
+where entering the pool costs microseconds, and much more if its threads sleep in between.
 
 Nobody waits for a thread that has not come: when the pool is busy with another run, or has one thread, the leader does
 all the work, and no order of starting deadlocks. A job is its generation (the upper half of `ticket`) and its next task
 (the lower half), so that one atomic addition both takes a task and says of which job. Jobs alternate between two
 places: the one of a job that a late helper still looks at is not written before its generation has passed, and a
 helper that finds another generation than it took its task from has taken none. A helper pauses between looks, and one
-that has found nothing for about a millisecond leaves.
+that has found nothing in so many of them (`Team.looks`) leaves.
 """
 
 from __future__ import annotations
 
 from igniter.backends.cpu.builder import Module, quote
 from igniter.backends.cpu.target import Target
-from igniter.dialects.loop import CallOp, ForOp, FuncOp, element_bytes
-from igniter.dialects.sym import dims_of, element_of
-
-TASKS = 64
-"""Runs that the pool is asked for: at least as many as it has threads to help."""
-
-LEAST_BYTES = 1 << 20
-"""Programs with fewer bytes of weights are short, and waking threads for them costs more than it gives."""
-
-PATIENCE = 1 << 15
-"""Looks for work in vain after which a helper leaves."""
+from igniter.dialects.loop import Team
+from igniter.errors import IgniterError
 
 TYPES = """
 %igniter.job = type { ptr, i64, ptr, [5 x i64] }
@@ -179,27 +170,17 @@ together:
 PAUSES = {"x86_64": "call void @llvm.x86.sse2.pause()", "aarch64": "call void @llvm.aarch64.hint(i32 1)"}
 
 
-def wants_team(func: FuncOp) -> bool:
-    """Whether a func is a program that is worth keeping threads together for."""
-    # A call in a loop is many.
-    calls = sum(2 if isinstance(op.parent_op(), ForOp) else 1 for op in func.walk() if isinstance(op, CallOp))
-    inputs = func.block.args[: len(func.block.args) - func.output_count]
-    total = 0
-    for arg in inputs:
-        size = element_bytes(element_of(arg.type))
-        for dim in dims_of(arg.type):
-            size *= dim.constant or 0
-        total += size
-    return calls > 1 and total >= LEAST_BYTES
-
-
-def emit_team(module: Module, name: str) -> None:
-    """The entry of a program whose own code is `@NAME.alone`."""
+def emit_team(module: Module, name: str, team: Team) -> None:
+    """The entry of a program whose own code is `@NAME.alone`; `IgniterError` where another program of the module has
+    helpers that look for work a different number of times."""
     target: Target = module.target
-    if "igniter.team" not in module.helpers:
-        module.helpers.add("igniter.team")
+    helpers = f"igniter.team {team.looks}"
+    if helpers not in module.helpers:
+        if any(name.startswith("igniter.team ") for name in module.helpers):
+            raise IgniterError(f"program '{name}' has a team of {team.looks} looks, and another of its module has not")
+        module.helpers.add(helpers)
         pause = PAUSES[target.arch]
-        common = COMMON.replace("$PAUSE", pause).replace("$PATIENCE", str(PATIENCE))
+        common = COMMON.replace("$PAUSE", pause).replace("$PATIENCE", str(team.looks))
         module.globals["%igniter.team"] = TYPES
         module.functions.append(common)
         intrinsic = pause.partition("@")[2]
@@ -209,5 +190,5 @@ def emit_team(module: Module, name: str) -> None:
         ENTRY.replace("@$NAME.alone", f"@{quote(name + '.alone')}")
         .replace("@$NAME.team", f"@{quote(name + '.team')}")
         .replace("@$NAME", f"@{quote(name)}")
-        .replace("$TASKS", str(TASKS))
+        .replace("$TASKS", str(team.runs))
     )

@@ -24,6 +24,7 @@ from igniter.dialects.loop.procedure import ProcedureOp
 from igniter.dialects.loop.schedule import ScheduleAttr
 from igniter.dialects.loop.scheduled import AllocOp, ForOp, IfOp
 from igniter.dialects.loop.structured import ComputeOp, KernelOp, NestOp, ReturnOp, ViewOp
+from igniter.dialects.loop.team import Team, TeamAttr
 from igniter.dialects.loop.tiles import TileProductOp
 from igniter.dialects.loop.typical import SizesAttr
 
@@ -52,7 +53,7 @@ Loop = Dialect(
         ClockOp,
         SliceOp,
     ],
-    [AxesAttr, ScheduleAttr, SizesAttr],
+    [AxesAttr, ScheduleAttr, SizesAttr, TeamAttr],
 )
 
 __all__ = [
@@ -84,6 +85,7 @@ __all__ = [
     "ScheduleAttr",
     "SliceOp",
     "StoreOp",
+    "Team",
     "TileProductOp",
     "TransposeOp",
     "ViewOp",

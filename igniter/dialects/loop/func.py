@@ -39,6 +39,7 @@ from igniter.dialects.loop.memory import (
 )
 from igniter.dialects.loop.scheduled import AllocOp, ForOp, IfOp
 from igniter.dialects.loop.structured import ViewOp, symbols_attr
+from igniter.dialects.loop.team import Team, TeamAttr, parse_team, print_team
 from igniter.dialects.loop.tiles import TileProductOp
 from igniter.dialects.loop.typical import SizesAttr, parse_typical, print_typical, verify_typical
 from igniter.dialects.sym import (
@@ -153,6 +154,7 @@ class FuncOp(IRDLOperation):
     requires_attr = opt_prop_def(ArrayAttr[RequirementAttr], prop_name="requires")
     checks_attr = opt_prop_def(ArrayAttr[CheckAttr], prop_name="checks")
     typical = opt_prop_def(SizesAttr)
+    team_attr = opt_prop_def(TeamAttr, prop_name="team")
     body = region_def("single_block")
     traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), NoTerminator())
 
@@ -167,6 +169,7 @@ class FuncOp(IRDLOperation):
         requires: Iterable[Requirement] = (),
         checks: Iterable[DataCheck] = (),
         typical: SizesAttr | None = None,
+        team: TeamAttr | None = None,
     ):
         super().__init__(
             properties={
@@ -177,6 +180,7 @@ class FuncOp(IRDLOperation):
                 "requires": requirements_attr(requires),
                 "checks": checks_attr(checks),
                 "typical": typical,
+                "team": team,
             },
             regions=[body],
             attributes=attributes or {},
@@ -213,6 +217,15 @@ class FuncOp(IRDLOperation):
     def scratch_bytes(self, size: ExprLike) -> None:
         self.scratch_attr = DimsAttr([size])
 
+    @property
+    def team(self) -> Team | None:
+        """How its threads stay together from kernel to kernel; None where each step enters the pool."""
+        return None if self.team_attr is None else self.team_attr.data
+
+    @team.setter
+    def team(self, team: Team | None) -> None:
+        self.team_attr = None if team is None else TeamAttr(team)
+
     def verify_(self) -> None:
         for arg in self.block.args:
             kind: Attribute = arg.type
@@ -242,10 +255,11 @@ class FuncOp(IRDLOperation):
             scratch = parse_expr_here(parser)
             parser.parse_characters(")")
         requires, checks, typical = parse_requirements(parser), parse_checks(parser), parse_typical(parser)
+        team = parse_team(parser)
         attributes = parser.parse_optional_attr_dict_with_keyword()
         body = parser.parse_region(args)
         given = dict(attributes.data) if attributes else None
-        return cls(name, symbols, outputs, body, scratch, given, requires, checks, typical)
+        return cls(name, symbols, outputs, body, scratch, given, requires, checks, typical, team)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -258,6 +272,7 @@ class FuncOp(IRDLOperation):
         print_requirements(self.requires_attr, printer)
         print_checks(self.checks_attr, printer)
         print_typical(self.typical, printer)
+        print_team(self.team_attr, printer)
         printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False)

@@ -19,8 +19,9 @@ micro-kernel, the one that is named or else that of its elements (`instructions.
 that follow move the tile to the result. A `store` says where the result lives, and how long: each iteration of the
 loops before it has a buffer of its own, as large as what that iteration writes, in the memory that is named.
 
-`schedule_reason` says what is wrong with a schedule. What is legal and still cannot be done (lanes that meet, an
-`unroll` without a constant) is refused by the pass that would do it.
+`schedule_reason` says what is wrong with a schedule, whatever it is for. What is legal and still cannot be done (lanes
+that meet, an `unroll` without a constant) is refused by the pass that would do it, and a word that a backend does not
+have (`words_of`) by that backend.
 """
 
 from __future__ import annotations
@@ -120,6 +121,29 @@ class Store:
 Step: TypeAlias = "Loop | Product | Store"
 
 WORDS = ("by", "tail", "into", "threads", "fuse", "vector", "accumulators", "unroll")
+
+VOCABULARY = frozenset((*WORDS, *TAILS, "product", "store", *MEMORIES))
+"""All that steps can say: the words of loops, what a tail is, `product`, and `store` with its memories."""
+
+
+def words_of(step: Step) -> tuple[str, ...]:
+    """What a step says, in words of `VOCABULARY`, in the order of its text."""
+    if isinstance(step, Product):
+        return ("product",)
+    if isinstance(step, Store):
+        return ("store", step.memory) if step.memory else ("store",)
+    said = {
+        "by": step.by != 1,
+        "tail": bool(step.tail),
+        step.tail: bool(step.tail),
+        "into": step.into_result,
+        "threads": step.threads is not None,
+        "fuse": bool(step.fuse),
+        "vector": bool(step.vector),
+        "accumulators": bool(step.accumulators),
+        "unroll": step.unroll is not None,
+    }
+    return tuple(word for word, is_said in said.items() if is_said)
 
 
 @irdl_attr_definition

@@ -1,7 +1,8 @@
 """The scheduled level of the `loop` dialect: how it is computed, over memrefs, in program order.
 
     func ::= loop.func @name symbols [sym, ...] (%buffer : memref, ...) outputs n (scratch(expr))?
-             (requires [requirement, ...])? (checks [check, ...])? { stmt* }
+             (requires [requirement, ...])? (checks [check, ...])? (typical [sym = size, ...])?
+             (team(runs n, looks n))? { stmt* }                               see `typical` and `team`
     stmt ::= %b = loop.alloc "name" (hints {...})? : memref<.., "space">       space: scratch | local | register
            | loop.for axis = first to end (step n)? (reduction | sequential)? (with ..)? (while %b)?
                (threads(grain))? (hints {...})? { stmt* }

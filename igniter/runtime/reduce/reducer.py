@@ -23,6 +23,7 @@ from igniter.runtime.reduce.checks import BuiltInCheck, Check, CommandCheck, Int
 from igniter.runtime.reduce.judge import read
 from igniter.runtime.reduce.outcome import COMMAND, FAILURES, INVALID, PASSED, WRONG, Outcome, Request
 from igniter.runtime.reduce.search import Search, Step
+from igniter.targets import backend_for
 
 LEAST_LIMIT, TIMES_FIRST = 10.0, 10.0
 """A candidate gets so many seconds, or so many times what the input took, but never more than the time limit."""
@@ -124,7 +125,7 @@ def reduce(
 
 
 def read_case(path: Path, options: ReduceOptions) -> Case:
-    """The input. Kernels alone are checked under `cpu-schedule` where no pipeline is named."""
+    """The input. Kernels alone are checked under the pipeline that schedules them where none is named."""
     suffix = ".mlir" if path.suffix == ".mlir" else ".onnx"
     if not path.is_file():
         raise IgniterError(f"there is no file {path}")
@@ -138,7 +139,7 @@ def read_case(path: Path, options: ReduceOptions) -> Case:
     if passes is None and not options.command and not _has(module, GraphOp):
         if not _has(module, KernelOp):
             raise IgniterError(f"{path} has no graph to compile: say with --passes what is to run")
-        passes = "cpu-schedule"
+        passes = backend_for(options.target).pipelines.schedule
     return Case(module, suffix, None if passes is None else flat_passes(passes))
 
 

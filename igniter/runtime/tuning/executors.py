@@ -153,12 +153,13 @@ def _context() -> DefaultContext | ForkServerContext | SpawnContext:
 
 def _preloaded() -> list[str]:
     """What every process imports: all of the compiler behind `choose-schedule`, and what it is made of."""
-    from igniter.pipelines import PIPELINES
-    from igniter.registry import DIALECTS, PASSES
+    from igniter.passes import flat_passes
+    from igniter.registry import DIALECTS, where_pass
     from igniter.targets import backend_for
 
     backend = backend_for("native")
-    named = [PASSES[name.partition("{")[0]] for name in PIPELINES[backend.vocabulary.schedule]]
+    names = [each.partition("{")[0] for each in flat_passes(backend.pipelines.schedule)]
+    named = [where for name in names if (where := where_pass(name)) is not None]
     named += [where for where in DIALECTS.values() if where.startswith("igniter.")]
     return [
         # The program itself, which every process would import again.

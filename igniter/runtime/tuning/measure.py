@@ -102,13 +102,11 @@ def measure(job: Job) -> Measurement:
 def scheduled(text: str, target: Target) -> tuple[KernelOp, FuncOp]:
     """A structured kernel that has its schedules, and what the passes behind `choose-schedule` make of it."""
     from igniter.dialects.loop import FuncOp, KernelOp
-    from igniter.pipelines import PIPELINES
     from igniter.targets import backend_for
 
     module = parsed(text)
     kernel = next(op for op in module.ops if isinstance(op, KernelOp)).clone()
-    passes = PIPELINES[backend_for(target.name).vocabulary.schedule]
-    run_for(module, ",".join(passes[passes.index("form-fma") : passes.index("form-ort-library")]), target)
+    run_for(module, backend_for(target.name).around_schedules()[1], target)
     return kernel, next(op for op in module.ops if isinstance(op, FuncOp))
 
 

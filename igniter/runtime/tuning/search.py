@@ -134,8 +134,8 @@ class Tuned:
 def tunable(
     name: str, kernel: KernelOp, target: Target, sizes: Mapping[str, int] | None = None, threads: int = 1
 ) -> Tunable:
-    """A structured kernel as `cpu-schedule` has it where schedules are chosen, and as a default the schedules that it
-    came with, or else the default author's."""
+    """A structured kernel as the backend's pipeline has it where schedules are chosen, and as a default the schedules
+    that it came with, or else those of the backend's author."""
     from igniter.runtime.workbench import choose_sizes
 
     given = any(op.schedule is not None for op in kernel.computations)
@@ -165,12 +165,10 @@ def _chosen(kernel: KernelOp, target: Target) -> KernelOp:
     from xdsl.dialects.builtin import ModuleOp
 
     from igniter.dialects.loop import KernelOp
-    from igniter.pipelines import PIPELINES
     from igniter.targets import backend_for
 
     module = ModuleOp([kernel])
-    passes = PIPELINES[backend_for(target.name).vocabulary.schedule]
-    run_for(module, ",".join(passes[: passes.index("form-fma")]), target)
+    run_for(module, backend_for(target.name).around_schedules()[0], target)
     made = next(op for op in module.ops if isinstance(op, KernelOp))
     made.detach()
     made.set_variants([])  # What is tuned is one schedule, for sizes of about these.

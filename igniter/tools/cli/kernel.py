@@ -69,16 +69,19 @@ def _write(output: str, version: Version) -> None:
 def _described(
     name: str, study: Study, versions: Sequence[Version], assembly: bool, machine: MachineModel
 ) -> dict[str, Any]:
-    from igniter.runtime.workbench import loop_tree
+    from igniter.runtime.workbench import expected_seconds, loop_tree
 
     rows: list[dict[str, Any]] = []
     for version, result in zip(versions, study.versions, strict=True):
         hot = version.listing.loops()[:1]
+        expected = expected_seconds(version, study.sizes, machine)
         rows.append(
             {
                 **asdict(result),
                 "gflops": study.operations / result.seconds / 1e9,
                 "gbytes_per_second": study.bytes / result.seconds / 1e9,
+                "expected_seconds": expected and expected[0],
+                "bound_by": expected and expected[1],
                 "spills": version.listing.spills,
                 "stack_bytes": version.listing.bytes_of_stack,
                 "loops": [asdict(loop) for loop in loop_tree(version.func, study.sizes, machine)],
@@ -104,7 +107,7 @@ def _print(name: str, study: Study, versions: Sequence[Version], assembly: bool,
     from rich.markup import escape
     from rich.table import Table
 
-    from igniter.runtime.workbench import loop_tree
+    from igniter.runtime.workbench import expected_seconds, loop_tree
 
     shown = console()
     sizes = ", ".join(f"{n}={s}" for n, s in study.sizes.items())
@@ -112,12 +115,16 @@ def _print(name: str, study: Study, versions: Sequence[Version], assembly: bool,
         f"@{name}{f' at {sizes}' if sizes else ''}: {study.operations / 1e6:.4g} million operations, "
         f"{study.bytes / 1e6:.4g} MB of inputs and results"
     )
-    table = Table("schedule", "error", "us", "ratio", "GFLOP/s", "of peak", "GB/s", "of reading", "spills")
+    table = Table(
+        "schedule", "error", "us", "expected us", "ratio", "GFLOP/s", "of peak", "GB/s", "of reading", "spills"
+    )
     for version, row in zip(versions, study.versions, strict=True):
+        expected = expected_seconds(version, study.sizes, machine)
         table.add_row(
             escape(row.name),
             f"{row.error:.1e}",
             f"{row.seconds * 1e6:.4g}",
+            "" if expected is None else f"{expected[0] * 1e6:.4g}, {expected[1]}",
             f"{row.ratio:.2f}",
             f"{study.operations / row.seconds / 1e9:.4g}",
             "" if row.peak_share is None else f"{row.peak_share:.0%}",

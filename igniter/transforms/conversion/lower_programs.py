@@ -28,7 +28,7 @@ A Loop or a Scan becomes a sequential loop around the calls of its body (`lower_
 It requires scheduled and planned kernels in the module (`cpu-schedule`), or of kernels that have been emitted already
 the ops of an `ort.library`, and programs (`form-programs`). It leaves the program's ops as they are. A program that
 cannot be lowered is a unit that fails alone (`igniter.isolation`). With `profile` each program has one more output, the
-time stamps between its calls.
+time stamps between its calls. A program for which the machine keeps threads together says so (`team`).
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
 from igniter.analysis.fusion.graph import node_label, region_nodes
+from igniter.analysis.machine import machine_of
+from igniter.analysis.scheduled.teams import team_for
 from igniter.analysis.typical_sizes import give_sizes, sizes_of
 from igniter.dialects.fusion import DimsOp, ProgramOp, RegionOp, is_step
 from igniter.dialects.loop import AccumulateOp, AllocOp, CallOp, ClockOp, ForOp, FuncOp, LoadOp, StoreOp, ViewOp
@@ -84,6 +86,7 @@ class LowerPrograms(ModulePass):
             func = attempt(ctx, step, partial(mark_group, program))
             if func is not None:
                 give_sizes(func, sizes_of(ctx))
+                func.team = team_for(func, machine_of(ctx))
                 op.body.block.add_op(func)
 
 

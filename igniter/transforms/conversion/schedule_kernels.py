@@ -34,6 +34,7 @@ from igniter.errors import IgniterError
 from igniter.isolation import attempt, reason_of
 from igniter.passes import PassError, parse_passes, run_passes
 from igniter.remarks import remark
+from igniter.targets import backend_of
 from igniter.transforms.fusion.inline_failed_regions import SAYS, mark_failed
 
 if TYPE_CHECKING:
@@ -46,15 +47,16 @@ class ScheduleKernels(ModulePass):
 
     name = "schedule-kernels"
 
-    passes: str = "cpu-schedule"
-    """A pipeline that makes a loop.func of each loop.kernel."""
+    passes: str = ""
+    """A pipeline that makes a loop.func of each loop.kernel; nothing: the one that the backend names."""
     tuned: str = ""
     """A database of schedules; "" uses none."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        passes = self.passes or backend_of(ctx).pipelines.schedule
         for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
             name = kernel.sym_name.data
-            step = partial(schedule_kernel, ctx, kernel, self.passes, self.tuned)
+            step = partial(schedule_kernel, ctx, kernel, passes, self.tuned)
             func = attempt(ctx, step, partial(mark_failed, op, name))
             if func is None:
                 continue

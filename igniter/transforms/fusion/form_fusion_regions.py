@@ -8,8 +8,9 @@
                                                    %2 = onnx.MatMul(%r, %w) : ...
 
 Regions grow along edges, and between nodes that share an input, as long as the graph of regions stays acyclic
-(`igniter.analysis.fusion.region_growing`). What can be in a region is `legality`; what is worth it, and which merges
-are tried first, a *fusion author* decides (`igniter.analysis.fusion.author`), by default Igniter's own. A region gets
+(`igniter.analysis.fusion.region_growing`). What can be in a region is `legality`, and what the backend has code for;
+what is worth it, and which merges are tried first, a *fusion author* decides (`igniter.analysis.fusion.author`), by
+default the backend's own. The backend is that of the machine of the context (`igniter.targets`). A region gets
 constants that are small as clones, and shape operands whose elements `infer-shapes` knows as `fusion.dims`, so that
 what computed them is dropped. Every node gets a remark: its region, or the reason why it has none; one more remark,
 with the module's name, holds the `FusionSummary`.
@@ -21,7 +22,8 @@ does not look into regions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -29,8 +31,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.fusion.author import DEFAULT, FusionAuthor, asking, checked, make_author
-from igniter.analysis.fusion.cost import Contractions, CostModel, Singletons, Views
-from igniter.analysis.fusion.graph import FusionGraph, FusionNode, author_reason, build_graph, is_node, node_label
+from igniter.analysis.fusion.cost import Contractions, Singletons, Views
+from igniter.analysis.fusion.graph import FusionGraph, FusionNode, Judges, build_graph, is_node, node_label
 from igniter.analysis.fusion.legality import Reason, type_symbols
 from igniter.analysis.fusion.program_loops import compilable, loop_reason
 from igniter.analysis.fusion.region_policy import Limits
@@ -44,6 +46,7 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.names import is_loop
 from igniter.remarks import Remarks, remark, remarks_of
 from igniter.rewrites import budget
+from igniter.targets import Backend, backend_of
 from igniter.transforms.fusion.extract_regions import attach_tables, form_region, localize_operands, region_results
 from igniter.transforms.onnx.onnx_rewriting import is_unused
 
@@ -58,9 +61,10 @@ class FormFusionRegions(ModulePass):
     name = "form-fusion-regions"
     one_rewrite = "a region formed"
 
-    author: str = DEFAULT
-    """Who decides what lowering leaves open: the name of a fusion author, with its options (`NAME{option=value}`). The
-    options of this pass that are an author's, `contractions` to `byte-products`, are handed on to it."""
+    author: str = ""
+    """Who decides what lowering leaves open: the name of a fusion author, with its options (`NAME{option=value}`);
+    nothing: the one that the backend names. The options of this pass that are an author's, `contractions` to
+    `byte-products`, are handed on to it."""
     contractions: Contractions = "all"
     """Which MatMuls and their like are fused: none, those of up to `small-flops` operations, or all."""
     singletons: Singletons = "winning"
@@ -81,18 +85,25 @@ class FormFusionRegions(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         taken = {region.label for region in op.walk() if isinstance(region, RegionOp)}
         names = (name for number in range(1 << 30) if (name := f"r{number}") not in taken)
-        cost, author = CostModel(self.typical_dim, sizes_of(ctx), machine_of(ctx)), self._make_author()
+        judges = self._judges(ctx)
+        author = judges.author
         with asking(author, "within_loop"):
-            within = checked(author, "within_loop", author.within_loop(), FusionAuthor)
-        for name, block, inputs, whole in _graphs(op, author, cost):
-            self._form(ctx, name, block, inputs, names, within if whole else author, cost)
+            within = replace(judges, author=checked(author, "within_loop", author.within_loop(), FusionAuthor))
+        for name, block, inputs, whole in _graphs(op, judges):
+            self._form(ctx, name, block, inputs, names, within if whole else judges)
 
-    def _make_author(self) -> FusionAuthor:
+    def _judges(self, ctx: Context) -> Judges:
+        """Who decides, for the machine of the context."""
+        backend, machine = backend_of(ctx), machine_of(ctx)
+        cost = backend.cost_model(machine, self.typical_dim, sizes_of(ctx))
+        return Judges(self._make_author(backend), cost, partial(backend.fusion_reason, machine=machine))
+
+    def _make_author(self, backend: Backend) -> FusionAuthor:
         """The author with the options of the pass that are the author's, as far as they were asked for."""
         shared = {f.name: getattr(self, f.name) for f in fields(self) if f.name in AUTHOR_OPTIONS}
         defaults = {f.name: f.default for f in fields(self)}
         asked = {name: value for name, value in shared.items() if value != defaults[name]}
-        return make_author(self.author, asked, {"byte_products": self.byte_products})
+        return make_author(self.author or backend.fusion_author, asked, {"byte_products": self.byte_products})
 
     def _form(
         self,
@@ -101,10 +112,9 @@ class FormFusionRegions(ModulePass):
         block: Block,
         inputs: Sequence[SSAValue],
         names: Iterator[str],
-        author: FusionAuthor,
-        cost: CostModel,
+        judges: Judges,
     ) -> None:
-        graph = build_graph(block, author, cost, self.siblings, inputs)
+        graph, author = build_graph(block, judges, self.siblings, inputs), judges.author
         limits = Limits(self.max_nodes, self.max_inputs, self.max_outputs)
         selection = select_regions(graph, author, limits, SymbolSources(inputs, block))
         rewrites = budget(ctx, self.name)
@@ -122,7 +132,7 @@ class FormFusionRegions(ModulePass):
             _extract(block, graph, selection, labels)
         if explain:
             _remark_nodes(ctx, graph, selection, labels)
-            if author.name != DEFAULT:
+            if self.author and author.name != DEFAULT:
                 _remark_merges(ctx, graph, selection)
             after = sum(is_node(op) for op in block.ops)
             kinds = count_kinds(selection.left.values())
@@ -136,9 +146,7 @@ def summaries(remarks: Remarks) -> list[FusionSummary]:
     return [FusionSummary.from_dict(r.details["summary"]) for r in notes if "summary" in r.details]
 
 
-def _graphs(
-    module: ModuleOp, author: FusionAuthor, cost: CostModel
-) -> Iterator[tuple[str, Block, tuple[SSAValue, ...], bool]]:
+def _graphs(module: ModuleOp, judges: Judges) -> Iterator[tuple[str, Block, tuple[SSAValue, ...], bool]]:
     """The subgraphs of nodes, innermost first, and the main graph, each with the inputs that its nodes can see: those
     of the graphs around it as well, and whether it is the body of a loop that a program will hold. Functions have no
     types until inlined."""
@@ -146,30 +154,30 @@ def _graphs(
 
     for graph in module.ops:
         if isinstance(graph, GraphOp):
-            for name, block, inputs, whole in _bodies(graph.body, graph.sym_name, (), author, cost, True):
+            for name, block, inputs, whole in _bodies(graph.body, graph.sym_name, (), judges, True):
                 yield name, block, inputs, whole and block is not graph.body
 
 
 def _bodies(
-    block: Block, name: str, outer: tuple[SSAValue, ...], author: FusionAuthor, cost: CostModel, whole: bool
+    block: Block, name: str, outer: tuple[SSAValue, ...], judges: Judges, whole: bool
 ) -> Iterator[tuple[str, Block, tuple[SSAValue, ...], bool]]:
     """`whole`: the block is that of a program, but for what is said of its loops here."""
     inputs = (*outer, *block.args)
     for op in list(block.ops):
         if not isinstance(op, GroupOp) and op.regions:
             symbols = frozenset(s for value in inputs for s in type_symbols(value.type))
-            loop = whole and is_loop(op) and isinstance(op, OnnxOp) and _fits(op, symbols, author, cost)
+            loop = whole and is_loop(op) and isinstance(op, OnnxOp) and _fits(op, symbols, judges)
             for inner in (b for region in op.regions for b in region.blocks):
-                yield from _bodies(inner, f"{name}/{node_label(op)}", inputs, author, cost, loop)
+                yield from _bodies(inner, f"{name}/{node_label(op)}", inputs, judges, loop)
     yield name, block, inputs, whole
 
 
-def _fits(loop: OnnxOp, symbols: frozenset[str], author: FusionAuthor, cost: CostModel) -> bool:
+def _fits(loop: OnnxOp, symbols: frozenset[str], judges: Judges) -> bool:
     """Whether a program can hold a loop: all of its body can be compiled, and none is better off in ONNX Runtime."""
 
     def reason(op: Operation, known: frozenset[str]) -> Reason | None:
         refused = compilable(op, known)
-        return author_reason(author, FusionNode(op, cost)) if refused is None and isinstance(op, OnnxOp) else refused
+        return judges.reason(FusionNode(op, judges.cost)) if refused is None and isinstance(op, OnnxOp) else refused
 
     return loop_reason(loop, symbols, reason) is None
 

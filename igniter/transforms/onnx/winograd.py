@@ -48,7 +48,8 @@ from igniter.transforms.onnx.onnx_rewriting import known_dims, operand
 CONVOLUTIONS = frozenset(("Conv", "com.microsoft.FusedConv"))
 
 TYPICAL_SIZE = 56
-"""What a height or a width that only a run knows is taken for, where no size is given; a batch for one image."""
+"""What a height or a width that only a run knows is taken for, where no size is given; a batch for one image. It is a
+guess at models: that is the size of the first images of most that have convolutions of 3 x 3 one after the other."""
 
 
 @dataclass(frozen=True)
@@ -136,14 +137,6 @@ def _times(sizes: list[int | None] | list[int]) -> str:
 # -- what it costs ----------------------------------------------------------------------------------------------------
 
 
-CACHE_MOVES = ((1, 6), (32, 12))
-"""How many multiplications take as long as to move an element, where all that is moved takes so many times the
-second-level cache at most; measured on a Sapphire Rapids, with one thread, where both ways took as long."""
-
-MEMORY_MOVE = 24
-"""The same where it takes more."""
-
-
 @dataclass(frozen=True)
 class Effort:
     """What a convolution in tiles saves, in multiplications, and what it moves more than a direct one, in elements."""
@@ -152,7 +145,8 @@ class Effort:
     saved: int
     moved: int
     move: int
-    """How many multiplications take as long as to move an element."""
+    """How many multiplications take as long as to move an element: the machine's `move_products`, whose defaults were
+    measured on a Sapphire Rapids, with one thread, where both ways took as long."""
 
     @staticmethod
     def of(node: OnnxOp, found: MinimalFilter, machine: MachineModel, given: TypicalSizes = NONE) -> Effort:
@@ -169,9 +163,8 @@ class Effort:
         points = tiles * products * (channels + outs)
         weights = products * pairs
         moved = 2 * (images + points) + weights - TAPS**2 * pairs
-        caches = (points + weights) * element_bytes(element_of(result)) / machine.l2_bytes
-        move = next((cost for times, cost in CACHE_MOVES if caches <= times), MEMORY_MOVE)
-        return Effort(found, saved, moved, move)
+        size = (points + weights) * element_bytes(element_of(result))
+        return Effort(found, saved, moved, machine.move_products(size))
 
     @property
     def gain(self) -> int:

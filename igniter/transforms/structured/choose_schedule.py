@@ -7,9 +7,11 @@ becomes
 
 A schedule is data: the loops of the nest, outermost first, and what happens to each
 (`igniter/dialects/loop/schedule.py`). A nest that comes with a schedule, written by hand or found by a tuner, keeps
-it. The reasoning is in `igniter.analysis.structured.schedule_choice`, and what it knows of the machine in
-`igniter.analysis.machine`. It is the last
-pass on the structured level but `form-fma`; `lower-to-loops` turns the schedule into hints on loops.
+it. The others get that of a *schedule author* (`igniter.analysis.structured.schedule_author`), by default the one that
+the backend of the machine names; for CPUs the reasoning is in `igniter.analysis.structured.schedule_choice`, and what
+it knows of the machine in `igniter.analysis.machine`. Whoever wrote it, a schedule with words that the backend does not
+have is an error: the verifier, which knows no backend, has let it pass. It is the last pass on the structured level but
+`form-fma`; `lower-to-loops` turns the schedule into hints on loops.
 """
 
 from __future__ import annotations
@@ -21,14 +23,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from igniter.analysis.machine import MachineModel, machine_of
-from igniter.analysis.structured.expected_time import expected_cycles
-from igniter.analysis.structured.procedure_schedules import schedule_procedure
-from igniter.analysis.structured.schedule_choice import Choice, choose
+from igniter.analysis.structured.expected_time import expected_time
+from igniter.analysis.structured.schedule_author import Choice, choices_of, make_author
 from igniter.analysis.typical_sizes import typical_of
-from igniter.dialects.loop import KernelOp, NestOp, ProcedureOp
-from igniter.dialects.loop.schedule import ScheduleAttr
+from igniter.dialects.loop import ComputeOp, KernelOp, NestOp
+from igniter.errors import IgniterError
 from igniter.remarks import remark, remarks_of
 from igniter.rewrites import budget
+from igniter.targets import backend_of
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,9 @@ class ChooseSchedule(ModulePass):
     name = "choose-schedule"
     one_rewrite = "a nest or a procedure that is given a schedule"
 
+    author: str = ""
+    """Who chooses: the name of a schedule author, with its options (`NAME{option=value}`); nothing: the one that the
+    backend names."""
     vector_bytes: int | None = None
     """The width of a vector register. Of this and what follows, the machine's own where nothing is said."""
     registers: int | None = None
@@ -48,39 +53,42 @@ class ChooseSchedule(ModulePass):
     """Whether it multiplies tiles of bf16 (AMX)."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        said = {name: value for name, value in asdict(self).items() if value is not None}
-        machine = replace(machine_of(ctx), **said)
+        said = {name: value for name, value in asdict(self).items() if name != "author" and value is not None}
+        machine, backend = replace(machine_of(ctx), **said), backend_of(ctx)
+        author = make_author(self.author or backend.schedule_author)
         rewrites = budget(ctx, self.name)
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
-            nests = {nest.label: nest for nest in kernel.nests}
-            for choice in choose(kernel, machine):
-                given: list[tuple[NestOp, ScheduleAttr]] = []
+            there = {each.label: each for each in kernel.computations}
+            for choice in choices_of(author, kernel, machine):
+                given: list[ComputeOp] = []
                 for label, schedule in choice.schedules.items():
-                    nest = nests[label]
-                    if nest.schedule is None and rewrites.take(label, "it is scheduled"):
-                        nest.schedule = schedule
-                        given.append((nest, schedule))
+                    if there[label].schedule is None and rewrites.take(label, "it is scheduled"):
+                        there[label].schedule = schedule
+                        given.append(there[label])
                 _tell(ctx, choice, given, machine)
             for each in kernel.computations:
-                if (
-                    isinstance(each, ProcedureOp)
-                    and each.schedule is None
-                    and rewrites.take(each.label, "it is scheduled")
-                ):
-                    each.schedule = schedule_procedure(each, machine)
+                reason = backend.schedule_reason(each, machine)
+                if reason is not None:
+                    raise IgniterError(f"the schedule of nest '{each.label}': {reason}")
 
 
-def _tell(ctx: Context, choice: Choice, given: list[tuple[NestOp, ScheduleAttr]], machine: MachineModel) -> None:
+def _tell(ctx: Context, choice: Choice, given: list[ComputeOp], machine: MachineModel) -> None:
     """A remark for what was chosen, and what it is expected to take on one core."""
     if not given or remarks_of(ctx) is None:
         return
-    cycles = expected_cycles(given, machine)
-    (first, *others) = (nest.label for nest, _ in given)
+    (first, *others) = (each.label for each in given)
     also = f" with {', '.join(map(repr, others))}" if others else ""
+    what = f"scheduled{also}: {choice.what}"
+    nests = [(each, each.schedule) for each in given if isinstance(each, NestOp) and each.schedule is not None]
+    if not nests:
+        remark(ctx, ChooseSchedule.name, first, "applied", what)
+        return
+    found = expected_time(nests, machine)
+    cycles, sizes = found.cycles, typical_of(given[0])
     time = f"about {cycles} cycles"
-    sizes = typical_of(given[0][0])
     count = sizes.known(cycles)
     if count is not None:
         at = "" if cycles.constant is not None else f" at {sizes}"
         time = f"about {count / machine.clock_ghz / 1e3:.3g} us{at}"
-    remark(ctx, ChooseSchedule.name, first, "applied", f"scheduled{also}: {choice.what}; {time}", cycles=str(cycles))
+    text = f"{what}; {time}, bound by {found.bound}"
+    remark(ctx, ChooseSchedule.name, first, "applied", text, cycles=str(cycles), bound=found.bound)

@@ -28,6 +28,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
+from igniter.analysis.machine import machine_of
 from igniter.analysis.structured.size_variants import SizeVariant, worthwhile_variant
 from igniter.analysis.typical_sizes import give_sizes, typical_of
 from igniter.dialects.loop import KernelOp
@@ -57,7 +58,7 @@ class FormVariants(ModulePass):
             raise IgniterError("'most' is the largest size of 'symbol': give both, or neither")
         for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
             name = kernel.sym_name.data
-            found = self._asked(kernel) if self.symbol else worthwhile_variant(kernel)
+            found = self._asked(kernel) if self.symbol else worthwhile_variant(kernel, machine_of(ctx))
             if isinstance(found, str):
                 remark(ctx, self.name, name, "missed", found)
             elif found is not None and budget(ctx, self.name).take(f"@{name}", f"it gets the variant @{found.name}"):

@@ -30,8 +30,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from igniter.analysis.machine import MachineModel, machine_of
 from igniter.analysis.structured.contractions import Contraction, contraction_of, factors_of, offset_of
-from igniter.analysis.structured.packing import FEWEST_ROWS, unpacked_factor
+from igniter.analysis.structured.packing import unpacked_factor
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, ViewOp, YieldOp
 from igniter.dialects.loop.panels import kind_of, panel_lanes
@@ -41,11 +42,10 @@ from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.structured.nest_rewriting import fresh_label
 
-FEWEST_ROWS_SPREAD = 32
-"""The rows that make up for packing columns that lie side by side, but in rows of more: four tiles."""
-
 SPREAD = 4
-"""How many times as long as the columns the rows of memory are at least in which those are too far apart."""
+"""How many times as long as the columns the rows of memory are at least in which those are too far apart. It is a ratio
+of a model's sizes (four heads to a row) and no figure of a machine: lines that are a power of two apart meet in few
+sets of any cache, and caches of one level have about as many ways."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class PackOperands(ModulePass):
             for nest in list(kernel.nests):
                 if budget(ctx, self.name).is_spent:
                     return
-                reason = pack_operand(nest)
+                reason = pack_operand(nest, machine_of(ctx))
                 if reason is None:
                     budget(ctx, self.name).count(nest.label, "its right factor is packed")
                     remark(ctx, self.name, nest.label, "applied", "its right factor is packed into panels")
@@ -68,14 +68,14 @@ class PackOperands(ModulePass):
                     remark(ctx, self.name, nest.label, "missed", reason)
 
 
-def pack_operand(nest: NestOp) -> str | None:
+def pack_operand(nest: NestOp, machine: MachineModel) -> str | None:
     """Packs the right factor of one nest; why not, or "" where there is nothing to pack."""
     factors = factors_of(nest)
     if nest.schedule is not None or isinstance(factors, str):
         return ""
     found = contraction_of(nest)
     if not isinstance(found, str):
-        if not _is_spread(nest, found):
+        if not _is_spread(nest, found, machine):
             return ""
         _hoist(_pack(nest, found.b, found.columns, found.depth))
         return None
@@ -87,7 +87,7 @@ def pack_operand(nest: NestOp) -> str | None:
     if isinstance(factor, str):
         return factor
     count = typical_of(nest).known(factor.rows)
-    if count is not None and count < FEWEST_ROWS:
+    if count is not None and count < machine.pack_rows:
         return f"only {count} rows would share it"
     _pack(nest, factor.read, factor.column, factor.depth)
     moved = contraction_of(nest, moved=True)
@@ -96,7 +96,7 @@ def pack_operand(nest: NestOp) -> str | None:
     return None
 
 
-def _is_spread(nest: NestOp, contraction: Contraction) -> bool:
+def _is_spread(nest: NestOp, contraction: Contraction, machine: MachineModel) -> bool:
     """Whether the columns of a contraction are a small part of the rows of memory that they are in, and rows enough
     share them: a number that is known, or typical, or as many as there are steps of depth, which are what is packed."""
     read = contraction.b
@@ -107,7 +107,7 @@ def _is_spread(nest: NestOp, contraction: Contraction) -> bool:
     columns, depth = nest.axis(contraction.columns).extent, nest.axis(contraction.depth).extent
     rows = nest.axis(contraction.rows).extent
     count = typical_of(nest).known(rows)
-    few = count < FEWEST_ROWS_SPREAD if count is not None else rows != depth
+    few = count < machine.pack_rows_beside if count is not None else rows != depth
     step = offset_of(nest, read, {}, nest.axes_attr.ranges).coefficient(contraction.depth)
     if few or step is None or step.constant is None or columns.constant is None:
         return False

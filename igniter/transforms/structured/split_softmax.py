@@ -41,6 +41,7 @@ from xdsl.dialects.builtin import Float32Type, Float64Type, FloatAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from igniter.analysis.machine import MachineModel, machine_of
 from igniter.analysis.structured.contractions import contraction_of
 from igniter.analysis.structured.softmaxes import Softmax, difference_of, dim_of, place_of, read_of, softmax_of
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, YieldOp
@@ -78,7 +79,7 @@ class SplitSoftmax(ModulePass):
                 if isinstance(softmax, str):
                     remark(ctx, self.name, nest.label, "missed", softmax)
                 elif budget(ctx, self.name).take(nest.label, f"its keys are split into blocks of {self.keys}"):
-                    split_softmax(softmax, self.keys)
+                    split_softmax(softmax, self.keys, machine_of(ctx))
                     remark(ctx, self.name, nest.label, "applied", f"its keys are split into blocks of {self.keys}")
         if not found:
             remark(ctx, self.name, "", "missed", "no nest raises e to scores less what their row has for a maximum")
@@ -93,6 +94,8 @@ class Blocks:
 
     keys: Expr
     """How many keys there are."""
+    machine: MachineModel
+    """What says whether a block of them is worth packing."""
     size: int
     axis: str
     """What all nests call the axis of blocks."""
@@ -124,10 +127,10 @@ class Blocks:
         return [] if self.is_even else [self.keys - 1 - key]
 
 
-def split_softmax(softmax: Softmax, size: int) -> None:
+def split_softmax(softmax: Softmax, size: int, machine: MachineModel) -> None:
     """Splits the keys of a softmax into blocks of `size`."""
     top, nest, keys = softmax.top, softmax.exponentials, softmax.keys
-    blocks = Blocks(keys.extent, size, _fresh_axis(nest))
+    blocks = Blocks(keys.extent, machine, size, _fresh_axis(nest))
     for score, axis in reversed(softmax.scores):
         _split_scores(score, axis, blocks)
     rows = [blocks.outer if a.name == keys.name else a for a in nest.axes]
@@ -251,7 +254,7 @@ def _stay_inside(nest: NestOp, made: NestOp, axis: str, blocks: Blocks) -> None:
     assert isinstance(kernel, KernelOp)
     known = kernel.nests
     if None not in sources.values():
-        pack_operand(made)
+        pack_operand(made, blocks.machine)
     for packed in [n for n in kernel.nests if n not in known]:
         blocks.copies.append(packed)
         for read in packed.reads:

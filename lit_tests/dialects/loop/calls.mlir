@@ -132,3 +132,19 @@ loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
 loop.func @p symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
   loop.call @k symbols [m] (%x) -> (%y)
 }
+
+// -----
+
+// The threads of a program stay together.
+loop.func @together symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %y: memref<?xf32, #sym.dims<n>>) outputs 1 typical [n = 8] team(runs 64, looks 32768) {
+  loop.call @k symbols [n] (%x) -> (%y)
+}
+
+// CHECK:      loop.func @together {{.*}} outputs 1 typical [n = 8] team(runs 64, looks 32768) {
+// GENERIC:    team = #loop.team<(runs 64, looks 32768)>
+
+// -----
+
+// expected-error {{the looks of a team are 1 or more}}
+loop.func @hasty symbols [n] (%x: memref<?xf32, #sym.dims<n>>) outputs 1 team(runs 64, looks 0) {
+}

@@ -1,4 +1,5 @@
 // RUN: igniter-opt %s -p lower-programs --split-input-file --verify-diagnostics | filecheck %s
+// RUN: igniter-opt %s -p lower-programs --machine=%S/Inputs/small_teams.json --split-input-file --verify-diagnostics | filecheck %s --check-prefix=TEAM
 // RUN: igniter-opt %s -p lower-programs,plan-buffers,form-ort-library --split-input-file --verify-diagnostics | filecheck %s --check-prefix=PLAN
 // RUN: igniter-opt %s -p "lower-programs{profile=true},plan-buffers,form-ort-library" --split-input-file --verify-diagnostics | filecheck %s --check-prefix=PROFILE
 
@@ -205,6 +206,11 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 // CHECK-NEXT:      {{.*}} = loop.load [[S]][_0, [[J]]] with [[P]] if [_0, -_0 + 1] : f32
 // CHECK:         loop.for [[K:c[0-9]+]] = 0 to 4 {
 // CHECK-NEXT:      {{.*}} = loop.load %w[[[K]]] : f32
+// Its inputs, whose sizes are known, have bytes enough on this machine for threads to stay together; the first program,
+// whose only input has a symbol, has none.
+
+// TEAM:      loop.func @p0 symbols [n] {{.*}} outputs 1 {
+// TEAM:      loop.func @p0 symbols [] {{.*}} outputs 2 team(runs 8, looks 100) {
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   loop.func @k symbols [] (%i: memref<i64>, %x: memref<4xf32>, %w: memref<4xf32>, %g: memref<i1>, %y: memref<4xf32>) outputs 2 scratch(0) {
   }

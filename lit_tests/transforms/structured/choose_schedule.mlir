@@ -1,9 +1,9 @@
 // RUN: igniter-opt %s -p "choose-schedule" --split-input-file | filecheck %s
 // RUN: igniter-opt %s -p "choose-schedule" --split-input-file --remarks --emit=none 2>&1 | filecheck %s --check-prefix=REMARKS
 
-// What was chosen for each group of nests, and what the machine is expected to take for it.
+// What was chosen for each group of nests, what the machine is expected to take for it, and what bounds that.
 
-// REMARKS: remark: choose-schedule: 'add' applied: scheduled: vectors of 16 along 'j'; about ((7*m*n + 15) floordiv 16) cycles
+// REMARKS: remark: choose-schedule: 'add' applied: scheduled: vectors of 16 along 'j'; about ((7*m*n + 15) floordiv 16) cycles, bound by arithmetic
 
 // One operand runs the other way: squares of 16 by 16 for transpose-accesses.
 

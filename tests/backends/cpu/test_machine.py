@@ -89,6 +89,10 @@ def test_what_authors_count_on_is_the_same_for_every_target(name: str) -> None:
     assert (m.tile_bytes, m.group_bytes, m.row_elements, m.stream_vectors) == (1 << 20, 256 << 10, 16384, 64)
     assert (m.sum_chains, m.products_a_cycle, m.access_cycles, m.task_cycles, m.most_tasks) == (4, 16, 2, 16384, 64)
     assert (m.launch_us, m.memory_bytes_us) == (1.0, 8000.0)
+    assert (m.step_cycles, m.stretch_lines, m.read_streams) == (1.0, 8, 8)
+    assert (m.pack_rows, m.pack_rows_beside, m.launch_elements) == (4, 32, 16384)
+    assert (m.l2_move_products, m.l3_move_products, m.memory_move_products) == (6, 12, 24)
+    assert (m.team_bytes, m.idle_looks) == (1 << 20, 32768)
     assert m.op_cycles == OP_CYCLES == tuple(sorted(OP_CYCLES))
 
 
@@ -119,11 +123,18 @@ def test_every_figure_counts(tmp_path: Path) -> None:
     assert set(DERIVED) | set(INSTRUCTIONS) | set(IDENTITY) <= {f.name for f in figures()}
 
 
+def test_moves_cost_by_where_they_stay() -> None:
+    size = TYPICAL.l2_bytes
+    assert [TYPICAL.move_products(n) for n in (0, size, size + 1, 32 * size, 32 * size + 1)] == [6, 6, 12, 12, 24]
+
+
 def test_what_is_derived() -> None:
     assert override(TYPICAL, given_of({"l2_bytes": 1 << 18})).group_bytes == 1 << 16
     assert override(TYPICAL, given_of({"add_latency": 2})).sum_chains == 2
     assert override(TYPICAL, given_of({"handover_cycles": 1000})).task_cycles == 32000
     assert override(TYPICAL, given_of({"fma_ports": 2})).products_a_cycle == 32
+    assert override(TYPICAL, given_of({"launch_us": 2.5})).launch_elements == 40960
+    assert override(TYPICAL, given_of({"launch_us": 0})).launch_elements == 1
     # What is said itself is not derived.
     assert override(TYPICAL, given_of({"l2_bytes": 1 << 18, "l2_budget": 1 << 20})).l2_budget == 1 << 20
     # Ops that are not named keep their cycles.
@@ -144,6 +155,7 @@ def test_what_is_derived() -> None:
         ({"fma": 1}, "figure 'fma' is 1, and has to be true or false"),
         ({"vector_bytes": 24}, "has to be 16, 32 or 64"),
         ({"registers": 4}, "tiles of sums need 8"),
+        ({"stretch_lines": 1}, "has to be 2 or more"),
         ({"vector_bytes": 64}, "target 'x86-64-v3' has 32: a target with more of it has to be named"),
         ({"byte_tiles": True}, "figure 'byte_tiles' is true, and target 'x86-64-v3' has false"),
         ({"cpu": "znver4"}, "cpu is 'znver4', and that of target 'x86-64-v3' is 'x86-64-v3': name the target"),

@@ -1,0 +1,43 @@
+"""`short-rows`: another author of schedules, which differs from Igniter's own in one thing.
+
+    %y = loop.nest "relu" [i0: parallel n, i1: parallel 8] -> ...
+becomes
+    %y = loop.nest "relu" [i0: parallel n, i1: parallel 8] schedule [i0 threads, i1 unroll] -> ...
+
+Rows of up to `most` elements are written out, one element after the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from igniter.analysis.machine import MachineModel
+from igniter.analysis.structured.default_author import DefaultAuthor
+from igniter.analysis.structured.schedule_author import Choice
+from igniter.dialects.loop import KernelOp, NestOp
+from igniter.dialects.loop.schedule import Loop, ScheduleAttr
+
+
+@dataclass(frozen=True)
+class ShortRows(DefaultAuthor):
+    """Writes out short rows, and schedules all else as the default author does"""
+
+    name = "short-rows"
+    most: int = 8
+    """Elements of a row that is written out."""
+
+    def __call__(self, kernel: KernelOp, machine: MachineModel) -> list[Choice]:
+        found = super().__call__(kernel, machine)
+        short = {nest.label: nest for nest in kernel.nests if self._is_short(nest)}
+        return [choice for choice in found if not short.keys() & choice.schedules.keys()] + [
+            Choice({label: self._written_out(nest)}, "short rows are written out") for label, nest in short.items()
+        ]
+
+    def _is_short(self, nest: NestOp) -> bool:
+        """Rows that are known to be short, of which each element is computed alone."""
+        last = nest.axes[-1].extent.constant if len(nest.axes) > 1 else None
+        return last is not None and last <= self.most and all(axis.kind == "parallel" for axis in nest.axes)
+
+    def _written_out(self, nest: NestOp) -> ScheduleAttr:
+        first, *middle, last = (axis.name for axis in nest.axes)
+        return ScheduleAttr([Loop(first, threads=0), *map(Loop, middle), Loop(last, unroll=0)])

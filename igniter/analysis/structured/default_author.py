@@ -1,0 +1,38 @@
+"""`default`: Igniter's own author of schedules, for CPUs: vectors, tiles in registers and caches, tasks for a pool.
+
+How it chooses for nests is in `schedule_choice.py`, for procedures in `procedure_schedules.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from igniter.analysis.machine import MachineModel
+from igniter.analysis.structured.procedure_schedules import schedule_procedure
+from igniter.analysis.structured.schedule_author import Choice, ScheduleAuthor
+from igniter.analysis.structured.schedule_choice import choose
+from igniter.dialects.loop import KernelOp, ProcedureOp
+from igniter.dialects.loop.schedule import ScheduleAttr
+
+
+@dataclass(frozen=True)
+class DefaultAuthor(ScheduleAuthor):
+    """Nests that share outer loops go together, with vectors along what is contiguous and tiles of sums in registers"""
+
+    name = "default"
+
+    def __call__(self, kernel: KernelOp, machine: MachineModel) -> list[Choice]:
+        found = choose(kernel, machine)
+        for op in kernel.computations:
+            if isinstance(op, ProcedureOp) and op.schedule is None:
+                schedule = schedule_procedure(op, machine)
+                found.append(Choice({op.label: schedule}, _told(schedule)))
+        return found
+
+
+def _told(schedule: ScheduleAttr) -> str:
+    """The schedule of a procedure in words."""
+    vectors = [f"vectors of {loop.vector} along '{loop.axis}'" for loop in schedule.loops if loop.vector]
+    shared = [f"'{loop.axis}'" for loop in schedule.loops if loop.threads is not None]
+    said = [*([f"threads share {' and '.join(shared)}"] if shared else []), *vectors]
+    return ", ".join(said) or "in its own order"
