@@ -106,6 +106,9 @@ def product_reason(nest: NestOp, product: Product, blocks: Mapping[str, int]) ->
         return f"its rows, columns and depth are {list(wanted)}"
     height, panels = product.tile
     width = panels * panel_lanes(element_of(nest.outputs[0].type))
+    for axis, most in ((product.rows, height), (product.columns, width)):
+        if axis and axis not in blocks:
+            return f"no loop around it goes over '{axis}', of which it computes {most} at most"
     if blocks.get(product.rows, 1) > height or blocks[product.columns] != width:
         return (
             f"a tile of {height} rows and {panels} panels takes blocks of {height} rows at most and of {width} columns"

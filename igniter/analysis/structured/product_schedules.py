@@ -18,7 +18,6 @@ from xdsl.ir import BlockArgument
 
 from igniter.analysis.structured.contractions import Contraction, contraction_of, offset_of, tile_size
 from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, vector_width
-from igniter.analysis.structured.tile_schedules import STEP
 from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import NestOp, element_bytes
 from igniter.dialects.loop.panels import PANEL_BYTES, SMALLEST_COLUMNS, panel_lanes
@@ -229,7 +228,7 @@ def even_tile(most: int, rows: int, panels: int, vectors: int, machine: Machine)
     def cycles(height: int, width: int) -> float:
         across = width * vectors
         multiplied, loaded = height * across / machine.fma_ports, (height + across) / max(1, machine.load_ports)
-        return max(multiplied, loaded, machine.fma_latency) + STEP
+        return max(multiplied, loaded, machine.fma_latency) + machine.step_cycles
 
     def whole(height: int, width: int) -> float:
         tall, wide = divmod(rows, height), divmod(panels, width)

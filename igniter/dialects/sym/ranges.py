@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
-from igniter.dialects.sym.expr import INDIRECT, Atom, Call, Expr, Sym, call, split_quotient
+from igniter.dialects.sym.expr import INDIRECT, ZERO, Atom, Call, Expr, Sym, call, split_quotient
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,19 @@ def simplify(e: Expr, ranges: Ranges) -> Expr:
 def _simplify_atom(atom: Atom, ranges: Ranges) -> Expr:
     if isinstance(atom, Sym):
         return Expr({(atom,): 1})
+    symbols = Expr({(atom,): 1}).symbols
+    if symbols.isdisjoint(ranges.axes):
+        return _simplify_size(atom, ranges.positive & symbols)
+    return _simplify_call(atom, ranges)
+
+
+@lru_cache(maxsize=1 << 14)
+def _simplify_size(atom: Call, positive: frozenset[str]) -> Expr:
+    """A call without axes, of which some symbols are positive: sizes are asked for again and again."""
+    return _simplify_call(atom, Ranges({f"${n}": (ZERO, Expr.of(n)) for n in sorted(positive)}))
+
+
+def _simplify_call(atom: Call, ranges: Ranges) -> Expr:
     args = [simplify(a, ranges) for a in atom.args]
     if atom.fn in ("floordiv", "mod"):
         a, b = args
