@@ -128,3 +128,11 @@ def test_kernels_that_are_there_already_get_them_too() -> None:
     text = str(igniter.load(product_model()).run_passes("cpu-onnx,cpu-fusion,cpu-loop").ir)
     module = parse(text).run_passes("canonicalize-loop", sizes={"d0": 5})
     assert {typical_of(op).given for op in module.ir.ops if isinstance(op, KernelOp)} == {(("d0", 5),)}
+
+
+def test_sizes_that_make_a_divisor_nothing() -> None:
+    """A loop that does not run at the sizes that are guessed has no iterations to divide by."""
+    steps = Expr.parse("x mod ((n floordiv 128) - 0)")
+    assert TypicalSizes().value(steps, 64) == 0
+    assert TypicalSizes((("n", 256),)).value(steps, 64) == 0
+    assert TypicalSizes((("n", 640),)).value(steps, 64) == 4
