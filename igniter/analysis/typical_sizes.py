@@ -53,8 +53,8 @@ class TypicalSizes:
         return ", ".join(f"{name}={size}" for name, size in self.given)
 
     def value(self, e: Expr, otherwise: int, zero: Collection[str] = ()) -> int:
-        """The value of an expression; symbols without a size are `otherwise`, and names in `zero`, of axes, are 0. Where
-        these sizes make a divisor 0, a loop that it is of does not run: the value is 0."""
+        """The value of an expression; symbols without a size are `otherwise`, and names in `zero`, of axes, are 0.
+        Where these sizes make a divisor 0, a loop that it is of does not run: the value is 0."""
         sizes = {s: 0 if s in zero else otherwise for s in e.symbols}
         try:
             return e.evaluate({**sizes, **{n: size for n, size in self.given if n not in zero}})

@@ -14,7 +14,7 @@ convolution keep the layout that the model says.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
@@ -70,14 +70,6 @@ class ImageLayout:
         return any(p != ZERO for pair in self.pads for p in pair)
 
 
-@dataclass
-class Images:
-    """What was decided for the tensors of one block of a graph."""
-
-    layouts: dict[SSAValue, ImageLayout] = field(default_factory=dict["SSAValue", ImageLayout])
-    """Those that are stored with their channels last; the others keep the order of their dims."""
-
-
 class _Components:
     """Values that hang together."""
 
@@ -98,8 +90,9 @@ class _Components:
             self._parent[a] = b
 
 
-def images_of(block: Block) -> Images:
-    """The layouts of the tensors that pass between the regions of a block."""
+def images_of(block: Block) -> dict[SSAValue, ImageLayout]:
+    """Of the tensors that pass between the regions of a block those that are stored with their channels last, and how;
+    the others keep the order of their dims."""
     regions = [op for op in block.ops if isinstance(op, RegionOp)]
     joined = _Components()
     wanted: list[SSAValue] = []
@@ -115,11 +108,11 @@ def images_of(block: Block) -> Images:
             if op_name(op) in CONVOLUTIONS:
                 wanted += values[:1]
     components = {joined.find(value) for value in wanted}
-    found = Images()
+    found: dict[SSAValue, ImageLayout] = {}
     passed = (v for region in regions for v in (*region.inputs, *region.results))
     for value in dict.fromkeys(passed):
         if _is_image(value) and not _is_constant(value) and joined.find(value) in components:
-            found.layouts[value] = ImageLayout(_pads_of(value, regions))
+            found[value] = ImageLayout(_pads_of(value, regions))
     return found
 
 
@@ -158,18 +151,16 @@ def _pads_of(value: SSAValue, regions: Iterable[RegionOp]) -> Pads:
                 continue
             for use in argument.uses:
                 if use.index == 0 and op_name(use.operation) in CONVOLUTIONS:
-                    found = [
-                        (_more(a, c), _more(b, d))
-                        for (a, b), (c, d) in zip(found, pads_of(cast("OnnxOp", use.operation)), strict=True)
-                    ]
+                    wanted = pads_of(cast("OnnxOp", use.operation))
+                    # What hangs on a size is added by the region of the reader: whoever reads such an image could not
+                    # tell its size from it.
+                    if all(p.constant is not None for pair in wanted for p in pair):
+                        found = [(_more(a, c), _more(b, d)) for (a, b), (c, d) in zip(found, wanted, strict=True)]
     return tuple(found)
 
 
 def _more(a: Expr, b: Expr) -> Expr:
-    """The larger of two paddings. One that is a number gives way to one that a run knows."""
-    if a.constant is None or b.constant is None:
-        return a if a.constant is None else b
-    return a if a.constant >= b.constant else b
+    return max(a, b, key=lambda e: e.constant or 0)
 
 
 def pads_of(op: OnnxOp) -> Pads:

@@ -27,7 +27,7 @@ weight of a convolution by the layout of its image.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -51,11 +51,11 @@ from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.fusion.extract_regions import form_region
 
-PADS_ARE_OPERANDS = 11
-"""The opset from which Pad and Slice take what they do as operands."""
+PADS_OPSET = 11
+"""The opset from which a Pad can be of sizes that only a run knows."""
 
-TO_THE_END = (1 << 31) - 1
-"""An end that Slice takes for that of the dim."""
+OPERANDS_SINCE = {"Pad": PADS_OPSET, "Slice": 10}
+"""The opset from which a node takes as operands what were attributes before."""
 
 
 @dataclass(frozen=True)
@@ -66,17 +66,15 @@ class ChooseLayouts(ModulePass):
     one_rewrite = "the tensors of a graph stored with their channels last"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if (imported_opset(op, "") or PADS_ARE_OPERANDS) < PADS_ARE_OPERANDS:
-            remark(ctx, self.name, "", "missed", f"images keep their layout in opsets before {PADS_ARE_OPERANDS}")
-            return
         taken = {region.label for region in op.walk() if isinstance(region, RegionOp)}
         names = (name for number in range(1 << 30) if (name := f"l{number}") not in taken)
         for block in list(dict.fromkeys(r.parent for r in op.walk() if isinstance(r, RegionOp))):
             assert block is not None
-            images = images_of(block).layouts
-            if images and budget(ctx, self.name).take("", summary(images)):
+            images = images_of(block)
+            said = summary(images)
+            if images and budget(ctx, self.name).take("", said):
                 _Rewriting(block, images, names).run()
-                remark(ctx, self.name, "", "note", summary(images))
+                remark(ctx, self.name, "", "note", said)
 
 
 class _Rewriting:
@@ -186,11 +184,14 @@ def _inputs_around(block: Block) -> list[SSAValue]:
 
 
 def _store_image(op: OnnxOp) -> None:
-    """Has the image of a convolution that its own region computes stored with channels last, and padded."""
-    image = op.operands[0]
-    if isinstance(image, BlockArgument) or _is_transposed_argument(image):
+    """Has the image of a convolution stored with channels last and with all the zeros that it asks for, where its own
+    region computes it, or where it comes without some of them."""
+    image, pads = op.operands[0], pads_of(op)
+    if isinstance(image, BlockArgument) or (_is_transposed_argument(image) and not ImageLayout(pads).is_padded):
         return
-    at, pads = _Nodes(op), pads_of(op)
+    if (imported_opset(op, "") or PADS_OPSET) < PADS_OPSET and any(p.constant is None for pair in pads for p in pair):
+        return
+    at = _Nodes(op)
     op.operands[0] = at.first(at.last(at.padded(image, pads)))
     _without_pads(op)
 
@@ -238,8 +239,9 @@ class _Nodes:
         dims = dims_of(value.type)
         low = [ZERO, ZERO, *(low for low, _ in pads)]
         high = [ZERO, ZERO, *(high for _, high in pads)]
-        given = self._dims([*low, *high])
-        return self._node("Pad", [value, given], [d + a + b for d, a, b in zip(dims, low, high, strict=True)])
+        return self._node(
+            "Pad", [value], [d + a + b for d, a, b in zip(dims, low, high, strict=True)], says={"pads": [*low, *high]}
+        )
 
     def cut(self, stored: SSAValue, pads: Pads, plain: Attribute) -> SSAValue:
         """An image that is stored with zeros around it, without them and with its channels first."""
@@ -248,9 +250,12 @@ class _Nodes:
             sizes = dims_of(stored.type)
             axes = range(1, len(pads) + 1)
             ends = [sizes[k] - high for k, (_, high) in zip(axes, pads, strict=True)]
-            operands = [self._dims(given) for given in ([low for low, _ in pads], ends, [Expr.of(k) for k in axes])]
-            inner = [e - low for e, (low, _) in zip(ends, pads, strict=True)]
-            value = self._node("Slice", [value, *operands], [sizes[0], *inner, sizes[-1]])
+            starts = [low for low, _ in pads]
+            inner = [end - low for end, low in zip(ends, starts, strict=True)]
+            # Counted from the end, where that is a number, so that no size of a run is asked for its sign.
+            last = [-high if high.constant else end for end, (_, high) in zip(ends, pads, strict=True)]
+            says = {"starts": starts, "ends": last, "axes": [Expr.of(k) for k in axes]}
+            value = self._node("Slice", [value], [sizes[0], *inner, sizes[-1]], says=says)
         value = self.first(value)
         assert value.type == plain, f"{value.type} is not {plain}"
         return value
@@ -260,7 +265,19 @@ class _Nodes:
         self._insert(op)
         return op.result
 
-    def _node(self, name: str, inputs: Sequence[SSAValue], dims: Sequence[Expr], **attributes: Any) -> SSAValue:
+    def _node(
+        self,
+        name: str,
+        inputs: Sequence[SSAValue],
+        dims: Sequence[Expr],
+        says: Mapping[str, Sequence[Expr]] | None = None,
+        **attributes: Any,
+    ) -> SSAValue:
+        """A node; `says` are integers that later opsets have as operands."""
+        if says and (imported_opset(self.before, "") or OPERANDS_SINCE[name]) < OPERANDS_SINCE[name]:
+            attributes |= {key: [_number(e) for e in given] for key, given in says.items()}
+        elif says:
+            inputs = [*inputs, *map(self._dims, says.values())]
         made = make_op(name, inputs, [tensor_of(element_of(inputs[0].type), dims)], attributes)
         noted = {str(k): v.owner.dims_attr for k, v in enumerate(inputs) if isinstance(v.owner, DimsOp)}
         if noted:
@@ -273,3 +290,9 @@ class _Nodes:
         block = self.before.parent
         assert block is not None
         block.insert_op_before(op, self.before)
+
+
+def _number(e: Expr) -> int:
+    if e.constant is None:
+        raise IgniterError(f"{ChooseLayouts.name}: {e} is no number, which an attribute has to be")
+    return e.constant

@@ -314,3 +314,25 @@ loop.kernel @combiner symbols [] () -> (tensor<4xi64>) {
   }
   loop.return %y : tensor<4xi64>
 }
+
+// -----
+
+// expected-error {{'else' is i64, and what is written f32}}
+loop.kernel @rim symbols [] (%x: tensor<4xf32>) -> (tensor<6xf32>) {
+  %y = loop.nest "copy" [i: parallel 4] -> tensor<6xf32> {
+    %v = loop.read %x[i] : f32
+    loop.yield none %v at [i + 1] else 0 : i64
+  }
+  loop.return %y : tensor<6xf32>
+}
+
+// -----
+
+// expected-error {{what no point writes is a number, not "zero"}}
+loop.kernel @rim symbols [] (%x: tensor<4xf32>) -> (tensor<6xf32>) {
+  %y = loop.nest "copy" [i: parallel 4] -> tensor<6xf32> {
+    %v = loop.read %x[i] : f32
+    loop.yield none %v at [i + 1] else "zero"
+  }
+  loop.return %y : tensor<6xf32>
+}

@@ -342,3 +342,47 @@ builtin.module {
     loop.return %c : tensor<?x96xf32, #sym.dims<m, 96>>
   }
 }
+
+// -----
+
+// What a nest leaves of its result is filled in front of all loops, box by box: two rows, then the ends of the others.
+
+// CHECK-LABEL: loop.func @rim
+// CHECK-NEXT:  %1 = arith.constant 1.500000e+00 : f32
+// CHECK-NEXT:  loop.for s = 0 to 6 hints {vector = 4 : i64} {
+// CHECK-NEXT:    loop.store %1, %0[0, s]
+// CHECK:       loop.for s1 = 0 to 6 hints {vector = 4 : i64} {
+// CHECK-NEXT:    loop.store %1, %0[n + 1, s1]
+// CHECK:       loop.for s2 = 0 to n {
+// CHECK-NEXT:    loop.for s3 = 0 to 2 hints {vector = 4 : i64} {
+// CHECK-NEXT:      loop.store %1, %0[s2 + 1, s3 + 4]
+// CHECK:       loop.for i = 0 to n {
+// CHECK:         loop.store %v, %0[i + 1, j]
+builtin.module {
+  loop.kernel @rim symbols [n] (%x: tensor<?x4xf32, #sym.dims<n, 4>>) -> (tensor<?x6xf32, #sym.dims<n + 2, 6>>) {
+    %y = loop.nest "copy" [i: parallel n, j: parallel 4] schedule [i, j vector 4] -> tensor<?x6xf32, #sym.dims<n + 2, 6>> {
+      %v = loop.read %x[i, j] : f32
+      loop.yield none %v at [i + 1, j] else 1.5 : f32
+    }
+    loop.return %y : tensor<?x6xf32, #sym.dims<n + 2, 6>>
+  }
+}
+
+// -----
+
+// What is no box is filled as a whole first.
+
+// CHECK-LABEL: loop.func @gaps
+// CHECK:       loop.for s = 0 to 8 {
+// CHECK-NEXT:    loop.store %1, %0[s]
+// CHECK:       loop.for i = 0 to 4 {
+// CHECK:         loop.store %v, %0[2*i]
+builtin.module {
+  loop.kernel @gaps symbols [] (%x: tensor<4xf32>) -> (tensor<8xf32>) {
+    %y = loop.nest "copy" [i: parallel 4] -> tensor<8xf32> {
+      %v = loop.read %x[i] : f32
+      loop.yield none %v at [2*i] else 0.0 : f32
+    }
+    loop.return %y : tensor<8xf32>
+  }
+}

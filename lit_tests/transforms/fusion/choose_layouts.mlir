@@ -1,0 +1,151 @@
+// RUN: igniter-opt %s -p choose-layouts --split-input-file | filecheck %s
+// RUN: igniter-opt %s -p choose-layouts --split-input-file --emit=none --remarks 2>&1 | filecheck %s --check-prefix=REMARKS
+// RUN: igniter-opt %s -p choose-layouts,inline-regions --split-input-file | filecheck %s --check-prefix=APART
+
+// Two convolutions: the graph's input and its result change their layout in regions of their own, and what passes between
+// is stored with its channels last, with the zeros that the second convolution wants around it.
+
+// CHECK-LABEL: @two
+// CHECK:      %x_1 = fusion.region @l0 ({{.*}}) -> (tensor<?x?x?x2xf32, #sym.dims<n, h + 2, w + 2, 2>>) {
+// CHECK-NEXT:   %0 = fusion.dims [0, 0, 1, 1, 0, 0, 1, 1] : tensor<8xi64>
+// CHECK-NEXT:   %x_3 = onnx.Pad(%x_2, %0)
+// CHECK-NEXT:   %x_4 = onnx.Transpose(%x_3) {perm = array<i64: 0, 2, 3, 1>}
+// CHECK-NEXT:   fusion.yield %x_4
+// CHECK:      %y = fusion.region @r0 ({{.*}}) -> (tensor<?x?x?x4xf32, #sym.dims<n, h + 4, w + 2, 4>>) {
+// CHECK-NEXT:   %a_1 = onnx.Transpose(%a) {perm = array<i64: 0, 3, 1, 2>}
+// CHECK-NEXT:   %0 = onnx.Conv(%a_1, %b) {pads = array<i64: 0, 0, 0, 0>}
+// CHECK-NEXT:   %1 = onnx.Relu(%0)
+// CHECK-NEXT:   %2 = fusion.dims [0, 0, 2, 0, 0, 0, 2, 2] : tensor<8xi64>
+// CHECK-NEXT:   %3 = onnx.Pad(%1, %2)
+// CHECK-NEXT:   %4 = onnx.Transpose(%3) {perm = array<i64: 0, 2, 3, 1>}
+// CHECK-NEXT:   fusion.yield %4
+// CHECK:      %z = fusion.region @r1
+// CHECK-NEXT:   %a_1 = onnx.Transpose(%a) {perm = array<i64: 0, 3, 1, 2>}
+// CHECK-NEXT:   %0 = onnx.Conv(%a_1, %b) {pads = array<i64: 0, 0, 0, 0>}
+// CHECK-NEXT:   %1 = onnx.Transpose(%0) {perm = array<i64: 0, 2, 3, 1>}
+// CHECK-NEXT:   fusion.yield %1
+// CHECK:      %z_1 = fusion.region @l1
+// CHECK-NEXT:   %z_3 = onnx.Transpose(%z_2) {perm = array<i64: 0, 3, 1, 2>}
+// CHECK:      onnx.return %z_1
+// REMARKS: remark: choose-layouts: note: 3 tensors have their channels last, 2 of them with zeros around
+// APART-LABEL: @two
+// APART-NOT:   fusion.
+// APART:       onnx.Pad
+// APART:       onnx.return
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @two(%x: tensor<?x2x?x?xf32, #sym.dims<n, 2, h, w>>) attributes {graph_name = "g", input_names = ["x"], output_names = ["z"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<4x2x3x3xf32, elided>} : () -> tensor<4x2x3x3xf32>
+    %v = onnx.Constant() {value = #onnx.tensor<4x4x3x3xf32, elided>} : () -> tensor<4x4x3x3xf32>
+    %y = fusion.region @r0 (%a = %x : tensor<?x2x?x?xf32, #sym.dims<n, 2, h, w>>, %b = %w : tensor<4x2x3x3xf32>) -> (tensor<?x4x?x?xf32, #sym.dims<n, 4, h, w>>) {
+      %0 = onnx.Conv(%a, %b) {pads = array<i64: 1, 1, 1, 1>} : (tensor<?x2x?x?xf32, #sym.dims<n, 2, h, w>>, tensor<4x2x3x3xf32>) -> tensor<?x4x?x?xf32, #sym.dims<n, 4, h, w>>
+      %1 = onnx.Relu(%0) : (tensor<?x4x?x?xf32, #sym.dims<n, 4, h, w>>) -> tensor<?x4x?x?xf32, #sym.dims<n, 4, h, w>>
+      fusion.yield %1 : tensor<?x4x?x?xf32, #sym.dims<n, 4, h, w>>
+    }
+    %z = fusion.region @r1 (%a = %y : tensor<?x4x?x?xf32, #sym.dims<n, 4, h, w>>, %b = %v : tensor<4x4x3x3xf32>) -> (tensor<?x4x?x?xf32, #sym.dims<n, 4, h + 2, w>>) {
+      %0 = onnx.Conv(%a, %b) {pads = array<i64: 2, 0, 2, 2>} : (tensor<?x4x?x?xf32, #sym.dims<n, 4, h, w>>, tensor<4x4x3x3xf32>) -> tensor<?x4x?x?xf32, #sym.dims<n, 4, h + 2, w>>
+      fusion.yield %0 : tensor<?x4x?x?xf32, #sym.dims<n, 4, h + 2, w>>
+    }
+    onnx.return %z : tensor<?x4x?x?xf32, #sym.dims<n, 4, h + 2, w>>
+  }
+}
+
+// -----
+
+// A reader that wants no zeros skips them, and one that wants fewer than are there pads by itself. A node that ONNX
+// Runtime runs gets the image as the model has it.
+
+// CHECK-LABEL: @readers
+// CHECK:      fusion.region @r0 {{.*}} -> (tensor<1x10x10x4xf32>)
+// CHECK:      %y_1 = fusion.region @l{{[0-9]+}}
+// CHECK:        onnx.Slice
+// CHECK-NEXT:   onnx.Transpose
+// CHECK:      fusion.region @r1
+// CHECK:        %0 = fusion.dims [1, 1] : tensor<2xi64>
+// CHECK-NEXT:   %1 = fusion.dims [-1, -1] : tensor<2xi64>
+// CHECK-NEXT:   %2 = fusion.dims [1, 2] : tensor<2xi64>
+// CHECK-NEXT:   %a_1 = onnx.Slice(%a, %0, %1, %2)
+// CHECK-NEXT:   %a_2 = onnx.Transpose(%a_1) {perm = array<i64: 0, 3, 1, 2>}
+// CHECK-NEXT:   onnx.Conv(%a_2
+// CHECK:      onnx.NonZero(%y_1)
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @readers(%x: tensor<1x4x8x8xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["z", "u", "o"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<4x4x3x3xf32, elided>} : () -> tensor<4x4x3x3xf32>
+    %v = onnx.Constant() {value = #onnx.tensor<4x4x1x1xf32, elided>} : () -> tensor<4x4x1x1xf32>
+    %y = fusion.region @r0 (%a = %x : tensor<1x4x8x8xf32>, %b = %v : tensor<4x4x1x1xf32>) -> (tensor<1x4x8x8xf32>) {
+      %0 = onnx.Conv(%a, %b) : (tensor<1x4x8x8xf32>, tensor<4x4x1x1xf32>) -> tensor<1x4x8x8xf32>
+      fusion.yield %0 : tensor<1x4x8x8xf32>
+    }
+    %z = fusion.region @r1 (%a = %y : tensor<1x4x8x8xf32>, %b = %v : tensor<4x4x1x1xf32>) -> (tensor<1x4x8x8xf32>) {
+      %0 = onnx.Conv(%a, %b) : (tensor<1x4x8x8xf32>, tensor<4x4x1x1xf32>) -> tensor<1x4x8x8xf32>
+      fusion.yield %0 : tensor<1x4x8x8xf32>
+    }
+    %u = fusion.region @r2 (%a = %y : tensor<1x4x8x8xf32>, %b = %w : tensor<4x4x3x3xf32>) -> (tensor<1x4x8x8xf32>) {
+      %0 = onnx.Conv(%a, %b) {pads = array<i64: 1, 1, 1, 1>} : (tensor<1x4x8x8xf32>, tensor<4x4x3x3xf32>) -> tensor<1x4x8x8xf32>
+      fusion.yield %0 : tensor<1x4x8x8xf32>
+    }
+    %o = onnx.NonZero(%y) : (tensor<1x4x8x8xf32>) -> tensor<4x?xi64, #sym.dims<4, count>>
+    onnx.return %z, %u, %o : tensor<1x4x8x8xf32>, tensor<1x4x8x8xf32>, tensor<4x?xi64, #sym.dims<4, count>>
+  }
+}
+
+// -----
+
+// An image that is computed in the region of the convolution is stored with its channels last, too. Without convolutions
+// nothing changes.
+
+// CHECK-LABEL: @inside
+// CHECK:      fusion.region @r0
+// CHECK:        %0 = onnx.Relu(%a_1)
+// CHECK-NEXT:   %1 = fusion.dims [0, 0, 1, 1, 0, 0, 1, 1] : tensor<8xi64>
+// CHECK-NEXT:   %2 = onnx.Pad(%0, %1)
+// CHECK-NEXT:   %3 = onnx.Transpose(%2) {perm = array<i64: 0, 2, 3, 1>}
+// CHECK-NEXT:   %4 = onnx.Transpose(%3) {perm = array<i64: 0, 3, 1, 2>}
+// CHECK-NEXT:   %5 = onnx.Conv(%4, %b) {pads = array<i64: 0, 0, 0, 0>}
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @inside(%x: tensor<1x4x8x8xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<4x4x3x3xf32, elided>} : () -> tensor<4x4x3x3xf32>
+    %y = fusion.region @r0 (%a = %x : tensor<1x4x8x8xf32>, %b = %w : tensor<4x4x3x3xf32>) -> (tensor<1x4x8x8xf32>) {
+      %0 = onnx.Relu(%a) : (tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
+      %1 = onnx.Conv(%0, %b) {pads = array<i64: 1, 1, 1, 1>} : (tensor<1x4x8x8xf32>, tensor<4x4x3x3xf32>) -> tensor<1x4x8x8xf32>
+      fusion.yield %1 : tensor<1x4x8x8xf32>
+    }
+    onnx.return %y : tensor<1x4x8x8xf32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: @none
+// CHECK:       fusion.region @r0 (%a = %x : tensor<1x4x8x8xf32>) -> (tensor<1x4x8x8xf32>)
+// CHECK-NOT:   Transpose
+// CHECK:       onnx.return
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @none(%x: tensor<1x4x8x8xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"]} {
+    %y = fusion.region @r0 (%a = %x : tensor<1x4x8x8xf32>) -> (tensor<1x4x8x8xf32>) {
+      %0 = onnx.Relu(%a) : (tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
+      fusion.yield %0 : tensor<1x4x8x8xf32>
+    }
+    onnx.return %y : tensor<1x4x8x8xf32>
+  }
+}
+
+// -----
+
+// In opsets before 11 Pad says its sizes in attributes, and before 10 Slice.
+
+// CHECK-LABEL: @old
+// CHECK:      fusion.region @l0
+// CHECK-NEXT:   onnx.Pad(%x_{{[0-9]}}) {pads = array<i64: 0, 0, 1, 1, 0, 0, 1, 1>}
+// CHECK:      fusion.region @r0
+// CHECK:        onnx.Slice(%a) {starts = array<i64: 1, 1>, ends = array<i64: -1, -1>, axes = array<i64: 1, 2>}
+builtin.module attributes {onnx.model = {ir_version = 4 : i64, opset_import = {"" = 9 : i64}}} {
+  onnx.graph @old(%x: tensor<1x4x8x8xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<4x4x3x3xf32, elided>} : () -> tensor<4x4x3x3xf32>
+    %y = fusion.region @r0 (%a = %x : tensor<1x4x8x8xf32>, %b = %w : tensor<4x4x3x3xf32>) -> (tensor<1x4x8x8xf32>) {
+      %0 = onnx.Conv(%a, %b) {pads = array<i64: 1, 1, 1, 1>} : (tensor<1x4x8x8xf32>, tensor<4x4x3x3xf32>) -> tensor<1x4x8x8xf32>
+      %1 = onnx.Add(%0, %a) : (tensor<1x4x8x8xf32>, tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
+      fusion.yield %1 : tensor<1x4x8x8xf32>
+    }
+    onnx.return %y : tensor<1x4x8x8xf32>
+  }
+}

@@ -1,0 +1,74 @@
+// RUN: igniter-opt %s -p order-dims --split-input-file | filecheck %s
+// RUN: igniter-opt %s -p order-dims --split-input-file --emit=none --remarks 2>&1 | filecheck %s --check-prefix=REMARKS
+
+// The sums of a convolution lie as its operands do, with the channels last, and so does what reads them; the move to a
+// result with the channels last is then no nest of its own, and the zeros around it are what that one leaves.
+
+// CHECK-LABEL: loop.kernel @conv
+// CHECK:      %c = loop.nest "conv" [o: parallel 64, y: parallel 8, x: parallel 8, k: reduction 64] -> tensor<8x8x64xf32> {
+// CHECK:        loop.yield add %m at [y, x, o]
+// CHECK:      %r = loop.nest "relu" [o: parallel 64, y: parallel 8, x: parallel 8] -> tensor<10x10x64xf32> {
+// CHECK:        loop.read %c[y, x, o] : f32
+// CHECK:        loop.yield none %b_1 at [y + 1, x + 1, o] else 0.000000e+00 : f32
+// CHECK-NOT:  loop.nest
+// CHECK:      loop.return %r
+// REMARKS: remark: order-dims: 'conv' applied: the dim of 'o' is the last of its result
+// REMARKS: remark: order-dims: 'relu' applied: the dim of 'o' is the last of its result
+builtin.module {
+  loop.kernel @conv symbols [] (%x: tensor<8x8x64xf32>, %w: tensor<64x64xf32>) -> (tensor<10x10x64xf32>) {
+    %c = loop.nest "conv" [o: parallel 64, y: parallel 8, x: parallel 8, k: reduction 64] -> tensor<64x8x8xf32> {
+      %a = loop.read %x[y, x, k] : f32
+      %b = loop.read %w[k, o] : f32
+      %m = arith.mulf %a, %b : f32
+      loop.yield add %m at [o, y, x]
+    }
+    %r = loop.nest "relu" [o: parallel 64, y: parallel 8, x: parallel 8] -> tensor<64x8x8xf32> {
+      %a = loop.read %c[o, y, x] : f32
+      %z = arith.constant 0.0 : f32
+      %b = arith.maximumf %a, %z : f32
+      loop.yield none %b at [o, y, x]
+    }
+    %p = loop.nest "pad" [y: parallel 10, x: parallel 10, o: parallel 64] -> tensor<10x10x64xf32> {
+      %a = loop.read %r[o, y - 1, x - 1] if [y - 1, -y + 8, x - 1, -x + 8] : f32
+      loop.yield none %a at [y, x, o]
+    }
+    loop.return %p : tensor<10x10x64xf32>
+  }
+}
+
+// -----
+
+// Where some reads lie side by side along one axis and others along another, the order is as good as any other; a tensor
+// that is seen through a view keeps it, and so does a result of the kernel.
+
+// CHECK-LABEL: loop.kernel @kept
+// CHECK:      %t = loop.nest "transposed" {{.*}} -> tensor<8x64xf32>
+// CHECK:        loop.yield none %s at [i, j]
+// CHECK:      %u = loop.nest "viewed" {{.*}} -> tensor<8x64xf32>
+// CHECK:        loop.yield none %a_1 at [i, j]
+// CHECK:      %r = loop.nest "result" {{.*}} -> tensor<8x64xf32>
+// CHECK:        loop.yield none %d at [i, j]
+builtin.module {
+  loop.kernel @kept symbols [] (%x: tensor<64x8xf32>, %y: tensor<8x64xf32>) -> (tensor<8x64xf32>) {
+    %t = loop.nest "transposed" [i: parallel 8, j: parallel 64] -> tensor<8x64xf32> {
+      %a = loop.read %x[j, i] : f32
+      %b = loop.read %y[i, j] : f32
+      %s = arith.addf %a, %b : f32
+      loop.yield none %s at [i, j]
+    }
+    %u = loop.nest "viewed" [i: parallel 8, j: parallel 64] -> tensor<8x64xf32> {
+      %a = loop.read %x[j, i] : f32
+      loop.yield none %a at [i, j]
+    }
+    %v = loop.view %u : tensor<8x64xf32> to tensor<512xf32>
+    %r = loop.nest "result" [i: parallel 8, j: parallel 64] -> tensor<8x64xf32> {
+      %a = loop.read %x[j, i] : f32
+      %b = loop.read %t[i, j] : f32
+      %c = loop.read %v[64*i + j] : f32
+      %s = arith.addf %a, %b : f32
+      %d = arith.addf %s, %c : f32
+      loop.yield none %d at [i, j]
+    }
+    loop.return %r : tensor<8x64xf32>
+  }
+}
