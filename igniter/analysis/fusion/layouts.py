@@ -69,6 +69,12 @@ class ImageLayout:
         """Whether there are zeros around the image."""
         return any(p != ZERO for pair in self.pads for p in pair)
 
+    def holds(self, pads: Pads) -> bool:
+        """Whether as many zeros are there as `pads` asks for, at each end."""
+        pairs = zip((p for pair in self.pads for p in pair), (p for pair in pads for p in pair), strict=True)
+        left = [(have - want).constant for have, want in pairs]
+        return all(number is not None and number >= 0 for number in left)
+
 
 class _Components:
     """Values that hang together."""

@@ -33,7 +33,7 @@ from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, i64
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -109,19 +109,18 @@ class _Rewriting:
         plain = argument.type
         fresh = Rewriter.replace_value_with_new_type(argument, stored.type)
         at = _Nodes(region.block.first_op)
-        users = [use for use in fresh.uses if not isinstance(use.operation, DimsOp)]
-        padded: SSAValue | None = None
-        whole: SSAValue | None = None
-        for use in users:
-            op = use.operation
-            wanted = pads_of(cast("OnnxOp", op)) if use.index == 0 and op_name(op) in CONVOLUTIONS else None
-            if wanted is not None and wanted == layout.pads and layout.is_padded:
-                padded = at.first(fresh) if padded is None else padded
-                op.operands[0] = padded
-                _without_pads(cast("OnnxOp", op))
-            else:
-                whole = at.cut(fresh, layout.pads, plain) if whole is None else whole
-                op.operands[use.index] = whole
+        seen: dict[Pads, SSAValue] = {}
+        for use in list(fresh.uses):
+            op, wanted = use.operation, tuple((ZERO, ZERO) for _ in layout.pads)
+            if use.index == 0 and op_name(op) in CONVOLUTIONS:
+                pads = pads_of(cast("OnnxOp", op))
+                if layout.holds(pads):
+                    wanted = pads
+                    _without_pads(cast("OnnxOp", op))
+            if wanted not in seen:
+                seen[wanted] = at.cut(fresh, layout.pads, wanted)
+            op.operands[use.index] = seen[wanted]
+        assert all(v.type == plain for pads, v in seen.items() if not ImageLayout(pads).is_padded)
 
     def _give(self, region: RegionOp, result: OpResult) -> None:
         """Makes a result of a region the image that is stored, and gives those outside of regions the plain one."""
@@ -138,7 +137,8 @@ class _Rewriting:
             before = region.next_op
             assert before is not None
             back = _Nodes(before)
-            value = back.cut(stored, layout.pads, plain)
+            value = back.cut(stored, layout.pads)
+            assert value.type == plain
             converted = self._region(value, [stored], before)
             for use in outside:
                 use.operation.operands[use.index] = converted
@@ -243,9 +243,12 @@ class _Nodes:
             "Pad", [value], [d + a + b for d, a, b in zip(dims, low, high, strict=True)], says={"pads": [*low, *high]}
         )
 
-    def cut(self, stored: SSAValue, pads: Pads, plain: Attribute) -> SSAValue:
-        """An image that is stored with zeros around it, without them and with its channels first."""
+    def cut(self, stored: SSAValue, pads: Pads, kept: Pads | None = None) -> SSAValue:
+        """An image that is stored with zeros around it, without them, or with those of `kept` that are among them, and
+        with its channels first."""
         value = stored
+        if kept is not None:
+            pads = tuple((a - c, b - d) for (a, b), (c, d) in zip(pads, kept, strict=True))
         if ImageLayout(pads).is_padded:
             sizes = dims_of(stored.type)
             axes = range(1, len(pads) + 1)
@@ -256,9 +259,7 @@ class _Nodes:
             last = [-high if high.constant else end for end, (_, high) in zip(ends, pads, strict=True)]
             says = {"starts": starts, "ends": last, "axes": [Expr.of(k) for k in axes]}
             value = self._node("Slice", [value], [sizes[0], *inner, sizes[-1]], says=says)
-        value = self.first(value)
-        assert value.type == plain, f"{value.type} is not {plain}"
-        return value
+        return self.first(value)
 
     def _dims(self, values: Sequence[Expr]) -> SSAValue:
         op = DimsOp(values, tensor_of(i64, [len(values)]))

@@ -306,6 +306,8 @@ class InlineNests(ModulePass):
                 return f"the body of '{name}' would pass {self.max_body} ops"
             if is_contraction(site.reader) and not cost.is_movement and not is_widened_read(nest):
                 return f"'{name}' is a contraction and takes plain reads"
+            if is_contraction(site.reader) and cost.guarded:
+                return f"'{name}' is a contraction and takes reads without guards"
             lacking = lacking_axes(site, nest)
             if lacking and cost.total > self.max_recompute:
                 along = ", ".join(lacking)
