@@ -50,6 +50,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "canonicalize-loop",
         "split-axes",
         "inline-nests",
+        "form-rims",
         "order-dims",
         "collapse-axes",
         "canonicalize-loop",

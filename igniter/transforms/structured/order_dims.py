@@ -16,8 +16,8 @@ along the axis along which most of its reads lie side by side; along that its re
 axis writes becomes the last, in the order of the kernel: what reads a tensor is asked after what writes it. A nest that
 only moves elements to a result of the kernel is then done by the nest in front of it where that writes in this order.
 
-It stands behind `inline-nests`, after which a nest reads what it really reads, and before `collapse-axes`, which joins
-the dims that now lie side by side.
+It stands behind `inline-nests` and `form-rims`, after which a nest reads what it really reads, and before
+`collapse-axes`, which joins the dims that now lie side by side.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class OrderDims(ModulePass):
 
     def run_on(self, ctx: Context, kernel: KernelOp) -> None:
         """Nest by nest, in the order of the kernel."""
-        rewrites, changed = budget(ctx, self.name), False
+        rewrites = budget(ctx, self.name)
         for nest in kernel.nests:
             axis = None if rewrites.is_spent else vector_axis(nest)
             for k, result in enumerate(nest.outputs if axis is not None else ()):
@@ -62,10 +62,9 @@ class OrderDims(ModulePass):
                 place = last_place(nest, k, axis)
                 if place is not None and all(isinstance(use.operation, ReadOp) for use in result.uses):
                     put_last(nest, k, place)
-                    changed = True
                     rewrites.count(nest.label, f"the dim of '{axis}' is the last of its result")
                     remark(ctx, self.name, nest.label, "applied", f"the dim of '{axis}' is the last of its result")
-        for nest in kernel.nests if changed else ():
+        for nest in kernel.nests:
             if not rewrites.is_spent and sink(nest) is not None:
                 rewrites.count(nest.label, "its move is done by the nest in front of it")
         erase_dead_nests(kernel)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.arith import ConstantOp
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from igniter.dialects.loop import Clause, NestOp, ReadOp, ViewOp
-from igniter.dialects.loop.bodies import Number, as_number
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr
-from igniter.dialects.sym.proofs import proven
-from igniter.dialects.sym.ranges import Ranges
 from igniter.dialects.sym.reindexing import count_divisions, invert, reindex
 from igniter.transforms.structured.nest_cloning import substituted
-from igniter.transforms.structured.nest_rewriting import set_clauses, zero
+from igniter.transforms.structured.nest_rewriting import set_clauses
 
 
 @dataclass(frozen=True)
@@ -29,8 +25,6 @@ class Move:
     views: tuple[ViewOp, ...]
     source: SSAValue
     writer: NestOp
-    fill: Number | None
-    """What it puts around the elements that it moves; None: nothing."""
 
 
 def move_of(nest: NestOp) -> Move | None:
@@ -39,7 +33,7 @@ def move_of(nest: NestOp) -> Move | None:
         return None
     clause = nest.yield_op.clauses[0]
     read = clause.value.owner
-    if not isinstance(read, ReadOp) or read.indices or clause.combiner != "none" or clause.otherwise is not None:
+    if not isinstance(read, ReadOp) or read.guards or read.indices or clause.combiner != "none":
         return None
     views: list[ViewOp] = []
     source = read.source
@@ -51,26 +45,8 @@ def move_of(nest: NestOp) -> Move | None:
         return None
     if element_of(source.type) != element_of(nest.outputs[0].type):
         return None
-    fill = _fill(read) if read.guards else None
     alone = all(v.has_one_use() for v in (source, *(v.result for v in views)))
-    if not alone or (read.guards and (fill is None or views or not _guards_the_source(read))):
-        return None
-    return Move(clause, read, tuple(views[::-1]), source, writer, fill)
-
-
-def _fill(read: ReadOp) -> Number | None:
-    """The number that a read has where its guards fail; None where that is no number."""
-    if read.otherwise is None:
-        return as_number(zero(read.result.type).value)
-    owner = read.otherwise.owner
-    return as_number(owner.value) if isinstance(owner, ConstantOp) else None
-
-
-def _guards_the_source(read: ReadOp) -> bool:
-    """Whether the guards of a read ask for nothing else than that its subscripts are inside of the tensor."""
-    dims = dims_of(read.source.type)
-    inside = {e for s, d in zip(read.subscripts, dims, strict=True) for e in (s, d - 1 - s)}
-    return inside.issuperset(read.guards)
+    return Move(clause, read, tuple(views[::-1]), source, writer) if alone else None
 
 
 def sink(nest: NestOp) -> str | None:
@@ -91,19 +67,14 @@ def sink(nest: NestOp) -> str | None:
     for view in move.views:
         at = reindex(at, dims_of(view.source.type), dims_of(view.result.type), ranges)
     extents = {a.name: a.extent for a in nest.axes}
-    if move.fill is None:
-        values = invert(move.read.subscripts, at, dims_of(move.read.source.type), extents)
-    else:
-        values = _shifted(move.read.subscripts, at, extents)
-    if values is None or isinstance(values, str):
+    values = invert(move.read.subscripts, at, dims_of(move.read.source.type), extents)
+    if isinstance(values, str):
         return None
     where = [substituted(e, values, ranges) for e in move.clause.subscripts]
-    if move.fill is not None and not _is_inside(where, nest, ranges):
-        return None
     divisions = sum(map(count_divisions, where)) - sum(map(count_divisions, before.subscripts))
     if divisions > 0 or innermost(where, writer) != innermost(before.subscripts, writer):
         return None
-    clauses[index] = Clause(before.combiner, before.value, where, move.fill)
+    clauses[index] = Clause(before.combiner, before.value, where, move.clause.otherwise)
     set_clauses(writer.yield_op, clauses)
     written = Rewriter.replace_value_with_new_type(move.source, nest.outputs[0].type)
     nest.outputs[0].replace_all_uses_with(written)
@@ -111,25 +82,6 @@ def sink(nest: NestOp) -> str | None:
         op.detach()
         op.erase()
     return writer.label
-
-
-def _shifted(read: Sequence[Expr], at: Sequence[Expr], extents: Mapping[str, Expr]) -> dict[str, Expr] | None:
-    """The point of a move that reads the element `at`, where each subscript is one axis and a shift; None otherwise."""
-    values: dict[str, Expr] = {}
-    for subscript, element in zip(read, at, strict=True):
-        axes = subscript.symbols & extents.keys()
-        if not axes and subscript == element:
-            continue
-        if len(axes) != 1 or subscript.coefficient(min(axes)) != ONE:
-            return None
-        values[min(axes)] = element - subscript.without(min(axes))
-    return values if values.keys() == {n for n, e in extents.items() if e != ONE} else None
-
-
-def _is_inside(where: Sequence[Expr], nest: NestOp, ranges: Ranges) -> bool:
-    """Whether all that is written is inside of the result of a move: nothing that it reads is cut off."""
-    dims = dims_of(nest.outputs[0].type)
-    return all(proven(e, ranges) and proven(d - 1 - e, ranges) for e, d in zip(where, dims, strict=True))
 
 
 def innermost(subscripts: Sequence[Expr], nest: NestOp) -> str | None:

@@ -1,5 +1,5 @@
-// RUN: igniter-opt %s -p order-dims --split-input-file | filecheck %s
-// RUN: igniter-opt %s -p order-dims --split-input-file --emit=none --remarks 2>&1 | filecheck %s --check-prefix=REMARKS
+// RUN: igniter-opt %s -p form-rims,order-dims --split-input-file | filecheck %s
+// RUN: igniter-opt %s -p form-rims,order-dims --split-input-file --emit=none --remarks 2>&1 | filecheck %s --check-prefix=REMARKS
 
 // The sums of a convolution lie as its operands do, with the channels last, and so does what reads them; the move to a
 // result with the channels last is then no nest of its own, and the zeros around it are what that one leaves.
