@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import replace
+from typing import NamedTuple
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -258,15 +259,24 @@ def _schedule(nest: NestOp, group: Group, label: str, machine: Machine) -> Sched
     if vector is not None and axes[vector].kind == "reduction":
         reductions = [n for n in reductions if n != vector] + [vector]
         inside = []
+    free = rest if len(group.members) > 1 else [*outer, *rest]
+    width = 1 if vector is None else vector_width(nest, machine, vector)
+    short = None if vector is None or reductions else _short_row(nest, axes, vector, free, width)
+    if short is not None:
+        # Rows of a few elements are whole vectors only side by side: transpose-accesses puts them there.
+        inside = [short.lanes, short.row]
+        outer, rest = ([n for n in names if n not in short] for names in (outer, rest))
     order = [*outer, *rest, *inside, *reductions]
     if len(group.members) > 1:
         for name in common:
             plans[name].outer = replace(plans[name].outer, fuse=label)
     if order and axes[order[0]].kind == "parallel":
         plans[order[0]].outer = replace(plans[order[0]].outer, threads=0)
-    if vector is not None:
-        free = rest if len(group.members) > 1 else [n for n in order if n != vector and n not in reductions]
-        width = vector_width(nest, machine, vector)
+    if short is not None:
+        lanes = plans[short.lanes]
+        lanes.tile, lanes.tail, lanes.inner = width, "rest", Loop(short.lanes, vector=width)
+        plans[short.row].outer = replace(plans[short.row].outer, unroll=0)
+    elif vector is not None:
         _place_vector(nest, axes, vector, free, reductions, plans, width, machine)
     return in_order(nest, order, plans)
 
@@ -331,6 +341,25 @@ def _transposed_axis(nest: NestOp, vector: str, rest: list[str]) -> str | None:
         for axis in rest:
             if _stride(op.subscripts, dims, axis, nest) == ONE and op.subscripts[-1].coefficient(axis) == ONE:
                 return axis
+    return None
+
+
+class _ShortRow(NamedTuple):
+    """The axis along a row that is shorter than a vector, and the one from row to row, whose elements are the lanes."""
+
+    row: str
+    lanes: str
+
+
+def _short_row(nest: NestOp, axes: Mapping[str, Axis], vector: str, rest: list[str], width: int) -> _ShortRow | None:
+    """The short rows of what is written or read the other way than it is read or written, along `vector` at best."""
+    across = _transposed_axis(nest, vector, rest)
+    if across is None:
+        return None
+    for row, lanes in ((vector, across), (across, vector)):
+        length, count = axes[row].extent.constant, axes[lanes].extent.constant
+        if length is not None and 1 < length < width and (count is None or count >= width):
+            return _ShortRow(row, lanes)
     return None
 
 

@@ -32,6 +32,7 @@ from igniter.backends.cpu.registers import RegisterFile
 from igniter.backends.cpu.sanitizer import Sanitizer
 from igniter.backends.cpu.target import Target
 from igniter.backends.cpu.tile_products import emit_tile_product
+from igniter.backends.cpu.transposes import transposed
 from igniter.dialects.loop import (
     AccumulateOp,
     AllocOp,
@@ -180,19 +181,9 @@ class FuncEmitter:
                 arithmetic.emit(f, op, self.name)
 
     def _transpose(self, f: Function, op: TransposeOp) -> None:
-        """Blocks of half the size are exchanged across the diagonal, then blocks of half that, down to elements."""
-        rows = [f.find_value(v) for v in op.rows]
-        n = len(rows)
-        distance = n // 2
-        while distance:
-            for i in (k for k in range(n) if not k & distance):
-                low, high = rows[i], rows[i + distance]
-                keep = [lane if not lane & distance else n + lane - distance for lane in range(n)]
-                move = [lane + distance if not lane & distance else n + lane for lane in range(n)]
-                rows[i], rows[i + distance] = f.shuffle(low, high, keep), f.shuffle(low, high, move)
-            distance //= 2
-        for result, row in zip(op.columns, rows, strict=True):
-            f.values[result] = row
+        vectors = [f.find_value(v) for v in op.vectors]
+        for result, column in zip(op.columns, transposed(f, vectors, op.lanes, op.rows), strict=True):
+            f.values[result] = column
 
     def _view(self, f: Function, op: ViewOp) -> None:
         if self.registers.holds(op.source):

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import (
+    I64,
+    IntegerAttr,
     MemRefType,
     StringAttr,
     UnitAttr,
@@ -311,23 +313,37 @@ class ReduceLanesOp(IRDLOperation):
 
 @irdl_op_definition
 class TransposeOp(IRDLOperation):
-    """A square of vectors transposed in registers: lane `l` of result `m` is lane `m` of operand `l`."""
+    """A matrix transposed in registers. The operands hold its elements in row-major order, one after another, and the
+    results those of its transpose. It has as many rows as there are operands, unless it says how many."""
 
     name = "loop.transpose"
-    rows = var_operand_def(VectorType)
+    vectors = var_operand_def(VectorType)
+    height = opt_prop_def(IntegerAttr[I64], prop_name="rows")
     columns = var_result_def(VectorType)
-    assembly_format = "$rows `:` type($rows) `to` type($columns) attr-dict"
+    assembly_format = "$vectors `:` type($vectors) `to` type($columns) (`rows` $rows^)? attr-dict"
     traits = traits_def(Pure())
 
-    def __init__(self, rows: Sequence[SSAValue]):
-        super().__init__(operands=[list(rows)], result_types=[[r.type for r in rows]])
+    def __init__(self, vectors: Sequence[SSAValue], rows: int | None = None):
+        super().__init__(
+            operands=[list(vectors)],
+            result_types=[[v.type for v in vectors]],
+            properties={"rows": None if rows in (None, len(vectors)) else IntegerAttr(rows or 0, i64)},
+        )
+
+    @property
+    def rows(self) -> int:
+        return len(self.vectors) if self.height is None else self.height.value.data
+
+    @property
+    def lanes(self) -> int:
+        lanes: int = cast("VectorType[Attribute]", self.vectors[0].type).get_shape()[0]
+        return lanes
 
     def verify_(self) -> None:
-        kind = cast("VectorType[Attribute]", self.rows[0].type)
-        lanes: int = kind.get_shape()[0]
-        if lanes & (lanes - 1) or len(self.rows) != lanes or len(self.columns) != lanes:
-            raise VerifyException(
-                f"a square of vectors: {lanes} lanes need {lanes}, a power of two, not {len(self.rows)}"
-            )
-        if any(v.type != kind for v in (*self.rows, *self.columns)):
-            raise VerifyException("all vectors of a transposed square have one type")
+        if not self.vectors or len(self.vectors) != len(self.columns):
+            raise VerifyException(f"{len(self.vectors)} vectors, transposed, are not {len(self.columns)}")
+        if any(v.type != self.vectors[0].type for v in (*self.vectors, *self.columns)):
+            raise VerifyException("all vectors of a transposed matrix have one type")
+        elements = len(self.vectors) * self.lanes
+        if self.rows < 1 or elements % self.rows:
+            raise VerifyException(f"a matrix of {elements} elements has no {self.rows} rows")

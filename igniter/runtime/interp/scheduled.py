@@ -429,8 +429,9 @@ class _Machine:
         self.values[op.result] = signed(total)[()] if op.unsigned else total
 
     def _transpose(self, op: TransposeOp) -> None:
-        square = np.stack([self.values[v] for v in op.rows])
-        for result, column in zip(op.columns, square.T, strict=True):
+        elements = np.concatenate([self.values[v] for v in op.vectors])
+        columns = elements.reshape(op.rows, -1).T.reshape(len(op.columns), -1)
+        for result, column in zip(op.columns, columns, strict=True):
             self.values[result] = column
 
 

@@ -1,4 +1,5 @@
-"""`transpose-accesses`: a square of strided accesses becomes a square of contiguous ones, transposed in registers.
+"""`transpose-accesses`: accesses with a stride that are neighbours of each other become contiguous ones, and a transpose
+in registers.
 
     %a = loop.load %x[8*j + v, 8*i] lane v : vector<8xf32>          one element of each of 8 rows
     %b = loop.load %x[8*j + v, 8*i + 1] lane v : vector<8xf32>      .. and so on to 8*i + 7
@@ -7,10 +8,21 @@ becomes
     ...
     %a, %b, .. = loop.transpose %r0, %r1, .. : ...
 
-and a square of stores is transposed first and then stored row by row. `vectorize-loops` makes vectors along one axis;
-an operand or a result that runs the other way is then accessed with a stride, one cache line an element. When the other
-axis is unrolled by as many iterations as there are lanes, all elements of those lines are wanted. Guards that every
-access of the square has become guards of the rows. It stands after `unroll-loops`, which puts the square into one body.
+and a square of stores is transposed first and then stored row by row. Rows so short that they have fewer elements than
+a vector has lanes lie side by side in memory, 8 of them a stretch of as many vectors as a row has elements:
+
+    loop.store %r, %y[8*j + v, 0] lane v                            colours of 8 pixels, in planes
+    loop.store %g, %y[8*j + v, 1] lane v
+    loop.store %b, %y[8*j + v, 2] lane v
+becomes
+    %p, %q, %s = loop.transpose %r, %g, %b : ...
+    %all = loop.view %y : memref<64x3xf32> to memref<192xf32>
+    loop.store %p, %all[24*j + v] lane v                            and %q, %s to the 16 elements after it
+
+`vectorize-loops` makes vectors along one axis; an operand or a result that runs the other way is then accessed with a
+stride, one cache line an element. When the other axis is unrolled by as many iterations as there are lanes, or as it
+has, all elements of those lines are wanted. Guards that every access of a square has become guards of the rows. The
+pass stands after `unroll-loops`, which puts the square into one body.
 """
 
 from __future__ import annotations
@@ -18,28 +30,40 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.dialects.loop import AccumulateOp, FuncOp, LoadOp, MemoryOp, StoreOp, TransposeOp
-from igniter.dialects.sym.expr import Expr
+from igniter.analysis.scheduled.loop_accesses import base_of
+from igniter.dialects.loop import AccumulateOp, FuncOp, LoadOp, MemoryOp, StoreOp, TransposeOp, ViewOp
+from igniter.dialects.sym import dims_of, element_of, memref_of, space_of
+from igniter.dialects.sym.expr import ZERO, Expr
 from igniter.rewrites import Budget, budget
 from igniter.transforms.scheduled.loop_rewrites import nested_blocks
 
 A = TypeVar("A", LoadOp, StoreOp)
-Key = tuple[SSAValue, tuple[Expr, ...], tuple[Expr, ...], int]
+
+
+class Key(NamedTuple):
+    """What the accesses of one matrix have in common: the buffer, the subscripts but for the place in the last dim, the
+    guards, the lanes of a vector, and the elements of a row: as many as there are lanes, or all of a short one."""
+
+    buffer: SSAValue
+    subscripts: tuple[Expr, ...]
+    guards: tuple[Expr, ...]
+    lanes: int
+    row: int
 
 
 @dataclass(frozen=True)
 class TransposeAccesses(ModulePass):
-    """Replaces squares of strided vector loads or stores by contiguous ones and a transpose in registers."""
+    """Replaces strided vector loads or stores that are neighbours by contiguous ones and a transpose in registers."""
 
     name = "transpose-accesses"
-    one_rewrite = "a square of loads or of stores transposed"
+    one_rewrite = "a matrix of loads or of stores transposed"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
@@ -48,43 +72,43 @@ class TransposeAccesses(ModulePass):
 
 
 def transpose_in(block: Block, rewrites: Budget, func: str) -> None:
-    """Transposes every square in one body. A write to a buffer ends the squares of loads from it; any other access
-    ends a square of stores to it."""
+    """Transposes every matrix in one body. A write to a buffer ends the matrices of loads from it; any other access
+    ends a matrix of stores to it."""
     loads: dict[Key, dict[int, LoadOp]] = defaultdict(dict)
     stores: dict[Key, dict[int, StoreOp]] = defaultdict(dict)
     for op in list(block.ops):
         key, place = _strided(op) or (None, 0)
-        accessed = {inner.accessed for inner in op.walk() if isinstance(inner, MemoryOp)}
-        written = {inner.buffer for inner in op.walk() if isinstance(inner, (StoreOp, AccumulateOp))}
-        for other in [k for k in loads if k[0] in written]:
+        accessed = {base_of(inner.accessed) for inner in op.walk() if isinstance(inner, MemoryOp)}
+        written = {base_of(inner.buffer) for inner in op.walk() if isinstance(inner, (StoreOp, AccumulateOp))}
+        for other in [k for k in loads if base_of(k.buffer) in written]:
             del loads[other]
-        for other in [k for k in stores if k[0] in accessed and not (isinstance(op, StoreOp) and k == key)]:
+        for other in [k for k in stores if base_of(k.buffer) in accessed and not (isinstance(op, StoreOp) and k == key)]:
             del stores[other]
         if key is None:
             continue
         if isinstance(op, LoadOp):
             loads[key][place] = op
-            square = _complete(loads[key], key)
-            if square is not None and rewrites.take(func, "a square of loads is transposed"):
-                _replace_loads(square)
+            found = _complete(loads[key], key)
+            if found is not None and rewrites.take(func, "a matrix of loads is transposed"):
+                _replace_loads(found, key)
         elif isinstance(op, StoreOp):
             if place in stores[key]:  # Of two stores to one place the later must stay the later.
                 del stores[key]
             stores[key][place] = op
-            square = _complete(stores[key], key)
-            if square is not None and rewrites.take(func, "a square of stores is transposed"):
-                _replace_stores(square, op)
+            written_to = _complete(stores[key], key)
+            if written_to is not None and rewrites.take(func, "a matrix of stores is transposed"):
+                _replace_stores(written_to, key, op)
 
 
 def _complete(found: dict[int, A], key: Key) -> list[A] | None:
-    """Takes a square out of the accesses found so far: as many neighbours as there are lanes, in order."""
-    width = key[-1]
-    start = next((s for s in found if all(s + k in found for k in range(width))), None)
-    return None if start is None else [found.pop(start + k) for k in range(width)]
+    """Takes a matrix out of the accesses found so far: as many neighbours as a row has, in order."""
+    starts = found if key.row == key.lanes else [0]
+    start = next((s for s in starts if all(s + k in found for k in range(key.row))), None)
+    return None if start is None else [found.pop(start + k) for k in range(key.row)]
 
 
 def _strided(op: Operation) -> tuple[Key, int] | None:
-    """What the accesses of one square have in common, and the place of this one in the last dim."""
+    """What the accesses of one matrix have in common, and the place of this one in the last dim."""
     if not isinstance(op, (LoadOp, StoreOp)) or (isinstance(op, LoadOp) and op.otherwise is not None):
         return None
     kind = op.result.type if isinstance(op, LoadOp) else op.value.type
@@ -100,47 +124,76 @@ def _strided(op: Operation) -> tuple[Key, int] | None:
         return None
     constant = dict(last.terms).get((), 0)
     common = {op.lane: Expr.of("$lane")}
-    outer = tuple(e.substitute(common) for e in outer)
+    subscripts = (*(e.substitute(common) for e in outer), last - constant)
     guards = tuple(g.substitute(common) for g in op.guards)
-    return (op.accessed, (*outer, last - constant), guards, width), constant
+    row = dims_of(op.accessed.type)[-1].constant
+    if row is None or not 1 < row < width:
+        return Key(op.accessed, subscripts, guards, width, width), constant
+    side_by_side = op.lane in outer[-1].symbols and last.constant is not None
+    has_address = space_of(op.accessed.type) != "register"
+    if not side_by_side or not has_address or any(op.lane in g.symbols for g in op.guards):
+        return None
+    return Key(op.accessed, subscripts, guards, width, row), constant
 
 
-def _row(op: LoadOp | StoreOp, k: int) -> tuple[list[Expr], list[Expr]]:
-    """The subscripts and guards of row `k` of the square whose first column `op` accesses."""
-    assert op.lane is not None
-    *outer, last = (e.substitute({op.lane: Expr.of(k)}) for e in op.subscripts)
-    return [*outer, last + op.lane], [g.substitute({op.lane: Expr.of(k)}) for g in op.guards]
+@dataclass(frozen=True)
+class _Stretches:
+    """The contiguous accesses that replace those of a matrix, and what they access, which is made `before` an op."""
+
+    buffer: SSAValue
+    places: list[tuple[list[Expr], list[Expr]]]
 
 
-def _replace_loads(loads: Sequence[LoadOp]) -> None:
-    """The loads of one square, in the order of their places, by contiguous loads before the first of them."""
+def _stretches(corner: LoadOp | StoreOp, key: Key, before: Operation) -> _Stretches:
+    """What the first access of a matrix, and so all of them, access contiguously."""
+    block = before.parent_block()
+    assert corner.lane is not None and block is not None
+    if key.row == key.lanes:
+        places = []
+        for k in range(key.lanes):
+            *outer, last = (e.substitute({corner.lane: Expr.of(k)}) for e in corner.subscripts)
+            guards = [g.substitute({corner.lane: Expr.of(k)}) for g in corner.guards]
+            places.append(([*outer, last + corner.lane], guards))
+        return _Stretches(corner.accessed, places)
+    *dims, rows, _ = dims_of(corner.accessed.type)
+    kind = corner.accessed.type
+    flat = ViewOp(corner.accessed, memref_of(element_of(kind), (*dims, rows * key.row), space_of(kind) or None))
+    block.insert_op_before(flat, before)
+    *outer, at, _ = (e.substitute({corner.lane: ZERO}) for e in corner.subscripts)
+    first = at * key.row + corner.lane
+    return _Stretches(flat.result, [([*outer, first + k * key.lanes], list(corner.guards)) for k in range(key.row)])
+
+
+def _replace_loads(loads: Sequence[LoadOp], key: Key) -> None:
+    """The loads of one matrix, in the order of their places, by contiguous loads before the first of them."""
     first, corner = min(loads, key=_position), loads[0]
     block = first.parent_block()
     assert block is not None
-    rows: list[SSAValue] = []
-    for k in range(len(loads)):
-        subscripts, guards = _row(corner, k)
-        row = LoadOp(corner.buffer, subscripts, corner.result.type, guards=guards, lane=corner.lane)
-        block.insert_op_before(row, first)
-        rows.append(row.result)
-    square = TransposeOp(rows)
-    block.insert_op_before(square, first)
-    for load, column in zip(loads, square.columns, strict=True):
+    vectors: list[SSAValue] = []
+    stretches = _stretches(corner, key, first)
+    for subscripts, guards in stretches.places:
+        load = LoadOp(stretches.buffer, subscripts, corner.result.type, guards=guards, lane=corner.lane)
+        block.insert_op_before(load, first)
+        vectors.append(load.result)
+    matrix = TransposeOp(vectors, rows=key.lanes)
+    block.insert_op_before(matrix, first)
+    for load, column in zip(loads, matrix.columns, strict=True):
         load.result.replace_all_uses_with(column)
         load.detach()
         load.erase()
 
 
-def _replace_stores(stores: Sequence[StoreOp], last: StoreOp) -> None:
-    """The stores of one square, in the order of their places, by contiguous stores at the `last` of them."""
+def _replace_stores(stores: Sequence[StoreOp], key: Key, last: StoreOp) -> None:
+    """The stores of one matrix, in the order of their places, by contiguous stores at the `last` of them."""
     corner = stores[0]
     block = last.parent_block()
     assert block is not None
-    square = TransposeOp([s.value for s in stores])
-    block.insert_op_before(square, last)
-    for k, row in enumerate(square.columns):
-        subscripts, guards = _row(corner, k)
-        block.insert_op_before(StoreOp(row, corner.buffer, subscripts, guards=guards, lane=corner.lane), last)
+    matrix = TransposeOp([s.value for s in stores])
+    block.insert_op_before(matrix, last)
+    stretches = _stretches(corner, key, last)
+    for value, (subscripts, guards) in zip(matrix.columns, stretches.places, strict=True):
+        store = StoreOp(value, stretches.buffer, subscripts, guards=guards, lane=corner.lane)
+        block.insert_op_before(store, last)
     for store in stores:
         store.detach()
         store.erase()

@@ -108,8 +108,8 @@ loop.func @lanes symbols [] (%x: memref<4xf32>) outputs 1 {
 
 loop.func @square symbols [] (%x: memref<4xf32>) outputs 1 {
   %a = loop.load %x[v] lane v : vector<4xf32>
-  // expected-error {{a square of vectors: 4 lanes need 4, a power of two, not 1}}
-  %b = loop.transpose %a : vector<4xf32> to vector<4xf32>
+  // expected-error {{a matrix of 4 elements has no 3 rows}}
+  %b = loop.transpose %a : vector<4xf32> to vector<4xf32> rows 3
 }
 
 // -----

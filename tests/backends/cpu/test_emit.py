@@ -529,3 +529,25 @@ loop.func @same symbols [n] (%x: memref<?xf32, #sym.dims<n>>, %y: memref<?xf32, 
 }"""
     target = target_of("x86-64-v3")
     assert emit_llvm(parse_func(text), target) == emit_llvm(parse_func(text), target)
+
+
+@pytest.mark.parametrize("rows_of_count", [False, True])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 8, 12])
+@pytest.mark.parametrize("lanes", [4, 6, 8, 16])
+def test_matrices_transposed_in_registers(count: int, lanes: int, rows_of_count: bool):
+    kind = f"vector<{lanes}xf32>"
+    size = count * lanes
+    kinds, rows = ", ".join([kind] * count), "" if rows_of_count else f" rows {lanes}"
+    loads = "\n".join(f"%a{k} = loop.load %x[v + {k * lanes}] lane v : {kind}" for k in range(count))
+    stores = "\n".join(f"loop.store %b{k}, %y[v + {k * lanes}] lane v" for k in range(count))
+    before, after = (", ".join(f"%{c}{k}" for k in range(count)) for c in "ab")
+    text = f"""
+loop.func @matrix symbols [] (%x: memref<{size}xf32>, %y: memref<{size}xf32>) outputs 1 {{
+  {loads}
+  {after} = loop.transpose {before} : {kinds} to {kinds}{rows}
+  {stores}
+}}"""
+    x = arange(size)
+    targets = ("native", "x86-64-v3", "aarch64")
+    (found,) = check_against_interpreter(text, [x, np.zeros(size, "f4")], {}, targets)
+    np.testing.assert_array_equal(found, x.reshape(count if rows_of_count else lanes, -1).T.reshape(-1))
