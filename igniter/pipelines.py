@@ -70,6 +70,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "promote-buffers",
         "tile-loops",
         "sink-loops",
+        "prefetch-loops",
         "parallelize-loops",
         "vectorize-loops",
         "unroll-loops",

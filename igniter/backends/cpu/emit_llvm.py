@@ -27,10 +27,11 @@ from igniter.backends.cpu import accesses, arithmetic, calls, lanes, team
 from igniter.backends.cpu.builder import Module, Value, flatten, quote
 from igniter.backends.cpu.errors import EmitError
 from igniter.backends.cpu.function import Arena, CaptureKey, Function, Pointer, Scope
-from igniter.backends.cpu.llvm_types import I8, I64, PTR, llvm_type
+from igniter.backends.cpu.llvm_types import I8, I64, PTR, llvm_type, memory_type
 from igniter.backends.cpu.registers import RegisterFile
 from igniter.backends.cpu.sanitizer import Sanitizer
 from igniter.backends.cpu.target import Target
+from igniter.backends.cpu.tile_calls import NEAREST, prefetch
 from igniter.backends.cpu.tile_products import emit_tile_product
 from igniter.backends.cpu.transposes import transposed
 from igniter.dialects.loop import (
@@ -43,6 +44,7 @@ from igniter.dialects.loop import (
     IfOp,
     IndexOp,
     LoadOp,
+    PrefetchOp,
     ReduceLanesOp,
     SliceOp,
     StoreOp,
@@ -54,7 +56,7 @@ from igniter.dialects.loop import (
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
 from igniter.dialects.loop.hints import BUFFER_WORDS, WORDS
 from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import ZERO, Expr, product
+from igniter.dialects.sym.expr import ZERO, Expr, linearize, product
 from igniter.dialects.sym.ranges import is_nonneg, simplify
 
 MAX_STACK_BYTES = 64 << 10
@@ -105,6 +107,7 @@ class FuncEmitter:
             LoadOp: self._load,
             StoreOp: self._store,
             AccumulateOp: self._accumulate,
+            PrefetchOp: self._prefetch,
             ReduceLanesOp: self._reduce_lanes,
             TransposeOp: self._transpose,
             TileProductOp: self._tile_product,
@@ -179,6 +182,13 @@ class FuncEmitter:
                 handler(f, op)
             else:
                 arithmetic.emit(f, op, self.name)
+
+    def _prefetch(self, f: Function, op: PrefetchOp) -> None:
+        if self.registers.holds(op.buffer):
+            raise EmitError(self.name, op, "a register buffer has no address, so nothing of it is fetched")
+        offset = f.prepare(linearize(op.subscripts, dims_of(op.buffer.type)))
+        element = memory_type(llvm_type(element_of(op.buffer.type)))
+        prefetch(f, f.address(f.find_pointer(op.buffer), element, offset), NEAREST, writes=op.writes)
 
     def _transpose(self, f: Function, op: TransposeOp) -> None:
         vectors = [f.find_value(v) for v in op.vectors]

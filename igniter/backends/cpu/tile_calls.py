@@ -43,10 +43,10 @@ def function(f: Builder, head: str) -> str:
     return "\n".join([head, "entry:", *flatten(f.lines), "}", ""])
 
 
-def prefetch(f: Builder, place: Value, level: int) -> None:
-    """Asks for the line at an address, for one of the caches above."""
+def prefetch(f: Builder, place: Value, level: int, writes: bool = False) -> None:
+    """Asks for the line at an address, for one of the caches above, to read or to write it."""
     f.module.declarations.setdefault("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-    f.raw(f"call void @llvm.prefetch.p0(ptr {place.text}, i32 0, i32 {level}, i32 1)")
+    f.raw(f"call void @llvm.prefetch.p0(ptr {place.text}, i32 {int(writes)}, i32 {level}, i32 1)")
 
 
 def stripes(module: Module, name: str, callee: str, height: int) -> str:

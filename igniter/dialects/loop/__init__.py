@@ -19,7 +19,7 @@ from igniter.dialects.loop.attrs import (
 from igniter.dialects.loop.bodies import AccessOp, Clause, IndexOp, ReadOp, YieldOp
 from igniter.dialects.loop.calls import CallOp, ClockOp, SliceOp
 from igniter.dialects.loop.func import FuncOp
-from igniter.dialects.loop.memory import AccumulateOp, LoadOp, MemoryOp, ReduceLanesOp, StoreOp, TransposeOp
+from igniter.dialects.loop.memory import AccumulateOp, LoadOp, MemoryOp, PrefetchOp, ReduceLanesOp, StoreOp, TransposeOp
 from igniter.dialects.loop.procedure import ProcedureOp
 from igniter.dialects.loop.schedule import ScheduleAttr
 from igniter.dialects.loop.scheduled import AllocOp, ForOp, IfOp
@@ -46,6 +46,7 @@ Loop = Dialect(
         LoadOp,
         StoreOp,
         AccumulateOp,
+        PrefetchOp,
         ReduceLanesOp,
         TransposeOp,
         TileProductOp,
@@ -78,6 +79,7 @@ __all__ = [
     "Loop",
     "MemoryOp",
     "NestOp",
+    "PrefetchOp",
     "ProcedureOp",
     "ReadOp",
     "ReduceLanesOp",

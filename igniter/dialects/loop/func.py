@@ -33,6 +33,7 @@ from igniter.dialects.loop.memory import (
     AccumulateOp,
     LoadOp,
     MemoryOp,
+    PrefetchOp,
     ReduceLanesOp,
     StoreOp,
     TransposeOp,
@@ -72,6 +73,7 @@ _STATEMENTS = (
     LoadOp,
     StoreOp,
     AccumulateOp,
+    PrefetchOp,
     TileProductOp,
     ReduceLanesOp,
     TransposeOp,
@@ -118,6 +120,8 @@ def _used_names(op: Operation) -> frozenset[str]:
     if isinstance(op, MemoryOp):
         lane = set[str]() if op.lane is None else {op.lane}
         return symbols_of((*op.subscripts, *op.guards)) - _indirect(op) - lane
+    if isinstance(op, PrefetchOp):
+        return symbols_of(op.subscripts)
     if isinstance(op, TileProductOp):
         subscripts = (s for _, _, at in op.accesses for s in at)
         fetched = op.next_at.data if op.next_at is not None else ()

@@ -261,6 +261,47 @@ class AccumulateOp(MemoryOp):
 
 
 @irdl_op_definition
+class PrefetchOp(AccessOp):
+    """Asks for the line of one element, which is read or written soon. It may lie outside of the buffer."""
+
+    name = "loop.prefetch"
+    buffer = operand_def(MemRefType)
+    writes_attr = opt_prop_def(UnitAttr, prop_name="writes")
+
+    def __init__(self, buffer: SSAValue, subscripts: Iterable[ExprLike], *, writes: bool = False):
+        super().__init__(
+            operands=[buffer, []],
+            properties={"subscripts": DimsAttr(subscripts), "writes": UnitAttr() if writes else None},
+        )
+
+    @property
+    def accessed(self) -> SSAValue:
+        return self.buffer
+
+    @property
+    def writes(self) -> bool:
+        return self.writes_attr is not None
+
+    def verify_(self) -> None:
+        self.verify_access()
+        if self.indices or self.guards:
+            raise VerifyException("a prefetch has neither guards nor indirect subscripts")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PrefetchOp:
+        buffer = parse_value(parser)
+        tail = parse_access_tail(parser)
+        return cls(buffer, tail.subscripts, writes=parser.parse_optional_keyword("write") is not None)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.buffer)
+        print_access_tail(printer, self)
+        if self.writes:
+            printer.print_string(" write")
+
+
+@irdl_op_definition
 class ReduceLanesOp(IRDLOperation):
     """All lanes of a vector combined into one scalar, in any order; as unsigned integers if so marked."""
 

@@ -66,6 +66,8 @@ class Loop:
     """The vectors in which a sum is kept, in turn."""
     unroll: int | None = None
     """So many copies of its body; 0: one for each iteration."""
+    prefetch: bool = False
+    """The lines that its iterations go to are fetched at the start of the body around it."""
 
     def __str__(self) -> str:
         said = [self.axis]
@@ -77,6 +79,7 @@ class Loop:
         said += [f"vector {self.vector}"] if self.vector else []
         said += [f"accumulators {self.accumulators}"] if self.accumulators else []
         said += [f"unroll {self.unroll}" if self.unroll else "unroll"] if self.unroll is not None else []
+        said += ["prefetch"] if self.prefetch else []
         return " ".join(said)
 
 
@@ -120,7 +123,7 @@ class Store:
 
 Step: TypeAlias = "Loop | Product | Store"
 
-WORDS = ("by", "tail", "into", "threads", "fuse", "vector", "accumulators", "unroll")
+WORDS = ("by", "tail", "into", "threads", "fuse", "vector", "accumulators", "unroll", "prefetch")
 
 VOCABULARY = frozenset((*WORDS, *TAILS, "product", "store", *MEMORIES))
 """All that steps can say: the words of loops, what a tail is, `product`, and `store` with its memories."""
@@ -142,6 +145,7 @@ def words_of(step: Step) -> tuple[str, ...]:
         "vector": bool(step.vector),
         "accumulators": bool(step.accumulators),
         "unroll": step.unroll is not None,
+        "prefetch": step.prefetch,
     }
     return tuple(word for word, is_said in said.items() if is_said)
 
@@ -232,6 +236,8 @@ def _parse_word(parser: AttrParser, word: str, loop: Loop, where: str) -> Loop:
     if word == "into":
         parser.parse_keyword("result")
         return replace(loop, into_result=True)
+    if word == "prefetch":
+        return replace(loop, prefetch=True)
     if word == "fuse":
         label = parser.parse_optional_str_literal()
         if not label:

@@ -28,6 +28,7 @@ from igniter.dialects.loop import (
     IndexOp,
     LoadOp,
     MemoryOp,
+    PrefetchOp,
     ProcedureOp,
     ReduceLanesOp,
     SliceOp,
@@ -144,6 +145,7 @@ class _Machine:
             LoadOp: self._load,
             StoreOp: self._store,
             AccumulateOp: self._accumulate,
+            PrefetchOp: self._prefetch,
             ReduceLanesOp: self._reduce_lanes,
             TransposeOp: self._transpose,
             TileProductOp: self._tile_product,
@@ -419,6 +421,9 @@ class _Machine:
         if which == 0 and buffer.root in self.inputs:
             raise self._error(op, "writes an input")
         return places
+
+    def _prefetch(self, op: PrefetchOp) -> None:
+        """It changes nothing."""
 
     def _reduce_lanes(self, op: ReduceLanesOp) -> None:
         values = np.asarray(self.values[op.vector])

@@ -33,6 +33,8 @@ def words_as_hints(loop: Loop) -> DictionaryAttr | None:
         found["vector"] = IntegerAttr(loop.vector, i64)
     if loop.accumulators:
         found["accumulators"] = IntegerAttr(loop.accumulators, i64)
+    if loop.prefetch:
+        found["prefetch"] = UnitAttr()
     if loop.unroll is not None:
         found["unroll"] = IntegerAttr(loop.unroll, i64) if loop.unroll else UnitAttr()
     return DictionaryAttr(found) if found else None

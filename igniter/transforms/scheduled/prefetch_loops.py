@@ -1,0 +1,129 @@
+"""`prefetch-loops`: the lines that a loop goes to are fetched at the start of the body that it stands in.
+
+    loop.for t = 0 to 1792 {
+      loop.tile_product %sums[..] = ..
+      loop.for i = 0 to 14 hints {prefetch} { loop.for j = 0 to 32 hints {vector = 16} { .. %x[14*t + i, j] .. } }
+    }
+becomes
+    loop.for t = 0 to 1792 {
+      loop.for p = 0 to 14 { loop.for q = 0 to 32 step 16 { loop.prefetch %x[14*t + p, q] } }
+      loop.tile_product %sums[..] = ..
+      loop.for i = 0 to 14 { loop.for j = 0 to 32 hints {vector = 16} { .. %x[14*t + i, j] .. } }
+    }
+
+A tile of sums takes its time, in which the memory has nothing to do; what is read and written after it, a residual and
+the result, comes from far away. What is local to the body, or the same in all iterations of the loop, is near already.
+A loop below that runs along memory steps from line to line. The pass stands behind `sink-loops`, when the bodies of
+tiles are what they will be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, UnitAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.analysis.machine import machine_of
+from igniter.analysis.scheduled.loop_accesses import base_of
+from igniter.dialects.loop import AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, PrefetchOp, ViewOp, element_bytes
+from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import ONE, Expr, linearize
+from igniter.errors import IgniterError
+from igniter.rewrites import budget
+from igniter.transforms.scheduled.loop_rewrites import AxisNames, loops_in, substitute_axes, take_hint
+
+UNROLLED = 8
+"""The most lines of a row whose prefetches are written out."""
+
+
+@dataclass(frozen=True)
+class PrefetchLoops(ModulePass):
+    """Fetches what loops with the hint `prefetch` (or the one named by `axis`) go to before what stands before them."""
+
+    name = "prefetch-loops"
+    one_rewrite = "what a loop goes to fetched"
+
+    axis: str | None = None
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        line = machine_of(ctx).line_bytes
+        for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
+            names = AxisNames(func)
+            for loop in loops_in(func):
+                if take_hint(loop, "prefetch") is None and loop.axis != self.axis:
+                    continue
+                if budget(ctx, self.name).take(f"{func.sym_name.data}.{loop.axis}", "what it goes to is fetched"):
+                    fetch(loop, names, line)
+
+
+def fetch(loop: ForOp, names: AxisNames, line: int) -> None:
+    """Puts a nest of prefetches of what `loop` goes to in front of the first statement of the body around it."""
+    block = loop.parent_block()
+    assert block is not None
+    first = next(op for op in block.ops if not isinstance(op, (AllocOp, ViewOp)) and op.name != "arith.constant")
+    if first is loop:
+        raise IgniterError(f"prefetch-loops: nothing stands before loop '{loop.axis}', so nothing can be fetched meanwhile")
+    near = {op.result for op in loop.walk() if isinstance(op, AllocOp)}
+    near.update(op.result for op in block.ops if isinstance(op, AllocOp))
+    wanted: dict[tuple[SSAValue, tuple[Expr, ...]], _Line] = {}
+    for op in loop.walk():
+        if isinstance(op, MemoryOp) and _is_far(op, loop) and base_of(op.accessed) not in near:
+            key = (op.accessed, op.subscripts)
+            writes = not isinstance(op, LoadOp) or (key in wanted and wanted[key].writes)
+            wanted[key] = _Line(op, writes)
+    if wanted:
+        block.insert_op_before(_nest(loop, list(wanted.values()), names, line), first)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """What an access goes to, and whether something is written there."""
+
+    op: MemoryOp
+    writes: bool
+
+
+def _is_far(op: MemoryOp, loop: ForOp) -> bool:
+    """Whether each iteration of `loop` goes to another place, which is known before what the body computes."""
+    if op.indices or op.lane is not None or not any(loop.axis in e.symbols for e in op.subscripts):
+        return False
+    below: Operation | None = op.parent_op()
+    while below is not loop:
+        if not isinstance(below, ForOp) or below.indices or below.going is not None:
+            return False
+        below = below.parent_op()
+    return True
+
+
+def _nest(loop: ForOp, lines: list[_Line], names: AxisNames, line: int) -> ForOp:
+    """Loops like `loop` and those below it around the prefetches of `lines`."""
+    block = Block()
+    axis = names.fresh(loop.axis)
+    inner = [op for op in loop.block.ops if isinstance(op, ForOp)]
+    for access in lines:
+        if access.op.parent_op() is loop:
+            block.add_op(PrefetchOp(access.op.accessed, access.op.subscripts, writes=access.writes))
+    for below in inner:
+        found = [access for access in lines if _is_below(access.op, below)]
+        if found:
+            block.add_op(_nest(below, found, names, line))
+    step = loop.step * min(_iterations_of_a_line(access.op, loop, line) for access in lines)
+    count = (loop.end - loop.first).constant
+    few = count is not None and 1 < -(-count // step) <= UNROLLED
+    hints = DictionaryAttr({"unroll": UnitAttr()}) if few and not any(isinstance(op, ForOp) for op in block.ops) else None
+    made = ForOp(axis, loop.first, loop.end, block, step=step, hints=hints)
+    substitute_axes(list(block.ops), {loop.axis: Expr.of(axis)})
+    return made
+
+
+def _is_below(op: Operation, loop: ForOp) -> bool:
+    return any(inner is op for inner in loop.walk())
+
+
+def _iterations_of_a_line(op: MemoryOp, loop: ForOp, line: int) -> int:
+    """The iterations of `loop` that one line serves: 1 where it does not run along memory."""
+    stride = linearize(op.subscripts, dims_of(op.accessed.type)).coefficient(loop.axis)
+    return max(1, line // element_bytes(element_of(op.accessed.type))) if stride == ONE else 1
