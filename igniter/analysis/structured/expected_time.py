@@ -26,6 +26,7 @@ from typing import Literal, NamedTuple
 from xdsl.ir import SSAValue
 
 from igniter.analysis.machine import MachineModel
+from igniter.analysis.structured.scheduling import tensor_behind
 from igniter.analysis.typical_sizes import MEMORY, TypicalSizes, typical_of
 from igniter.dialects.loop import Clause, KernelOp, NestOp, ReadOp, ViewOp, YieldOp, element_bytes
 from igniter.dialects.loop.schedule import ScheduleAttr
@@ -136,12 +137,12 @@ def _moves(nests: Sequence[Scheduled], sizes: TypicalSizes) -> Iterator[tuple[Ex
     kernel = nests[0][0].parent_op()
     assert isinstance(kernel, KernelOp)
     members = [nest for nest, _ in nests]
-    outside = dict.fromkeys([*kernel.block.args, *(_base(v) for v in kernel.returned)])
+    outside = dict.fromkeys([*kernel.block.args, *(tensor_behind(v) for v in kernel.returned)])
     whole = sum((_tensor_bytes(v) for v in outside), ZERO)
     read: dict[SSAValue, dict[NestOp, Expr]] = {}
     for nest in members:
         for op in nest.reads:
-            read.setdefault(_base(op.source), {})[nest] = _touched(nest, op, sizes)
+            read.setdefault(tensor_behind(op.source), {})[nest] = _touched(nest, op, sizes)
     for value, touched in read.items():
         if value.owner not in members:
             most = max(touched.values(), key=lambda e: sizes.value(e, MEMORY))
@@ -153,13 +154,6 @@ def _moves(nests: Sequence[Scheduled], sizes: TypicalSizes) -> Iterator[tuple[Ex
                 yield size, whole if value in outside else size
             times = len(read.get(value, ())) + stays
             yield size * times, _kept(nest, schedule, clause)
-
-
-def _base(value: SSAValue) -> SSAValue:
-    """The tensor behind views."""
-    while isinstance(value.owner, ViewOp):
-        value = value.owner.source
-    return value
 
 
 def _tensor_bytes(value: SSAValue) -> Expr:

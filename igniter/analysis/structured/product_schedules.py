@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xdsl.ir import BlockArgument
+from xdsl.ir import BlockArgument, SSAValue
 
 from igniter.analysis.structured.contractions import Contraction, contraction_of, offset_of, tile_size
-from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, vector_width
+from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, tensor_behind, vector_width
 from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import NestOp, element_bytes
 from igniter.dialects.loop.panels import PANEL_BYTES, SMALLEST_COLUMNS, panel_lanes
@@ -56,13 +56,15 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
     lanes = panel_lanes(element_of(anchor.outputs[0].type))
     height, width = _tile(anchor, contraction, machine, machine.half_tiles)
     columns_first = _weights_stay(anchor, contraction, width * lanes, machine)
+    rows_first = not contraction.batch and weight_bytes(anchor, contraction) <= machine.l2_budget // 2
+    fetches = _comes_from_afar(group, machine)
     found: dict[str, ScheduleAttr] = {}
     for nest in group.members:
         names = {of[anchor.label]: of[nest.label] for _, of in group.levels}
         tiled = [names[n] for n in (contraction.columns, contraction.rows) if n is not None]
         # What is computed and packed is small beside weights: a stack of those is then read once, row by row. As much
-        # of it as the cache holds, if there is more.
-        nested = tiled if reads_weights(contraction) else tiled[::-1]
+        # of it as the cache holds, if there is more. A weight that stays in the cache goes by for each tile of rows.
+        nested = tiled if reads_weights(contraction) and not rows_first else tiled[::-1]
         blocks = _group(anchor, contraction, width * lanes, machine)
         if blocks > 1:
             nested = [tiled[0], *nested]
@@ -76,6 +78,8 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
         if blocks > 1:
             plans[tiled[0]].blocks = (width * lanes * blocks, width * lanes)
         plans[tiled[0]].inner = _vector(nest, tiled[0], machine, width * lanes)
+        if nest is not anchor and len(tiled) > 1:
+            plans[tiled[1]].inner = Loop(tiled[1], prefetch=fetches)
         tile = _product(contraction, height, width) if nest is anchor else None
         sums = contraction.sums if nest is anchor else ()
         found[nest.label] = in_order(nest, [*_ones(nest), *outer, *sums, *tiled[::-1]], plans, tile)
@@ -107,14 +111,33 @@ def _weights_stay(nest: NestOp, contraction: Contraction, width: int, machine: M
     # A weight for each batch, as in groups, is read once by either order.
     if {a.name for a in batch} & symbols_of(contraction.b.subscripts):
         return False
-    size = element_bytes(element_of(contraction.b.source.type))
-    weight = _known(nest, product(dims_of(contraction.b.source.type))) * size
+    weight = weight_bytes(nest, contraction)
     if weight <= machine.l2_budget // 2:
         return False
-    image = _known(nest, product(dims_of(contraction.a.source.type))) * size
+    image = bytes_of(nest, contraction.a.source)
     columns = _known(nest, nest.axis(contraction.columns).extent)
     rows = _known(nest, product(a.extent for a in batch))
     return image * -(-columns // width) < weight * rows
+
+
+def weight_bytes(nest: NestOp, contraction: Contraction) -> int:
+    """The size of the right factor, at typical sizes."""
+    return bytes_of(nest, contraction.b.source)
+
+
+def bytes_of(nest: NestOp, value: SSAValue) -> int:
+    """The size of a tensor, at typical sizes."""
+    return _known(nest, product(dims_of(value.type))) * element_bytes(element_of(value.type))
+
+
+def _comes_from_afar(group: Group, machine: Machine) -> bool:
+    """Whether what the nests behind a contraction read and write beside its sums is more than the second-level cache
+    holds, so that it is wanted before the tile of sums is done."""
+    anchor, *rest = group.members
+    made = {result for nest in group.members for result in nest.outputs}
+    read = {tensor_behind(op.source) for nest in rest for op in nest.reads} - made
+    written = {result for nest in rest for result in nest.outputs}
+    return sum(bytes_of(anchor, value) for value in (*read, *written)) > machine.l2_budget
 
 
 def _known(nest: NestOp, count: Expr) -> int:

@@ -18,6 +18,7 @@ from xdsl.ir import SSAValue
 from igniter.analysis.structured.contractions import Contraction
 from igniter.analysis.structured.product_schedules import reads_weights, worthwhile_contraction
 from igniter.analysis.structured.scheduling import Group, Machine
+from igniter.analysis.structured.tile_schedules import is_reused
 from igniter.dialects.loop import KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import ONE, Expr, delinearize, linearize, product
@@ -52,6 +53,17 @@ def form_groups(kernel: KernelOp, machine: Machine) -> list[Group]:
     return groups
 
 
+def keeps_tiles(group: Group) -> bool:
+    """Whether a group is a sum whose tiles stay in registers: what runs over another part of its axes comes after it,
+    rather than take them apart."""
+    anchor = group.members[0]
+    if group.products or anchor in group.products:
+        return False
+    sums = [a for a in anchor.axes if a.kind == "reduction"]
+    common = [names[anchor.label] for _, names in group.levels]
+    return bool(sums) and any(is_reused(anchor, row, lane) for row in common for lane in common if row != lane)
+
+
 def _own_levels(nest: NestOp) -> list[tuple[Expr, dict[str, str]]]:
     return [(a.extent, {nest.label: a.name}) for a in nest.axes if a.kind == "parallel" and a.extent != ONE]
 
@@ -72,6 +84,8 @@ def _join(group: Group, nest: NestOp, reads: list[Read], contraction: Contractio
         return False
     dropped = [group.levels[k][0] for k in range(len(group.levels)) if k not in kept]
     extra = [a.extent for a in nest.axes if a.kind == "parallel" and a.name not in chosen and a.extent != ONE]
+    if dropped and group.members and keeps_tiles(group):
+        return False
     if group.products:
         whole = not dropped and not extra and all(a.kind == "parallel" for a in nest.axes)
         if (not whole or contraction is not None) and not _joins_rows(group, nest, kept, matched, contraction):

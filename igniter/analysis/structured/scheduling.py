@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from igniter.analysis.machine import MachineModel
 from igniter.analysis.structured.contractions import Contraction
-from igniter.dialects.loop import ComputeOp, IndexOp, NestOp, ReadOp, element_bytes, is_float
+from igniter.dialects.loop import ComputeOp, IndexOp, NestOp, ReadOp, ViewOp, element_bytes, is_float
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr, Tail
 from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import Expr, symbols_of
@@ -98,6 +98,13 @@ def put_below(steps: Sequence[Loop], sunk: Sequence[tuple[Loop, int, Below]], re
     for place, inner in sorted(places, key=lambda x: (x[0], x[1].vector > 0))[::-1]:
         found.insert(place, inner)
     return found
+
+
+def tensor_behind(value: SSAValue) -> SSAValue:
+    """The tensor behind views."""
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
+    return value
 
 
 def vector_width(nest: NestOp, machine: Machine, axis: str | None = None) -> int:

@@ -69,7 +69,9 @@ def _gathered(f: Function, vectors: Sequence[Value], lanes: int, places: Sequenc
     result = vectors[used[0]]
     lane = [place % lanes if place // lanes == used[0] else 0 for place in places]
     for number in used[1:] or used:
-        lane = [lanes + place % lanes if place // lanes == number else at for place, at in zip(places, lane, strict=True)]
+        lane = [
+            lanes + place % lanes if place // lanes == number else at for place, at in zip(places, lane, strict=True)
+        ]
         result = f.shuffle(result, vectors[number], lane)
         lane = list(range(lanes))
     return result

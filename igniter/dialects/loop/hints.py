@@ -44,7 +44,9 @@ WORDS: Mapping[str, Word] = {
     ),
     "inner": Word("words", "tile-loops", "the words of the loop inside a tile", beside=("tile",)),
     "sink": Word("flag", "sink-loops", "below the reductions inside of it, or below all loops", choices=("loops",)),
-    "prefetch": Word("flag", "prefetch-loops", "the lines that it goes to are fetched at the start of the body around it"),
+    "prefetch": Word(
+        "flag", "prefetch-loops", "the lines that it goes to are fetched at the start of the body around it"
+    ),
     "threads": Word("flag or count", "parallelize-loops", "iterations go to the pool, so many a task"),
     "vector": Word("count", "vectorize-loops", "iterations are the lanes of a vector"),
     "accumulators": Word("count", "vectorize-loops", "vectors that a sum is kept in, in turn", beside=("vector",)),

@@ -65,7 +65,9 @@ def fetch(loop: ForOp, names: AxisNames, line: int) -> None:
     assert block is not None
     first = next(op for op in block.ops if not isinstance(op, (AllocOp, ViewOp)) and op.name != "arith.constant")
     if first is loop:
-        raise IgniterError(f"prefetch-loops: nothing stands before loop '{loop.axis}', so nothing can be fetched meanwhile")
+        raise IgniterError(
+            f"prefetch-loops: nothing stands before loop '{loop.axis}', so nothing can be fetched meanwhile"
+        )
     near = {op.result for op in loop.walk() if isinstance(op, AllocOp)}
     near.update(op.result for op in block.ops if isinstance(op, AllocOp))
     wanted: dict[tuple[SSAValue, tuple[Expr, ...]], _Line] = {}
@@ -113,7 +115,9 @@ def _nest(loop: ForOp, lines: list[_Line], names: AxisNames, line: int) -> ForOp
     step = loop.step * min(_iterations_of_a_line(access.op, loop, line) for access in lines)
     count = (loop.end - loop.first).constant
     few = count is not None and 1 < -(-count // step) <= UNROLLED
-    hints = DictionaryAttr({"unroll": UnitAttr()}) if few and not any(isinstance(op, ForOp) for op in block.ops) else None
+    hints = (
+        DictionaryAttr({"unroll": UnitAttr()}) if few and not any(isinstance(op, ForOp) for op in block.ops) else None
+    )
     made = ForOp(axis, loop.first, loop.end, block, step=step, hints=hints)
     substitute_axes(list(block.ops), {loop.axis: Expr.of(axis)})
     return made

@@ -1,5 +1,4 @@
-"""`transpose-accesses`: accesses with a stride that are neighbours of each other become contiguous ones, and a transpose
-in registers.
+"""`transpose-accesses`: strided accesses to neighbours become contiguous ones, and a transpose in registers.
 
     %a = loop.load %x[8*j + v, 8*i] lane v : vector<8xf32>          one element of each of 8 rows
     %b = loop.load %x[8*j + v, 8*i + 1] lane v : vector<8xf32>      .. and so on to 8*i + 7
@@ -82,7 +81,8 @@ def transpose_in(block: Block, rewrites: Budget, func: str) -> None:
         written = {base_of(inner.buffer) for inner in op.walk() if isinstance(inner, (StoreOp, AccumulateOp))}
         for other in [k for k in loads if base_of(k.buffer) in written]:
             del loads[other]
-        for other in [k for k in stores if base_of(k.buffer) in accessed and not (isinstance(op, StoreOp) and k == key)]:
+        going_on = key if isinstance(op, StoreOp) else None
+        for other in [k for k in stores if base_of(k.buffer) in accessed and k != going_on]:
             del stores[other]
         if key is None:
             continue
@@ -149,7 +149,7 @@ def _stretches(corner: LoadOp | StoreOp, key: Key, before: Operation) -> _Stretc
     block = before.parent_block()
     assert corner.lane is not None and block is not None
     if key.row == key.lanes:
-        places = []
+        places: list[tuple[list[Expr], list[Expr]]] = []
         for k in range(key.lanes):
             *outer, last = (e.substitute({corner.lane: Expr.of(k)}) for e in corner.subscripts)
             guards = [g.substitute({corner.lane: Expr.of(k)}) for g in corner.guards]

@@ -199,14 +199,15 @@ def leaves_kernel(value: SSAValue) -> bool:
 
 
 def forward_copy(nest: NestOp) -> bool:
-    """Replaces a nest that copies a tensor element by element; whether it did. A result of the kernel is its own."""
+    """Replaces a nest that copies a tensor element by element; whether it did. Each result of the kernel is computed by
+    a nest, and by another one than the others."""
     if len(nest.outputs) != 1 or nest.schedule is not None:
         return False
     clause, result = nest.yield_op.clauses[0], nest.outputs[0]
     read = clause.value.owner
-    if not isinstance(read, ReadOp) or read.guards or clause.combiner != "none" or leaves_kernel(result):
+    if not isinstance(read, ReadOp) or read.guards or clause.combiner != "none" or clause.otherwise is not None:
         return False
-    if clause.otherwise is not None:
+    if leaves_kernel(result) and (not isinstance(read.source.owner, NestOp) or leaves_kernel(read.source)):
         return False
     covered = [s.symbol for s in clause.subscripts]
     extents = {a.name: a.extent for a in nest.axes}

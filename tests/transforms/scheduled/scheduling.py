@@ -26,6 +26,7 @@ SCHEDULE = (
     "promote-buffers",
     "tile-loops",
     "sink-loops",
+    "prefetch-loops",
     "parallelize-loops",
     "vectorize-loops",
     "unroll-loops",

@@ -57,6 +57,7 @@ PIPELINE = (
     "promote-buffers",
     "tile-loops",
     "sink-loops",
+    "prefetch-loops",
     "parallelize-loops",
     "vectorize-loops",
     "unroll-loops",

@@ -1,0 +1,70 @@
+// RUN: igniter-opt %s -p "prefetch-loops" --split-input-file | filecheck %s
+
+// What a tile of sums is added to and written to is fetched before the sums: a line at a time, once where it is both
+// read and written. What is local, or the same for all rows, is not.
+
+// CHECK:        loop.func @rows symbols [n] (%x: memref<?x64xf32, #sym.dims<n, 64>>, %b: memref<32xf32>, %y: memref<?x32xf32, #sym.dims<n, 32>>, %z: memref<?x32xf32, #sym.dims<n, 32>>) outputs 2 {
+// CHECK-NEXT:     loop.for t = 0 to (n floordiv 4) {
+// CHECK-NEXT:       %s = loop.alloc "s" : memref<4x32xf32, "local">
+// CHECK-NEXT:       loop.for i1 = 0 to 4 {
+// CHECK-NEXT:         loop.for j1 = 0 to 32 step 16 hints {unroll} {
+// CHECK-NEXT:           loop.prefetch %y[i1 + 4*t, j1] write
+// CHECK-NEXT:           loop.prefetch %z[i1 + 4*t, j1] write
+// CHECK-NEXT:         }
+// CHECK-NEXT:       }
+// CHECK-NEXT:       loop.for k = 0 to 4 {
+// CHECK-NEXT:         loop.for l = 0 to 32 {
+// CHECK-NEXT:           %a = loop.load %x[k + 4*t, l] : f32
+// CHECK-NEXT:           loop.store %a, %s[k, l]
+// CHECK-NEXT:         }
+// CHECK-NEXT:       }
+// CHECK-NEXT:       loop.for i = 0 to 4 {
+// CHECK-NEXT:         loop.for j = 0 to 32 hints {vector = 16 : i64} {
+
+builtin.module {
+  loop.func @rows symbols [n] (%x: memref<?x64xf32, #sym.dims<n, 64>>, %b: memref<32xf32>, %y: memref<?x32xf32, #sym.dims<n, 32>>, %z: memref<?x32xf32, #sym.dims<n, 32>>) outputs 2 {
+    loop.for t = 0 to n floordiv 4 {
+      %s = loop.alloc "s" : memref<4x32xf32, "local">
+      loop.for k = 0 to 4 {
+        loop.for l = 0 to 32 {
+          %a = loop.load %x[4*t + k, l] : f32
+          loop.store %a, %s[k, l]
+        }
+      }
+      loop.for i = 0 to 4 hints {prefetch} {
+        loop.for j = 0 to 32 hints {vector = 16} {
+          %p = loop.load %s[i, j] : f32
+          %q = loop.load %b[j] : f32
+          %r = loop.load %y[4*t + i, j] : f32
+          %u = arith.addf %p, %q : f32
+          %v = arith.addf %u, %r : f32
+          loop.store %v, %y[4*t + i, j]
+          loop.store %u, %z[4*t + i, j]
+        }
+      }
+    }
+  }
+}
+
+// -----
+
+// Along a column every element has a line of its own; an element that is found by a value is not known in time.
+
+// CHECK:            loop.for i1 = 0 to 4 hints {unroll} {
+// CHECK-NEXT:         loop.prefetch %x[i1, t]
+// CHECK-NEXT:       }
+// CHECK-NEXT:       loop.store %c, %y[0, t]
+
+builtin.module {
+  loop.func @columns symbols [] (%x: memref<4x8xf32>, %w: memref<4xi64>, %y: memref<4x8xf32>) outputs 1 {
+    loop.for t = 0 to 8 {
+      %c = arith.constant 1.0 : f32
+      loop.store %c, %y[0, t]
+      loop.for i = 0 to 4 hints {prefetch} {
+        %k = loop.load %w[0] : i64
+        %p = loop.load %x[i, t] : f32
+        loop.store %p, %y[_0, t] with %k if [_0, 3 - _0]
+      }
+    }
+  }
+}

@@ -1,0 +1,12 @@
+// RUN: not igniter-opt %s -p "prefetch-loops" 2>&1 | filecheck %s
+
+// CHECK: prefetch-loops: nothing stands before loop 'i', so nothing can be fetched meanwhile
+
+builtin.module {
+  loop.func @first symbols [] (%x: memref<4xf32>, %y: memref<4xf32>) outputs 1 {
+    loop.for i = 0 to 4 hints {prefetch} {
+      %p = loop.load %x[i] : f32
+      loop.store %p, %y[i]
+    }
+  }
+}
