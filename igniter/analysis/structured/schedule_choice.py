@@ -25,7 +25,7 @@ from igniter.analysis.structured.product_schedules import (
 from igniter.analysis.structured.schedule_author import Choice
 from igniter.analysis.structured.schedule_groups import form_groups, reads_of
 from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, vector_width
-from igniter.analysis.structured.tile_schedules import SOME_ROWS, is_reused, register_tile, tile_schedules
+from igniter.analysis.structured.tile_schedules import SOME_ROWS, register_tile, tile_row, tile_schedules
 from igniter.dialects.loop import Axis, KernelOp, NestOp, element_bytes
 from igniter.dialects.loop.panels import panel_lanes
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
@@ -266,19 +266,19 @@ def _schedule(nest: NestOp, group: Group, label: str, machine: Machine) -> Sched
         # Rows of a few elements are whole vectors only side by side: transpose-accesses puts them there.
         inside = [short.lanes, short.row]
         outer, rest = ([n for n in names if n not in short] for names in (outer, rest))
-    order = [*outer, *rest, *inside, *reductions]
     if len(group.members) > 1:
         for name in common:
             plans[name].outer = replace(plans[name].outer, fuse=label)
-    if order and axes[order[0]].kind == "parallel":
-        plans[order[0]].outer = replace(plans[order[0]].outer, threads=0)
+    first = next(iter([*outer, *rest, *inside]), None)
+    if first is not None:
+        plans[first].outer = replace(plans[first].outer, threads=0)
     if short is not None:
         lanes = plans[short.lanes]
         lanes.tile, lanes.tail, lanes.inner = width, "rest", Loop(short.lanes, vector=width)
         plans[short.row].outer = replace(plans[short.row].outer, unroll=0)
     elif vector is not None:
-        _place_vector(nest, axes, vector, free, reductions, plans, width, machine)
-    return in_order(nest, order, plans)
+        reductions = _place_vector(nest, axes, vector, free, reductions, plans, width, machine)
+    return in_order(nest, [*outer, *rest, *inside, *reductions], plans)
 
 
 def _place_vector(
@@ -290,7 +290,8 @@ def _place_vector(
     plans: Mapping[str, Plan],
     width: int,
     machine: Machine,
-) -> None:
+) -> list[str]:
+    """Plans the vector, and what it makes a tile with; the reductions in their order."""
     extent = axes[vector].extent.constant
     lanes = Loop(vector, vector=width)
     plan = plans[vector]
@@ -298,24 +299,28 @@ def _place_vector(
         chains = machine.sum_chains
         copies = chains if extent is None else max(1, min(chains, extent // width))
         plan.outer = replace(plan.outer, vector=width, accumulators=copies)
-        return
+        return reductions
     if not reductions:
         across = _transposed_axis(nest, vector, rest)
         if across is None or (axes[across].extent.constant or width) < width:
             plan.outer = replace(plan.outer, vector=width)
-            return
+            return reductions
         # An operand runs the other way: squares of as many rows as lanes, for transpose-accesses.
         rows = plans[across]
         rows.tile, rows.tail, rows.below, rows.inner = width, "rest", "loops", Loop(across, unroll=0)
         plan.tile, plan.tail, plan.inner = width, "rest", lanes
-        return
+        return reductions
     # Sums of columns, or a contraction: keep a tile of sums in registers while the reduction runs.
     most = machine.registers // 2
     columns = most if extent is None else max(1, min(most, -(-extent // width)))
-    row = next((n for n in reversed(rest) if is_reused(nest, n, vector)), None)
-    if row is not None:
+    found = tile_row(nest, rest, vector)
+    if found is not None:
+        row, window = found
         rows = axes[row].extent.constant
-        height, columns = register_tile(rows or SOME_ROWS, extent, width, machine)
+        height, columns = register_tile(rows or SOME_ROWS, extent, width, machine, window)
+        if window.axis:
+            plans[window.axis].outer = replace(plans[window.axis].outer, unroll=0)
+            reductions = [*(n for n in reductions if n != window.axis), window.axis]
         tall = plans[row]
         tall.tile, tall.tail, tall.below = height, "peel" if rows else "rest", "reductions"
         tall.inner = Loop(row, unroll=0)
@@ -325,9 +330,10 @@ def _place_vector(
         plan.tile, plan.below, plan.inner = width * machine.stream_vectors, "loops", lanes
         stream = plans[reductions[0]]
         stream.tile, stream.tail, stream.inner = machine.read_streams, "rest", Loop(reductions[0], unroll=0)
-        return
-    plan.tile, plan.tail, plan.below = width * columns, "rest" if row is not None else "peel", "reductions"
+        return reductions
+    plan.tile, plan.tail, plan.below = width * columns, "peel" if found is None else "rest", "reductions"
     plan.inner = replace(lanes, unroll=0)
+    return reductions
 
 
 def _transposed_axis(nest: NestOp, vector: str, rest: list[str]) -> str | None:

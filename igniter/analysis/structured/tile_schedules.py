@@ -4,11 +4,15 @@ A nest has such tiles where one of its vectors does not depend on another axis, 
 channels, a product that no micro-kernel computes. Rows by vectors of sums then share what is loaded. Nests of the same
 axes that read the sums (a bias, an activation, a residual) are computed on each tile as it is finished, as they are
 behind a micro-kernel, and not in the place of the tile.
+
+Where the tile's rows are places of an image and a reduction is the window that slides along them, neighbouring rows
+read the same elements: with the window unrolled as well, each is loaded once for all of a tile.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, vector_width
 from igniter.dialects.loop import NestOp
@@ -20,23 +24,57 @@ SOME_ROWS = 4
 not at a machine: with more, a larger part of few rows remains."""
 
 
-def register_tile(rows: int, extent: int | None, width: int, machine: Machine) -> tuple[int, int]:
+@dataclass(frozen=True)
+class Window:
+    """A reduction that slides along the rows of a tile: row y reads at `stride * y + dilation * axis`."""
+
+    axis: str
+    taps: int
+    """Its extent."""
+    stride: int
+    dilation: int
+
+    def places(self, rows: int) -> int:
+        """How many elements so many rows read along the window, each once."""
+        return len({self.stride * row + self.dilation * tap for row in range(rows) for tap in range(self.taps)})
+
+
+NO_WINDOW = Window("", 1, 1, 1)
+"""Of rows along which nothing slides."""
+
+MOST_TAPS = 7
+"""The widest window that is unrolled: of wider ones the weights alone fill the registers, and the code gets long."""
+
+NEARLY = 1.05
+"""A time that is no longer than the least by more than what such counts are right to."""
+
+
+def register_tile(
+    rows: int, extent: int | None, width: int, machine: Machine, window: Window = NO_WINDOW
+) -> tuple[int, int]:
     """The rows and vectors of a tile of sums, for `rows` rows and `extent` elements along the vector (None: not known,
-    and many): the quickest by counting what a step of the reduction loads and multiplies, for all tiles."""
+    and many): the quickest by counting what a step of the reduction, or of those around `window`, loads and multiplies,
+    for all tiles. One that a window slides along is a vector wide: others share no element and no weight with it."""
     # Nothing to compute is scheduled like one element.
     rows, extent = max(rows, 1), None if extent is None else max(extent, 1)
+    taps = window.taps
 
     def cycles(height: int, columns: int) -> float:
         across = 1 / columns if extent is None else -(-extent // (columns * width))
-        multiplied, loaded = height * columns / machine.fma_ports, (height + columns) / machine.load_ports
-        return -(-rows // height) * across * (max(multiplied, loaded, machine.fma_latency) + machine.step_cycles)
+        multiplied = taps * height * columns / machine.fma_ports
+        loaded = (window.places(height) + taps * columns) / machine.load_ports
+        return -(-rows // height) * across * (max(multiplied, loaded, taps * machine.fma_latency) + machine.step_cycles)
 
     tiles = [
         (height, columns)
-        for columns in range(1, 5)
+        for columns in range(1, 5 if taps == 1 else 2)
         for height in range(1, min(rows, machine.registers) + 1)
-        if height * columns + columns + 1 <= machine.registers and (extent is None or (columns - 1) * width < extent)
+        if (height + taps) * columns + 1 <= machine.registers and (extent is None or (columns - 1) * width < extent)
     ]
+    if taps > 1:
+        # What a window unrolls is long: the least of those that are as good.
+        enough = NEARLY * min(cycles(*tile) for tile in tiles)
+        return min((t for t in tiles if cycles(*t) <= enough), key=lambda tile: (tile[0] * tile[1], cycles(*tile)))
     return min(tiles, key=lambda tile: (cycles(*tile), tile[0] * tile[1]))
 
 
@@ -44,6 +82,38 @@ def is_reused(nest: NestOp, row: str, vector: str) -> bool:
     """Whether some vector operand does not depend on `row`: then rows share it from registers."""
     touched = [symbols_of(op.subscripts) for op in nest.reads]
     return any(vector in t and row not in t for t in touched) and any(row in t for t in touched)
+
+
+def tile_row(nest: NestOp, names: Sequence[str], vector: str) -> tuple[str, Window] | None:
+    """The innermost of the axes along which a tile of sums has rows that share what they read, and the window that
+    slides along it."""
+    for row in reversed(names):
+        if row == vector:
+            continue
+        window = _window(nest, row, vector)
+        if is_reused(nest, row, vector) or window.places(2) < 2 * window.taps:
+            return row, window
+    return None
+
+
+def _window(nest: NestOp, row: str, vector: str) -> Window:
+    """The reduction that slides along `row` in every subscript that has the row, over elements that lie along the
+    vector; else no window. One over single elements, which all vectors share, gains nothing from being unrolled."""
+    sums = {a.name: a.extent.constant for a in nest.axes if a.kind == "reduction"}
+    found: set[Window] = set()
+    for op in nest.reads:
+        for subscript in (s for s in op.subscripts if row in s.symbols):
+            taps = [n for n in sums if n in subscript.symbols]
+            if len(taps) != 1:
+                return NO_WINDOW
+            stride, dilation, size = subscript.coefficient(row), subscript.coefficient(taps[0]), sums[taps[0]]
+            steps = [None if e is None else e.constant for e in (stride, dilation)]
+            if size is None or not 1 < size <= MOST_TAPS or not all(s is not None and s > 0 for s in steps):
+                return NO_WINDOW
+            if vector not in symbols_of(op.subscripts):
+                return NO_WINDOW
+            found.add(Window(taps[0], size, steps[0] or 1, steps[1] or 1))
+    return found.pop() if len(found) == 1 else NO_WINDOW
 
 
 def tile_schedules(group: Group, label: str, vector: str, machine: Machine) -> dict[str, ScheduleAttr] | None:
@@ -55,12 +125,13 @@ def tile_schedules(group: Group, label: str, vector: str, machine: Machine) -> d
     names = [of[anchor.label] for _, of in group.levels]
     if vector not in names:
         return None
-    row = next((n for n in reversed(names) if n != vector and is_reused(anchor, n, vector)), None)
-    if row is None:
+    tall = tile_row(anchor, names, vector)
+    if tall is None:
         return None
+    row, window = tall
     rows, extent = anchor.axis(row).extent.constant, anchor.axis(vector).extent.constant
     lanes = min(vector_width(n, machine, of[n.label]) for n in group.members for of in [_level(group, vector)])
-    height, columns = register_tile(SOME_ROWS if rows is None else rows, extent, lanes, machine)
+    height, columns = register_tile(SOME_ROWS if rows is None else rows, extent, lanes, machine, window)
     order = [*(n for n in names if n not in (row, vector)), row, vector]
     found: dict[str, ScheduleAttr] = {}
     for nest in group.members:
@@ -68,6 +139,9 @@ def tile_schedules(group: Group, label: str, vector: str, machine: Machine) -> d
         ones = [a.name for a in nest.axes if a.kind == "parallel" and a.name not in mine.values()]
         sums = [a.name for a in nest.axes if a.kind == "reduction"]
         plans = {mine[n]: Plan(Loop(mine[n], fuse=label)) for n in names}
+        if window.axis in sums:
+            sums = [*(n for n in sums if n != window.axis), window.axis]
+            plans[window.axis] = Plan(Loop(window.axis, unroll=0))
         plans[mine[order[0]]].outer = replace(plans[mine[order[0]]].outer, threads=0)
         below = "reductions" if sums else "loops"
         for name, size, known, inner in (

@@ -40,7 +40,8 @@ def emit_tile_product(f: Function, op: TileProductOp, func: str) -> None:
         raise EmitError(func, op, f"a panel of {lanes} lanes; {kind.name} has {kind.lanes}")
     c, a, b = (_operand(f, op, which, kind, func) for which in range(3))
     _expect(f, op, func, "c", c.steps, lane, kind.sum_bytes)
-    _expect(f, op, func, "c", c.steps, panel, kind.sum_bytes * kind.lanes)
+    if op.tile[1] > 1:
+        _expect(f, op, func, "c", c.steps, panel, kind.sum_bytes * kind.lanes)
     _expect(f, op, func, "b", b.steps, lane, kind.panel_bytes)
     groups = f.prepare(floordiv(steps + (kind.group - 1), Expr.of(kind.group)))
     byte = Type("i8")

@@ -209,7 +209,8 @@ class Tuner:
         self.limits = limits or Limits()
         self.executor = executor or LocalExecutor()
         # What is confirmed is timed here and alone, whatever else the candidates were timed beside.
-        self._alone = LocalExecutor(getattr(self.executor, "work", LocalExecutor().work))
+        local = isinstance(self.executor, LocalExecutor)
+        self._alone = self.executor if local else LocalExecutor(getattr(self.executor, "work", LocalExecutor().work))
         machine = backend_for(what.target.name).machine_for(what.target)
         self.space: Space = space or ScheduleSpace(what.kernel, machine.vector_bytes, machine.registers, what.threads)
         self.rounds = rounds

@@ -396,5 +396,5 @@ builtin.module {
 }
 
 // CHECK-LABEL: loop.kernel @depthwise
-// CHECK:        loop.nest "conv" {{.*}} schedule [y threads fuse "g0", x by 14 tail peel fuse "g0", c by 32 tail peel fuse "g0", ky, kx, x unroll, c vector 16 unroll]
-// CHECK:        loop.nest "relu" {{.*}} schedule [y threads fuse "g0", x by 14 tail peel fuse "g0", c by 32 tail peel fuse "g0", x unroll, c vector 16 unroll]
+// CHECK:        loop.nest "conv" {{.*}} schedule [y threads fuse "g0", x by 14 tail peel fuse "g0", c by 16 tail peel fuse "g0", ky, kx unroll, x unroll, c vector 16 unroll]
+// CHECK:        loop.nest "relu" {{.*}} schedule [y threads fuse "g0", x by 14 tail peel fuse "g0", c by 16 tail peel fuse "g0", x unroll, c vector 16 unroll]
