@@ -99,7 +99,7 @@ def make_llvm(c: Compilation) -> list[CompiledKernel]:
     with c.stage("programs"):
         _run(c, *_program_passes(c))
         with _described(c):
-            _run(c, c.pipelines.calls, profile=c.options.profile, quiet="plan-buffers")
+            _run(c, c.pipelines.calls, profile=c.options.profile)
         emit_programs(c)
         _run(c, "inline-failed-regions")
     return c.kernels
@@ -327,10 +327,9 @@ def _run(
     kernels: str = "",
     tuned: str = "",
     profile: bool = False,
-    quiet: str = "",
 ) -> None:
     """Runs pipelines one after the other over the module. The others are what the options say to some passes: to
-    `form-fusion-regions`, `schedule-kernels` and `lower-programs`. What the pass called `quiet` remarks is not kept."""
+    `form-fusion-regions`, `schedule-kernels` and `lower-programs`."""
     from igniter.analysis.machine import pass_figures
     from igniter.passes import parse_passes, run_passes
 
@@ -340,10 +339,7 @@ def _run(
         passes = _with_author(passes, pipeline, author)
     passes = _with_options(passes, "schedule-kernels", passes=kernels or None, tuned=tuned or None)
     passes = _with_options(passes, "lower-programs", profile=profile or None)
-    remarks = c.ctx.remarks.items
-    before = len(remarks)
     run_passes(c.context(), c.module, passes, verify_each=c.verify_each)
-    remarks[before:] = [r for r in remarks[before:] if r.pass_name != quiet]
 
 
 def _with_options(passes: Sequence[ModulePass], name: str, /, **options: object) -> tuple[ModulePass, ...]:
