@@ -6,12 +6,13 @@ becomes
     loop.func @.. scratch(..)
 
 Buffers of a func live from the first statement of its body that touches them to the last. Two that are never live
-together may share memory: each in turn, largest first where sizes are known, gets the lowest offset that is free
-(constant sizes), or the slot of a dead buffer (symbolic sizes): one that is known to be large enough, else the one
-that grows least. A buffer may also take the place of one that is read for the last time, element by element, where it
-is written. Buffers inside a loop stay on the task's stack while they are small and of known size; others get one slot a
-task in the arena; the hint `memory` says which it has to be. In a loop of a program, which calls kernels, every
-iteration has buffers of its own, and they share memory as those of a func do.
+together may share memory: which lies above which is decided for typical sizes, and offsets hold for all
+(`igniter/analysis/scheduled/placement.py`). Where such offsets get long formulas, or take more, a buffer gets the slot
+of a dead one: one that is known to be large enough, else the one that grows least. A buffer may also take the place of
+one that is read for the last time, element by element, where it is written. Buffers inside a loop stay on the task's
+stack while they are small and of known size; others get one slot a task in the arena; the hint `memory` says which it
+has to be. In a loop of a program, which calls kernels, every iteration has buffers of its own, and they share memory as
+those of a func do.
 
 The plan can be read as a remark (`--remarks`): the total, what it would take without sharing, and the lower bound.
 It is the last pass before code is emitted.
@@ -19,7 +20,7 @@ It is the last pass before code is emitted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -29,6 +30,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.scheduled.loop_accesses import enclosing_loops, trip_count
+from igniter.analysis.scheduled.placement import Conflicts, Span, place
 from igniter.analysis.typical_sizes import MEMORY, typical_of
 from igniter.dialects.loop import (
     AllocOp,
@@ -42,7 +44,7 @@ from igniter.dialects.loop import (
     element_bytes,
 )
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, space_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, maximum, product
+from igniter.dialects.sym.expr import ONE, ZERO, Atom, Expr, floordiv, maximum, product
 from igniter.dialects.sym.ranges import is_nonneg
 from igniter.errors import IgniterError
 from igniter.isolation import attempt
@@ -51,6 +53,9 @@ from igniter.transforms.fusion.inline_failed_regions import mark_failed
 from igniter.transforms.scheduled.loop_rewrites import is_version, replace_alloc
 
 ALIGNMENT = 64
+
+MANY_BYTES = 16 * ALIGNMENT
+"""So many that a cache line more does not matter."""
 
 
 @dataclass(frozen=True)
@@ -62,15 +67,14 @@ class LiveBuffer:
     first: int
     last: int
 
-    def overlaps(self, other: LiveBuffer) -> bool:
-        """Whether both hold something at the same time. A buffer that is written where another is read for the last
-        time may take its place element by element."""
-        if not (self.first <= other.last and other.first <= self.last):
-            return False
-        for old, new in ((self, other), (other, self)):
-            if old.last == new.first and old.first < new.first and replaces_in_place(old.alloc, new.alloc):
-                return False
-        return True
+    def meets(self, other: LiveBuffer) -> bool:
+        """Whether both hold something in one statement."""
+        return self.first <= other.last and other.first <= self.last
+
+    def replaces(self, other: LiveBuffer) -> bool:
+        """Whether it may take the exact place of another, element by element: it is written where the other is read
+        for the last time."""
+        return other.last == self.first and other.first < self.first and replaces_in_place(other.alloc, self.alloc)
 
 
 @dataclass(frozen=True)
@@ -218,27 +222,33 @@ def buffer_bytes(alloc: AllocOp) -> Expr:
 
 def plan_offsets(buffers: list[LiveBuffer]) -> Plan:
     """Offsets such that buffers live together do not overlap."""
-    if all(b.size.constant is not None for b in buffers):
-        offsets, total = _first_fit(buffers)
-    else:
-        offsets, total = _reuse_slots(buffers)
+    if not buffers:
+        return Plan((), (), ZERO)
+    sizes = typical_of(buffers[0].alloc)
+
+    def typical(size: Expr) -> int:
+        return sizes.value(size, MEMORY)
+
+    conflicts = _conflicts(buffers)
+    spans = [Span(b.size, b.first, b.last) for b in buffers]
+    offsets, total = place(spans, conflicts, typical, typical(_lower_bound(buffers)))
+    if any(b.size.constant is None for b in buffers):
+        slots, arena = _reuse_slots(buffers, conflicts, typical)
+        if not all(e.is_small for e in (*offsets, total)) or typical(arena) <= typical(total):
+            offsets, total = slots, arena
     return Plan(tuple(buffers), tuple(offsets), total)
 
 
-def _first_fit(buffers: list[LiveBuffer]) -> tuple[list[Expr], Expr]:
-    """Greedy by size (Pisarchyk and Lee, 2020): the lowest offset that no overlapping placed buffer takes."""
-    offsets: dict[int, int] = {}
-    sizes = [b.size.constant or 0 for b in buffers]
-    for k in sorted(range(len(buffers)), key=lambda k: (-sizes[k], k)):
-        taken = sorted((offsets[j], offsets[j] + sizes[j]) for j in offsets if buffers[j].overlaps(buffers[k]))
-        place = 0
-        for first, end in taken:
-            if place + sizes[k] <= first:
-                break
-            place = max(place, end)
-        offsets[k] = place
-    total = max((offsets[k] + sizes[k] for k in offsets), default=0)
-    return [Expr.of(offsets[k]) for k in range(len(buffers))], Expr.of(total)
+def _conflicts(buffers: Sequence[LiveBuffer]) -> Conflicts:
+    apart: list[set[int]] = [set() for _ in buffers]
+    instead: list[set[int]] = [set() for _ in buffers]
+    for k, buffer in enumerate(buffers):
+        for j, other in enumerate(buffers[:k]):
+            if buffer.meets(other):
+                found = instead if buffer.replaces(other) or other.replaces(buffer) else apart
+                found[k].add(j)
+                found[j].add(k)
+    return Conflicts(apart, instead)
 
 
 @dataclass
@@ -246,18 +256,15 @@ class _Slot:
     """A place in the arena that buffers take in turn."""
 
     size: Expr
-    buffers: list[LiveBuffer]
+    buffers: list[int]
 
 
-def _reuse_slots(buffers: list[LiveBuffer]) -> tuple[list[Expr], Expr]:
+def _reuse_slots(
+    buffers: list[LiveBuffer], conflicts: Conflicts, typical: Callable[[Expr], int]
+) -> tuple[list[Expr], Expr]:
     """Symbolic sizes: a dead buffer's slot that is known to be large enough, or grows to be so, else a new one."""
     slots: list[_Slot] = []
     chosen: dict[int, _Slot] = {}
-
-    sizes = typical_of(buffers[0].alloc)
-
-    def typical(size: Expr) -> int:
-        return sizes.value(size, MEMORY)
 
     @cache
     def large_enough(size: Expr, needed: Expr) -> bool:
@@ -265,7 +272,7 @@ def _reuse_slots(buffers: list[LiveBuffer]) -> tuple[list[Expr], Expr]:
 
     for k in sorted(range(len(buffers)), key=lambda k: (buffers[k].first, k)):
         buffer = buffers[k]
-        free = [s for s in slots if not any(b.overlaps(buffer) for b in s.buffers)]
+        free = [s for s in slots if conflicts.apart[k].isdisjoint(s.buffers)]
         fits = [s for s in free if large_enough(s.size, buffer.size)]
         if fits:
             slot = next((s for s in fits if all(large_enough(o.size, s.size) for o in fits)), fits[0])
@@ -276,7 +283,7 @@ def _reuse_slots(buffers: list[LiveBuffer]) -> tuple[list[Expr], Expr]:
         else:
             slot = _Slot(buffer.size, [])
             slots.append(slot)
-        slot.buffers.append(buffer)
+        slot.buffers.append(k)
         chosen[k] = slot
     offsets: dict[int, Expr] = {}
     end = ZERO
@@ -311,7 +318,15 @@ def _larger(a: Expr, b: Expr) -> Expr:
 
 
 def _aligned(size: Expr) -> Expr:
+    """A size in whole cache lines. One of many bytes for each value of its symbols is made so by its factors: sizes
+    without roundings can be compared."""
+    if size.terms and all(c >= MANY_BYTES and all(map(_is_dim, atoms)) for atoms, c in size.terms):
+        return Expr({atoms: -(-c // ALIGNMENT) * ALIGNMENT for atoms, c in size.terms})
     return floordiv(size + (ALIGNMENT - 1), Expr.of(ALIGNMENT)) * ALIGNMENT
+
+
+def _is_dim(atom: Atom) -> bool:
+    return is_nonneg(Expr({(atom,): 1}))
 
 
 def _number_statements(func: FuncOp) -> dict[Operation, tuple[int, int]]:

@@ -234,3 +234,42 @@ loop.func @steps symbols [] (%x: memref<16xf32>, %y: memref<16xf32>) outputs 1 {
     loop.call @k symbols [] (%d) -> (%y)
   }
 }
+
+// -----
+
+// Sizes that are multiples of a symbol are placed like numbers: a slot of a dead buffer for each would take 320*n bytes.
+
+// CHECK-LABEL: loop.func @multiples symbols [n] {{.*}} scratch(192*n)
+// CHECK:         %a = loop.alloc "a" offset 0 :
+// CHECK:         %b = loop.alloc "b" offset 128*n :
+// CHECK:         %c = loop.alloc "c" offset 0 :
+// CHECK:         %d = loop.alloc "d" offset 64*n :
+
+builtin.module {
+  loop.func @multiples symbols [n] (%x: memref<?x32xf32, #sym.dims<n, 32>>, %y: memref<?x32xf32, #sym.dims<n, 32>>) outputs 1 {
+    %a = loop.alloc "a" : memref<?x32xf32, #sym.dims<n, 32>, "scratch">
+    %b = loop.alloc "b" : memref<?x16xf32, #sym.dims<n, 16>, "scratch">
+    %c = loop.alloc "c" : memref<?x16xf32, #sym.dims<n, 16>, "scratch">
+    %d = loop.alloc "d" : memref<?x32xf32, #sym.dims<n, 32>, "scratch">
+    loop.for i = 0 to n {
+      %v = loop.load %x[i, 0] : f32
+      loop.store %v, %a[i, 0]
+    }
+    loop.for i1 = 0 to n {
+      %v = loop.load %a[-i1 + n - 1, 0] : f32
+      loop.store %v, %b[i1, 0]
+    }
+    loop.for i2 = 0 to n {
+      %v = loop.load %b[-i2 + n - 1, 0] : f32
+      loop.store %v, %c[i2, 0]
+    }
+    loop.for i3 = 0 to n {
+      %v = loop.load %c[-i3 + n - 1, 0] : f32
+      loop.store %v, %d[i3, 0]
+    }
+    loop.for i4 = 0 to n {
+      %v = loop.load %d[-i4 + n - 1, 0] : f32
+      loop.store %v, %y[i4, 0]
+    }
+  }
+}

@@ -1,0 +1,150 @@
+"""Where buffers lie in an arena: offsets such that no two that hold something at the same time overlap.
+
+Sizes may have symbols, and a plan holds for every value of them. It is made in two steps: with the sizes that symbols
+typically have, each buffer in turn gets the lowest place that is free; then that says which of two buffers lies below
+the other, and an offset is the largest end of what lies below. Where all sizes are multiples of one symbol, offsets
+are multiples of it too, and the plan is as tight for any value as for the typical one. Where sizes cannot be compared,
+offsets are maxima, which are right for every value and tight for typical ones.
+
+The first step is the greedy one of Pisarchyk and Lee (Efficient memory management for deep neural net inference, 2020),
+in several orders; it ends as soon as a plan takes no more than what is live at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from igniter.dialects.sym.expr import ZERO, Expr, maximum
+from igniter.dialects.sym.ranges import is_nonneg
+
+
+@dataclass(frozen=True)
+class Span:
+    """A buffer to be placed: `size` in bytes, and the first and the last moment at which it holds something."""
+
+    size: Expr
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Conflicts:
+    """Which buffers may not share memory, by their numbers; both relations are symmetric."""
+
+    apart: Sequence[set[int]]
+    """For each, those that hold something while it does."""
+    instead: Sequence[set[int]]
+    """For each, those of its own size that it may be in the exact place of, or the other way round; or else apart."""
+
+    def with_all(self, k: int) -> set[int]:
+        return self.apart[k] | self.instead[k]
+
+
+def place(
+    spans: Sequence[Span], conflicts: Conflicts, typical: Callable[[Expr], int], enough: int
+) -> tuple[list[Expr], Expr]:
+    """The offset of every buffer, and the size of the arena. `typical` is the value of a size, and `enough` the value
+    of an arena with which the search ends: no plan takes less."""
+    # Nothing is for nothing: two that are apart have places of their own, which tell the order.
+    weights = [max(1, typical(s.size)) for s in spans]
+    best: tuple[int, list[int]] | None = None
+    for order in _orders(spans, weights):
+        places = _first_fit(order, weights, conflicts)
+        total = max((p + w for p, w in zip(places, weights, strict=True)), default=0)
+        if best is None or total < best[0]:
+            best = total, places
+        if total <= enough:
+            break
+    return _offsets(spans, best[1] if best else [], conflicts)
+
+
+def _orders(spans: Sequence[Span], weights: Sequence[int]) -> Iterator[list[int]]:
+    """The orders in which buffers are placed: large ones first, those that keep much memory long, those at the moments
+    when most is live, and as they come."""
+    numbers = range(len(spans))
+    yield sorted(numbers, key=lambda k: (-weights[k], k))
+    yield sorted(numbers, key=lambda k: (-weights[k] * (spans[k].last - spans[k].first + 1), k))
+    live = {s.first: 0 for s in spans}
+    for moment in live:
+        live[moment] = sum(w for s, w in zip(spans, weights, strict=True) if s.first <= moment <= s.last)
+    peaks = [max(n for moment, n in live.items() if s.first <= moment <= s.last) for s in spans]
+    yield sorted(numbers, key=lambda k: (-peaks[k], -weights[k], k))
+    yield sorted(numbers, key=lambda k: (spans[k].first, -weights[k], k))
+    yield sorted(numbers, key=lambda k: (-spans[k].last, -weights[k], k))
+
+
+def _first_fit(order: Sequence[int], weights: Sequence[int], conflicts: Conflicts) -> list[int]:
+    """The lowest place for each in turn that is free, or that of one which it may be in the place of."""
+    places: dict[int, int] = {}
+    for k in order:
+        taken = [j for j in conflicts.with_all(k) if j in places]
+        ends = (places[j] + weights[j] for j in taken)
+        same = {places[j] for j in conflicts.instead[k] if j in places}
+        for start in sorted({0, *ends, *same}):
+            if all(
+                start + weights[k] <= places[j]
+                or places[j] + weights[j] <= start
+                or (start == places[j] and j in conflicts.instead[k])
+                for j in taken
+            ):
+                places[k] = start
+                break
+    return [places[k] for k in range(len(weights))]
+
+
+def _offsets(spans: Sequence[Span], places: Sequence[int], conflicts: Conflicts) -> tuple[list[Expr], Expr]:
+    """Offsets that keep the order of `places`, whatever the values of symbols: each is the end of what lies below."""
+    blocks = _blocks(places, conflicts)
+    ends: list[Expr] = []
+    offsets: dict[int, Expr] = {}
+    below: list[set[int]] = []
+    for n, block in enumerate(blocks):
+        others = {j for k in block for j in conflicts.with_all(k)} - set(block)
+        under = {m for m in range(n) if not others.isdisjoint(blocks[m])}
+        # What lies below one of them says nothing more.
+        direct = [m for m in under if not any(m in below[other] for other in under)]
+        below.append(under.union(*(below[m] for m in under)))
+        offset = _largest([ends[m] for m in direct])
+        offsets.update(dict.fromkeys(block, offset))
+        ends.append(offset + spans[block[0]].size)
+    return [offsets[k] for k in range(len(spans))], _largest(ends)
+
+
+def _blocks(places: Sequence[int], conflicts: Conflicts) -> list[list[int]]:
+    """Buffers by their places, lowest first; those that one after the other are in the same place are one block."""
+    blocks: list[list[int]] = []
+    home: dict[int, list[int]] = {}
+    for k in sorted(range(len(places)), key=lambda k: (places[k], k)):
+        at = [j for j in conflicts.instead[k] if j in home and places[j] == places[k]]
+        if not at:
+            blocks.append([])
+        block = home[at[0]] if at else blocks[-1]
+        for other in [home[j] for j in at if home[j] is not block]:
+            # Two that were apart so far are one by what is in the place of both.
+            block.extend(other)
+            home.update(dict.fromkeys(other, block))
+            blocks = [b for b in blocks if b is not other]
+        block.append(k)
+        home[k] = block
+    return blocks
+
+
+def _largest(sizes: Sequence[Expr]) -> Expr:
+    """The largest of sizes, as a maximum of those of which none is known to be it."""
+    kept: list[Expr] = []
+    for size in dict.fromkeys(sizes):
+        if any(_covers(other, size) for other in kept):
+            continue
+        kept = [other for other in kept if not _covers(size, other)]
+        kept.append(size)
+    return ZERO if not kept else kept[0] if len(kept) == 1 else maximum(*kept)
+
+
+@cache
+def _covers(large: Expr, small: Expr) -> bool:
+    return is_nonneg(large - small)
+
+
+__all__ = ["Conflicts", "Span", "place"]
