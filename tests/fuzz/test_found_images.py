@@ -7,7 +7,7 @@ import pytest
 from onnx import parser
 
 from tests.fuzz.graph import Case
-from tests.fuzz.images import FUSIONS
+from tests.fuzz.images import FUSIONS, PLAIN
 from tests.fuzz.run import run_case
 
 ALONE = FUSIONS[-1]
@@ -52,4 +52,36 @@ def test_same_padding_beside_a_wider_rim() -> None:
             z = Conv <pads = [3, 3, 3, 3]> (x, w1)
         }""",
         (1, 4, 5, 8),
+    )
+
+
+def test_dims_that_are_products_are_told() -> None:
+    """Places in a row: their number is a product of sizes, which the operand that it comes from still has to tell."""
+    check(
+        """g (float[n, 17, h, w] x) => (float[] z) <float[5, 17, 4, 7] w0 = {0}, float[15, 1, 1, 1] w1 = {0},
+                float[15, 15] w2 = {0}, int64[3] flat = {0, 15, -1}> {
+            a = Conv <pads = [1, 3, 1, 3]> (x, w0)
+            b = LeakyRelu (a)
+            c = Conv <group = 5, strides = [3, 1]> (b, w1)
+            d = Reshape (c, flat)
+            e = Transpose <perm = [0, 2, 1]> (d)
+            z = MatMul (e, w2)
+        }""",
+        (1, 17, 9, 5),
+        (2, 17, 6, 3),
+        fusion=PLAIN,
+    )
+
+
+def test_images_with_a_rim_that_is_skipped() -> None:
+    """Of an image that is smaller than its own rim nothing is asked that a size could answer with a negative number."""
+    check(
+        """g (float[1, 8, h, h] x) => (float[] y, float[] z) <float[4, 8, 2, 2] w0 = {0}, float[3, 4, 3, 3] w1 = {0}> {
+            a = Conv (x, w0)
+            b = Relu (a)
+            y = Conv <pads = [1, 0, 3, 0]> (b, w1)
+            z = Tanh (b)
+        }""",
+        (1, 8, 6, 6),
+        (1, 8, 4, 4),
     )

@@ -257,22 +257,18 @@ class _Nodes:
         if kept is not None:
             pads = tuple((a - c, b - d) for (a, b), (c, d) in zip(pads, kept, strict=True))
         if ImageLayout(pads).is_padded:
-            sizes = dims_of(stored.type)
-            axes = range(1, len(pads) + 1)
-            ends = [sizes[k] - high for k, (_, high) in zip(axes, pads, strict=True)]
-            starts = [low for low, _ in pads]
-            inner = [end - low for end, low in zip(ends, starts, strict=True)]
-            # Counted from the end, where that is a number, so that no size of a run is asked for its sign; an attribute
-            # cannot say a size of a run either.
-            whole = None if self._says_in_operands("Slice") else Expr.of(INFINITE)
-            last = [-high if high.constant else whole or end for end, (_, high) in zip(ends, pads, strict=True)]
-            says = {"starts": starts, "ends": last, "axes": [Expr.of(k) for k in axes]}
-            value = self._node("Slice", [value], [sizes[0], *inner, sizes[-1]], says=says)
+            sizes = list(dims_of(stored.type))
+            says: dict[str, list[Expr]] = {"starts": [], "ends": [], "axes": []}
+            for axis, (low, high) in enumerate(pads, start=1):
+                if low == high == ZERO:
+                    continue
+                sizes[axis] = sizes[axis] - low - high
+                says["axes"].append(Expr.of(axis))
+                says["starts"].append(low)
+                # Counted from the end, or to it, so that no size of a run is asked for its sign.
+                says["ends"].append(-high if high != ZERO else Expr.of(INFINITE))
+            value = self._node("Slice", [value], sizes, says=says)
         return self.first(value)
-
-    def _says_in_operands(self, name: str) -> bool:
-        """Whether a node has as operands what were attributes before."""
-        return (imported_opset(self.before, "") or OPERANDS_SINCE[name]) >= OPERANDS_SINCE[name]
 
     def _dims(self, values: Sequence[Expr]) -> SSAValue:
         op = DimsOp(values, tensor_of(i64, [len(values)]))
@@ -288,7 +284,7 @@ class _Nodes:
         **attributes: Any,
     ) -> SSAValue:
         """A node; `says` are integers that later opsets have as operands."""
-        if says and not self._says_in_operands(name):
+        if says and (imported_opset(self.before, "") or OPERANDS_SINCE[name]) < OPERANDS_SINCE[name]:
             attributes |= {key: [_number(e) for e in given] for key, given in says.items()}
         elif says:
             inputs = [*inputs, *map(self._dims, says.values())]
