@@ -137,6 +137,7 @@ class Case:
     shapes: tuple[dict[str, int], ...]
     fusion: str
     """The passes that form regions."""
+    threads: int = 1
 
 
 def make_model(b: GraphBuilder, outputs: Sequence[Value]) -> onnx.ModelProto:

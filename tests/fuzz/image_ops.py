@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 
 from tests.fuzz.graph import Value
-from tests.fuzz.images import CHANNELS, ImageBuilder, Refused
+from tests.fuzz.images import ImageBuilder, Refused
 
 Rule = Callable[[ImageBuilder], None]
 RULES: list[tuple[Rule, int]] = []
-MOST_PRODUCTS = 20_000_000
-"""No convolution multiplies more often than this."""
 
 
 def rule(weight: int) -> Callable[[Rule], Rule]:
@@ -73,7 +71,7 @@ def convolve(b: ImageBuilder, x: Value, out: int, group: int, kernel: Sequence[i
     if b.chance(0.6):
         inputs.append(b.normal([out]))
     places = max(int(np.prod(s[2:])) * s[0] for s in b.shapes(x))
-    if places * out * depth * int(np.prod(kernel)) > MOST_PRODUCTS:
+    if places * out * depth * int(np.prod(kernel)) > b.measure.products:
         raise Refused("too many products")
     if b.chance(0.7):
         attrs["kernel_shape"] = list(kernel)
@@ -86,7 +84,7 @@ def convolve(b: ImageBuilder, x: Value, out: int, group: int, kernel: Sequence[i
 def convolution(b: ImageBuilder) -> None:
     x = b.pick()
     channels = b.channels(x)
-    kernel, out, group = window(b), b.rng.choice(CHANNELS), 1
+    kernel, out, group = window(b), b.rng.choice(b.measure.channels), 1
     kind = b.rng.random()
     if kind < 0.25:
         group, out = channels, channels * b.rng.choice((1, 1, 1, 2, 3))
@@ -130,7 +128,7 @@ def transposed_convolution(b: ImageBuilder) -> None:
     if b.chance(0.3):
         attrs["output_padding"] = [b.rng.randint(0, max(s - 1, 0)) for s in strides]
     places = max(int(np.prod(s[2:])) * s[0] for s in b.shapes(x))
-    if places * channels * out * int(np.prod(kernel)) > MOST_PRODUCTS:
+    if places * channels * out * int(np.prod(kernel)) > b.measure.products:
         raise Refused("too many products")
     b.add("ConvTranspose", inputs, group=group, **attrs)
 
@@ -464,7 +462,7 @@ def tokens(b: ImageBuilder) -> None:
     channels = b.channels(x)
     y = b.add("Transpose", [b.add("Reshape", [x, b.ints([0, channels, -1])])], perm=[0, 2, 1])
     if b.chance(0.7):
-        width = channels if b.chance(0.6) else b.rng.choice(CHANNELS)
+        width = channels if b.chance(0.6) else b.rng.choice(b.measure.channels)
         y = b.add("MatMul", [y, b.normal([channels, width], 1 / np.sqrt(channels))])
         if width != channels:
             return

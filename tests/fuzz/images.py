@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,6 @@ from tests.fuzz.graph import TYPES, Array, Case, GraphBuilder, Value, make_model
 
 SYMBOLS = ("n", "h", "w", "d")
 OPSETS = (9, 11, 13, 17, 17, 18, 19, 20, 21)
-CHANNELS = (1, 2, 3, 4, 5, 8, 8, 16, 16, 17, 24, 32, 48)
-SIDES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 14, 16, 17, 21, 28, 33)
-LARGEST = 60_000
-"""No tensor has more elements than this."""
 LARGEST_VALUE = 1e3
 PLAIN = "cpu-fusion"
 FUSIONS = (
@@ -35,6 +32,29 @@ FUSIONS = (
 """As by default, as much as can be in large regions, and in small ones, between which images pass."""
 
 
+@dataclass(frozen=True)
+class Measure:
+    """How large a network is."""
+
+    channels: tuple[int, ...]
+    sides: tuple[int, ...]
+    elements: int
+    """No tensor has more elements than this."""
+    products: int
+    """No convolution multiplies more often than this."""
+
+
+SMALL = Measure(
+    (1, 2, 3, 4, 5, 8, 8, 16, 16, 17, 24, 32, 48),
+    (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 14, 16, 17, 21, 28, 33),
+    60_000,
+    20_000_000,
+)
+"""Odd in every way."""
+LARGE = Measure((3, 16, 40, 64, 72, 96, 128, 256), (7, 13, 14, 28, 31, 56, 64), 1_000_000, 150_000_000)
+"""What does not fit into the first caches: schedules in groups of panels, threads, what is fetched ahead."""
+
+
 class Refused(Exception):
     """A rule does not apply here, or ONNX Runtime does not run what it made."""
 
@@ -42,9 +62,11 @@ class Refused(Exception):
 class ImageBuilder(GraphBuilder):
     """A network under construction, with what every value holds at each of its sizes."""
 
-    def __init__(self, rng: random.Random, opset: int, spatial: int, sizes: Sequence[dict[str, int]]):
+    def __init__(
+        self, rng: random.Random, opset: int, spatial: int, sizes: Sequence[dict[str, int]], measure: Measure = SMALL
+    ):
         super().__init__(rng, opset)
-        self.spatial, self.sizes = spatial, tuple(sizes)
+        self.spatial, self.sizes, self.measure = spatial, tuple(sizes), measure
         self.samples: dict[str, tuple[Array, ...]] = {}
         """The arrays of every value but weights, one for each of `sizes`."""
 
@@ -67,7 +89,7 @@ class ImageBuilder(GraphBuilder):
         values: list[Value] = []
         for name, arrays in zip(node.output, zip(*made, strict=True), strict=True):
             # Pools of nothing take ONNX Runtime's process down.
-            if any(a.size == 0 or a.size > LARGEST or not _is_tame(a) for a in arrays):
+            if any(a.size == 0 or a.size > self.measure.elements or not _is_tame(a) for a in arrays):
                 raise Refused("too much, or nothing")
             self.samples[name] = arrays
             kind = next(k for k, code in TYPES.items() if code == helper.np_dtype_to_tensor_dtype(arrays[0].dtype))
@@ -146,13 +168,15 @@ def make_image_case(seed: int) -> Case:
     rng = random.Random(f"images {seed}")
     spatial = rng.choice((2,) * 8 + (1, 1, 3))
     dynamic = rng.random() < 0.6
-    b = ImageBuilder(rng, rng.choice(OPSETS), spatial, [_sizes(rng, spatial) for _ in range(3 if dynamic else 1)])
-    first = _first_dims(rng, spatial, dynamic, b.sizes[0])
+    measure = LARGE if spatial < 3 and rng.random() < 0.15 else SMALL
+    sizes = [_sizes(rng, spatial, measure) for _ in range(3 if dynamic else 1)]
+    b = ImageBuilder(rng, rng.choice(OPSETS), spatial, sizes, measure)
+    first = _first_dims(b, dynamic)
     b.image(first)
     if rng.random() < 0.2:
-        b.image([first[0], Expr.of(rng.choice(CHANNELS)), *first[2:]])
+        b.image([first[0], Expr.of(rng.choice(measure.channels)), *first[2:]])
     rules, weights = zip(*RULES, strict=True)
-    wanted = rng.choice((2, 4, 8, 14))
+    wanted = rng.choice((2, 4, 8, 14) if measure is SMALL else (2, 4, 8))
     for _ in range(10 * wanted):
         if len(b.nodes) >= wanted:
             break
@@ -166,7 +190,7 @@ def make_image_case(seed: int) -> Case:
     model = make_model(b, outputs)
     used = [i.name for i in model.graph.input]
     feeds = tuple({name: b.samples[name][k] for name in used} for k in range(len(b.sizes)))
-    return Case(seed, model, feeds, b.sizes, rng.choice(FUSIONS))
+    return Case(seed, model, feeds, b.sizes, rng.choice(FUSIONS), rng.choice((1, 1, 3)))
 
 
 def _attempt(b: ImageBuilder, rule: Callable[[ImageBuilder], None]) -> None:
@@ -178,17 +202,18 @@ def _attempt(b: ImageBuilder, rule: Callable[[ImageBuilder], None]) -> None:
         del b.nodes[nodes:], b.values[values:]
 
 
-def _sizes(rng: random.Random, spatial: int) -> dict[str, int]:
-    sides = SIDES if spatial < 3 else SIDES[:9]
+def _sizes(rng: random.Random, spatial: int, measure: Measure) -> dict[str, int]:
+    sides = measure.sides if spatial < 3 else measure.sides[:9]
     found = {s: rng.choice(sides) for s in SYMBOLS[1:]}
     return {"n": rng.choice((1, 1, 1, 2, 3)), **found}
 
 
-def _first_dims(rng: random.Random, spatial: int, dynamic: bool, typical: dict[str, int]) -> list[Expr]:
-    """Batch, channels and places: symbols, also the same one twice and sizes that are twice or three times one."""
+def _first_dims(b: ImageBuilder, dynamic: bool) -> list[Expr]:
+    """Batch, channels and places: numbers or symbols, also the same one twice."""
+    rng, typical = b.rng, b.sizes[0]
     batch = Expr.of("n") if dynamic and rng.random() < 0.7 else Expr.of(typical["n"])
-    dims = [batch, Expr.of(rng.choice(CHANNELS))]
-    for name in SYMBOLS[1 : spatial + 1]:
+    dims = [batch, Expr.of(rng.choice(b.measure.channels))]
+    for name in SYMBOLS[1 : b.spatial + 1]:
         symbol = Expr.of(rng.choice((name, name, name, "h")))
         if not dynamic or rng.random() < 0.2:
             dims.append(Expr.of(typical[name]))

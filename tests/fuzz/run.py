@@ -58,7 +58,7 @@ def _compare(case: Case, expected: Sequence[Sequence[Array]]) -> Outcome:
     artifact = igniter.compile(case.model, options=options, verify=False)
     report: dict[str, Any] = artifact.report
     names = [o.name for o in case.model.graph.output]
-    session = artifact.session(intra_op_num_threads=1)
+    session = artifact.session(intra_op_num_threads=case.threads)
     dropped = tuple(entry["reason"] for entry in report["left_to_onnxruntime"] if entry["kind"] == "failed")
     left = report["nodes_after"] - report["regions"]
     counts = (report["kernels"], len(case.model.graph.node), left, dropped)

@@ -22,7 +22,7 @@ def test_a_few_graphs() -> None:
 
 
 def test_a_few_networks_of_images() -> None:
-    check(list(run_seeds(range(12), "images")))
+    check(list(run_seeds(range(8), "images")))
 
 
 @pytest.mark.full
