@@ -10,6 +10,7 @@ from igniter.dialects.sym.expr import ZERO, Expr
 from igniter.dialects.sym.proofs import proven
 from igniter.dialects.sym.ranges import Ranges
 
+SAME = "max(2*((n3 + 1) floordiv 2) - n3, 0)"
 CLAIMS = (
     # A name that stands for a quotient must not be taken again when an axis has been put at its end.
     ("i4 - r1 + (i3 floordiv 2)", {"i3": "2", "i4": "(n3 + 2*n5) floordiv 2", "r1": "(n3 + 1) floordiv 2"}, False),
@@ -21,7 +22,14 @@ CLAIMS = (
     ("min(n3 - 1, n5)", {"i3": "n3"}, True),
     ("min(n3 - 2, n5)", {"i3": "n3"}, False),
     ("max(n3 - 2, -3)", {"i3": "n3"}, False),
+    # A half, rounded up, of what is not negative: what `SAME` padding leaves for the other side.
+    (f"{SAME} - ({SAME} + 1) floordiv 2", {}, True),
+    (f"{SAME} - {SAME} floordiv 2", {}, True),
+    (f"{SAME} - ({SAME} + 2) floordiv 2", {}, False),
+    ("n3 - (2*n3 + 2) floordiv 3", {}, True),
+    ("n3 - (2*n3 + 4) floordiv 3", {}, False),
 )
+HALVES = CLAIMS[-5:]
 
 
 @pytest.mark.parametrize("claim, extents, holds", CLAIMS)
@@ -36,3 +44,8 @@ def test_what_is_proven_holds(claim: str, extents: dict[str, str], holds: bool) 
         for point in product(*(range(size.evaluate(env)) for size in sizes.values())):
             true = true and e.evaluate({**env, **dict(zip(sizes, point, strict=True))}) >= 0
     assert true == holds
+
+
+@pytest.mark.parametrize("claim, extents, holds", HALVES)
+def test_halves_are_proven(claim: str, extents: dict[str, str], holds: bool) -> None:
+    assert proven(Expr.parse(claim), Ranges({})) == holds

@@ -1,25 +1,30 @@
-"""`python -m tests.fuzz --seed 0 --count 5000`: random graphs against ONNX Runtime; `--show SEED`, `--shrink SEED`."""
+"""`python -m tests.fuzz --seed 0 --count 5000`: random graphs, or networks of `--images`, against ONNX Runtime.
+
+`--show SEED` prints a model and runs it, `--shrink SEED` makes one that fails small.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import time
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import onnx
 from onnx.printer import to_text
 
-from tests.fuzz.generator import make_case
-from tests.fuzz.run import Outcome, fusion_of, run_seeds
+from tests.fuzz.run import Outcome, make_case_of, run_seeds
 from tests.fuzz.shrink import shrink
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--images", action="store_true", help="networks of images, rather than graphs of anything")
     parser.add_argument("--seed", type=int, default=0, help="the first seed; each graph has its own")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--show", type=int, metavar="SEED", help="print the model of a seed and run it")
@@ -29,33 +34,41 @@ def main() -> int:
     parser.add_argument("--save", type=Path, help="with --show or --shrink: where to write the model")
     parser.add_argument("--json", type=Path, help="where to write every outcome")
     args = parser.parse_args()
+    kind = "images" if args.images else "graphs"
     if args.show is not None or args.shrink is not None:
-        return _one(args.show if args.show is not None else args.shrink, args.shrink is not None, args.save)
-    found = _many(range(args.seed, args.seed + args.count))
+        return _one(kind, args.show if args.show is not None else args.shrink, args.shrink is not None, args.save)
+    found = _many(kind, range(args.seed, args.seed + args.count))
     if args.json:
         args.json.write_text(json.dumps([asdict(o) for o in found], indent=2))
     return int(any(o.failed for o in found))
 
 
-def _one(seed: int, smaller: bool, save: Path | None) -> int:
-    case = shrink(make_case(seed)) if smaller else make_case(seed)
-    print(to_text(case.model))
+def _one(kind: str, seed: int, smaller: bool, save: Path | None) -> int:
+    case = make_case_of(kind, seed)
+    case = shrink(case) if smaller else case
+    print(_without_data(to_text(case.model)))
     print("sizes:", *case.shapes)
-    for feed in case.feeds if smaller else ():
-        print(feed)
+    with np.printoptions(threshold=50):
+        for feed in case.feeds if smaller else ():
+            print(feed)
     if save:
         onnx.save(case.model, str(save))
     if not smaller:
-        (outcome,) = run_seeds([seed])
-        print(f"{fusion_of(seed)}: {outcome.status} {outcome.message}")
+        (outcome,) = run_seeds([seed], kind)
+        print(f"{case.fusion}: {outcome.status} {outcome.message}")
         return int(outcome.failed)
     return 0
 
 
-def _many(seeds: range) -> list[Outcome]:
+def _without_data(text: str) -> str:
+    """A model's text with long lists of numbers cut short."""
+    return re.sub(r"(\{(?:[^,{}]+,){12})[^{}]+\}", r"\1 ..}", text)
+
+
+def _many(kind: str, seeds: range) -> list[Outcome]:
     start = time.monotonic()
     found: list[Outcome] = []
-    for outcome in run_seeds(seeds):
+    for outcome in run_seeds(seeds, kind):
         found.append(outcome)
         if outcome.failed:
             print(f"seed {outcome.seed}: {outcome.status}: {outcome.message}", flush=True)

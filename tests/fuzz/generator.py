@@ -9,6 +9,9 @@ from tests.fuzz import ops_structure  # noqa: F401  (registers its rules)
 from tests.fuzz.graph import SYMBOLS, Case, GraphBuilder, make_feed, make_model
 from tests.fuzz.ops import RULES
 
+SMALL_REGIONS = "form-fusion-regions{contractions=all singletons=all max-nodes=2}"
+EVERYTHING = "form-fusion-regions{contractions=all singletons=all},pack-weights"
+"""Fusion that leaves to ORT only what cannot be compiled."""
 OPSETS = (13, 17, 18, 20, 21)
 STATIC = (1, 2, 3, 4, 5, 6, 7, 8, 16, 17)
 
@@ -40,7 +43,13 @@ def make_case(seed: int) -> Case:
         sizes.append({s: rng.choice((1, 1, 2, 8, 13)) for s in SYMBOLS})
         if rng.random() < 0.3:
             sizes.append({s: rng.choice((0, 4)) for s in SYMBOLS})
-    return Case(seed, model, tuple(make_feed(b, model, s) for s in sizes), tuple(sizes))
+    return Case(seed, model, tuple(make_feed(b, model, s) for s in sizes), tuple(sizes), fusion_of(seed))
+
+
+def fusion_of(seed: int) -> str:
+    """Half of the cases compile as by default, the others as much as can be: in large regions, or in small ones, of
+    which programs are made."""
+    return "cpu-fusion" if seed % 2 else EVERYTHING if seed % 4 else SMALL_REGIONS
 
 
 def _input(b: GraphBuilder, dynamic: bool) -> None:

@@ -135,6 +135,9 @@ class Case:
     model: onnx.ModelProto
     feeds: tuple[dict[str, Array], ...]
     shapes: tuple[dict[str, int], ...]
+    fusion: str
+    """The passes that form regions."""
+    threads: int = 1
 
 
 def make_model(b: GraphBuilder, outputs: Sequence[Value]) -> onnx.ModelProto:
@@ -165,10 +168,11 @@ def _info(value: Value, dims: Dims) -> onnx.ValueInfoProto:
 def make_feed(b: GraphBuilder, model: onnx.ModelProto, sizes: Mapping[str, int]) -> dict[str, Array]:
     """Random values for the inputs of a model."""
     used = {i.name for i in model.graph.input}
-    return {v.name: _random_array(b, v, sizes) for v in b.inputs if v.name in used}
+    return {v.name: random_array(b, v, sizes) for v in b.inputs if v.name in used}
 
 
-def _random_array(b: GraphBuilder, value: Value, sizes: Mapping[str, int]) -> Array:
+def random_array(b: GraphBuilder, value: Value, sizes: Mapping[str, int]) -> Array:
+    """What an input holds at given sizes."""
     shape = [d.evaluate(sizes) for d in value.dims]
     if value.type == "b":
         return np.asarray(b.data.random(shape) < 0.5)

@@ -13,10 +13,6 @@ import onnx
 from tests.fuzz.graph import Array, Case
 from tests.isolated import Lost, run_isolated
 
-SMALL_REGIONS = "form-fusion-regions{contractions=all singletons=all max-nodes=2}"
-EVERYTHING = "form-fusion-regions{contractions=all singletons=all},pack-weights"
-"""Fusion that leaves to ORT only what cannot be compiled."""
-
 TOLERANCE = {"float32": 1e-4, "float64": 1e-9}
 
 
@@ -41,12 +37,6 @@ class Outcome:
         return self.status not in ("ok", "invalid", "ort")
 
 
-def fusion_of(seed: int) -> str:
-    """Half of the cases compile as by default, the others as much as can be: in large regions, or in small ones, of
-    which programs are made."""
-    return "cpu-fusion" if seed % 2 else EVERYTHING if seed % 4 else SMALL_REGIONS
-
-
 def run_case(case: Case) -> Outcome:
     """Compiles and compares one case in this process."""
     try:
@@ -64,11 +54,11 @@ def _compare(case: Case, expected: Sequence[Sequence[Array]]) -> Outcome:
     import igniter
     from igniter.runtime.verify import compare_output
 
-    options = igniter.CompileOptions(fusion_passes=fusion_of(case.seed))
+    options = igniter.CompileOptions(fusion_passes=case.fusion)
     artifact = igniter.compile(case.model, options=options, verify=False)
     report: dict[str, Any] = artifact.report
     names = [o.name for o in case.model.graph.output]
-    session = artifact.session(intra_op_num_threads=1)
+    session = artifact.session(intra_op_num_threads=case.threads)
     dropped = tuple(entry["reason"] for entry in report["left_to_onnxruntime"] if entry["kind"] == "failed")
     left = report["nodes_after"] - report["regions"]
     counts = (report["kernels"], len(case.model.graph.node), left, dropped)
@@ -186,14 +176,20 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [""])[0][:300]
 
 
-def run_seed(seed: int) -> Outcome:
-    """Makes and runs the case of a seed in this process."""
+def make_case_of(kind: str, seed: int) -> Case:
+    """The case of a seed: `graphs` of anything, or networks of `images`."""
     from tests.fuzz.generator import make_case
+    from tests.fuzz.images import make_image_case
 
-    return run_case(make_case(seed))
+    return {"graphs": make_case, "images": make_image_case}[kind](seed)
 
 
-def run_seeds(seeds: Sequence[int]) -> Iterator[Outcome]:
+def run_item(item: tuple[str, int]) -> Outcome:
+    """Makes and runs a case in this process, given its kind and its seed."""
+    return run_case(make_case_of(*item))
+
+
+def run_seeds(seeds: Sequence[int], kind: str = "graphs") -> Iterator[Outcome]:
     """The outcome of every seed, each safe from crashes of the others."""
-    for seed, found in run_isolated("tests.fuzz.run:run_seed", seeds):
+    for (_, seed), found in run_isolated("tests.fuzz.run:run_item", [(kind, seed) for seed in seeds]):
         yield Outcome(seed, found.status, found.message) if isinstance(found, Lost) else found

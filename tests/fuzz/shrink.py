@@ -22,10 +22,9 @@ def shrink(case: Case) -> Case:
             case = alone
             break
     for output in list(case.model.graph.output):
-        alone = _with_outputs(case, [output])
-        if _fails(alone, wanted):
-            case = alone
-            break
+        fewer = _with_outputs(case, [o for o in case.model.graph.output if o.name != output.name])
+        if fewer.model.graph.output and _fails(fewer, wanted):
+            case = fewer
     changed = True
     while changed:
         changed = False

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fuzz.generator import make_case
-from tests.fuzz.run import Outcome, run_seeds
+from tests.fuzz.run import Outcome, make_case_of, run_seeds
 from tests.isolated import Lost, run_isolated
 
 
@@ -22,13 +21,23 @@ def test_a_few_graphs() -> None:
     check(list(run_seeds(range(20))))
 
 
+def test_a_few_networks_of_images() -> None:
+    check(list(run_seeds(range(8), "images")))
+
+
+@pytest.mark.full
+def test_five_hundred_networks_of_images() -> None:
+    check(list(run_seeds(range(10_000, 10_500), "images")))
+
+
 @pytest.mark.full
 def test_five_hundred_graphs() -> None:
     check(list(run_seeds(range(10_000, 10_500))))
 
 
-def test_a_seed_is_one_case() -> None:
-    first, second = make_case(7), make_case(7)
+@pytest.mark.parametrize("kind", ["graphs", "images"])
+def test_a_seed_is_one_case(kind: str) -> None:
+    first, second = make_case_of(kind, 7), make_case_of(kind, 7)
     assert first.model == second.model
     assert all((a[k] == b[k]).all() for a, b in zip(first.feeds, second.feeds, strict=True) for k in a)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 import igniter
 from tests.fuzz.generator import make_case
-from tests.fuzz.run import fusion_of, reference
+from tests.fuzz.run import reference
 from tests.guarded import SIDES, Guarded
 from tests.isolated import run_isolated
 
@@ -18,7 +18,7 @@ def run_guarded_case(seed: int) -> str:
         expected = reference(case.model, case.feeds)
     except Exception as error:
         return f"invalid: {error}"
-    options = igniter.CompileOptions(fusion_passes=fusion_of(seed))
+    options = igniter.CompileOptions(fusion_passes=case.fusion)
     session = igniter.compile(case.model, options=options, verify=False).session(intra_op_num_threads=1)
     for feed, wanted in zip(case.feeds, expected, strict=True):
         arrays = [np.asarray(w) for w in wanted]

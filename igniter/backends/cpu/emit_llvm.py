@@ -256,8 +256,11 @@ class FuncEmitter:
         extent = (end - first).constant
         if extent is not None and extent <= op.step and op.going is None:
             if extent > 0:
-                f.fixed[op.axis] = first
+                # Behind the loop its name is free again, for another loop or for an axis of a tile.
+                around = f.fixed
+                f.fixed = {**around, op.axis: first}
                 self._block(f, op.block)
+                f.fixed = around
             return
         if op.grain is not None and not self.in_task:
             self._threads(f, op, first, end)

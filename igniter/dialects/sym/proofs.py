@@ -99,11 +99,13 @@ def _holds(e: Expr, ranges: Ranges, depth: int) -> bool:
         choices = (_holds(_replaced(e, call, a), ranges, depth - 1) for a in call.args)
         if (coefficient > 0) == (call.fn == "min"):
             return all(choices)
-        return any(choices) or _holds_on_average(e, call, ranges, depth)
+        return any(choices) or _holds_on_average(e, call, ranges, depth) or _holds_in_fractions(e, ranges, depth)
     between = _difference(e, call)
     if between is not None and _holds(between, ranges, depth - 1):
         return True
     if any(_holds(_without_quotient(e, call, c), ranges, depth - 1) for c in _multiples(e, call)):
+        return True
+    if _holds_in_fractions(e, ranges, depth):
         return True
     inner = _range_of(call, ranges, depth)
     if inner is None:
@@ -121,6 +123,21 @@ def _holds_on_average(e: Expr, call: Call, ranges: Ranges, depth: int) -> bool:
     (coefficient,) = (c for monomial, c in e.terms if monomial == (call,))
     rest = e - Expr({(call,): coefficient})
     return _holds(rest * 2 + (call.args[0] + call.args[1]) * coefficient, ranges, depth - 1)
+
+
+def _holds_in_fractions(e: Expr, ranges: Ranges, depth: int) -> bool:
+    """`e - c*(a floordiv n)` is an integer and at least `e - c*a/n`: it is not negative where n times that is over -n.
+    So `x - (x + 1) floordiv 2` is not negative where x is not."""
+    for monomial, c in e.terms:
+        quotient = monomial[0] if len(monomial) == 1 else None
+        if c >= 0 or not isinstance(quotient, Call) or quotient.fn != "floordiv":
+            continue
+        divisor = quotient.args[1].constant
+        if divisor and divisor > 0 and c % divisor:
+            least = (e - Expr({(quotient,): c})) * divisor + quotient.args[0] * c + divisor - 1
+            if _holds(least, ranges, depth - 1):
+                return True
+    return False
 
 
 def _difference(e: Expr, call: Call) -> Expr | None:

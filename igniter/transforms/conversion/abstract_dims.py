@@ -38,6 +38,9 @@ from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.structured.kernel_exprs import exprs_of, map_kernel_exprs, retype
 
+UNTAKEN = "?"
+"""A symbol that no kernel has, for trying what is left of an expression."""
+
 
 @dataclass(frozen=True)
 class AbstractDims(ModulePass):
@@ -70,13 +73,29 @@ def _next(kernel: KernelOp) -> Call | None:
     calls = {atom for dim in dims for atom in _solvable(dim)}
     if not calls:
         return None
-    exprs = list(_needed(kernel, used))
+    exprs, names = list(_needed(kernel, used)), {UNTAKEN, *kernel.symbol_names}
     for found in sorted(calls, key=lambda c: (len(str(c)), str(c))):
         symbols = Expr({(found,): 1}).symbols
-        left = symbols_of(replaced(e, found, Expr.of("")) for e in exprs)
-        if symbols and not symbols & left:
+        left = symbols_of(replaced(e, found, Expr.of(UNTAKEN)) for e in exprs)
+        if symbols and not symbols & left and left & names <= _told(kernel, found):
             return found
     return None
+
+
+def _told(kernel: KernelOp, found: Call) -> frozenset[str]:
+    """The symbols that the arguments which are left tell, once `found` is one."""
+    dims = [[replaced(d, found, Expr.of(UNTAKEN)) for d in dims_of(a.type)] for a in kernel.block.args]
+    gone = Expr({(found,): 1}).symbols
+    return frozenset(
+        bind_symbols(
+            [(d, True) for a, d in zip(kernel.block.args, dims, strict=True) if not _is_idle(a, d, gone)]
+        ).bound
+    )
+
+
+def _is_idle(arg: BlockArgument, dims: Sequence[Expr], gone: frozenset[str]) -> bool:
+    """Whether an argument told nothing but symbols that are gone; `dims` are what they have become."""
+    return arg.first_use is None and bool(gone & symbols_of(dims))
 
 
 def _solvable(dim: Expr) -> Iterator[Call]:
@@ -137,7 +156,7 @@ def _abstract(kernel: KernelOp, found: Call, regions: Iterable[RegionOp]) -> str
     def renamed(e: Expr) -> Expr:
         return replaced(e, found, Expr.of(name))
 
-    idle = [a for a in kernel.block.args if a.first_use is None and gone & symbols_of(map(renamed, dims_of(a.type)))]
+    idle = [a for a in kernel.block.args if _is_idle(a, [renamed(d) for d in dims_of(a.type)], gone)]
     _drop_arguments(kernel, [a.index for a in idle], regions)
     for arg in kernel.block.args:
         retype(arg, renamed)

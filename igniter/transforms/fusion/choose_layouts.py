@@ -33,7 +33,7 @@ from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, i64
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -43,6 +43,7 @@ from igniter.analysis.fusion.symbols import SymbolSources
 from igniter.dialects.fusion import DimsOp, RegionOp, TablesOp
 from igniter.dialects.onnx.base import OnnxOp, imported_opset, make_op
 from igniter.dialects.onnx.names import op_name
+from igniter.dialects.onnx.ops.rules import INFINITE
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ZERO, Expr
@@ -107,19 +108,20 @@ class _Rewriting:
         region.operands[index] = stored
         argument = region.block.args[index]
         plain = argument.type
+        # As long as the image has its own dims: `SAME` padding hangs on them.
+        wants = {op: pads_of(op) for use in argument.uses if (op := _convolution_of(use)) is not None}
         fresh = Rewriter.replace_value_with_new_type(argument, stored.type)
         at = _Nodes(region.block.first_op)
         seen: dict[Pads, SSAValue] = {}
         for use in list(fresh.uses):
-            op, wanted = use.operation, tuple((ZERO, ZERO) for _ in layout.pads)
-            if use.index == 0 and op_name(op) in CONVOLUTIONS:
-                pads = pads_of(cast("OnnxOp", op))
-                if layout.holds(pads):
-                    wanted = pads
-                    _without_pads(cast("OnnxOp", op))
+            wanted = tuple((ZERO, ZERO) for _ in layout.pads)
+            convolution = _convolution_of(use)
+            if convolution is not None and layout.holds(wants[convolution]):
+                wanted = wants[convolution]
+                _without_pads(convolution)
             if wanted not in seen:
                 seen[wanted] = at.cut(fresh, layout.pads, wanted)
-            op.operands[use.index] = seen[wanted]
+            use.operation.operands[use.index] = seen[wanted]
         assert all(v.type == plain for pads, v in seen.items() if not ImageLayout(pads).is_padded)
 
     def _give(self, region: RegionOp, result: OpResult) -> None:
@@ -170,6 +172,11 @@ class _Rewriting:
             clone.detach()
         given = list(dict.fromkeys([*operands, *told]))
         return form_region(next(self.names), nodes, clones, given, [value], before).results[0]
+
+
+def _convolution_of(use: Use) -> OnnxOp | None:
+    """The convolution whose image a use is."""
+    return cast("OnnxOp", use.operation) if use.index == 0 and op_name(use.operation) in CONVOLUTIONS else None
 
 
 def _inputs_around(block: Block) -> list[SSAValue]:
@@ -250,15 +257,17 @@ class _Nodes:
         if kept is not None:
             pads = tuple((a - c, b - d) for (a, b), (c, d) in zip(pads, kept, strict=True))
         if ImageLayout(pads).is_padded:
-            sizes = dims_of(stored.type)
-            axes = range(1, len(pads) + 1)
-            ends = [sizes[k] - high for k, (_, high) in zip(axes, pads, strict=True)]
-            starts = [low for low, _ in pads]
-            inner = [end - low for end, low in zip(ends, starts, strict=True)]
-            # Counted from the end, where that is a number, so that no size of a run is asked for its sign.
-            last = [-high if high.constant else end for end, (_, high) in zip(ends, pads, strict=True)]
-            says = {"starts": starts, "ends": last, "axes": [Expr.of(k) for k in axes]}
-            value = self._node("Slice", [value], [sizes[0], *inner, sizes[-1]], says=says)
+            sizes = list(dims_of(stored.type))
+            says: dict[str, list[Expr]] = {"starts": [], "ends": [], "axes": []}
+            for axis, (low, high) in enumerate(pads, start=1):
+                if low == high == ZERO:
+                    continue
+                sizes[axis] = sizes[axis] - low - high
+                says["axes"].append(Expr.of(axis))
+                says["starts"].append(low)
+                # Counted from the end, or to it, so that no size of a run is asked for its sign.
+                says["ends"].append(-high if high != ZERO else Expr.of(INFINITE))
+            value = self._node("Slice", [value], sizes, says=says)
         return self.first(value)
 
     def _dims(self, values: Sequence[Expr]) -> SSAValue:

@@ -13,8 +13,9 @@ becomes
 
 A tile of sums takes its time, in which the memory has nothing to do; what is read and written after it, a residual and
 the result, comes from far away. What is local to the body, or the same in all iterations of the loop, is near already.
-A loop below that runs along memory steps from line to line. The pass stands behind `sink-loops`, when the bodies of
-tiles are what they will be.
+A loop below that runs along memory steps from line to line. Where nothing stands before a loop with the hint, since
+another nest of the same schedule was not joined with it, nothing is fetched, and a remark says so. The pass stands
+behind `sink-loops`, when the bodies of tiles are what they will be.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from igniter.dialects.loop import AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, Pref
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, linearize
 from igniter.errors import IgniterError
+from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.scheduled.loop_rewrites import AxisNames, loops_in, substitute_axes, take_hint
 
@@ -55,19 +57,27 @@ class PrefetchLoops(ModulePass):
             for loop in loops_in(func):
                 if take_hint(loop, "prefetch") is None and loop.axis != self.axis:
                     continue
-                if budget(ctx, self.name).take(f"{func.sym_name.data}.{loop.axis}", "what it goes to is fetched"):
-                    fetch(loop, names, line)
+                where, first = f"{func.sym_name.data}.{loop.axis}", _first_statement(loop)
+                if first is loop:
+                    alone = f"nothing stands before loop '{loop.axis}', so nothing can be fetched meanwhile"
+                    if self.axis is not None:
+                        raise IgniterError(f"prefetch-loops: {alone}")
+                    remark(ctx, self.name, where, "missed", alone)
+                elif budget(ctx, self.name).take(where, "what it goes to is fetched"):
+                    fetch(loop, first, names, line)
 
 
-def fetch(loop: ForOp, names: AxisNames, line: int) -> None:
-    """Puts a nest of prefetches of what `loop` goes to in front of the first statement of the body around it."""
+def _first_statement(loop: ForOp) -> Operation:
+    """The first op that does something in the body around a loop."""
     block = loop.parent_block()
     assert block is not None
-    first = next(op for op in block.ops if not isinstance(op, (AllocOp, ViewOp)) and op.name != "arith.constant")
-    if first is loop:
-        raise IgniterError(
-            f"prefetch-loops: nothing stands before loop '{loop.axis}', so nothing can be fetched meanwhile"
-        )
+    return next(op for op in block.ops if not isinstance(op, (AllocOp, ViewOp)) and op.name != "arith.constant")
+
+
+def fetch(loop: ForOp, first: Operation, names: AxisNames, line: int) -> None:
+    """Puts a nest of prefetches of what `loop` goes to in front of `first`, in the same body."""
+    block = loop.parent_block()
+    assert block is not None
     near = {op.result for op in loop.walk() if isinstance(op, AllocOp)}
     near.update(op.result for op in block.ops if isinstance(op, AllocOp))
     wanted: dict[tuple[SSAValue, tuple[Expr, ...]], _Line] = {}

@@ -15,7 +15,8 @@ becomes
 What depends on the axis becomes a vector; the rest stays scalar and is broadcast where it meets one. A buffer that an
 iteration owns gets a lane dim. An accumulation into one element for all iterations goes to a vector accumulator first
 (hint `accumulators = 4`: to as many, in turn, which hides the latency of the addition) whose lanes meet after the
-loop. It stands after `sink-loops` and before `unroll-loops`. Used alone: `vectorize-loops{axis=j width=16}`.
+loop. Where a loop that asks for vectors holds another one (`fuse-loops` joins what was planned apart), the inner one
+gets them. It stands after `sink-loops` and before `unroll-loops`. Used alone: `vectorize-loops{axis=j width=16}`.
 """
 
 from __future__ import annotations
@@ -75,6 +76,8 @@ class VectorizeLoops(ModulePass):
                     continue
                 width, accumulators = take_hint(loop, "vector"), take_hint(loop, "accumulators")
                 if not isinstance(width, IntegerAttr) or width.value.data <= 1:
+                    continue
+                if any(isinstance(x, ForOp) and x is not loop and x.hint("vector") for x in loop.walk()):
                     continue
                 if rewrites.take(f"{name}.{loop.axis}", f"vectors of {width.value.data}"):
                     count = accumulators.value.data if isinstance(accumulators, IntegerAttr) else 1

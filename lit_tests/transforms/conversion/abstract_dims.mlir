@@ -47,3 +47,19 @@ builtin.module {
     loop.return %2 : tensor<?xf32, #sym.dims<(h + 1) floordiv 2>>
   }
 }
+
+// -----
+
+// Nor where what is left would tell too little: in a product with the width, which only the idle operand tells.
+
+// CHECK-LABEL: loop.kernel @product
+// CHECK-SAME:  symbols [h, w]
+builtin.module {
+  loop.kernel @product symbols [h, w] (%0: tensor<?xf32, #sym.dims<w*((h + 1) floordiv 2) + ((h + 1) floordiv 2)>>, %1: tensor<?x?xf32, #sym.dims<h, w>>) -> (tensor<?xf32, #sym.dims<w*((h + 1) floordiv 2) + ((h + 1) floordiv 2)>>) {
+    %2 = loop.nest "relu" [i: parallel w*((h + 1) floordiv 2) + ((h + 1) floordiv 2)] -> tensor<?xf32, #sym.dims<w*((h + 1) floordiv 2) + ((h + 1) floordiv 2)>> {
+      %3 = loop.read %0[i] : f32
+      loop.yield none %3 at [i]
+    }
+    loop.return %2 : tensor<?xf32, #sym.dims<w*((h + 1) floordiv 2) + ((h + 1) floordiv 2)>>
+  }
+}

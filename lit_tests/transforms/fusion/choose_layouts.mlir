@@ -149,3 +149,75 @@ builtin.module attributes {onnx.model = {ir_version = 4 : i64, opset_import = {"
     onnx.return %y : tensor<1x4x8x8xf32>
   }
 }
+
+// -----
+
+// How much `SAME` padding adds hangs on the dims of the image: those that it has, not those that are stored.
+
+// CHECK-LABEL: @same
+// CHECK:        %0 = fusion.dims [2, 3] : tensor<2xi64>
+// CHECK-NEXT:   %1 = fusion.dims [-2, -2] : tensor<2xi64>
+// CHECK-NEXT:   %2 = fusion.dims [1, 2] : tensor<2xi64>
+// CHECK-NEXT:   %a_1 = onnx.Slice(%a, %0, %1, %2) {{.*}} -> tensor<1x7x9x4xf32>
+// CHECK-NEXT:   %a_2 = onnx.Transpose(%a_1)
+// CHECK-NEXT:   onnx.Conv(%a_2, %b) {strides = array<i64: 2, 2>, pads = array<i64: 0, 0, 0, 0>}
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @same(%x: tensor<1x4x5x8xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y", "z"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<4x4x3x3xf32, elided>} : () -> tensor<4x4x3x3xf32>
+    %v = onnx.Constant() {value = #onnx.tensor<4x4x7x7xf32, elided>} : () -> tensor<4x4x7x7xf32>
+    %y = fusion.region @r0 (%a = %x : tensor<1x4x5x8xf32>, %b = %w : tensor<4x4x3x3xf32>) -> (tensor<1x4x3x4xf32>) {
+      %0 = onnx.Conv(%a, %b) {auto_pad = "SAME_UPPER", strides = array<i64: 2, 2>} : (tensor<1x4x5x8xf32>, tensor<4x4x3x3xf32>) -> tensor<1x4x3x4xf32>
+      fusion.yield %0 : tensor<1x4x3x4xf32>
+    }
+    %z = fusion.region @r1 (%a = %x : tensor<1x4x5x8xf32>, %b = %v : tensor<4x4x7x7xf32>) -> (tensor<1x4x5x8xf32>) {
+      %0 = onnx.Conv(%a, %b) {pads = array<i64: 3, 3, 3, 3>} : (tensor<1x4x5x8xf32>, tensor<4x4x7x7xf32>) -> tensor<1x4x5x8xf32>
+      fusion.yield %0 : tensor<1x4x5x8xf32>
+    }
+    onnx.return %y, %z : tensor<1x4x3x4xf32>, tensor<1x4x5x8xf32>
+  }
+}
+
+// -----
+
+// Nothing is cut from an axis without zeros, and nothing at an end without: an attribute could not say how large an image
+// is, and what a run finds could be of either sign.
+
+// CHECK-LABEL: @old_symbols
+// CHECK:        onnx.Slice(%a) {starts = array<i64: 2>, ends = array<i64: 1073741824>, axes = array<i64: 1>}
+builtin.module attributes {onnx.model = {ir_version = 4 : i64, opset_import = {"" = 9 : i64}}} {
+  onnx.graph @old_symbols(%x: tensor<1x4x?x?xf32, #sym.dims<1, 4, h, w>>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<4x4x3x1xf32, elided>} : () -> tensor<4x4x3x1xf32>
+    %y = fusion.region @r0 (%a = %x : tensor<1x4x?x?xf32, #sym.dims<1, 4, h, w>>, %b = %w : tensor<4x4x3x1xf32>) -> (tensor<1x4x?x?xf32, #sym.dims<1, 4, h, w>>) {
+      %0 = onnx.Conv(%a, %b) {pads = array<i64: 2, 0, 0, 0>} : (tensor<1x4x?x?xf32, #sym.dims<1, 4, h, w>>, tensor<4x4x3x1xf32>) -> tensor<1x4x?x?xf32, #sym.dims<1, 4, h, w>>
+      %1 = onnx.Add(%0, %a) : (tensor<1x4x?x?xf32, #sym.dims<1, 4, h, w>>, tensor<1x4x?x?xf32, #sym.dims<1, 4, h, w>>) -> tensor<1x4x?x?xf32, #sym.dims<1, 4, h, w>>
+      fusion.yield %1 : tensor<1x4x?x?xf32, #sym.dims<1, 4, h, w>>
+    }
+    onnx.return %y : tensor<1x4x?x?xf32, #sym.dims<1, 4, h, w>>
+  }
+}
+
+// -----
+
+// A normalisation that works along channels says so: what it makes of an image is stored as that is.
+
+// CHECK-LABEL: @normalised
+// CHECK:      fusion.region @r1 {{.*}} -> (tensor<1x8x8x4xf32>)
+// CHECK:      fusion.region @r2 {{.*}} -> (tensor<1x8x8x4xf32>)
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @normalised(%x: tensor<1x4x8x8xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["u"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<4x4x1x1xf32, elided>} : () -> tensor<4x4x1x1xf32>
+    %y = fusion.region @r0 (%a = %x : tensor<1x4x8x8xf32>, %b = %w : tensor<4x4x1x1xf32>) -> (tensor<1x4x8x8xf32>) {
+      %0 = onnx.Conv(%a, %b) : (tensor<1x4x8x8xf32>, tensor<4x4x1x1xf32>) -> tensor<1x4x8x8xf32>
+      fusion.yield %0 : tensor<1x4x8x8xf32>
+    }
+    %z = fusion.region @r1 (%a = %y : tensor<1x4x8x8xf32>) -> (tensor<1x4x8x8xf32>) {
+      %0 = onnx.LRN(%a) {size = 5 : i64} : (tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
+      fusion.yield %0 : tensor<1x4x8x8xf32>
+    }
+    %u = fusion.region @r2 (%a = %z : tensor<1x4x8x8xf32>) -> (tensor<1x4x8x8xf32>) {
+      %0 = onnx.Tanh(%a) : (tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32>
+      fusion.yield %0 : tensor<1x4x8x8xf32>
+    }
+    onnx.return %u : tensor<1x4x8x8xf32>
+  }
+}

@@ -1,4 +1,8 @@
-// RUN: not igniter-opt %s -p "prefetch-loops" 2>&1 | filecheck %s
+// RUN: not igniter-opt %s -p "prefetch-loops{axis=i}" 2>&1 | filecheck %s
+// RUN: igniter-opt %s -p "prefetch-loops" --emit=none --remarks 2>&1 | filecheck %s --check-prefix=REMARKS
+
+// A loop that is named has to have something before it; one that only has the hint stays as it is.
+// REMARKS: missed: nothing stands before loop 'i', so nothing can be fetched meanwhile
 
 // CHECK: prefetch-loops: nothing stands before loop 'i', so nothing can be fetched meanwhile
 

@@ -198,3 +198,28 @@ builtin.module {
     }
   }
 }
+
+// -----
+
+// Of two loops in one another that ask for vectors the inner one gets them.
+
+// CHECK:        loop.func @nested symbols [] (%x: memref<3x16xf32>, %y: memref<3xf32>, %z: memref<3x16xf32>) outputs 2 {
+// CHECK-NEXT:     loop.for i = 0 to 3 {
+// CHECK-NEXT:       %a = loop.load %x[i, 0] : f32
+// CHECK-NEXT:       loop.store %a, %y[i]
+// CHECK-NEXT:       loop.for j = 0 to 16 step 8 {
+// CHECK-NEXT:         %b = loop.load %x[i, j + v] lane v : vector<8xf32>
+// CHECK-NEXT:         loop.store %b, %z[i, j + v] lane v
+
+builtin.module {
+  loop.func @nested symbols [] (%x: memref<3x16xf32>, %y: memref<3xf32>, %z: memref<3x16xf32>) outputs 2 {
+    loop.for i = 0 to 3 hints {vector = 8 : i64} {
+      %a = loop.load %x[i, 0] : f32
+      loop.store %a, %y[i]
+      loop.for j = 0 to 16 hints {vector = 8 : i64} {
+        %b = loop.load %x[i, j] : f32
+        loop.store %b, %z[i, j]
+      }
+    }
+  }
+}

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from igniter.backends.cpu.emit_llvm import emit_llvm
+from igniter.backends.cpu.jit import compile_func
 from igniter.backends.cpu.target import target_of
 
 from .cpu_kit import TARGETS, check_against_interpreter, compiled, parse_func
@@ -551,3 +552,22 @@ loop.func @matrix symbols [] (%x: memref<{size}xf32>, %y: memref<{size}xf32>) ou
     targets = ("native", "x86-64-v3", "aarch64")
     (found,) = check_against_interpreter(text, [x, np.zeros(size, "f4")], {}, targets)
     np.testing.assert_array_equal(found, x.reshape(count if rows_of_count else lanes, -1).T.reshape(-1))
+
+
+def test_the_name_of_a_loop_of_one_step_is_free_behind_it() -> None:
+    """A loop of one step is no loop in the code, and its axis a number: not to what has an axis of that name later."""
+    func = parse_func("""
+loop.func @product symbols [] (%a: memref<4x5xf32>, %b: memref<2x5x16xf32>, %c: memref<4x32xf32>) outputs 1 {
+  loop.for p = 0 to 1 {
+    loop.for r = 3 to 4 {
+      %x = loop.load %a[r, p] : f32
+      loop.store %x, %c[r, p]
+    }
+  }
+  loop.tile_product %c[r, 16*p + l] = %a[r, k] * %b[p, k, l] over r = 4, p = 2, l = 16, k = 5 tile [8, 3]
+}""")
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((4, 5)).astype("f4"), rng.standard_normal((2, 5, 16)).astype("f4")
+    c = np.zeros((4, 32), "f4")
+    compile_func(func, "native")(a, b, c)
+    np.testing.assert_allclose(c, np.einsum("rk,pkl->rpl", a, b).reshape(4, 32), rtol=1e-5)

@@ -433,10 +433,6 @@ def _requires(op: OnnxOp) -> list[Requirement]:
     return found
 
 
-def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
-    return "ONNX Runtime resizes in the layout of its convolutions"
-
-
 SPECS: list[OpSpec] = [
     OpSpec(
         name,
@@ -445,7 +441,6 @@ SPECS: list[OpSpec] = [
         legal=legal(computed_reason, _reason),
         requires=_requires,
         flops=elementwise_flops(8),
-        slow=_slow,
         kind="movement",
     )
     for name in ("Resize", "Upsample")

@@ -13,6 +13,7 @@ from igniter.dialects.onnx.registry import Dims, InferContext, LegalRule, Tensor
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.broadcasting import broadcast_dims, must_agree
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, maximum, minimum, product
+from igniter.dialects.sym.proofs import proven
 from igniter.dialects.sym.ranges import NO_RANGES, is_nonneg, simplify
 
 if TYPE_CHECKING:
@@ -128,7 +129,12 @@ def clamped(value: Expr, low: Expr, high: Expr) -> Expr:
 
 def is_sure(e: Expr) -> bool:
     """Whether the sign of `e` is known."""
-    return is_nonneg(e) or is_nonneg(-1 - e)
+    return is_never_negative(e) or is_nonneg(-1 - e)
+
+
+def is_never_negative(e: Expr) -> bool:
+    """Whether a size or an amount is proven not to be below 0, whatever the symbols are."""
+    return is_nonneg(e) or proven(e, NO_RANGES)
 
 
 def same_count(a: Dims, b: Dims) -> bool:

@@ -18,6 +18,7 @@ from igniter.dialects.onnx.ops.rules import (
     equate_length,
     infos,
     input_dims,
+    is_never_negative,
     is_sure,
     known,
     legal,
@@ -60,7 +61,7 @@ def window(dim: Expr, start: Expr, end: Expr, step: int) -> Window | str:
     def counted_from_front(value: Expr) -> Expr:
         if value.constant is not None and abs(value.constant) >= INFINITE:
             return dim + 1 if value.constant > 0 else Expr.of(-2)
-        return value if is_nonneg(value) else value + dim
+        return value if is_never_negative(value) else value + dim
 
     first, last = counted_from_front(start), counted_from_front(end)
     if step < 0 and end.constant in TO_THE_END:
@@ -309,7 +310,7 @@ class Sides:
     @staticmethod
     def of(padding: Padding) -> Sides:
         """Those of a padding whose signs are known."""
-        low, high = is_nonneg(padding.low), is_nonneg(padding.high)
+        low, high = is_never_negative(padding.low), is_never_negative(padding.high)
         return Sides(
             ZERO if low else -padding.low,
             padding.low if low else ZERO,
@@ -350,8 +351,8 @@ def pad_requires(op: OnnxOp) -> list[Requirement]:
         return []
     required = [at_most(1, d, "a dim of 0 cannot be wrapped") for d in dims] if mode == "wrap" else []
     for axis, (dim, padding) in enumerate(zip(dims, found, strict=True)):
-        added = [p for p in (padding.low, padding.high) if p != ZERO and is_nonneg(p)]
-        left = dim + sum((p for p in (padding.low, padding.high) if not is_nonneg(p)), start=ZERO)
+        added = [p for p in (padding.low, padding.high) if p != ZERO and is_never_negative(p)]
+        left = dim + sum((p for p in (padding.low, padding.high) if not is_never_negative(p)), start=ZERO)
         if (padding.low, padding.high) != (ZERO, ZERO) and not (mode == "reflect" and added):
             required.append(at_most(1, left, f"mode '{mode}' cannot pad a dim of 0"))
         if mode == "reflect":
