@@ -163,13 +163,16 @@ def _of_ending(ending: Ending, label: str, machine: Machine) -> ScheduleAttr:
     nest = ending.nest
     outer = [name for name, _ in ending.levels]
     plans: dict[str, Plan] = {}
-    for name in outer:
-        steps = tuple(step for other, step in ending.levels if other == name and step > 1)
-        plans[name] = Plan(Loop(name, fuse=label), blocks=steps)
-    plans[outer[0]].outer = replace(plans[outer[0]].outer, threads=0)
-    blocked = [n for n in dict.fromkeys(outer) if plans[n].blocks]
+    inside: list[str] = []
+    for name in dict.fromkeys(outer):
+        steps = [step for other, step in ending.levels if other == name]
+        shared = Loop(name, fuse=label)
+        # A last step of one element is a level itself; else a loop over the elements of the last block is left.
+        plans[name] = Plan(shared, shared if steps[-1] == 1 else Loop(name), tuple(step for step in steps if step > 1))
+        inside += [name] if steps[-1] > 1 else []
     rest = [a.name for a in nest.axes if a.name not in outer and a.extent != ONE]
     ones = [a.name for a in nest.axes if a.name not in outer and a.extent == ONE]
     if rest:
         plans[rest[-1]] = Plan(Loop(rest[-1], vector=vector_width(nest, machine, rest[-1])))
-    return in_order(nest, [*ones, *outer, *blocked, *rest], plans)
+    loops = in_order(nest, [*ones, *outer, *inside, *rest], plans).loops
+    return ScheduleAttr([replace(loop, threads=0) if k == len(ones) else loop for k, loop in enumerate(loops)])

@@ -32,7 +32,8 @@ from igniter.dialects.onnx.ops.sliding import Slide
 from igniter.dialects.onnx.registry import RIM_ATTRIBUTE, WINOGRAD_ATTRIBUTE
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ZERO, Expr, floordiv, mod
-from igniter.dialects.sym.ranges import is_nonneg
+from igniter.dialects.sym.proofs import proven
+from igniter.dialects.sym.ranges import NO_RANGES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -173,7 +174,7 @@ def _image(ctx: Lowering, tiling: Tiling, slides: Sequence[Slide]) -> tuple[SSAV
     dims, first, shift = list[Expr](), list[Expr](), list[Expr]()
     for axis, (slide, size, more) in enumerate(zip(slides, sizes, source.before, strict=True)):
         reach, low = tiling.reach(axis, slide.count), slide.low - more
-        inside = is_nonneg(-low) and is_nonneg(size + low - reach)
+        inside = all(proven(e, NO_RANGES) for e in (-low, size + low - reach))
         dims.append(size if inside else reach)
         first.append(-low if inside else ZERO)
         shift.append(ZERO if inside else low)
