@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--threads", type=int, nargs="+", default=[1])
     parser.add_argument("--repeat", type=int, default=1, help="how often a layer stands in a row, where it can")
-    parser.add_argument("--winograd", type=int, choices=[0, 2, 4], default=0, help="Igniter's largest tiles")
+    parser.add_argument("--winograd", choices=["off", "auto", "on"], default="off", help="Igniter's tiles")
     add_race_options(parser, PEERS)
     parser.add_argument("--csv", action="store_true")
     chosen = parser.parse_args()

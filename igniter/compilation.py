@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from igniter.targets import Backend, Pipelines, Target
 
 
+WINOGRAD = ("off", "auto", "on")
+"""What can be said of convolutions in tiles, besides the largest tile."""
+
+
 @dataclass(frozen=True)
 class CompileOptions:
     """Everything that decides what code comes out of a model, except the model."""
@@ -43,8 +47,9 @@ class CompileOptions:
     is right for all. A mapping will do. See `igniter.analysis.typical_sizes`."""
     precision: str = "f32"
     """What products with weights are computed in: see `igniter.transforms.onnx.lower_precision`."""
-    winograd: int = 0
-    """The largest tiles, 2 or 4, that convolutions of 3 x 3 are computed in; 0: none are. See
+    winograd: int | str = 0
+    """Which convolutions of 3 x 3 are computed in tiles: with `auto` those that are expected to take less time, with 2
+    or 4 the same, in tiles of so many results at most; with `on` all that can be; with `off` or 0 none. See
     `igniter.transforms.onnx.winograd`."""
     onnx_passes: str | None = None
     """The pipeline of this level, and of those below: `None` is the one that the target's backend names."""
@@ -77,6 +82,9 @@ class CompileOptions:
 
             sizes = checked_sizes(sizes)
         object.__setattr__(self, "sizes", tuple(sorted(sizes.items())))
+        if isinstance(self.winograd, str) and self.winograd not in WINOGRAD:
+            raise IgniterError(f"winograd is {', '.join(WINOGRAD)}, 2 or 4, not '{self.winograd}'")
+        object.__setattr__(self, "winograd", 0 if self.winograd == "off" else self.winograd)
 
     def key(self) -> str:
         """A hash of the options and of Igniter's version: part of every cache key."""

@@ -51,13 +51,13 @@ def make_onnx(c: Compilation) -> ModuleOp:
         from igniter.analysis.fusion.author import make_author
 
         make_author(c.options.fusion_author)
-    precision, tile = c.options.precision, c.options.winograd
+    precision = c.options.precision
     with c.stage("onnx"):
         _run(
             c,
             c.pipelines.onnx,
             f"lower-precision{{to={precision}}}" if precision != "f32" else "",
-            f"winograd{{tile={tile}}}" if tile else "",
+            _winograd_pass(c.options.winograd),
         )
     if c.options.sizes:
         from igniter.analysis.typical_sizes import module_symbols, require_known
@@ -65,6 +65,13 @@ def make_onnx(c: Compilation) -> ModuleOp:
         # Behind the passes that infer shapes: the symbols that they make up can be given sizes, too.
         require_known(dict(c.options.sizes), module_symbols(c.module))
     return c.module
+
+
+def _winograd_pass(asked: int | str) -> str:
+    """The pass with the options that a compilation is asked for; "" for none."""
+    if isinstance(asked, str):
+        return "winograd{force=true}" if asked == "on" else "winograd"
+    return f"winograd{{tile={asked}}}" if asked else ""
 
 
 def make_fusion(c: Compilation) -> ModuleOp:

@@ -82,9 +82,9 @@ class MachineModel:
     step_cycles: float = fact(1.0, "cycles", "a step of a loop besides its work: branch, addresses")
     division_additions: int = fact(5, "additions", "a division or a root, computed again rather than read")
     function_additions: int = fact(20, "additions", "an elementary function, computed again rather than read")
-    l2_move_products: int = fact(6, "products", "in the time of moving an element within the second level")
-    l3_move_products: int = fact(12, "products", "the same, within the third level")
-    memory_move_products: int = fact(24, "products", "the same, to and from memory")
+    l2_move_products: int = fact(5, "products", "in the time of moving an element within the second level")
+    l3_move_products: int = fact(7, "products", "the same, within the third level")
+    memory_move_products: int = fact(10, "products", "in the time of reading an element on end from memory")
     pack_rows: int = fact(4, "rows", "that make up for packing the factor that they share")
     pack_rows_beside: int = fact(32, "rows", "the same, where its columns lie side by side in long rows")
     clock_ghz: float = fact(2.5, "cycles/ns", "the clock")
@@ -147,14 +147,6 @@ class MachineModel:
         """The vectors of a row that are read on end where rows are streamed: a page of the widest. Narrower vectors
         would take more of them to a page; their code was tuned with as many."""
         return max(1, self.page_bytes // self.line_bytes)
-
-    def move_products(self, size: int) -> int:
-        """How many products take as long as to move an element, of so many bytes that are moved. The third level is
-        taken to be 32 times the second, as it is in servers: what `l3_bytes` says differs from that by less than what
-        the counts are worth."""
-        if size <= self.l2_bytes:
-            return self.l2_move_products
-        return self.l3_move_products if size <= 32 * self.l2_bytes else self.memory_move_products
 
     @property
     def l3_share(self) -> int:

@@ -31,11 +31,18 @@ class Precision(StrEnum):
 
 
 class Tiles(StrEnum):
-    """`igniter.dialects.onnx.ops.minimal_filters.FILTERS`, as a choice of the command line."""
+    """`igniter.compilation.WINOGRAD` and `igniter.dialects.onnx.ops.minimal_filters.FILTERS`, for the command line."""
 
-    none = "none"
+    off = "off"
+    auto = "auto"
+    on = "on"
     two = "2"
     four = "4"
+
+    @property
+    def option(self) -> int | str:
+        """As `CompileOptions` has it."""
+        return int(self.value) if self.value.isdigit() else self.value
 
 
 class Level(StrEnum):
@@ -120,8 +127,11 @@ def compile(
     ] = Precision.f32,
     winograd: Annotated[
         Tiles,
-        typer.Option(help="The largest tiles for convolutions of 3 x 3: 4 is faster, 2 has smaller errors."),
-    ] = Tiles.none,
+        typer.Option(
+            help="Convolutions of 3 x 3 in tiles, which changes the results by rounding: auto where that is faster, 2 "
+            "or 4 the same in no larger tiles, on wherever it can be."
+        ),
+    ] = Tiles.off,
     fusion_author: Annotated[
         str,
         typer.Option(
@@ -187,7 +197,7 @@ def compile(
                 machine,
                 tuned,
                 db,
-                0 if winograd is Tiles.none else int(winograd.value),
+                winograd.option,
             )
         )
 

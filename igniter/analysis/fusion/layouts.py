@@ -160,7 +160,7 @@ def _pads_of(value: SSAValue, regions: Iterable[RegionOp]) -> Pads:
                 continue
             for use in argument.uses:
                 if use.index == 0 and op_name(use.operation) in CONVOLUTIONS:
-                    wanted = pads_of(cast("OnnxOp", use.operation))
+                    wanted = rim_of(cast("OnnxOp", use.operation))
                     # What hangs on a size is added by the region of the reader: whoever reads such an image could not
                     # tell its size from it.
                     if all(p.constant is not None for pair in wanted for p in pair):
@@ -177,6 +177,18 @@ def pads_of(op: OnnxOp) -> Pads:
     from igniter.dialects.onnx.ops.convolution import slides_of
 
     return tuple((slide.low, slide.high) for slide in slides_of(op))
+
+
+def rim_of(op: OnnxOp) -> Pads:
+    """The zeros that a convolution wants around its image: what it adds, and for one that is computed in tiles so many
+    that no tile leaves the image."""
+    from igniter.dialects.onnx.ops.convolution import slides_of
+    from igniter.dialects.onnx.ops.winograd import tiling_of
+
+    tiling = tiling_of(op)
+    if tiling is None:
+        return pads_of(op)
+    return tuple((slide.low, tiling.behind(axis, slide)) for axis, slide in enumerate(slides_of(op)))
 
 
 def summary(images: Mapping[SSAValue, ImageLayout]) -> str:

@@ -221,10 +221,10 @@ def _within(rest: Expr, span: Expr, ranges: Ranges) -> bool:
     """Whether `0 <= rest < span`. A loop inside a block ends at the block's size, or sooner."""
     if not is_nonneg(rest, ranges):
         return False
-    return is_nonneg(span - 1 - rest, ranges) or is_nonneg(span - 1 - rest, _at_most_constants(ranges))
+    return is_nonneg(span - 1 - rest, ranges) or is_nonneg(span - 1 - rest, at_most_constants(ranges))
 
 
-def _at_most_constants(ranges: Ranges) -> Ranges:
+def at_most_constants(ranges: Ranges) -> Ranges:
     """The ranges with `min(8, ..)` as an end taken for the 8."""
     loose: dict[str, tuple[Expr, Expr]] = {}
     for name, (first, end) in ranges.axes.items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from igniter.analysis.machine import MachineModel
+from igniter.analysis.structured.band_schedules import band_choices
 from igniter.analysis.structured.procedure_schedules import schedule_procedure
 from igniter.analysis.structured.schedule_author import Choice, ScheduleAuthor
 from igniter.analysis.structured.schedule_choice import choose
@@ -22,9 +23,11 @@ class DefaultAuthor(ScheduleAuthor):
     name = "default"
 
     def __call__(self, kernel: KernelOp, machine: MachineModel) -> list[Choice]:
-        found = choose(kernel, machine)
+        found = band_choices(kernel, machine)
+        taken = frozenset(label for choice in found for label in choice.schedules)
+        found += choose(kernel, machine, taken)
         for op in kernel.computations:
-            if isinstance(op, ProcedureOp) and op.schedule is None:
+            if isinstance(op, ProcedureOp) and op.schedule is None and op.label not in taken:
                 schedule = schedule_procedure(op, machine)
                 found.append(Choice({op.label: schedule}, _told(schedule)))
         return found

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from xdsl.ir import Attribute, Block, Operation
 
+from igniter.analysis.scheduled.loop_accesses import shared_element
 from igniter.analysis.structured.scheduling import Machine
 from igniter.dialects.loop import AccumulateOp, ForOp, IfOp, LoadOp, MemoryOp, ProcedureOp, StoreOp, element_bytes
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
@@ -43,14 +44,15 @@ def _outermost(block: Block) -> list[ForOp]:
 
 
 def _apart(op: ProcedureOp, loop: ForOp) -> bool:
-    """Whether every access in `loop` to what it writes has its axis, bare, in one and the same place."""
+    """Whether no two iterations of `loop` meet: seen at a glance where every access to what it writes has its axis,
+    bare, in one and the same place, and proven where it counts rows of them."""
     accesses = [x for x in loop.walk() if isinstance(x, MemoryOp)]
     name = Expr.of(loop.axis)
     for buffer in {x.accessed for x in accesses if not isinstance(x, LoadOp)}:
         mine = [x for x in accesses if x.accessed is buffer]
         places = range(len(dims_of(buffer.type)))
         if not any(all(x.subscripts[k] == name for x in mine) for k in places):
-            return False
+            return shared_element(loop) is None
     return True
 
 

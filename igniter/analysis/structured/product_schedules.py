@@ -12,6 +12,7 @@ block of rows that never leaves the cache. It pays where the right factors are s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from xdsl.ir import BlockArgument, SSAValue
@@ -157,6 +158,26 @@ def packing_schedule(nest: NestOp, label: str, machine: Machine) -> ScheduleAttr
     first = plans.setdefault((*outer, panel)[0], Plan())
     first.outer = replace(first.outer, threads=0)
     return in_order(nest, [*outer, panel, depth, panel, lane], plans)
+
+
+def band_product_schedule(
+    nest: NestOp, contraction: Contraction, bands: Sequence[str], label: str, machine: Machine
+) -> ScheduleAttr:
+    """The schedule of a contraction with a weight, band by band: `bands` are outer batch axes, which others share,
+    along which the weight is the same. The other batch axes are products one after the other, with a weight each,
+    whose panels go by the rows of a band."""
+    assert contraction.rows is not None
+    height, width = _tile(nest, contraction, machine)
+    lanes = panel_lanes(element_of(nest.outputs[0].type))
+    plans = {name: Plan(Loop(name, fuse=label)) for name in bands}
+    batch = [*bands, *(name for name in contraction.batch if name not in bands)]
+    first = plans.setdefault(batch[0], Plan())
+    first.outer = replace(first.outer, threads=0)
+    columns, rows = contraction.columns, contraction.rows
+    plans[columns] = Plan(inner=_vector(nest, columns, machine, width * lanes), blocks=(width * lanes,))
+    plans[rows] = Plan(blocks=(height,))
+    order = [*_ones(nest), *batch, columns, rows, *contraction.sums, rows, columns]
+    return in_order(nest, order, plans, _product(contraction, height, width))
 
 
 def row_block(group: Group, machine: Machine) -> int:

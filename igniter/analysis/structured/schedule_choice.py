@@ -34,9 +34,9 @@ from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, product
 from igniter.dialects.sym.ranges import simplify
 
 
-def choose(kernel: KernelOp, machine: Machine) -> list[Choice]:
-    """A schedule for every nest of `kernel`, group by group."""
-    groups = form_groups(kernel, machine)
+def choose(kernel: KernelOp, machine: Machine, taken: Set[str] = frozenset()) -> list[Choice]:
+    """A schedule for every nest of `kernel`, group by group; those whose labels are `taken` have theirs."""
+    groups = form_groups(kernel, machine, taken)
     packed = {c.b.source.owner for g in groups for c in g.products.values()}
     return [_choose(group, f"g{k}", packed, machine) for k, group in enumerate(groups)]
 

@@ -10,7 +10,7 @@ over the same axes join as its epilogue, or nests over its rows and further cont
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
@@ -34,15 +34,15 @@ class Read:
     subscripts: tuple[Expr, ...]
 
 
-def form_groups(kernel: KernelOp, machine: Machine) -> list[Group]:
-    """The nests of a kernel, gathered around common outer axes."""
+def form_groups(kernel: KernelOp, machine: Machine, taken: Set[str] = frozenset()) -> list[Group]:
+    """The nests of a kernel, gathered around common outer axes, but those whose labels are `taken`."""
     groups: list[Group] = []
     home: dict[NestOp, int] = {}
-    for nest in kernel.nests:
+    for nest in (each for each in kernel.nests if each.label not in taken):
         contraction = worthwhile_contraction(nest)
         reads = list(reads_of(nest))
         producers = {r.base.owner for r in reads if isinstance(r.base.owner, NestOp)}
-        latest = max((home[p] for p in producers), default=-1)
+        latest = max((home[p] for p in producers if p in home), default=-1)
         candidates = _candidates(groups, latest, producers)
         joined = next((g for g in candidates if _join(groups[g], nest, reads, contraction, machine)), None)
         if joined is None:

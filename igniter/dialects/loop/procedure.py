@@ -120,13 +120,17 @@ class ProcedureOp(ComputeOp):
     def _wide(self) -> list[Axis]:
         return [a for a in self.axes if a.extent.constant != 1]
 
+    def place_of(self, axis: str, buffer: SSAValue) -> int | None:
+        """Where every access to a buffer has an axis, bare; None where there is no such place."""
+        accesses = [use.operation for use in buffer.uses if isinstance(use.operation, MemoryOp)]
+        name = Expr.of(axis)
+        places = range(len(dims_of(buffer.type)))
+        return next((k for k in places if all(op.subscripts[k] == name for op in accesses)), None)
+
     def _verify_apart(self, buffer: SSAValue) -> None:
         """Every access to a result has each axis, bare, in one and the same place."""
-        accesses = [use.operation for use in buffer.uses if isinstance(use.operation, MemoryOp)]
         for axis in self._wide():
-            places = range(len(dims_of(buffer.type)))
-            name = Expr.of(axis.name)
-            if not any(all(op.subscripts[k] == name for op in accesses) for k in places):
+            if self.place_of(axis.name, buffer) is None:
                 raise VerifyException(f"points along '{axis.name}' of '{self.label}' may meet in {buffer.type}")
 
     def verify_names(self, symbols: frozenset[str]) -> None:

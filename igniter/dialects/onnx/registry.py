@@ -132,7 +132,12 @@ class OpSpec:
 
 
 WINOGRAD_ATTRIBUTE = "igniter.winograd"
-"""The pass `winograd` leaves, on a convolution, the results along each axis of the tiles that it is computed in."""
+"""The pass `winograd` leaves, on a convolution, the results along each axis of the tiles that it is computed in, and
+how many rows and columns of tiles are made at a time."""
+
+RIM_ATTRIBUTE = "igniter.rim"
+"""`choose-layouts` leaves, on a convolution in tiles, how many zeros there are beyond what a Slice cuts out for it: at
+the beginning of each spatial axis, then at the end. Tiles may read them; windows do not."""
 
 VALUES_ATTRIBUTE = "igniter.values"
 """`infer-shapes` leaves, on a consumer, the known elements of its integer operands: a dictionary from the operand's

@@ -49,7 +49,7 @@ class CompileRequest:
     """A file with figures of the machine."""
     tuned: bool = False
     db: str = ""
-    winograd: int = 0
+    winograd: int | str = 0
 
     def typical(self) -> dict[str, int]:
         """What `--sizes` says."""

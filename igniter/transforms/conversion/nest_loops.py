@@ -41,6 +41,7 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Block, Operation, SSAValue
 
+from igniter.analysis.scheduled.loop_accesses import at_most_constants, enclosing_loops, loop_range
 from igniter.analysis.structured.contractions import Contraction, contraction_of, product_reason
 from igniter.dialects.loop import (
     AccumulateOp,
@@ -308,6 +309,7 @@ class NestLoops:
 
     def _body(self, values: Mapping[str, Expr], block: Block) -> dict[SSAValue, SSAValue]:
         mapping: dict[SSAValue, SSAValue] = {}
+        ranges = _ranges_in(block)
         for op in self.nest.block.ops:
             if isinstance(op, YieldOp):
                 continue
@@ -315,7 +317,8 @@ class NestLoops:
             if isinstance(op, ReadOp):
                 copy = LoadOp(
                     self.buffers[op.source],
-                    [s.substitute(values) for s in op.subscripts],
+                    # Of an axis in blocks, quotients by the size of a block are the block that a loop is at.
+                    [simplify(s.substitute(values), ranges) for s in op.subscripts],
                     indices=[mapping[i] for i in op.indices],
                     guards=[g.substitute(values) for g in op.guards],
                     otherwise=None if op.otherwise is None else mapping[op.otherwise],
@@ -450,3 +453,10 @@ class NestLoops:
         column = values[product.columns] + sizes[product.columns] + number * lanes
         at = {**values, product.columns: column, product.depth: values.get(product.depth, ZERO)}
         return [s.substitute(at) for s in contraction.b.subscripts]
+
+
+def _ranges_in(block: Block) -> Ranges:
+    """The ranges of the axes of the loops around a block, with blocks that may end sooner taken for whole ones."""
+    loop = block.parent_op()
+    loops = [*enclosing_loops(loop), loop] if isinstance(loop, ForOp) else []
+    return at_most_constants(Ranges({x.axis: loop_range(x) for x in loops}))

@@ -37,14 +37,15 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from igniter.analysis.fusion.layouts import CONVOLUTIONS, ImageLayout, Pads, images_of, pads_of, summary
+from igniter.analysis.fusion.layouts import CONVOLUTIONS, ImageLayout, Pads, images_of, pads_of, rim_of, summary
 from igniter.analysis.fusion.legality import Reason
 from igniter.analysis.fusion.symbols import SymbolSources
 from igniter.dialects.fusion import DimsOp, RegionOp, TablesOp
 from igniter.dialects.onnx.base import OnnxOp, imported_opset, make_op
 from igniter.dialects.onnx.names import op_name
 from igniter.dialects.onnx.ops.rules import INFINITE
-from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
+from igniter.dialects.onnx.ops.winograd import tiling_of
+from igniter.dialects.onnx.registry import RIM_ATTRIBUTE, VALUES_ATTRIBUTE
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ZERO, Expr
 from igniter.errors import IgniterError
@@ -109,16 +110,16 @@ class _Rewriting:
         argument = region.block.args[index]
         plain = argument.type
         # As long as the image has its own dims: `SAME` padding hangs on them.
-        wants = {op: pads_of(op) for use in argument.uses if (op := _convolution_of(use)) is not None}
+        convolutions = [op for use in argument.uses if (op := _convolution_of(use)) is not None]
+        taken: dict[Operation, Pads] = {op: pads_of(op) for op in convolutions if layout.holds(rim_of(op))}
         fresh = Rewriter.replace_value_with_new_type(argument, stored.type)
         at = _Nodes(region.block.first_op)
         seen: dict[Pads, SSAValue] = {}
         for use in list(fresh.uses):
-            wanted = tuple((ZERO, ZERO) for _ in layout.pads)
-            convolution = _convolution_of(use)
-            if convolution is not None and layout.holds(wants[convolution]):
-                wanted = wants[convolution]
-                _without_pads(convolution)
+            convolution, wanted = _convolution_of(use), tuple((ZERO, ZERO) for _ in layout.pads)
+            if convolution is not None and convolution in taken:
+                wanted = taken[convolution]
+                _without_pads(convolution, wanted, layout.pads)
             if wanted not in seen:
                 seen[wanted] = at.cut(fresh, layout.pads, wanted)
             use.operation.operands[use.index] = seen[wanted]
@@ -193,14 +194,14 @@ def _inputs_around(block: Block) -> list[SSAValue]:
 def _store_image(op: OnnxOp) -> None:
     """Has the image of a convolution stored with channels last and with all the zeros that it asks for, where its own
     region computes it, or where it comes without some of them."""
-    image, pads = op.operands[0], pads_of(op)
+    image, pads, rim = op.operands[0], pads_of(op), rim_of(op)
     if isinstance(image, BlockArgument) or (_is_transposed_argument(image) and not ImageLayout(pads).is_padded):
         return
     if (imported_opset(op, "") or PADS_OPSET) < PADS_OPSET and any(p.constant is None for pair in pads for p in pair):
         return
     at = _Nodes(op)
-    op.operands[0] = at.first(at.last(at.padded(image, pads)))
-    _without_pads(op)
+    op.operands[0] = at.cut(at.last(at.padded(image, rim)), rim, pads)
+    _without_pads(op, pads, rim)
 
 
 def _is_transposed_argument(value: SSAValue) -> bool:
@@ -209,12 +210,16 @@ def _is_transposed_argument(value: SSAValue) -> bool:
     return isinstance(value, BlockArgument)
 
 
-def _without_pads(op: OnnxOp) -> None:
-    """The convolution of an image that has been padded."""
+def _without_pads(op: OnnxOp, pads: Pads, given: Pads) -> None:
+    """The convolution of an image that has been given what it adds, `pads`, out of what there is around it, `given`.
+    Tiles go on behind the last window: one that is computed in tiles is told how much of that is left."""
     from igniter.dialects.onnx.attributes import to_attr
 
-    op.attributes["pads"] = to_attr([0] * (2 * (len(dims_of(op.operands[0].type)) - 2)))
+    op.attributes["pads"] = to_attr([0] * (2 * len(pads)))
     op.attributes.pop("auto_pad", None)
+    more = [[have - want for have, want in zip(g, p, strict=True)] for g, p in zip(given, pads, strict=True)]
+    if tiling_of(op) is not None and any(e != ZERO for pair in more for e in pair):
+        op.attributes[RIM_ATTRIBUTE] = to_attr([_number(pair[k]) for k in (0, 1) for pair in more])
 
 
 class _Nodes:

@@ -125,7 +125,7 @@ def places_of(buffer: SSAValue) -> list[Place] | None:
     for op in dict.fromkeys(use.operation for use in buffer.uses):
         if isinstance(op, MemoryOp):
             found.append(Place(op, "subscripts"))
-        elif isinstance(op, TileProductOp) and op.next_at is None:
+        elif isinstance(op, TileProductOp) and (op.next_at is None or buffer is not op.b):
             found += [Place(op, key) for value, key, _ in op.accesses if value is buffer]
         else:
             return None

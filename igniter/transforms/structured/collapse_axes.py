@@ -41,7 +41,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from igniter.analysis.structured.body_cost import is_contraction
-from igniter.dialects.loop import Axis, Clause, IndexOp, KernelOp, NestOp, ViewOp
+from igniter.dialects.loop import Axis, Clause, IndexOp, KernelOp, NestOp, ProcedureOp, ViewOp
 from igniter.dialects.loop.attrs import AxesAttr
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
@@ -159,6 +159,8 @@ def pair_refusal(
         return Refusal(f"'{nest.label}' reduces over one of {a} and {b}")
     if nest.schedule is not None:
         return Refusal(f"'{nest.label}' has a schedule")
+    if is_contraction(nest) and (neighbour := _goes_over_both(pair, accesses)) is not None:
+        return Refusal(f"'{neighbour}', whose loops '{nest.label}' may share, has both {a} and {b}")
     for access, boundaries in zip(accesses, found, strict=True):
         used = access.symbols & {a, b}
         if not used:
@@ -175,6 +177,19 @@ def pair_refusal(
     for op in nest.block.ops:
         if isinstance(op, IndexOp) and op.value.symbols & {a, b}:
             return Refusal(f"'{nest.label}' uses the position along {a} or {b}", splits=True)
+    return None
+
+
+def _goes_over_both(pair: Pair, accesses: Sequence[Access]) -> str | None:
+    """A procedure that makes or takes a tensor and has axes of its own where an access to it has both of `pair`."""
+    for access in accesses:
+        places = [k for k, s in enumerate(access.subscripts) if s.symbol in pair]
+        others = [access.tensor.owner] if access.is_read else [use.operation for use in access.tensor.uses]
+        for op in (x for x in others if isinstance(x, ProcedureOp)):
+            tensors, buffers = (op.outputs, op.written_buffers) if access.is_read else (op.inputs, op.read_buffers)
+            buffer = buffers[tensors.index(access.tensor)]  # pyright: ignore[reportArgumentType]
+            if {op.place_of(axis.name, buffer) for axis in op.axes} >= set(places) and len(places) == 2:
+                return op.label
     return None
 
 

@@ -1,25 +1,28 @@
-// RUN: igniter-opt %s -p "winograd{tile=2 force=true},form-fusion-regions,lower-onnx-to-loop" | filecheck %s
-// RUN: igniter-opt %s -p "winograd{tile=2 force=true},form-fusion-regions,inline-regions" | filecheck %s --check-prefix=PLAIN
+// RUN: igniter-opt %s -p "winograd{tile=2 force=true rows=2 columns=3},form-fusion-regions,lower-onnx-to-loop" | filecheck %s
+// RUN: igniter-opt %s -p "winograd{tile=2 force=true rows=2 columns=3},form-fusion-regions,inline-regions" | filecheck %s --check-prefix=PLAIN
 
-// What runs of a marked convolution: the padded image, its tiles at 16 points, the products with the table, the results
-// of the tiles, and these as an image with the bias. The activation behind it is in its region.
+// What runs of a marked convolution, in bands of 2 x 3 tiles: the padded image, its tiles at 16 points, the products with
+// the table, the results of the tiles, and these as an image with the bias. The activation behind it is in its region.
 
 // CHECK:      %{{.*}} = onnx.Constant() <{initializer_name = "conv.winograd"}> {{.*}} -> tensor<16x1x1x16xf32>
 // CHECK:      fusion.tables ["winograd"]
-// CHECK-NEXT: onnx.Conv{{.*}}igniter.winograd = 2 : i64
+// CHECK-NEXT: onnx.Conv{{.*}}igniter.winograd = array<i64: 2, 2, 3>
 // CHECK-NEXT: onnx.Relu
 
-// CHECK:      loop.nest "conv.padded" [i0: parallel n, i1: parallel 2*((h + 1) floordiv 2) + 2, i2: parallel 2*((w + 1) floordiv 2) + 2]
-// CHECK:      loop.procedure "conv.input" [i0: parallel n, i1: parallel ((h + 1) floordiv 2), i2: parallel ((w + 1) floordiv 2)]
+// CHECK:      loop.nest "conv.padded" [i0: parallel n, i1: parallel 4*((h + 3) floordiv 4) + 2, i2: parallel 6*((w + 5) floordiv 6) + 2]
+// CHECK:      loop.procedure "conv.input" [i0: parallel n, i1: parallel ((h + 3) floordiv 4), i2: parallel ((w + 5) floordiv 6)]
+// CHECK:      loop.for j0 = 0 to 2
+// CHECK-NEXT: loop.for j1 = 0 to 3
 // CHECK-COUNT-16: loop.load
 // CHECK-COUNT-32: arith.{{addf|subf}}
 // CHECK-NOT:  arith.mulf
-// CHECK:      loop.nest "conv.points" [i0: parallel 16, i1: parallel n*
-// CHECK:      loop.procedure "conv.output"
+// CHECK:      loop.nest "conv.points" [i0: parallel n, i1: parallel ((h + 3) floordiv 4), i2: parallel ((w + 5) floordiv 6), i3: parallel 16, i4: parallel 6, i5: parallel 2]
+// CHECK:      loop.procedure "conv.output" {{.*}} i3: parallel 2, i4: parallel 3]
 // CHECK-COUNT-16: loop.load
 // CHECK-COUNT-24: arith.{{addf|subf}}
 // CHECK-NOT:  arith.mulf
 // CHECK:      loop.nest "conv.image" [i0: parallel n, i1: parallel 2, i2: parallel h, i3: parallel w]
+// CHECK-NEXT: loop.read %{{.*}}[i0, (i2 floordiv 4), (i3 floordiv 6), (((i2 floordiv 2)) mod 2), (((i3 floordiv 2)) mod 3), (i2 mod 2), (i3 mod 2), i1]
 // CHECK:      loop.nest "relu"
 
 // Taken apart, it is the convolution that it was, and nothing is left of the table.

@@ -18,6 +18,7 @@ from igniter.dialects.onnx.ops.minimal_filters import FILTERS, TAPS, MinimalFilt
 from igniter.errors import IgniterError
 from igniter.runtime.session import make_session
 from igniter.tools.main import app
+from igniter.transforms.onnx.winograd import MARGIN
 
 Array = np.ndarray[Any, Any]
 PASSES = "cpu-onnx,winograd{{tile={tile} force=true}}"
@@ -59,9 +60,8 @@ class Case:
         return made.SerializeToString()
 
     def padded(self, x: Array) -> Array:
-        top, left, bottom, right = (1, 1, 1, 1) if isinstance(self.pads, str) and "SAME" in self.pads else self.pads
-        if self.pads == "VALID":
-            top = left = bottom = right = 0
+        given = self.pads if isinstance(self.pads, tuple) else (1, 1, 1, 1) if "SAME" in self.pads else (0, 0, 0, 0)
+        top, left, bottom, right = given
         return np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
 
     def expected(self, x: Array) -> tuple[Array, Array]:
@@ -163,6 +163,61 @@ def test_sizes_that_are_known(sizes: tuple[int, int, int], tile: int, tmp_path: 
     check(Case(17, 33), tile, sizes, tmp_path)
 
 
+@pytest.mark.parametrize("dims", [(2, 23, 19), ("n", "h", "w"), ("n", 16, 16)], ids=["known", "symbols", "a batch"])
+def test_bands_change_no_bit(dims: tuple[int | str, int | str, int | str], tmp_path: Path) -> None:
+    """Whatever tiles are made at a time, and by however many threads, results are the same to the bit."""
+    case = Case(17, 33)
+    height, width = (d if isinstance(d, int) else 23 - k for k, d in enumerate(dims[1:]))
+    x = np.random.default_rng(0).standard_normal((2, 17, height, width)).astype(np.float32)
+    found: list[Array] = []
+    for rows, columns in ((0, 0), (1, 1), (1, 4), (2, 3), (4, 4), (3, 9)):
+        passes = f"cpu-onnx,winograd{{force=true rows={rows} columns={columns}}}"
+        options = igniter.CompileOptions(onnx_passes=passes)
+        artifact = igniter.compile(
+            case.model(dims), tmp_path / f"{rows}x{columns}", options=options, verify=False, strict=True
+        )
+        for threads in (1, 2):
+            found += artifact.session(intra_op_num_threads=threads).run(None, {"x": x})
+    _, exact = case.expected(x)
+    assert (np.abs(found[0] - exact) <= case.bound(x, FILTERS[4])).all()
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
+
+
+def test_images_with_rims_of_several_widths(tmp_path: Path) -> None:
+    """An image that convolutions in tiles of two sizes, a direct one and a pool read is stored once, with the widest
+    rim; one that its own region computes gets a rim as well."""
+    rng = np.random.default_rng(3)
+    weights = {
+        "w0": rng.standard_normal((16, 8, 3, 3)),
+        **{f"w{k}": rng.standard_normal((16, 16, 3, 3)) / 12 for k in (1, 2, 3)},
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], "first", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["a"], ["r"]),
+        helper.make_node("Conv", ["r", "w1"], ["p"], "one", pads=[1, 1, 1, 1]),
+        helper.make_node("Conv", ["r", "w2"], ["q"], "wide", pads=[2, 0, 0, 2]),
+        helper.make_node("Conv", ["r", "w3"], ["s"], "direct", pads=[1, 1, 1, 1], strides=[2, 2]),
+        helper.make_node("MaxPool", ["r"], ["m"], kernel_shape=[2, 2], strides=[2, 2]),
+        helper.make_node("Add", ["p", "q"], ["y"]),
+    ]
+    values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in ("y", "s", "m")]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 8, 15, 17])],
+        values,
+        [numpy_helper.from_array(w.astype(np.float32), name) for name, w in weights.items()],
+    )
+    source = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    options = igniter.CompileOptions(onnx_passes=PASSES.format(tile=4))
+    artifact = igniter.compile(source, tmp_path / "out", options=options, strict=True)
+    assert artifact.report["verification"]["ok"]
+    module = igniter.load(source)
+    module.run_passes(f"{PASSES.format(tile=4)},cpu-fusion,cpu-loop,cpu-schedule")
+    assert "conv.padded" not in str(module), "no tile leaves its image, so that no image is copied"
+
+
 @pytest.mark.parametrize("tile", FILTERS)
 @pytest.mark.parametrize("channels", [32, 128, 512])
 def test_usual_error(tile: int, channels: int, tmp_path: Path) -> None:
@@ -181,6 +236,11 @@ def test_usual_error(tile: int, channels: int, tmp_path: Path) -> None:
                 direct += weight[None, :, c, i, j, None, None] * padded[:, c : c + 1, i : i + 20, j : j + 20]
     ratio = np.sqrt(np.mean(np.square(y - exact)) / np.mean(np.square(direct - exact)))
     assert FILTERS[tile].usual_error / 3 <= ratio <= FILTERS[tile].usual_error
+    # What `auto` expects is no less, and by so much is it below what is allowed.
+    usual = np.sqrt(np.mean(np.square(y - exact)) / np.mean(np.square(exact)))
+    expected = FILTERS[tile].expected_error(channels, float(np.finfo(np.float32).eps) / 2)
+    assert usual <= expected <= 1e-4 / 12
+    assert np.max(np.abs(y - exact)) <= 1e-4 / MARGIN * np.max(np.abs(exact))
 
 
 @pytest.mark.parametrize("found", FILTERS.values(), ids=[f"tile {t}" for t in FILTERS])
@@ -276,8 +336,13 @@ def test_option_and_its_refusals(tmp_path: Path) -> None:
         "1 of 1 convolutions in tiles",
     ]
     assert artifact.report["options"]["winograd"] == 4
+    same = igniter.compile(source, tmp_path / "auto", winograd="auto", strict=True)
+    assert [r["message"] for r in same.report["remarks"] if r["pass"] == "winograd"] == said
+    assert igniter.compile(source, tmp_path / "off", winograd="off", verify=False).report["options"]["winograd"] == 0
     with pytest.raises(IgniterError, match="tile is 2 or 4, not 3"):
         igniter.compile(source, tmp_path / "three", winograd=3)
+    with pytest.raises(IgniterError, match="winograd is off, auto, on, 2 or 4, not 'much'"):
+        igniter.compile(source, tmp_path / "much", winograd="much")
     module = igniter.load(source)
     module.run_passes("cpu-onnx,form-fusion-regions{singletons=all}")
     with pytest.raises(IgniterError, match="winograd has nothing to decide"):
@@ -312,4 +377,5 @@ def test_command_line(tmp_path: Path) -> None:
     left = run.invoke(app, [*command, "--winograd", "4", "--remarks"])
     assert "0 of 1 convolutions in tiles" in left.output
     assert "force=true takes it all the same" in " ".join(left.output.split())
+    assert "1 of 1 convolutions in tiles" in run.invoke(app, [*command, "--winograd", "on"]).output
     assert run.invoke(app, [*command, "--winograd", "3"]).exit_code == 2

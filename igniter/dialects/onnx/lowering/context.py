@@ -97,6 +97,10 @@ class Lowering:
             raise self.fail(f"it has no input {index}")
         return value
 
+    def lowered(self, value: SSAValue) -> SSAValue:
+        """Any value of the region that stands before the node, as a tensor of the kernel."""
+        return self._values[value]
+
     @property
     def inputs(self) -> list[SSAValue]:
         """The operands that are there, as tensors of the kernel."""

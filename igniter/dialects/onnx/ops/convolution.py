@@ -21,7 +21,7 @@ from igniter.dialects.onnx.ops.activation import sigmoid, unit_clip
 from igniter.dialects.onnx.ops.pointwise import computed_reason
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand, operand_dims
 from igniter.dialects.onnx.ops.sliding import SAME, Slide, auto_pad, conv_slides, spatial_ints
-from igniter.dialects.onnx.ops.winograd import convolve_by_tiles, minimal_filter, winograd_tables
+from igniter.dialects.onnx.ops.winograd import convolve_by_tiles, tiling_of, winograd_tables
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
@@ -127,22 +127,10 @@ def conv_requires(op: OnnxOp) -> list[Requirement]:
 
 def convolved(ctx: Lowering) -> SSAValue:
     """The convolution of operands 0 and 1, and the bias that is operand 2."""
-    found = minimal_filter(ctx.op)
-    if found is not None:
-        return _by_tiles(ctx, convolve_by_tiles(ctx, found, slides_of(ctx.op)))
+    tiling = tiling_of(ctx.op)
+    if tiling is not None:
+        return convolve_by_tiles(ctx, tiling, slides_of(ctx.op))
     return add_channels(ctx, _windowed(ctx), ctx.input(2))
-
-
-def _by_tiles(ctx: Lowering, made: SSAValue) -> SSAValue:
-    """The results of tiles, channels last, in the order of an image, plus the bias."""
-    bias = ctx.input(2)
-
-    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
-        b, o, *at = i
-        value = nest.read(made, [b, *at, o])
-        return value if bias is None else value + nest.read(bias, [o])
-
-    return ctx.generate(ctx.out_dims(), point, element=element_of(made.type), part="image")
 
 
 # -- FusedConv --------------------------------------------------------------------------------------------------------
@@ -288,7 +276,7 @@ def conv_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
     are the depth, and channels of the result the columns. Elsewhere places are the columns, which lie side by side
     themselves."""
     rank = len(operand_dims(op, 1))
-    in_tiles = minimal_filter(op) is not None
+    in_tiles = tiling_of(op) is not None
     if in_tiles or int(op.attr("group", 1)) != 1 or not moves_channels(op.operands[0].owner):
         return {}
     return {1: (0, *range(2, rank), 1)}

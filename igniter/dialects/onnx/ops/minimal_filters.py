@@ -132,6 +132,12 @@ class MinimalFilter:
         along_an_axis = float((a @ (g.sum(axis=1) * b.sum(axis=1))).max()) / TAPS
         return along_an_axis**2
 
+    def expected_error(self, channels: int, unit: float) -> float:
+        """The error to be expected for random data of so many channels, relative to what results usually are, with
+        `unit` half a unit in the last place of 1: `usual_error` times that of a direct sum in order, whose roundings
+        add up as a random walk does."""
+        return self.usual_error * unit * float(TAPS**2 * channels) ** 0.5
+
     @property
     def growth(self) -> float:
         """How much larger than the largest of a tile what `of_input` makes of it can be: beyond the greatest number

@@ -1,10 +1,14 @@
 """Winograd's convolution: how a Conv that the pass `winograd` has marked is lowered.
 
-    image [n, c, h, w]  ->  padded, channels last    [n, a h', w', c]       one nest, which moves squares in registers
-                        ->  B^T d B of every tile    [point, n, i, j, c]    a procedure, vectors along the channels
-                        ->  times the weight         [point, tile, o]       one product for each point, by micro-kernels
-                        ->  A^T m A of every tile    [n, i, a, j, b, o]     a procedure; as [n, h, w, o] the results
-                        ->  results [n, o, h, w]     one nest, with the bias and what follows in the region
+    image [n, c, h, w]  ->  channels last, with zeros around   [n, h', w', c]            no nest, if it is stored so
+                        ->  B^T d B of every tile of a band    [n, i, j, point, tile, c] a procedure
+                        ->  times the weight                   [n, i, j, point, tile, o] products, by micro-kernels
+                        ->  A^T m A of every tile              [n, i, j, p, q, a, b, o]  a procedure
+                        ->  results                            [n, o, h, w]              a nest, with the bias
+
+A *band* is a block of `rows` x `columns` tiles, and `i`, `j` count bands: all that is made of a band can stay in the
+cache until its results are there, because all four run over bands first (`band_schedules.py`). Vectors go along the
+channels. The last bands may hang over the image, by tiles of zeros whose results nobody reads.
 
 The weight comes transformed (`G g G^T`) and in panels, as a table of the node: it is computed when the model is
 written. The node stays a Conv with the plain weight, which ONNX Runtime runs where a kernel cannot be made.
@@ -16,17 +20,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.dialects.builtin import DenseArrayBase, i64
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from igniter.dialects.fusion import Layout, RegionOp
 from igniter.dialects.loop.panels import panel_lanes
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
-from igniter.dialects.onnx.ops.minimal_filters import FILTERS, MinimalFilter
+from igniter.dialects.onnx.names import op_name
+from igniter.dialects.onnx.ops.minimal_filters import FILTERS, TAPS, MinimalFilter
 from igniter.dialects.onnx.ops.sliding import Slide
-from igniter.dialects.onnx.registry import WINOGRAD_ATTRIBUTE
+from igniter.dialects.onnx.registry import RIM_ATTRIBUTE, WINOGRAD_ATTRIBUTE
 from igniter.dialects.sym import dims_of, element_of, tensor_of
-from igniter.dialects.sym.expr import Expr, product
+from igniter.dialects.sym.expr import ZERO, Expr, floordiv, mod
+from igniter.dialects.sym.proofs import proven
+from igniter.dialects.sym.ranges import NO_RANGES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,10 +45,45 @@ TABLE = "winograd"
 """What the node's table is called."""
 
 
-def minimal_filter(op: OnnxOp) -> MinimalFilter | None:
+@dataclass(frozen=True)
+class Tiling:
+    """What a marked node is computed by: a filter, and the tiles of a band."""
+
+    filter: MinimalFilter
+    rows: int
+    columns: int
+
+    @property
+    def step(self) -> tuple[int, int]:
+        """The results of a band along each axis."""
+        return self.rows * self.filter.results, self.columns * self.filter.results
+
+    def bands(self, axis: int, results: Expr) -> Expr:
+        """How many bands there are along an axis of so many results."""
+        return results.ceildiv(self.step[axis])
+
+    def reach(self, axis: int, results: Expr) -> Expr:
+        """How much of an image all tiles together read along an axis of so many results."""
+        return self.bands(axis, results) * self.step[axis] + (TAPS - 1)
+
+    def behind(self, axis: int, slide: Slide) -> Expr:
+        """What is to be added behind an image along an axis, so that no tile leaves it; of a size that only a run knows
+        the most that it can be, which is a number."""
+        exact = self.reach(axis, slide.count) - slide.size - slide.low
+        return exact if exact.constant is not None else slide.high + (self.step[axis] - 1)
+
+    def to_attr(self) -> Attribute:
+        """What the node is marked with."""
+        return DenseArrayBase.from_list(i64, [self.filter.results, self.rows, self.columns])
+
+
+def tiling_of(op: OnnxOp) -> Tiling | None:
     """What a node is computed by; `None` where it is not marked."""
     mark = op.attributes.get(WINOGRAD_ATTRIBUTE)
-    return FILTERS[mark.value.data] if isinstance(mark, IntegerAttr) else None
+    if not isinstance(mark, DenseArrayBase):
+        return None
+    results, rows, columns = (int(v) for v in mark.get_values())
+    return Tiling(FILTERS[results], rows, columns)
 
 
 # -- the weight -------------------------------------------------------------------------------------------------------
@@ -81,7 +123,7 @@ def winograd_tables(op: OnnxOp) -> Mapping[str, Weight]:
     from igniter.dialects.onnx.base import constant_weight
     from igniter.dialects.onnx.weights import Weight
 
-    found = minimal_filter(op)
+    found = tiling_of(op)
     if found is None:
         return {}
     value, region = op.operands[1], op.parent_op()
@@ -90,7 +132,7 @@ def winograd_tables(op: OnnxOp) -> Mapping[str, Weight]:
     plain = constant_weight(value)
     if plain is None:
         return {}
-    derivation = Transformed(plain, found)
+    derivation = Transformed(plain, found.filter)
     return {TABLE: Weight(derivation.shape, plain.element_type, derivation=derivation)}
 
 
@@ -98,90 +140,146 @@ def winograd_tables(op: OnnxOp) -> Mapping[str, Weight]:
 
 
 @dataclass(frozen=True)
-class _Tiles:
-    """The tiles of an image: `[batch, rows, columns]` of them."""
+class _Bands:
+    """The bands of an image: `[batch, down, across]` of them, of as many tiles each."""
 
-    filter: MinimalFilter
+    tiling: Tiling
     dims: tuple[Expr, Expr, Expr]
 
     @property
-    def points(self) -> int:
-        return self.filter.size**2
+    def tiles(self) -> int:
+        return self.tiling.rows * self.tiling.columns
 
     @property
-    def image(self) -> tuple[Expr, Expr, Expr]:
-        """The results of all tiles, those behind the last row and column that are wanted, too."""
-        batch, rows, columns = self.dims
-        return batch, rows * self.filter.results, columns * self.filter.results
+    def points(self) -> int:
+        return self.tiling.filter.size**2
 
 
-def convolve_by_tiles(ctx: Lowering, found: MinimalFilter, slides: Sequence[Slide]) -> SSAValue:
-    """The convolution of operand 0 with the node's table, channels last: `[n, h, w, o]`, as large as its tiles."""
+def convolve_by_tiles(ctx: Lowering, tiling: Tiling, slides: Sequence[Slide]) -> SSAValue:
+    """The convolution of operand 0 with the node's table, plus the bias that is operand 2, as an image."""
     out = ctx.out_dims()
-    rows, columns = (d.ceildiv(found.results) for d in out[2:])
-    tiles = _Tiles(found, (out[0], rows, columns))
-    image = _padded(ctx, tiles, slides)
-    points = _multiplied(ctx, tiles, _of_input(ctx, tiles, image), out[1])
-    return ctx.view(_of_products(ctx, tiles, points), [*tiles.image, out[1]])
+    down, across = (tiling.bands(axis, size) for axis, size in enumerate(out[2:]))
+    bands = _Bands(tiling, (out[0], down, across))
+    image, offsets = _image(ctx, tiling, slides)
+    values = _of_input(ctx, bands, image, offsets)
+    return _results(ctx, bands, _of_products(ctx, bands, _multiplied(ctx, bands, values, out[1])))
 
 
-def _padded(ctx: Lowering, tiles: _Tiles, slides: Sequence[Slide]) -> SSAValue:
-    """The image, its channels last, with its padding and zeros for what the last tiles read behind its end."""
-    x, channels = ctx.required(0), ctx.dims(0)[1]
-    batch, height, width = tiles.image
-    more = tiles.filter.size - tiles.filter.results
+def _image(ctx: Lowering, tiling: Tiling, slides: Sequence[Slide]) -> tuple[SSAValue, tuple[Expr, ...]]:
+    """The image, its channels last, with zeros for all that tiles read outside of it, and where the first tile is in
+    it. One that is large enough, because it is stored with a wide rim (`choose-layouts`), is taken as it is: the nest
+    is then a copy, which `canonicalize-loop` removes."""
+    source = _Source.of(ctx, slides)
+    batch, channels, *sizes = source.dims
+    dims, first, shift = list[Expr](), list[Expr](), list[Expr]()
+    for axis, (slide, size, more) in enumerate(zip(slides, sizes, source.before, strict=True)):
+        reach, low = tiling.reach(axis, slide.count), slide.low - more
+        inside = all(proven(e, NO_RANGES) for e in (-low, size + low - reach))
+        dims.append(size if inside else reach)
+        first.append(-low if inside else ZERO)
+        shift.append(ZERO if inside else low)
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
         b, *at, c = i
-        return nest.read_inside(x, [b, c, *(p - s.low for p, s in zip(at, slides, strict=True))])
+        return source.read(nest, [b, c, *(p - s for p, s in zip(at, shift, strict=True))])
 
-    return ctx.generate((batch, height + more, width + more, channels), point, element=ctx.element(0), part="padded")
+    made = ctx.generate((batch, *dims, channels), point, element=ctx.element(0), part="padded")
+    return made, tuple(first)
 
 
-def _of_input(ctx: Lowering, tiles: _Tiles, image: SSAValue) -> SSAValue:
-    """What every tile has at every point: `[point, batch, row, column, channel]`."""
-    channels = dims_of(image.type)[-1]
-    step, size = tiles.filter.results, tiles.filter.size
-    made = tensor_of(element_of(image.type), [tiles.points, *tiles.dims, channels])
+@dataclass(frozen=True)
+class _Source:
+    """The image before its rim was cut."""
+
+    tensor: SSAValue
+    is_last: bool
+    """Whether its channels are last."""
+    before: Sequence[int]
+    """How many zeros more it has at the beginning of each spatial axis."""
+
+    @staticmethod
+    def of(ctx: Lowering, slides: Sequence[Slide]) -> _Source:
+        """That of a node: where `choose-layouts` says that zeros are left around it, what is behind the Transpose and
+        the Slice that it has made of them."""
+        mark, moved = ctx.op.attributes.get(RIM_ATTRIBUTE), ctx.op.operands[0].owner
+        cut = moved.operands[0].owner if isinstance(moved, Operation) and op_name(moved) == "Transpose" else None
+        if not isinstance(mark, DenseArrayBase) or not isinstance(cut, Operation) or op_name(cut) != "Slice":
+            return _Source(ctx.required(0), False, [0] * len(slides))
+        more = [int(v) for v in mark.get_values()]
+        return _Source(ctx.lowered(cut.operands[0]), True, more[: len(slides)])
+
+    @property
+    def dims(self) -> tuple[Expr, ...]:
+        """Its dims, channels first."""
+        found = dims_of(self.tensor.type)
+        return (found[0], found[-1], *found[1:-1]) if self.is_last else found
+
+    def read(self, nest: Nest, at: Sequence[Expr]) -> Scalar:
+        """The element at a place, channels first; 0 outside."""
+        b, c, *places = at
+        return nest.read_inside(self.tensor, [b, *places, c] if self.is_last else [b, c, *places])
+
+
+def _of_input(ctx: Lowering, bands: _Bands, image: SSAValue, first: Sequence[Expr]) -> SSAValue:
+    """What every tile has at every point: `[*bands, point, tile, channel]`."""
+    channels, tiling = dims_of(image.type)[-1], bands.tiling
+    size, step = tiling.filter.size, tiling.filter.results
+    made = tensor_of(element_of(image.type), [*bands.dims, bands.points, bands.tiles, channels])
     p = ctx.procedure([image], [made], part="input")
     source, target = p.buffers
-    b, i, j = p.axes(tiles.dims)
-    with p.loop(channels) as c:
-        tile = [[p.load(source, [b, i * step + k, j * step + n, c]) for n in range(size)] for k in range(size)]
-        for number, value in enumerate(_both_axes(tile, tiles.filter.of_input)):
-            p.store(value, target, [number, b, i, j, c])
+    b, i, j = p.axes(bands.dims)
+    with p.over([tiling.rows, tiling.columns]) as (row, column), p.loop(channels) as c:
+        top = (i * tiling.rows + row) * step + first[0]
+        left = (j * tiling.columns + column) * step + first[1]
+        tile = [[p.load(source, [b, top + k, left + n, c]) for n in range(size)] for k in range(size)]
+        for number, value in enumerate(_both_axes(tile, tiling.filter.of_input)):
+            p.store(value, target, [b, i, j, number, row * tiling.columns + column, c])
     return p.end()[0]
 
 
-def _multiplied(ctx: Lowering, tiles: _Tiles, values: SSAValue, outs: Expr) -> SSAValue:
-    """The products summed over the channels: `[point, batch, row, column, o]`."""
-    channels, count = dims_of(values.type)[-1], product(tiles.dims)
-    flat = ctx.view(values, [tiles.points, count, channels])
+def _multiplied(ctx: Lowering, bands: _Bands, values: SSAValue, outs: Expr) -> SSAValue:
+    """The products summed over the channels: `[*bands, point, tile, o]`."""
+    *outer, channels = dims_of(values.type)
     table = ctx.table(TABLE)
     layout = Layout.panels(3, 2, [1], panel_lanes(element_of(values.type)))
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
-        where, tile, o = i
-        return nest.read(flat, [where, tile, r[0]]) * nest.read(table, layout.subscripts([where, r[0], o]))
+        *band, where, tile, o = i
+        return nest.read(values, [*band, where, tile, r[0]]) * nest.read(table, layout.subscripts([where, r[0], o]))
 
-    made = ctx.generate((tiles.points, count, outs), point, over=[channels], combiner="add", part="points")
-    return ctx.view(made, [tiles.points, *tiles.dims, outs])
+    return ctx.generate((*outer, outs), point, over=[channels], combiner="add", part="points")
 
 
-def _of_products(ctx: Lowering, tiles: _Tiles, points: SSAValue) -> SSAValue:
-    """The results of every tile: `[batch, row, a, column, b, o]`."""
-    outs = dims_of(points.type)[-1]
-    step, size = tiles.filter.results, tiles.filter.size
-    batch, rows, columns = tiles.dims
-    made = tensor_of(element_of(points.type), [batch, rows, step, columns, step, outs])
-    p = ctx.procedure([points], [made], part="output")
+def _of_products(ctx: Lowering, bands: _Bands, points: SSAValue) -> SSAValue:
+    """The results of every tile: `[*bands, row, column, a, b, o]`."""
+    outs, tiling = dims_of(points.type)[-1], bands.tiling
+    step, size = tiling.filter.results, tiling.filter.size
+    dims = (*bands.dims, Expr.of(tiling.rows), Expr.of(tiling.columns))
+    p = ctx.procedure([points], [tensor_of(element_of(points.type), [*dims, step, step, outs])], part="output")
     source, target = p.buffers
-    b, i, j = p.axes(tiles.dims)
+    *band, row, column = p.axes(dims)
     with p.loop(outs) as o:
-        tile = [[p.load(source, [k * size + n, b, i, j, o]) for n in range(size)] for k in range(size)]
-        for number, value in enumerate(_both_axes(tile, tiles.filter.of_products)):
-            p.store(value, target, [b, i, number // step, j, number % step, o])
+        place = row * tiling.columns + column
+        tile = [[p.load(source, [*band, k * size + n, place, o]) for n in range(size)] for k in range(size)]
+        for number, value in enumerate(_both_axes(tile, tiling.filter.of_products)):
+            p.store(value, target, [*band, row, column, number // step, number % step, o])
     return p.end()[0]
+
+
+def _results(ctx: Lowering, bands: _Bands, made: SSAValue) -> SSAValue:
+    """The results of tiles in the order of an image, plus the bias."""
+    bias, tiling = ctx.input(2), bands.tiling
+    counts = (tiling.rows, tiling.columns)
+
+    def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        b, o, *at = i
+        step = Expr.of(tiling.filter.results)
+        band = [floordiv(x, Expr.of(each)) for x, each in zip(at, tiling.step, strict=True)]
+        tile = [mod(floordiv(x, step), Expr.of(count)) for x, count in zip(at, counts, strict=True)]
+        value = nest.read(made, [b, *band, *tile, *(mod(x, step) for x in at), o])
+        return value if bias is None else value + nest.read(bias, [o])
+
+    return ctx.generate(ctx.out_dims(), point, element=element_of(made.type), part="image")
 
 
 def _both_axes(tile: Sequence[Sequence[Scalar]], transform: Callable[[Sequence[Scalar]], list[Scalar]]) -> list[Scalar]:

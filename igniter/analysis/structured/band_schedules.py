@@ -1,0 +1,178 @@
+"""Schedules of bands: a procedure, a contraction of what it makes, and a procedure on the sums, band by band.
+
+    %v = loop.procedure "input" [i: ..] (%x = ..) -> (%t : tensor<14x36x16x64xf32>) { .. store .., %t[i, ..] }
+    %m = loop.nest "points" [i: .., p: .., t: .., o: .., c: reduction 64] { .. yield add .. at [i, p, t, o] }
+    %r = loop.procedure "output" [i: .., a: ..] (%s = %m) -> (%u : tensor<14x4x..xf32>) { .. store .., %u[i, a, ..] }
+    %y = loop.nest "image" [h: parallel 224, ..] { read %r[h floordiv 16, (h floordiv 4) mod 4, ..] .. }
+
+That is what a convolution in tiles is (`igniter.dialects.onnx.ops.winograd`). Batch axes of the contraction along which
+its weight is the same are *bands* where all four have them: the outer loops of the four become one, and what stands
+between them is as large as a band. Behind them the last two share the other axes of the second procedure, so that a
+nest that reads its results works on each tile while it is in the first-level cache. Such a nest counts elements where
+the procedure counts tiles, and bands of them: it goes over blocks of as many.
+
+Inside of a band the contraction is a product for each of the remaining batch axes, as others are
+(`product_schedules.py`), and procedures keep the order that they are written in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from igniter.analysis.structured.contractions import Contraction
+from igniter.analysis.structured.procedure_schedules import schedule_procedure
+from igniter.analysis.structured.product_schedules import band_product_schedule, worthwhile_contraction
+from igniter.analysis.structured.schedule_author import Choice
+from igniter.analysis.structured.scheduling import Machine, Plan, in_order, vector_width
+from igniter.dialects.loop import KernelOp, NestOp, ProcedureOp, ReadOp
+from igniter.dialects.loop.schedule import Loop, ScheduleAttr
+from igniter.dialects.sym.expr import ONE, Expr, symbols_of
+
+
+@dataclass(frozen=True)
+class Ending:
+    """A nest that reads the results of tiles; for each axis of the second procedure its own axis, and how many elements
+    of that make one of the procedure's."""
+
+    nest: NestOp
+    levels: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Bands:
+    """The four stages. `common` are the axes of bands: of the first procedure, the contraction and the second."""
+
+    first: ProcedureOp
+    nest: NestOp
+    contraction: Contraction
+    second: ProcedureOp
+    common: tuple[tuple[str, str, str], ...]
+    endings: tuple[Ending, ...] = field(default=())
+
+
+def bands_of(kernel: KernelOp) -> Iterator[Bands]:
+    """The contractions of a kernel that stand between two procedures."""
+    for nest in kernel.nests:
+        contraction = worthwhile_contraction(nest)
+        if contraction is None or contraction.rows is None:
+            continue
+        first = contraction.a.source.owner
+        readers = {use.operation for use in nest.outputs[0].uses}
+        second = next(iter(readers), None)
+        if not isinstance(first, ProcedureOp) or not isinstance(second, ProcedureOp) or len(readers) > 1:
+            continue
+        if first.schedule is None and second.schedule is None and len(second.outputs) == 1:
+            common = tuple(_common_axes(first, nest, contraction, second))
+            yield Bands(first, nest, contraction, second, common, tuple(_endings(second, len(common))))
+
+
+def _common_axes(
+    first: ProcedureOp, nest: NestOp, contraction: Contraction, second: ProcedureOp
+) -> Iterator[tuple[str, str, str]]:
+    """The outermost axes of all three, as far as they go over the same."""
+    weight = symbols_of(contraction.b.subscripts)
+    written = nest.yield_op.clauses[0].subscripts
+    buffer = first.written_buffers[first.outputs.index(contraction.a.source)]  # pyright: ignore[reportArgumentType]
+    source = second.read_buffers[second.inputs.index(nest.outputs[0])]
+    for mine, name, theirs in zip(first.axes, contraction.batch, second.axes, strict=False):
+        extent = nest.axis(name).extent
+        made = contraction.a.subscripts[first.place_of(mine.name, buffer) or 0].symbol
+        taken = written[second.place_of(theirs.name, source) or 0].symbol
+        if name in weight or made != name or taken != name or not mine.extent == extent == theirs.extent:
+            return
+        yield mine.name, name, theirs.name
+
+
+def _endings(second: ProcedureOp, least: int) -> Iterator[Ending]:
+    """The nests that can work on each tile of a procedure, or at least on each band, as it is finished."""
+    result = second.outputs[0]
+    for nest in dict.fromkeys(use.operation.parent_op() for use in result.uses):
+        if not isinstance(nest, NestOp) or nest.schedule is not None or any(a.kind != "parallel" for a in nest.axes):
+            continue
+        reads = [op for op in nest.reads if op.source is result]
+        found = {tuple(_levels(second, nest, read)) for read in reads}
+        levels = found.pop()
+        if not found and len(levels) >= max(1, least) and not any(read.indices for read in reads):
+            yield Ending(nest, levels)
+
+
+def _levels(second: ProcedureOp, nest: NestOp, read: ReadOp) -> Iterator[tuple[str, int]]:
+    """For the axes of a procedure, as far as a nest that reads its result goes over the same, the axis of the nest and
+    how many elements of that are one step."""
+    blocks: dict[str, int] = {}
+    for axis in second.axes:
+        place = second.place_of(axis.name, second.written_buffers[0])
+        step = None if place is None else _step(read.subscripts[place])
+        if step is None:
+            return
+        name, size = step
+        # Inside of a block that a level before has, or all along.
+        along = Expr.of(blocks[name]) if name in blocks else nest.axis(name).extent
+        if along.ceildiv(size) != axis.extent or (name in blocks and blocks[name] % size):
+            return
+        blocks[name] = size
+        yield step
+
+
+def _step(e: Expr) -> tuple[str, int] | None:
+    """The axis of `axis`, `axis floordiv n` or one of these `mod` something, and the `n`."""
+    if e.symbol is not None:
+        return e.symbol, 1
+    if e.call is None or e.call.fn not in ("floordiv", "mod"):
+        return None
+    inner = _step(e.call.args[0])
+    divisor = e.call.args[1].constant
+    if inner is None or e.call.fn == "mod":
+        return inner
+    return None if divisor is None else (inner[0], inner[1] * divisor)
+
+
+# -- schedules --------------------------------------------------------------------------------------------------------
+
+
+def band_choices(kernel: KernelOp, machine: Machine) -> list[Choice]:
+    """The schedules of all bands of a kernel."""
+    return [_choose(bands, f"b{k}", machine) for k, bands in enumerate(bands_of(kernel))]
+
+
+def _choose(bands: Bands, label: str, machine: Machine) -> Choice:
+    count = len(bands.common)
+    outer = [name for _, name, _ in bands.common]
+    found = {
+        bands.first.label: _of_procedure(bands.first, count, label, machine),
+        bands.nest.label: band_product_schedule(bands.nest, bands.contraction, outer, label, machine),
+        bands.second.label: _of_procedure(bands.second, len(bands.second.axes), label, machine),
+    }
+    for ending in bands.endings:
+        found[ending.nest.label] = _of_ending(ending, label, machine)
+    what = "band by band" if count else "as one band"
+    return Choice(found, f"tiles are made, multiplied and taken apart {what}")
+
+
+def _of_procedure(op: ProcedureOp, count: int, label: str, machine: Machine) -> ScheduleAttr:
+    """The schedule of a procedure of which the first axes are common."""
+    plain = schedule_procedure(op, machine)
+    common = {a.name for a in op.axes[:count]}
+    return ScheduleAttr([replace(loop, fuse=label) if loop.axis in common else loop for loop in plain.loops])
+
+
+def _of_ending(ending: Ending, label: str, machine: Machine) -> ScheduleAttr:
+    """The schedule of a nest that works on tiles: blocks of its axes, and inside of them vectors along what lies side
+    by side, which the results of tiles have last."""
+    nest = ending.nest
+    outer = [name for name, _ in ending.levels]
+    plans: dict[str, Plan] = {}
+    inside: list[str] = []
+    for name in dict.fromkeys(outer):
+        steps = [step for other, step in ending.levels if other == name]
+        shared = Loop(name, fuse=label)
+        # A last step of one element is a level itself; else a loop over the elements of the last block is left.
+        plans[name] = Plan(shared, shared if steps[-1] == 1 else Loop(name), tuple(step for step in steps if step > 1))
+        inside += [name] if steps[-1] > 1 else []
+    rest = [a.name for a in nest.axes if a.name not in outer and a.extent != ONE]
+    ones = [a.name for a in nest.axes if a.name not in outer and a.extent == ONE]
+    if rest:
+        plans[rest[-1]] = Plan(Loop(rest[-1], vector=vector_width(nest, machine, rest[-1])))
+    loops = in_order(nest, [*ones, *outer, *inside, *rest], plans).loops
+    return ScheduleAttr([replace(loop, threads=0) if k == len(ones) else loop for k, loop in enumerate(loops)])
