@@ -3,8 +3,9 @@
 A convolution multiplies the channels of an image at every place of its window with the channels of its weight. Where
 the channels of a place lie side by side (*channels last*), that is a contraction that micro-kernels compute, and a row
 of the window is one stretch of memory. So every tensor that holds an image of some convolution is stored that way, with
-the zeros around it that the convolutions which read it ask for, and the whole network changes its layout at its edges
-alone: what only works point by point, or channel by channel, takes images as they lie.
+the rim around it that the convolutions which read it ask for (zeros, or zero points where images are bytes), and the
+whole network changes its layout at its edges alone: what only works point by point, or channel by channel, takes images
+as they lie.
 
 Images are found as components: tensors that hang together through convolutions, and through ops that do the same in any
 layout. A Transpose or a Reshape ends a component, and so does a node that ONNX Runtime runs. Components without a
@@ -30,7 +31,7 @@ from igniter.dialects.sym.expr import ZERO, Expr
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
-CONVOLUTIONS = frozenset(("Conv", "com.microsoft.FusedConv"))
+CONVOLUTIONS = frozenset(("Conv", "ConvInteger", "com.microsoft.FusedConv"))
 """Ops that want the channels of images last."""
 
 IN_ANY_LAYOUT = frozenset(
@@ -60,17 +61,22 @@ Pads = tuple[tuple[Expr, Expr], ...]
 
 @dataclass(frozen=True)
 class ImageLayout:
-    """Channels last, with zeros around the spatial axes."""
+    """Channels last, with a rim around the spatial axes."""
 
     pads: Pads
+    rim: int = 0
+    """What the rim holds: 0, or the zero point of an image of bytes."""
 
     @property
     def is_padded(self) -> bool:
-        """Whether there are zeros around the image."""
+        """Whether there is a rim around the image."""
         return any(p != ZERO for pair in self.pads for p in pair)
 
-    def holds(self, pads: Pads) -> bool:
-        """Whether as many zeros are there as `pads` asks for, at each end."""
+    def holds(self, pads: Pads, rim: int | None) -> bool:
+        """Whether the rim is as wide as `pads` asks for, at each end, and holds what is wanted there (None: that is
+        computed)."""
+        if rim != self.rim and ImageLayout(pads).is_padded:
+            return False
         pairs = zip((p for pair in self.pads for p in pair), (p for pair in pads for p in pair), strict=True)
         left = [(have - want).constant for have, want in pairs]
         return all(number is not None and number >= 0 for number in left)
@@ -118,7 +124,7 @@ def images_of(block: Block) -> dict[SSAValue, ImageLayout]:
     passed = (v for region in regions for v in (*region.inputs, *region.results))
     for value in dict.fromkeys(passed):
         if _is_image(value) and not _is_constant(value) and joined.find(value) in components:
-            found[value] = ImageLayout(_pads_of(value, regions))
+            found[value] = _layout_of(value, regions)
     return found
 
 
@@ -147,22 +153,31 @@ def _is_constant(value: SSAValue) -> bool:
     return isinstance(value.owner, Operation) and value.owner.name == "onnx.Constant"
 
 
-def _pads_of(value: SSAValue, regions: Iterable[RegionOp]) -> Pads:
-    """The most zeros that a convolution which reads `value` as it comes into its region asks for, at each end."""
-    rank = len(dims_of(value.type)) - 2
-    found = [(ZERO, ZERO)] * rank
+def _layout_of(value: SSAValue, regions: Iterable[RegionOp]) -> ImageLayout:
+    """The widest rim, at each end, that the convolutions which read `value` as it comes into their regions ask for, of
+    those that want the same in it as the first."""
+    found = [(ZERO, ZERO)] * (len(dims_of(value.type)) - 2)
+    kept: int | None = None
+    for op in _convolutions_of(value, regions):
+        wanted, rim = pads_of(op), rim_of(op)
+        # What hangs on a size is added by the region of the reader: whoever reads such an image could not tell its size
+        # from it.
+        if not all(p.constant is not None for pair in wanted for p in pair) or not ImageLayout(wanted).is_padded:
+            continue
+        kept = rim if kept is None else kept
+        if rim is not None and rim == kept:
+            found = [(_more(a, c), _more(b, d)) for (a, b), (c, d) in zip(found, wanted, strict=True)]
+    return ImageLayout(tuple(found), kept or 0)
+
+
+def _convolutions_of(value: SSAValue, regions: Iterable[RegionOp]) -> Iterator[OnnxOp]:
+    """The convolutions that read `value` as it comes into their regions."""
     for region in regions:
         for argument, operand in zip(region.block.args, region.inputs, strict=True):
-            if operand is not value:
-                continue
-            for use in argument.uses:
-                if use.index == 0 and op_name(use.operation) in CONVOLUTIONS:
-                    wanted = pads_of(cast("OnnxOp", use.operation))
-                    # What hangs on a size is added by the region of the reader: whoever reads such an image could not
-                    # tell its size from it.
-                    if all(p.constant is not None for pair in wanted for p in pair):
-                        found = [(_more(a, c), _more(b, d)) for (a, b), (c, d) in zip(found, wanted, strict=True)]
-    return tuple(found)
+            if operand is value:
+                for use in argument.uses:
+                    if use.index == 0 and op_name(use.operation) in CONVOLUTIONS:
+                        yield cast("OnnxOp", use.operation)
 
 
 def _more(a: Expr, b: Expr) -> Expr:
@@ -176,7 +191,18 @@ def pads_of(op: OnnxOp) -> Pads:
     return tuple((slide.low, slide.high) for slide in slides_of(op))
 
 
+def rim_of(op: OnnxOp) -> int | None:
+    """What a convolution has around its image: 0, or the zero point of an image of bytes; None where that is
+    computed."""
+    from igniter.dialects.onnx.ops.integer_convolution import IMAGE_ZERO, zero_point
+
+    if op_name(op) != "ConvInteger":
+        return 0
+    found = zero_point(op, IMAGE_ZERO)
+    return None if found is None else int(found[0])
+
+
 def summary(images: Mapping[SSAValue, ImageLayout]) -> str:
     """In words."""
     padded = sum(layout.is_padded for layout in images.values())
-    return f"{len(images)} tensors have their channels last, {padded} of them with zeros around"
+    return f"{len(images)} tensors have their channels last, {padded} of them with a rim"
