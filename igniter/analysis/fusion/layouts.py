@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue, Use
 
 from igniter.analysis.fusion.cost import op_kind
 from igniter.analysis.fusion.legality import as_tensor, has_dims
@@ -123,7 +123,9 @@ def images_of(block: Block) -> dict[SSAValue, ImageLayout]:
     found: dict[SSAValue, ImageLayout] = {}
     passed = (v for region in regions for v in (*region.inputs, *region.results))
     for value in dict.fromkeys(passed):
-        if _is_image(value) and not _is_constant(value) and joined.find(value) in components:
+        if not _is_image(value) or _is_constant(value) or joined.find(value) not in components:
+            continue
+        if isinstance(value.owner, RegionOp) or not _only_quantized(value, regions):
             found[value] = _layout_of(value, regions)
     return found
 
@@ -170,14 +172,25 @@ def _layout_of(value: SSAValue, regions: Iterable[RegionOp]) -> ImageLayout:
     return ImageLayout(tuple(found), kept or 0)
 
 
-def _convolutions_of(value: SSAValue, regions: Iterable[RegionOp]) -> Iterator[OnnxOp]:
-    """The convolutions that read `value` as it comes into their regions."""
+def _only_quantized(value: SSAValue, regions: Iterable[RegionOp]) -> bool:
+    """Whether regions do nothing with `value` but quantise it. What comes from outside of regions is then read as it
+    lies: to change the layout of its bytes costs a quarter."""
+    return all(op_name(use.operation) == "QuantizeLinear" for use in _uses_in(value, regions))
+
+
+def _uses_in(value: SSAValue, regions: Iterable[RegionOp]) -> Iterator[Use]:
+    """The uses of `value` in the regions that it comes into."""
     for region in regions:
         for argument, operand in zip(region.block.args, region.inputs, strict=True):
             if operand is value:
-                for use in argument.uses:
-                    if use.index == 0 and op_name(use.operation) in CONVOLUTIONS:
-                        yield cast("OnnxOp", use.operation)
+                yield from argument.uses
+
+
+def _convolutions_of(value: SSAValue, regions: Iterable[RegionOp]) -> Iterator[OnnxOp]:
+    """The convolutions that read `value` as it comes into their regions."""
+    for use in _uses_in(value, regions):
+        if use.index == 0 and op_name(use.operation) in CONVOLUTIONS:
+            yield cast("OnnxOp", use.operation)
 
 
 def _more(a: Expr, b: Expr) -> Expr:
