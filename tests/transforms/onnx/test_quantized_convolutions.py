@@ -6,7 +6,7 @@ convolution alone are equal to the bit. Weights have seven bits, so that its sum
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,13 +88,11 @@ class Network:
 
     def model(self, dims: Sequence[Any], result: str) -> onnx.ModelProto:
         kind = {U8: TensorProto.UINT8, I8: TensorProto.INT8}[self.image]
-        names: dict[str, str] = {}
         self.nodes.append(helper.make_node("Identity", [result], ["y"]))
         given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)]
         graph = helper.make_graph(
             self.nodes, "bytes", given, [helper.make_tensor_value_info("y", kind, None)], self.weights
         )
-        del names
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
 
 
@@ -189,3 +187,116 @@ def test_zero_points_that_no_byte_absorbs(zero: int, tmp_path: Path) -> None:
 def test_signed_images(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     compare(single(case, I8, I8, True, 0, bias=False), tmp_path, sizes_of(case))
+
+
+# -- what stands between ----------------------------------------------------------------------------------------------
+
+
+def between(b: Network, name: str, x: str, y: str) -> str:
+    """Of two convolutions' results, in steps of 0.1137 from 125, what the next one reads, in the same."""
+
+    def op(kind: str, *inputs: str, scale: float = 0.1137, zero: int = 125, **attrs: Any) -> str:
+        return b.rounded(b.node(kind, inputs, **attrs), scale, zero)
+
+    made: Mapping[str, Callable[[], str]] = {
+        "residual": lambda: op("Add", x, y, scale=0.2071),
+        "residual, relu": lambda: op("Relu", op("Add", x, y, scale=0.2071), scale=0.1013, zero=0),
+        "product": lambda: op("Mul", x, y, scale=0.9177),
+        "silu": lambda: op("Mul", x, op("Sigmoid", x, scale=1 / 255, zero=0), scale=0.0613, zero=5),
+        "hard swish": lambda: op("HardSwish", x, scale=0.0619, zero=6),
+        "pool": lambda: op("MaxPool", x, kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        "concat": lambda: op("Concat", x, y, axis=1),
+        "clip": lambda: op("Clip", x, b.constant(0.0, np.float32), b.constant(6.0, np.float32), scale=0.0239, zero=0),
+        "leaky": lambda: op("LeakyRelu", x, alpha=0.1, scale=0.0607, zero=20),
+        # Nine numbers: their mean is never in the middle of two steps.
+        "average": lambda: op("AveragePool", x, kernel_shape=[3, 3]),
+    }
+    return made[name]()
+
+
+STEPS = {
+    "residual": 0.2071,
+    "residual, relu": 0.1013,
+    "product": 0.9177,
+    "silu": 0.0613,
+    "hard swish": 0.0619,
+    "leaky": 0.0607,
+    "clip": 0.0239,
+}
+BETWEEN = [*STEPS, "pool", "concat", "average"]
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_what_stands_between_convolutions_is_done_on_bytes(name: str, tmp_path: Path) -> None:
+    b = Network()
+    x = b.rounded("x", 0.03, 117)
+    pair = [b.rounded(b.conv(x, (16, 8, 3, 3), 0.03, pads=[1, 1, 1, 1]), 0.1137, 125) for _ in range(2)]
+    made = between(b, name, *pair)
+    step = STEPS.get(name, 0.1137)
+    y = b.conv(made, (8, 32 if name == "concat" else 16, 3, 3), step, pads=[1, 1, 1, 1])
+    model = b.model(("n", 8, "h", "w"), b.codes(y, 1.5 if name == "product" else 0.5, 128))
+    # A code between that is another by one moves those that are computed of it.
+    compare(model, tmp_path, [(2, 8, 7, 10), (1, 8, 5, 5)], most=1, unequal=0.02)
+
+
+@pytest.mark.parametrize("zero", [0, 9])
+def test_images_that_two_windows_read(zero: int, tmp_path: Path) -> None:
+    """The rim is as wide as the wider one wants; the other, and what reads no window, skip it."""
+    b = Network()
+    x = b.rounded(b.conv(b.rounded("x", 0.03, 117), (8, 8, 1, 1), 0.03), 0.1137, zero)
+    wide = b.conv(x, (8, 8, 5, 5), 0.1137, pads=[2, 2, 2, 2])
+    narrow = b.conv(x, (8, 8, 3, 3), 0.1137, pads=[1, 1, 1, 1])
+    total = b.node("Add", [b.rounded(wide, 0.983, 120), b.rounded(narrow, 0.711, 120)])
+    total = b.node("Add", [b.rounded(total, 1.217, 120), x])
+    compare(b.model(("n", 8, "h", "w"), b.codes(total, 1.231, 120)), tmp_path, [(2, 8, 9, 7)], most=1, unequal=0.02)
+
+
+def test_no_images(tmp_path: Path) -> None:
+    case = CASES["window"]
+    compare(single(case, U8, I8, True, 0), tmp_path, [(0, 8, 9, 11), (1, 8, 9, 11)])
+
+
+def test_a_bias_in_other_steps(tmp_path: Path) -> None:
+    """What a bias stands for is added, where it is not in steps of both scales."""
+    b = Network()
+    x = b.rounded("x", 0.03, 117)
+    y = b.conv(x, (16, 8, 3, 3), 0.06, pads=[1, 1, 1, 1])
+    artifact = igniter.load(b.model(("n", 8, "h", "w"), b.codes(y, 0.11, 125))).compile(tmp_path / "out", verify=False)
+    plain = onnxruntime.SessionOptions()
+    plain.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    model = b.model(("n", 8, "h", "w"), "y")
+    del model.graph.node[-1]
+    wanted = onnxruntime.InferenceSession(model.SerializeToString(), plain, ["CPUExecutionProvider"])
+    feeds = {"x": np.random.default_rng(7).standard_normal((1, 8, 6, 6)).astype(np.float32)}
+    got, want = artifact.session().run(None, feeds)[0], wanted.run(None, feeds)[0]
+    assert np.abs(got.astype(int) - want.astype(int)).max() <= 1
+
+
+@pytest.mark.parametrize("weight", [I8, U8])
+def test_bytes_whose_zero_point_a_run_finds(weight: Kind, tmp_path: Path) -> None:
+    """DynamicQuantizeLinear and ConvInteger, as `quantize_dynamic` makes of a Conv: the rim is what the run says."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(-64, 64, (16, 8, 3, 3)) + (0 if weight is I8 else 128)
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        helper.make_node("ConvInteger", ["q", "w", "z", "wz"], ["sums"], pads=[1, 1, 1, 1], strides=[2, 1]),
+        helper.make_node("Cast", ["sums"], ["wide"], to=1),
+        helper.make_node("Mul", ["s", "ws"], ["step"]),
+        helper.make_node("Mul", ["wide", "step"], ["y"]),
+    ]
+    weights = [
+        stored("w", values, weight),
+        stored("wz", 0 if weight is I8 else 131, weight),
+        stored("ws", 0.01, np.float32),
+    ]
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 8, "h", "w"])]
+    result = [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    graph = helper.make_graph(nodes, "dynamic", given, result, weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    artifact = igniter.load(model).compile(tmp_path / "out", verify=False)
+    left = onnx.load(artifact.model_path, load_external_data=False).graph.node
+    assert not [n.op_type for n in left if not n.domain.startswith("igniter") and n.op_type != "Constant"]
+    original = onnxruntime.InferenceSession(model.SerializeToString(), None, ["CPUExecutionProvider"])
+    feeds = {"x": rng.standard_normal((2, 8, 7, 9)).astype(np.float32)}
+    got, want = artifact.session().run(None, feeds)[0], original.run(None, feeds)[0]
+    np.testing.assert_allclose(got, want, rtol=1e-6)
