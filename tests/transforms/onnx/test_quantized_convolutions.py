@@ -143,6 +143,8 @@ CASES = {
     "depthwise, strided": Case(
         (24, 1, 5, 5), (1, 24, 15, 13), {"pads": [2, 2, 2, 2], "group": 24, "strides": [2, 2]}, sizes=(1, 15, 13)
     ),
+    "groups": Case((24, 4, 3, 3), ("n", 16, "h", "w"), {"pads": [1, 1, 1, 1], "group": 4}),
+    "groups of few": Case((9, 3, 3, 3), (1, 9, 9, 8), {"pads": [0, 1, 1, 0], "group": 3}, sizes=(1, 9, 8)),
     "one dim": Case((16, 8, 3), ("n", 8, "w"), {"pads": [1, 1]}),
     "same": Case((16, 8, 3, 3), ("n", 8, 10, 9), {"auto_pad": "SAME_UPPER", "strides": [2, 2]}, sizes=(2, 10, 9)),
 }
@@ -170,7 +172,7 @@ def test_a_convolution_has_the_codes_of_onnx_runtime(name: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("zero", [0, 5])
 @pytest.mark.parametrize("weight", [I8, U8])
-@pytest.mark.parametrize("name", ["window", "colours", "depthwise"])
+@pytest.mark.parametrize("name", ["window", "colours", "depthwise", "groups"])
 def test_zero_points_of_weights(name: str, weight: Kind, zero: int, tmp_path: Path) -> None:
     """Numbers of u8 around 128 become i8; those that are then too far from their zero point keep one."""
     case = CASES[name]

@@ -39,6 +39,10 @@ FLOAT = 1
 PAD_OPSET = 11
 """The opset from which a Pad takes integers."""
 
+MOST_IN_GROUP = 8
+"""Channels of a group. Groups are no contraction: with 4 or 8 channels each they take 1.0 to 1.1 of ONNX Runtime's
+time, with 32 twice as much."""
+
 CLOSE = 1e-6
 """How far, relatively, the scale of a bias may be from the product that it stands for: that of f32."""
 
@@ -101,9 +105,11 @@ def form_convolution(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def has_kernel(op: OnnxOp, weight: Weight) -> bool:
-    """Whether a convolution is one by micro-kernels, or one of each channel alone."""
+    """Whether a convolution is one by micro-kernels, or one in groups of few channels."""
     group, channels = int(op.attr("group", 1)), weight.shape[0]
-    return channels >= SMALLEST_COLUMNS and weight.size > 0 and group in (1, channels)
+    if group == 1:
+        return channels >= SMALLEST_COLUMNS and weight.size > 0
+    return weight.size > 0 and weight.shape[1] <= MOST_IN_GROUP
 
 
 def bias_of(value: SSAValue | None, scale: Array) -> Array | None:
