@@ -24,6 +24,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "fold-constants",
         # Integer products as micro-kernels have them.
         "hoist-zero-points",
+        "copy-dequantized",
         "eliminate-dead-nodes",
         # Loops that stack as much as only a run knows.
         "bind-values{ops=loops}",

@@ -60,6 +60,7 @@ PASSES: dict[str, str] = {
     "choose-schedule": "igniter.transforms.structured.choose_schedule:ChooseSchedule",
     "collapse-axes": "igniter.transforms.structured.collapse_axes:CollapseAxes",
     "compile-draws": "igniter.transforms.onnx.compile_draws:CompileDraws",
+    "copy-dequantized": "igniter.transforms.onnx.copy_dequantized:CopyDequantized",
     "cse": "xdsl.transforms.common_subexpression_elimination:CommonSubexpressionElimination",
     "dce": "xdsl.transforms.dead_code_elimination:DeadCodeElimination",
     "deduplicate-kernels": "igniter.transforms.structured.deduplicate_kernels:DeduplicateKernels",

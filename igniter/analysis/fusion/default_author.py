@@ -124,8 +124,9 @@ class DefaultAuthor(FusionAuthor):
         return "weights" if any(is_constant(v) for v in node.op.operands[:2]) else "products"
 
     def order(self, graph: FusionGraph) -> Iterable[Pair]:
-        """What moves the operands of a contraction goes to it, before what computes them can take it."""
-        return [*_moves(graph), *graph.candidates]
+        """What moves the operands of a contraction goes to it, and what dequantises to its reader, before what computes
+        them can take it."""
+        return [*_moves(graph), *_dequantized(graph), *graph.candidates]
 
     def refuse_merge(self, a: Group, b: Group) -> Refusal | None:
         """Contractions that are better apart, and groups that only share an input and are far from each other."""
@@ -191,6 +192,14 @@ def _moves(graph: FusionGraph) -> Iterator[Pair]:
                 if alone and (moves or is_widening(nodes[source])):
                     yield source, reader
                     pending.append(source)
+
+
+def _dequantized(graph: FusionGraph) -> Iterator[Pair]:
+    """The edges to readers from what dequantises for them alone: regions are to pass integers."""
+    for source, target in graph.edges:
+        op = graph.nodes[source]
+        if op_name(op) == "DequantizeLinear" and all(u.operation is graph.nodes[target] for u in op.results[0].uses):
+            yield source, target
 
 
 def _folds_into_matmul(node: FusionNode) -> bool:

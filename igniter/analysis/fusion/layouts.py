@@ -3,8 +3,9 @@
 A convolution multiplies the channels of an image at every place of its window with the channels of its weight. Where
 the channels of a place lie side by side (*channels last*), that is a contraction that micro-kernels compute, and a row
 of the window is one stretch of memory. So every tensor that holds an image of some convolution is stored that way, with
-the zeros around it that the convolutions which read it ask for, and the whole network changes its layout at its edges
-alone: what only works point by point, or channel by channel, takes images as they lie.
+the rim around it that the convolutions which read it ask for (zeros, or zero points where images are bytes), and the
+whole network changes its layout at its edges alone: what only works point by point, or channel by channel, takes images
+as they lie.
 
 Images are found as components: tensors that hang together through convolutions, and through ops that do the same in any
 layout. A Transpose or a Reshape ends a component, and so does a node that ONNX Runtime runs. Components without a
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue, Use
 
 from igniter.analysis.fusion.cost import op_kind
 from igniter.analysis.fusion.legality import as_tensor, has_dims
@@ -30,7 +31,7 @@ from igniter.dialects.sym.expr import ZERO, Expr
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
-CONVOLUTIONS = frozenset(("Conv", "com.microsoft.FusedConv"))
+CONVOLUTIONS = frozenset(("Conv", "ConvInteger", "com.microsoft.FusedConv"))
 """Ops that want the channels of images last."""
 
 IN_ANY_LAYOUT = frozenset(
@@ -63,17 +64,22 @@ Pads = tuple[tuple[Expr, Expr], ...]
 
 @dataclass(frozen=True)
 class ImageLayout:
-    """Channels last, with zeros around the spatial axes."""
+    """Channels last, with a rim around the spatial axes."""
 
     pads: Pads
+    fill: int = 0
+    """What the rim holds: 0, or the zero point of an image of bytes."""
 
     @property
     def is_padded(self) -> bool:
-        """Whether there are zeros around the image."""
+        """Whether there is a rim around the image."""
         return any(p != ZERO for pair in self.pads for p in pair)
 
-    def holds(self, pads: Pads) -> bool:
-        """Whether as many zeros are there as `pads` asks for, at each end."""
+    def holds(self, pads: Pads, fill: int | None) -> bool:
+        """Whether the rim is as wide as `pads` asks for, at each end, and holds what is wanted there (None: that is
+        computed)."""
+        if fill != self.fill and ImageLayout(pads).is_padded:
+            return False
         pairs = zip((p for pair in self.pads for p in pair), (p for pair in pads for p in pair), strict=True)
         left = [(have - want).constant for have, want in pairs]
         return all(number is not None and number >= 0 for number in left)
@@ -120,8 +126,10 @@ def images_of(block: Block) -> dict[SSAValue, ImageLayout]:
     found: dict[SSAValue, ImageLayout] = {}
     passed = (v for region in regions for v in (*region.inputs, *region.results))
     for value in dict.fromkeys(passed):
-        if _is_image(value) and not _is_constant(value) and joined.find(value) in components:
-            found[value] = ImageLayout(_pads_of(value, regions))
+        if not _is_image(value) or _is_constant(value) or joined.find(value) not in components:
+            continue
+        if isinstance(value.owner, RegionOp) or not _only_quantized(value, regions):
+            found[value] = _layout_of(value, regions)
     return found
 
 
@@ -150,22 +158,42 @@ def _is_constant(value: SSAValue) -> bool:
     return isinstance(value.owner, Operation) and value.owner.name == "onnx.Constant"
 
 
-def _pads_of(value: SSAValue, regions: Iterable[RegionOp]) -> Pads:
-    """The most zeros that a convolution which reads `value` as it comes into its region asks for, at each end."""
-    rank = len(dims_of(value.type)) - 2
-    found = [(ZERO, ZERO)] * rank
+def _layout_of(value: SSAValue, regions: Iterable[RegionOp]) -> ImageLayout:
+    """The widest rim, at each end, that the convolutions which read `value` as it comes into their regions ask for, of
+    those that want the same in it as the first."""
+    found = [(ZERO, ZERO)] * (len(dims_of(value.type)) - 2)
+    kept: int | None = None
+    for op in _convolutions_of(value, regions):
+        wanted, fill = rim_of(op), fill_of(op)
+        # What hangs on a size is added by the region of the reader: whoever reads such an image could not tell its size
+        # from it.
+        if not all(p.constant is not None for pair in wanted for p in pair) or not ImageLayout(wanted).is_padded:
+            continue
+        kept = fill if kept is None else kept
+        if fill is not None and fill == kept:
+            found = [(_more(a, c), _more(b, d)) for (a, b), (c, d) in zip(found, wanted, strict=True)]
+    return ImageLayout(tuple(found), kept or 0)
+
+
+def _only_quantized(value: SSAValue, regions: Iterable[RegionOp]) -> bool:
+    """Whether regions do nothing with `value` but quantise it. What comes from outside of regions is then read as it
+    lies: to change the layout of its bytes costs a quarter."""
+    return all(op_name(use.operation) == "QuantizeLinear" for use in _uses_in(value, regions))
+
+
+def _uses_in(value: SSAValue, regions: Iterable[RegionOp]) -> Iterator[Use]:
+    """The uses of `value` in the regions that it comes into."""
     for region in regions:
         for argument, operand in zip(region.block.args, region.inputs, strict=True):
-            if operand is not value:
-                continue
-            for use in argument.uses:
-                if use.index == 0 and op_name(use.operation) in CONVOLUTIONS:
-                    wanted = rim_of(cast("OnnxOp", use.operation))
-                    # What hangs on a size is added by the region of the reader: whoever reads such an image could not
-                    # tell its size from it.
-                    if all(p.constant is not None for pair in wanted for p in pair):
-                        found = [(_more(a, c), _more(b, d)) for (a, b), (c, d) in zip(found, wanted, strict=True)]
-    return tuple(found)
+            if operand is value:
+                yield from argument.uses
+
+
+def _convolutions_of(value: SSAValue, regions: Iterable[RegionOp]) -> Iterator[OnnxOp]:
+    """The convolutions that read `value` as it comes into their regions."""
+    for use in _uses_in(value, regions):
+        if use.index == 0 and op_name(use.operation) in CONVOLUTIONS:
+            yield cast("OnnxOp", use.operation)
 
 
 def _more(a: Expr, b: Expr) -> Expr:
@@ -191,7 +219,18 @@ def rim_of(op: OnnxOp) -> Pads:
     return tuple((slide.low, tiling.behind(axis, slide)) for axis, slide in enumerate(slides_of(op)))
 
 
+def fill_of(op: OnnxOp) -> int | None:
+    """What is in the rim that a convolution wants: 0, or the zero point of an image of bytes; None where that is
+    computed."""
+    from igniter.dialects.onnx.ops.integer_convolution import IMAGE_ZERO, zero_point
+
+    if op_name(op) != "ConvInteger":
+        return 0
+    found = zero_point(op, IMAGE_ZERO)
+    return None if found is None else int(found[0])
+
+
 def summary(images: Mapping[SSAValue, ImageLayout]) -> str:
     """In words."""
     padded = sum(layout.is_padded for layout in images.values())
-    return f"{len(images)} tensors have their channels last, {padded} of them with zeros around"
+    return f"{len(images)} tensors have their channels last, {padded} of them with a rim"

@@ -47,7 +47,7 @@ def worthwhile_contraction(nest: NestOp) -> Contraction | None:
 def reads_weights(contraction: Contraction) -> bool:
     """Whether the right factor is a packed weight: large, and the same for all rows."""
     b = contraction.b
-    return isinstance(b.source, BlockArgument) and any(s.call is not None for s in b.subscripts)
+    return isinstance(tensor_behind(b.source), BlockArgument) and any(s.call is not None for s in b.subscripts)
 
 
 def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, ScheduleAttr]:

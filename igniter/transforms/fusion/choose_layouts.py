@@ -15,11 +15,11 @@ becomes, where another convolution without padding reads the result,
       fusion.yield %3
 
 Which tensors these are is decided for a whole graph (`igniter.analysis.fusion.layouts`). A layout is said by nodes that
-every level knows: a Transpose, and a Pad for the zeros that convolutions want around an image, which the region that
-computes it stores with it; readers that want none skip them with a Slice. Inside of a region these nodes are ways to
-read and to write, and cost nothing. Where a tensor comes from outside of regions, or leaves them, a region of its own
-changes the layout, once for all readers. A convolution whose image is computed in its own region has that stored with
-channels last as well.
+every level knows: a Transpose, and a Pad for what convolutions want around an image (zeros, or the zero point of an
+image of bytes), which the region that computes it stores with it; readers that want none skip it with a Slice. Inside
+of a region these nodes are ways to read and to write, and cost nothing. Where a tensor comes from outside of regions or
+leaves them, a region of its own changes the layout, once for all readers. A convolution whose image is computed in its
+own region has that stored with channels last as well.
 
 It stands behind `form-fusion-regions`, which knows nothing of layouts, and before `pack-weights`, which packs the
 weight of a convolution by the layout of its image.
@@ -33,19 +33,30 @@ from typing import Any, cast
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, i64
-from xdsl.ir import Block, BlockArgument, Operation, OpResult, SSAValue, Use
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue, Use
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from igniter.analysis.fusion.layouts import CONVOLUTIONS, ImageLayout, Pads, images_of, pads_of, rim_of, summary
+from igniter.analysis.fusion.layouts import (
+    CONVOLUTIONS,
+    ImageLayout,
+    Pads,
+    fill_of,
+    images_of,
+    pads_of,
+    rim_of,
+    summary,
+)
 from igniter.analysis.fusion.legality import Reason
 from igniter.analysis.fusion.symbols import SymbolSources
 from igniter.dialects.fusion import DimsOp, RegionOp, TablesOp
-from igniter.dialects.onnx.base import OnnxOp, imported_opset, make_op
+from igniter.dialects.onnx.base import OnnxOp, imported_opset, make_constant, make_op
 from igniter.dialects.onnx.names import op_name
+from igniter.dialects.onnx.ops.integer_convolution import IMAGE_ZERO
 from igniter.dialects.onnx.ops.rules import INFINITE
 from igniter.dialects.onnx.ops.winograd import tiling_of
 from igniter.dialects.onnx.registry import RIM_ATTRIBUTE, VALUES_ATTRIBUTE
+from igniter.dialects.onnx.types import BY_ATTR
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ZERO, Expr
 from igniter.errors import IgniterError
@@ -111,7 +122,7 @@ class _Rewriting:
         plain = argument.type
         # As long as the image has its own dims: `SAME` padding hangs on them.
         convolutions = [op for use in argument.uses if (op := _convolution_of(use)) is not None]
-        taken: dict[Operation, Pads] = {op: pads_of(op) for op in convolutions if layout.holds(rim_of(op))}
+        taken: dict[Operation, Pads] = {op: pads_of(op) for op in convolutions if layout.holds(rim_of(op), fill_of(op))}
         fresh = Rewriter.replace_value_with_new_type(argument, stored.type)
         at = _Nodes(region.block.first_op)
         seen: dict[Pads, SSAValue] = {}
@@ -129,7 +140,7 @@ class _Rewriting:
         """Makes a result of a region the image that is stored, and gives those outside of regions the plain one."""
         layout, terminator = self.images[result], region.yield_op
         at = _Nodes(terminator)
-        made = at.last(at.padded(region.yielded[result.index], layout.pads))
+        made = at.last(at.padded(region.yielded[result.index], layout.pads, layout.fill))
         terminator.operands[result.index] = made
         outside = [use for use in result.uses if not self._reads_images(use.operation)]
         plain = result.type
@@ -152,7 +163,7 @@ class _Rewriting:
     def _converted(self, region: RegionOp, value: SSAValue, layout: ImageLayout) -> SSAValue:
         """A region before the first reader that stores what comes from outside of regions as an image."""
         at = _Nodes(region)
-        return self._region(at.last(at.padded(value, layout.pads)), [value], region)
+        return self._region(at.last(at.padded(value, layout.pads, layout.fill)), [value], region)
 
     def _region(self, value: SSAValue, operands: Sequence[SSAValue], before: Operation) -> SSAValue:
         """The nodes in front of an op that lead to `value`, in a region."""
@@ -163,7 +174,7 @@ class _Rewriting:
             if isinstance(owner, Operation) and owner not in members and not set(owner.results) & set(operands):
                 members.insert(0, owner)
                 pending += owner.operands
-        clones = [op for op in members if isinstance(op, DimsOp)]
+        clones = [op for op in members if isinstance(op, DimsOp) or op_name(op) == "Constant"]
         nodes = [op for op in members if op not in clones]
         # The regions on the other side know the symbols as well, so that there is a tensor that tells them.
         told = SymbolSources(_inputs_around(self.block), self.block).bindings(nodes)
@@ -197,10 +208,13 @@ def _store_image(op: OnnxOp) -> None:
     image, pads, rim = op.operands[0], pads_of(op), rim_of(op)
     if isinstance(image, BlockArgument) or (_is_transposed_argument(image) and not ImageLayout(pads).is_padded):
         return
-    if (imported_opset(op, "") or PADS_OPSET) < PADS_OPSET and any(p.constant is None for pair in pads for p in pair):
+    fill = fill_of(op)
+    computed = fill is None or any(p.constant is None for pair in pads for p in pair)
+    if computed and (imported_opset(op, "") or PADS_OPSET) < PADS_OPSET:
         return
     at = _Nodes(op)
-    op.operands[0] = at.cut(at.last(at.padded(image, rim)), rim, pads)
+    filling = op.operands[IMAGE_ZERO] if fill is None else fill
+    op.operands[0] = at.cut(at.last(at.padded(image, rim, filling)), rim, pads)
     _without_pads(op, pads, rim)
 
 
@@ -244,16 +258,22 @@ class _Nodes:
         dims = dims_of(value.type)
         return self._node("Transpose", [value], [dims[k] for k in perm], perm=perm)
 
-    def padded(self, value: SSAValue, pads: Pads) -> SSAValue:
-        """An image, channels first, with zeros around it."""
+    def padded(self, value: SSAValue, pads: Pads, fill: int | SSAValue) -> SSAValue:
+        """An image, channels first, with a rim of that number around it."""
         if not ImageLayout(pads).is_padded:
             return value
         dims = dims_of(value.type)
         low = [ZERO, ZERO, *(low for low, _ in pads)]
         high = [ZERO, ZERO, *(high for _, high in pads)]
-        return self._node(
-            "Pad", [value], [d + a + b for d, a, b in zip(dims, low, high, strict=True)], says={"pads": [*low, *high]}
-        )
+        sizes = [d + a + b for d, a, b in zip(dims, low, high, strict=True)]
+        says = {"pads": [*low, *high]}
+        if fill == 0:
+            return self._node("Pad", [value], sizes, says=says)
+        if self._has_operands("Pad"):
+            number = self._number(fill, element_of(value.type)) if isinstance(fill, int) else fill
+            return self._node("Pad", [value], sizes, says=says, behind=[number])
+        assert isinstance(fill, int)
+        return self._node("Pad", [value], sizes, says=says, value=float(fill))
 
     def cut(self, stored: SSAValue, pads: Pads, kept: Pads | None = None) -> SSAValue:
         """An image that is stored with zeros around it, without them, or with those of `kept` that are among them, and
@@ -275,6 +295,18 @@ class _Nodes:
             value = self._node("Slice", [value], sizes, says=says)
         return self.first(value)
 
+    def _has_operands(self, name: str) -> bool:
+        """Whether the model's opset has as operands of a node what were attributes before."""
+        return (imported_opset(self.before, "") or OPERANDS_SINCE[name]) >= OPERANDS_SINCE[name]
+
+    def _number(self, number: int, element: Attribute) -> SSAValue:
+        """A constant of no dims."""
+        import numpy as np
+
+        op = make_constant(np.array(number, BY_ATTR[element].dtype))
+        self._insert(op)
+        return op.results[0]
+
     def _dims(self, values: Sequence[Expr]) -> SSAValue:
         op = DimsOp(values, tensor_of(i64, [len(values)]))
         self._insert(op)
@@ -286,13 +318,14 @@ class _Nodes:
         inputs: Sequence[SSAValue],
         dims: Sequence[Expr],
         says: Mapping[str, Sequence[Expr]] | None = None,
+        behind: Sequence[SSAValue] = (),
         **attributes: Any,
     ) -> SSAValue:
-        """A node; `says` are integers that later opsets have as operands."""
-        if says and (imported_opset(self.before, "") or OPERANDS_SINCE[name]) < OPERANDS_SINCE[name]:
+        """A node; `says` are integers that later opsets have as operands, and `behind` operands behind those."""
+        if says and not self._has_operands(name):
             attributes |= {key: [_number(e) for e in given] for key, given in says.items()}
         elif says:
-            inputs = [*inputs, *map(self._dims, says.values())]
+            inputs = [*inputs, *map(self._dims, says.values()), *behind]
         made = make_op(name, inputs, [tensor_of(element_of(inputs[0].type), dims)], attributes)
         noted = {str(k): v.owner.dims_attr for k, v in enumerate(inputs) if isinstance(v.owner, DimsOp)}
         if noted:

@@ -26,7 +26,7 @@ from xdsl.passes import ModulePass
 
 from igniter.analysis.fusion.cost import is_widening
 from igniter.analysis.fusion.graph import node_label
-from igniter.dialects.fusion import Layout, PackOp, Part, RegionOp, UnpackOp
+from igniter.dialects.fusion import Layout, PackOp, Part, RegionOp, TablesOp, UnpackOp
 from igniter.dialects.loop.panels import SMALLEST_COLUMNS, group_of, kind_of, panel_lanes, widened_kind
 from igniter.dialects.onnx.attributes import text_of
 from igniter.dialects.onnx.base import OnnxOp, constant_weight, make_constant
@@ -133,7 +133,8 @@ def _read_packed(region: RegionOp, user: Operation, place: int, layout: Layout) 
     inner = _argument(region, argument, packed)
     unpack = UnpackOp(inner, layout, argument.type)
     unpack.result.name_hint = argument.name_hint
-    region.block.insert_op_before(unpack, user)
+    # Tables stand right before their node.
+    region.block.insert_op_before(unpack, user.prev_op if isinstance(user.prev_op, TablesOp) else user)
     user.operands[place] = unpack.result
     if argument is not inner and argument.first_use is None:
         region.operands = [v for k, v in enumerate(region.operands) if k != argument.index]

@@ -5,9 +5,10 @@
     %y = onnx.MatMul(%a, %b)                          %y = onnx.Mul(%1, %sa * %sb)
 
 Both factors are bytes, the right one a matrix of weights with one scale, or one for each column, and the left one has
-one scale. A Gemm of that kind may transpose its weight; its bias is added after the product. A QuantizeLinear right
-behind gets its step into the same factor: with `%sa * %sb / %sy` the result is ONNX Runtime's to the bit, which rounds
-the quotient of the scales once (MlasRequantizeOutput).
+one scale. A Gemm of that kind may transpose its weight; its bias is added after the product. Convolutions become
+convolutions of integers, as kernels have them (`integer_products/convolutions.py`). A QuantizeLinear behind gets its
+step into the same factor: with `%sa * %sb / %sy` the result is ONNX Runtime's to the bit, which rounds the quotient of
+the scales once. That and what else stands between codes is `integer_products/steps.py`.
 
 Where `unsigned` (x86-64, whose instructions multiply u8 by i8), tensors that are quantised to i8 and only dequantised
 again are quantised to u8, 128 more: ONNX Runtime does so as well, but only where it sees both nodes.
@@ -38,6 +39,8 @@ from igniter.dialects.sym.expr import ONE
 from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.onnx.hoist_zero_points import BYTES, MIDDLE, is_small, name_of
+from igniter.transforms.onnx.integer_products import steps
+from igniter.transforms.onnx.integer_products.convolutions import form_convolution, settle
 from igniter.transforms.onnx.onnx_rewriting import (
     Replacement,
     Rewriter,
@@ -72,9 +75,12 @@ class FormIntegerProducts(ModulePass):
     """Whether integers are multiplied where no target multiplies bytes, too."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        wanted = form if self.byte_products or self.always else form_small
+        all_of_them = self.byte_products or self.always
+        wanted = form if all_of_them else form_small
         rules: dict[str, list[Rule]] = {"Gemm": [wanted], "MatMul": [wanted]}
-        rules["QuantizeLinear"] = [one_factor, *([as_unsigned] if self.unsigned else [])]
+        if all_of_them:
+            rules |= {"Conv": [form_convolution], "ConvInteger": [settle]}
+        rules["QuantizeLinear"] = [*steps.RULES, *([as_unsigned] if self.unsigned else [])]
         for rule, count in sorted(run_rules(op, rules, budget(ctx, self.name)).applied.items()):
             remark(ctx, self.name, "", "applied", rule.replace("_", " "), count=count)
 
@@ -174,25 +180,6 @@ def both_scales(rows: SSAValue, right: Weights, op: OnnxOp, rw: Rewriter) -> SSA
     if one is not None:
         return made.results[0]
     return rw.op("Mul", [rows, made.results[0]], [tensor_of(f32, known.shape or (known_dims(rows) or ()))]).results[0]
-
-
-def one_factor(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """scales of a product and of its result in one"""
-    import numpy as np
-
-    scaled = defining(op.operands[0], "Mul")
-    wide = defining(scaled.operands[0], "Cast") if scaled is not None else None
-    if scaled is None or wide is None or defining(wide.operands[0], "MatMulInteger") is None:
-        return None
-    scale, step = constant_value(scaled.operands[1]), constant_value(op.operands[1])
-    if scale is None or step is None or step.dtype != np.float32 or step.size != 1 or step.reshape(()) == 1:
-        return None
-    with np.errstate(all="ignore"):
-        factor = rw.constant(np.asarray(scale / step.reshape(()), np.float32))
-    made = rw.op("Mul", [wide.results[0], factor], [scaled.results[0].type])
-    one = rw.constant(np.ones(step.shape, np.float32))
-    attrs = {k: op.attr(k) for k in ("axis", "saturate", "output_dtype", "precision") if k in op.attributes}
-    return rw.op(op.qualified_name, [made.results[0], one, *op.operands[2:]], [op.results[0].type], attrs).results
 
 
 def as_unsigned(op: OnnxOp, rw: Rewriter) -> Replacement | None:

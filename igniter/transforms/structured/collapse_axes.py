@@ -21,6 +21,9 @@ over the axes that they share, so a choice is made for all the nests that pass a
 tensor are joined in all of these nests or in none. Above, an elementwise nest on `%x` becomes `[b*s, 768]` and not
 `[b*s*768]`, because the sum keeps the rows apart.
 
+The depth of a packed factor comes in groups, `[.., r, c floordiv 4, .., c mod 4]`: where whole groups are joined, `r`
+and `c` become one axis `k`, `[.., k floordiv 4, .., k mod 4]`.
+
 Two kinds of access do not tie nests together. A contraction reads its operands through a view that is its own, for
 nothing is fused over their axes; and a nest that takes two dims apart (a transpose, a guard on one of them) cannot be
 fused over them either, so it does not keep the nest that it reads from joining them.
@@ -41,10 +44,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from igniter.analysis.structured.body_cost import is_contraction
-from igniter.dialects.loop import Axis, Clause, IndexOp, KernelOp, NestOp, ProcedureOp, ViewOp
+from igniter.dialects.loop import Axis, Clause, IndexOp, KernelOp, NestOp, ProcedureOp, ViewOp, element_bytes
 from igniter.dialects.loop.attrs import AxesAttr
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, tensor_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, mod, product
 from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.structured.nest_rewriting import set_clauses
@@ -71,11 +74,22 @@ class Access:
 
 @dataclass(frozen=True)
 class Boundary:
-    """Two neighbouring dims of an access (dims of size 1 aside) whose subscripts are two axes."""
+    """Two neighbouring dims of an access (dims of size 1 aside) whose subscripts are two axes.
+
+    The inner axis may be in groups, as the depth of a packed factor is: `[.., a, b floordiv 4, .., b mod 4]`. Then
+    `rest` is where the places in a group are.
+    """
 
     outer: int
     inner: int
     pair: Pair
+    group: int = 1
+    rest: int | None = None
+
+    @property
+    def positions(self) -> set[int | None]:
+        """The dims that the two axes are subscripts of."""
+        return {self.outer, self.inner, self.rest}
 
 
 @dataclass
@@ -120,19 +134,63 @@ def wide_positions(access: Access) -> list[int]:
     return [p for p, d in enumerate(dims) if d != ONE or access.subscripts[p] != ZERO]
 
 
-def boundaries_of(access: Access, extents: dict[str, Expr]) -> list[Boundary]:
-    """The neighbouring subscripts `a + rest` and `b` where `b` runs over the whole inner dim."""
-    dims, wide = dims_of(access.tensor.type), wide_positions(access)
+def boundaries_of(nest: NestOp, access: Access) -> list[Boundary]:
+    """The neighbouring subscripts `a + rest` and `b` where `b` runs over the whole inner dim, or over it in groups.
+
+    Of the places of a window, `i + r`, a contraction has those as `a` that it sums over as it does over `b`."""
+    dims = dims_of(access.tensor.type)
+    extents, kinds = {a.name: a.extent for a in nest.axes}, {a.name: a.kind for a in nest.axes}
+    contraction = is_contraction(nest)
     found: list[Boundary] = []
-    for outer, inner in pairwise(wide):
-        b = access.subscripts[inner].symbol
-        if b is None or b not in extents or extents[b] != dims[inner]:
+    for outer, inner in [*pairwise(wide_positions(access)), *(_sides_of_lone_groups(access) if contraction else [])]:
+        whole = _whole_axis(access, inner, extents)
+        if whole is None or extents[whole.axis] != dims[inner] * whole.group:
             continue
         left = access.subscripts[outer]
-        candidates = [a for a in left.symbols if a in extents and left.coefficient(a) == ONE and a != b]
-        if len(candidates) == 1 and b not in left.symbols:
-            found.append(Boundary(outer, inner, (candidates[0], b)))
+        candidates = [a for a in left.symbols if a in extents and left.coefficient(a) == ONE and a != whole.axis]
+        if contraction and len(candidates) > 1:
+            candidates = [a for a in candidates if kinds[a] == kinds[whole.axis]]
+        if len(candidates) == 1 and whole.axis not in left.symbols:
+            found.append(Boundary(outer, inner, (candidates[0], whole.axis), whole.group, whole.rest))
     return found
+
+
+@dataclass(frozen=True)
+class _WholeAxis:
+    """The axis that runs over a dim, or over it in groups whose places are the dim `rest`."""
+
+    axis: str
+    group: int = 1
+    rest: int | None = None
+
+
+def _whole_axis(access: Access, position: int, extents: dict[str, Expr]) -> _WholeAxis | None:
+    subscript, dims = access.subscripts[position], dims_of(access.tensor.type)
+    if subscript.symbol is not None:
+        return _WholeAxis(subscript.symbol) if subscript.symbol in extents else None
+    if subscript == ZERO:
+        # The only group: its places are the last dim.
+        axis, last = access.subscripts[-1].symbol, len(dims) - 1
+        group = dims[last].constant
+        return None if axis not in extents or group is None else _WholeAxis(axis, group, last)
+    call = subscript.call
+    if call is None or call.fn != "floordiv" or call.args[0].symbol not in extents:
+        return None
+    axis, size = call.args[0].symbol, call.args[1]
+    for rest, other in enumerate(access.subscripts):
+        if other.call is not None and other.call.fn == "mod" and other.call.args == call.args and dims[rest] == size:
+            return _WholeAxis(axis or "", size.constant or 1, rest)
+    return None
+
+
+def _sides_of_lone_groups(access: Access) -> list[tuple[int, int]]:
+    """The dims `[.., a, 0, lane, b]` of a packed factor of bytes whose depth is one group: that of `a`, and the one of
+    size 1 that counts groups."""
+    dims, counter = dims_of(access.tensor.type), len(access.subscripts) - 3
+    if counter < 1 or not access.is_read or element_bytes(element_of(access.tensor.type)) != 1:
+        return []
+    lone = dims[counter] == ONE and access.subscripts[counter] == ZERO
+    return [(counter - 1, counter)] if lone and counter - 1 in wide_positions(access) else []
 
 
 def root_of(tensor: SSAValue) -> SSAValue:
@@ -168,9 +226,7 @@ def pair_refusal(
         if len(used) == 1:
             return Refusal(f"'{nest.label}' reads a tensor along one of {a} and {b}")
         joined = [x for x in boundaries if x.pair == pair]
-        elsewhere = [
-            s for p, s in enumerate(access.subscripts) if joined and p not in (joined[0].outer, joined[0].inner)
-        ]
+        elsewhere = [s for p, s in enumerate(access.subscripts) if joined and p not in joined[0].positions]
         if len(joined) != 1 or any(e.symbols & used for e in (*elsewhere, *access.guards)):
             # What leaves a rim of its result runs over the same axes as what it reads.
             return Refusal(f"'{nest.label}' takes {a} and {b} apart", splits=not access.surrounds)
@@ -204,8 +260,7 @@ class Plan:
 
     def _add(self, nest: NestOp) -> None:
         accesses = accesses_of(nest)
-        extents = {a.name: a.extent for a in nest.axes}
-        found = [boundaries_of(access, extents) for access in accesses]
+        found = [boundaries_of(nest, access) for access in accesses]
         pairs = list(dict.fromkeys(b.pair for boundaries in found for b in boundaries))
         self.pairs[nest] = pairs
         contraction = is_contraction(nest)
@@ -262,22 +317,24 @@ class Collapser:
     def access(self, access: Access) -> tuple[list[Expr], list[Expr]]:
         """The dims and the subscripts under which the nest now looks into a tensor."""
         dims = dims_of(access.tensor.type)
-        boundaries = {b.inner: b for b in boundaries_of(access, self.extents)}
+        taken = [b for b in boundaries_of(self.nest, access) if self.next.get(b.pair[0]) == b.pair[1]]
+        boundaries = {b.inner: b for b in taken}
+        rests = {b.rest: mod(Expr.of(self.names[b.pair[1]]), Expr.of(b.group)) for b in taken if b.rest is not None}
         new_dims: list[Expr] = []
         subscripts: list[Expr] = []
         run: list[int] = []
-        for position in wide_positions(access):
+        for position in sorted({*wide_positions(access), *boundaries}):
             boundary = boundaries.get(position)
-            if boundary is not None and self.next.get(boundary.pair[0]) == boundary.pair[1] and run:
+            if boundary is not None and run:
                 run.append(position)
                 new_dims[-1] = new_dims[-1] * dims[position]
                 joined = Expr.of(self.names[boundary.pair[1]])
                 rest = subscripts[-1] - (Expr.of(boundary.pair[0]) if len(run) == 2 else joined)
-                subscripts[-1] = joined + rest * dims[position]
+                subscripts[-1] = floordiv(joined, Expr.of(boundary.group)) + rest * dims[position]
             else:
                 run = [position]
                 new_dims.append(dims[position])
-                subscripts.append(access.subscripts[position])
+                subscripts.append(rests.get(position, access.subscripts[position]))
         return new_dims, subscripts
 
     def run(self) -> None:

@@ -13,7 +13,8 @@ becomes
 
 The order of dims of such a tensor means nothing: whoever made it wrote the model's order down. A nest is a vector loop
 along the axis along which most of its reads lie side by side; along that its result should, too. So the dim that this
-axis writes becomes the last, in the order of the kernel: what reads a tensor is asked after what writes it. A nest that
+axis writes becomes the last, in the order of the kernel: what reads a tensor is asked after what writes it. Before all
+of them a contraction of bytes is asked, which multiplies steps of depth that lie side by side. A nest that
 only moves elements to a result of the kernel is then done by the nest in front of it where that writes in this order.
 
 It stands behind `inline-nests` and `form-rims`, after which a nest reads what it really reads, and before
@@ -26,12 +27,13 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from igniter.analysis.structured.contractions import contraction_of
 from igniter.dialects.loop import KernelOp, NestOp, ReadOp
+from igniter.dialects.loop.panels import group_of
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize
 from igniter.dialects.sym.ranges import simplify
@@ -56,11 +58,19 @@ class OrderDims(ModulePass):
         """Nest by nest, in the order of the kernel."""
         rewrites = budget(ctx, self.name)
         for nest in kernel.nests:
+            wanted = None if rewrites.is_spent else grouped_depth(nest)
+            if wanted is not None:
+                producer, k, place = wanted
+                put_last(producer, k, place)
+                message = f"the dim of which '{nest.label}' multiplies several together is the last of its result"
+                rewrites.count(producer.label, message)
+                remark(ctx, self.name, producer.label, "applied", message)
+        for nest in kernel.nests:
             axis = None if rewrites.is_spent else vector_axis(nest)
             for k, result in enumerate(nest.outputs if axis is not None else ()):
                 assert axis is not None
                 place = last_place(nest, k, axis)
-                if place is not None and all(isinstance(use.operation, ReadOp) for use in result.uses):
+                if place is not None and all(is_free(use.operation) for use in result.uses):
                     put_last(nest, k, place)
                     rewrites.count(nest.label, f"the dim of '{axis}' is the last of its result")
                     remark(ctx, self.name, nest.label, "applied", f"the dim of '{axis}' is the last of its result")
@@ -85,6 +95,32 @@ def vector_axis(nest: NestOp) -> str | None:
             if ONE in steps and all(s in (ONE, ZERO) for s in steps):
                 scores[axis.name] = sum(s == ONE for s in steps)
     return max(scores, key=lambda n: scores[n], default=None)
+
+
+def grouped_depth(nest: NestOp) -> tuple[NestOp, int, int] | None:
+    """For a contraction that multiplies several steps of depth together: the nest that computes its left factor, which
+    of its results that is, and the dim of the depth, where that is not the last."""
+    found = contraction_of(nest, moved=True)
+    if isinstance(found, str) or group_of(found.kind) == 1:
+        return None
+    source = found.a.source
+    producer = source.owner
+    places = [k for k, s in enumerate(found.a.subscripts) if s.symbol == found.depth]
+    if not isinstance(producer, NestOp) or producer.schedule is not None or len(places) != 1:
+        return None
+    if places[0] == len(found.a.subscripts) - 1 or not all(isinstance(u.operation, ReadOp) for u in source.uses):
+        return None
+    return producer, producer.outputs.index(source), places[0]
+
+
+def is_free(reader: Operation) -> bool:
+    """Whether what reads a tensor can as well read it in another order: not the left factor of a contraction that
+    multiplies several steps of depth together, which lie side by side."""
+    if not isinstance(reader, ReadOp):
+        return False
+    nest = reader.parent_op()
+    found = contraction_of(nest) if isinstance(nest, NestOp) else ""
+    return isinstance(found, str) or found.a is not reader or group_of(found.kind) == 1
 
 
 def step(nest: NestOp, read: ReadOp, axis: str) -> Expr | None:

@@ -27,7 +27,7 @@
 // CHECK:      %z_1 = fusion.region @l1
 // CHECK-NEXT:   %z_3 = onnx.Transpose(%z_2) {perm = array<i64: 0, 3, 1, 2>}
 // CHECK:      onnx.return %z_1
-// REMARKS: remark: choose-layouts: note: 3 tensors have their channels last, 2 of them with zeros around
+// REMARKS: remark: choose-layouts: note: 3 tensors have their channels last, 2 of them with a rim
 // APART-LABEL: @two
 // APART-NOT:   fusion.
 // APART:       onnx.Pad
@@ -219,5 +219,28 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
       fusion.yield %0 : tensor<1x4x8x8xf32>
     }
     onnx.return %u : tensor<1x4x8x8xf32>
+  }
+}
+
+// -----
+
+// The rim of an image of bytes holds its zero point.
+
+// CHECK-LABEL: @bytes
+// CHECK:      fusion.region @l0
+// CHECK:        %[[Z:.*]] = onnx.Constant() {value = #onnx.tensor<ui8, [7]>}
+// CHECK:        onnx.Pad(%{{.*}}, %{{.*}}, %[[Z]])
+// CHECK:      fusion.region @r0
+// CHECK:        %[[I:.*]] = onnx.Transpose(%a) {perm = array<i64: 0, 3, 1, 2>}
+// CHECK:        onnx.ConvInteger(%[[I]], %b, %z) {pads = array<i64: 0, 0, 0, 0>}
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @bytes(%x: tensor<1x4x8x8xui8>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<4x4x3x3xi8, elided>} : () -> tensor<4x4x3x3xi8>
+    %y = fusion.region @r0 (%a = %x : tensor<1x4x8x8xui8>, %b = %w : tensor<4x4x3x3xi8>) -> (tensor<1x4x8x8xi32>) {
+      %z = onnx.Constant() {value = #onnx.tensor<ui8, [7]>} : () -> tensor<ui8>
+      %0 = onnx.ConvInteger(%a, %b, %z) {pads = array<i64: 1, 1, 1, 1>} : (tensor<1x4x8x8xui8>, tensor<4x4x3x3xi8>, tensor<ui8>) -> tensor<1x4x8x8xi32>
+      fusion.yield %0 : tensor<1x4x8x8xi32>
+    }
+    onnx.return %y : tensor<1x4x8x8xi32>
   }
 }

@@ -103,3 +103,44 @@ loop.kernel @others symbols [b] (%x: tensor<?x4x8xf32, #sym.dims<b, 4, 8>>) -> (
 }
 // REMARK: 'index' missed: i and j stay apart: 'index' uses the position along i or j
 // REMARK: 'fixed' missed: i and j stay apart: 'fixed' has a schedule
+
+// -----
+
+// A row of a window and its channels, which a packed weight has in groups of four.
+
+// CHECK-LABEL: loop.kernel @grouped
+// CHECK:      %[[X:.*]] = loop.view %x : {{.*}} to tensor<10x80xui8>
+// CHECK:      %[[W:.*]] = loop.view %w : {{.*}} to tensor<1x3x6x16x4xi8>
+// CHECK:      loop.nest "conv" [y: parallel 8, x: parallel 8, o: parallel 16, r: reduction 3, s_c: reduction 24]
+// CHECK-NEXT:   loop.read %[[X]][r + y, s_c + 8*x] : i8
+// CHECK:        loop.read %[[W]][0, r, (s_c floordiv 4), o, (s_c mod 4)] : i8
+loop.kernel @grouped symbols [] (%x: tensor<10x10x8xui8>, %w: tensor<1x3x3x2x16x4xi8>) -> (tensor<8x8x16xi32>) {
+  %y = loop.nest "conv" [y: parallel 8, x: parallel 8, o: parallel 16, r: reduction 3, s: reduction 3, c: reduction 8] -> tensor<8x8x16xi32> {
+    %a = loop.read %x[y + r, x + s, c] : i8
+    %b = loop.read %w[o floordiv 16, r, s, c floordiv 4, o mod 16, c mod 4] : i8
+    %d = arith.extui %a : i8 to i32
+    %e = arith.extsi %b : i8 to i32
+    %m = arith.muli %d, %e : i32
+    loop.yield add %m at [y, x, o]
+  }
+  loop.return %y : tensor<8x8x16xi32>
+}
+
+// -----
+
+// Four channels are one group, which the weight counts along a dim of size 1.
+
+// CHECK-LABEL: loop.kernel @one_group
+// CHECK:      loop.nest "conv" [y: parallel 8, x: parallel 8, o: parallel 16, r: reduction 3, s_c: reduction 12]
+// CHECK:        loop.read %{{.*}}[0, r, (s_c floordiv 4), o, (s_c mod 4)] : i8
+loop.kernel @one_group symbols [] (%x: tensor<10x10x4xui8>, %w: tensor<1x3x3x1x16x4xi8>) -> (tensor<8x8x16xi32>) {
+  %y = loop.nest "conv" [y: parallel 8, x: parallel 8, o: parallel 16, r: reduction 3, s: reduction 3, c: reduction 4] -> tensor<8x8x16xi32> {
+    %a = loop.read %x[y + r, x + s, c] : i8
+    %b = loop.read %w[o floordiv 16, r, s, 0, o mod 16, c] : i8
+    %d = arith.extui %a : i8 to i32
+    %e = arith.extsi %b : i8 to i32
+    %m = arith.muli %d, %e : i32
+    loop.yield add %m at [y, x, o]
+  }
+  loop.return %y : tensor<8x8x16xi32>
+}

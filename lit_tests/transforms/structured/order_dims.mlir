@@ -72,3 +72,32 @@ builtin.module {
     loop.return %r : tensor<8x64xf32>
   }
 }
+
+// -----
+
+// A contraction of bytes multiplies four steps of depth together: they lie side by side in what is computed for it,
+// whichever way that reads.
+
+// CHECK-LABEL: loop.kernel @bytes
+// CHECK:      loop.nest "codes" {{.*}} -> tensor<8x8x4xui8> {
+// CHECK:        loop.yield none %{{.*}} at [y, x, c]
+// CHECK:      loop.read %{{.*}}[y, x, c] : i8
+// REMARKS: remark: order-dims: 'codes' applied: the dim of which 'conv' multiplies several together is the last of its result
+builtin.module {
+  loop.kernel @bytes symbols [] (%x: tensor<4x8x8xui8>, %w: tensor<1x1x16x4xi8>) -> (tensor<8x8x16xi32>) {
+    %q = loop.nest "codes" [c: parallel 4, y: parallel 8, x: parallel 8] -> tensor<4x8x8xui8> {
+      %a = loop.read %x[c, y, x] : i8
+      %b = arith.addi %a, %a : i8
+      loop.yield none %b at [c, y, x]
+    }
+    %s = loop.nest "conv" [y: parallel 8, x: parallel 8, o: parallel 16, c: reduction 4] -> tensor<8x8x16xi32> {
+      %a = loop.read %q[c, y, x] : i8
+      %b = loop.read %w[o floordiv 16, 0, o mod 16, c] : i8
+      %d = arith.extui %a : i8 to i32
+      %e = arith.extsi %b : i8 to i32
+      %m = arith.muli %d, %e : i32
+      loop.yield add %m at [y, x, o]
+    }
+    loop.return %s : tensor<8x8x16xi32>
+  }
+}

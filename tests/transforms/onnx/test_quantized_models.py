@@ -87,7 +87,7 @@ def test_where_products_of_bytes_are_slow_some_are_left(target: str, tmp_path: P
 
 
 def test_network_of_convolutions(tmp_path: Path) -> None:
-    """What convolves stays with ONNX Runtime, between the nodes that make integers of it."""
+    """What convolves bytes is in kernels, as is all that is between."""
     model = quantize_static(
         residual_network(1),
         tmp_path,
@@ -97,8 +97,7 @@ def test_network_of_convolutions(tmp_path: Path) -> None:
         weight_type=QuantType.QInt8,
         reduce_range=True,
     )
-    left = compare(model, tmp_path, {"batch": 2})
-    assert left["Conv"] == 4 and left["DequantizeLinear"] >= 2 * left["Conv"] and left["QuantizeLinear"] >= 4
+    assert not compare(model, tmp_path, {"batch": 2})
 
 
 @pytest.mark.full

@@ -133,6 +133,11 @@ class Lowering:
             value = region.inputs[value.index]
         return constant_weight(value) is not None
 
+    def has_table(self, name: str) -> bool:
+        """Whether the region has a table of that name for the node."""
+        before = self.op.prev_op
+        return isinstance(before, TablesOp) and name in before.by_name
+
     def table(self, name: str) -> SSAValue:
         """One of the tables that the op's spec makes of its attributes, as a tensor of the kernel."""
         before = self.op.prev_op

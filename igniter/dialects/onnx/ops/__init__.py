@@ -30,6 +30,7 @@ FAMILIES: tuple[str, ...] = (
     "elementwise",
     "grouped_attention",
     "indexing",
+    "integer_convolution",
     "legacy",
     "linear_algebra",
     "linear_attention",

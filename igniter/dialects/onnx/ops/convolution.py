@@ -1,4 +1,4 @@
-"""Convolutions: Conv and ConvInteger of any rank, with groups, strides, dilations and padding, FusedConv,
+"""Convolutions: Conv of any rank, with groups, strides, dilations and padding, FusedConv,
 CausalConvWithState.
 
 A convolution whose window is one element, moved by one, is a contraction: the weight of each group times a matrix of
@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import i32
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.activation import sigmoid, unit_clip
@@ -31,6 +30,9 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 SLOW = "ONNX Runtime convolves blocks of channels, which is faster"
+
+Factor = Callable[[Nest, list[Expr], list[Expr]], Scalar]
+"""What one element of a weight adds to a sum, given where it is and where the element of the image is that it meets."""
 
 
 # -- shapes -----------------------------------------------------------------------------------------------------------
@@ -95,8 +97,14 @@ def window_reason(op: OnnxOp) -> str | None:
 
 
 def _windowed(ctx: Lowering) -> SSAValue:
-    x, w, slides = ctx.required(0), ctx.required(1), slides_of(ctx.op)
-    weight, group, out = ctx.dims(1), int(ctx.attr("group", 1)), ctx.out_dims()
+    x, w = ctx.required(0), ctx.required(1)
+    return window_sums(ctx, lambda nest, tap, place: nest.read(w, tap) * nest.read_inside(x, place))
+
+
+def window_sums(ctx: Lowering, factor: Factor, element: Attribute | None = None) -> SSAValue:
+    """The sums of `factor(nest, tap, place)` over the window of each result: `tap` is an element of the weight, `place`
+    the one of the image that it meets, which may lie outside."""
+    slides, weight, group, out = slides_of(ctx.op), ctx.dims(1), int(ctx.attr("group", 1)), ctx.out_dims()
     size, depth = weight[0] // group, weight[1]
     # One group, or groups of one channel, are no axis: what follows runs over the same dims, and is done on each tile.
     several = group != 1 and size != ONE
@@ -104,10 +112,11 @@ def _windowed(ctx: Lowering) -> SSAValue:
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
         b, g, o, *at = i if several else (i[0], ZERO, *i[1:]) if group == 1 else (*i[:2], ZERO, *i[2:])
         places = [s.at(p, k) for s, p, k in zip(slides, at, r[1:], strict=True)]
-        return nest.read(w, [g * size + o, *r]) * nest.read_inside(x, [b, g * depth + r[0], *places])
+        return factor(nest, [g * size + o, *r], [b, g * depth + r[0], *places])
 
     dims = (out[0], Expr.of(group), size, *out[2:]) if several else out
-    return ctx.view(ctx.generate(dims, point, over=[depth, *weight[2:]], combiner="add"), out)
+    made = ctx.generate(dims, point, over=[depth, *weight[2:]], combiner="add", element=element)
+    return ctx.view(made, out)
 
 
 def add_channels(ctx: Lowering, x: SSAValue, bias: SSAValue | None) -> SSAValue:
@@ -165,45 +174,6 @@ def _fused_reason(op: OnnxOp) -> str | None:
     if len(op.inputs) > 3 and op.inputs[3] is not None and operand_dims(op, 3) != dims_of(op.results[0].type):
         return "its residual is not known to have the dims of its result"
     return conv_reason(op)
-
-
-# -- ConvInteger ------------------------------------------------------------------------------------------------------
-
-
-def _infer_integer(ctx: InferContext) -> list[TensorInfo]:
-    return [TensorInfo(i32, info.dims) for info in infer_conv(ctx)]
-
-
-def _integer_reason(op: OnnxOp) -> str | None:
-    channels = operand_dims(op, 1)[:1]
-    for index, several in ((2, ()), (3, channels)):
-        given = () if operand(op, index) is None else operand_dims(op, index)
-        if product(given) != ONE and given != several:
-            return "its zero points are not one, or one for each channel of its weight"
-    return window_reason(op)
-
-
-def _integer(ctx: Lowering) -> list[SSAValue]:
-    """The sums of what integers are above their zero points; padding is at the zero point."""
-    x, w, slides = ctx.required(0), ctx.required(1), slides_of(ctx.op)
-    weight, group, out = ctx.dims(1), int(ctx.attr("group", 1)), ctx.out_dims()
-    size, depth = weight[0] // group, weight[1]
-
-    def zero(nest: Nest, index: int, channel: Expr) -> Scalar | None:
-        given = ctx.input(index)
-        return None if given is None else nest.read(given, [ZERO if d == ONE else channel for d in ctx.dims(index)])
-
-    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
-        b, g, o, *at = i
-        places = [s.at(p, k) for s, p, k in zip(slides, at, r[1:], strict=True)]
-        before, other = (zero(nest, k, g * size + o) for k in (2, 3))
-        value = nest.read_inside(x, [b, g * depth + r[0], *places], otherwise=before).to(i32)
-        factor = nest.read(w, [g * size + o, *r]).to(i32)
-        value = value if before is None else value - before.to(i32)
-        return value * (factor if other is None else factor - other.to(i32))
-
-    dims = (out[0], Expr.of(group), size, *out[2:])
-    return [ctx.view(ctx.generate(dims, point, over=[depth, *weight[2:]], combiner="add", element=i32), out)]
 
 
 # -- CausalConvWithState ----------------------------------------------------------------------------------------------
@@ -335,17 +305,6 @@ SPECS: list[OpSpec] = [
         flops=conv_flops,
         slow=conv_slow,
         tables=winograd_tables,
-        slow_when_small=True,
-        kind="contraction",
-    ),
-    OpSpec(
-        "ConvInteger",
-        infer=_infer_integer,
-        lower=_integer,
-        legal=legal(_integer_reason),
-        requires=conv_requires,
-        flops=conv_flops,
-        slow=lambda op, estimate: SLOW,
         slow_when_small=True,
         kind="contraction",
     ),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from igniter.dialects.loop import is_storable
 from igniter.dialects.onnx.registry import Dims, InferContext, LegalRule, TensorInfo
@@ -18,6 +18,7 @@ from igniter.dialects.sym.ranges import NO_RANGES, is_nonneg, simplify
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
+    from igniter.dialects.onnx.weights import Weight
 
 INFINITE = 1 << 30
 """Starts and ends at least this large stand for "to the end": no dim is."""
@@ -45,6 +46,17 @@ def known(op: OnnxOp, index: int) -> Dims | None:
     from igniter.dialects.onnx.lowering.context import operand_values
 
     return operand_values(op, index)
+
+
+def weight_operand(op: OnnxOp, index: int) -> Weight | None:
+    """The constant that an operand is, in a region as well, to which it may come as an argument."""
+    from igniter.dialects.fusion import RegionOp
+    from igniter.dialects.onnx.base import constant_weight
+
+    value, region = operand(op, index), op.parent_op()
+    if isinstance(value, BlockArgument) and isinstance(region, RegionOp):
+        value = region.inputs[value.index]
+    return constant_weight(value)
 
 
 def input_dims(ctx: InferContext, index: int) -> Dims | None:

@@ -37,7 +37,6 @@ from igniter.dialects.sym.requirements import Requirement, at_most
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
-
 # -- ConvTranspose ----------------------------------------------------------------------------------------------------
 
 

@@ -21,13 +21,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import DenseArrayBase, i64
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from igniter.dialects.fusion import Layout, RegionOp
+from igniter.dialects.fusion import Layout
 from igniter.dialects.loop.panels import panel_lanes
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.names import op_name
 from igniter.dialects.onnx.ops.minimal_filters import FILTERS, TAPS, MinimalFilter
+from igniter.dialects.onnx.ops.rules import weight_operand
 from igniter.dialects.onnx.ops.sliding import Slide
 from igniter.dialects.onnx.registry import RIM_ATTRIBUTE, WINOGRAD_ATTRIBUTE
 from igniter.dialects.sym import dims_of, element_of, tensor_of
@@ -120,17 +121,10 @@ class Transformed:
 
 def winograd_tables(op: OnnxOp) -> Mapping[str, Weight]:
     """The transformed weight of a marked node."""
-    from igniter.dialects.onnx.base import constant_weight
     from igniter.dialects.onnx.weights import Weight
 
-    found = tiling_of(op)
-    if found is None:
-        return {}
-    value, region = op.operands[1], op.parent_op()
-    if isinstance(value, BlockArgument) and isinstance(region, RegionOp):
-        value = region.inputs[value.index]
-    plain = constant_weight(value)
-    if plain is None:
+    found, plain = tiling_of(op), weight_operand(op, 1)
+    if found is None or plain is None:
         return {}
     derivation = Transformed(plain, found.filter)
     return {TABLE: Weight(derivation.shape, plain.element_type, derivation=derivation)}

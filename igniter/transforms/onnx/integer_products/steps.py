@@ -1,0 +1,209 @@
+"""What stands between codes: DequantizeLinear, an op, QuantizeLinear.
+
+A code is an integer that stands for a number in steps of a scale from a zero point. Four rules for a QuantizeLinear
+leave less arithmetic between codes than the nodes say:
+
+* `of_codes`: what only moves or compares numbers that are quantised as they were before does so with the codes.
+* `saturated`: a Relu or a Clip is left out where the limits of the codes do as much.
+* `as_it_was`: what is quantised as it was before it was dequantised is the code.
+* `in_steps`: numbers that scales enter as factors are computed in steps of the result, which the factors have been
+  divided by. A product of integers so has one factor, the quotient that ONNX Runtime rounds once
+  (MlasRequantizeOutput), and a sum one for each summand (MlasQLinearAdd).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import f32, i8, i32
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.dialects.onnx.base import OnnxOp, constant_value
+from igniter.dialects.onnx.lowering.scalar import int_limits
+from igniter.dialects.onnx.ops.pointwise import ui8
+from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
+from igniter.dialects.sym import dims_of
+from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, Rule, defining, element, operand, splat
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+MOVES = frozenset(("Concat", "Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
+"""Ops that give some of the numbers that they are given, whatever these stand for."""
+
+POOL_OPSET = 12
+"""The opset from which a MaxPool is of bytes."""
+
+HOMOGENEOUS = frozenset(("GlobalAveragePool", "GlobalMaxPool", "LeakyRelu", "Relu", *(MOVES - {"Concat"})))
+"""Ops that a positive factor of their first operand passes through."""
+
+SUMS = frozenset(("Add", "Concat", "Sub"))
+"""And those that factors of all operands pass through."""
+
+
+# -- what a node says -------------------------------------------------------------------------------------------------
+
+
+def step_of(op: OnnxOp) -> Array | None:
+    """The one step of a QuantizeLinear or DequantizeLinear of f32, where it is a constant."""
+    scale = constant_value(op.operands[1])
+    if scale is None or scale.dtype.name != "float32" or scale.size != 1 or op.attr("block_size", 0):
+        return None
+    return scale.reshape(()) if scale.reshape(()) > 0 else None
+
+
+def zero_of(op: OnnxOp) -> int | None:
+    """Its one zero point, where that is a constant."""
+    given = operand(op, 2)
+    found = 0 if given is None else splat(given)
+    return None if found is None else int(found)
+
+
+def same_codes(a: OnnxOp, value: SSAValue, b: OnnxOp, other: SSAValue) -> bool:
+    """Whether codes of `value` and of `other` stand for the same numbers by two nodes."""
+    steps = step_of(a), step_of(b)
+    return (
+        element(value) == element(other)
+        and steps[0] is not None
+        and steps[0] == steps[1]
+        and zero_of(a) is not None
+        and zero_of(a) == zero_of(b)
+    )
+
+
+# -- rules ------------------------------------------------------------------------------------------------------------
+
+
+def as_it_was(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """code that is quantised again"""
+    before = defining(op.operands[0], "DequantizeLinear")
+    if before is None or not same_codes(op, op.results[0], before, before.operands[0]):
+        return None
+    return [before.operands[0]]
+
+
+def of_codes(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """codes in the place of what they stand for"""
+    inner = defining(op.operands[0], *MOVES)
+    if inner is None or not inner.results[0].has_one_use() or len(inner.results) != 1:
+        return None
+    if inner.op_type == "MaxPool" and inner.opset < POOL_OPSET:
+        return None
+    moved = list(inner.operands) if inner.op_type == "Concat" else [inner.operands[0]]
+    codes: list[SSAValue] = []
+    for value in moved:
+        before = defining(value, "DequantizeLinear")
+        if before is None or not same_codes(op, op.results[0], before, before.operands[0]):
+            return None
+        codes.append(before.operands[0])
+    rest: list[SSAValue | None] = [operand(inner, k) for k in range(len(moved), len(inner.operands))]
+    return again(inner, [*codes, *rest], op.results[0].type, rw).results
+
+
+def again(op: OnnxOp, inputs: Sequence[SSAValue | None], result: Attribute, rw: Rewriter) -> OnnxOp:
+    """A node like another, of other operands, of whose integers as much is known."""
+    attrs = {k: op.attr(k) for k in op.attributes if not k.startswith("igniter.")}
+    made = rw.op(op.qualified_name, inputs, [result], attrs)
+    if VALUES_ATTRIBUTE in op.attributes:
+        made.attributes[VALUES_ATTRIBUTE] = op.attributes[VALUES_ATTRIBUTE]
+    return made
+
+
+def saturated(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """activation that the limits of codes are"""
+    inner = defining(op.operands[0], "Clip", "Relu")
+    step, zero, kind = step_of(op), zero_of(op), element(op.results[0])
+    if inner is None or step is None or zero is None:
+        return None
+    limits = _limits(inner)
+    if limits is None:
+        return None
+    if kind not in (i8, ui8):
+        return None
+    least, greatest = int_limits(kind)
+    codes = [None if n is None else round(float(n / step)) + zero for n in limits]
+    if (codes[0] is not None and codes[0] > least) or (codes[1] is not None and codes[1] < greatest):
+        return None
+    attrs = {k: op.attr(k) for k in op.attributes}
+    return rw.op(op.qualified_name, [inner.operands[0], *op.operands[1:]], [op.results[0].type], attrs).results
+
+
+def _limits(op: OnnxOp) -> tuple[float | None, float | None] | None:
+    """The least and the greatest number that a Clip or a Relu gives; None where they are computed."""
+    if op.op_type == "Relu":
+        return 0.0, None
+    given: list[float | None] = []
+    for index, name in ((1, "min"), (2, "max")):
+        value = operand(op, index)
+        found = op.attr(name) if value is None else splat(value)
+        if value is not None and found is None:
+            return None
+        given.append(None if found is None else float(found))
+    return given[0], given[1]
+
+
+def in_steps(op: OnnxOp, rw: Rewriter) -> Replacement | None:
+    """scales of numbers and of the codes that they become in one"""
+    import numpy as np
+
+    step = step_of(op)
+    if step is None or step == 1 or not _has_factors(op.operands[0]):
+        return None
+    value = _divided(op.operands[0], step, rw)
+    one = rw.constant(np.ones([d.constant or 1 for d in dims_of(op.operands[1].type)], np.float32))
+    attrs = {k: op.attr(k) for k in ("axis", "saturate", "output_dtype", "precision") if k in op.attributes}
+    return rw.op(op.qualified_name, [value, one, *op.operands[2:]], [op.results[0].type], attrs).results
+
+
+def _has_factors(value: SSAValue) -> bool:
+    """Whether all that a number is computed from are constants and products with constant scales."""
+    op = value.owner
+    if not isinstance(op, OnnxOp):
+        return False
+    name = op.qualified_name
+    if name == "DequantizeLinear":
+        return step_of(op) is not None and element(value) == f32
+    if name == "Constant":
+        return element(value) == f32
+    if name == "Mul":
+        return _is_scaled(op)
+    if not value.has_one_use():
+        return False
+    if name in SUMS:
+        return all(map(_has_factors, op.operands)) and any(constant_value(v) is None for v in op.operands)
+    return name in HOMOGENEOUS and len(op.results) == 1 and _has_factors(op.operands[0])
+
+
+def _is_scaled(op: OnnxOp) -> bool:
+    """Whether a node scales integers by constants."""
+    wide = defining(op.operands[0], "Cast")
+    scale = constant_value(op.operands[1])
+    return wide is not None and element(wide.operands[0]) == i32 and scale is not None and scale.dtype.name == "float32"
+
+
+def _divided(value: SSAValue, step: Array, rw: Rewriter) -> SSAValue:
+    """A number that has factors, in steps."""
+    import numpy as np
+
+    op = value.owner
+    assert isinstance(op, OnnxOp)
+    if op.op_type in SUMS:
+        inputs: list[SSAValue | None] = [_divided(v, step, rw) for v in op.operands]
+    elif op.op_type in HOMOGENEOUS:
+        inputs = [_divided(op.operands[0], step, rw), *(operand(op, k) for k in range(1, len(op.operands)))]
+    else:
+        known = constant_value(value if op.op_type == "Constant" else op.operands[1])
+        assert known is not None
+        with np.errstate(all="ignore"):
+            factor = rw.constant(np.asarray(known / step, np.float32))
+        if op.op_type == "Constant":
+            return factor
+        inputs = [op.operands[0], factor, *(operand(op, k) for k in range(2, len(op.operands)))]
+    return again(op, inputs, value.type, rw).results[0]
+
+
+RULES: Sequence[Rule] = (as_it_was, of_codes, saturated, in_steps)
+"""What is asked of a QuantizeLinear, in this order."""
