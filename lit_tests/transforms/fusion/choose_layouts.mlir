@@ -244,3 +244,26 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     onnx.return %y : tensor<1x4x8x8xi32>
   }
 }
+
+// -----
+
+// What is only quantised is read as it lies: its bytes are put into the other order.
+
+// CHECK-LABEL: @quantised
+// CHECK:      %y = fusion.region @r0 (%a = %x : tensor<1x4x8x8xf32>
+// CHECK:        %[[Q:.*]] = onnx.QuantizeLinear(%a, %s, %z)
+// CHECK:        %[[P:.*]] = onnx.Pad(%[[Q]],
+// CHECK-NEXT:   onnx.Transpose(%[[P]]) {perm = array<i64: 0, 2, 3, 1>}
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @quantised(%x: tensor<1x4x8x8xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<4x4x3x3xi8, elided>} : () -> tensor<4x4x3x3xi8>
+    %y = fusion.region @r0 (%a = %x : tensor<1x4x8x8xf32>, %b = %w : tensor<4x4x3x3xi8>) -> (tensor<1x4x8x8xi32>) {
+      %s = onnx.Constant() {value = #onnx.tensor<f32, [0.5]>} : () -> tensor<f32>
+      %z = onnx.Constant() {value = #onnx.tensor<ui8, [7]>} : () -> tensor<ui8>
+      %q = onnx.QuantizeLinear(%a, %s, %z) : (tensor<1x4x8x8xf32>, tensor<f32>, tensor<ui8>) -> tensor<1x4x8x8xui8>
+      %0 = onnx.ConvInteger(%q, %b, %z) {pads = array<i64: 1, 1, 1, 1>} : (tensor<1x4x8x8xui8>, tensor<4x4x3x3xi8>, tensor<ui8>) -> tensor<1x4x8x8xi32>
+      fusion.yield %0 : tensor<1x4x8x8xi32>
+    }
+    onnx.return %y : tensor<1x4x8x8xi32>
+  }
+}

@@ -144,6 +144,7 @@ CASES = {
         (24, 1, 5, 5), (1, 24, 15, 13), {"pads": [2, 2, 2, 2], "group": 24, "strides": [2, 2]}, sizes=(1, 15, 13)
     ),
     "groups": Case((24, 4, 3, 3), ("n", 16, "h", "w"), {"pads": [1, 1, 1, 1], "group": 4}),
+    "groups of panels": Case((64, 12, 3, 3), ("n", 24, "h", "w"), {"pads": [1, 1, 1, 1], "group": 2}),
     "groups of few": Case((9, 3, 3, 3), (1, 9, 9, 8), {"pads": [0, 1, 1, 0], "group": 3}, sizes=(1, 9, 8)),
     "one dim": Case((16, 8, 3), ("n", 8, "w"), {"pads": [1, 1]}),
     "same": Case((16, 8, 3, 3), ("n", 8, 10, 9), {"auto_pad": "SAME_UPPER", "strides": [2, 2]}, sizes=(2, 10, 9)),

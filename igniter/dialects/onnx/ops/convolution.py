@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from igniter.dialects.loop.panels import panel_lanes
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.activation import sigmoid, unit_clip
 from igniter.dialects.onnx.ops.pointwise import computed_reason
@@ -247,16 +249,22 @@ def conv_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
     themselves."""
     rank = len(operand_dims(op, 1))
     in_tiles = tiling_of(op) is not None
-    if in_tiles or int(op.attr("group", 1)) != 1 or not moves_channels(op.operands[0].owner):
+    if in_tiles or not has_whole_panels(op) or not moves_channels(op.operands[0].owner):
         return {}
     return {1: (0, *range(2, rank), 1)}
 
 
+def has_whole_panels(op: OnnxOp) -> bool:
+    """Whether the columns of each group of a convolution fill panels."""
+    group, channels = int(op.attr("group", 1)), operand_dims(op, 1)[0].constant
+    return group == 1 or (channels is not None and channels % (group * panel_lanes(f32)) == 0)
+
+
 def conv_orders(op: OnnxOp) -> dict[int, tuple[int, ...]]:
-    """The weight of a convolution in groups, where the channels of the image are its last dim in memory: for each place
-    of the window the channels side by side."""
+    """The weight of a convolution in groups that fill no panels, where the channels of the image are its last dim in
+    memory: for each place of the window the channels side by side."""
     rank = len(operand_dims(op, 1))
-    if int(op.attr("group", 1)) == 1 or not moves_channels(op.operands[0].owner):
+    if has_whole_panels(op) or not moves_channels(op.operands[0].owner):
         return {}
     return {1: (*range(2, rank), 1, 0)}
 
