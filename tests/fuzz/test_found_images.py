@@ -14,9 +14,10 @@ ALONE = FUSIONS[-1]
 TOGETHER = FUSIONS[-2]
 
 
-def check(text: str, *shapes: tuple[int, ...], fusion: str = ALONE, opset: int = 17) -> None:
-    """Runs a graph of an input `x`, whose initializers `w..` are made up, at several shapes."""
-    model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}]> {text}')
+def check(text: str, *shapes: tuple[int, ...], fusion: str = ALONE, left: int | None = None) -> None:
+    """Runs a graph of an input `x`, whose initializers `w..` are made up, at several shapes; `left` is how many nodes
+    are left to ONNX Runtime."""
+    model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 17]> {text}')
     rng = np.random.default_rng(0)
     for k, node in enumerate(model.graph.node):
         node.name = f"node{k}"
@@ -27,6 +28,7 @@ def check(text: str, *shapes: tuple[int, ...], fusion: str = ALONE, opset: int =
     feeds = tuple({"x": rng.standard_normal(shape).astype(np.float32)} for shape in shapes)
     found = run_case(Case(0, model, feeds, tuple({} for _ in shapes), fusion))
     assert (found.status, found.message, found.dropped) == ("ok", "", ())
+    assert left is None or found.left == left
 
 
 @pytest.mark.parametrize("pad", ["SAME_UPPER", "SAME_LOWER"])
@@ -84,4 +86,23 @@ def test_images_with_a_rim_that_is_skipped() -> None:
         }""",
         (1, 8, 6, 6),
         (1, 8, 4, 4),
+    )
+
+
+def test_images_are_resized_in_the_layout_they_have() -> None:
+    """No node of a network that resizes is left to ONNX Runtime, to which the image would have to change its layout."""
+    check(
+        """g (float[n, 8, h, w] x) => (float[] z) <float[8, 8, 3, 3] w0 = {0}, float[4] twice = {1, 1, 2, 2},
+                float[4] half = {1, 1, 0.5, 0.5}> {
+            a = Conv <pads = [1, 1, 1, 1]> (x, w0)
+            b = Resize <mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor">
+                (a, , twice)
+            c = Resize <mode = "linear"> (b, , twice)
+            d = Resize <mode = "linear"> (c, , half)
+            z = Conv <pads = [1, 1, 1, 1]> (d, w0)
+        }""",
+        (1, 8, 7, 5),
+        (2, 8, 1, 4),
+        fusion=PLAIN,
+        left=0,
     )

@@ -299,7 +299,8 @@ def _whole_step(axis: Axis, place: Expr) -> Expr | None:
     if axis.factor.new.constant == 1 and scale != 1:
         return None
     if scale >= 1 and float(scale).is_integer():
-        return minimum(floordiv(place, Expr.of(int(scale))), axis.factor.old - 1)
+        old, within = axis.factor.old, floordiv(place, Expr.of(int(scale)))
+        return within if axis.factor.new == old * int(scale) else minimum(within, old - 1)
     inverse = Fraction(float(scale)) ** -1
     return place * inverse.numerator if inverse.denominator == 1 else None
 

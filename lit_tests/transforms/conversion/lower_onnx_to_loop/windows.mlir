@@ -62,7 +62,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 // A Resize by a whole factor reads at a quotient.
 
 // CHECK:      loop.nest "resize" [i0: parallel 2*d0]
-// CHECK-NEXT:   loop.read %0[0, 0, min((i0 floordiv 2), d0 - 1)] : f32
+// CHECK-NEXT:   loop.read %0[0, 0, (i0 floordiv 2)] : f32
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<1x1x?xf32, #sym.dims<1, 1, h>>) attributes {input_names = ["x"], output_names = ["y"]} {
     %none = onnx.NoValue : none
