@@ -1,10 +1,10 @@
 """`default`: Igniter's own fusion author. All that it decides is here.
 
 What can be fused is, with these exceptions. A node stays with ONNX Runtime where ORT's kernel is at least as fast
-whatever is fused with it: convolutions and what ORT does inside them, products of bytes where no target multiplies
-bytes. A region holds one contraction with weights and what follows it, or several of computed tensors that read each
-other, which is what attention is. Views, which cost ORT nothing, stay at the rims of regions, and a node that ended up
-alone becomes a kernel only where that beats ORT's.
+whatever is fused with it: transposed convolutions, transforms, products and convolutions of bytes where no target
+multiplies bytes. A region holds one contraction with weights and what follows it, or several of computed tensors that
+read each other, which is what attention is. Views, which cost ORT nothing, stay at the rims of regions, and a node that
+ended up alone becomes a kernel only where that beats ORT's.
 """
 
 from __future__ import annotations
