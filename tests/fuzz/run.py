@@ -68,7 +68,7 @@ def _compare(case: Case, expected: Sequence[Sequence[Array]]) -> Outcome:
             if result.ok or explained_by_rounding(case, feed, name, e, result.max_difference):
                 continue
             message = f"{name} with {sizes}: {result.reason}"
-            opinion = second_opinion(case, feed, names.index(name))
+            opinion = second_opinion(case.model, feed, names.index(name))
             if opinion is not None and compare_output(name, opinion, a).ok:
                 return Outcome(case.seed, "ort", message, *counts)
             return Outcome(case.seed, "mismatch", message, *counts)
@@ -98,17 +98,17 @@ def reference(model: onnx.ModelProto, feeds: Sequence[dict[str, Array]]) -> list
     return [session.run(None, feed) for feed in feeds]
 
 
-def second_opinion(case: Case, feed: dict[str, Array], index: int) -> Array | None:
+def second_opinion(model: onnx.ModelProto, feed: dict[str, Array], index: int) -> Array | None:
     """What ONNX's own evaluator makes of an output, node by node; None where a node cannot be evaluated.
 
     A node on which it fails (numpy has no maximum of nothing) is ORT's, alone.
     """
     from onnx.reference import ReferenceEvaluator
 
-    graph, name = case.model.graph, case.model.graph.output[index].name
+    graph, name = model.graph, model.graph.output[index].name
     values = {**feed, **{w.name: onnx.numpy_helper.to_array(w) for w in graph.initializer}}
-    for node in _ancestors(case.model, name):
-        alone = _one_node(case.model, node, values)
+    for node in _ancestors(model, name):
+        alone = _one_node(model, node, values)
         inputs = {i: values[i] for i in node.input if i}
         try:
             results = ReferenceEvaluator(alone).run(None, inputs)

@@ -145,7 +145,7 @@ def test_the_space_has_what_kernels_need() -> None:
     _, conv = space_of("convolution.mlir")
     found = conv.schedules({"g1.tile": "7x2", "g1.lanes": "o", "g1.down": "x"})
     assert str(found["conv"]) == (
-        '[y threads fuse "g1", o by 32 tail mask fuse "g1", x by 7 tail mask fuse "g1", ky, kx, c, x unroll, '
+        '[y threads fuse "g1", o by 32 tail mask fuse "g1", x by 7 tail mask fuse "g1", ky, kx_c, x unroll, '
         "o vector 16 unroll]"
     )
     with pytest.raises(ValueError, match="the space has no"):
