@@ -12,17 +12,19 @@ Before, `%g: tensor<?x8x8x49xf32>` written by a nest:
 After:
 
     %0 = loop.nest "relu" [n: parallel b, c_0: parallel 8, c_1: parallel 8, p: parallel 49] -> tensor<?x8x8x49xf32> {
-      %a = loop.read %v[n, 8*c_0 + c_1, p] : f32
+      %a = loop.read %g[n, c_0, c_1, p] : f32
       ...
       loop.yield none %r at [n, c_0, c_1, p]
     }
     %y = loop.view %0 : tensor<?x8x8x49xf32, ...> to tensor<?x64x49xf32, ...>
 
-Seen at the producer, the subscript of `c` was `c floordiv 8` and `c mod 8`; now it is `c_0` and `c_1`. So the nest can
-take in the producer's body (`inline-nests`) or share its loops, where the division forbade both: a group normalisation
-and the activation behind it, or whatever follows a `Tile` or a rearranged block of pixels. The innermost axis is only
-split where what is left of it fills vectors (`min_inner` elements), and the depth of a contraction never: micro-kernels
-have one. It stands before `inline-nests`; `collapse-axes` joins again what needs no division.
+Seen at the producer, the subscript of `c` was `c floordiv 8` and `c mod 8`; now it is `c_0` and `c_1`, and it reads the
+producer itself. So the nest can take in the producer's body (`inline-nests`) or share its loops, where the division
+forbade both: a group normalisation and the activation behind it, a convolution in groups and its bias, or whatever
+follows a `Tile` or a rearranged block of pixels. Of sums only contractions are split for: what follows is computed on
+their tiles. The innermost axis is only split where what is left of it fills vectors (`min_inner` elements), and the depth
+of a contraction never: micro-kernels have one. It stands before `inline-nests`; `collapse-axes` joins again what needs no
+division.
 """
 
 from __future__ import annotations
@@ -35,13 +37,14 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from igniter.analysis.structured.body_cost import is_contraction
-from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ViewOp
+from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym import dims_of, element_of, tensor_of
-from igniter.dialects.sym.expr import ONE, Expr, linearize, product
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, delinearize, linearize, product
+from igniter.dialects.sym.ranges import simplify
 from igniter.dialects.sym.reindexing import dim_groups
 from igniter.remarks import remark
 from igniter.rewrites import budget
-from igniter.transforms.structured.nest_rewriting import set_clauses, substitute_axes
+from igniter.transforms.structured.nest_rewriting import replace_op, set_clauses, substitute_axes
 
 Parts = dict[str, tuple[Expr, ...]]
 """The extents that an axis is split into, outermost first."""
@@ -79,7 +82,7 @@ class SplitAxes(ModulePass):
             if read.indices or not isinstance(view, ViewOp):
                 continue
             producer = view.source.owner
-            if not isinstance(producer, NestOp) or any(c.combiner != "none" for c in producer.yield_op.clauses):
+            if not isinstance(producer, NestOp) or not _is_taken_in(producer):
                 continue
             source, dims = dims_of(view.source.type), dims_of(view.result.type)
             for there, here in dim_groups(source, dims):
@@ -100,6 +103,12 @@ class SplitAxes(ModulePass):
                 continue
             parts[axis.name] = extents
         return parts
+
+
+def _is_taken_in(producer: NestOp) -> bool:
+    """Whether what reads a nest gains by having its axes: it can take in the body, or is computed on the tiles of a
+    contraction, a convolution in groups say."""
+    return is_contraction(producer) or all(c.combiner == "none" for c in producer.yield_op.clauses)
 
 
 def split(nest: NestOp, parts: Parts, taken: frozenset[str]) -> None:
@@ -142,3 +151,17 @@ def split(nest: NestOp, parts: Parts, taken: frozenset[str]) -> None:
             output.replace_uses_with_if(view.result, lambda use, view=view: use.operation is not view)
     set_clauses(nest.yield_op, clauses)
     substitute_axes(nest, axes, {a: linearize(pieces[a], parts[a]) for a in parts})
+    for read in nest.reads:
+        _see_through(read, nest)
+
+
+def _see_through(read: ReadOp, nest: NestOp) -> None:
+    """Lets a read of a view of a nest's result read that, where it does so at axes: then passes that look for who reads
+    what find it."""
+    view = read.source.owner
+    if read.indices or read.guards or not isinstance(view, ViewOp) or not isinstance(view.source.owner, NestOp):
+        return
+    offset = linearize(read.subscripts, dims_of(view.result.type))
+    there = [simplify(e, nest.axes_attr.ranges) for e in delinearize(offset, dims_of(view.source.type))]
+    if all(e.symbol is not None or e == ZERO for e in there):
+        replace_op(read, ReadOp(view.source, there))

@@ -11,7 +11,7 @@
 // CHECK-NEXT:     }
 // CHECK-NEXT:     %v = loop.view %g : tensor<?x8x8x49xf32, #sym.dims<n, 8, 8, 49>> to tensor<?x64x49xf32, #sym.dims<n, 64, 49>>
 // CHECK-NEXT:     %y = loop.nest "mul" [i: parallel n, c_0: parallel 8, c_1: parallel 8, p: parallel 49] -> tensor<?x8x8x49xf32, #sym.dims<n, 8, 8, 49>> {
-// CHECK-NEXT:       %a_1 = loop.read %v[i, 8*c_0 + c_1, p] : f32
+// CHECK-NEXT:       %a_1 = loop.read %g[i, c_0, c_1, p] : f32
 // CHECK-NEXT:       %b = loop.read %w[8*c_0 + c_1] : f32
 // CHECK-NEXT:       %m = arith.mulf %a_1, %b : f32
 // CHECK-NEXT:       loop.yield none %m at [i, c_0, c_1, p]
@@ -52,7 +52,7 @@ builtin.module {
 // CHECK-NEXT:     }
 // CHECK-NEXT:     %v = loop.view %e : tensor<?x8x16xf32, #sym.dims<n, 8, 16>> to tensor<?x128xf32, #sym.dims<n, 128>>
 // CHECK-NEXT:     %s = loop.nest "sum" [i: parallel n, r_0: reduction 8, r_1: reduction 16] -> tensor<?xf32, #sym.dims<n>> {
-// CHECK-NEXT:       %a_1 = loop.read %v[i, 16*r_0 + r_1] : f32
+// CHECK-NEXT:       %a_1 = loop.read %e[i, r_0, r_1] : f32
 // CHECK-NEXT:       loop.yield add %a_1 at [i]
 // CHECK-NEXT:     }
 // CHECK-NEXT:     loop.return %s : tensor<?xf32, #sym.dims<n>>
@@ -193,5 +193,42 @@ builtin.module {
       loop.yield add %p at [i, j]
     }
     loop.return %s : tensor<?x32xf32, #sym.dims<n, 32>>
+  }
+}
+
+// -----
+
+// What reads a contraction in groups has its axes, and so can be computed on its tiles; what reads another sum has not.
+
+// CHECK-LABEL: loop.kernel @groups
+// CHECK:         loop.nest "bias" [s: parallel n, o_0: parallel 4, o_1: parallel 32] -> tensor<?x4x32xf32, #sym.dims<n, 4, 32>> {
+// CHECK-NEXT:      loop.read %c[s, o_0, o_1] : f32
+// CHECK:         loop.nest "square" [s: parallel n, o: parallel 128]
+
+builtin.module {
+  loop.kernel @groups symbols [n] (%x: tensor<?x64xf32, #sym.dims<n, 64>>, %w: tensor<4x16x32xf32>, %z: tensor<?x4x32x8xf32, #sym.dims<n, 4, 32, 8>>) -> (tensor<?x128xf32, #sym.dims<n, 128>>, tensor<?x128xf32, #sym.dims<n, 128>>) {
+    %c = loop.nest "conv" [s: parallel n, g: parallel 4, o: parallel 32, k: reduction 16] -> tensor<?x4x32xf32, #sym.dims<n, 4, 32>> {
+      %a = loop.read %x[s, 16*g + k] : f32
+      %b = loop.read %w[g, k, o] : f32
+      %p = arith.mulf %a, %b : f32
+      loop.yield add %p at [s, g, o]
+    }
+    %v = loop.view %c : tensor<?x4x32xf32, #sym.dims<n, 4, 32>> to tensor<?x128xf32, #sym.dims<n, 128>>
+    %y = loop.nest "bias" [s: parallel n, o: parallel 128] -> tensor<?x128xf32, #sym.dims<n, 128>> {
+      %a = loop.read %v[s, o] : f32
+      %b = math.exp %a : f32
+      loop.yield none %b at [s, o]
+    }
+    %m = loop.nest "sum" [s: parallel n, g: parallel 4, o: parallel 32, k: reduction 8] -> tensor<?x4x32xf32, #sym.dims<n, 4, 32>> {
+      %a = loop.read %z[s, g, o, k] : f32
+      loop.yield add %a at [s, g, o]
+    }
+    %u = loop.view %m : tensor<?x4x32xf32, #sym.dims<n, 4, 32>> to tensor<?x128xf32, #sym.dims<n, 128>>
+    %q = loop.nest "square" [s: parallel n, o: parallel 128] -> tensor<?x128xf32, #sym.dims<n, 128>> {
+      %a = loop.read %u[s, o] : f32
+      %b = arith.mulf %a, %a : f32
+      loop.yield none %b at [s, o]
+    }
+    loop.return %y, %q : tensor<?x128xf32, #sym.dims<n, 128>>, tensor<?x128xf32, #sym.dims<n, 128>>
   }
 }
