@@ -18,13 +18,13 @@ After:
     }
     %y = loop.view %0 : tensor<?x8x8x49xf32, ...> to tensor<?x64x49xf32, ...>
 
-Seen at the producer, the subscript of `c` was `c floordiv 8` and `c mod 8`; now it is `c_0` and `c_1`, and it reads the
-producer itself. So the nest can take in the producer's body (`inline-nests`) or share its loops, where the division
-forbade both: a group normalisation and the activation behind it, a convolution in groups and its bias, or whatever
-follows a `Tile` or a rearranged block of pixels. Of sums only contractions are split for: what follows is computed on
-their tiles. The innermost axis is only split where what is left of it fills vectors (`min_inner` elements), and the depth
-of a contraction never: micro-kernels have one. It stands before `inline-nests`; `collapse-axes` joins again what needs no
-division.
+Seen at the producer, the subscript of `c` was `c floordiv 8` and `c mod 8`; now it is `c_0` and `c_1`, and it reads
+the producer itself. So the nest can take in the producer's body (`inline-nests`) or share its loops, where the
+division forbade both: a group normalisation and the activation behind it, a convolution in groups and its bias, or
+whatever follows a `Tile` or a rearranged block of pixels. Of sums only contractions are split for: what follows is
+computed on their tiles. The innermost axis is only split where what is left of it fills vectors (`min_inner`
+elements), and the depth of a contraction never: micro-kernels have one. It stands before `inline-nests`; `collapse-
+axes` joins again what needs no division.
 """
 
 from __future__ import annotations
