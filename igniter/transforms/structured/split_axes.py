@@ -23,8 +23,8 @@ the producer itself. So the nest can take in the producer's body (`inline-nests`
 division forbade both: a group normalisation and the activation behind it, a convolution in groups and its bias, or
 whatever follows a `Tile` or a rearranged block of pixels. Of sums only contractions are split for: what follows is
 computed on their tiles. The innermost axis is only split where what is left of it fills vectors (`min_inner`
-elements), and the depth of a contraction never: micro-kernels have one. It stands before `inline-nests`; `collapse-
-axes` joins again what needs no division.
+elements), and the depth of a contraction never: micro-kernels have one. It stands before `inline-nests`;
+`collapse-axes` joins again what needs no division.
 """
 
 from __future__ import annotations
