@@ -342,11 +342,15 @@ class Collapser:
         nest, block = self.nest, self.nest.parent
         assert block is not None
         views: dict[tuple[SSAValue, tuple[Expr, ...]], SSAValue] = {}
-        for read in nest.reads:
-            access = Access(read.source, read.subscripts, read.guards, True)
-            if not access.symbols & self.names.keys():
-                continue
-            dims, subscripts = self.access(access)
+        # All of them before the first is changed: what an access is looked at with is the nest as it was.
+        accesses = [(read, Access(read.source, read.subscripts, read.guards, True)) for read in nest.reads]
+        touched = [(read, self.access(access)) for read, access in accesses if access.symbols & self.names.keys()]
+        written = [
+            (clause, Access(nest.outputs[k], clause.subscripts, (), False))
+            for k, clause in enumerate(nest.yield_op.clauses)
+        ]
+        stored = [self.access(access) if access.symbols & self.names.keys() else None for _, access in written]
+        for read, (dims, subscripts) in touched:
             key = (read.source, tuple(dims))
             if key not in views:
                 view = ViewOp(root_of(read.source), tensor_of(element_of(read.source.type), dims))
@@ -356,12 +360,11 @@ class Collapser:
             read.subscripts_attr = DimsAttr(subscripts)
         clauses: list[Clause] = []
         fresh_types = list(nest.result_types)
-        for k, clause in enumerate(nest.yield_op.clauses):
-            access = Access(nest.outputs[k], clause.subscripts, (), False)
-            if not access.symbols & self.names.keys():
+        for k, ((clause, _), fresh) in enumerate(zip(written, stored, strict=True)):
+            if fresh is None:
                 clauses.append(clause)
                 continue
-            dims, subscripts = self.access(access)
+            dims, subscripts = fresh
             fresh_types[k] = tensor_of(element_of(nest.outputs[k].type), dims)
             clauses.append(clause.at(subscripts))
         set_clauses(nest.yield_op, clauses)

@@ -144,3 +144,24 @@ loop.kernel @one_group symbols [] (%x: tensor<10x10x4xui8>, %w: tensor<1x3x3x1x1
   }
   loop.return %y : tensor<8x8x16xi32>
 }
+
+// -----
+
+// A window and its channels are one sum, whichever of the factors is read first: where the place in the window is added to
+// one along the image, what is summed over tells the two apart.
+
+// CHECK-LABEL: loop.kernel @weight_first
+// CHECK:         loop.nest "conv" {{.*}}, r_c: reduction 576]
+// CHECK-NEXT:      loop.read %{{.*}}[o, r_c] : f32
+// CHECK-NEXT:      loop.read %{{.*}}[r_c + 192*x] : f32
+builtin.module {
+  loop.kernel @weight_first symbols [n] (%x: tensor<?x192xf32, #sym.dims<n + 2, 192>>, %w: tensor<768x3x192xf32>) -> (tensor<?x768xf32, #sym.dims<n, 768>>) {
+    %y = loop.nest "conv" [x: parallel n, o: parallel 768, r: reduction 3, c: reduction 192] -> tensor<?x768xf32, #sym.dims<n, 768>> {
+      %a = loop.read %w[o, r, c] : f32
+      %b = loop.read %x[x + r, c] : f32
+      %p = arith.mulf %a, %b : f32
+      loop.yield add %p at [x, o]
+    }
+    loop.return %y : tensor<?x768xf32, #sym.dims<n, 768>>
+  }
+}
