@@ -313,7 +313,7 @@ def _place_vector(
     # Sums of columns, or a contraction: keep a tile of sums in registers while the reduction runs.
     most = machine.registers // 2
     columns = most if extent is None else max(1, min(most, -(-extent // width)))
-    found = tile_row(nest, rest, vector)
+    found = tile_row(nest, rest, vector, machine)
     if found is not None:
         row, window = found
         rows = axes[row].extent.constant

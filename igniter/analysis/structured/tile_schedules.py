@@ -84,19 +84,19 @@ def is_reused(nest: NestOp, row: str, vector: str) -> bool:
     return any(vector in t and row not in t for t in touched) and any(row in t for t in touched)
 
 
-def tile_row(nest: NestOp, names: Sequence[str], vector: str) -> tuple[str, Window] | None:
+def tile_row(nest: NestOp, names: Sequence[str], vector: str, machine: Machine) -> tuple[str, Window] | None:
     """The innermost of the axes along which a tile of sums has rows that share what they read, and the window that
-    slides along it."""
+    slides along it, where half of the registers hold its weights."""
     for row in reversed(names):
         if row == vector:
             continue
-        window = _window(nest, row, vector)
+        window = _window(nest, row, vector, min(MOST_TAPS, machine.registers // 2))
         if is_reused(nest, row, vector) or window.places(2) < 2 * window.taps:
             return row, window
     return None
 
 
-def _window(nest: NestOp, row: str, vector: str) -> Window:
+def _window(nest: NestOp, row: str, vector: str, most: int) -> Window:
     """The reduction that slides along `row` in every subscript that has the row, over elements that lie along the
     vector; else no window. One over single elements, which all vectors share, gains nothing from being unrolled."""
     sums = {a.name: a.extent.constant for a in nest.axes if a.kind == "reduction"}
@@ -108,7 +108,7 @@ def _window(nest: NestOp, row: str, vector: str) -> Window:
                 return NO_WINDOW
             stride, dilation, size = subscript.coefficient(row), subscript.coefficient(taps[0]), sums[taps[0]]
             steps = [None if e is None else e.constant for e in (stride, dilation)]
-            if size is None or not 1 < size <= MOST_TAPS or not all(s is not None and s > 0 for s in steps):
+            if size is None or not 1 < size <= most or not all(s is not None and s > 0 for s in steps):
                 return NO_WINDOW
             if vector not in symbols_of(op.subscripts):
                 return NO_WINDOW
@@ -125,7 +125,7 @@ def tile_schedules(group: Group, label: str, vector: str, machine: Machine) -> d
     names = [of[anchor.label] for _, of in group.levels]
     if vector not in names:
         return None
-    tall = tile_row(anchor, names, vector)
+    tall = tile_row(anchor, names, vector, machine)
     if tall is None:
         return None
     row, window = tall

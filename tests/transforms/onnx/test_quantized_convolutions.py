@@ -210,6 +210,9 @@ def between(b: Network, name: str, x: str, y: str) -> str:
         "pool": lambda: op("MaxPool", x, kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
         "concat": lambda: op("Concat", x, y, axis=1),
         "clip": lambda: op("Clip", x, b.constant(0.0, np.float32), b.constant(6.0, np.float32), scale=0.0239, zero=0),
+        "no upper limit": lambda: op(
+            "Clip", x, b.constant(0.0, np.float32), b.constant(np.inf, np.float32), scale=0.0239, zero=0
+        ),
         "leaky": lambda: op("LeakyRelu", x, alpha=0.1, scale=0.0607, zero=20),
         # Nine numbers: their mean is never in the middle of two steps.
         "average": lambda: op("AveragePool", x, kernel_shape=[3, 3]),
@@ -225,6 +228,7 @@ STEPS = {
     "hard swish": 0.0619,
     "leaky": 0.0607,
     "clip": 0.0239,
+    "no upper limit": 0.0239,
 }
 BETWEEN = [*STEPS, "pool", "concat", "average"]
 

@@ -124,8 +124,9 @@ def saturated(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     if kind not in (i8, ui8):
         return None
     least, greatest = int_limits(kind)
-    codes = [None if n is None else round(float(n / step)) + zero for n in limits]
-    if (codes[0] is not None and codes[0] > least) or (codes[1] is not None and codes[1] < greatest):
+    low, high = (None if n is None else n / float(step) for n in limits)
+    # Rounded to even, as the codes are; a limit may be an infinity, and one that is no number limits nothing for sure.
+    if (low is not None and not low < least - zero + 0.5) or (high is not None and not high > greatest - zero - 0.5):
         return None
     attrs = {k: op.attr(k) for k in op.attributes}
     return rw.op(op.qualified_name, [inner.operands[0], *op.operands[1:]], [op.results[0].type], attrs).results
@@ -150,7 +151,7 @@ def in_steps(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     import numpy as np
 
     step = step_of(op)
-    if step is None or step == 1 or not _has_factors(op.operands[0]):
+    if step is None or step == 1 or not _has_factors(op.operands[0], step):
         return None
     value = _divided(op.operands[0], step, rw)
     one = rw.constant(np.ones([d.constant or 1 for d in dims_of(op.operands[1].type)], np.float32))
@@ -158,23 +159,36 @@ def in_steps(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     return rw.op(op.qualified_name, [value, one, *op.operands[2:]], [op.results[0].type], attrs).results
 
 
-def _has_factors(value: SSAValue) -> bool:
-    """Whether all that a number is computed from are constants and products with constant scales."""
+def _has_factors(value: SSAValue, step: Array) -> bool:
+    """Whether all that a number is computed from are constants and products with constant scales, which are finite in
+    steps."""
     op = value.owner
     if not isinstance(op, OnnxOp):
         return False
     name = op.qualified_name
     if name == "DequantizeLinear":
-        return step_of(op) is not None and element(value) == f32
+        scale = step_of(op)
+        return scale is not None and element(value) == f32 and _is_finite(scale, step)
     if name == "Constant":
-        return element(value) == f32
+        return element(value) == f32 and _is_finite(constant_value(value), step)
     if name == "Mul":
-        return _is_scaled(op)
+        return _is_scaled(op) and _is_finite(constant_value(op.operands[1]), step)
     if not value.has_one_use():
         return False
     if name in SUMS:
-        return all(map(_has_factors, op.operands)) and any(constant_value(v) is None for v in op.operands)
-    return name in HOMOGENEOUS and len(op.results) == 1 and _has_factors(op.operands[0])
+        inside = all(_has_factors(v, step) for v in op.operands)
+        return inside and any(constant_value(v) is None for v in op.operands)
+    return name in HOMOGENEOUS and len(op.results) == 1 and _has_factors(op.operands[0], step)
+
+
+def _is_finite(known: Array | None, step: Array) -> bool:
+    """Whether a constant stays as finite as it is when it is divided by a step, which may be tiny."""
+    import numpy as np
+
+    if known is None:
+        return False
+    with np.errstate(all="ignore"):
+        return bool(np.all(np.isfinite(known / step) | ~np.isfinite(known)))
 
 
 def _is_scaled(op: OnnxOp) -> bool:
