@@ -15,6 +15,7 @@ from igniter.activity import doing
 from igniter.errors import IgniterError
 from igniter.runtime.session import SessionError, make_session
 from igniter.runtime.verification.guard import guarded_run
+from igniter.runtime.verification.judgement import SOURCE_ULPS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +27,10 @@ NUDGES = 2
 MORE_NUDGES = 4
 """Once an output has failed."""
 NUDGEABLE = frozenset(("float16", "float32", "float64"))
+SIGMOID_SOURCE = 0.5 * 4 / SOURCE_ULPS
+"""ONNX Runtime computes a sigmoid as one half and a fraction (MlasComputeLogistic), so that it knows a small one to
+units in the last place of one half and not to its own: it was off by 1.05e-7 around 5e-5. This allows four of them,
+which are 2.4e-7."""
 WITHOUT = "--no-verify compiles the model without running the original"
 """What a user can do where ONNX Runtime crashes on the original model."""
 
@@ -176,7 +181,7 @@ class Original:
 
     def sources(self, names: Sequence[str], feed: Mapping[str, Any], drawn: Mapping[str, Any]) -> dict[str, float]:
         """For every output the largest magnitude among the values that it was made from: the operands of the sum,
-        difference or reduction that it comes from, however it was moved since."""
+        difference or reduction that it comes from, however it was moved since; of a sigmoid `SIGMOID_SOURCE`."""
         import numpy as np
 
         from igniter.frontend import surgery
@@ -189,8 +194,9 @@ class Original:
         known: dict[str, Any] = {**feed, **drawn}
         try:
             missing = [v for v in wanted if v not in known]
-            session = self.exposing(missing, drawn or None)
-            known.update(zip(missing, _run_original(session, missing, {**feed, **drawn}), strict=True))
+            if missing:
+                session = self.exposing(missing, drawn or None)
+                known.update(zip(missing, _run_original(session, missing, {**feed, **drawn}), strict=True))
         except Exception:
             # A value that cannot be an output (a sequence); then the noise alone decides.
             return {}
@@ -198,6 +204,7 @@ class Original:
         for name, values in operands.items():
             arrays = [np.asarray(known[v], np.float64) for v in values if getattr(known[v], "dtype", None) is not None]
             sizes = [float(np.max(np.abs(np.where(np.isfinite(a), a, 0.0)), initial=0.0)) for a in arrays]
+            sizes += [SIGMOID_SOURCE] if _is_sigmoid(name, [self.proto.graph]) else []
             found[name] = max(sizes, default=0.0)
         return found
 
@@ -272,3 +279,23 @@ def unoptimised() -> Any:
 
     ort: Any = onnxruntime
     return ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+
+
+_MEANS = frozenset(("Mean", "ReduceMean"))
+
+
+def _is_sigmoid(name: str, graphs: Sequence[onnx.GraphProto]) -> bool:
+    """Whether a value is a sigmoid, through what moves it, means, and branches; `graphs` are those whose values can be
+    seen, outermost first."""
+    for depth, graph in reversed(list(enumerate(graphs, start=1))):
+        node = next((n for n in graph.node if name in n.output), None)
+        if node is None:
+            continue
+        around = graphs[:depth]
+        if node.op_type == "If":
+            place = list(node.output).index(name)
+            branches = [a.g for a in node.attribute if a.name in ("then_branch", "else_branch")]
+            return any(_is_sigmoid(g.output[place].name, [*around, g]) for g in branches)
+        moved = node.op_type in _MOVES or node.op_type in _MEANS
+        return node.op_type == "Sigmoid" or (moved and any(_is_sigmoid(v, around) for v in node.input[:1]))
+    return False
