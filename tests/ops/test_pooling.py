@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 
+import igniter
 from tests.ops.single_node import check as check_exactly
 
 F32 = np.float32
@@ -88,3 +92,34 @@ def test_nan_in_a_window() -> None:
 def test_lrn(size: int) -> None:
     check("LRN", [floats(2, 5, 3, 4)], {"size": size, "alpha": 0.2, "beta": 0.6, "bias": 2.0})
     check("LRN", [floats(1, 1, 3, 1)], {"size": size})
+
+
+@pytest.mark.parametrize("op", ["GlobalAveragePool", "GlobalLpPool", "ReduceMean", "ReduceSum"])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_long_sums_behind_a_convolution_round_like_short_ones(op: str, dynamic: bool, tmp_path: Path) -> None:
+    """Where channels are last, each lane adds up one channel: 40,000 positive terms one by one were off by 1e-4."""
+    size, channels = 200, 16
+    weight = np.eye(channels, dtype=np.float32)[:, :, None, None]
+    attrs = {"axes": [2, 3]} if op == "ReduceMean" else {}
+    axes = ["axes"] if op == "ReduceSum" else []
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], kernel_shape=[1, 1]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node(op, ["r", *axes], ["y"], **attrs),
+    ]
+    dims = ["n", channels, "h", "w"] if dynamic else [1, channels, size, size]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, dims)],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.array([2, 3], np.int64), "axes")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    x = np.random.default_rng(0).uniform(0.5, 1.5, (1, channels, size, size)).astype(np.float32)
+    (got,) = igniter.load(model).compile(tmp_path / "out", verify=False).session().run(None, {"x": x})
+    wide = x.astype(np.float64)
+    power = {"GlobalLpPool": 2}.get(op, 1)
+    want = (wide**power).sum((2, 3), keepdims=True) ** (1 / power)
+    want /= size * size if op in ("GlobalAveragePool", "ReduceMean") else 1
+    np.testing.assert_allclose(got, want, rtol=5e-6)

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import DictionaryAttr, TensorType, i64
 from xdsl.ir import Attribute, BlockArgument, SSAValue
 
 from igniter.dialects.fusion import RegionOp, TablesOp
-from igniter.dialects.loop import Combiner
+from igniter.dialects.loop import Combiner, is_float
 from igniter.dialects.onnx.lowering.broadcast import aligned, broadcast_dims
 from igniter.dialects.onnx.lowering.builder import KernelBuilder, Nest
 from igniter.dialects.onnx.lowering.procedure import Procedure
@@ -286,14 +286,22 @@ class Lowering:
         keepdims: bool = True,
         element: Attribute | None = None,
         part: str = "",
+        by_rows: bool = False,
     ) -> SSAValue:
         """Folds `function` of the elements of `tensors`, broadcast to the dims of the first, over `axes` of it.
 
         The result is accumulated in, and has, the type `element`: by default that which arithmetic on the first
-        tensor's elements is done in. Parallel axes come before reduction axes.
+        tensor's elements is done in. Parallel axes come before reduction axes. `by_rows` folds long sums of floats
+        over several axes row by row, and then the rows: where channels are last, a sum is one number in one lane, and
+        after thousands of terms every further one is rounded as the whole is.
         """
         operands = [tensors] if isinstance(tensors, SSAValue) else list(tensors)
         dims = dims_of(operands[0].type)
+        if by_rows and _is_long(dims, axes) and is_float(compute_type(element or element_of(operands[0].type))):
+            (*_, last) = sorted(axes)
+            rows = f"{part}.rows" if part else "rows"
+            partial = self.reduce(combiner, operands, [last], function, element=element, part=rows)
+            return self.reduce(combiner, partial, axes, keepdims=keepdims, element=element, part=part, by_rows=True)
         nest = self.nest(part)
         at: dict[int, Expr] = {d: nest.parallel(e) for d, e in enumerate(dims) if d not in axes}
         kept = dict(at)
@@ -319,6 +327,19 @@ class Lowering:
         if isinstance(found, str):
             raise self.fail(found)
         return found
+
+
+LONG_SUM = 1024
+"""Terms that a sum may have one after the other: each is rounded to half a unit in the last place of the sum so far, so
+that at the worst 3e-5 of it is lost."""
+
+
+def _is_long(dims: Dims, axes: Sequence[int]) -> bool:
+    """Whether a sum over axes has several rows, and more terms than go one after the other; sizes that only a run knows
+    may be large."""
+    extents = [dims[axis] for axis in axes if dims[axis] != ONE]
+    terms = product(extents).constant
+    return len(extents) > 1 and (terms is None or terms > LONG_SUM)
 
 
 def operand_values(op: OnnxOp, index: int) -> Dims | None:

@@ -201,13 +201,13 @@ def _global(combiner: Combiner) -> LowerRule:
 def _global_average(ctx: Lowering) -> list[SSAValue]:
     axes = range(2, len(ctx.dims(0)))
     extents = [ctx.dims(0)[k] for k in axes]
-    total = ctx.reduce("add", ctx.required(0), axes, part="sum")
+    total = ctx.reduce("add", ctx.required(0), axes, part="sum", by_rows=True)
     return [ctx.map(lambda s: s / count_of(s.nest, extents, s), total)]
 
 
 def _global_lp(ctx: Lowering) -> list[SSAValue]:
     before, after = _power(int(ctx.attr("p", 2)))
-    total = ctx.reduce("add", ctx.required(0), range(2, len(ctx.dims(0))), before, part="sum")
+    total = ctx.reduce("add", ctx.required(0), range(2, len(ctx.dims(0))), before, part="sum", by_rows=True)
     return [ctx.map(after, total)]
 
 

@@ -134,7 +134,8 @@ def _reduction(name: str, this: Reduction) -> OpSpec:
             # No axis is reduced, but every element is still a reduction of one.
             return [ctx.map(lambda x: before(x) if after is None else after(before(x)), ctx.required(0))]
         fold = this.combiner_of(ctx.element(0))
-        made = ctx.reduce(fold, ctx.required(0), axes, before, keepdims=keep, part="" if after is None else "fold")
+        part = "" if after is None else "fold"
+        made = ctx.reduce(fold, ctx.required(0), axes, before, keepdims=keep, part=part, by_rows=fold == "add")
         if after is None and element_of(made.type) == ctx.out_element():
             return [made]
         return [ctx.map(after or (lambda x: x), made)]
@@ -178,7 +179,7 @@ def _mean(ctx: Lowering) -> list[SSAValue]:
     if _is_noop(ctx, axes):
         return [ctx.view(ctx.required(0), ctx.out_dims())]
     before, after = mean_over([ctx.dims(0)[k] for k in axes]).rules_for(ctx.element(0))
-    total = ctx.reduce("add", ctx.required(0), axes, before, keepdims=keep, part="sum")
+    total = ctx.reduce("add", ctx.required(0), axes, before, keepdims=keep, part="sum", by_rows=True)
     return [ctx.map(after or (lambda x: x), total)]
 
 
