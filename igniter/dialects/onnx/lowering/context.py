@@ -298,7 +298,7 @@ class Lowering:
         operands = [tensors] if isinstance(tensors, SSAValue) else list(tensors)
         dims = dims_of(operands[0].type)
         if by_rows and _is_long(dims, axes) and is_float(compute_type(element or element_of(operands[0].type))):
-            (*_, last) = sorted(axes)
+            last = max(axis for axis in axes if dims[axis] != ONE)
             rows = f"{part}.rows" if part else "rows"
             partial = self.reduce(combiner, operands, [last], function, element=element, part=rows)
             return self.reduce(combiner, partial, axes, keepdims=keepdims, element=element, part=part, by_rows=True)
