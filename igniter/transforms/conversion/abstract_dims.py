@@ -73,29 +73,25 @@ def _next(kernel: KernelOp) -> Call | None:
     calls = {atom for dim in dims for atom in _solvable(dim)}
     if not calls:
         return None
-    exprs, names = list(_needed(kernel, used)), {UNTAKEN, *kernel.symbol_names}
+    exprs = list(_needed(kernel, used))
     for found in sorted(calls, key=lambda c: (len(str(c)), str(c))):
         symbols = Expr({(found,): 1}).symbols
         left = symbols_of(replaced(e, found, Expr.of(UNTAKEN)) for e in exprs)
-        if symbols and not symbols & left and left & names <= _told(kernel, found):
+        if symbols and not symbols & left:
             return found
     return None
 
 
-def _told(kernel: KernelOp, found: Call) -> frozenset[str]:
-    """The symbols that the arguments which are left tell, once `found` is one."""
-    dims = [[replaced(d, found, Expr.of(UNTAKEN)) for d in dims_of(a.type)] for a in kernel.block.args]
+def _idle(kernel: KernelOp, found: Call, renamed: Callable[[Expr], Expr]) -> list[BlockArgument]:
+    """The arguments that go once `found` is a symbol: those that tell nothing but symbols that are gone. All stay where
+    one of them still tells another, which may be the next to go, and they with it."""
     gone = Expr({(found,): 1}).symbols
-    return frozenset(
-        bind_symbols(
-            [(d, True) for a, d in zip(kernel.block.args, dims, strict=True) if not _is_idle(a, d, gone)]
-        ).bound
-    )
-
-
-def _is_idle(arg: BlockArgument, dims: Sequence[Expr], gone: frozenset[str]) -> bool:
-    """Whether an argument told nothing but symbols that are gone; `dims` are what they have become."""
-    return arg.first_use is None and bool(gone & symbols_of(dims))
+    dims = {arg: [renamed(d) for d in dims_of(arg.type)] for arg in kernel.block.args}
+    idle = [arg for arg, of in dims.items() if arg.first_use is None and gone & symbols_of(of)]
+    used = [arg for arg in kernel.block.args if arg.first_use is not None]
+    needed = symbols_of(renamed(e) for e in _needed(kernel, used)) & set(kernel.symbol_names)
+    told = bind_symbols([(of, True) for arg, of in dims.items() if arg not in idle]).bound
+    return idle if needed <= set(told) else []
 
 
 def _solvable(dim: Expr) -> Iterator[Call]:
@@ -156,8 +152,7 @@ def _abstract(kernel: KernelOp, found: Call, regions: Iterable[RegionOp]) -> str
     def renamed(e: Expr) -> Expr:
         return replaced(e, found, Expr.of(name))
 
-    idle = [a for a in kernel.block.args if _is_idle(a, [renamed(d) for d in dims_of(a.type)], gone)]
-    _drop_arguments(kernel, [a.index for a in idle], regions)
+    _drop_arguments(kernel, [a.index for a in _idle(kernel, found, renamed)], regions)
     for arg in kernel.block.args:
         retype(arg, renamed)
     map_kernel_exprs(kernel, renamed)
@@ -166,7 +161,7 @@ def _abstract(kernel: KernelOp, found: Call, regions: Iterable[RegionOp]) -> str
     kernel.checks_attr = checks_attr(c.mapped(renamed) for c in kernel.checks)
     kernel.declared_types = ArrayAttr([v.type for v in kernel.returned])
     bound = bind_symbols([(dims_of(a.type), True) for a in kernel.block.args]).bound
-    names = [*(s for s in kernel.symbol_names if s not in gone and s in bound), name]
+    names = [*(s for s in kernel.symbol_names if s in bound), name]
     kernel.symbols = ArrayAttr([StringAttr(n) for n in names])
     if known is not None and known > 0:
         sizes[name] = known

@@ -43,6 +43,7 @@ from xdsl.passes import ModulePass
 from igniter.dialects.loop import Clause, KernelOp, NestOp, ReadOp, ReturnOp, ViewOp, YieldOp
 from igniter.dialects.sym import DimsAttr, dims_of
 from igniter.dialects.sym.expr import ONE, ZERO, product
+from igniter.dialects.sym.proofs import proven
 from igniter.dialects.sym.ranges import Ranges, is_nonneg
 from igniter.dialects.sym.reindexing import rename, tells_apart
 from igniter.remarks import remark
@@ -102,7 +103,8 @@ def decide_guards(nest: NestOp) -> None:
                 op.detach()
                 op.erase()
             continue
-        guards = [g for g in dict.fromkeys(op.guards) if not is_nonneg(g, ranges)]
+        # By all that can be proven: a contraction with guards has no tiles. `abstract-dims` makes short what was deep.
+        guards = [g for g in dict.fromkeys(op.guards) if not is_nonneg(g, ranges) and not proven(g, ranges)]
         if len(guards) == len(op.guards):
             continue
         if guards or op.otherwise is None:

@@ -50,10 +50,10 @@ builtin.module {
 
 // -----
 
-// Nor where what is left would tell too little: in a product with the width, which only the idle operand tells.
+// Where what is left would tell too little (in a product with the width, which only the idle operand tells), that stays.
 
 // CHECK-LABEL: loop.kernel @product
-// CHECK-SAME:  symbols [h, w]
+// CHECK-SAME:  symbols [h, w, s0] (%0: tensor<?xf32, #sym.dims<s0*w + s0>>, %1: tensor<?x?xf32, #sym.dims<h, w>>)
 builtin.module {
   loop.kernel @product symbols [h, w] (%0: tensor<?xf32, #sym.dims<w*((h + 1) floordiv 2) + ((h + 1) floordiv 2)>>, %1: tensor<?x?xf32, #sym.dims<h, w>>) -> (tensor<?xf32, #sym.dims<w*((h + 1) floordiv 2) + ((h + 1) floordiv 2)>>) {
     %2 = loop.nest "relu" [i: parallel w*((h + 1) floordiv 2) + ((h + 1) floordiv 2)] -> tensor<?xf32, #sym.dims<w*((h + 1) floordiv 2) + ((h + 1) floordiv 2)>> {
@@ -61,5 +61,21 @@ builtin.module {
       loop.yield none %3 at [i]
     }
     loop.return %2 : tensor<?xf32, #sym.dims<w*((h + 1) floordiv 2) + ((h + 1) floordiv 2)>>
+  }
+}
+
+// -----
+
+// Height and width become symbols one after the other, and the operand that told both goes with the second.
+
+// CHECK-LABEL: loop.kernel @both
+// CHECK-SAME:  symbols [s0, s1] (%{{[^:]*}}: tensor<?x?xf32, #sym.dims<s0 + 2, s1 + 2>>) -> (tensor<?x?xf32, #sym.dims<s0 + 2, s1 + 2>>)
+builtin.module {
+  loop.kernel @both symbols [h, w] (%0: tensor<?x?xf32, #sym.dims<(h + 1) floordiv 2 + 2, (w + 1) floordiv 2 + 2>>, %1: tensor<?x?xf32, #sym.dims<h, w>>) -> (tensor<?x?xf32, #sym.dims<(h + 1) floordiv 2 + 2, (w + 1) floordiv 2 + 2>>) {
+    %2 = loop.nest "relu" [i: parallel (h + 1) floordiv 2 + 2, j: parallel (w + 1) floordiv 2 + 2] -> tensor<?x?xf32, #sym.dims<(h + 1) floordiv 2 + 2, (w + 1) floordiv 2 + 2>> {
+      %3 = loop.read %0[i, j] : f32
+      loop.yield none %3 at [i, j]
+    }
+    loop.return %2 : tensor<?x?xf32, #sym.dims<(h + 1) floordiv 2 + 2, (w + 1) floordiv 2 + 2>>
   }
 }
