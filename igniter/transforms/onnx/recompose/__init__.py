@@ -32,11 +32,11 @@ from igniter.transforms.onnx.onnx_rewriting import Rewriter, Rule, Rules
 def all_patterns() -> Rules:
     """The table of all groups: for the last op of a pattern, the functions that look for it."""
     from igniter.registry import load_external
-    from igniter.transforms.onnx.recompose import activations, linear, normalizations, softmax
+    from igniter.transforms.onnx.recompose import activations, convolutions, linear, normalizations, softmax
 
     table: dict[str, list[Rule]] = {}
     outside: list[Rules] = load_external("patterns")
-    for group in (*outside, normalizations.RULES, softmax.RULES, activations.RULES, linear.RULES):
+    for group in (*outside, normalizations.RULES, softmax.RULES, activations.RULES, linear.RULES, convolutions.RULES):
         for name, rules in group.items():
             table.setdefault(name, []).extend(rules)
     return table
