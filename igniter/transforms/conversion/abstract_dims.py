@@ -156,11 +156,12 @@ def _abstract(kernel: KernelOp, found: Call, regions: Iterable[RegionOp]) -> str
     for arg in kernel.block.args:
         retype(arg, renamed)
     map_kernel_exprs(kernel, renamed)
-    kept = [r for r in kernel.requires if isinstance(r.node, int) or not _symbols(r.left, r.right, renamed) & gone]
+    bound = bind_symbols([(dims_of(a.type), True) for a in kernel.block.args]).bound
+    # What the graph assumes may be of symbols that went with an operand, whatever it was dropped for.
+    kept = [r for r in kernel.requires if isinstance(r.node, int) or _symbols(r.left, r.right, renamed) <= set(bound)]
     kernel.requires_attr = requirements_attr(r.mapped(renamed) for r in kept)
     kernel.checks_attr = checks_attr(c.mapped(renamed) for c in kernel.checks)
     kernel.declared_types = ArrayAttr([v.type for v in kernel.returned])
-    bound = bind_symbols([(dims_of(a.type), True) for a in kernel.block.args]).bound
     names = [*(s for s in kernel.symbol_names if s in bound), name]
     kernel.symbols = ArrayAttr([StringAttr(n) for n in names])
     if known is not None and known > 0:
