@@ -30,9 +30,16 @@ CLAIMS = (
     ("n3 - (2*n3 + 4) floordiv 3", {}, False),
 )
 HALVES = CLAIMS[-5:]
+HALF, LATER = "((n3 + 1) floordiv 2)", "max(n3 - 2, 0)"
+WINDOWS = tuple(
+    (f"{size} + {rim} - 2*i4 - r1", {"i4": f"({size} + 1) floordiv 2", "r1": "3"}, holds)
+    for size in (HALF, LATER, f"{HALF} floordiv 2")
+    for rim, holds in ((1, True), (0, False))
+)
+"""A window of 3 that goes on by 2 over an image with one row of zeros, or with none, around what is computed."""
 
 
-@pytest.mark.parametrize("claim, extents, holds", CLAIMS)
+@pytest.mark.parametrize("claim, extents, holds", (*CLAIMS, *WINDOWS))
 def test_what_is_proven_holds(claim: str, extents: dict[str, str], holds: bool) -> None:
     e = Expr.parse(claim)
     sizes = {axis: Expr.parse(text) for axis, text in extents.items()}
@@ -49,3 +56,9 @@ def test_what_is_proven_holds(claim: str, extents: dict[str, str], holds: bool) 
 @pytest.mark.parametrize("claim, extents, holds", HALVES)
 def test_halves_are_proven(claim: str, extents: dict[str, str], holds: bool) -> None:
     assert proven(Expr.parse(claim), Ranges({})) == holds
+
+
+@pytest.mark.parametrize("claim, extents, holds", WINDOWS)
+def test_windows_over_images_of_computed_sizes_are_proven(claim: str, extents: dict[str, str], holds: bool) -> None:
+    sizes = Ranges({axis: (ZERO, Expr.parse(text)) for axis, text in extents.items()})
+    assert proven(Expr.parse(claim), sizes) == holds

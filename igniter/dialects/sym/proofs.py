@@ -11,7 +11,7 @@ from itertools import count
 
 from igniter.dialects.sym.expr import INDIRECT, ONE, ZERO, Atom, Call, Expr, floordiv
 from igniter.dialects.sym.expr import call as rebuild
-from igniter.dialects.sym.ranges import Ranges, is_nonneg
+from igniter.dialects.sym.ranges import NO_RANGES, Ranges, is_nonneg
 
 MAX_FACTS = 2
 """How many guards one proof may combine."""
@@ -33,7 +33,31 @@ def _proven(e: Expr, axes_of: tuple[tuple[str, Expr, Expr], ...], facts: Sequenc
     # `n - n mod 8` is a multiple of 8 that the quotient shows and the remainder hides.
     axes = {name: (without_mod(first), without_mod(end)) for name, (first, end) in ranges.axes.items()}
     facts = [without_mod(f) for f in facts]
-    return _follows(without_mod(e), _with_indirect(Ranges(axes), facts), facts, MAX_FACTS)
+    if _follows(without_mod(e), _with_indirect(Ranges(axes), facts), facts, MAX_FACTS):
+        return True
+    return _holds_for_any(e, ranges)
+
+
+def _holds_for_any(e: Expr, ranges: Ranges) -> bool:
+    """`e >= 0` with symbols for the calls of other symbols that stand in it: what holds for any number that is not
+    negative holds for theirs. A window over an image whose height is halved again and again asks about one halving."""
+    calls = {atom for monomial, _ in e.terms for atom in monomial if isinstance(atom, Call)}
+    opaque = [
+        c
+        for c in calls
+        if not Expr({(c,): 1}).symbols & ranges.axes.keys() and _holds(Expr({(c,): 1}), NO_RANGES, MAX_CALLS)
+    ]
+    if not opaque:
+        return False
+    names = {c: Expr.of(f"%{k}") for k, c in enumerate(sorted(opaque, key=str))}
+
+    def swap(atom: Atom) -> Expr:
+        if not isinstance(atom, Call):
+            return Expr({(atom,): 1})
+        return names[atom] if atom in names else rebuild(atom.fn, [a.map_atoms(swap) for a in atom.args])
+
+    axes = {name: (first.map_atoms(swap), end.map_atoms(swap)) for name, (first, end) in ranges.axes.items()}
+    return _holds(e.map_atoms(swap), Ranges(axes), MAX_CALLS)
 
 
 def without_mod(e: Expr) -> Expr:
