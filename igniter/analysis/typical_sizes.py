@@ -11,6 +11,10 @@ Where nobody said anything there are two figures, and both err to the side that 
   to be deeper than they are; taken too small, a few tasks less are made. So it is low.
 * `MEMORY` is for the bytes of tensors: what fusion saves, and which of two buffers is larger. There only the
   proportions to the dims that are known count, which are hundreds in most models.
+
+Neither will do for the samples of a signal where a network looks at frames of hundreds of them: no frame would be left,
+and what is done with the frames would cost nothing. So a symbol is taken to be as large as it has to be for the dims of
+all tensors to be `LEAST` (`sizes_of`).
 """
 
 from __future__ import annotations
@@ -36,6 +40,12 @@ WORK = 64
 
 MEMORY = 128
 """A symbol that nobody gave a size, where bytes are."""
+
+LEAST = 4
+"""What a dim is raised to that would be empty."""
+
+LARGEST = 1 << 20
+"""The largest size that a symbol is raised to."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +76,30 @@ NONE = TypicalSizes()
 """Nobody said anything."""
 
 
-def sizes_of(ctx: Context) -> dict[str, int]:
-    """The sizes that were given for the symbols of the model, in the context of passes."""
-    found: Mapping[str, int] = getattr(ctx, "sizes", {})
-    return dict(found)
+def sizes_of(ctx: Context, module: ModuleOp) -> dict[str, int]:
+    """The sizes that were given for the symbols of the model, in the context of passes, and those of symbols of which
+    the typical figures would leave tensors of the model empty."""
+    given: Mapping[str, int] = getattr(ctx, "sizes", {})
+    found = dict(given)
+    for dim in sorted(module_dims(module), key=str):
+        if dim.symbol is None:
+            found.update(_raised(dim, found, given))
+    return found
+
+
+def _raised(dim: Expr, found: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:
+    """Sizes of the symbols of a dim, doubled until it is `LEAST`; none where it is not empty, or stays so."""
+    free = dim.symbols - given.keys()
+
+    def at(size: int) -> int:
+        return TypicalSizes(tuple({**found, **{s: max(size, found.get(s, 0)) for s in free}}.items())).value(dim, size)
+
+    if not free or at(WORK) > 0:
+        return {}
+    size = MEMORY
+    while at(size) < LEAST and size < LARGEST:
+        size *= 2
+    return {s: size for s in free if size > found.get(s, 0)} if at(size) >= LEAST else {}
 
 
 def typical_of(op: Operation | None) -> TypicalSizes:
@@ -103,19 +133,20 @@ def require_known(sizes: Mapping[str, int], known: Iterable[str]) -> None:
 
 def module_symbols(module: ModuleOp) -> set[str]:
     """The symbols in the types of a module, and those of its kernels."""
-    found: set[str] = set()
-    for op in module.walk():
-        if isinstance(op, (KernelOp, FuncOp)):
-            found.update(op.symbol_names)
+    found = {name for dim in module_dims(module) for name in dim.symbols}
+    return found.union(*(op.symbol_names for op in module.ops if isinstance(op, (KernelOp, FuncOp))))
+
+
+def module_dims(module: ModuleOp) -> set[Expr]:
+    """The dims that are not fixed, of the tensors in a module, but not in its kernels, which speak of axes as well."""
+    kinds: set[Attribute] = set()
+    for root in module.ops:
+        if isinstance(root, (KernelOp, FuncOp)):
             continue
-        if isinstance(op.parent_op(), (KernelOp, FuncOp)):
-            continue  # Their bodies speak of axes as well.
-        for block in (b for region in op.regions for b in region.blocks):
-            for arg in block.args:
-                found |= _symbols(arg.type)
-        for result in op.results:
-            found |= _symbols(result.type)
-    return found
+        for op in root.walk():
+            kinds.update(arg.type for region in op.regions for block in region.blocks for arg in block.args)
+            kinds.update(result.type for result in op.results)
+    return {dim for kind in kinds for dim in _dims(kind) if dim.symbols}
 
 
 def give_module_sizes(module: ModuleOp, sizes: Mapping[str, int]) -> None:
@@ -129,8 +160,8 @@ def give_module_sizes(module: ModuleOp, sizes: Mapping[str, int]) -> None:
             give_sizes(op, sizes)
 
 
-def _symbols(kind: Attribute) -> set[str]:
+def _dims(kind: Attribute) -> tuple[Expr, ...]:
     try:
-        return {name for dim in dims_of(kind) for name in dim.symbols}
+        return dims_of(kind)
     except ValueError:
-        return set()
+        return ()

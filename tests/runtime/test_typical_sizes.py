@@ -9,9 +9,10 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 from typer.testing import CliRunner
+from xdsl.context import Context
 
 import igniter
-from igniter.analysis.typical_sizes import NONE, WORK, TypicalSizes, typical_of
+from igniter.analysis.typical_sizes import NONE, WORK, TypicalSizes, sizes_of, typical_of
 from igniter.api import kernel_digest, parse
 from igniter.compilation import Compilation, CompiledKernel, CompileOptions
 from igniter.dialects.loop import KernelOp
@@ -63,6 +64,34 @@ def test_a_size_that_nobody_gave_is_the_figure_of_the_purpose() -> None:
     assert sizes.known(2 * n) == 6 and sizes.known(n * m) is None and sizes.known(Expr.of(5)) == 5
     assert sizes.value(n * m, WORK) == 3 * WORK and sizes.value(n * m, WORK, zero=("n",)) == 0
     assert NONE.value(n, WORK) == WORK and str(sizes) == "n=3"
+
+
+def framed_model() -> onnx.ModelProto:
+    """Frames of a signal: 64 or 128 of its `samples` are less than one of them."""
+    rng = np.random.default_rng(0)
+    float32 = onnx.TensorProto.FLOAT
+    nodes = [helper.make_node("Conv", ["x", "w"], ["f"], strides=[128]), helper.make_node("Relu", ["f"], ["y"])]
+    graph = helper.make_graph(
+        nodes,
+        "main",
+        [helper.make_tensor_value_info("x", float32, ["batch", 1, "samples"])],
+        [helper.make_tensor_value_info("y", float32, None)],
+        [numpy_helper.from_array(rng.standard_normal((32, 1, 256)).astype(np.float32), "w")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+
+
+@pytest.mark.parametrize(("given", "expected"), [({}, {"samples": 1024}), ({"samples": 300}, {"samples": 300})])
+def test_symbols_are_large_enough_for_every_tensor(given: dict[str, int], expected: dict[str, int]) -> None:
+    module = igniter.load(framed_model()).run_passes("cpu-onnx", sizes=given)
+    context = Context()
+    context.sizes = given  # pyright: ignore[reportAttributeAccessIssue]
+    assert sizes_of(context, module.ir) == expected
+
+
+def test_the_sizes_of_frames_are_written_on_kernels() -> None:
+    module = igniter.load(framed_model()).run_passes("cpu-onnx,cpu-fusion,lower-onnx-to-loop")
+    assert {typical_of(op).given for op in module.ir.ops if isinstance(op, KernelOp)} == {(("samples", 1024),)}
 
 
 def test_kernels_have_the_sizes_of_their_own_symbols_by_their_own_names() -> None:

@@ -335,6 +335,14 @@ def test_other_choices_are_right_only_between_equals(by: float, ok: bool) -> Non
         assert {o.name for o in found.cases[0].outputs if o.note} == {"best", "more", "y"}
 
 
+def test_a_number_without_dims_is_rounded_otherwise_too() -> None:
+    """What NumPy adds to an array without dims is no array."""
+    text = "g (float x) => (float y) { x1 = Identity (x)  c = Ceil (x1)  s = Sin (c)  y = Mul (s, s) }"
+    other = model(text.replace("x1 = Identity (x)", "x1 = Add (x, nudge)"), nudge=np.array(1e-6, np.float32))
+    found = verified(model(text), other, inputs={"x": np.array(3, np.float32)})
+    assert found.ok and "Ceil" in found.cases[0].outputs[0].note, found.failures
+
+
 # -- every value ------------------------------------------------------------------------------------------------------
 
 

@@ -132,7 +132,8 @@ class Explainer:
         )
         found: dict[bytes, Array] = {}
         for moves in _samples(off):
-            changed = {n: (a + moves[n]).astype(a.dtype) if n in moves else a for n, a in inputs.items()}
+            # Arithmetic makes NumPy scalars of arrays without dims, which ONNX Runtime does not take.
+            changed = {n: np.asarray(a + moves[n], a.dtype) if n in moves else a for n, a in inputs.items()}
             with doing(f"a node of the original ran, {node.op_type}", runs="onnxruntime", hint=WITHOUT):
                 other: Array = np.asarray(run(session, changed, [output])[0])
             found.setdefault(other.tobytes() + str(other.shape).encode(), other)

@@ -77,6 +77,7 @@ class LowerOnnxToLoopPass(ModulePass):
         for region in op.walk():
             if isinstance(region, RegionOp) and region.kernel_name not in present and failure_of(region) is None:
                 equal.setdefault(region_signature(region), []).append(region)
+        sizes = sizes_of(ctx, op)
         for regions in equal.values():
             first = regions[0]
             if not budget(ctx, self.name).take(f"@{first.label}", "the region is lowered"):
@@ -84,7 +85,7 @@ class LowerOnnxToLoopPass(ModulePass):
             kernel = attempt(ctx, partial(lower_region, first), partial(_mark, regions))
             if kernel is None:
                 continue
-            give_sizes(kernel, sizes_of(ctx))
+            give_sizes(kernel, sizes)
             op.body.block.add_op(kernel)
             for region in regions:
                 region.kernel_name = first.label

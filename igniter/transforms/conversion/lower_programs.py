@@ -81,11 +81,12 @@ class LowerPrograms(ModulePass):
         # A kernel that has been emitted is gone; the op around it says what a call of it needs.
         kernels = {o.kernel_name: o for library in op.ops if isinstance(library, LibraryOp) for o in library.ops}
         kernels |= {name: describe(func) for name, func in funcs.items() if name in called}
+        sizes = sizes_of(ctx, op)
         for program in programs:
             step = partial(lower_program, program, kernels, self.profile)
             func = attempt(ctx, step, partial(mark_group, program))
             if func is not None:
-                give_sizes(func, sizes_of(ctx))
+                give_sizes(func, sizes)
                 func.team = team_for(func, machine_of(ctx))
                 op.body.block.add_op(func)
 

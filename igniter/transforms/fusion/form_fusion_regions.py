@@ -85,17 +85,17 @@ class FormFusionRegions(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         taken = {region.label for region in op.walk() if isinstance(region, RegionOp)}
         names = (name for number in range(1 << 30) if (name := f"r{number}") not in taken)
-        judges = self._judges(ctx)
+        judges = self._judges(ctx, op)
         author = judges.author
         with asking(author, "within_loop"):
             within = replace(judges, author=checked(author, "within_loop", author.within_loop(), FusionAuthor))
         for name, block, inputs, whole in _graphs(op, judges):
             self._form(ctx, name, block, inputs, names, within if whole else judges)
 
-    def _judges(self, ctx: Context) -> Judges:
+    def _judges(self, ctx: Context, module: ModuleOp) -> Judges:
         """Who decides, for the machine of the context."""
         backend, machine = backend_of(ctx), machine_of(ctx)
-        cost = backend.cost_model(machine, self.typical_dim, sizes_of(ctx))
+        cost = backend.cost_model(machine, self.typical_dim, sizes_of(ctx, module))
         return Judges(self._make_author(backend), cost, partial(backend.fusion_reason, machine=machine))
 
     def _make_author(self, backend: Backend) -> FusionAuthor:

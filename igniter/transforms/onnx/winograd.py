@@ -88,7 +88,7 @@ class Winograd(ModulePass):
         if self.tile not in FILTERS:
             listed = " or ".join(map(str, FILTERS))
             raise IgniterError(f"winograd: tile is {listed}, not {self.tile}")
-        machine, given, count = machine_of(ctx), TypicalSizes(tuple(sizes_of(ctx).items())), 0
+        machine, given, count = machine_of(ctx), TypicalSizes(tuple(sizes_of(ctx, op).items())), 0
         found = [n for n in op.walk() if isinstance(n, OnnxOp) and n.qualified_name in CONVOLUTIONS]
         for node in found:
             chosen = self._choose(node, machine, given)

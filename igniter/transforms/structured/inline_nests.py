@@ -31,6 +31,7 @@ A nest is folded into all its readers or into none, and the reason why not is a 
 * it has several readers, or a reader has an axis that the nest lacks, and its body costs more than the options allow
   to do again;
 * a contraction reads it: contractions take plain reads, which packing and tiling rely on;
+* a contraction reads it, and it turns at an edge (a reflection): steps of one size are what micro-kernels take;
 * the reader's subscripts would be left with divisions (`divisions=never|single|always`);
 * it ends a contraction, which can do it while its result is in registers, and it would be duplicated or permuted.
 
@@ -55,7 +56,7 @@ from igniter.analysis.machine import TYPICAL, MachineModel, machine_of
 from igniter.analysis.structured.body_cost import axes_behind, backward_slice, body_cost, is_contraction
 from igniter.analysis.structured.contractions import is_unpacking, is_widened_read
 from igniter.dialects.loop import Clause, IndexOp, KernelOp, NestOp, ReadOp, ViewOp
-from igniter.dialects.sym.expr import ONE
+from igniter.dialects.sym.expr import ONE, Call
 from igniter.dialects.sym.reindexing import count_divisions
 from igniter.remarks import remark
 from igniter.rewrites import budget
@@ -96,6 +97,16 @@ def divisions_after(ops: Sequence[Operation], site: Site) -> int:
             exprs = (op.value,)
         total += sum(count_divisions(substituted(e, site.values, ranges)) for e in exprs)
     return total
+
+
+def turns(ops: Sequence[Operation], site: Site) -> bool:
+    """Whether a subscript of `ops` at `site` is a limit, as those of a reflection or a repeated edge: a minimum or a
+    maximum over an axis."""
+    ranges = site.reader.axes_attr.ranges
+    names = {a.name for a in site.reader.axes}
+    found = [substituted(e, site.values, ranges) for op in ops if isinstance(op, ReadOp) for e in op.subscripts]
+    calls = [atom for e in found for monomial, _ in e.terms for atom in monomial if isinstance(atom, Call)]
+    return any(call.fn in ("min", "max") and any(a.symbols & names for a in call.args) for call in calls)
 
 
 def lacking_axes(site: Site, producer: NestOp) -> list[str]:
@@ -321,6 +332,8 @@ class InlineNests(ModulePass):
         """Why the divisions that folding leaves are not wanted."""
         if is_contraction(site.reader) and is_unpacking(nest):
             return None
+        if is_contraction(site.reader) and turns(ops, site):
+            return f"'{site.reader.label}' is a contraction and takes steps of one size, and this turns at an edge"
         before, after = divisions_of([*ops, site.read]), divisions_after(ops, site)
         if after <= before or self.divisions == "always":
             return None

@@ -307,3 +307,32 @@ loop.kernel @heads symbols [s] (%a: tensor<?x8xf32, #sym.dims<s, 8>>, %w: tensor
 // REMARK: 'transpose' applied: folded into 'scores'
 // REMARK: 'bias' missed: it ends the contraction 'matmul', and 'scores' reads it in another order
 // REMARK: 'back' applied: 'scores' writes its elements where this moved them
+
+// -----
+
+// What turns at an edge is copied in front of a contraction, so that its steps are of one size.
+
+// CHECK-LABEL: loop.kernel @frames
+loop.kernel @frames symbols [] (%x: tensor<512xf32>, %w: tensor<64x32xf32>) -> (tensor<9x32xf32>) {
+  %m = loop.nest "mirror" [i: parallel 576] -> tensor<576xf32> {
+    %v = loop.read %x[min(i, 1022 - i)] : f32
+    loop.yield none %v at [i]
+  }
+  // CHECK-NEXT: %[[S:.*]] = loop.nest "shift" [i: parallel 575]
+  // CHECK-NEXT:   loop.read %x[min({{.*}})] : f32
+  %s = loop.nest "shift" [i: parallel 575] -> tensor<575xf32> {
+    %v = loop.read %m[i + 1] : f32
+    loop.yield none %v at [i]
+  }
+  // CHECK:      loop.nest "products"
+  // CHECK-NEXT:   loop.read %[[S]][62*i + k] : f32
+  %y = loop.nest "products" [i: parallel 9, o: parallel 32, k: reduction 64] -> tensor<9x32xf32> {
+    %v = loop.read %s[62*i + k] : f32
+    %u = loop.read %w[k, o] : f32
+    %p = arith.mulf %v, %u : f32
+    loop.yield add %p at [i, o]
+  }
+  loop.return %y : tensor<9x32xf32>
+}
+// REMARK: 'mirror' applied: folded into 'shift'
+// REMARK: 'shift' missed: 'products' is a contraction and takes steps of one size, and this turns at an edge
