@@ -15,7 +15,15 @@ from igniter.backends.cpu import signed_bytes
 from igniter.backends.cpu.builder import Builder, Module, Value, flatten
 from igniter.backends.cpu.llvm_types import I32, I64, PTR, Type, llvm_type
 from igniter.backends.cpu.tile_assembly import STEPS, Instructions, Shape, assembled_loop, instructions_for
-from igniter.backends.cpu.tile_calls import NEAREST, PARAMETERS, SECOND, SIGNATURE, parameter_type, prefetch
+from igniter.backends.cpu.tile_calls import (
+    NEAREST,
+    PARAMETERS,
+    ROUND_PARAMETERS,
+    SECOND,
+    parameter_type,
+    prefetch,
+    signature,
+)
 from igniter.backends.cpu.vmath import extend
 from igniter.dialects.loop.attrs import element_bytes, is_unsigned, scalar_type
 from igniter.dialects.loop.combiners import identity
@@ -95,33 +103,42 @@ class TileSize:
 
     rows: int
     panels: int
+    rounds: bool = False
+    """Whether there is an outer sum."""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """What it is called with."""
+        return ROUND_PARAMETERS if self.rounds else PARAMETERS
 
 
 def add_bodies(module: Module, name: str, kind: TileKind, size: TileSize, body: type[Body] | None = None) -> None:
     """Defines `@name` and the body for each number of rows."""
     module.functions.append(_dispatcher(module, name, size))
     for rows in range(1, size.rows + 1):
-        module.functions.append((body or Body)(module, kind, rows, size.panels).text(name))
+        module.functions.append((body or Body)(module, kind, rows, size.panels, size.rounds).text(name))
 
 
 def _dispatcher(module: Module, name: str, size: TileSize) -> str:
     f = Builder(module)
+    own = signature(size.parameters)
     cases = " ".join(f"i64 {r}, label %rows{r}" for r in range(1, size.rows + 1))
     f.raw(f"switch i64 %rows, label %none [ {cases} ]")
     for r in range(1, size.rows + 1):
         f.start(f"rows{r}")
-        f.raw(f"tail call void @{name}.{r}({SIGNATURE})")
+        f.raw(f"tail call void @{name}.{r}({own})")
         f.raw("ret void")
     f.start("none")
     f.raw("ret void")
-    text = [f"define hidden void @{name}({SIGNATURE}) #0 {{", "entry:", *flatten(f.lines), "}", ""]
+    text = [f"define hidden void @{name}({own}) #0 {{", "entry:", *flatten(f.lines), "}", ""]
     return "\n".join(text)
 
 
 class Body(Builder):
-    """One number of rows and panels: sums in registers, a loop over the depth, and the sums to memory."""
+    """One number of rows and panels: sums in registers, a loop over the depth, one over rounds of it if there are
+    `rounds`, and the sums to memory."""
 
-    def __init__(self, module: Module, kind: TileKind, rows: int, panels: int):
+    def __init__(self, module: Module, kind: TileKind, rows: int, panels: int, rounds: bool = False):
         super().__init__(module)
         self.kind = kind
         self.rows = rows
@@ -141,11 +158,12 @@ class Body(Builder):
             self.assembly = instructions_for(kind.name, self._shape(near=False), module.target)
         if self.assembly is not None:
             self.unroll = STEPS
-        self.args = {p: Value(parameter_type(p), f"%{p}") for p in PARAMETERS}
+        self.parameters = TileSize(rows, panels, rounds).parameters
+        self.args = {p: Value(parameter_type(p), f"%{p}") for p in self.parameters}
 
     def text(self, name: str) -> str:
         self._run()
-        head = f"define internal void @{name}.{self.rows}({SIGNATURE}) noinline #0 {{"
+        head = f"define internal void @{name}.{self.rows}({signature(self.parameters)}) noinline #0 {{"
         return "\n".join([head, "entry:", *flatten(self.lines), "}", ""])
 
     @property
@@ -153,13 +171,47 @@ class Body(Builder):
         return self.rows * self.panels * self.parts
 
     def _run(self) -> None:
+        start = self.start_sums() * self.turns
+        sums = self._rounds(start) if "rounds" in self.args else self._round(start)
+        self._store(self._meet(sums))
+        self.raw("ret void")
+
+    def _rounds(self, start: list[Value]) -> list[Value]:
+        """The sums after all rounds, each of which begins so much further on in both operands."""
+        args = dict(self.args)
+        before, none = self.block, self.const(I64, 0)
+        moved = ("a", "b", "next")
+        self.branch(self.icmp("sgt", args["rounds"], none), "round", "over")
+        self.start("round")
+        places = len(self.lines)
+        carried = [args["rounds"], *(args[n] for n in moved), *start]
+        phis = [Value(v.type, self.name("o")) for v in carried]
+        self.lines.extend("" for _ in carried)
+        left, *pointers = phis[:4]
+        self.args.update(zip(moved, pointers, strict=True))
+        sums = self._round(phis[4:])
+        steps = (args["a_round"], args["b_round"], args["b_round"])
+        further = [self._at(p, step) for p, step in zip(pointers, steps, strict=True)]
+        after = [self.binary("sub nsw", left, self.const(I64, 1)), *further, *sums]
+        end = self.block
+        for n, (phi, initial, last) in enumerate(zip(phis, carried, after, strict=True)):
+            text = f"phi {phi.type} [ {initial.text}, %{before} ], [ {last.text}, %{end} ]"
+            self.lines[places + n] = f"  {phi.text} = {text}"
+        self.branch(self.icmp("sgt", after[0], none), "round", "over")
+        self.start("over")
+        self.args = args
+        return [self.phi(a.type, [(a, before), (b, end)]) for a, b in zip(start, sums, strict=True)]
+
+    def _round(self, start: list[Value]) -> list[Value]:
+        """The sums after the whole depth."""
         args = self.args
         rows = self._steps(args["a"], args["a_row"], self.rows)
         panels = self._steps(args["b"], args["b_panel"], self.panels)
-        start = self.start_sums() * self.turns
         if self._is_biased():
             first = signed_bytes.biases(self, rows, args["a_depth"], args["depth"], self.vector)
-            start[: self.sums] = [bias for bias in first for _ in range(self.panels * self.parts)]
+            biases = [bias for bias in first for _ in range(self.panels * self.parts)]
+            added = [self.binary("add", total, bias) for total, bias in zip(start, biases, strict=False)]
+            start = [*added, *start[self.sums :]]
         whole = self.binary("and", args["depth"], self.const(I64, -self.unroll))
         none = self.const(I64, 0)
         side_by_side = self.const(I64, self.kind.step_bytes)
@@ -183,9 +235,7 @@ class Body(Builder):
         joined = [self.phi(a.type, [(a, here), (b, there)]) for a, b in zip(one, other, strict=True)]
         depth = args["depth"]
         step = args["a_depth"]
-        sums = self._loop("rest", whole, depth, 1, step, joined[:2], joined[2:], rows, panels)[1]
-        self._store(self._meet(sums))
-        self.raw("ret void")
+        return self._loop("rest", whole, depth, 1, step, joined[:2], joined[2:], rows, panels)[1]
 
     def _shape(self, near: bool) -> Shape:
         """What the loop in assembly is told; `near` where the factors of a row lie side by side."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from igniter.backends.cpu.builder import Builder, Module, Value, flatten
 from igniter.backends.cpu.llvm_types import I64, PTR, Type
 
 PARAMETERS = ("a", "a_row", "a_depth", "b", "b_panel", "b_depth", "c", "c_row", "rows", "depth", "add", "next")
+ROUND_PARAMETERS = (*PARAMETERS, "rounds", "a_round", "b_round")
+"""Of micro-kernels with an outer sum."""
 
 NEAREST, SECOND = 3, 2
 """The caches that LLVM's prefetch can name."""
@@ -18,7 +20,12 @@ def parameter_type(name: str) -> Type:
     return PTR if name in ("a", "b", "c", "next") else I64
 
 
-SIGNATURE = ", ".join(f"{parameter_type(p)} %{p}" for p in PARAMETERS)
+def signature(parameters: Sequence[str]) -> str:
+    """The parameters of a definition, or the arguments of a call with its own."""
+    return ", ".join(f"{parameter_type(p)} %{p}" for p in parameters)
+
+
+SIGNATURE = signature(PARAMETERS)
 
 
 def argument(name: str) -> Value:

@@ -11,7 +11,15 @@ lanes of a panel are contiguous. `rows` is at most the 8 of the name. Sums stay 
 is a loop for each number of rows, and the call branches to it. As many lines as there are steps of depth are fetched
 from `next` on into the second-level cache: panels that will be wanted soon. Operands that are narrower than the sums
 come in groups of as many steps of depth as fill four bytes (2 of bf16, 4 of i8): `b[p, k, l]` is then such a group, and
-so is `a[r, k]`. Bytes have tiles of more rows where there is AMX (`byte_tiles.py`).
+so is `a[r, k]`.
+
+A contraction with two sums, of which the inner one is the depth (the rows of a window, and what lies side by side in
+each), has rounds, which are three parameters more: their number, and how far on `a`, and `b` and `next`, are in each.
+The sums stay in registers over all of them:
+
+    c[r, p*L + l] (+)= sum over s < rounds, k < depth of a[s, r, k] * b[s, p, k, l]
+
+Bytes have tiles of more rows where there is AMX (`byte_tiles.py`).
 Panels of 16-bit floats beside an `a` of f32 are widened as they are read, and come one step a time; those of f16 go to
 AMX, too (`half_tiles.py`).
 
@@ -33,7 +41,7 @@ from igniter.backends.cpu.builder import Module
 from igniter.backends.cpu.micro_kernels import CpuMicroKernel
 from igniter.backends.cpu.target import Target
 from igniter.backends.cpu.tile_bodies import TileKind, TileSize, add_bodies
-from igniter.backends.cpu.tile_calls import PARAMETERS, parameter_type
+from igniter.backends.cpu.tile_calls import PARAMETERS, ROUND_PARAMETERS, parameter_type
 from igniter.dialects.loop.instructions import BUILT_IN, known_micro_kernels, micro_kernel, micro_kernel_reason
 from igniter.errors import IgniterError
 
@@ -51,10 +59,10 @@ def tile_name(kind: str, size: TileSize, target: Target) -> str:
     what it is, too, so that code that calls it is not taken for code that calls what it was before."""
     own = "" if kind in KINDS else f" {micro_kernel(kind).identity}"
     identity = hashlib.sha256(f"{target.cpu} {target.features}{own}".encode()).hexdigest()[:8]
-    return f"igniter.tile.{kind}.{size.rows}x{size.panels}.{identity}"
+    return f"igniter.tile.{kind}.{size.rows}x{size.panels}{'r' if size.rounds else ''}.{identity}"
 
 
-_NAME = re.compile(r"igniter\.tile\.([\w.-]+?)\.(\d+)x(\d+)\.[0-9a-f]{8}")
+_NAME = re.compile(r"igniter\.tile\.([\w.-]+?)\.(\d+)x(\d+)(r?)\.[0-9a-f]{8}")
 
 
 def parse_name(name: str) -> tuple[TileKind, TileSize] | None:
@@ -62,7 +70,23 @@ def parse_name(name: str) -> tuple[TileKind, TileSize] | None:
     match = _NAME.fullmatch(name)
     if match is None or (match[1] not in KINDS and micro_kernel_reason(match[1]) is not None):
         return None
-    return kind_named(match[1]), TileSize(int(match[2]), int(match[3]))
+    return kind_named(match[1]), TileSize(int(match[2]), int(match[3]), match[4] == "r")
+
+
+def has_rounds(kind: TileKind, rows: int, target: Target) -> bool:
+    """Whether a target's micro-kernels of a kind, for that many rows, have an outer sum: those do whose bodies are
+    Igniter's and on vectors."""
+    if isinstance(kind.kernel, CpuMicroKernel):
+        return False
+    return not _has_byte_tiles(kind, rows, target) and not _has_half_tiles(kind, rows, target)
+
+
+def _has_byte_tiles(kind: TileKind, rows: int, target: Target) -> bool:
+    return kind.name in BYTE_KINDS and target.byte_tiles and rows == byte_tiles.ROWS
+
+
+def _has_half_tiles(kind: TileKind, rows: int, target: Target) -> bool:
+    return kind.name == "f32f16" and target.half_tiles and rows == half_tiles.ROWS
 
 
 def required(ir: str) -> list[str]:
@@ -72,7 +96,9 @@ def required(ir: str) -> list[str]:
 
 def declaration(name: str) -> str:
     """The declaration of a micro-kernel."""
-    types = ", ".join(str(parameter_type(p)) for p in PARAMETERS)
+    parsed = parse_name(name)
+    rounds = parsed is not None and parsed[1].rounds
+    types = ", ".join(str(parameter_type(p)) for p in (ROUND_PARAMETERS if rounds else PARAMETERS))
     return f"declare hidden void @{name}({types})"
 
 
@@ -97,10 +123,10 @@ def emit_tile_kernel(name: str, target: Target) -> str:
     if isinstance(kind.kernel, CpuMicroKernel):
         kind.kernel.add_to(module, name, size)
         return module.text()
-    if kind.name in BYTE_KINDS and target.byte_tiles and size.rows == byte_tiles.ROWS:
+    if _has_byte_tiles(kind, size.rows, target):
         byte_tiles.add_byte_tiles(module, name, size.panels, kind.kernel)
         name, size = f"{name}.stripe", TileSize(byte_tiles.STRIPE, size.panels)
-    if kind.name == "f32f16" and target.half_tiles and size.rows == half_tiles.ROWS:
+    if _has_half_tiles(kind, size.rows, target):
         half_tiles.add_half_tiles(module, name, size.panels)
         for width in half_tiles.widths_of(size.panels):
             add_bodies(module, f"{name}.vectors.{width}", kind, TileSize(half_tiles.STRIPE, width))

@@ -2,14 +2,16 @@
 
     stmt  ::= loop.tile_product %c[subs] (+)?= %a[subs] * %b[subs] over names tile [n, m] (fetch [subs])?
               (kernel "name")?
-    names ::= r = expr, p = expr, l = n, k = expr
+    names ::= r = expr, p = expr, l = n, k = expr (, s = expr)?
 
 It is a micro-kernel: the sum over `k` of products, for a few rows `r`, panels `p` of columns and lanes `l` of a panel.
-The four names are local to the op. `tile` is the largest number of rows and panels, which may be fewer at the edges.
-The sums are f32, f64 or i32; narrower operands are stored in groups of steps of `k`, whose subscripts are then
-`k floordiv 2` or so (`igniter.backends.cpu.tile_kernels`). `fetch` is the place in `b` of what is wanted next; it need
-not be inside `b`. `kernel` names the micro-kernel (`instructions.py`) where it is not the one that is chosen for the
-elements: it then folds over `k` what that means of an element of `a` and one of `b`, and `+=` folds what `c` holds too.
+Where there is a fifth name, `s`, it is summed over as well, outside of `k`, while the sums stay in registers: the rows
+of a window, in each of which what is summed lies side by side. The names are local to the op. `tile` is the largest
+number of rows and panels, which may be fewer at the edges. The sums are f32, f64 or i32; narrower operands are stored
+in groups of steps of `k`, whose subscripts are then `k floordiv 2` or so (`igniter.backends.cpu.tile_kernels`). `fetch`
+is the place in `b` of what is wanted next; it need not be inside `b`. `kernel` names the micro-kernel
+(`instructions.py`) where it is not the one that is chosen for the elements: it then folds over `k` what that means of
+an element of `a` and one of `b`, and `+=` folds what `c` holds too.
 """
 
 from __future__ import annotations
@@ -80,8 +82,14 @@ class TileProductOp(IRDLOperation):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the subscripts call the row, the panel, the lane and the step of depth."""
+        """What the subscripts call the row, the panel, the lane and the step of depth, and the round where there is
+        one."""
         return tuple(n.data for n in self.names_attr)
+
+    @property
+    def round(self) -> str | None:
+        """What the subscripts call the step of the outer sum."""
+        return self.names[4] if len(self.names) > 4 else None
 
     @property
     def extents(self) -> dict[str, Expr]:
@@ -113,17 +121,20 @@ class TileProductOp(IRDLOperation):
         return ((self.c, "c_at", self.c_at.data), (self.a, "a_at", self.a_at.data), (self.b, "b_at", self.b_at.data))
 
     def verify_(self) -> None:
-        if len(self.names) != 4 or len(set(self.names)) != 4 or len(self.extents_attr.data) != 4:
-            raise VerifyException("four names are run over: a row, a panel, a lane and a step of depth")
-        rows, panels, lanes, _ = self.extents_attr.data
+        count = len(self.names)
+        if count not in (4, 5) or len(set(self.names)) != count or len(self.extents_attr.data) != count:
+            raise VerifyException(
+                "four names are run over, a row, a panel, a lane and a step of depth, and one more that is summed over"
+            )
+        rows, panels, lanes = self.extents_attr.data[:3]
         if lanes.constant is None:
             raise VerifyException(f"the lanes of a panel are a constant, not {lanes}")
         for what, extent, most in (("rows", rows, self.tile[0]), ("panels", panels, self.tile[1])):
             if extent.constant is not None and extent.constant > most:
                 raise VerifyException(f"{extent} {what} are more than the {most} of the tile")
         self._verify_kernel()
-        row, panel, lane, depth = self.names
-        allowed = ((row, panel, lane), (row, depth), (panel, lane, depth))
+        row, panel, lane, *sums = self.names
+        allowed = ((row, panel, lane), (row, *sums), (panel, lane, *sums))
         for (buffer, key, subscripts), names in zip(self.accesses, allowed, strict=True):
             if len(subscripts) != len(dims_of(buffer.type)):
                 raise VerifyException(f"{len(subscripts)} subscripts of {buffer.type}")
@@ -162,8 +173,10 @@ class TileProductOp(IRDLOperation):
         parser.parse_keyword("over")
         names: list[str] = []
         extents: list[Expr] = []
-        for k in range(4):
-            if k:
+        for k in range(5):
+            if k == 4 and parser.parse_optional_punctuation(",") is None:
+                break
+            if 0 < k < 4:
                 parser.parse_characters(",")
             names.append(parser.parse_identifier("name"))
             parser.parse_characters("=")

@@ -7,6 +7,7 @@ pattern), so that what depends on it shows; buffers planned into the arena share
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -376,13 +377,16 @@ class _Machine:
 
     def _tile_product(self, op: TileProductOp) -> None:
         extents = {name: extent.evaluate(self.env) for name, extent in op.extents.items()}
-        row, panel, lane, depth = op.names
+        row, panel, lane, *sums = op.names
         for what, name, most in (("rows", row, op.tile[0]), ("panels", panel, op.tile[1])):
             if extents[name] > most:
                 raise self._error(op, f"{extents[name]} {what} in a tile of {most}")
         c = self._tile_places(op, 0, (row, panel, lane), extents)
-        a = self._tile_places(op, 1, (row, depth), extents)
-        b = self._tile_places(op, 2, (panel, lane, depth), extents)
+        # All that is summed over is one axis.
+        a = self._tile_places(op, 1, (row, *sums[::-1]), extents)
+        b = self._tile_places(op, 2, (panel, lane, *sums[::-1]), extents)
+        steps = math.prod(extents[n] for n in sums)
+        a, b = a.reshape(*a.shape[:1], steps), b.reshape(*b.shape[:2], steps)
         into = self.buffers[op.c].data
         kernel = op.kernel
         if kernel is None:

@@ -42,7 +42,7 @@ from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from igniter.analysis.scheduled.loop_accesses import at_most_constants, enclosing_loops, loop_range
-from igniter.analysis.structured.contractions import Contraction, contraction_of, product_reason
+from igniter.analysis.structured.contractions import Contraction, contraction_of, offset_of, product_reason
 from igniter.dialects.loop import (
     AccumulateOp,
     AllocOp,
@@ -359,28 +359,36 @@ class NestLoops:
         tile = AllocOp(nest.label, memref_of(element_of(result.type), [height, panels * lanes], "local"))
         tile.result.name_hint = result.name_hint
         block.add_op(tile)
+        # The innermost of these is the micro-kernel's own outer sum, where both factors have constant steps along it.
+        last = outside[-1].axis.name if around < len(outside) else ""
+        own_sum = last if last and _sums_in_rounds(nest, contraction, outside[-1]) else ""
+        whole = len(outside) - bool(own_sum)
         inside, inner = dict(values), block
-        if around < len(outside):
+        if around < whole:
             self._clear(tile, self.levels[len(outside) :], block)
-        for level in outside[around:]:
+        for level in outside[around:whole]:
             inner = level.open(inside, inner, self.fresh)
-        names = [self.fresh(n) for n in ("r", "p", "l", "k")]
-        row, panel, lane, depth = map(Expr.of, names)
+        names = [self.fresh(n) for n in ("r", "p", "l", "k", *("s" * bool(own_sum)))]
+        row, panel, lane, depth = map(Expr.of, names[:4])
         at: Values = {**inside, product.depth: inside.get(product.depth, ZERO) + depth}
         tile_at = {n: values.get(n, ZERO) for n in (product.rows, product.columns)}
         at[product.columns] = tile_at[product.columns] + panel * lanes + lane
         if product.rows:
             at[product.rows] = tile_at[product.rows] + row
+        if own_sum:
+            at[own_sum] = Expr.of(names[4])
         left = {n: self._left(n, sizes[n], inside, group_of(contraction.kind)) for n in product.axes if n in sizes}
         deep = left.get(product.depth, nest.axis(product.depth).extent)
         extents = [left.get(product.rows, ONE), left[product.columns].ceildiv(lanes), Expr.of(lanes), deep]
+        extents += [nest.axis(own_sum).extent] if own_sum else []
         own = {n: (ZERO, e) for n, e in zip(names, extents, strict=True)}
         ranges = Ranges({**nest.axes_attr.ranges.axes, **own})
         subscripts: list[list[Expr]] = [[row, panel * lanes + lane]]
         for read in (contraction.a, contraction.b):
             subscripts.append([simplify(s.substitute(at), ranges) for s in read.subscripts])
         buffers = [tile.result, *(self.buffers[r.source] for r in (contraction.a, contraction.b))]
-        fetch = self._next_panels(contraction, product, outside, values, sizes)
+        first = {**values, own_sum: ZERO} if own_sum else values
+        fetch = self._next_panels(contraction, product, outside[:whole], first, sizes)
         inner.add_op(
             TileProductOp(
                 buffers,
@@ -388,7 +396,7 @@ class NestLoops:
                 names,
                 extents,
                 product.tile,
-                add=around < len(outside),
+                add=around < whole,
                 fetch=fetch,
                 kernel=product.kernel,
             )
@@ -453,6 +461,15 @@ class NestLoops:
         column = values[product.columns] + sizes[product.columns] + number * lanes
         at = {**values, product.columns: column, product.depth: values.get(product.depth, ZERO)}
         return [s.substitute(at) for s in contraction.b.subscripts]
+
+
+def _sums_in_rounds(nest: NestOp, contraction: Contraction, level: Level) -> bool:
+    """Whether a reduction right around a micro-kernel can be its outer sum: a plain loop over the whole of an axis, in
+    which both factors have constant steps."""
+    if level.loop != Loop(level.axis.name) or level.around is not None:
+        return False
+    factors, ranges = (contraction.a, contraction.b), nest.axes_attr.ranges
+    return all(offset_of(nest, read, {}, ranges).coefficient(level.axis.name) is not None for read in factors)
 
 
 def _ranges_in(block: Block) -> Ranges:

@@ -76,6 +76,13 @@ loop.func @groups symbols [] (%a1: memref<2x64xui8>, %b1: memref<1x16x16x4xi8>, 
   loop.tile_product %t1[r, 16*p + l] = %a1[r, k] * %b1[p, k floordiv 4, l, k mod 4] over r = 2, p = 1, l = 16, k = 64 tile [2, 1]
 }
 
+// A micro-kernel with an outer sum.
+
+// CHECK:      loop.tile_product %t3[r, l + 16*p] = %a3[s, r, k] * %b3[p, s, k, l] over r = 2, p = 1, l = 16, k = 64, s = n tile [2, 1] fetch [1, 0, 0, 0]
+loop.func @rounds symbols [n] (%a3: memref<?x2x64xf32, #sym.dims<n, 2, 64>>, %b3: memref<1x?x64x16xf32, #sym.dims<1, n, 64, 16>>, %t3: memref<2x16xf32>) outputs 1 {
+  loop.tile_product %t3[r, 16*p + l] = %a3[s, r, k] * %b3[p, s, k, l] over r = 2, p = 1, l = 16, k = 64, s = n tile [2, 1] fetch [1, 0, 0, 0]
+}
+
 // A micro-kernel that is named.
 
 // CHECK:      loop.tile_product %t2[r, l + 16*p] += %a2[r, k] * %b2[p, k, l] over r = 2, p = 1, l = 16, k = 64 tile [2, 1] fetch [0, 0, 0] kernel "f16"

@@ -152,7 +152,7 @@ loop.func @select symbols [] (%x: memref<4xf32>) outputs 1 {
 // -----
 
 loop.func @names symbols [n] (%a: memref<8x64xf32>, %b: memref<3x64x16xf32>, %c: memref<8x48xf32>) outputs 1 {
-  // expected-error {{four names are run over: a row, a panel, a lane and a step of depth}}
+  // expected-error {{four names are run over, a row, a panel, a lane and a step of depth, and one more that is summed over}}
   loop.tile_product %c[r, 16*r + l] = %a[r, k] * %b[r, k, l] over r = 8, r = 3, l = 16, k = 64 tile [8, 3]
 }
 

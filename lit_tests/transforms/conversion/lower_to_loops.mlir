@@ -239,6 +239,41 @@ builtin.module {
 
 // -----
 
+// A window: the sum over its rows is the micro-kernel's own, and one further out, in which the image has no constant
+// step, is a loop around it that adds to the tile.
+
+// CHECK:      loop.func @window
+// CHECK:          %c = loop.alloc "conv" : memref<7x16xf32, "local">
+// CHECK-NEXT:     loop.tile_product %c[r, l + 16*p] = %a[s + y, r + 7*x, k] * %w[o + p, s, k, l] over r = 7, p = 1, l = 16, k = 12, s = 3 tile [7, 1]
+// CHECK-NEXT:     loop.for x1 = 0 to 7 {
+// CHECK:      loop.func @turned
+// CHECK:          %c = loop.alloc "conv" : memref<7x16xf32, "local">
+// CHECK:          loop.for h = 0 to 3 reduction {
+// CHECK-NEXT:       loop.tile_product %c[r, l + 16*p] += %a[min(-h - y + 8, h + y), r + 7*x, k] * %w[o + p, h, k, l] over r = 7, p = 1, l = 16, k = 12 tile [7, 1]
+
+builtin.module {
+  loop.kernel @window symbols [] (%a: tensor<9x14x12xf32>, %w: tensor<1x3x12x16xf32>) -> (tensor<7x14x16xf32>) {
+    %c = loop.nest "conv" [y: parallel 7, x: parallel 14, o: parallel 16, h: reduction 3, k: reduction 12] schedule [y, x by 7, o by 16, h, product(x, o, k) tile [7, 1], x, o] -> tensor<7x14x16xf32> {
+      %v = loop.read %a[y + h, x, k] : f32
+      %u = loop.read %w[o floordiv 16, h, k, o mod 16] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [y, x, o]
+    }
+    loop.return %c : tensor<7x14x16xf32>
+  }
+  loop.kernel @turned symbols [] (%a: tensor<9x14x12xf32>, %w: tensor<1x3x12x16xf32>) -> (tensor<7x14x16xf32>) {
+    %c = loop.nest "conv" [y: parallel 7, x: parallel 14, o: parallel 16, h: reduction 3, k: reduction 12] schedule [y, x by 7, o by 16, h, product(x, o, k) tile [7, 1], x, o] -> tensor<7x14x16xf32> {
+      %v = loop.read %a[min(y + h, 8 - y - h), x, k] : f32
+      %u = loop.read %w[o floordiv 16, h, k, o mod 16] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [y, x, o]
+    }
+    loop.return %c : tensor<7x14x16xf32>
+  }
+}
+
+// -----
+
 // A vector times a matrix has one row and no axis for it.
 
 // CHECK:      loop.func @vector

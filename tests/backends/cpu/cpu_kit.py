@@ -14,6 +14,7 @@ from igniter.backends.cpu.emit_llvm import emit_llvm
 from igniter.backends.cpu.jit import CompiledFunc, compile_func, compile_ir
 from igniter.backends.cpu.llvm_types import I64, PTR, Type
 from igniter.backends.cpu.target import target_of
+from igniter.backends.cpu.tile_kernels import with_tile_kernels
 from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp
 from igniter.runtime.interp.scheduled import run_func
@@ -31,7 +32,7 @@ TARGETS = ("native", "x86-64", "aarch64")
 def compiled(text: str, target: str) -> CompiledFunc | EmulatedFunc:
     func = parse_func(text)
     if is_emulated(target):
-        ir = emit_llvm(func, target_of(target))
+        ir = with_tile_kernels(emit_llvm(func, target_of(target)), target_of(target))
         return EmulatedFunc(func.sym_name.data, ir, target_of(target), func.symbol_names, func.scratch_bytes)
     return compile_func(func, target)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -552,6 +553,48 @@ loop.func @matrix symbols [] (%x: memref<{size}xf32>, %y: memref<{size}xf32>) ou
     targets = ("native", "x86-64-v3", "aarch64")
     (found,) = check_against_interpreter(text, [x, np.zeros(size, "f4")], {}, targets)
     np.testing.assert_array_equal(found, x.reshape(count if rows_of_count else lanes, -1).T.reshape(-1))
+
+
+# What the factors are, and the sums, of kinds of micro-kernels with rounds and of one without, and how deep a group is.
+ROUNDS = {
+    "f32": ("f32", "f32", "f32", 1),
+    "f64": ("f64", "f64", "f64", 1),
+    "bf16": ("bf16", "bf16", "f32", 2),
+    "u8i8": ("ui8", "i8", "i32", 4),
+    "i8i8": ("i8", "i8", "i32", 4),
+}
+
+
+@pytest.mark.parametrize("panels", (1, 2, 3))
+@pytest.mark.parametrize(("rows", "depth", "rounds"), [(1, 3, 1), (5, 7, 3), (8, 13, 4), (3, 0, 2), (4, 5, 0)])
+@pytest.mark.parametrize("kind", ROUNDS)
+def test_products_in_rounds(kind: str, rows: int, depth: int, rounds: int, panels: int) -> None:
+    """A micro-kernel sums over rounds of its depth: as the interpreter does, into a tile and added to one."""
+    left, right, sums, group = ROUNDS[kind]
+    lanes, depth = 8 if kind == "f64" else 16, depth * group
+    step = "k" if group == 1 else f"k floordiv {group}"
+    part, inner, last = ("", "", "") if group == 1 else (f", k mod {group}", f"x{group}", f", {group}")
+    b_type = f"memref<{panels}x?x?x{lanes}{inner}x{right}, #sym.dims<{panels}, n, d floordiv {group}, {lanes}{last}>>"
+    c_type = f"memref<{rows}x{panels * lanes}x{sums}>"
+    product = f"%a[s, r, k] * %b[p, s, {step}, l{part}]"
+    over = f"over r = {rows}, p = {panels}, l = {lanes}, k = d, s = n tile [8, 3]"
+    text = f"""
+loop.func @product symbols [n, d] (
+    %a: memref<?x9x?x{left}, #sym.dims<n, 9, d>>, %b: {b_type}, %c: {c_type}, %e: {c_type}) outputs 2 {{
+  loop.tile_product %c[r, {lanes}*p + l] = {product} {over}
+  loop.tile_product %e[r, {lanes}*p + l] += {product} {over}
+}}"""
+    rng = np.random.default_rng(0)
+    types = {"f32": "f4", "f64": "f8", "bf16": ml_dtypes.bfloat16, "ui8": "u1", "i8": "i1", "i32": "i4"}
+    dims = ((rounds, 9, depth), (panels, rounds, depth // group, lanes, *((group,) if group > 1 else ())))
+    a, b = (rng.integers(-9, 9, d).astype(types[t]) for d, t in zip(dims, (left, right), strict=True))
+    start = np.full((rows, panels * lanes), 3, types[sums])
+    plain, more = check_against_interpreter(text, [a, b, start, start.copy()], {"n": rounds, "d": depth}, TARGETS)
+    wide = b.reshape(panels, rounds, depth // group, lanes, group).transpose(0, 1, 2, 4, 3)
+    wide = wide.reshape(panels, rounds, depth, lanes).astype("f8")
+    expected = np.einsum("srk,pskl->rpl", a[:, :rows].astype("f8"), wide).reshape(rows, -1)
+    np.testing.assert_array_equal(plain, expected)
+    np.testing.assert_array_equal(more, expected + 3)
 
 
 def test_the_name_of_a_loop_of_one_step_is_free_behind_it() -> None:

@@ -29,6 +29,7 @@ from igniter.runtime.interp.scheduled import run_func
 from igniter.runtime.interp.structured import run_kernel
 from igniter.runtime.schedules import Schedule
 
+from .cpu_kit import check_against_interpreter
 from .test_tile_kernels import Guarded, compiled
 
 Array = np.ndarray
@@ -200,6 +201,25 @@ CHOSEN = {
     ("i16", "i16", "i32"): ("i16", 2),
 }
 """The micro-kernels of products of elements, and the steps of depth that they multiply together."""
+
+
+@pytest.mark.parametrize("rounds", (0, 1, 3))
+def test_one_without_rounds_is_called_for_each(rounds: int) -> None:
+    """An outer sum is calls one after the other, where a micro-kernel has none of its own."""
+    product = "%a[s, r, k] * %b[p, s, k, l] over r = 3, p = 2, l = 16, k = 5, s = n tile [4, 2]"
+    text = f"""
+loop.func @distances symbols [n] (%a: memref<?x3x5xi32, #sym.dims<n, 3, 5>>,
+    %b: memref<2x?x5x16xi32, #sym.dims<2, n, 5, 16>>, %c: memref<3x32xi32>, %e: memref<3x32xi32>) outputs 2 {{
+  loop.tile_product %c[r, 16*p + l] = {product} kernel "test.words"
+  loop.tile_product %e[r, 16*p + l] += {product} kernel "test.words"
+}}"""
+    rng = np.random.default_rng(0)
+    a, b = (numbers(rng, np.dtype("i4"), dims) for dims in ((rounds, 3, 5), (2, rounds, 5, 16)))
+    start = np.full((3, 32), 7, "i4")
+    plain, more = check_against_interpreter(text, [a, b, start, start.copy()], {"n": rounds}, ("native",))
+    apart = a[None, :, :, :, None] - b[:, :, None]
+    np.testing.assert_array_equal(plain, (apart**2).sum((1, 3)).transpose(1, 0, 2).reshape(3, 32))
+    np.testing.assert_array_equal(more, plain + 7)
 
 
 def test_which_are_chosen() -> None:
