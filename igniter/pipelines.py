@@ -45,6 +45,8 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "guard-assumptions",
         "lower-onnx-to-loop",
         "deduplicate-kernels",
+        # While the nests are there: what programs can do image by image.
+        "mark-batches",
     ),
     # loop -> loop: how it is computed, down to what the emitter takes.
     "cpu-schedule": (

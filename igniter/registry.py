@@ -63,6 +63,7 @@ PASSES: dict[str, str] = {
     "copy-dequantized": "igniter.transforms.onnx.copy_dequantized:CopyDequantized",
     "cse": "xdsl.transforms.common_subexpression_elimination:CommonSubexpressionElimination",
     "dce": "xdsl.transforms.dead_code_elimination:DeadCodeElimination",
+    "mark-batches": "igniter.transforms.fusion.mark_batches:MarkBatches",
     "deduplicate-kernels": "igniter.transforms.structured.deduplicate_kernels:DeduplicateKernels",
     "elide-weights": "igniter.transforms.onnx.elide_weights:ElideWeights",
     "eliminate-common-nodes": "igniter.transforms.onnx.eliminate_common_nodes:EliminateCommonNodes",

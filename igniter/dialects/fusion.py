@@ -40,6 +40,7 @@ from typing import Self
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DenseArrayBase,
     FlatSymbolRefAttrConstr,
     IntAttr,
     StringAttr,
@@ -68,6 +69,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, parse_exprs
 from igniter.dialects.sym.expr import Expr, ExprLike, floordiv, mod
+
+BATCHED = "igniter.batched"
+"""The attribute of a region that does the same for every element of a batch: the inputs whose first dim that is."""
 
 
 @dataclass(frozen=True)
@@ -401,6 +405,13 @@ class RegionOp(GroupOp):
     @kernel_name.setter
     def kernel_name(self, name: str) -> None:
         self.kernel = SymbolRefAttr(name)
+
+    @property
+    def batched(self) -> tuple[int, ...]:
+        """The inputs whose first dim is a batch, for each of whose elements the region does the same; all results have
+        it. None where there is no batch."""
+        found = self.attributes.get(BATCHED)
+        return tuple(map(int, found.get_values())) if isinstance(found, DenseArrayBase) else ()
 
     def verify_(self) -> None:
         self.verify_group()

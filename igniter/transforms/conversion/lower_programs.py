@@ -23,12 +23,14 @@ it. What the kernels and the views require, the program does, in its own symbols
 checks are its last outputs. The
 values of a kernel's symbols are found where the kernel would find them: in the dims of its inputs.
 
-A Loop or a Scan becomes a sequential loop around the calls of its body (`lower_program_loops.py`).
+A Loop or a Scan becomes a sequential loop around the calls of its body (`lower_program_loops.py`). Steps of images that
+no cache holds a batch of become a loop over the batch (`lower_program_batches.py`); `batches=false` does without.
 
 It requires scheduled and planned kernels in the module (`cpu-schedule`), or of kernels that have been emitted already
 the ops of an `ort.library`, and programs (`form-programs`). It leaves the program's ops as they are. A program that
 cannot be lowered is a unit that fails alone (`igniter.isolation`). With `profile` each program has one more output, the
-time stamps between its calls. A program for which the machine keeps threads together says so (`team`).
+time stamps between its calls, all of whole batches. A program for which the machine keeps threads together says so
+(`team`).
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
 from igniter.analysis.fusion.graph import node_label, region_nodes
+from igniter.analysis.fusion.program_batches import Batch, batches_of
 from igniter.analysis.machine import machine_of
 from igniter.analysis.scheduled.teams import team_for
 from igniter.analysis.typical_sizes import give_sizes, sizes_of
@@ -54,12 +57,13 @@ from igniter.dialects.loop import AccumulateOp, AllocOp, CallOp, ClockOp, ForOp,
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.requirements import node_requirements
 from igniter.dialects.ort import LibraryOp, OpOp
-from igniter.dialects.sym import dims_of, element_of, memref_of
+from igniter.dialects.sym import dims_of, element_of, memref_of, space_of
 from igniter.dialects.sym.bind_symbols import Bind, Check, bind_symbols
 from igniter.dialects.sym.expr import ZERO, Expr, floordiv
 from igniter.dialects.sym.requirements import FINE, DataCheck, Requirement, unproven
 from igniter.errors import IgniterError
 from igniter.isolation import attempt
+from igniter.remarks import remark
 from igniter.transforms.fusion.inline_failed_regions import mark_group
 
 
@@ -71,6 +75,8 @@ class LowerPrograms(ModulePass):
 
     profile: bool = False
     """Whether each program has one more output, the time stamps between its calls."""
+    batches: bool = True
+    """Whether steps may run for one element of a batch after the other."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from igniter.transforms.scheduled.form_ort_library import describe
@@ -83,17 +89,25 @@ class LowerPrograms(ModulePass):
         kernels |= {name: describe(func) for name, func in funcs.items() if name in called}
         sizes = sizes_of(ctx, op)
         for program in programs:
-            step = partial(lower_program, program, kernels, self.profile)
+            batches = batches_of(program, machine_of(ctx), sizes) if self.batches and not self.profile else []
+            step = partial(lower_program, program, kernels, self.profile, batches)
             func = attempt(ctx, step, partial(mark_group, program))
             if func is not None:
                 give_sizes(func, sizes)
                 func.team = team_for(func, machine_of(ctx))
                 op.body.block.add_op(func)
+                for batch in batches:
+                    count = sum(isinstance(step, RegionOp) for step in batch.ops)
+                    message = f"{count} steps for one element of '{batch.symbol}' after the other"
+                    remark(ctx, self.name, program.label, "applied", message)
 
 
-def lower_program(program: ProgramOp, kernels: Mapping[str, OpOp], profile: bool = False) -> FuncOp:
-    """The scheduled kernel of a program; `kernels` says of every kernel by name what it takes and gives."""
-    return ProgramLowering(program, kernels, profile).run()
+def lower_program(
+    program: ProgramOp, kernels: Mapping[str, OpOp], profile: bool = False, batches: Sequence[Batch] = ()
+) -> FuncOp:
+    """The scheduled kernel of a program; `kernels` says of every kernel by name what it takes and gives. `batches` are
+    steps that run for one element of a batch after the other."""
+    return ProgramLowering(program, kernels, profile, batches).run()
 
 
 def time_stamps(program: ProgramOp) -> int:
@@ -104,9 +118,12 @@ def time_stamps(program: ProgramOp) -> int:
 class ProgramLowering:
     """One program on its way to a func: `block` is where statements go, `buffers` what stands for the tensors."""
 
-    def __init__(self, program: ProgramOp, kernels: Mapping[str, OpOp], profile: bool):
+    def __init__(self, program: ProgramOp, kernels: Mapping[str, OpOp], profile: bool, batches: Sequence[Batch]):
         self.program = program
         self.kernels = kernels
+        self.batches = {batch.ops[0]: batch for batch in batches}
+        self.fixed: dict[str, Expr] = {}
+        """Symbols that have a value where statements go: a batch in its loop."""
         self.func_block = self.block = Block()
         self.buffers: dict[SSAValue, SSAValue] = {}
         self.profile = profile
@@ -118,6 +135,8 @@ class ProgramLowering:
         self.taken = {s for arg in program.block.args for d in dims_of(arg.type) for s in d.symbols}
 
     def run(self) -> FuncOp:
+        from igniter.transforms.conversion.lower_program_batches import lower_batch
+
         program = self.program
         for arg in program.block.args:
             self.buffers[arg] = self._argument(_memref(arg.type), arg.name_hint)
@@ -126,7 +145,12 @@ class ProgramLowering:
         if self.profile:
             self.stamps = self._argument(memref_of(i64, [time_stamps(program)]), None)
         self._stamp()
-        for op in program.block.ops:
+        done: set[Operation] = set()
+        for op in (op for op in program.block.ops if op not in done):
+            if op in self.batches:
+                lower_batch(self, self.batches[op])
+                done.update(self.batches[op].ops)
+                continue
             self.lower(op)
             if is_step(op):
                 self._stamp()
@@ -195,8 +219,16 @@ class ProgramLowering:
             self.requires += [r.at(node_label(op)) for r in node_requirements(op)]
         if result in self.buffers:
             return
-        self.buffers[result] = self.view_of(self.buffers[op.operands[0]], _memref(result.type))
+        self.buffers[result] = self.view_of(self.buffers[op.operands[0]], self._here(_memref(result.type)))
         self.buffers[result].name_hint = result.name_hint
+
+    def _here(self, memref: Attribute) -> Attribute:
+        """The type of a buffer where statements go."""
+        if not self.fixed:
+            return memref
+        return memref_of(
+            element_of(memref), [d.substitute(self.fixed) for d in dims_of(memref)], space_of(memref) or None
+        )
 
     def alloc(self, label: str, memref: Attribute, name: str | None = None) -> SSAValue:
         """A buffer of the arena, or whatever space `memref` says."""
@@ -214,10 +246,12 @@ class ProgramLowering:
             )
         for result in region.results:
             if result not in self.buffers:
-                self.buffers[result] = self.alloc(region.label, _memref(result.type, "scratch"), result.name_hint)
+                memref = self._here(_memref(result.type, "scratch"))
+                self.buffers[result] = self.alloc(region.label, memref, result.name_hint)
         values = _symbol_values(region, kernel)
         self.requires += [r.substitute(values) for r in with_names(kernel.requires, region)]
-        size = kernel.scratch.substitute(values)
+        here = {name: value.substitute(self.fixed) for name, value in values.items()}
+        size = kernel.scratch.substitute(here)
         scratch = None if size == ZERO else self.alloc(f"{name}.scratch", memref_of(i8, [size], "scratch"))
         inputs, outputs = [self.buffers[v] for v in region.inputs], [self.buffers[v] for v in region.results]
         found: list[tuple[SSAValue, SSAValue]] = []
@@ -228,7 +262,7 @@ class ProgramLowering:
             if self.block is not self.func_block:
                 outputs[-1] = self.alloc("check", memref_of(i64, [], "scratch"))
                 found.append((outputs[-1], total))
-        self.add(CallOp(name, [values[s] for s in kernel.symbol_names], inputs, outputs, scratch))
+        self.add(CallOp(name, [here[s] for s in kernel.symbol_names], inputs, outputs, scratch))
         for value, total in found:
             self._note(value, total)
 

@@ -1,0 +1,164 @@
+"""Which steps of a program are done image by image: for one element of the batch after the other, not for all at once.
+
+A batch of images is more than caches hold: what a step has written is in memory when the next one reads it. One image
+may fit. So steps that do the same for every element of a batch (`RegionOp.batched`) run in a loop over it, where what
+passes between them is of one image. Their weights are then read for each image, and so it pays where images are large
+and weights are small: the first half of a network. Of all runs of such steps that one is taken which saves the most,
+the bytes that stay in caches less the weights, then what is left in front of it and behind it.
+
+Nothing is done for small images, whose batch the caches hold: they would get a call each for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.traits import IsTerminator
+
+from igniter.analysis.machine import MachineModel
+from igniter.analysis.typical_sizes import MEMORY, TypicalSizes
+from igniter.dialects.fusion import DimsOp, ProgramOp, RegionOp, is_step
+from igniter.dialects.loop import element_bytes
+from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import Expr, product, symbols_of
+
+PASSES = 2
+"""How often what passes between two steps goes through memory: it is written and read."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Ops of a program, in their order and one behind the other, and the symbol that is their batch."""
+
+    ops: tuple[Operation, ...]
+    symbol: str
+
+
+def batches_of(program: ProgramOp, machine: MachineModel, sizes: Mapping[str, int]) -> list[Batch]:
+    """The runs of steps of a program that are worth a loop over the batch, in their order."""
+    found: list[Batch] = []
+    for ops, symbol in _runs(program):
+        counts = _Counts(TypicalSizes(tuple({**sizes, symbol: 1}.items())))
+        found += [Batch(chosen, symbol) for chosen in _worthwhile(ops, counts, machine.l2_bytes // 2)]
+    return found
+
+
+def _runs(program: ProgramOp) -> list[tuple[tuple[Operation, ...], str]]:
+    """The longest runs of ops that are batched along one symbol; they begin and end with a region."""
+    runs: list[tuple[list[Operation], str]] = []
+    for op in program.block.ops:
+        if op.has_trait(IsTerminator) or isinstance(op, DimsOp) or op.name == "onnx.Constant":
+            continue
+        symbol = _batch_of(op)
+        if runs and not is_step(op) and _follows(op, runs[-1][1]):
+            runs[-1][0].append(op)
+        elif symbol is None:
+            runs.append(([], ""))
+        elif runs and runs[-1][1] == symbol and _follows(op, symbol):
+            runs[-1][0].append(op)
+        else:
+            runs.append(([op], symbol))
+    trimmed = [(_trimmed(ops), symbol) for ops, symbol in runs]
+    return [(ops, symbol) for ops, symbol in trimmed if len(ops) > 1]
+
+
+def _trimmed(ops: Sequence[Operation]) -> tuple[Operation, ...]:
+    places = [k for k, op in enumerate(ops) if isinstance(op, RegionOp)]
+    return tuple(ops[: places[-1] + 1]) if places else ()
+
+
+def _batch_of(op: Operation) -> str | None:
+    """The symbol that is the batch of a region."""
+    if not isinstance(op, RegionOp) or not op.batched:
+        return None
+    return dims_of(op.inputs[op.batched[0]].type)[0].symbol
+
+
+def _follows(op: Operation, symbol: str) -> bool:
+    """Whether an op is batched along a symbol: a region, or a view of the elements of a batch or of no batch at all."""
+    if isinstance(op, RegionOp):
+        own = {op.inputs[k] for k in op.batched}
+        return all(_has_batch(v, symbol) for v in (*own, *op.results)) and not any(
+            symbol in symbols_of(dims_of(v.type)) for v in op.inputs if v not in own
+        )
+    if is_step(op) or len(op.results) != 1 or not symbol:
+        return False
+    source, result = op.operands[0], op.results[0]
+    return _has_batch(source, symbol) and _has_batch(result, symbol)
+
+
+def _has_batch(value: SSAValue, symbol: str) -> bool:
+    dims = dims_of(value.type)
+    return bool(dims) and dims[0].symbol == symbol and symbol not in symbols_of(dims[1:])
+
+
+# -- what it is worth -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Bytes, for one element of the batch."""
+
+    sizes: TypicalSizes
+
+    def bytes(self, value: SSAValue) -> int:
+        dims = dims_of(value.type)
+        count = self.sizes.value(product(dims) if dims else Expr.of(1), MEMORY)
+        return max(0, count) * element_bytes(element_of(value.type))
+
+    def weights(self, op: Operation) -> int:
+        """Of what a region reads beside its batch."""
+        if not isinstance(op, RegionOp):
+            return 0
+        return sum(self.bytes(v) for k, v in enumerate(op.inputs) if k not in op.batched)
+
+    def step(self, op: Operation) -> int:
+        """Of what a region reads and writes of a batch."""
+        if not isinstance(op, RegionOp):
+            return 0
+        return sum(map(self.bytes, (*(op.inputs[k] for k in op.batched), *op.results)))
+
+
+def _worthwhile(ops: tuple[Operation, ...], counts: _Counts, least: int) -> list[tuple[Operation, ...]]:
+    """The parts of a run that save the most, those with a step of more than `least` bytes."""
+    if len(ops) < 2:
+        return []
+    place = {op: k for k, op in enumerate(ops)}
+    weights = [0, *accumulate(counts.weights(op) for op in ops)]
+    # A tensor stays in a part that has what computes it and all that read it.
+    spans: list[tuple[int, int, int]] = []
+    for first, op in enumerate(ops):
+        for value in op.results if isinstance(op, RegionOp) else ():
+            last = max((place.get(user, len(ops)) for user in _readers(value)), default=len(ops))
+            spans.append((first, last, PASSES * counts.bytes(value)))
+    best: tuple[int, int, int] | None = None
+    for first in range(len(ops)):
+        inside = sorted((last, size) for begin, last, size in spans if begin >= first and last < len(ops))
+        saved, at = 0, 0
+        for last in range(first + 1, len(ops)):
+            while at < len(inside) and inside[at][0] <= last:
+                saved += inside[at][1]
+                at += 1
+            gain = saved - (weights[last + 1] - weights[first])
+            if isinstance(ops[last], RegionOp) and isinstance(ops[first], RegionOp) and gain > (best or (0,))[0]:
+                best = gain, first, last
+    if best is None:
+        return []
+    _, first, last = best
+    chosen = ops[first : last + 1]
+    large = max(map(counts.step, chosen)) > least
+    before, behind = _worthwhile(ops[:first], counts, least), _worthwhile(ops[last + 1 :], counts, least)
+    return [*before, *([chosen] if large else []), *behind]
+
+
+def _readers(value: SSAValue) -> list[Operation]:
+    """What reads a value, behind views of it."""
+    found: list[Operation] = []
+    for use in value.uses:
+        user = use.operation
+        is_view = len(user.results) == 1 and not is_step(user) and not user.has_trait(IsTerminator)
+        found += [user, *(_readers(user.results[0]) if is_view else [])]
+    return found
