@@ -23,6 +23,7 @@ from igniter.analysis.structured.batches import batched_inputs
 from igniter.dialects.fusion import BATCHED, RegionOp
 from igniter.dialects.loop import KernelOp
 from igniter.remarks import remark
+from igniter.rewrites import budget
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,14 @@ class MarkBatches(ModulePass):
     """Tells regions that are batched along their first dim."""
 
     name = "mark-batches"
+    one_rewrite = "a region that is marked"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        rewrites = budget(ctx, self.name)
         found = {k.sym_name.data: batched_inputs(k) for k in op.ops if isinstance(k, KernelOp)}
         for region in [r for r in op.walk() if isinstance(r, RegionOp)]:
             inputs = found.get(region.kernel_name or "")
-            if inputs:
+            message = f"batched along the first dim of {len(inputs or ())} inputs"
+            if inputs and rewrites.take(f"@{region.label}", message):
                 region.attributes[BATCHED] = DenseArrayBase.from_list(i64, inputs)
-                remark(ctx, self.name, region.label, "applied", f"batched along the first dim of {len(inputs)} inputs")
+                remark(ctx, self.name, region.label, "applied", message)
