@@ -19,7 +19,7 @@ from igniter.dialects.loop import AllocOp, CallOp, ForOp, FuncOp
 from igniter.dialects.sym import dims_of
 
 PASSES = "cpu-onnx,cpu-fusion,cpu-loop,cpu-programs,cpu-schedule,lower-programs"
-SIDE = 96
+SIDE = 128
 
 
 def network(tail: list[onnx.NodeProto], outputs: list[str], batch: str | int = "n", side: int = SIDE) -> bytes:

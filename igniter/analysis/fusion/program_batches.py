@@ -42,8 +42,14 @@ def batches_of(program: ProgramOp, machine: MachineModel, sizes: Mapping[str, in
     found: list[Batch] = []
     for ops, symbol in _runs(program):
         counts = _Counts(TypicalSizes(tuple({**sizes, symbol: 1}.items())))
-        found += [Batch(chosen, symbol) for chosen in _worthwhile(ops, counts, machine.l2_bytes // 2)]
+        found += [Batch(chosen, symbol) for chosen in _worthwhile(ops, counts, large_image(machine))]
     return found
+
+
+def large_image(machine: MachineModel) -> int:
+    """The bytes that a step reads and writes of an image from which on it is done alone: half of a second-level cache,
+    and with many cores an eighth of all of theirs, since one image then has to be work for all of them."""
+    return machine.l2_bytes * max(4, machine.cores) // 8
 
 
 def _runs(program: ProgramOp) -> list[tuple[tuple[Operation, ...], str]]:
