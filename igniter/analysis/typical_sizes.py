@@ -81,7 +81,8 @@ def sizes_of(ctx: Context, module: ModuleOp) -> dict[str, int]:
     the typical figures would leave tensors of the model empty."""
     given: Mapping[str, int] = getattr(ctx, "sizes", {})
     found = dict(given)
-    for dim in sorted(module_dims(module), key=str):
+    # A dim of one symbol says which it is; of several all would be raised.
+    for dim in sorted(module_dims(module), key=lambda e: (len(e.symbols), str(e))):
         if dim.symbol is None:
             found.update(_raised(dim, found, given))
     return found

@@ -409,7 +409,7 @@ class RegionOp(GroupOp):
     @property
     def batched(self) -> tuple[int, ...]:
         """The inputs whose first dim is a batch, for each of whose elements the region does the same; all results have
-        it. None where there is no batch."""
+        it. Empty where there is no batch."""
         found = self.attributes.get(BATCHED)
         return tuple(map(int, found.get_values())) if isinstance(found, DenseArrayBase) else ()
 

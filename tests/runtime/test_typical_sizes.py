@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from xdsl.context import Context
 
 import igniter
-from igniter.analysis.typical_sizes import NONE, WORK, TypicalSizes, sizes_of, typical_of
+from igniter.analysis.typical_sizes import NONE, WORK, TypicalSizes, module_dims, sizes_of, typical_of
 from igniter.api import kernel_digest, parse
 from igniter.compilation import Compilation, CompiledKernel, CompileOptions
 from igniter.dialects.loop import KernelOp
@@ -87,6 +87,18 @@ def test_symbols_are_large_enough_for_every_tensor(given: dict[str, int], expect
     context = Context()
     context.sizes = given  # pyright: ignore[reportAttributeAccessIssue]
     assert sizes_of(context, module.ir) == expected
+
+
+def test_a_symbol_that_leaves_nothing_empty_is_not_raised() -> None:
+    """Of `batch * frames` only the frames are none: a dim of the frames alone says so."""
+    model = framed_model()
+    model.graph.node.append(helper.make_node("Transpose", ["y"], ["t"], perm=[0, 2, 1]))
+    model.graph.node.append(helper.make_node("Reshape", ["t", "rows"], ["r"]))
+    model.graph.initializer.append(numpy_helper.from_array(np.array([-1, 32], np.int64), "rows"))
+    model.graph.output.append(helper.make_tensor_value_info("r", onnx.TensorProto.FLOAT, None))
+    module = igniter.load(model).run_passes("cpu-onnx")
+    assert any(len(dim.symbols) == 2 for dim in module_dims(module.ir))
+    assert sizes_of(Context(), module.ir) == {"samples": 1024}
 
 
 def test_the_sizes_of_frames_are_written_on_kernels() -> None:

@@ -19,6 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from igniter.analysis.machine import MachineModel
+from igniter.analysis.structured.batches import has_batch
 from igniter.analysis.typical_sizes import MEMORY, TypicalSizes
 from igniter.dialects.fusion import DimsOp, ProgramOp, RegionOp, is_step
 from igniter.dialects.loop import element_bytes
@@ -56,8 +57,8 @@ def _runs(program: ProgramOp) -> list[tuple[tuple[Operation, ...], str]]:
     """The longest runs of ops that are batched along one symbol; they begin and end with a region."""
     runs: list[tuple[list[Operation], str]] = []
     for op in program.block.ops:
-        if op.has_trait(IsTerminator) or isinstance(op, DimsOp) or op.name == "onnx.Constant":
-            continue
+        if op.has_trait(IsTerminator) or isinstance(op, DimsOp) or (not op.operands and not is_step(op)):
+            continue  # Nothing of it is left at run time.
         symbol = _batch_of(op)
         if runs and not is_step(op) and _follows(op, runs[-1][1]):
             runs[-1][0].append(op)
@@ -84,21 +85,16 @@ def _batch_of(op: Operation) -> str | None:
 
 
 def _follows(op: Operation, symbol: str) -> bool:
-    """Whether an op is batched along a symbol: a region, or a view of the elements of a batch or of no batch at all."""
+    """Whether an op is batched along a symbol: a region, or a view of the elements of a batch."""
     if isinstance(op, RegionOp):
         own = {op.inputs[k] for k in op.batched}
-        return all(_has_batch(v, symbol) for v in (*own, *op.results)) and not any(
+        return all(has_batch(v, symbol) for v in (*own, *op.results)) and not any(
             symbol in symbols_of(dims_of(v.type)) for v in op.inputs if v not in own
         )
     if is_step(op) or len(op.results) != 1 or not symbol:
         return False
     source, result = op.operands[0], op.results[0]
-    return _has_batch(source, symbol) and _has_batch(result, symbol)
-
-
-def _has_batch(value: SSAValue, symbol: str) -> bool:
-    dims = dims_of(value.type)
-    return bool(dims) and dims[0].symbol == symbol and symbol not in symbols_of(dims[1:])
+    return has_batch(source, symbol) and has_batch(result, symbol)
 
 
 # -- what it is worth -------------------------------------------------------------------------------------------------
@@ -130,7 +126,7 @@ class _Counts:
 
 def _worthwhile(ops: tuple[Operation, ...], counts: _Counts, least: int) -> list[tuple[Operation, ...]]:
     """The parts of a run that save the most, those with a step of more than `least` bytes."""
-    if len(ops) < 2:
+    if len(ops) < 2 or max(map(counts.step, ops)) <= least:
         return []
     place = {op: k for k, op in enumerate(ops)}
     weights = [0, *accumulate(counts.weights(op) for op in ops)]

@@ -38,14 +38,15 @@ def _is_batched(kernel: KernelOp, symbol: str) -> bool:
     if kernel.checks or kernel.variants or any(symbol in r.symbols for r in kernel.requires):
         return False
     values = [*kernel.block.args, *(r for op in kernel.block.ops for r in op.results)]
-    if not all(_has_batch(v, symbol) or _has_none(v, symbol) for v in values):
+    if not all(has_batch(v, symbol) or _has_none(v, symbol) for v in values):
         return False
-    if not all(_has_batch(v, symbol) for v in kernel.returned):
+    if not all(has_batch(v, symbol) for v in kernel.returned):
         return False
     return all(_keeps_apart(op, symbol) for op in kernel.block.ops if op is not kernel.block.last_op)
 
 
-def _has_batch(value: SSAValue, symbol: str) -> bool:
+def has_batch(value: SSAValue, symbol: str) -> bool:
+    """Whether a tensor has the symbol as its first dim, and nowhere else."""
     dims = dims_of(value.type)
     return bool(dims) and dims[0].symbol == symbol and symbol not in symbols_of(dims[1:])
 
@@ -57,20 +58,20 @@ def _has_none(value: SSAValue, symbol: str) -> bool:
 def _keeps_apart(op: Operation, symbol: str) -> bool:
     """Whether an op of a kernel does the same for every element of a batch."""
     if isinstance(op, ViewOp):
-        return _has_batch(op.source, symbol) == _has_batch(op.result, symbol)
+        return has_batch(op.source, symbol) == has_batch(op.result, symbol)
     return isinstance(op, NestOp) and _nest_keeps_apart(op, symbol)
 
 
 def _nest_keeps_apart(nest: NestOp, symbol: str) -> bool:
     counting = [a for a in nest.axes if symbol in a.extent.symbols]
     if not counting:
-        return not any(_has_batch(v, symbol) for v in (*(r.source for r in nest.reads), *nest.outputs))
+        return not any(has_batch(v, symbol) for v in (*(r.source for r in nest.reads), *nest.outputs))
     if len(counting) != 1 or counting[0].kind != "parallel" or counting[0].extent.symbol != symbol:
         return False
     names = {symbol, counting[0].name}
 
     def fits(value: SSAValue, subscripts: tuple[Expr, ...], others: Iterable[Expr]) -> bool:
-        first = subscripts[:1] if _has_batch(value, symbol) else ()
+        first = subscripts[:1] if has_batch(value, symbol) else ()
         rest = (*subscripts[len(first) :], *others)
         return all(s.symbol == counting[0].name for s in first) and not names & symbols_of(rest)
 
@@ -80,4 +81,4 @@ def _nest_keeps_apart(nest: NestOp, symbol: str) -> bool:
         if isinstance(op, IndexOp) and names & op.value.symbols:
             return False
     clauses = zip(nest.outputs, nest.yield_op.clauses, strict=True)
-    return all(_has_batch(v, symbol) and fits(v, c.subscripts, ()) for v, c in clauses)
+    return all(has_batch(v, symbol) and fits(v, c.subscripts, ()) for v, c in clauses)

@@ -89,8 +89,8 @@ class LowerPrograms(ModulePass):
         kernels |= {name: describe(func) for name, func in funcs.items() if name in called}
         sizes = sizes_of(ctx, op)
         for program in programs:
-            batches = batches_of(program, machine_of(ctx), sizes) if self.batches and not self.profile else []
-            step = partial(lower_program, program, kernels, self.profile, batches)
+            batches: list[Batch] = []
+            step = partial(self._lower, ctx, program, kernels, sizes, batches)
             func = attempt(ctx, step, partial(mark_group, program))
             if func is not None:
                 give_sizes(func, sizes)
@@ -100,6 +100,19 @@ class LowerPrograms(ModulePass):
                     count = sum(isinstance(step, RegionOp) for step in batch.ops)
                     message = f"{count} steps for one element of '{batch.symbol}' after the other"
                     remark(ctx, self.name, program.label, "applied", message)
+
+    def _lower(
+        self,
+        ctx: Context,
+        program: ProgramOp,
+        kernels: Mapping[str, OpOp],
+        sizes: Mapping[str, int],
+        batches: list[Batch],
+    ) -> FuncOp:
+        """The func of one program; `batches` gets what of it is done for one element of a batch after the other."""
+        if self.batches and not self.profile:
+            batches += batches_of(program, machine_of(ctx), sizes)
+        return lower_program(program, kernels, self.profile, batches)
 
 
 def lower_program(
@@ -249,7 +262,11 @@ class ProgramLowering:
                 memref = self._here(_memref(result.type, "scratch"))
                 self.buffers[result] = self.alloc(region.label, memref, result.name_hint)
         values = _symbol_values(region, kernel)
-        self.requires += [r.substitute(values) for r in with_names(kernel.requires, region)]
+        for requirement in (r.substitute(values) for r in with_names(kernel.requires, region)):
+            self.requires.append(requirement)
+            # What holds of a batch has to hold of the elements that the kernel is called for.
+            if requirement.symbols & self.fixed.keys():
+                self.requires.append(requirement.substitute(self.fixed))
         here = {name: value.substitute(self.fixed) for name, value in values.items()}
         size = kernel.scratch.substitute(here)
         scratch = None if size == ZERO else self.alloc(f"{name}.scratch", memref_of(i8, [size], "scratch"))
