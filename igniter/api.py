@@ -145,7 +145,7 @@ class Module:
         machine: Machine = None,
         sizes: Mapping[str, int] | None = None,
         precision: str = "f32",
-        winograd: int | str = 0,
+        winograd: int | str = "auto",
         fusion_author: str = "",
         options: CompileOptions | None = None,
         verify: bool = True,
@@ -166,12 +166,12 @@ class Module:
         temporary folder as long as the object. `machine` gives figures of the machine that take the place of the
         target's own: a file that `igniter machine -o` wrote, or values by name. `sizes` are what symbolic dims
         typically are, which schedules are chosen for; the code takes any. `precision` is f32, or on request bf16
-        or int8-dynamic for products with weights. `winograd` has convolutions of 3 x 3 computed in tiles: on request
-        `auto` where that is expected to take less time, 2 or 4 the same in tiles of so many results along each axis at
-        most, `on` wherever it can be. `shapes`, `inputs`, `rtol`, `atol`, `seed` and `budget` (seconds) are
-        for the verification, as `Artifact.verify` takes them. `VerificationFailed` says which output differs, and
-        `output` is then as it was; where nothing could be compared, the report says so. `strict` makes a node that
-        cannot be compiled an error; with `sanitize`, every access of a kernel checks its address at run time.
+        or int8-dynamic for products with weights. `winograd` says which convolutions of 3 x 3 are computed in tiles:
+        `auto` those that are expected to take less time so, 2 or 4 the same in tiles of so many results along each
+        axis at most, `on` all that can be, `off` none. `shapes`, `inputs`, `rtol`, `atol`, `seed` and `budget`
+        (seconds) are for the verification, as `Artifact.verify` takes them. `VerificationFailed` says which output
+        differs, and `output` is then as it was; where nothing could be compared, the report says so. `strict` makes a
+        node that cannot be compiled an error; with `sanitize`, every access of a kernel checks its address at run time.
         `fusion_author` names who decides what is fused (`NAME` or `NAME{option=value ...}`).
         """
         chosen = _chosen(
@@ -282,7 +282,7 @@ def _chosen(
     machine: Machine = None,
     sizes: Mapping[str, int] | None = None,
     precision: str = "f32",
-    winograd: int | str = 0,
+    winograd: int | str = "auto",
     fusion_author: str = "",
     sanitize: bool = False,
 ) -> CompileOptions:

@@ -47,10 +47,10 @@ class CompileOptions:
     is right for all. A mapping will do. See `igniter.analysis.typical_sizes`."""
     precision: str = "f32"
     """What products with weights are computed in: see `igniter.transforms.onnx.lower_precision`."""
-    winograd: int | str = 0
-    """Which convolutions of 3 x 3 are computed in tiles: with `auto` those that are expected to take less time, with 2
-    or 4 the same, in tiles of so many results at most; with `on` all that can be; with `off` or 0 none. See
-    `igniter.transforms.onnx.winograd`."""
+    winograd: int | str = "auto"
+    """Which convolutions of 3 x 3 are computed in tiles: with `auto` those that are expected to take less time, as the
+    backend has it, with 2 or 4 the same, in tiles of so many results at most; with `on` all that can be; with `off` or
+    0 none. See `igniter.transforms.onnx.winograd`."""
     onnx_passes: str | None = None
     """The pipeline of this level, and of those below: `None` is the one that the target's backend names."""
     fusion_passes: str | None = None

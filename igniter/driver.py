@@ -57,7 +57,7 @@ def make_onnx(c: Compilation) -> ModuleOp:
             c,
             c.pipelines.onnx,
             f"lower-precision{{to={precision}}}" if precision != "f32" else "",
-            _winograd_pass(c.options.winograd),
+            _tiles(c),
         )
     if c.options.sizes:
         from igniter.analysis.typical_sizes import module_symbols, require_known
@@ -67,10 +67,14 @@ def make_onnx(c: Compilation) -> ModuleOp:
     return c.module
 
 
-def _winograd_pass(asked: int | str) -> str:
-    """The pass with the options that a compilation is asked for; "" for none."""
-    if isinstance(asked, str):
-        return "winograd{force=true}" if asked == "on" else "winograd"
+def _tiles(c: Compilation) -> str:
+    """What makes tiles of convolutions, as a compilation is asked for it; "" for none. A pipeline of this level that
+    the options give says itself whether there are any."""
+    asked = c.options.winograd
+    if asked == "auto":
+        return c.pipelines.tiles if c.options.onnx_passes is None else ""
+    if asked == "on":
+        return "winograd{force=true}"
     return f"winograd{{tile={asked}}}" if asked else ""
 
 
@@ -381,7 +385,7 @@ def nodes_left(c: Compilation) -> list[LeftNode]:
 def require_no_author(c: Compilation) -> None:
     """`IgniterError` where a fusion author or tiles of convolutions were asked for, and the module's regions have been
     formed already."""
-    if c.options.winograd:
+    if c.options.winograd not in (0, "auto"):
         raise IgniterError(
             "winograd has nothing to decide: the regions have been formed. Give the model, or IR of the onnx level"
         )

@@ -29,6 +29,8 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         # Loops that stack as much as only a run knows.
         "bind-values{ops=loops}",
     ),
+    # onnx -> onnx: convolutions with fewer multiplications.
+    "cpu-tiles": ("winograd",),
     # onnx -> fusion: which nodes become one kernel.
     "cpu-fusion": (
         "form-fusion-regions",
@@ -98,6 +100,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
     "cpu-weights": ("fold-packs",),
     "cpu": (
         "cpu-onnx",
+        "cpu-tiles",
         "cpu-fusion",
         "cpu-loop",
         "cpu-schedule",

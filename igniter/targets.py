@@ -182,6 +182,8 @@ class Pipelines:
     """The calls of programs."""
     weights: str
     """The weights as kernels read them."""
+    tiles: str = ""
+    """Behind `onnx`, unless an option says otherwise: convolutions in tiles."""
 
 
 class Backend(ABC):

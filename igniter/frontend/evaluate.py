@@ -91,7 +91,7 @@ def _by_ort(model: onnx.ModelProto) -> list[Array]:
         with doing(f"a constant was computed ({_ops_of(model)})", runs="onnxruntime"):
             session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
             found = run(session, {})
-    except (RuntimeError, TypeError, ValueError, *_ort_errors()) as error:
+    except (RuntimeError, TypeError, ValueError, *ort_errors()) as error:
         lines = str(error).splitlines()
         raise CannotEvaluate(f"ORT: {lines[0] if lines else type(error).__name__}") from error
     return _arrays(list(found), "ORT")
@@ -102,7 +102,7 @@ def _ops_of(model: onnx.ModelProto) -> str:
     return ", ".join(ops) or "a Constant"
 
 
-def _ort_errors() -> list[type[Exception]]:
+def ort_errors() -> list[type[Exception]]:
     """What ORT raises for a model or a run that fails; its classes have no base of their own."""
     import importlib
 

@@ -131,7 +131,7 @@ def compile(
             help="Convolutions of 3 x 3 in tiles, which changes the results by rounding: auto where that is faster, 2 "
             "or 4 the same in no larger tiles, on wherever it can be."
         ),
-    ] = Tiles.off,
+    ] = Tiles.auto,
     fusion_author: Annotated[
         str,
         typer.Option(

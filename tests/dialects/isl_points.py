@@ -18,7 +18,7 @@ from typing import Any
 import islpy as isl
 
 from igniter.analysis.scheduled.loop_accesses import Access, _with_own_axes, same_iteration_only
-from igniter.dialects.sym.expr import ZERO, Call, Expr, Sym, floordiv, linearize, maximum, minimum, mod
+from igniter.dialects.sym.expr import ZERO, Call, Expr, Sym, floordiv, maximum, minimum, mod
 from igniter.dialects.sym.proofs import proven, upper_bound
 from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
 from igniter.dialects.sym.reindexing import tells_apart
@@ -187,7 +187,7 @@ def random_access(random: Random, inner: str) -> Access:
     rows = (i, i * block + k, i + k, o, i + o, floordiv(i, Expr.of(block)), o * 2 + mod(i, Expr.of(2)), ZERO, i * 2 + o)
     columns = (k, ZERO, mod(i, Expr.of(width)), k + 1, i, o, mod(k + i, Expr.of(width)))
     subscripts = (random.choice(rows), random.choice(columns))
-    return Access(None, linearize(subscripts, dims), dims, subscripts, ranges, True, True)  # type: ignore[arg-type]
+    return Access(None, dims, subscripts, ranges, True, True)  # type: ignore[arg-type]
 
 
 def meetings(x: Access, y: Access, step: int) -> isl.Set:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from igniter.analysis.scheduled.loop_accesses import _with_own_axes, same_iteration_only
+from igniter.analysis.scheduled.loop_accesses import _with_own_axes, all_in_same_iteration, same_iteration_only
 from igniter.dialects.sym.expr import ZERO, Expr, linearize, maximum, minimum
 from igniter.dialects.sym.proofs import proven, upper_bound
 from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
@@ -111,6 +111,14 @@ def test_iterations_that_never_meet_do_not(random: Random) -> None:
     step = random.choice((1, 1, 2, 4))
     if same_iteration_only(x, "i", other, "i", step):
         assert empty(meetings(x, other, step)), f"{x.subscripts} in {x.ranges}, {y.subscripts} in {y.ranges} by {step}"
+
+
+@on_random(250)
+def test_what_is_seen_at_a_glance_never_meets(random: Random) -> None:
+    """Of accesses as they are, the axes of loops inside under one name; a step of 1 is the closest that they come."""
+    x, y = random_access(random, "k"), random_access(random, random.choice(("k", "l")))
+    if all_in_same_iteration([x], "i", [y], "i", {"o", "i"}):
+        assert empty(meetings(x, _with_own_axes(y, {"o", "i"}), 1)), f"{x.subscripts} and {y.subscripts}"
 
 
 @on_random(250)

@@ -18,7 +18,7 @@ from igniter.tools.igniter_opt import run
 from tests import quantized_models
 
 TARGET = "x86-64-v4"
-ALL = "cpu-onnx,cpu-fusion,cpu-loop,cpu-kernels,cpu-programs,cpu-calls"
+ALL = "cpu-onnx,cpu-tiles,cpu-fusion,cpu-loop,cpu-kernels,cpu-programs,cpu-calls"
 """What the driver runs, one pipeline after the other, the kernels in one module with their programs."""
 
 MODELS = {

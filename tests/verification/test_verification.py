@@ -343,6 +343,20 @@ def test_a_number_without_dims_is_rounded_otherwise_too() -> None:
     assert found.ok and "Ceil" in found.cases[0].outputs[0].note, found.failures
 
 
+def test_a_choice_that_the_original_cannot_run_with_is_none() -> None:
+    """A length that rounds the other way fits nothing else; another choice is looked for all the same."""
+    text = (
+        "g (float a, float b, float[3] z) => (float[3] y) "
+        "{ n = Ceil (a)  r = Range (zero, n, one)  b1 = Identity (b)  t = Ceil (b1)  s = Sin (t)  "
+        "m = Mul (z, s)  y = Add (m, r) }"
+    )
+    numbers = {"zero": np.array(0, np.float32), "one": np.array(1, np.float32)}
+    other = model(text.replace("b1 = Identity (b)", "b1 = Add (b, nudge)"), nudge=np.array(1e-6, np.float32), **numbers)
+    inputs = {"a": np.array(2.9999, np.float32), "b": np.array(5, np.float32), "z": np.ones(3, np.float32)}
+    found = verified(model(text, **numbers), other, inputs=inputs)
+    assert found.ok and "Ceil" in found.cases[0].outputs[0].note, found.failures
+
+
 # -- every value ------------------------------------------------------------------------------------------------------
 
 

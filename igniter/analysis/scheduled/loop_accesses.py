@@ -6,11 +6,12 @@ their offsets can be equal only if the loop's axis has the same value in both: t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from igniter.dialects.loop import AccumulateOp, AllocOp, ForOp, FuncOp, LoadOp, MemoryOp, StoreOp, TileProductOp, ViewOp
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
@@ -21,16 +22,20 @@ from igniter.dialects.sym.ranges import Ranges, is_nonneg, simplify
 
 @dataclass(frozen=True)
 class Access:
-    """One access: `offset` counts elements of `base` and may name axes, indirect operands and the lane."""
+    """One access. Its subscripts may name axes, indirect operands and the lane."""
 
     base: SSAValue
-    offset: Expr
     dims: tuple[Expr, ...]
     subscripts: tuple[Expr, ...]
     ranges: Ranges
     reads: bool
     writes: bool
     is_indirect: bool = False
+
+    @cached_property
+    def offset(self) -> Expr:
+        """In elements of `base`."""
+        return linearize(self.subscripts, self.dims)
 
 
 def base_of(buffer: SSAValue) -> SSAValue:
@@ -66,15 +71,15 @@ def ranges_at(op: Operation) -> Ranges:
     return Ranges({loop.axis: loop_range(loop) for loop in enclosing_loops(op)})
 
 
-def access_of(op: MemoryOp) -> Access:
-    """The access that `op` makes."""
+def access_of(op: MemoryOp, ranges: Ranges | None = None) -> Access:
+    """The access that `op` makes, where axes have the `ranges` of that place."""
     dims = dims_of(op.accessed.type)
-    ranges = ranges_at(op)
+    if ranges is None:
+        ranges = ranges_at(op)
     if op.lane is not None:
         ranges = Ranges({**ranges.axes, op.lane: (ZERO, Expr.of(vector_width(op)))})
-    offset = linearize(op.subscripts, dims)
     reads, writes = not isinstance(op, StoreOp), not isinstance(op, LoadOp)
-    return Access(base_of(op.accessed), offset, dims, op.subscripts, ranges, reads, writes, bool(op.indices))
+    return Access(base_of(op.accessed), dims, op.subscripts, ranges, reads, writes, bool(op.indices))
 
 
 def tile_accesses(op: TileProductOp) -> list[Access]:
@@ -83,8 +88,7 @@ def tile_accesses(op: TileProductOp) -> list[Access]:
     found: list[Access] = []
     for buffer, key, subscripts in op.accesses:
         dims, writes = dims_of(buffer.type), key == "c_at"
-        offset = linearize(subscripts, dims)
-        found.append(Access(base_of(buffer), offset, dims, subscripts, ranges, not writes or op.adds, writes))
+        found.append(Access(base_of(buffer), dims, subscripts, ranges, not writes or op.adds, writes))
     return found
 
 
@@ -103,10 +107,13 @@ def vector_width(op: MemoryOp) -> int:
 
 def accesses_in(ops: Iterable[Operation]) -> Iterator[Access]:
     """Every access in `ops` and the regions below them."""
+    ranges: dict[Block | None, Ranges] = {}
     for op in ops:
         for inner in op.walk():
             if isinstance(inner, MemoryOp):
-                yield access_of(inner)
+                if inner.parent not in ranges:
+                    ranges[inner.parent] = ranges_at(inner)
+                yield access_of(inner, ranges[inner.parent])
             elif isinstance(inner, TileProductOp):
                 yield from tile_accesses(inner)
 
@@ -123,13 +130,19 @@ def may_alias(a: SSAValue, b: SSAValue) -> bool:
 
 def conflicts(first: Iterable[Access], second: Iterable[Access]) -> Iterator[tuple[Access, Access]]:
     """Pairs that touch one buffer, at least one of them writing."""
-    by_base: dict[SSAValue, list[Access]] = {}
-    for access in first:
-        by_base.setdefault(access.base, []).append(access)
+    known = by_base(first)
     for y in second:
-        for x in by_base.get(y.base, ()):
+        for x in known.get(y.base, ()):
             if x.writes or y.writes:
                 yield x, y
+
+
+def by_base(accesses: Iterable[Access]) -> dict[SSAValue, list[Access]]:
+    """Accesses by the buffer that they touch."""
+    found: dict[SSAValue, list[Access]] = {}
+    for access in accesses:
+        found.setdefault(access.base, []).append(access)
+    return found
 
 
 def same_iteration_only(x: Access, axis_x: str, y: Access, axis_y: str, step: int = 1) -> bool:
@@ -138,14 +151,40 @@ def same_iteration_only(x: Access, axis_x: str, y: Access, axis_y: str, step: in
     Proven from one subscript, `c*axis + r`: distinct iterations are `c*step` apart, so it is enough that both rests
     stay within `[0, c*step)`, or are one and the same. Where the dims differ (views), the offset is treated alike.
     """
-    pairs: list[tuple[Expr, Expr]] = []
-    if x.dims == y.dims:
-        pairs.extend(zip(x.subscripts, y.subscripts, strict=True))
-    pairs.append((x.offset, y.offset))
-    if x.is_indirect or y.is_indirect:
+    is_indirect = x.is_indirect or y.is_indirect
+    return any(
+        _apart(ex, axis_x, x.ranges, ey, axis_y, y.ranges, step)
+        for ex, ey in _compared(x, y)
         # What an indirect operand is in one iteration says nothing of another.
-        pairs = [(a, b) for a, b in pairs if not any(INDIRECT.fullmatch(n) for n in a.symbols | b.symbols)]
-    return any(_apart(ex, axis_x, x.ranges, ey, axis_y, y.ranges, step) for ex, ey in pairs)
+        if not is_indirect or not any(INDIRECT.fullmatch(n) for n in ex.symbols | ey.symbols)
+    )
+
+
+def _compared(x: Access, y: Access) -> Iterator[tuple[Expr, Expr]]:
+    if x.dims == y.dims:
+        yield from zip(x.subscripts, y.subscripts, strict=True)
+    yield x.offset, y.offset
+
+
+def all_in_same_iteration(
+    xs: Sequence[Access], axis_x: str, ys: Sequence[Access], axis_y: str, around: Set[str]
+) -> bool:
+    """Whether it is seen at a glance that `same_iteration_only` holds for every pair of accesses to one buffer: all of
+    the first name their axis in one and the same subscript, which nothing but the axes `around` changes, and the others
+    in the one that is the same for theirs. False says nothing."""
+    accesses = (*xs, *ys)
+    if any(a.dims != xs[0].dims or a.is_indirect for a in accesses):
+        return False
+    inside = {name for a in accesses for name in a.ranges.axes} - around
+    for k, (ex, ey) in enumerate(zip(xs[0].subscripts, ys[0].subscripts, strict=True)):
+        coefficient, rest = ex.coefficient(axis_x), ex.without(axis_x)
+        if coefficient is None or coefficient.constant in (None, 0) or rest.symbols & inside:
+            continue
+        if ey.coefficient(axis_y) != coefficient or ey.without(axis_y) != rest:
+            continue
+        if all(x.subscripts[k] == ex for x in xs) and all(y.subscripts[k] == ey for y in ys):
+            return True
+    return False
 
 
 def shared_element(loop: ForOp) -> str | None:
@@ -155,11 +194,11 @@ def shared_element(loop: ForOp) -> str | None:
     """
     accesses = [a for a in accesses_in(loop.block.ops) if not _is_made_in(a.base, loop)]
     around = {outer.axis for outer in enclosing_loops(loop)} | {loop.axis}
-    # The loops inside are somewhere else in the other iteration.
-    by_base: dict[SSAValue, list[tuple[Access, Access]]] = {}
-    for access in accesses:
-        by_base.setdefault(access.base, []).append((access, _with_own_axes(access, around)))
-    for both in by_base.values():
+    for own in by_base(accesses).values():
+        if not any(a.writes for a in own) or all_in_same_iteration(own, loop.axis, own, loop.axis, around):
+            continue
+        # The loops inside are somewhere else in the other iteration.
+        both = [(access, _with_own_axes(access, around)) for access in own]
         for k, (x, _) in enumerate(both):
             if not x.writes:
                 continue
@@ -178,7 +217,6 @@ def _with_own_axes(access: Access, shared: Set[str]) -> Access:
         return access
     return replace(
         access,
-        offset=access.offset.substitute(names),
         subscripts=tuple(s.substitute(names) for s in access.subscripts),
         ranges=Ranges(
             {

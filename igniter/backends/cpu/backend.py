@@ -40,6 +40,7 @@ class CpuBackend(Backend):
         programs="cpu-programs",
         calls="cpu-calls",
         weights="cpu-weights",
+        tiles="cpu-tiles",
     )
     fusion_author = "default"
     schedule_author = "default"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from igniter.activity import doing
 from igniter.errors import IgniterError
+from igniter.frontend.evaluate import ort_errors
 from igniter.frontend.ort_values import run
 from igniter.runtime.session import make_session
 from igniter.runtime.verification.judgement import NOISE_FACTOR, Allowance, Noise, compare_output
@@ -163,6 +164,8 @@ class Explainer:
                 trial = dict(chosen)
                 trial[choice.output] = _replaced(chosen.get(choice.output, choice.value), index, alternative)
                 output = self._run_with(name, trial)
+                if output is None:
+                    continue
                 if compare_output(name, output, actual, self.allowed.rtol, self.allowed.atol, noise).ok:
                     nodes = ", ".join(dict.fromkeys([*changed, _label(choice.node)]))
                     return f"as the original with {len(changed) + 1} other choices, as good, of {nodes}"
@@ -176,12 +179,16 @@ class Explainer:
         return ""
 
     def _run_with(self, name: str, values: Mapping[str, Array]) -> Any:
-        """The original's output with values of its inside replaced."""
+        """The original's output with values of its inside replaced; `None` where it cannot run with them: another
+        length, say, does not fit what random nodes drew for the one that it had."""
         cut = {**self.drawn, **values}
         session = self.original.exposing([], cut)
         needed = {v.name for v in session.get_inputs()}
         feed = {k: v for k, v in {**self.feed, **cut}.items() if k in needed}
-        return run(session, feed, [name])[0]
+        try:
+            return run(session, feed, [name])[0]
+        except tuple(ort_errors()):
+            return None
 
 
 def _roundings_above(name: str, producers: Mapping[str, Any]) -> Iterator[Any]:

@@ -49,7 +49,7 @@ class CompileRequest:
     """A file with figures of the machine."""
     tuned: bool = False
     db: str = ""
-    winograd: int | str = 0
+    winograd: int | str = "auto"
 
     def typical(self) -> dict[str, int]:
         """What `--sizes` says."""
@@ -145,6 +145,8 @@ def _print_report(artifact: Any, report: Mapping[str, Any], request: CompileRequ
     out.print(f"seconds: {stages}")
     for remark in report["remarks"]:
         if remark["pass"] in ("lower-precision", "winograd") and "count" in remark["details"]:
+            if not remark["details"]["count"] and request.winograd == "auto" and remark["pass"] == "winograd":
+                continue
             colour = "" if remark["details"]["count"] else "[yellow]"
             out.print(f"{colour}{remark['message']}")
     for line in verification_lines(report["verification"]) if "verification" in report else ():

@@ -1,4 +1,4 @@
-"""`winograd`: convolutions of 3 x 3 with fewer multiplications, on request (`igniter compile --winograd auto`).
+"""`winograd`: convolutions of 3 x 3 with fewer multiplications, unless `igniter compile --winograd off` says otherwise.
 
     %y = onnx.Conv(%x, %w, %b) {pads = array<i64: 1, 1, 1, 1>}
 becomes, in tiles of 4 x 4 results, of which a row of 14 are made at a time,
@@ -14,9 +14,9 @@ A tile of m x m results takes (m + 2)^2 products for 9 m^2: 16 for 36, or 36 for
 * Rounding. The bound on the error is that of a direct sum, times 7 for tiles of 2 x 2 and times 63 for 4 x 4; the
   error for random data is about half and about twice that of a direct sum in order. The remark on each node says so.
   Tiles whose usual error is not `MARGIN` times smaller than `tolerance` are not taken.
-* A tile is computed as a whole, so what is not finite in it makes NaN of all its results, also of those whose windows
-  do not see it, and what is larger than 3 % of the greatest number may overflow (docs/numerics.md). That is why nobody
-  gets tiles who does not ask for them.
+* A tile is computed as a whole, so what is not finite in it, or is larger than 3 % of the greatest number, reaches
+  results whose windows do not see it. Where a result of a tile is not finite, the tile is computed again, window by
+  window (docs/numerics.md): one more pass over the results, which costs less than 1 %.
 * The elements of tiles are moved. A convolution where that, and reading more weight, takes longer than what is saved,
   is left as it is, unless `force` is set. How long things take is `Effort`, and which tiles are made at a time is what
   takes least by it.
@@ -114,6 +114,8 @@ class Winograd(ModulePass):
         efforts = [best_effort(self._tilings(layer, found), layer, machine) for found in exact]
         best = min(efforts, key=lambda e: e.total)
         saves = best.total < Effort.direct(layer, machine)
+        if (self.force or saves) and not _is_finite(node):
+            return "its weight is not finite, and no tile would be"
         return best.tiling if self.force or saves else f"{best}; force=true takes it all the same"
 
     def _is_exact(self, node: OnnxOp, found: MinimalFilter) -> bool:
@@ -170,6 +172,14 @@ def shape_reason(node: OnnxOp) -> str | None:
         return "its weight is no constant, which could be transformed at compile time"
     spec = spec_of(node)
     return spec.legal(node) if spec is not None and spec.legal is not None else None
+
+
+def _is_finite(node: OnnxOp) -> bool:
+    """Whether all of the weight is, as far as its bytes are there."""
+    import numpy as np
+
+    weight = constant_weight(node.operands[1])
+    return weight is None or weight.elided or bool(np.isfinite(weight.array()).all())
 
 
 def _times(sizes: list[int | None] | list[int]) -> str:

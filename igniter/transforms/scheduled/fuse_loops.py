@@ -24,7 +24,15 @@ from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation
 from xdsl.passes import ModulePass
 
-from igniter.analysis.scheduled.loop_accesses import Access, accesses_in, conflicts, same_iteration_only
+from igniter.analysis.scheduled.loop_accesses import (
+    Access,
+    accesses_in,
+    all_in_same_iteration,
+    by_base,
+    conflicts,
+    enclosing_loops,
+    same_iteration_only,
+)
 from igniter.dialects.loop import AllocOp, ForOp, FuncOp, ViewOp
 from igniter.dialects.loop.dead_values import is_pure
 from igniter.dialects.sym.expr import Expr
@@ -167,13 +175,19 @@ def why_not_fuse(first: ForOp, second: ForOp, accesses: Callable[[Operation], li
 
 
 def _crossing(first: ForOp, second: ForOp, accesses: Callable[[Operation], list[Access]]) -> str | None:
-    for x, y in conflicts(accesses(first), accesses(second)):
-        if not same_iteration_only(x, first.axis, y, second.axis, first.step):
-            name = x.base.name_hint or "a buffer"
-            return (
-                f"different iterations meet in %{name}: "
-                f"[{', '.join(map(str, x.subscripts))}] and [{', '.join(map(str, y.subscripts))}]"
-            )
+    around = {loop.axis for loop in enclosing_loops(first)}
+    others = by_base(accesses(second))
+    for base, xs in by_base(accesses(first)).items():
+        ys = others.get(base, [])
+        if not ys or all_in_same_iteration(xs, first.axis, ys, second.axis, around):
+            continue
+        for x, y in conflicts(xs, ys):
+            if not same_iteration_only(x, first.axis, y, second.axis, first.step):
+                name = base.name_hint or "a buffer"
+                return (
+                    f"different iterations meet in %{name}: "
+                    f"[{', '.join(map(str, x.subscripts))}] and [{', '.join(map(str, y.subscripts))}]"
+                )
     return None
 
 

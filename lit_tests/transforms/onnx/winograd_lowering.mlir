@@ -21,6 +21,15 @@
 // CHECK-COUNT-16: loop.load
 // CHECK-COUNT-24: arith.{{addf|subf}}
 // CHECK-NOT:  arith.mulf
+// CHECK-COUNT-4: loop.store
+// A tile with a result that is not finite is computed again, from the image and the plain weight.
+// CHECK:      %[[ALL:.*]] = loop.alloc "all_zeros"
+// CHECK:      loop.accumulate add %{{.*}}, %[[ALL]][]
+// CHECK:      arith.cmpf une
+// CHECK:      loop.if [_0 - 1] with
+// CHECK:      loop.store %{{.*}}[i0, i1, i2, i3, i4, j2, j3, j4]
+// CHECK-COUNT-3: loop.for {{.*}} reduction
+// CHECK:      loop.accumulate add
 // CHECK:      loop.nest "conv.image" [i0: parallel n, i1: parallel 2, i2: parallel h, i3: parallel w]
 // CHECK-NEXT: loop.read %{{.*}}[i0, (i2 floordiv 4), (i3 floordiv 6), (((i2 floordiv 2)) mod 2), (((i3 floordiv 2)) mod 3), (i2 mod 2), (i3 mod 2), i1]
 // CHECK:      loop.nest "relu"

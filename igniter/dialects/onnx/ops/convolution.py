@@ -22,7 +22,7 @@ from igniter.dialects.onnx.ops.activation import sigmoid, unit_clip
 from igniter.dialects.onnx.ops.pointwise import computed_reason
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand, operand_dims
 from igniter.dialects.onnx.ops.sliding import SAME, Slide, auto_pad, conv_slides, spatial_ints
-from igniter.dialects.onnx.ops.winograd import convolve_by_tiles, tiling_of, winograd_tables
+from igniter.dialects.onnx.ops.winograd import LAST_CHANNELS, convolve_by_tiles, tiling_of, winograd_tables
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
@@ -262,8 +262,10 @@ def has_whole_panels(op: OnnxOp) -> bool:
 
 def conv_orders(op: OnnxOp) -> dict[int, tuple[int, ...]]:
     """The weight of a convolution in groups that fill no panels, where the channels of the image are its last dim in
-    memory: for each place of the window the channels side by side."""
+    memory: for each place of the window the channels side by side. One in tiles reads its own so, where it does."""
     rank = len(operand_dims(op, 1))
+    if tiling_of(op) is not None:
+        return {1: LAST_CHANNELS}
     if has_whole_panels(op) or not moves_channels(op.operands[0].owner):
         return {}
     return {1: (*range(2, rank), 1, 0)}

@@ -4,14 +4,22 @@
                         ->  B^T d B of every tile of a band    [n, i, j, point, tile, c] a procedure
                         ->  times the weight                   [n, i, j, point, tile, o] products, by micro-kernels
                         ->  A^T m A of every tile              [n, i, j, p, q, a, b, o]  a procedure
+                            or, where that is not finite, the sums of its windows
                         ->  results                            [n, o, h, w]              a nest, with the bias
 
 A *band* is a block of `rows` x `columns` tiles, and `i`, `j` count bands: all that is made of a band can stay in the
 cache until its results are there, because all four run over bands first (`band_schedules.py`). Vectors go along the
 channels. The last bands may hang over the image, by tiles of zeros whose results nobody reads.
 
+A transform mixes the elements of a tile, so one that is not finite reaches results whose windows do not see it, and
+sums overflow that a direct sum would not have. What is not finite in a tile always leaves a result of the tile that is
+not: of the points of an element there is one that counts for each window that sees it, and no weight takes an infinity
+away. So a tile whose results are all finite is right, and of any other the results are computed again as what they are,
+sums over their windows.
+
 The weight comes transformed (`G g G^T`) and in panels, as a table of the node: it is computed when the model is
-written. The node stays a Conv with the plain weight, which ONNX Runtime runs where a kernel cannot be made.
+written. The node stays a Conv with the plain weight, which ONNX Runtime runs where a kernel cannot be made, and which a
+kernel reads for those sums, stored with its output channels last (`pack-weights`).
 """
 
 from __future__ import annotations
@@ -23,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import DenseArrayBase, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from igniter.dialects.fusion import Layout
+from igniter.dialects.fusion import Layout, Part, UnpackOp
 from igniter.dialects.loop.panels import panel_lanes
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.names import op_name
@@ -44,6 +52,9 @@ if TYPE_CHECKING:
 
 TABLE = "winograd"
 """What the node's table is called."""
+
+LAST_CHANNELS = (2, 3, 1, 0)
+"""The order of the dims of the plain weight as the sums over windows read it, whose vectors go along the channels."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +167,7 @@ def convolve_by_tiles(ctx: Lowering, tiling: Tiling, slides: Sequence[Slide]) ->
     bands = _Bands(tiling, (out[0], down, across))
     image, offsets = _image(ctx, tiling, slides)
     values = _of_input(ctx, bands, image, offsets)
-    return _results(ctx, bands, _of_products(ctx, bands, _multiplied(ctx, bands, values, out[1])))
+    return _results(ctx, bands, _of_products(ctx, bands, _multiplied(ctx, bands, values, out[1]), image, offsets))
 
 
 def _image(ctx: Lowering, tiling: Tiling, slides: Sequence[Slide]) -> tuple[SSAValue, tuple[Expr, ...]]:
@@ -244,20 +255,59 @@ def _multiplied(ctx: Lowering, bands: _Bands, values: SSAValue, outs: Expr) -> S
     return ctx.generate((*outer, outs), point, over=[channels], combiner="add", part="points")
 
 
-def _of_products(ctx: Lowering, bands: _Bands, points: SSAValue) -> SSAValue:
+def _of_products(ctx: Lowering, bands: _Bands, points: SSAValue, image: SSAValue, first: Sequence[Expr]) -> SSAValue:
     """The results of every tile: `[*bands, row, column, a, b, o]`."""
     outs, tiling = dims_of(points.type)[-1], bands.tiling
     step, size = tiling.filter.results, tiling.filter.size
     dims = (*bands.dims, Expr.of(tiling.rows), Expr.of(tiling.columns))
-    p = ctx.procedure([points], [tensor_of(element_of(points.type), [*dims, step, step, outs])], part="output")
-    source, target = p.buffers
-    *band, row, column = p.axes(dims)
+    element = element_of(points.type)
+    result = tensor_of(element, [*dims, step, step, outs])
+    plain, layout = _plain_weight(ctx)
+    p = ctx.procedure([points, image, plain], [result], part="output")
+    source, pixels, weight, target = p.buffers
+    *at, row, column = p.axes(dims)
+    place = row * tiling.columns + column
+    zeros = p.local(element, [outs], "zeros")
     with p.loop(outs) as o:
-        place = row * tiling.columns + column
-        tile = [[p.load(source, [*band, k * size + n, place, o]) for n in range(size)] for k in range(size)]
-        for number, value in enumerate(_both_axes(tile, tiling.filter.of_products)):
-            p.store(value, target, [*band, row, column, number // step, number % step, o])
+        tile = [[p.load(source, [*at, k * size + n, place, o]) for n in range(size)] for k in range(size)]
+        values = _both_axes(tile, tiling.filter.of_products)
+        for number, value in enumerate(values):
+            p.store(value, target, [*at, row, column, number // step, number % step, o])
+        p.store(_times_zero(values), zeros, [o])
+    all_zeros = p.variable(p.const(0.0, element), "all_zeros")
+    with p.fold(outs) as o:
+        p.accumulate("add", p.load(zeros, [o]), all_zeros.buffer, [])
+    with p.when(all_zeros.get().ne(0.0)):
+        top, left = (
+            (b * n + k) * step + f
+            for b, n, k, f in zip(at[1:], (tiling.rows, tiling.columns), (row, column), first, strict=True)
+        )
+        with p.over([step, step]) as (a, b):
+            to = [*at, row, column, a, b]
+            with p.loop(outs) as o:
+                p.store(0.0, target, [*to, o])
+            with p.fold(TAPS) as k, p.fold(TAPS) as n, p.fold(dims_of(image.type)[-1]) as c:
+                seen = p.load(pixels, [at[0], top + a + k, left + b + n, c])
+                with p.loop(outs) as o:
+                    p.accumulate("add", seen * p.load(weight, layout.subscripts([o, c, k, n])), target, [*to, o])
     return p.end()[0]
+
+
+def _plain_weight(ctx: Lowering) -> tuple[SSAValue, Layout]:
+    """The weight of the node as it is stored, and how."""
+    unpack = ctx.op.operands[1].owner
+    if isinstance(unpack, UnpackOp):
+        return ctx.lowered(unpack.source), unpack.layout
+    return ctx.required(1), Layout(tuple(map(Part, range(4))))
+
+
+def _times_zero(values: Sequence[Scalar]) -> Scalar:
+    """0 where all values are finite, else NaN."""
+    first, *rest = values
+    total = first * 0.0
+    for value in rest:
+        total = total + value * 0.0
+    return total
 
 
 def _results(ctx: Lowering, bands: _Bands, made: SSAValue) -> SSAValue:
