@@ -21,6 +21,9 @@ A tile of m x m results takes (m + 2)^2 products for 9 m^2: 16 for 36, or 36 for
   is left as it is, unless `force` is set. How long things take is `Effort`, and which tiles are made at a time is what
   takes least by it.
 
+* The transformed weight is 1.8 or 4 times the weight. Where those of all convolutions would take more than `memory`
+  times what the weights of the model do, and more than 256 MiB, they go to the convolutions that save most for a byte.
+
 `tile` is the largest that may be used: of 2 and 4 that which saves more, with `force` that which is named. The pass
 stands at the end of the ONNX level, where shapes are known and weights are constants.
 """
@@ -62,6 +65,9 @@ multiply. And at most, where the width is not known: what hangs over the image i
 MARGIN = 4
 """How many times smaller than the tolerance the usual error of tiles has to be."""
 
+LITTLE_MEMORY = 1 << 28
+"""Bytes that tiles may add to any model: where a model is small, how many times larger it becomes is no matter."""
+
 NEARLY = 0.97
 """Of bands of which one is not faster than another by more than this, the smaller: there are more to share out."""
 
@@ -83,6 +89,9 @@ class Winograd(ModulePass):
     """The tiles of a band from top to bottom; 0: those that take least."""
     columns: int = 0
     """The same, from left to right."""
+    memory: float = 1.0
+    """How much more the weights may take for all tiles together, as a multiple of the weights of the model; where that
+    is less than `LITTLE_MEMORY`, so much."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.tile not in FILTERS:
@@ -90,8 +99,10 @@ class Winograd(ModulePass):
             raise IgniterError(f"winograd: tile is {listed}, not {self.tile}")
         machine, given, count = machine_of(ctx), TypicalSizes(tuple(sizes_of(ctx, op).items())), 0
         found = [n for n in op.walk() if isinstance(n, OnnxOp) and n.qualified_name in CONVOLUTIONS]
-        for node in found:
-            chosen = self._choose(node, machine, given)
+        candidates = {node: self._candidate(node, machine, given) for node in found}
+        within = self._within_memory(op, [c for c in candidates.values() if isinstance(c, Candidate)])
+        for node, candidate in candidates.items():
+            chosen = candidate if isinstance(candidate, str) else within[candidate]
             if isinstance(chosen, str):
                 remark(ctx, self.name, node.node_name, "missed", chosen)
             elif budget(ctx, self.name).take(node.node_name, "it is computed in tiles"):
@@ -101,8 +112,8 @@ class Winograd(ModulePass):
         why = "" if found else ": the model has none"
         remark(ctx, self.name, "", "note", f"{count} of {len(found)} convolutions in tiles{why}", count=count)
 
-    def _choose(self, node: OnnxOp, machine: MachineModel, given: TypicalSizes) -> Tiling | str:
-        """What a convolution is computed by, or why it stays as it is."""
+    def _candidate(self, node: OnnxOp, machine: MachineModel, given: TypicalSizes) -> Candidate | str:
+        """The ways to compute a convolution in tiles, or why it stays as it is."""
         reason = shape_reason(node)
         if reason is not None:
             return reason
@@ -112,11 +123,31 @@ class Winograd(ModulePass):
             return f"the error of its tiles is not {MARGIN} times less than {self.tolerance:g} of its results"
         layer = Layer.of(node, given)
         efforts = [best_effort(self._tilings(layer, found), layer, machine) for found in exact]
-        best = min(efforts, key=lambda e: e.total)
-        saves = best.total < Effort.direct(layer, machine)
-        if (self.force or saves) and not _is_finite(node):
+        efforts.sort(key=lambda e: e.total)
+        direct = Effort.direct(layer, machine)
+        if not self.force and efforts[0].total >= direct:
+            return f"{efforts[0]}; force=true takes it all the same"
+        if not _is_finite(node):
             return "its weight is not finite, and no tile would be"
-        return best.tiling if self.force or saves else f"{best}; force=true takes it all the same"
+        return Candidate(layer, tuple(e for e in efforts if self.force or e.total < direct), direct)
+
+    def _within_memory(self, module: ModuleOp, candidates: list[Candidate]) -> dict[Candidate, Tiling | str]:
+        """What each is computed by, those first that save most for the memory that their weights take."""
+        weights = (w for op in module.walk() if op.results and (w := constant_weight(op.results[0])) is not None)
+        most = left = max(LITTLE_MEMORY, int(sum(w.nbytes for w in weights) * self.memory))
+        found: dict[Candidate, Tiling | str] = {}
+        for candidate in sorted(candidates, key=lambda c: c.worth, reverse=True):
+            fits = [e for e in candidate.efforts if self.force or candidate.layer.memory(e.tiling) <= left]
+            if fits:
+                found[candidate] = fits[0].tiling
+                left -= candidate.layer.memory(fits[0].tiling)
+            else:
+                more = candidate.layer.memory(candidate.efforts[0].tiling)
+                found[candidate] = (
+                    f"its weight takes {more >> 20} MiB in tiles, of {most >> 20} for all convolutions, which go to "
+                    "others that save more; memory=.. allows for more, as a multiple of the model's weights"
+                )
+        return found
 
     def _is_exact(self, node: OnnxOp, found: MinimalFilter) -> bool:
         channels = dims_of(node.operands[1].type)[1].constant or 1
@@ -217,6 +248,10 @@ class Layer:
         """The pairs of channels that meet."""
         return self.channels * self.outs
 
+    def memory(self, tiling: Tiling) -> int:
+        """The bytes of the transformed weight."""
+        return tiling.filter.size**2 * self.pairs * self.bytes
+
 
 @dataclass(frozen=True)
 class Effort:
@@ -274,6 +309,22 @@ def _late(size: int, rows: int, machine: MachineModel) -> float:
         return 0
     move = machine.l3_move_products if size <= 4 * machine.l2_bytes else machine.memory_move_products
     return max(move - rows, move / 3)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A convolution that tiles make faster: what they take in several ways, the best first, and what it takes as it
+    is."""
+
+    layer: Layer
+    efforts: tuple[Effort, ...]
+    direct: int
+
+    @property
+    def worth(self) -> float:
+        """The multiplications that are saved for each byte of the transformed weight."""
+        best = self.efforts[0]
+        return (self.direct - best.total) / max(1, self.layer.memory(best.tiling))
 
 
 def best_effort(tilings: list[Tiling], layer: Layer, machine: MachineModel) -> Effort:

@@ -14,10 +14,13 @@ from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
 
 import igniter
+from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.ops.minimal_filters import FILTERS, TAPS, MinimalFilter
+from igniter.dialects.onnx.ops.winograd import tiling_of
 from igniter.errors import IgniterError
 from igniter.runtime.session import make_session
 from igniter.tools.main import app
+from igniter.transforms.onnx import winograd
 from igniter.transforms.onnx.winograd import MARGIN
 
 Array = np.ndarray[Any, Any]
@@ -405,6 +408,45 @@ def test_option_and_its_refusals(tmp_path: Path) -> None:
     module.run_passes("cpu-onnx,form-fusion-regions{singletons=all}")
     with pytest.raises(IgniterError, match="winograd has nothing to decide"):
         module.compile(tmp_path / "fused", winograd=4)
+
+
+def test_weights_take_a_share_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit goes to the convolution that saves most, or is made of smaller tiles; `on` asks for all."""
+
+    def conv(name: str, source: str, size: int) -> str:
+        image, weight = f"tensor<1x256x{size}x{size}xf32>", "tensor<256x256x3x3xf32>"
+        return (
+            f"%w{name} = onnx.Constant() {{value = #onnx.tensor<256x256x3x3xf32, elided>}} : () -> {weight}\n"
+            f'%{name} = onnx.Conv(%{source}, %w{name}) <{{node_name = "{name}"}}> {{pads = array<i64: 1, 1, 1, 1>}} : '
+            f"({image}, {weight}) -> {image}\n"
+        )
+
+    text = (
+        "builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {'' = 17 : i64}}} {\n"
+        "onnx.graph @main(%x: tensor<1x256x14x14xf32>, %y: tensor<1x256x56x56xf32>) "
+        "attributes {input_names = ['x', 'y'], output_names = ['a', 'b']} {\n"
+        + conv("a", "x", 14)
+        + conv("b", "y", 56)
+        + "onnx.return %a, %b : tensor<1x256x14x14xf32>, tensor<1x256x56x56xf32>\n}\n}"
+    ).replace("'", '"')
+    weight = 256 * 256 * 4
+
+    def tiles(passes: str) -> list[int | None]:
+        module = igniter.parse(text).run_passes(passes).ir
+        return [
+            found.filter.results if (found := tiling_of(op)) is not None else None
+            for op in module.walk()
+            if isinstance(op, OnnxOp) and op.op_type == "Conv"
+        ]
+
+    assert tiles("winograd") == [4, 4]
+    monkeypatch.setattr(winograd, "LITTLE_MEMORY", 36 * weight)
+    assert tiles("winograd{memory=0.0}") == [None, 4]
+    assert tiles("winograd{memory=0.0 force=true}") == [4, 4]
+    assert tiles("winograd") == [None, 4]
+    assert tiles("winograd{memory=4.0}") == [4, 4]
+    monkeypatch.setattr(winograd, "LITTLE_MEMORY", (36 + 16) * weight)
+    assert tiles("winograd{memory=0.0}") == [2, 4]
 
 
 def test_where_a_kernel_fails_the_plain_convolution_runs(tmp_path: Path) -> None:
