@@ -60,7 +60,7 @@ guess at models: that is the size of the first images of most that have convolut
 
 SHORT_BAND = 7
 """The tiles of a band at least, where an image has as many: with fewer rows, micro-kernels wait for panels rather than
-multiply. And at most, where the width is not known: what hangs over the image is computed for nothing."""
+multiply."""
 
 MARGIN = 4
 """How many times smaller than the tolerance the usual error of tiles has to be."""
@@ -155,12 +155,13 @@ class Winograd(ModulePass):
         return found.expected_error(channels, unit) * MARGIN <= self.tolerance
 
     def _tilings(self, layer: Layer, found: MinimalFilter) -> list[Tiling]:
-        """The bands that may be made: parts of a row of tiles, or some rows."""
+        """The bands that may be made: parts of a row of tiles, or some rows. Of an image whose width only a run knows
+        a row, which is what its width is: any number of tiles would be too many for most."""
+        if not layer.is_known:
+            return [Tiling(found, self.rows or 1, self.columns)]
         down, across = (max(1, -(-size // found.results)) for size in (layer.height, layer.width))
-        wide = across if layer.is_known else min(across, SHORT_BAND)
-        bands = [(1, -(-wide // parts)) for parts in range(wide, 0, -1)]
-        if layer.is_known:
-            bands += [(-(-down // parts), across) for parts in range(down, 0, -1)]
+        bands = [(1, -(-across // parts)) for parts in range(across, 0, -1)]
+        bands += [(-(-down // parts), across) for parts in range(down, 0, -1)]
         least = min(SHORT_BAND, max(rows * columns for rows, columns in bands))
         named = {(self.rows or r, self.columns or c) for r, c in bands if r * c >= least}
         return [Tiling(found, rows, columns) for rows, columns in sorted(named)]
@@ -176,7 +177,7 @@ def _said_of(chosen: MinimalFilter) -> str:
 
 def _details(chosen: Tiling) -> dict[str, float | str]:
     found = chosen.filter
-    band = f"{chosen.rows}x{chosen.columns}"
+    band = f"{chosen.rows}x{chosen.columns or '?'}"
     return {"tile": found.results, "band": band, "amplification": round(found.amplification, 1)}
 
 
@@ -271,9 +272,10 @@ class Effort:
 
     @staticmethod
     def of(tiling: Tiling, layer: Layer, machine: MachineModel) -> Effort:
-        points, size = tiling.filter.size**2, tiling.rows * tiling.columns
-        steps = zip((layer.height, layer.width), tiling.step, strict=True)
-        down, across = (-(-extent // step) for extent, step in steps)
+        points, tile = tiling.filter.size**2, tiling.filter.results
+        columns = tiling.columns or -(-layer.width // tile)
+        size = tiling.rows * columns
+        down, across = -(-layer.height // (tiling.rows * tile)), -(-layer.width // (columns * tile))
         bands = layer.batch * down * across
         elements = points * size * (layer.channels + layer.outs)
         weight = points * layer.pairs

@@ -7,9 +7,10 @@
                             or, where that is not finite, the sums of its windows
                         ->  results                            [n, o, h, w]              a nest, with the bias
 
-A *band* is a block of `rows` x `columns` tiles, and `i`, `j` count bands: all that is made of a band can stay in the
-cache until its results are there, because all four run over bands first (`band_schedules.py`). Vectors go along the
-channels. The last bands may hang over the image, by tiles of zeros whose results nobody reads.
+A *band* is a block of `rows` x `columns` tiles, or of some rows of them whatever their width is, and `i`, `j` count
+bands: all that is made of a band can stay in the cache until its results are there, because all four run over bands
+first (`band_schedules.py`). Vectors go along the channels. The last bands may hang over the image, by tiles of zeros
+whose results nobody reads.
 
 A transform mixes the elements of a tile, so one that is not finite reaches results whose windows do not see it, and
 sums overflow that a direct sum would not have. What is not finite in a tile always leaves a result of the tile that is
@@ -40,7 +41,7 @@ from igniter.dialects.onnx.ops.rules import weight_operand
 from igniter.dialects.onnx.ops.sliding import Slide
 from igniter.dialects.onnx.registry import RIM_ATTRIBUTE, WINOGRAD_ATTRIBUTE
 from igniter.dialects.sym import dims_of, element_of, tensor_of
-from igniter.dialects.sym.expr import ZERO, Expr, floordiv, mod
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, mod
 from igniter.dialects.sym.proofs import proven
 from igniter.dialects.sym.ranges import NO_RANGES
 
@@ -64,19 +65,29 @@ class Tiling:
     filter: MinimalFilter
     rows: int
     columns: int
+    """0: all that are in a row of the image, however many that are."""
 
     @property
     def step(self) -> tuple[int, int]:
-        """The results of a band along each axis."""
-        return self.rows * self.filter.results, self.columns * self.filter.results
+        """The results of a band along each axis; of a band that is as wide as the image, those of a tile."""
+        return self.rows * self.filter.results, max(1, self.columns) * self.filter.results
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a band is as wide as the image."""
+        return not self.columns
+
+    def across(self, results: Expr) -> Expr:
+        """The tiles of a band from left to right, where a row of the image has so many results."""
+        return results.ceildiv(self.filter.results) if self.is_whole else Expr.of(self.columns)
 
     def bands(self, axis: int, results: Expr) -> Expr:
         """How many bands there are along an axis of so many results."""
-        return results.ceildiv(self.step[axis])
+        return ONE if axis == 1 and self.is_whole else results.ceildiv(self.step[axis])
 
     def reach(self, axis: int, results: Expr) -> Expr:
         """How much of an image all tiles together read along an axis of so many results."""
-        return self.bands(axis, results) * self.step[axis] + (TAPS - 1)
+        return results.ceildiv(self.step[axis]) * self.step[axis] + (TAPS - 1)
 
     def behind(self, axis: int, slide: Slide) -> Expr:
         """What is to be added behind an image along an axis, so that no tile leaves it; of a size that only a run knows
@@ -122,12 +133,14 @@ class Transformed:
         import numpy as np
 
         plain = self.source.array()
-        outs, channels = plain.shape[:2]
-        points, panels, _, lanes = self.shape
-        values = self.filter.weight(plain).reshape(outs, channels, points)
-        padded = np.zeros((panels * lanes, channels, points), plain.dtype)
-        padded[:outs] = values
-        return np.ascontiguousarray(padded.reshape(panels, lanes, channels, points).transpose(3, 0, 2, 1))
+        points, panels, channels, lanes = self.shape
+        made = np.zeros(self.shape, plain.dtype)
+        # Panel by panel: as a whole the values in f64 would be eight times the weight.
+        for panel in range(panels):
+            columns = plain[panel * lanes : (panel + 1) * lanes]
+            values = self.filter.weight(columns).reshape(len(columns), channels, points)
+            made[:, panel, :, : len(columns)] = values.transpose(2, 1, 0)
+        return made
 
 
 def winograd_tables(op: OnnxOp) -> Mapping[str, Weight]:
@@ -150,10 +163,11 @@ class _Bands:
 
     tiling: Tiling
     dims: tuple[Expr, Expr, Expr]
+    columns: Expr
 
     @property
-    def tiles(self) -> int:
-        return self.tiling.rows * self.tiling.columns
+    def tiles(self) -> Expr:
+        return self.columns * self.tiling.rows
 
     @property
     def points(self) -> int:
@@ -164,7 +178,7 @@ def convolve_by_tiles(ctx: Lowering, tiling: Tiling, slides: Sequence[Slide]) ->
     """The convolution of operand 0 with the node's table, plus the bias that is operand 2, as an image."""
     out = ctx.out_dims()
     down, across = (tiling.bands(axis, size) for axis, size in enumerate(out[2:]))
-    bands = _Bands(tiling, (out[0], down, across))
+    bands = _Bands(tiling, (out[0], down, across), tiling.across(out[3]))
     image, offsets = _image(ctx, tiling, slides)
     values = _of_input(ctx, bands, image, offsets)
     return _results(ctx, bands, _of_products(ctx, bands, _multiplied(ctx, bands, values, out[1]), image, offsets))
@@ -233,12 +247,12 @@ def _of_input(ctx: Lowering, bands: _Bands, image: SSAValue, first: Sequence[Exp
     p = ctx.procedure([image], [made], part="input")
     source, target = p.buffers
     b, i, j = p.axes(bands.dims)
-    with p.over([tiling.rows, tiling.columns]) as (row, column), p.loop(channels) as c:
+    with p.over([tiling.rows, bands.columns]) as (row, column), p.loop(channels) as c:
         top = (i * tiling.rows + row) * step + first[0]
-        left = (j * tiling.columns + column) * step + first[1]
+        left = (j * bands.columns + column) * step + first[1]
         tile = [[p.load(source, [b, top + k, left + n, c]) for n in range(size)] for k in range(size)]
         for number, value in enumerate(_both_axes(tile, tiling.filter.of_input)):
-            p.store(value, target, [b, i, j, number, row * tiling.columns + column, c])
+            p.store(value, target, [b, i, j, number, row * bands.columns + column, c])
     return p.end()[0]
 
 
@@ -259,14 +273,14 @@ def _of_products(ctx: Lowering, bands: _Bands, points: SSAValue, image: SSAValue
     """The results of every tile: `[*bands, row, column, a, b, o]`."""
     outs, tiling = dims_of(points.type)[-1], bands.tiling
     step, size = tiling.filter.results, tiling.filter.size
-    dims = (*bands.dims, Expr.of(tiling.rows), Expr.of(tiling.columns))
+    dims = (*bands.dims, Expr.of(tiling.rows), bands.columns)
     element = element_of(points.type)
     result = tensor_of(element, [*dims, step, step, outs])
     plain, layout = _plain_weight(ctx)
     p = ctx.procedure([points, image, plain], [result], part="output")
     source, pixels, weight, target = p.buffers
     *at, row, column = p.axes(dims)
-    place = row * tiling.columns + column
+    place = row * bands.columns + column
     zeros = p.local(element, [outs], "zeros")
     with p.loop(outs) as o:
         tile = [[p.load(source, [*at, k * size + n, place, o]) for n in range(size)] for k in range(size)]
@@ -280,7 +294,7 @@ def _of_products(ctx: Lowering, bands: _Bands, points: SSAValue, image: SSAValue
     with p.when(all_zeros.get().ne(0.0)):
         top, left = (
             (b * n + k) * step + f
-            for b, n, k, f in zip(at[1:], (tiling.rows, tiling.columns), (row, column), first, strict=True)
+            for b, n, k, f in zip(at[1:], (Expr.of(tiling.rows), bands.columns), (row, column), first, strict=True)
         )
         with p.over([step, step]) as (a, b):
             to = [*at, row, column, a, b]
@@ -313,13 +327,15 @@ def _times_zero(values: Sequence[Scalar]) -> Scalar:
 def _results(ctx: Lowering, bands: _Bands, made: SSAValue) -> SSAValue:
     """The results of tiles in the order of an image, plus the bias."""
     bias, tiling = ctx.input(2), bands.tiling
-    counts = (tiling.rows, tiling.columns)
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
         b, o, *at = i
         step = Expr.of(tiling.filter.results)
         band = [floordiv(x, Expr.of(each)) for x, each in zip(at, tiling.step, strict=True)]
-        tile = [mod(floordiv(x, step), Expr.of(count)) for x, count in zip(at, counts, strict=True)]
+        row, column = (floordiv(x, step) for x in at)
+        tile = [mod(row, Expr.of(tiling.rows)), mod(column, bands.columns)]
+        if tiling.is_whole:
+            band[1], tile[1] = ZERO, column
         value = nest.read(made, [b, *band, *tile, *(mod(x, step) for x in at), o])
         return value if bias is None else value + nest.read(bias, [o])
 
