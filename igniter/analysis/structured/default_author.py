@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from igniter.analysis.machine import MachineModel
 from igniter.analysis.structured.band_schedules import band_choices
 from igniter.analysis.structured.procedure_schedules import schedule_procedure
+from igniter.analysis.structured.row_schedules import row_choices
 from igniter.analysis.structured.schedule_author import Choice, ScheduleAuthor
 from igniter.analysis.structured.schedule_choice import choose
 from igniter.dialects.loop import KernelOp, ProcedureOp
@@ -24,6 +25,8 @@ class DefaultAuthor(ScheduleAuthor):
 
     def __call__(self, kernel: KernelOp, machine: MachineModel) -> list[Choice]:
         found = band_choices(kernel, machine)
+        taken = frozenset(label for choice in found for label in choice.schedules)
+        found += row_choices(kernel, machine, taken)
         taken = frozenset(label for choice in found for label in choice.schedules)
         found += choose(kernel, machine, taken)
         for op in kernel.computations:

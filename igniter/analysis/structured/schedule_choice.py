@@ -60,7 +60,7 @@ def _choose(group: Group, label: str, packed: Set[Operation | Block], machine: M
     (first, *others) = group.members
     if not others and first in packed and _packs_columns(first):
         return Choice({first.label: packing_schedule(first, label, machine)}, "stretches of each row are packed")
-    found = {nest.label: _schedule(nest, group, label, machine) for nest in group.members}
+    found = {nest.label: schedule_member(nest, group, label, machine) for nest in group.members}
     return Choice(found, _told_vector(found[first.label]))
 
 
@@ -107,7 +107,7 @@ def _schedule_rows(group: Group, label: str, machine: Machine) -> dict[str, Sche
         if ends is not None:
             found[nest.label] = row_epilogue_schedule(nest, *ends, group, label, machine)
             continue
-        plain = _schedule(nest, group, label, machine)
+        plain = schedule_member(nest, group, label, machine)
         row = group.levels[-1][1][nest.label]
         found[nest.label] = in_blocks(plain, row, height)
     return found
@@ -242,7 +242,8 @@ def _square_axis(nest: NestOp, lanes: str, group: Group) -> Axis | None:
 # -- one nest ---------------------------------------------------------------------------------------------------------
 
 
-def _schedule(nest: NestOp, group: Group, label: str, machine: Machine) -> ScheduleAttr:
+def schedule_member(nest: NestOp, group: Group, label: str, machine: Machine) -> ScheduleAttr:
+    """The schedule of a nest that is no contraction, alone in its group or one of several."""
     common = [names[nest.label] for _, names in group.levels]
     axes = {a.name: a for a in nest.axes}
     strides = {name: _strides(nest, name) for name in axes}
