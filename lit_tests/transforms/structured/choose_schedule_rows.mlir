@@ -20,7 +20,7 @@
 
 // What a cache holds is left alone.
 
-// SMALL-NOT:  fuse
+// SMALL-NOT:  fuse "w0"
 loop.kernel @k symbols [] (%x: tensor<900x256x8xf32>, %w: tensor<2x8x16xf32>) -> (tensor<900x64x32xf32>) {
   %c = loop.nest "conv" [y: parallel 900, x: parallel 256, o: parallel 32, k: reduction 8] -> tensor<900x256x32xf32> {
     %a = loop.read %x[y, x, k] : f32
