@@ -82,7 +82,7 @@ def main() -> int:
     if chosen.json:
         chosen.json.write_text(json.dumps(rows, indent=2, default=str) + "\n")
     if chosen.markdown:
-        chosen.markdown.write_text(page(rows))
+        chosen.markdown.write_text(page(rows, chosen.threads))
     return summary(rows)
 
 
@@ -222,7 +222,7 @@ PAGE = """# Trained models made by strangers
 Models that ship inside Python packages, compiled by `igniter compile MODEL` with default options and run at the sizes
 of their users, beside ONNX Runtime. This page is written by
 
-    python -m benchmark.corpus --markdown docs/corpus.md
+    python -m benchmark.corpus --threads {threads} --markdown docs/corpus.md
 
 on {machine}, ONNX Runtime {version}. `nodes` are those of the model, of the compiled one, and how many of these are
 Igniter's; `ratio` is Igniter's time as a multiple of ONNX Runtime's, `A/A` ONNX Runtime against itself in the same
@@ -231,8 +231,8 @@ rounds; the other columns are explained at the top of `benchmark/corpus.py`.
 """
 
 
-def page(rows: Sequence[Row]) -> str:
-    """The table as a page of Markdown."""
+def page(rows: Sequence[Row], threads: Sequence[int]) -> str:
+    """The table as a page of Markdown, of runs with these numbers of threads."""
     from benchmark.machine import cpu
 
     found = cpu()
@@ -240,7 +240,8 @@ def page(rows: Sequence[Row]) -> str:
     names = [c.name for c in COLUMNS]
     lines = [names, ["---"] * len(names), *(cells for row in rows for cells in cells_of(row))]
     table = "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
-    return PAGE.format(machine=machine, version=ort.__version__) + table + "\n" + counted(rows) + ".\n"
+    said = " ".join(map(str, threads))
+    return PAGE.format(machine=machine, version=ort.__version__, threads=said) + table + "\n" + counted(rows) + ".\n"
 
 
 def summary(rows: Sequence[Row]) -> int:

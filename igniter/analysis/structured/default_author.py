@@ -13,6 +13,7 @@ from igniter.analysis.structured.procedure_schedules import schedule_procedure
 from igniter.analysis.structured.row_schedules import row_choices
 from igniter.analysis.structured.schedule_author import Choice, ScheduleAuthor
 from igniter.analysis.structured.schedule_choice import choose
+from igniter.analysis.structured.schedule_groups import form_groups
 from igniter.dialects.loop import KernelOp, ProcedureOp
 from igniter.dialects.loop.schedule import ScheduleAttr
 
@@ -26,9 +27,10 @@ class DefaultAuthor(ScheduleAuthor):
     def __call__(self, kernel: KernelOp, machine: MachineModel) -> list[Choice]:
         found = band_choices(kernel, machine)
         taken = frozenset(label for choice in found for label in choice.schedules)
-        found += row_choices(kernel, machine, taken)
+        groups = form_groups(kernel, machine, taken)
+        found += row_choices(groups, machine)
         taken = frozenset(label for choice in found for label in choice.schedules)
-        found += choose(kernel, machine, taken)
+        found += choose([group for group in groups if group.members[0].label not in taken], machine)
         for op in kernel.computations:
             if isinstance(op, ProcedureOp) and op.schedule is None and op.label not in taken:
                 schedule = schedule_procedure(op, machine)

@@ -14,16 +14,15 @@ rows enough to share out among threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from igniter.analysis.structured.product_schedules import product_schedules, reads_weights
 from igniter.analysis.structured.schedule_author import Choice
 from igniter.analysis.structured.schedule_choice import schedule_member
-from igniter.analysis.structured.schedule_groups import form_groups
 from igniter.analysis.structured.scheduling import Group, Machine
-from igniter.analysis.typical_sizes import MEMORY, TypicalSizes, typical_of
-from igniter.dialects.loop import KernelOp, NestOp, element_bytes
+from igniter.analysis.typical_sizes import MEMORY, typical_of
+from igniter.dialects.loop import NestOp, element_bytes
 from igniter.dialects.loop.schedule import ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, product
@@ -46,20 +45,18 @@ class Rows:
         return self.group.members[-1]
 
 
-def row_choices(kernel: KernelOp, machine: Machine, taken: Set[str] = frozenset()) -> list[Choice]:
-    """The schedules of all such nests in a kernel, but for those whose labels are `taken`."""
+def row_choices(groups: Sequence[Group], machine: Machine) -> list[Choice]:
+    """The schedules of all such nests among the groups of a kernel."""
     found: list[Choice] = []
-    for rows in rows_of(kernel, machine, taken):
+    for rows in rows_of(groups, machine):
         choice = _choose(rows, f"w{len(found)}", machine)
         if choice is not None:
             found.append(choice)
     return found
 
 
-def rows_of(kernel: KernelOp, machine: Machine, taken: Set[str] = frozenset()) -> Iterator[Rows]:
+def rows_of(groups: Sequence[Group], machine: Machine) -> Iterator[Rows]:
     """The contractions with a weight whose results are read in windows, and which are worth going row by row."""
-    typical = typical_of(kernel)
-    groups = form_groups(kernel, machine, taken)
     alone = {group.members[0] for group in groups if len(group.members) == 1 and not group.products}
     for group in groups:
         if group.by_rows or len(group.products) != 1 or not reads_weights(group.products[group.members[0]]):
@@ -70,7 +67,7 @@ def rows_of(kernel: KernelOp, machine: Machine, taken: Set[str] = frozenset()) -
         if reader is None or reader not in alone or reader.schedule is not None:
             continue
         common = _common(group, reader)
-        if common and _slides(reader, group.members[-1]) and _pays(group.members[-1], common, typical, machine):
+        if common and _slides(reader, group.members[-1]) and _pays(group.members[-1], common, machine):
             yield Rows(group, reader, common)
 
 
@@ -114,7 +111,7 @@ def _common(group: Group, reader: NestOp) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _pays(nest: NestOp, common: tuple[tuple[str, str], ...], typical: TypicalSizes, machine: Machine) -> bool:
+def _pays(nest: NestOp, common: tuple[tuple[str, str], ...], machine: Machine) -> bool:
     """Whether the result is more than the second-level cache holds, and a row little of it; and whether there are rows:
     a batch whose size only a run knows may be one image."""
     if len(common) == 1 and (nest.axis(common[0][0]).extent.constant or 1) < LEAST_ROWS:
@@ -124,7 +121,7 @@ def _pays(nest: NestOp, common: tuple[tuple[str, str], ...], typical: TypicalSiz
     row = product(a.extent for a in nest.axes if a.kind == "parallel" and a.name not in outer)
 
     def taken(elements: Expr) -> int:
-        return typical.value(elements, MEMORY) * bytes_each
+        return typical_of(nest).value(elements, MEMORY) * bytes_each
 
     return taken(product(dims_of(nest.outputs[0].type))) > machine.l2_bytes and taken(row) <= machine.l2_bytes // 2
 

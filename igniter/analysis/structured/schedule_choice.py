@@ -8,7 +8,7 @@ accesses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -23,10 +23,10 @@ from igniter.analysis.structured.product_schedules import (
     row_product_schedule,
 )
 from igniter.analysis.structured.schedule_author import Choice
-from igniter.analysis.structured.schedule_groups import form_groups, reads_of
+from igniter.analysis.structured.schedule_groups import reads_of
 from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, vector_width
 from igniter.analysis.structured.tile_schedules import SOME_ROWS, register_tile, tile_row, tile_schedules
-from igniter.dialects.loop import Axis, KernelOp, NestOp, element_bytes
+from igniter.dialects.loop import Axis, NestOp, element_bytes
 from igniter.dialects.loop.panels import panel_lanes
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
@@ -34,9 +34,8 @@ from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, product
 from igniter.dialects.sym.ranges import simplify
 
 
-def choose(kernel: KernelOp, machine: Machine, taken: Set[str] = frozenset()) -> list[Choice]:
-    """A schedule for every nest of `kernel`, group by group; those whose labels are `taken` have theirs."""
-    groups = form_groups(kernel, machine, taken)
+def choose(groups: Sequence[Group], machine: Machine) -> list[Choice]:
+    """A schedule for every nest of these groups (`schedule_groups.py`), group by group."""
     packed = {c.b.source.owner for g in groups for c in g.products.values()}
     return [_choose(group, f"g{k}", packed, machine) for k, group in enumerate(groups)]
 

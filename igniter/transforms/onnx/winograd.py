@@ -20,7 +20,6 @@ A tile of m x m results takes (m + 2)^2 products for 9 m^2: 16 for 36, or 36 for
 * The elements of tiles are moved. A convolution where that, and reading more weight, takes longer than what is saved,
   is left as it is, unless `force` is set. How long things take is `Effort`, and which tiles are made at a time is what
   takes least by it.
-
 * The transformed weight is 1.8 or 4 times the weight. Where those of all convolutions would take more than `memory`
   times what the weights of the model do, and more than 256 MiB, they go to the convolutions that save most for a byte.
 

@@ -27,9 +27,11 @@
 // CHECK:      loop.accumulate add %{{.*}}, %[[ALL]][]
 // CHECK:      arith.cmpf une
 // CHECK:      loop.if [_0 - 1] with
-// CHECK:      loop.store %{{.*}}[i0, i1, i2, i3, i4, j2, j3, j4]
-// CHECK-COUNT-3: loop.for {{.*}} reduction
-// CHECK:      loop.accumulate add
+// CHECK:      loop.for k{{.*}} sequential
+// CHECK-COUNT-2: arith.mulf
+// CHECK:      loop.store %{{.*}}[i0, i1, i2, i3, i4, j2, 0, j3]
+// CHECK-NEXT: loop.load
+// CHECK-NEXT: loop.store %{{.*}}[i0, i1, i2, i3, i4, j2, 1, j3]
 // CHECK:      loop.nest "conv.image" [i0: parallel n, i1: parallel 2, i2: parallel h, i3: parallel w]
 // CHECK-NEXT: loop.read %{{.*}}[i0, (i2 floordiv 4), (i3 floordiv 6), (((i2 floordiv 2)) mod 2), (((i3 floordiv 2)) mod 3), (i2 mod 2), (i3 mod 2), i1]
 // CHECK:      loop.nest "relu"

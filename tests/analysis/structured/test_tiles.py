@@ -8,6 +8,7 @@ import pytest
 
 from igniter.analysis.machine import MachineModel
 from igniter.analysis.structured.schedule_choice import choose
+from igniter.analysis.structured.schedule_groups import form_groups
 from igniter.analysis.structured.tile_schedules import Window, register_tile
 from igniter.context import IgniterContext
 from igniter.dialects.loop import KernelOp
@@ -39,7 +40,8 @@ def test_a_window_is_unrolled_where_its_weights_leave_registers_to_sums(taps: in
     module = Parser(IgniterContext(), text).parse_module()
     module.verify()
     kernel = next(op for op in module.ops if isinstance(op, KernelOp))
-    (choice,) = choose(kernel, replace(MACHINE, registers=registers))
+    machine = replace(MACHINE, registers=registers)
+    (choice,) = choose(form_groups(kernel, machine), machine)
     loops = [step for step in choice.schedules["conv"].data if isinstance(step, Loop)]
     unrolled = next(loop for loop in loops if loop.axis == "t").unroll is not None
     assert unrolled == (taps <= min(7, registers // 2))

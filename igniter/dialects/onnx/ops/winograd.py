@@ -296,14 +296,15 @@ def _of_products(ctx: Lowering, bands: _Bands, points: SSAValue, image: SSAValue
             (b * n + k) * step + f
             for b, n, k, f in zip(at[1:], (Expr.of(tiling.rows), bands.columns), (row, column), first, strict=True)
         )
-        with p.over([step, step]) as (a, b):
-            to = [*at, row, column, a, b]
-            with p.loop(outs) as o:
-                p.store(0.0, target, [*to, o])
-            with p.fold(TAPS) as k, p.fold(TAPS) as n, p.fold(dims_of(image.type)[-1]) as c:
-                seen = p.load(pixels, [at[0], top + a + k, left + b + n, c])
-                with p.loop(outs) as o:
-                    p.accumulate("add", seen * p.load(weight, layout.subscripts([o, c, k, n])), target, [*to, o])
+        with p.loop(step) as a, p.loop(outs) as o:
+            # The results of a row share what is loaded of the weight.
+            sums = [p.variable(p.const(0.0, element)) for _ in range(step)]
+            with p.in_order([TAPS, TAPS, dims_of(image.type)[-1]]) as (k, n, c):
+                factor = p.load(weight, layout.subscripts([o, c, k, n]))
+                for b, total in enumerate(sums):
+                    total.set(total.get() + p.load(pixels, [at[0], top + a + k, left + b + n, c]) * factor)
+            for b, total in enumerate(sums):
+                p.store(total.get(), target, [*at, row, column, a, b, o])
     return p.end()[0]
 
 
