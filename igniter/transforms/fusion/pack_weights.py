@@ -26,7 +26,8 @@ from xdsl.passes import ModulePass
 
 from igniter.analysis.fusion.cost import is_widening
 from igniter.analysis.fusion.graph import node_label
-from igniter.dialects.fusion import Layout, PackOp, Part, RegionOp, TablesOp, UnpackOp
+from igniter.dialects.fusion import PackOp, RegionOp, TablesOp, UnpackOp
+from igniter.dialects.layouts import Layout, Part
 from igniter.dialects.loop.panels import SMALLEST_COLUMNS, group_of, kind_of, panel_lanes, widened_kind
 from igniter.dialects.onnx.attributes import text_of
 from igniter.dialects.onnx.base import OnnxOp, constant_weight, make_constant

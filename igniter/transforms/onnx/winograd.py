@@ -102,6 +102,9 @@ class Winograd(ModulePass):
         within = self._within_memory(op, [c for c in candidates.values() if isinstance(c, Candidate)])
         for node, candidate in candidates.items():
             chosen = candidate if isinstance(candidate, str) else within[candidate]
+            # Of those only that are left: the whole weight is read for it.
+            if isinstance(chosen, Tiling) and not _is_finite(node):
+                chosen = "its weight is not finite, and no tile would be"
             if isinstance(chosen, str):
                 remark(ctx, self.name, node.node_name, "missed", chosen)
             elif budget(ctx, self.name).take(node.node_name, "it is computed in tiles"):
@@ -126,8 +129,6 @@ class Winograd(ModulePass):
         direct = Effort.direct(layer, machine)
         if not self.force and efforts[0].total >= direct:
             return f"{efforts[0]}; force=true takes it all the same"
-        if not _is_finite(node):
-            return "its weight is not finite, and no tile would be"
         return Candidate(layer, tuple(e for e in efforts if self.force or e.total < direct), direct)
 
     def _within_memory(self, module: ModuleOp, candidates: list[Candidate]) -> dict[Candidate, Tiling | str]:

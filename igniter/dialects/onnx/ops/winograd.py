@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import DenseArrayBase, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from igniter.dialects.fusion import Layout, Part, UnpackOp
+from igniter.dialects.fusion import UnpackOp
+from igniter.dialects.layouts import Layout, Part
 from igniter.dialects.loop.panels import panel_lanes
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.names import op_name

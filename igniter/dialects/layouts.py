@@ -1,0 +1,105 @@
+"""Layouts: in which order the elements of a constant are stored. `fusion.pack` and `fusion.unpack` have one each.
+
+    layout ::= `[` part, ... `]`
+    part   ::= dim | dim `floordiv` size | dim `mod` size
+
+The dims of the stored tensor stand outermost first, each a dim of the plain one, the blocks of `size` that it is cut
+into, or the place in such a block. `[1 floordiv 16, 0, 1 mod 16]` are panels of 16 columns, dim 1, for every step of
+depth, dim 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.parser import Parser
+
+from igniter.dialects.sym.expr import Expr, floordiv, mod
+
+
+@dataclass(frozen=True)
+class Part:
+    """A dim of a stored tensor: a dim of the plain one, its blocks of `size`, or the place in such a block."""
+
+    dim: int
+    size: int = 0
+    """Of a block; 0: the part is the whole dim."""
+    inside: bool = False
+    """Whether the part is the place in a block."""
+
+    def __str__(self) -> str:
+        return f"{self.dim} {'mod' if self.inside else 'floordiv'} {self.size}" if self.size else str(self.dim)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """In which order the elements of a tensor are stored: the dims of the stored tensor, outermost first.
+
+    A dim in blocks has two of them, the blocks and the places in a block; what the last block lacks is stored as 0.
+    """
+
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def panels(cls, rank: int, columns: int, depths: Sequence[int], lanes: int, group: int = 1) -> Layout:
+        """Panels of `lanes` columns side by side for every step of depth, or for every `group` of them: the dims that
+        are neither come first, then the panels, the dims of the depth in the order given, and the columns of a panel.
+        """
+        *outer, last = depths
+        others = [Part(k) for k in range(rank) if k != columns and k not in depths]
+        deep, grouped = (Part(last, group), [Part(last, group, True)]) if group > 1 else (Part(last), [])
+        return cls(
+            (*others, Part(columns, lanes), *map(Part, outer), deep, Part(columns, lanes, True), *grouped),
+        )
+
+    def reason(self, rank: int) -> str | None:
+        """Why this is no layout of a tensor of that rank; None where it is one."""
+        for dim in {*range(rank), *(part.dim for part in self.parts)}:
+            own = [part for part in self.parts if part.dim == dim]
+            whole = len(own) == 1 and not own[0].size
+            split = len(own) == 2 and len({p.size for p in own}) == 1 and len({p.inside for p in own}) == 2
+            if dim >= rank or not (whole or (split and own[0].size)):
+                return f"layout {self} does not store each of {rank} dims once, whole or as blocks and places in them"
+        return None
+
+    def stored_dims(self, dims: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The dims of the stored tensor."""
+        return tuple(
+            Expr.of(p.size) if p.inside else dims[p.dim].ceildiv(p.size) if p.size else dims[p.dim] for p in self.parts
+        )
+
+    def subscripts(self, at: Sequence[Expr]) -> list[Expr]:
+        """Where in the stored tensor the element at the subscripts `at` of the plain one is."""
+        found: list[Expr] = []
+        for part in self.parts:
+            place, size = at[part.dim], Expr.of(part.size)
+            found.append(mod(place, size) if part.inside else floordiv(place, size) if part.size else place)
+        return found
+
+    def order(self, rank: int) -> list[int]:
+        """The places of the parts of the plain dims, in the order of those, blocks before what is inside of them."""
+        return [
+            place
+            for dim in range(rank)
+            for place, _ in sorted(
+                ((k, p) for k, p in enumerate(self.parts) if p.dim == dim), key=lambda entry: entry[1].inside
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.parts))}]"
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Layout:
+        """A layout in brackets."""
+
+        def part() -> Part:
+            dim = parser.parse_integer()
+            if parser.parse_optional_keyword("floordiv") is not None:
+                return Part(dim, parser.parse_integer())
+            if parser.parse_optional_keyword("mod") is not None:
+                return Part(dim, parser.parse_integer(), True)
+            return Part(dim)
+
+        return cls(tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, part)))
