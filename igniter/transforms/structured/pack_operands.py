@@ -9,6 +9,10 @@ becomes
     }
     %s = loop.nest "scores" [...] { ...      %y = loop.read %p[b, j floordiv 16, k, j mod 16] : f32      ... }
 
+A left factor whose rows lie in another order than the result's is copied to theirs: then they are one axis, however
+many of them there are along each of those that they were (an image of ten columns with its channels first, whose places
+are the rows of a linear layer: `[batch, channels, place]` read as `[place * batch, channels]`, and the batch is one).
+
 A left factor of fewer bits than the sums, whose steps of depth do not lie as micro-kernels take them, is copied to
 where they do; 16-bit floats are made f32 by the way (by the nest that computes them, where nothing else reads that).
 
@@ -33,14 +37,20 @@ from xdsl.rewriter import Rewriter
 from igniter.analysis.machine import MachineModel, machine_of
 from igniter.analysis.structured.contractions import Contraction, contraction_of, factors_of, offset_of
 from igniter.analysis.structured.packing import unpacked_factor
+from igniter.analysis.structured.product_schedules import reads_weights
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, ViewOp, YieldOp
 from igniter.dialects.loop.panels import kind_of, panel_lanes
 from igniter.dialects.sym import dims_of, element_of, tensor_of
-from igniter.dialects.sym.expr import Expr, floordiv, mod, symbols_of
+from igniter.dialects.sym.expr import ONE, Expr, floordiv, mod, symbols_of
+from igniter.dialects.sym.ranges import is_nonneg
 from igniter.remarks import remark
 from igniter.rewrites import budget
+from igniter.transforms.structured.collapse_axes import CollapseAxes
 from igniter.transforms.structured.nest_rewriting import fresh_label
+
+FULL_TILE = 8
+"""Rows that fill the tile of any machine, or nearly."""
 
 SPREAD = 4
 """How many times as long as the columns the rows of memory are at least in which those are too far apart. It is a ratio
@@ -60,12 +70,53 @@ class PackOperands(ModulePass):
             for nest in list(kernel.nests):
                 if budget(ctx, self.name).is_spent:
                     return
+                if order_rows(nest):
+                    budget(ctx, self.name).count(nest.label, "its left factor is put in order")
+                    remark(ctx, self.name, nest.label, "applied", "its left factor is copied to the order of the rows")
+                    continue
                 reason = pack_operand(nest, machine_of(ctx))
                 if reason is None:
                     budget(ctx, self.name).count(nest.label, "its right factor is packed")
                     remark(ctx, self.name, nest.label, "applied", "its right factor is packed into panels")
                 elif reason:
                     remark(ctx, self.name, nest.label, "missed", reason)
+
+
+def order_rows(nest: NestOp) -> bool:
+    """Copies the left factor of a nest to the order of the result's rows, where it lies in another and they so are
+    several axes, of which the micro-kernel has the last; joins the axes. False where that is as it should be.
+
+    All elements are multiplied with all columns of a weight, so the copy is a small part of the work. Where it is
+    known that the last axis alone fills tiles, there is none."""
+    found = contraction_of(nest)
+    if nest.schedule is not None or isinstance(found, str) or found.sums or not _has_turned_rows(nest, found):
+        return False
+    _move(nest, found)
+    kernel = nest.parent_op()
+    assert isinstance(kernel, KernelOp)
+    CollapseAxes().run_on(Context(), kernel)
+    return True
+
+
+def _has_turned_rows(nest: NestOp, contraction: Contraction) -> bool:
+    """Whether there is an axis of rows outside of the last one whose rows lie closer together."""
+    if contraction.rows is None or not reads_weights(contraction):
+        return False
+    extent = nest.axis(contraction.rows).extent
+    count = typical_of(nest).known(extent)
+    if count is not None and count >= FULL_TILE:
+        return False
+    offset = offset_of(nest, contraction.a, {}, nest.axes_attr.ranges)
+    step = offset.coefficient(contraction.rows)
+    read = symbols_of(contraction.a.subscripts) - symbols_of(contraction.b.subscripts)
+    others = [offset.coefficient(n) for n in contraction.batch if n in read and nest.axis(n).extent != ONE]
+    return step is not None and any(other is not None and _is_less(other, step) for other in others)
+
+
+def _is_less(a: Expr, b: Expr) -> bool:
+    """Whether a step is shorter than another for all sizes that are not 0."""
+    more = b - a - ONE
+    return is_nonneg(more.substitute({s: Expr.of(s) + ONE for s in more.symbols}))
 
 
 def pack_operand(nest: NestOp, machine: MachineModel) -> str | None:
@@ -242,4 +293,4 @@ def _fresh(taken: list[str], wanted: tuple[str, ...]) -> list[str]:
     return names
 
 
-__all__ = ["PackOperands", "pack_operand"]
+__all__ = ["PackOperands", "order_rows", "pack_operand"]

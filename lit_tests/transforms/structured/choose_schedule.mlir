@@ -236,6 +236,25 @@ builtin.module {
 
 // -----
 
+// One row by a packed weight waits for the panels, and reads six of them at a time.
+
+// CHECK:      loop.kernel @one_row
+// CHECK-NEXT:   loop.nest "matmul" [j: parallel 3072, k: reduction 768] schedule [j by 96 threads fuse "g0", product(j, k) tile [1, 6], j vector 16 unroll]
+
+builtin.module {
+  loop.kernel @one_row symbols [] (%a: tensor<768xf32>, %b: tensor<192x768x16xf32>) -> (tensor<3072xf32>) {
+    %c = loop.nest "matmul" [j: parallel 3072, k: reduction 768] -> tensor<3072xf32> {
+      %x = loop.read %a[k] : f32
+      %w = loop.read %b[j floordiv 16, k, j mod 16] : f32
+      %p = arith.mulf %x, %w : f32
+      loop.yield add %p at [j]
+    }
+    loop.return %c : tensor<3072xf32>
+  }
+}
+
+// -----
+
 // A contraction with a packed weight: groups of panels outside, tiles of rows inside, and the bias and the activation
 // on each tile as it is finished.
 

@@ -313,3 +313,52 @@ builtin.module {
     loop.return %m, %w : tensor<12x?xf32, #sym.dims<12, n>>, tensor<12x?x64xf32, #sym.dims<12, n, 64>>
   }
 }
+
+// -----
+
+// The rows of a linear layer behind a transposition: places of an image, and of each those of the batch, which may be
+// one. Its left factor is copied to their order, and they are one axis.
+
+// CHECK-LABEL:  loop.kernel @turned_rows
+// CHECK:          %[[COPY:.*]] = loop.nest "matmul.rows" [i: parallel s, {{.*}}: parallel 64*n]
+// CHECK:          %[[ROWS:.*]] = loop.view %[[COPY]] : {{.*}} to tensor<?x64xf32, #sym.dims<n*s, 64>>
+// CHECK:          loop.nest "matmul" [i_b: parallel n*s, j: parallel 48, k: reduction 64]
+// CHECK-NEXT:       loop.read %[[ROWS]][i_b, k] : f32
+// REMARKS:      remark: pack-operands: 'matmul' applied: its left factor is copied to the order of the rows
+
+builtin.module {
+  loop.kernel @turned_rows symbols [n, s] (%x: tensor<?x64x?xf32, #sym.dims<n, 64, s>>, %w: tensor<3x64x16xf32>) -> (tensor<?x?x48xf32, #sym.dims<s, n, 48>>) {
+    %c = loop.nest "matmul" [i: parallel s, b: parallel n, j: parallel 48, k: reduction 64] -> tensor<?x?x48xf32, #sym.dims<s, n, 48>> {
+      %v = loop.read %x[b, k, i] : f32
+      %u = loop.read %w[j floordiv 16, k, j mod 16] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [i, b, j]
+    }
+    loop.return %c : tensor<?x?x48xf32, #sym.dims<s, n, 48>>
+  }
+}
+
+// -----
+
+// Not so where the last axis alone fills tiles, or the rows lie in their order, if not one after the other.
+
+// CHECK-LABEL:  loop.kernel @rows_enough
+// CHECK-NOT:      .rows"
+
+builtin.module {
+  loop.kernel @rows_enough symbols [n, s] (%x: tensor<16x64x?xf32, #sym.dims<16, 64, s>>, %z: tensor<?x?x2x64xf32, #sym.dims<n, s, 2, 64>>, %w: tensor<3x64x16xf32>) -> (tensor<?x16x48xf32, #sym.dims<s, 16, 48>>, tensor<?x?x48xf32, #sym.dims<n, s, 48>>) {
+    %c = loop.nest "matmul" [i: parallel s, b: parallel 16, j: parallel 48, k: reduction 64] -> tensor<?x16x48xf32, #sym.dims<s, 16, 48>> {
+      %v = loop.read %x[b, k, i] : f32
+      %u = loop.read %w[j floordiv 16, k, j mod 16] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [i, b, j]
+    }
+    %d = loop.nest "other" [b: parallel n, i: parallel s, j: parallel 48, k: reduction 64] -> tensor<?x?x48xf32, #sym.dims<n, s, 48>> {
+      %v = loop.read %z[b, i, 1, k] : f32
+      %u = loop.read %w[j floordiv 16, k, j mod 16] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [b, i, j]
+    }
+    loop.return %c, %d : tensor<?x16x48xf32, #sym.dims<s, 16, 48>>, tensor<?x?x48xf32, #sym.dims<n, s, 48>>
+  }
+}
