@@ -105,6 +105,30 @@ def test_matmul_integer() -> None:
     check("MatMulInteger", [a, b, None, np.int8(-3)])
 
 
+@pytest.mark.parametrize("columns", [59, 64])
+def test_rows_that_lie_in_another_order(columns: int) -> None:
+    """A tagger's last layer: `[batch, channels, place]` becomes rows of places by batch; either may be one or none."""
+    rng = np.random.default_rng(0)
+    weight = (rng.standard_normal((48, columns)) / 7).astype(np.float32)
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[2, 0, 1]),
+        helper.make_node("Reshape", ["t", "shape"], ["r"]),
+        helper.make_node("MatMul", ["r", "w"], ["m"]),
+        helper.make_node("Relu", ["m"], ["y"]),
+    ]
+    constants = [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.array([-1, 48]), "shape")]
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in (("x", ["n", 48, "s"]), ("y", None)))
+    graph = helper.make_graph(nodes, "g", [x], [y], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    compiled = igniter.compile(model, verify=False)
+    assert compiled.report["nodes_after"] == 1
+    plain, session = make_session(model.SerializeToString(), []), compiled.session()
+    for batch, places in [(1, 33), (3, 5), (1, 1), (17, 2), (2, 16), (4, 0)]:
+        value = rng.standard_normal((batch, 48, places)).astype(np.float32)
+        expected = plain.run(None, {"x": value})[0]
+        np.testing.assert_allclose(session.run(None, {"x": value})[0], expected, rtol=0, atol=1e-5)
+
+
 EQUATIONS = [
     ("ij,jk->ik", [(2, 3), (3, 4)]),
     ("bij,bjk", [(2, 3, 4), (2, 4, 5)]),
