@@ -19,7 +19,8 @@ The sums stay in registers over all of them:
 
     c[r, p*L + l] (+)= sum over s < rounds, k < depth of a[s, r, k] * b[s, p, k, l]
 
-Bytes have tiles of more rows where there is AMX (`byte_tiles.py`).
+Bytes have tiles of more rows where there is AMX (`byte_tiles.py`), and sums of two rows by two columns where Arm has
+matrix instructions, as bf16 have (`matrix_products.py`).
 Panels of 16-bit floats beside an `a` of f32 are widened as they are read, and come one step a time; those of f16 go to
 AMX, too (`half_tiles.py`).
 
@@ -38,6 +39,7 @@ from functools import lru_cache
 from igniter.analysis.structured.contractions import BYTE_KINDS
 from igniter.backends.cpu import byte_tiles, half_tiles
 from igniter.backends.cpu.builder import Module
+from igniter.backends.cpu.matrix_products import MatrixBody, has_matrix_products
 from igniter.backends.cpu.micro_kernels import CpuMicroKernel
 from igniter.backends.cpu.target import Target
 from igniter.backends.cpu.tile_bodies import TileKind, TileSize, add_bodies
@@ -131,5 +133,5 @@ def emit_tile_kernel(name: str, target: Target) -> str:
         for width in half_tiles.widths_of(size.panels):
             add_bodies(module, f"{name}.vectors.{width}", kind, TileSize(half_tiles.STRIPE, width))
     else:
-        add_bodies(module, name, kind, size)
+        add_bodies(module, name, kind, size, MatrixBody if has_matrix_products(kind, target) else None)
     return module.text()

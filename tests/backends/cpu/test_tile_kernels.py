@@ -20,6 +20,7 @@ from igniter.backends.cpu.builder import Builder, Module, flatten
 from igniter.backends.cpu.codegen import compile_assembly, compile_object, link_modules
 from igniter.backends.cpu.jit import CompiledFunc, compile_ir
 from igniter.backends.cpu.llvm_types import I64, PTR
+from igniter.backends.cpu.matrix_products import INSTRUCTIONS
 from igniter.backends.cpu.target import Target, target_of
 from igniter.backends.cpu.tile_bodies import TileKind, TileSize
 from igniter.backends.cpu.tile_calls import PARAMETERS
@@ -36,6 +37,7 @@ from igniter.backends.cpu.tile_registers import REFUSED, STATE
 from igniter.errors import IgniterError
 
 from .emulator import EmulatedFunc, is_emulated
+from .qemu import QemuFunc, missing_qemu
 from .test_codegen import undefined_symbols
 
 Array = np.ndarray
@@ -81,10 +83,19 @@ def runs_here(target: str) -> bool:
 def skip_unless_it_runs(kind: str, target: str) -> None:
     if not runs_here(target):
         pytest.skip(f"this machine does not run code for {target}")
-    if is_emulated(target) and kind == "u8i8" and target_of(target).has_feature("i8mm"):
-        pytest.skip("the emulator's CPU is older than usdot")
-    if is_emulated(target) and kind == "bf16" and target_of(target).has_feature("bf16"):
-        pytest.skip("the emulator's CPU is older than bfdot")
+    if is_young(kind, target) and (reason := missing_qemu()) is not None:
+        pytest.skip(reason)
+
+
+def is_young(kind: str, target: str) -> bool:
+    """Whether the instructions of a kind are younger than the emulator's CPU."""
+    cpu = target_of(target)
+    return is_emulated(target) and kind in INSTRUCTIONS and cpu.has_feature(INSTRUCTIONS[kind].feature)
+
+
+def numbers_of(size: TileSize) -> list[str]:
+    """The parameters of a micro-kernel that are no addresses."""
+    return [p for p in size.parameters if p not in ("a", "b", "c", "next")]
 
 
 def ir_of(kind: str, size: TileSize, target: Target) -> str:
@@ -94,8 +105,8 @@ def ir_of(kind: str, size: TileSize, target: Target) -> str:
     module.declarations[name] = declaration(name)
     f = Builder(module)
     values: list[str] = []
-    buffers, numbers = ("a", "b", "c"), [p for p in PARAMETERS if p not in ("a", "b", "c", "next")]
-    for parameter in PARAMETERS:
+    buffers, numbers = ("a", "b", "c"), numbers_of(size)
+    for parameter in size.parameters:
         kept = "b" if parameter == "next" else parameter
         found = ("buffers", buffers.index(kept), PTR) if kept in buffers else ("symbols", numbers.index(kept), I64)
         place = f.emit(PTR, f"getelementptr i64, ptr %{found[0]}, i64 {found[1]}")
@@ -108,10 +119,10 @@ def ir_of(kind: str, size: TileSize, target: Target) -> str:
 
 @cache
 def compiled(kind: str, size: TileSize, target: str) -> CompiledFunc | EmulatedFunc:
-    cpu = target_of(target)
-    symbols = [p for p in PARAMETERS if p not in ("a", "b", "c", "next")]
+    cpu, symbols = target_of(target), numbers_of(size)
     if is_emulated(target):
-        return EmulatedFunc("k", with_tile_kernels(ir_of(kind, size, cpu), cpu), cpu, symbols)
+        emulated = QemuFunc if is_young(kind, target) else EmulatedFunc
+        return emulated("k", with_tile_kernels(ir_of(kind, size, cpu), cpu), cpu, symbols)
     return compile_ir("k", ir_of(kind, size, cpu), target, symbols)
 
 
