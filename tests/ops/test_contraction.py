@@ -129,6 +129,16 @@ def test_rows_that_lie_in_another_order(columns: int) -> None:
         np.testing.assert_allclose(session.run(None, {"x": value})[0], expected, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("columns", [1, 2, 3, 5, 6])
+@pytest.mark.parametrize("depth", [1, 31, 40])
+def test_few_columns(columns: int, depth: int) -> None:
+    """A layer with a handful of results is dot products, or a panel that is mostly zeros."""
+    for rows in (0, 1, 33):
+        b = normal(depth, columns, seed=1)
+        check("Gemm", [normal(rows, depth), b, normal(columns, seed=2)], {}, tolerance=1e-5)
+        check("MatMul", [normal(2, rows, depth), b], {}, tolerance=1e-5)
+
+
 EQUATIONS = [
     ("ij,jk->ik", [(2, 3), (3, 4)]),
     ("bij,bjk", [(2, 3, 4), (2, 4, 5)]),

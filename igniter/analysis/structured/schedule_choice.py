@@ -27,7 +27,7 @@ from igniter.analysis.structured.schedule_groups import reads_of
 from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, vector_width
 from igniter.analysis.structured.tile_schedules import SOME_ROWS, register_tile, tile_row, tile_schedules
 from igniter.dialects.loop import Axis, NestOp, element_bytes
-from igniter.dialects.loop.panels import panel_lanes
+from igniter.dialects.loop.panels import DOT_COLUMNS, DOT_STEPS, panel_lanes
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize, product
@@ -49,6 +49,12 @@ def _choose(group: Group, label: str, packed: Set[Operation | Block], machine: M
     if group.products:
         found = product_schedules(group, label, machine)
         return Choice(found, _told_product(group, found[group.members[0].label]))
+    if _is_dot_products(group):
+        if not _is_short(group.levels[-1][0]):
+            # What follows goes along a row of the results when that is there: its vectors are not those of the sums.
+            group.levels.pop()
+        found = {nest.label: schedule_member(nest, group, label, machine) for nest in group.members}
+        return Choice(found, _told_vector(found[group.members[0].label]))
     tiles = _in_tiles(group, label, machine)
     if tiles is not None:
         return Choice(tiles, "tiles of its sums stay in registers")
@@ -137,10 +143,41 @@ def _ends_product(nest: NestOp, group: Group) -> tuple[NestOp, str] | None:
 def _in_tiles(group: Group, label: str, machine: Machine) -> dict[str, ScheduleAttr] | None:
     """The schedules of a group whose first nest keeps tiles of sums in registers, along its own best parallel axis."""
     anchor = group.members[0]
-    parallel = {a.name: _strides(anchor, a.name) for a in anchor.axes if a.kind == "parallel"}
-    sums = [a.name for a in anchor.axes if a.kind == "reduction"]
-    vector = _vector_axis(anchor, sums, parallel, False) if sums else None
+    vector = _parallel_vector(anchor)
     return None if vector is None else tile_schedules(group, label, vector, machine)
+
+
+def _parallel_vector(nest: NestOp) -> str | None:
+    """The best parallel axis for the vectors of a sum; None for what is no sum, or has no such axis."""
+    parallel = {a.name: _strides(nest, a.name) for a in nest.axes if a.kind == "parallel"}
+    sums = [a.name for a in nest.axes if a.kind == "reduction"]
+    return _vector_axis(nest, sums, parallel, False) if sums else None
+
+
+def _is_dot_products(group: Group) -> bool:
+    """Whether others read the sums of a group, and what is summed lies side by side where what lies along the best
+    other axis does not, or is too little to fill a vector: a linear layer of three columns is dot products, in a tenth
+    of the time of vectors that are mostly empty, and so is a convolution of three channels, whose places lie a pixel
+    apart."""
+    if len(group.members) < 2 or len(group.levels) < 2:
+        return False
+    nest = group.members[0]
+    vector = _parallel_vector(nest)
+    if vector is None:
+        return False
+    strides = {a.name: _strides(nest, a.name) for a in nest.axes}
+    beside = all(stride in (ZERO, ONE) for stride, write in strides[vector] if not write)
+    if beside and not _is_short(nest.axis(vector).extent):
+        return False
+    best = _vector_axis(nest, [], strides, False)
+    if best is None or nest.axis(best).kind != "reduction":
+        return False
+    steps = nest.axis(best).extent.constant
+    return steps is None or steps >= DOT_STEPS
+
+
+def _is_short(extent: Expr) -> bool:
+    return extent.constant is not None and extent.constant < DOT_COLUMNS
 
 
 # -- groups whose lanes are columns -----------------------------------------------------------------------------------

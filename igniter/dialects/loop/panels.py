@@ -15,6 +15,19 @@ from igniter.dialects.loop.instructions import PANEL_BYTES, chosen_kernels, elem
 SMALLEST_COLUMNS = 4
 """Fewer columns than this fill too little of a panel."""
 
+DOT_COLUMNS, DOT_STEPS = 6, 32
+"""Fewer columns of floats than this, of as many steps of depth or more, are dot products: they take 0.6 to 0.9 of the
+time of a panel that is mostly zeros for 4 and 5 columns, 0.4 to 0.6 for 2 and 3, and as long for 6 (depths of 32, 128
+and 512, 100 and 2,000 rows). The steps are two of the widest vectors, and their sum."""
+
+
+def are_dot_products(columns: int | None, depth: int | None, kind: str | None, rounds: int = 1) -> bool:
+    """Whether a product of so many columns and steps of depth (None: not known, and many) is one dot product for each
+    result, of what lies side by side in both factors; `rounds` of them where a window has rows."""
+    is_long = rounds == 1 or depth is None or depth >= 4 * DOT_STEPS
+    most = DOT_COLUMNS if kind in ("f32", "f64") and is_long else SMALLEST_COLUMNS
+    return columns is not None and columns < most and (depth is None or depth >= DOT_STEPS)
+
 
 def panel_lanes(element: Attribute) -> int:
     """The columns of a panel of sums of this type."""

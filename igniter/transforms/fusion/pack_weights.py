@@ -28,13 +28,21 @@ from igniter.analysis.fusion.cost import is_widening
 from igniter.analysis.fusion.graph import node_label
 from igniter.dialects.fusion import PackOp, RegionOp, TablesOp, UnpackOp
 from igniter.dialects.layouts import Layout, Part
-from igniter.dialects.loop.panels import SMALLEST_COLUMNS, group_of, kind_of, panel_lanes, widened_kind
+from igniter.dialects.loop.panels import (
+    SMALLEST_COLUMNS,
+    are_dot_products,
+    group_of,
+    kind_of,
+    panel_lanes,
+    widened_kind,
+)
 from igniter.dialects.onnx.attributes import text_of
 from igniter.dialects.onnx.base import OnnxOp, constant_weight, make_constant
 from igniter.dialects.onnx.lowering.scalar import compute_type
 from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import dims_of, element_of, tensor_of
+from igniter.dialects.sym.expr import ONE, product
 from igniter.remarks import remark
 from igniter.rewrites import budget
 
@@ -98,7 +106,15 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str 
     if kind is None:
         return f"there is no micro-kernel for products of {elements[0]} and {elements[1]} in {sums}"
     group = group_of(kind)
-    if extents[0] < SMALLEST_COLUMNS:
+    # A row of a window and its channels are summed as one.
+    depth, rounds = (product(dims[k] for k in ks).constant for ks in (depths[-2:], depths[:-2]))
+    dots = are_dot_products(extents[0], depth, kind, rounds or 1)
+    if dots:
+        order = [*(k for k in range(len(dims)) if k not in of), *of]
+        moved = [k for k in order if dims[k] != ONE]
+        if moved != sorted(moved):
+            _read_packed(region, user, place, Layout(tuple(map(Part, order))))
+    if dots or extents[0] < SMALLEST_COLUMNS:
         return f"{extents[0]} columns fill too little of a panel"
     if extents[1] % group:
         return f"a depth of {extents[1]} is no multiple of the {group} steps that are multiplied together"

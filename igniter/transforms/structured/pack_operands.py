@@ -40,7 +40,7 @@ from igniter.analysis.structured.packing import unpacked_factor
 from igniter.analysis.structured.product_schedules import reads_weights
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, ViewOp, YieldOp
-from igniter.dialects.loop.panels import kind_of, panel_lanes
+from igniter.dialects.loop.panels import are_dot_products, kind_of, panel_lanes
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, Expr, floordiv, mod, symbols_of
 from igniter.dialects.sym.ranges import is_nonneg
@@ -137,6 +137,9 @@ def pack_operand(nest: NestOp, machine: MachineModel) -> str | None:
     factor = unpacked_factor(nest)
     if isinstance(factor, str):
         return factor
+    columns, depth = (nest.axis(n).extent.constant for n in (factor.column, factor.depth))
+    if are_dot_products(columns, depth, _kind(nest)):
+        return f"{columns} columns fill too little of a panel"
     count = typical_of(nest).known(factor.rows)
     if count is not None and count < machine.pack_rows:
         return f"only {count} rows would share it"
@@ -145,6 +148,12 @@ def pack_operand(nest: NestOp, machine: MachineModel) -> str | None:
     if isinstance(contraction_of(nest), str) and not isinstance(moved, str):
         _move(nest, moved)
     return None
+
+
+def _kind(nest: NestOp) -> str | None:
+    """The kind of micro-kernel for the elements of a nest's factors, if there is one."""
+    a, b = (element_of(read.source.type) for read in nest.reads[:2])
+    return kind_of(a, b, element_of(nest.outputs[0].type))
 
 
 def _is_spread(nest: NestOp, contraction: Contraction, machine: MachineModel) -> bool:

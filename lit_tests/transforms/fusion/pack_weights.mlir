@@ -113,6 +113,26 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // -----
 
+// As few, and a depth that fills vectors: each is stored side by side, for dot products.
+
+// APPLIED: remark: pack-weights: 'product' missed: 3 columns fill too little of a panel
+// CHECK: fusion.pack %w [1, 0] : tensor<40x3xf32> to tensor<3x40xf32>
+// CHECK: %[[W:.*]] = fusion.unpack %b [1, 0] : tensor<3x40xf32> to tensor<40x3xf32>
+// CHECK: onnx.MatMul(%a, %[[W]])
+
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @main(%x: tensor<?x40xf32, #sym.dims<m, 40>>) attributes {input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<40x3xf32, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 74, 75, 76, 77, 78, 79, 80, 81, 82, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99, 100, 101, 102, 103, 104, 105, 106, 107, 108, 109, 110, 111, 112, 113, 114, 115, 116, 117, 118, 119]>} : () -> tensor<40x3xf32>
+    %y = fusion.region @r0 (%a = %x : tensor<?x40xf32, #sym.dims<m, 40>>, %b = %w : tensor<40x3xf32>) -> (tensor<?x3xf32, #sym.dims<m, 3>>) {
+      %p = onnx.MatMul(%a, %b) <{node_name = "product"}> : (tensor<?x40xf32, #sym.dims<m, 40>>, tensor<40x3xf32>) -> tensor<?x3xf32, #sym.dims<m, 3>>
+      fusion.yield %p : tensor<?x3xf32, #sym.dims<m, 3>>
+    }
+    onnx.return %y : tensor<?x3xf32, #sym.dims<m, 3>>
+  }
+}
+
+// -----
+
 // A depth that is no multiple of the group.
 
 // APPLIED: remark: pack-weights: 'product' missed: a depth of 6 is no multiple of the 4 steps that are multiplied together

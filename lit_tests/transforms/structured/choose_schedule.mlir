@@ -255,6 +255,58 @@ builtin.module {
 
 // -----
 
+// Three columns of what is summed side by side are dot products, with the bias on each.
+
+// CHECK:      loop.kernel @few_columns_of_a_layer
+// CHECK-NEXT:   %c = loop.nest "matmul" [i: parallel m, j: parallel 3, k: reduction 512] schedule [i threads fuse "g0", j fuse "g0", k vector 16 accumulators 4]
+// CHECK:        %y = loop.nest "bias" [i: parallel m, j: parallel 3] schedule [i threads fuse "g0", j fuse "g0"]
+
+builtin.module {
+  loop.kernel @few_columns_of_a_layer symbols [m] (%a: tensor<?x512xf32, #sym.dims<m, 512>>, %b: tensor<3x512xf32>, %bias: tensor<3xf32>) -> (tensor<?x3xf32, #sym.dims<m, 3>>) {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 3, k: reduction 512] -> tensor<?x3xf32, #sym.dims<m, 3>> {
+      %x = loop.read %a[i, k] : f32
+      %w = loop.read %b[j, k] : f32
+      %p = arith.mulf %x, %w : f32
+      loop.yield add %p at [i, j]
+    }
+    %y = loop.nest "bias" [i: parallel m, j: parallel 3] -> tensor<?x3xf32, #sym.dims<m, 3>> {
+      %v = loop.read %c[i, j] : f32
+      %d = loop.read %bias[j] : f32
+      %s = arith.addf %v, %d : f32
+      loop.yield none %s at [i, j]
+    }
+    loop.return %y : tensor<?x3xf32, #sym.dims<m, 3>>
+  }
+}
+
+// -----
+
+// The places of an image lie a pixel apart, what is summed at each side by side. A row of results is dot products, and
+// what follows goes along it in vectors.
+
+// CHECK:      loop.kernel @few_channels
+// CHECK-NEXT:   %c = loop.nest "conv" {{.*}} schedule [o threads fuse "g0", y fuse "g0", x, k vector 16 accumulators 4]
+// CHECK:        %r = loop.nest "exp" {{.*}} schedule [o threads fuse "g0", y fuse "g0", x vector 16]
+
+builtin.module {
+  loop.kernel @few_channels symbols [h, w] (%a: tensor<?x?x64xf32, #sym.dims<h, w, 64>>, %b: tensor<2x64xf32>) -> (tensor<2x?x?xf32, #sym.dims<2, h, w>>) {
+    %c = loop.nest "conv" [o: parallel 2, y: parallel h, x: parallel w, k: reduction 64] -> tensor<2x?x?xf32, #sym.dims<2, h, w>> {
+      %u = loop.read %a[y, x, k] : f32
+      %v = loop.read %b[o, k] : f32
+      %p = arith.mulf %u, %v : f32
+      loop.yield add %p at [o, y, x]
+    }
+    %r = loop.nest "exp" [o: parallel 2, y: parallel h, x: parallel w] -> tensor<2x?x?xf32, #sym.dims<2, h, w>> {
+      %v = loop.read %c[o, y, x] : f32
+      %e = math.exp %v : f32
+      loop.yield none %e at [o, y, x]
+    }
+    loop.return %r : tensor<2x?x?xf32, #sym.dims<2, h, w>>
+  }
+}
+
+// -----
+
 // A contraction with a packed weight: groups of panels outside, tiles of rows inside, and the bias and the activation
 // on each tile as it is finished.
 
