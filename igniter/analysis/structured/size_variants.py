@@ -58,8 +58,11 @@ def worthwhile_variant(kernel: KernelOp, machine: MachineModel) -> SizeVariant |
             return None  # There are always as many rows, or few rows are few columns, too.
         most = machine.pack_rows - 1 if factor.is_beside else 1
         ones = dict.fromkeys(sorted(rows.symbols), 1)
-        elements = typical_of(kernel).value(factor.elements, WORK)
-        if rows.evaluate(ones) > most or elements < machine.launch_elements:
+        typical = typical_of(kernel)
+        # A matrix of which nobody said either size may be large, and one that is small loses nothing by the variant.
+        is_open = len(factor.elements.symbols - dict(typical.given).keys()) > 1
+        is_small = not is_open and typical.value(factor.elements, WORK) < machine.launch_elements
+        if rows.evaluate(ones) > most or is_small:
             return None
         if found is not None and found.what != rows:
             return None
