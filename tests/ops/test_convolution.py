@@ -33,6 +33,12 @@ CASES: tuple[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = (
     ((2, 3, 6, 5), (4, 3, 3, 3), {"auto_pad": "SAME_UPPER", "strides": [2, 3], "kernel_shape": [3, 3]}),
     ((1, 2, 3, 4, 5), (3, 2, 2, 2, 3), {"pads": [1, 0, 1, 0, 1, 1], "strides": [1, 2, 1]}),
     ((0, 3, 5, 7), (4, 3, 3, 2), {}),
+    # Groups of which a vector has several.
+    ((1, 24, 6, 5), (24, 4, 3, 3), {"group": 6, "pads": [1, 1, 1, 1]}),
+    ((2, 16, 5, 4), (32, 1, 3, 3), {"group": 16, "strides": [2, 1]}),
+    ((1, 40, 4, 6), (40, 8, 1, 3), {"group": 5, "dilations": [1, 2]}),
+    ((1, 6, 9), (12, 1, 3), {"group": 6}),
+    ((1, 36, 4, 4), (36, 12, 3, 3), {"group": 3}),
 )
 
 
@@ -42,6 +48,14 @@ def test_conv(data: tuple[int, ...], weight: tuple[int, ...], attrs: dict[str, A
     fixed = {data[1], weight[1], weight[0], *weight[2:]}
     check("Conv", [x, w, floats(weight[0], seed=2)], attrs, fixed=fixed)
     check("Conv", [x, w], attrs, fixed={data[1], weight[1], weight[0]})
+
+
+@pytest.mark.parametrize("size", [2, 4, 8])
+def test_what_is_not_finite_stays_in_its_group(size: int) -> None:
+    x = floats(1, 24, 5, 6)
+    x[0, 5, 2, 3], x[0, 17, 4, 0], x[0, 18, 0, 0] = np.inf, np.nan, -np.inf
+    weight, attrs = floats(24, size, 3, 3, seed=1), {"group": 24 // size, "pads": [1, 1, 1, 1]}
+    check("Conv", [x, weight], attrs, fixed={24, size, 3})
 
 
 def test_conv_with_a_symbolic_window() -> None:

@@ -5,6 +5,7 @@ What an access becomes, by the coefficient of the lane variable in its linear of
     1           a vector load or store; masked where guards depend on the lane
     0           a scalar load and a splat; an accumulation reduces the lanes first
     -1, 2, 3, 4 a load of all that lies between, and shuffles
+    a pattern   where the place of each lane is known, and a vector reaches it: one load and a shuffle
     otherwise   llvm.masked.gather / scatter, which LLVM turns into scalar accesses where the CPU has no better
 
 Where the offset is no multiple of the lane but grows by at most one from lane to lane (the reflections and clamps of a
@@ -92,6 +93,19 @@ class Access:
             return None
         coefficient = self.offset.coefficient(self.lane)
         return None if coefficient is None else coefficient.constant
+
+    def _pattern(self) -> list[int] | None:
+        """How far from lane 0 each lane is, in elements, where that is known and no further than a vector reaches: two,
+        four or eight lanes at a place, as channels of a convolution in groups read those of the image."""
+        lane = self.lane
+        if lane is None or self.offset.symbols & self.vectors.keys():
+            return None
+        found = Expr({m: c for m, c in self.offset.terms if lane in Expr({m: c}).symbols})
+        if found.symbols != frozenset((lane,)):
+            return None
+        steps = [found.evaluate({lane: k}) for k in range(self.lanes)]
+        places = [step - steps[0] for step in steps]
+        return places if min(places) == 0 and max(places) < self.lanes else None
 
     # -- conditions, addresses ----------------------------------------------------------------------------------------
 
@@ -349,6 +363,9 @@ class Access:
             return self._from_memory(self._read_whole(0))
         if self.stride in SHUFFLED and self.stride <= self.lanes and not masked:
             return self._from_memory(self._read_shuffled(self.stride))
+        places = None if masked or self.stride is not None else self._pattern()
+        if places is not None:
+            return self._from_memory(self._read_places(places))
         passthru = self._to_memory(otherwise)
         mask = self._full_mask(condition)
         gather = f"llvm.masked.gather.{suffix}.v{self.lanes}p0"
@@ -412,6 +429,18 @@ class Access:
             value = f.shuffle(value, self._read_whole(start), lanes)
             lanes = list(range(n))
         return value
+
+    def _read_places(self, places: list[int]) -> Value:
+        """One vector from lane 0 on, of which no more is loaded than up to the last place, and its lanes picked."""
+        f, t, count = self.f, self.memory, max(places) + 1
+        lane = self.lane
+        assert lane is not None
+        with local_ranges(f, None, 0, len(self.op.indices)):
+            address = self._address(f.prepare(self.offset.substitute({lane: Expr.of(0)})))
+        wanted = Type("i1", self.lanes)
+        mask = Value(wanted, "<" + ", ".join(f"i1 {int(k < count)}" for k in range(self.lanes)) + ">")
+        whole = self._masked_read(f"llvm.masked.load.{t.mangled}.p0", address, mask, f.zero(t))
+        return f.shuffle(whole, whole, places)
 
     def _write_vector(self, condition: Condition, value: Value) -> None:
         f = self.f

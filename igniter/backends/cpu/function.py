@@ -165,7 +165,8 @@ class Function(Builder):
 
     def prepare_lanes(self, e: Expr, lane: str, lanes: int) -> Expr:
         """`prepare`, and the lane taken out of divisions that it cannot carry over: `(j + v) floordiv 64` is
-        `j floordiv 64` for 16 lanes where `j` is a multiple of 16, and `(j + v) mod 64` is `j mod 64 + v`."""
+        `j floordiv 64` for 16 lanes where `j` is a multiple of 16, and `(j + v) mod 64` is `j mod 64 + v`. Where `j` is
+        a multiple of 4, `(j + v) floordiv 4` is `j floordiv 4 + v floordiv 4`: the lane's part is the same for all."""
         e = self.prepare(e)
         if e.coefficient(lane) is not None:
             return e
@@ -180,6 +181,9 @@ class Function(Builder):
             base, divisor = args[0].without(lane), args[1].constant
             if divisor is not None and divisor % lanes == 0 and self._is_multiple(base, lanes):
                 return call(atom.fn, [base, args[1]]) + (Expr.of(lane) if atom.fn == "mod" else 0)
+            if divisor is not None and divisor > 0 and self._is_multiple(base, divisor):
+                own = call(atom.fn, [Expr.of(lane), args[1]])
+                return own if atom.fn == "mod" else call("floordiv", [base, args[1]]) + own
         return call(atom.fn, args)
 
     def _is_multiple(self, e: Expr, n: int) -> bool:

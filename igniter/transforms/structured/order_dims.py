@@ -35,7 +35,7 @@ from igniter.analysis.structured.contractions import contraction_of
 from igniter.dialects.loop import KernelOp, NestOp, ReadOp
 from igniter.dialects.loop.panels import group_of
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, tensor_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize
+from igniter.dialects.sym.expr import ONE, ZERO, Call, Expr, linearize
 from igniter.dialects.sym.ranges import simplify
 from igniter.remarks import remark
 from igniter.rewrites import budget
@@ -92,7 +92,8 @@ def vector_axis(nest: NestOp) -> str | None:
     for axis in nest.axes:
         if axis.kind == "parallel" and axis.extent != ONE:
             steps = [step(nest, read, axis.name) for read in nest.reads]
-            if ONE in steps and all(s in (ONE, ZERO) for s in steps):
+            near = (s in (ONE, ZERO) or in_groups(nest, r, axis.name) for s, r in zip(steps, nest.reads, strict=True))
+            if ONE in steps and all(near):
                 scores[axis.name] = sum(s == ONE for s in steps)
     return max(scores, key=lambda n: scores[n], default=None)
 
@@ -129,6 +130,22 @@ def step(nest: NestOp, read: ReadOp, axis: str) -> Expr | None:
         return None
     offset = linearize(read.subscripts, dims_of(read.source.type))
     return simplify(offset, nest.axes_attr.ranges).coefficient(axis)
+
+
+def in_groups(nest: NestOp, read: ReadOp, axis: str) -> bool:
+    """Whether a read takes one element for some steps of an axis and then one that is no more steps further on, as the
+    results of a convolution in groups do: `x[4 * (o floordiv 4) + k]`. A vector of results has all it reads in one."""
+    if read.indices:
+        return False
+    offset = simplify(linearize(read.subscripts, dims_of(read.source.type)), nest.axes_attr.ranges)
+    found = [(monomial, c) for monomial, c in offset.terms if axis in Expr({monomial: c}).symbols]
+    if len(found) != 1 or len(found[0][0]) != 1:
+        return False
+    atom, step = found[0][0][0], found[0][1]
+    if not isinstance(atom, Call) or atom.fn != "floordiv" or atom.args[0].symbol != axis:
+        return False
+    size = atom.args[1].constant
+    return size is not None and 0 < step <= size
 
 
 def last_place(nest: NestOp, clause: int, axis: str) -> int | None:

@@ -39,6 +39,26 @@ loop.func @tail symbols [n] (%x: memref<?x{kind}, #sym.dims<n>>, %y: memref<?x{k
         check_against_interpreter(text, buffers, {"n": n}, ALL if lanes == 8 else TARGETS)
 
 
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize(("size", "step"), [(2, 2), (4, 4), (4, 1), (4, 3), (8, 8), (3, 3), (2, 4)])
+def test_groups_of_lanes(lanes: int, size: int, step: int):
+    """Some lanes at a place, as channels of a convolution in groups read those of an image: up to the last element of
+    the buffer and no further, in groups that a vector has whole ones of and in others."""
+    count = 3 * lanes
+    for first in range(min(step, 2)):
+        elements = max((count - 1) // size * step + 1 + first, size)
+        text = f"""
+loop.func @groups symbols [] (%x: memref<{elements}xf32>, %y: memref<{count}xf32>) outputs 1 {{
+  loop.for i = 0 to {count} step {lanes} {{
+    %a = loop.load %x[{step}*((i + v) floordiv {size}) + {first}] lane v : vector<{lanes}xf32>
+    %r = loop.load %x[(i + v) mod {size}] lane v : vector<{lanes}xf32>
+    %b = arith.addf %a, %r : vector<{lanes}xf32>
+    loop.store %b, %y[i + v] lane v
+  }}
+}}"""
+        check_against_interpreter(text, [arange(elements), np.full(count, 77).astype("f4")], {}, ALL)
+
+
 # Loads of 8 lanes from a 5 x 9 buffer at row i: subscripts and guards over the lane `v`.
 LOADS = {
     "contiguous": ("[i, v]", ""),

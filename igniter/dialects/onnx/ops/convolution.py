@@ -25,13 +25,16 @@ from igniter.dialects.onnx.ops.sliding import SAME, Slide, auto_pad, conv_slides
 from igniter.dialects.onnx.ops.winograd import LAST_CHANNELS, convolve_by_tiles, tiling_of, winograd_tables
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, product
 from igniter.dialects.sym.requirements import Requirement, at_most
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 SLOW = "ONNX Runtime convolves blocks of channels, which is faster"
+
+SMALL_GROUPS = (2, 4, 8)
+"""The results of a group of which a vector has several, whole ones."""
 
 Factor = Callable[[Nest, list[Expr], list[Expr]], Scalar]
 """What one element of a weight adds to a sum, given where it is and where the element of the image is that it meets."""
@@ -109,12 +112,19 @@ def window_sums(ctx: Lowering, factor: Factor, element: Attribute | None = None)
     slides, weight, group, out = slides_of(ctx.op), ctx.dims(1), int(ctx.attr("group", 1)), ctx.out_dims()
     size, depth = weight[0] // group, weight[1]
     # One group, or groups of one channel, are no axis: what follows runs over the same dims, and is done on each tile.
-    several = group != 1 and size != ONE
+    # Nor are those of a few channels, of which a vector has several.
+    few = element is None and has_small_groups(ctx.op)
+    several = group != 1 and size != ONE and not few
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
-        b, g, o, *at = i if several else (i[0], ZERO, *i[1:]) if group == 1 else (*i[:2], ZERO, *i[2:])
+        if several:
+            b, g, o, *at = i
+            o = g * size + o
+        else:
+            b, o, *at = i
+            g = ZERO if group == 1 else floordiv(o, size)
         places = [s.at(p, k) for s, p, k in zip(slides, at, r[1:], strict=True)]
-        return factor(nest, [g * size + o, *r], [b, g * depth + r[0], *places])
+        return factor(nest, [o, *r], [b, g * depth + r[0], *places])
 
     dims = (out[0], Expr.of(group), size, *out[2:]) if several else out
     made = ctx.generate(dims, point, over=[depth, *weight[2:]], combiner="add", element=element)
@@ -258,6 +268,15 @@ def has_whole_panels(op: OnnxOp) -> bool:
     """Whether the columns of each group of a convolution fill panels."""
     group, channels = int(op.attr("group", 1)), operand_dims(op, 1)[0].constant
     return group == 1 or (channels is not None and channels % (group * panel_lanes(f32)) == 0)
+
+
+def has_small_groups(op: OnnxOp) -> bool:
+    """Whether a vector has the results of several groups of a convolution, and one load has all that they read of a
+    place: groups of two, four or eight results, of no more channels than results."""
+    group, (channels, depth) = int(op.attr("group", 1)), (d.constant for d in operand_dims(op, 1)[:2])
+    if group == 1 or channels is None or depth is None or has_whole_panels(op):
+        return False
+    return channels // group in SMALL_GROUPS and depth <= channels // group
 
 
 def conv_orders(op: OnnxOp) -> dict[int, tuple[int, ...]]:
