@@ -11,6 +11,13 @@ addresses are a base, a multiple of a stride and a displacement, and a step has 
     vbroadcastss 4(a), %zmm27   vfmadd231ps %zmm24, %zmm27, %zmm0    vfmadd231ps %zmm25, %zmm27, %zmm1
     vbroadcastss 4(a,row), %zmm28   ..
 
+With AVX-512 a factor that has one vector to multiply is read by the multiply-add itself (`Shape.reads_factors`):
+
+    vfmadd231ps 4(a){1to16}, %zmm24, %zmm0
+    vfmadd231ps 4(a,row){1to16}, %zmm24, %zmm1
+
+Where a broadcast goes with each multiply-add, a Zen 4 reaches three quarters of its rate of them.
+
 LLVM has a parser for assembly only for the machine that it runs on: elsewhere, and for kinds that are not here, the
 loop is LLVM's (`tile_bodies.py`).
 """
@@ -74,6 +81,12 @@ class Shape:
     def columns(self) -> int:
         """The vectors of a row of panels."""
         return self.panels * self.parts
+
+    @property
+    def reads_factors(self) -> bool:
+        """Whether a multiply-add reads a row's factor, for all lanes: the factor is for one vector, and that is as wide
+        as AVX-512's."""
+        return self.columns == 1 and self.vector.lanes * self.vector.bits == 512
 
 
 def instructions_for(kind: str, shape: Shape, target: Target) -> Instructions | None:
@@ -140,7 +153,7 @@ def assembled_loop(
     registers = _Registers(f)
     totals = [registers.write("=&v", shape.vector, s) for s in sums]
     columns = [registers.write("=&v", shape.vector) for _ in range(shape.columns)]
-    factors = [registers.write("=&v", shape.vector) for _ in range(min(2, spare))]
+    factors = [registers.write("=&v", shape.vector) for _ in range(0 if shape.reads_factors else min(2, spare))]
     a, b, following = (registers.write("=&r", args[n].type, args[n]) for n in ("a", "b", "next"))
     left = registers.write("=&r", I64, count)
     rows = _places(registers, a, args["a_row"], shape.rows)
@@ -155,6 +168,10 @@ def assembled_loop(
                 text.append(f"{of.load} {q * shape.part_bytes}{panel}, {columns[p * shape.parts + q]}")
         text += [f"prefetcht1 {k * shape.line_bytes}({following})", f"addq {depth}, {b}"]
         for r, row in enumerate(rows):
+            if shape.reads_factors:
+                lanes = f"{{1to{shape.vector.lanes}}}"
+                text.append(f"{of.multiply} {k * shape.step_bytes}{row}{lanes}, {columns[0]}, {totals[r]}")
+                continue
             factor = factors[r % len(factors)]
             text.append(f"{of.broadcast} {k * shape.step_bytes}{row}, {factor}")
             for n, column in enumerate(columns):

@@ -405,7 +405,9 @@ class Body(Builder):
         lanes = self.vector.lanes
         if self.kind.name == "bf16":
             pairs = f"<{2 * lanes} x bfloat>"
-            x, y = (self._raw_cast(v, pairs) for v in (a[0], b[0]))
+            # x86's reads its last operand from memory: what is used once, which is a factor that has one vector.
+            order = (b[0], a[0]) if self.panels * self.parts == 1 else (a[0], b[0])
+            x, y = (self._raw_cast(v, pairs) for v in order)
             intrinsic = f"llvm.x86.avx512bf16.dpbf16ps.{lanes * 32}"
             if self.target.arch == "aarch64":
                 intrinsic = f"llvm.aarch64.neon.bfdot.v{lanes}f32.v{2 * lanes}bf16"
