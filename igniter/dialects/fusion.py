@@ -158,13 +158,14 @@ class _LayoutOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(self, source: SSAValue, layout: Layout, result_type: Attribute):
-        parts = [ArrayAttr([IntAttr(p.dim), IntAttr(p.size), IntAttr(int(p.inside))]) for p in layout.parts]
+        numbers = ((p.dim, p.size, int(p.inside), *([p.of] if p.of else [])) for p in layout.parts)
+        parts = [ArrayAttr([IntAttr(n) for n in part]) for part in numbers]
         super().__init__(operands=[source], properties={"layout": ArrayAttr(parts)}, result_types=[result_type])
 
     @property
     def layout(self) -> Layout:
         numbers = ([n.data for n in part] for part in self.layout_attr)
-        return Layout(tuple(Part(dim, size, bool(inside)) for dim, size, inside in numbers))
+        return Layout(tuple(Part(dim, size, bool(inside), *of) for dim, size, inside, *of in numbers))
 
     def verify_types(self, plain: Attribute, packed: Attribute) -> None:
         layout, dims = self.layout, dims_of(plain)

@@ -224,6 +224,14 @@ fusion.yield %x : tensor<4xf32>
 
 // -----
 
+// Panels of groups that fill none: each begins with one.
+%w = "test.op"() : () -> tensor<48x3x5xf32>
+%p = fusion.pack %w [0 floordiv 24, 0 mod 24 floordiv 16, 2, 1, 0 mod 24 mod 16] : tensor<48x3x5xf32> to tensor<2x2x5x3x16xf32>
+
+// CHECK: %p = fusion.pack %w [0 floordiv 24, 0 mod 24 floordiv 16, 2, 1, 0 mod 24 mod 16] : tensor<48x3x5xf32> to tensor<2x2x5x3x16xf32>
+
+// -----
+
 // Tables of the node behind them.
 %x, %r = "test.op"() : () -> (tensor<4xf32>, tensor<3xi32>)
 %y = fusion.region @r0 (%a = %x : tensor<4xf32>, %b = %r : tensor<3xi32>) -> (tensor<4xf32>) {
@@ -270,6 +278,18 @@ fusion.tables ["roots", "yes"] %r : tensor<3xi32>
 %w = "test.op"() : () -> tensor<6x20xi8>
 // expected-error@+1 {{layout [1 floordiv 16, 0 floordiv 4, 1 mod 16, 0 mod 2] does not store each of 2 dims once}}
 %p = fusion.pack %w [1 floordiv 16, 0 floordiv 4, 1 mod 16, 0 mod 2] : tensor<6x20xi8> to tensor<2x2x16x2xi8>
+
+// -----
+
+%w = "test.op"() : () -> tensor<48x3xf32>
+// expected-error@+1 {{layout [0 floordiv 12, 0 mod 24 floordiv 16, 1, 0 mod 24 mod 16] does not store each of 2 dims once}}
+%p = fusion.pack %w [0 floordiv 12, 0 mod 24 floordiv 16, 1, 0 mod 24 mod 16] : tensor<48x3xf32> to tensor<4x2x3x16xf32>
+
+// -----
+
+%w = "test.op"() : () -> tensor<48x3xf32>
+// expected-error@+1 {{layout [0 mod 24 floordiv 16, 1, 0 mod 24 mod 16] does not store each of 2 dims once}}
+%p = fusion.pack %w [0 mod 24 floordiv 16, 1, 0 mod 24 mod 16] : tensor<48x3xf32> to tensor<2x3x16xf32>
 
 // -----
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 
+import igniter
+from igniter.runtime.session import make_session
 from tests.ops.single_node import check as check_exactly
 from tests.ops.single_node import refusal
 
@@ -56,6 +61,39 @@ def test_what_is_not_finite_stays_in_its_group(size: int) -> None:
     x[0, 5, 2, 3], x[0, 17, 4, 0], x[0, 18, 0, 0] = np.inf, np.nan, -np.inf
     weight, attrs = floats(24, size, 3, 3, seed=1), {"group": 24 // size, "pads": [1, 1, 1, 1]}
     check("Conv", [x, weight], attrs, fixed={24, size, 3})
+
+
+def _model_of_groups(size: int, groups: int, depth: int) -> onnx.ModelProto:
+    weight = floats(groups * size, depth, 3, 3, seed=1) / np.float32(3 * depth**0.5)
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], group=groups, pads=[1, 1, 1, 1], strides=[1, 2]),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    constants = [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(floats(groups * size, seed=2), "b")]
+    dims = ["n", groups * depth, "h", "w_"]
+    x, y = (helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, d) for n, d in (("x", dims), ("y", None)))
+    graph = helper.make_graph(nodes, "g", [x], [y], constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize(
+    ("size", "groups", "depth"),
+    [(2, 9, 2), (4, 6, 4), (4, 3, 8), (8, 5, 4), (6, 3, 2), (12, 2, 12), (20, 3, 5), (40, 2, 3)],
+)
+def test_groups_between_other_layers(size: int, groups: int, depth: int, tmp_path: Path) -> None:
+    """With channels last, as networks have them: lanes of several groups, or panels that a group does not fill. And
+    what runs where no kernel could be made, which has to make the plain weight of the packed one."""
+    model = _model_of_groups(size, groups, depth)
+    compiled = igniter.compile(model, verify=False)
+    assert not compiled.report["left_to_onnxruntime"]
+    whole = igniter.load(model).run_passes("cpu-onnx,cpu-fusion,inline-regions,fold-packs")
+    whole.save(tmp_path / "plain.onnx")
+    plain = make_session(model.SerializeToString(), [])
+    for other in (compiled.session(), make_session(str(tmp_path / "plain.onnx"), [])):
+        for shape in ((1, 5, 7), (2, 1, 1), (0, 4, 4)):
+            x = floats(shape[0], groups * depth, *shape[1:])
+            expected = plain.run(None, {"x": x})[0]
+            np.testing.assert_allclose(other.run(None, {"x": x})[0], expected, rtol=0, atol=2e-5)
 
 
 def test_conv_with_a_symbolic_window() -> None:

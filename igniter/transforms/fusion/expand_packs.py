@@ -15,12 +15,17 @@ from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.fusion import UnpackOp
 from igniter.dialects.sym import dims_of, element_of, tensor_of
+from igniter.dialects.sym.expr import Expr, floordiv
 
 
 def expand_unpack(op: UnpackOp) -> None:
     """Replaces a `fusion.unpack` by nodes that compute the same."""
     layout, dims = op.layout, dims_of(op.result.type)
-    stored = dims_of(op.source.type)
+    stored, plain = dims_of(op.source.type), dims
+    if layout.divided is not None:
+        dim, blocks = layout.divided
+        dims = (*dims[:dim], floordiv(dims[dim], Expr.of(blocks)), Expr.of(blocks), *dims[dim + 1 :])
+        layout = layout.of_blocks()
     order = layout.order(len(dims))
     size = {part.dim: part.size for part in layout.parts}
     whole = [dim.ceildiv(size[k]) * size[k] if size[k] else dim for k, dim in enumerate(dims)]
@@ -47,7 +52,9 @@ def expand_unpack(op: UnpackOp) -> None:
     value = node("Reshape", [value, constant([d.constant or 0 for d in whole])], tensor_of(element, whole))
     if cut:
         ends = [constant([dims[k].constant or 0 for k in cut]), constant(cut)]
-        value = node("Slice", [value, constant([0] * len(cut)), *ends], op.result.type)
+        value = node("Slice", [value, constant([0] * len(cut)), *ends], tensor_of(element, dims))
+    if dims != plain:
+        value = node("Reshape", [value, constant([d.constant or 0 for d in plain])], op.result.type)
     op.result.replace_all_uses_with(value)
     op.detach()
     op.erase()

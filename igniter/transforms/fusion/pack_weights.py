@@ -118,7 +118,9 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str 
         return f"{extents[0]} columns fill too little of a panel"
     if extents[1] % group:
         return f"a depth of {extents[1]} is no multiple of the {group} steps that are multiplied together"
-    _read_packed(region, user, place, Layout.panels(len(dims), columns, depths, lanes, group))
+    columns_of_group = (extents[0] or 0) // int(node.attr("group", 1))
+    blocks = columns_of_group if columns_of_group != extents[0] and columns_of_group % lanes else 0
+    _read_packed(region, user, place, Layout.panels(len(dims), columns, depths, lanes, group, blocks))
     return None
 
 
@@ -204,6 +206,10 @@ class Packed:
         import numpy as np
 
         layout, plain = self.layout, self.source.array()
+        if layout.divided is not None:
+            dim, blocks = layout.divided
+            plain = plain.reshape(*plain.shape[:dim], -1, blocks, *plain.shape[dim + 1 :])
+            layout = layout.of_blocks()
         size = {part.dim: part.size or 1 for part in layout.parts}
         missing = [(0, -dim % size[k]) for k, dim in enumerate(plain.shape)]
         whole = np.pad(plain, missing) if any(after for _, after in missing) else plain

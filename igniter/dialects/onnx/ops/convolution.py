@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from igniter.dialects.loop.panels import panel_lanes
+from igniter.dialects.loop.panels import SMALLEST_COLUMNS, panel_lanes
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.activation import sigmoid, unit_clip
 from igniter.dialects.onnx.ops.pointwise import computed_reason
@@ -259,7 +259,7 @@ def conv_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
     themselves."""
     rank = len(operand_dims(op, 1))
     in_tiles = tiling_of(op) is not None
-    if in_tiles or not has_whole_panels(op) or not moves_channels(op.operands[0].owner):
+    if in_tiles or not has_panels(op) or not moves_channels(op.operands[0].owner):
         return {}
     return {1: (0, *range(2, rank), 1)}
 
@@ -268,6 +268,15 @@ def has_whole_panels(op: OnnxOp) -> bool:
     """Whether the columns of each group of a convolution fill panels."""
     group, channels = int(op.attr("group", 1)), operand_dims(op, 1)[0].constant
     return group == 1 or (channels is not None and channels % (group * panel_lanes(f32)) == 0)
+
+
+def has_panels(op: OnnxOp) -> bool:
+    """Whether micro-kernels compute a convolution: the columns of each group fill panels, or are enough of one for
+    what is left of it to be zeros. Bytes have whole panels only."""
+    if has_whole_panels(op) or has_small_groups(op):
+        return has_whole_panels(op)
+    group, channels = int(op.attr("group", 1)), operand_dims(op, 1)[0].constant
+    return op.op_type != "ConvInteger" and channels is not None and channels // group >= SMALLEST_COLUMNS
 
 
 def has_small_groups(op: OnnxOp) -> bool:
@@ -285,7 +294,7 @@ def conv_orders(op: OnnxOp) -> dict[int, tuple[int, ...]]:
     rank = len(operand_dims(op, 1))
     if tiling_of(op) is not None:
         return {1: LAST_CHANNELS}
-    if has_whole_panels(op) or not moves_channels(op.operands[0].owner):
+    if has_panels(op) or not moves_channels(op.operands[0].owner):
         return {}
     return {1: (*range(2, rank), 1, 0)}
 
