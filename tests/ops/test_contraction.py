@@ -129,6 +129,22 @@ def test_rows_that_lie_in_another_order(columns: int) -> None:
         np.testing.assert_allclose(session.run(None, {"x": value})[0], expected, rtol=0, atol=1e-5)
 
 
+def test_rows_that_are_typically_one() -> None:
+    """A size that is given is no promise: the tile of one row is right for any number of them."""
+    weight = numpy_helper.from_array(np.random.default_rng(0).standard_normal((40, 200)).astype(np.float32), "w")
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in (("x", ["m", 40]), ("y", None)))
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Relu", ["p"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [x], [y], [weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    compiled = igniter.compile(model, verify=False, sizes={"m": 1})
+    assert not compiled.report["left_to_onnxruntime"]
+    plain, session = make_session(model.SerializeToString(), []), compiled.session()
+    for rows in (0, 1, 2, 7):
+        value = normal(rows, 40)
+        expected = plain.run(None, {"x": value})[0]
+        np.testing.assert_allclose(session.run(None, {"x": value})[0], expected, rtol=0, atol=2e-5)
+
+
 @pytest.mark.parametrize("columns", [1, 2, 3, 5, 6])
 @pytest.mark.parametrize("depth", [1, 31, 40])
 def test_few_columns(columns: int, depth: int) -> None:

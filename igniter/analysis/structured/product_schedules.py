@@ -249,7 +249,9 @@ def _tile(nest: NestOp, contraction: Contraction, machine: Machine, halves: bool
     panels = None if columns is None else -(-columns // lanes)
     vectors = max(1, PANEL_BYTES // machine.vector_bytes)
     if panels != 1 and not halves and _is_one_row(nest, contraction):
-        return 1, _wide(panels, vectors, machine)
+        # Rows that are a symbol are an axis, whose tiles have two at least.
+        height = 1 if contraction.rows is None else 2
+        return height, _wide(height, panels, vectors, machine)
     rows = None if contraction.rows is None else _at_once(nest.axis(contraction.rows).extent)
     if rows is not None and panels and contraction.kind in WHOLE_ROWS:
         return even_tile(min(rows, _apart(nest, contraction, machine) or rows), rows, panels, vectors, machine)
@@ -263,9 +265,9 @@ def _is_one_row(nest: NestOp, contraction: Contraction) -> bool:
     return contraction.rows is None or typical_of(nest).known(nest.axis(contraction.rows).extent) == 1
 
 
-def _wide(panels: int | None, vectors: int, machine: Machine) -> int:
-    """The panels of a tile of one row: as many as registers hold with their sums, shared out evenly."""
-    most = max(1, min(ONE_ROW_PANELS, (machine.registers - 2) // (2 * vectors)))
+def _wide(height: int, panels: int | None, vectors: int, machine: Machine) -> int:
+    """The panels of a tile of one row, or of two: as many as registers hold with their sums, shared out evenly."""
+    most = max(1, min(ONE_ROW_PANELS, (machine.registers - 2) // ((height + 1) * vectors)))
     return most if panels is None else -(-panels // -(-panels // most))
 
 

@@ -255,6 +255,25 @@ builtin.module {
 
 // -----
 
+// A number of rows that is given as one may be more all the same: tiles of two.
+
+// CHECK:      loop.kernel @typically_one_row
+// CHECK-NEXT:   loop.nest "matmul" {{.*}} schedule [j by 96 threads fuse "g0", i by 2 fuse "g0", product(i, j, k) tile [2, 6], i, j vector 16 unroll]
+
+builtin.module {
+  loop.kernel @typically_one_row symbols [m] (%a: tensor<?x768xf32, #sym.dims<m, 768>>, %b: tensor<192x768x16xf32>) -> (tensor<?x3072xf32, #sym.dims<m, 3072>>) typical [m = 1] {
+    %c = loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] -> tensor<?x3072xf32, #sym.dims<m, 3072>> {
+      %x = loop.read %a[i, k] : f32
+      %w = loop.read %b[j floordiv 16, k, j mod 16] : f32
+      %p = arith.mulf %x, %w : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x3072xf32, #sym.dims<m, 3072>>
+  }
+}
+
+// -----
+
 // Three columns of what is summed side by side are dot products, with the bias on each.
 
 // CHECK:      loop.kernel @few_columns_of_a_layer
