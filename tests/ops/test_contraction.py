@@ -145,6 +145,28 @@ def test_rows_that_are_typically_one() -> None:
         np.testing.assert_allclose(session.run(None, {"x": value})[0], expected, rtol=0, atol=2e-5)
 
 
+@pytest.mark.parametrize("columns", [2, 3, 5])
+def test_few_columns_of_a_weight(columns: int) -> None:
+    """The weight of such a layer is stored column by column, and what is not finite stays in its row."""
+    rng = np.random.default_rng(0)
+    constants = [
+        numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32), name)
+        for name, shape in (("w", (40, columns)), ("b", (columns,)))
+    ]
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, d) for n, d in (("x", ["m", 40]), ("y", None)))
+    nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["p"]), helper.make_node("Tanh", ["p"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [x], [y], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    compiled = igniter.compile(model, verify=False)
+    assert compiled.report["nodes_after"] == 1
+    plain, session = make_session(model.SerializeToString(), []), compiled.session()
+    for rows in (0, 1, 2, 33):
+        value = normal(rows, 40)
+        value[1:2, 7] = np.nan
+        expected = plain.run(None, {"x": value})[0]
+        np.testing.assert_allclose(session.run(None, {"x": value})[0], expected, rtol=0, atol=2e-5)
+
+
 @pytest.mark.parametrize("columns", [1, 2, 3, 5, 6])
 @pytest.mark.parametrize("depth", [1, 31, 40])
 def test_few_columns(columns: int, depth: int) -> None:
