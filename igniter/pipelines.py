@@ -73,6 +73,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "lower-to-loops",
         "fuse-loops",
         "promote-buffers",
+        "slide-loops",
         "tile-loops",
         "sink-loops",
         "prefetch-loops",

@@ -103,6 +103,7 @@ PASSES: dict[str, str] = {
     "rewrite-small-integers": "igniter.transforms.onnx.rewrite_small_integers:RewriteSmallIntegers",
     "schedule-kernels": "igniter.transforms.conversion.schedule_kernels:ScheduleKernels",
     "sink-loops": "igniter.transforms.scheduled.sink_loops:SinkLoops",
+    "slide-loops": "igniter.transforms.scheduled.slide_loops:SlideLoops",
     "split-axes": "igniter.transforms.structured.split_axes:SplitAxes",
     "split-reductions": "igniter.transforms.structured.split_reductions:SplitReductions",
     "split-softmax": "igniter.transforms.structured.split_softmax:SplitSoftmax",

@@ -11,7 +11,15 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from igniter.backends.cpu.machine import machine_for
+
 Array = np.ndarray[Any, Any]
+
+
+def multiplies_bytes() -> bool:
+    """Whether this machine multiplies bytes in one instruction: where none does, most such products and convolutions
+    are left to ONNX Runtime, and there is less to be said of what is compiled."""
+    return machine_for("native").byte_products
 
 
 class ModelBuilder:

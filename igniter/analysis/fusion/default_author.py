@@ -3,7 +3,8 @@
 What can be fused is, with these exceptions. A node stays with ONNX Runtime where ORT's kernel is at least as fast
 whatever is fused with it: transposed convolutions, transforms, products and convolutions of bytes where no target
 multiplies bytes. A region holds one contraction with weights and what follows it, or several of computed tensors that
-read each other, which is what attention is. Views, which cost ORT nothing, stay at the rims of regions, and a node that
+read each other, which is what attention is; convolutions that go through a large image row by row share one
+(`row_chains.py`). Views, which cost ORT nothing, stay at the rims of regions, and a node that
 ended up alone becomes a kernel only where that beats ORT's.
 """
 
@@ -27,6 +28,7 @@ from igniter.analysis.fusion.cost import (
 )
 from igniter.analysis.fusion.legality import Reason, as_tensor, operand_kind
 from igniter.analysis.fusion.region_growing import Refusal
+from igniter.analysis.fusion.row_chains import are_chained
 from igniter.analysis.onnx.quantized_neighbours import beside_integer_ops
 from igniter.dialects.onnx.draws import draws
 from igniter.dialects.onnx.names import VIEWS, op_name
@@ -131,7 +133,7 @@ class DefaultAuthor(FusionAuthor):
     def refuse_merge(self, a: Group, b: Group) -> Refusal | None:
         """Contractions that are better apart, and groups that only share an input and are far from each other."""
         connected = a.feeds(b) or b.feeds(a)
-        if a.classes and b.classes:
+        if a.classes and b.classes and not (connected and are_chained(a, b)):
             if "weights" in a.classes or "weights" in b.classes:
                 return Refusal("contractions", "each holds a contraction of its own, one of them with weights")
             if not connected:

@@ -11,9 +11,10 @@ from xdsl.dialects.builtin import IntegerAttr, VectorType
 from xdsl.ir import Block, Operation
 
 from igniter.analysis.machine import MachineModel
-from igniter.analysis.scheduled.loop_accesses import trip_count
+from igniter.analysis.scheduled.loop_accesses import ranges_at, trip_count
 from igniter.dialects.loop import AllocOp, ForOp, IfOp, MemoryOp, TileProductOp, ViewOp
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum, product
+from igniter.dialects.sym.ranges import is_nonneg
 
 
 def body_cycles(block: Block, machine: MachineModel, lanes: int = 1) -> Expr:
@@ -24,7 +25,7 @@ def body_cycles(block: Block, machine: MachineModel, lanes: int = 1) -> Expr:
         if isinstance(op, ForOp):
             hint = op.hint("vector")
             wide = hint.value.data if isinstance(hint, IntegerAttr) else 1
-            nested = nested + trip_count(op) * body_cycles(op.block, machine, max(lanes, wide)) + machine.loop_cycles
+            nested = nested + _iterations(op) * body_cycles(op.block, machine, max(lanes, wide)) + machine.loop_cycles
         elif isinstance(op, IfOp):
             nested = nested + body_cycles(op.block, machine, lanes)
         elif isinstance(op, TileProductOp):
@@ -32,6 +33,13 @@ def body_cycles(block: Block, machine: MachineModel, lanes: int = 1) -> Expr:
         else:
             total += _op_cycles(op, machine)
     return nested + max(1, -(-total // lanes)) if total else nested
+
+
+def _iterations(loop: ForOp) -> Expr:
+    """How many iterations a loop makes. One that begins late and ends early, as that over the rows of a rim, has none
+    where its bounds cross."""
+    trips = trip_count(loop)
+    return trips if is_nonneg(trips, ranges_at(loop)) else maximum(ZERO, trips)
 
 
 def tile_cycles(op: TileProductOp, machine: MachineModel) -> Expr:

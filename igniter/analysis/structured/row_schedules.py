@@ -1,74 +1,156 @@
-"""Schedules of a contraction and of a nest with windows of its results, row by row.
+"""Schedules of nests that read each other row by row: contractions, and windows that slide along their results.
 
-    %c = loop.nest "conv" [y: parallel 900, x: parallel 256, o: parallel 64, .. reduction ..] -> .. { .. at [y, x, o] }
-    %p = loop.nest "pool" [y: parallel 900, x: parallel 64, o: parallel 64, k: reduction 4] { %c[y, 4*x + k, o] }
+    %e = loop.nest "expand" [y: parallel 56, x: .., o: parallel 144, k: reduction ..] { .. at [y + 1, x + 1, o] else 0 }
+    %d = loop.nest "window" [y: parallel 56, x: .., c: parallel 144, r: reduction 3, k: ..] { %e[y + r, x + k, c] .. }
+    %p = loop.nest "project" [y: parallel 56, x: .., o: parallel 24, c: reduction 144] { %d[y, x, c] .. }
 
-A nest whose windows slide along the results of a contraction, or of what is computed on its tiles, cannot work on these
-tiles itself. Where both go over the same outer axes, and in the same places, those are common loops: what stands
-between the two is a row, which stays in a cache, where the whole result would go to memory and come back. That is what
-a pool behind a convolution is, where its windows are one element high.
+That is an inverted residual: what stands between the three is six times as large as what comes in and goes out. Nests
+that read a result in the same rows share the loop over rows (`fuse`), so what is between them is a row. A nest whose
+windows are several rows high slides along those rows (`slide`): each row is computed when the first window comes to it,
+and kept as long as one needs it. So a chain of such nests goes through an image once, and what stands between them
+stays in the second-level cache, where all of it would go to memory and come back. A pool behind a convolution is the
+same with two nests, a depthwise convolution before one of single places as well.
 
-It is done where the result is larger than the second-level cache, a row takes no more than half of that, and there are
-rows enough to share out among threads.
+Rows of windows that slide are computed in bands, which are shared out among threads: the first row of a band computes
+all rows of its window, of which a band before may have computed some as well.
+
+It is done where a result is larger than the second-level cache, a window of it takes no more than half of that, and
+there are rows enough to share out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from igniter.analysis.structured.product_schedules import product_schedules, reads_weights
+from xdsl.ir import BlockArgument, SSAValue
+
+from igniter.analysis.structured.body_cost import is_contraction
+from igniter.analysis.structured.contractions import contraction_of
+from igniter.analysis.structured.product_schedules import product_schedules
 from igniter.analysis.structured.schedule_author import Choice
-from igniter.analysis.structured.schedule_choice import schedule_member
-from igniter.analysis.structured.scheduling import Group, Machine
+from igniter.analysis.structured.schedule_choice import schedules_of
+from igniter.analysis.structured.scheduling import Group, Machine, tensor_behind
 from igniter.analysis.typical_sizes import MEMORY, typical_of
-from igniter.dialects.loop import NestOp, element_bytes
-from igniter.dialects.loop.schedule import ScheduleAttr
+from igniter.dialects.loop import KernelOp, NestOp, ReadOp, element_bytes
+from igniter.dialects.loop.schedule import Loop, ScheduleAttr, Step
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, product
 
 LEAST_ROWS = 8
 """The rows that are worth sharing out among threads."""
 
+NEW_ROWS = 14
+"""A band has so many new rows for each that two bands compute both: what a thread more costs is then 7% of the work on
+those rows, and less of all."""
+
+FEW_NEW_ROWS = 4
+"""The same where there would be fewer bands than cores otherwise."""
+
 
 @dataclass(frozen=True)
-class Rows:
-    """A contraction with its epilogue, what reads the results, and the axes that are common: the names that the last
-    nest of the group and the reader have for them."""
+class Link:
+    """What leads from one group to the next: the nest that reads, by which of its axes it goes over the rows, and in
+    which windows."""
 
-    group: Group
     reader: NestOp
     common: tuple[tuple[str, str], ...]
+    """Axes that both go over in the same places, by the names that the last nest before and the reader have for them,
+    outermost first."""
+    window: Window | None = None
+    """Without one, rows are among the common axes."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """Rows of windows: by which axis they are made, and by which read."""
+
+    made: str
+    read: str
+    step: int
+    height: int
 
     @property
-    def last(self) -> NestOp:
-        return self.group.members[-1]
+    def shared(self) -> int:
+        """The rows that one window has of the one before."""
+        return max(0, self.height - self.step)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Groups that read each other, in order, with what leads from one to the next."""
+
+    groups: tuple[Group, ...]
+    links: tuple[Link, ...]
 
 
 def row_choices(groups: Sequence[Group], machine: Machine) -> list[Choice]:
     """The schedules of all such nests among the groups of a kernel."""
     found: list[Choice] = []
-    for rows in rows_of(groups, machine):
-        choice = _choose(rows, f"w{len(found)}", machine)
-        if choice is not None:
-            found.append(choice)
+    taken: set[NestOp] = set()
+    for group in groups:
+        if group.members[0] in taken:
+            continue
+        for chain in _chains(group, groups, machine):
+            choice = _choose(chain, f"w{len(found)}", machine)
+            if choice is not None:
+                found.append(choice)
+                taken.update(nest for member in chain.groups for nest in member.members)
+                break
     return found
 
 
-def rows_of(groups: Sequence[Group], machine: Machine) -> Iterator[Rows]:
-    """The contractions with a weight whose results are read in windows, and which are worth going row by row."""
-    alone = {group.members[0] for group in groups if len(group.members) == 1 and not group.products}
-    for group in groups:
-        if group.by_rows or len(group.products) != 1 or not reads_weights(group.products[group.members[0]]):
-            continue
-        if any(nest.schedule is not None or len(nest.outputs) != 1 for nest in group.members):
-            continue
-        reader = _only_reader(group)
-        if reader is None or reader not in alone or reader.schedule is not None:
-            continue
-        common = _common(group, reader)
-        if common and _slides(reader, group.members[-1]) and _pays(group.members[-1], common, machine):
-            yield Rows(group, reader, common)
+def _chains(group: Group, groups: Sequence[Group], machine: Machine) -> Iterator[Chain]:
+    """The chains that begin with a group, the longest first."""
+    chain = Chain((group,), ())
+    while (link := _link(chain, groups, machine)) is not None:
+        follows = next(g for g in groups if g.members[0] is link.reader)
+        chain = Chain((*chain.groups, follows), (*chain.links, link))
+    while chain.links:
+        yield chain
+        chain = Chain(chain.groups[:-1], chain.links[:-1])
+
+
+def _link(chain: Chain, groups: Sequence[Group], machine: Machine) -> Link | None:
+    """What leads on from the last group of a chain."""
+    group = chain.groups[-1]
+    if not _is_scheduled_here(group):
+        return None
+    reader = _only_reader(group)
+    follows = None if reader is None else next((g for g in groups if g.members[0] is reader), None)
+    if reader is None or follows is None or follows in chain.groups or not _is_scheduled_here(follows):
+        return None
+    last = group.members[-1]
+    outer = _outer(group, machine) if not chain.links else [mine for _, mine in _axes_through(chain)]
+    common = _common(last, reader, outer)
+    window = None if chain.links else _window(last, reader, common, outer)
+    if window is not None:
+        return Link(reader, common, window) if _pays(last, common, window, machine) else None
+    if not common or (chain.links and len(common) < len(outer)):
+        return None
+    # Two contractions are better tile by tile, and so is what reads the tiles of one.
+    if bool(group.products) == bool(follows.products) or (group.products and not _slides(reader, last)):
+        return None
+    return Link(reader, common) if chain.links or _pays(last, common, None, machine) else None
+
+
+def _is_scheduled_here(group: Group) -> bool:
+    """Whether a group is a contraction with a weight and what works on its tiles, or sums of windows, and none of it
+    has a schedule."""
+    if group.by_rows or any(n.schedule is not None or len(n.outputs) != 1 for n in group.members):
+        return False
+    if group.products:
+        contraction = group.products[group.members[0]]
+        return len(group.products) == 1 and isinstance(tensor_behind(contraction.b.source), BlockArgument)
+    return any(a.kind == "reduction" for a in group.members[0].axes)
+
+
+def _axes_through(chain: Chain) -> list[tuple[str, str]]:
+    """The axes over which the last group of a chain goes with those before it: what the nest before, and what its own
+    last nest calls them."""
+    link, group = chain.links[-1], chain.groups[-1]
+    rows = () if link.window is None else ((link.window.made, link.window.read),)
+    return [(mine, _renamed(group, theirs)) for mine, theirs in (*link.common, *rows)]
 
 
 def _only_reader(group: Group) -> NestOp | None:
@@ -92,15 +174,13 @@ def _slides(reader: NestOp, nest: NestOp) -> bool:
     return all(any(len(s.symbols) > 1 and s.symbols & sums for s in op.subscripts) for op in reads)
 
 
-def _common(group: Group, reader: NestOp) -> tuple[tuple[str, str], ...]:
-    """The batch axes of a contraction that the reader of a group goes over as well."""
-    anchor, last = group.members[0], group.members[-1]
+def _common(last: NestOp, reader: NestOp, outer: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Those of the outer axes of a nest that the reader of its results goes over as well, in the same places."""
     written = last.yield_op.clauses[0].subscripts
     reads = [op for op in reader.reads if op.source is last.outputs[0]]
     parallel = {a.name: a.extent for a in reader.axes if a.kind == "parallel"}
     found: list[tuple[str, str]] = []
-    for of in (names for _, names in group.levels if names[anchor.label] in group.products[anchor].batch):
-        name = of[last.label]
+    for name in outer:
         places = [k for k, s in enumerate(written) if name in s.symbols]
         if len(places) != 1 or written[places[0]].symbol != name or any(op.indices for op in reads):
             continue
@@ -111,39 +191,215 @@ def _common(group: Group, reader: NestOp) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _pays(nest: NestOp, common: tuple[tuple[str, str], ...], machine: Machine) -> bool:
-    """Whether the result is more than the second-level cache holds, and a row little of it; and whether there are rows:
-    a batch whose size only a run knows may be one image."""
-    if len(common) == 1 and (nest.axis(common[0][0]).extent.constant or 1) < LEAST_ROWS:
+def _outer(group: Group, machine: Machine) -> list[str]:
+    """The axes over which the last nest of a group has plain loops around all others, outermost first."""
+    last = group.members[-1]
+    found: list[str] = []
+    for loop in _plain(group, "", machine)[last.label].loops:
+        if last.axis(loop.axis).extent == ONE:
+            continue
+        if loop.by != 1 or loop.vector or loop.unroll is not None or last.axis(loop.axis).kind != "parallel":
+            break
+        found.append(loop.axis)
+    return found
+
+
+def _plain(group: Group, label: str, machine: Machine) -> dict[str, ScheduleAttr]:
+    """The schedules that the nests of a group have where they are not in a chain."""
+    copy = Group([(e, dict(names)) for e, names in group.levels], list(group.members), dict(group.products))
+    return product_schedules(copy, label, machine) if group.products else schedules_of(copy, label, machine)
+
+
+def _window(nest: NestOp, reader: NestOp, common: Sequence[tuple[str, str]], outer: Sequence[str]) -> Window | None:
+    """The windows of several rows that a reader moves along the results of a nest, whose loop over rows stands behind
+    those that are common."""
+    made = outer[len(common)] if len(outer) > len(common) else ""
+    (clause,) = nest.yield_op.clauses
+    reads = [op for op in reader.reads if op.source is nest.outputs[0]]
+    names = {theirs for _, theirs in common}
+    parallel = [a.name for a in reader.axes if a.kind == "parallel" and a.extent != ONE and a.name not in names]
+    places = [k for k, s in enumerate(clause.subscripts) if made in s.symbols]
+    if len(places) != 1 or (clause.subscripts[places[0]] - Expr.of(made)).constant is None:
+        return None
+    found = {_moves(op, places[0], parallel, reader) for op in reads}
+    window = found.pop()
+    if found or window is None or window[1] == window[2] == 1:
+        return None
+    return Window(made, *window)
+
+
+def _moves(read: ReadOp, dim: int, parallel: Sequence[str], reader: NestOp) -> tuple[str, int, int] | None:
+    """The axis with which the windows of a read move along a dim, by how much, and how high they are."""
+    row = read.subscripts[dim]
+    axes = [n for n in parallel if n in row.symbols]
+    if len(axes) != 1 or read.indices:
+        return None
+    step, rest, height = row.coefficient(axes[0]), row.without(axes[0]), 1
+    for axis in [a for a in reader.axes if a.kind == "reduction" and a.name in rest.symbols]:
+        factor, extent = rest.coefficient(axis.name), axis.extent.constant
+        if factor is None or factor.constant is None or factor.constant < 1 or not extent:
+            return None
+        rest, height = rest.without(axis.name), height + factor.constant * (extent - 1)
+    if step is None or step.constant is None or step.constant < 1 or rest.constant is None:
+        return None
+    return axes[0], step.constant, height
+
+
+def _pays(nest: NestOp, common: Sequence[tuple[str, str]], window: Window | None, machine: Machine) -> bool:
+    """Whether the results of an image are more than the second-level cache holds, and a window of them little of that;
+    and whether there are rows: a batch whose size only a run knows may be one image."""
+    outer = [name for name, _ in common]
+    batch, row = (outer, window.made) if window is not None else (outer[:-1], outer[-1])
+    rows = nest.axis(row).extent.constant
+    if (window is not None or not batch) and (rows or (1 if window is None else LEAST_ROWS)) < LEAST_ROWS:
         return False
     bytes_each = element_bytes(element_of(nest.outputs[0].type))
-    outer = {name for name, _ in common}
-    row = product(a.extent for a in nest.axes if a.kind == "parallel" and a.name not in outer)
 
-    def taken(elements: Expr) -> int:
-        return typical_of(nest).value(elements, MEMORY) * bytes_each
+    def taken(without: Sequence[str]) -> int:
+        inside = product(a.extent for a in nest.axes if a.kind == "parallel" and a.name not in without)
+        return typical_of(nest).value(inside, MEMORY) * bytes_each
 
-    return taken(product(dims_of(nest.outputs[0].type))) > machine.l2_bytes and taken(row) <= machine.l2_bytes // 2
+    height = 1 if window is None else window.height
+    whole, window_bytes = taken(batch), taken([*batch, row]) * height
+    if window_bytes <= machine.l2_bytes // 4 * 3:
+        return whole > machine.l2_bytes
+    # What no cache holds comes from the third level at least.
+    share = machine.l3_bytes // max(1, machine.l3_cores)
+    return whole > share and window_bytes <= share // 4
 
 
-def _choose(rows: Rows, label: str, machine: Machine) -> Choice | None:
-    """The schedules; None where those of the group have other loops outside."""
-    group, last, reader = rows.group, rows.last, rows.reader
-    found = product_schedules(group, label, machine)
-    names = [mine for mine, _ in rows.common]
-    if not _begins_with(found, group, names):
+# -- which rows stay apart --------------------------------------------------------------------------------------------
+
+
+def rows_apart(kernel: KernelOp, machine: Machine) -> dict[NestOp, frozenset[str]]:
+    """The nests on both sides of windows that move along a large image: contractions over single places of what was
+    summed in windows, and what makes the images that windows move along. For each the axes over batches and rows,
+    which have to be loops of their own if the two are to share them. For `collapse-axes`, before which there are no
+    groups."""
+    found: dict[NestOp, frozenset[str]] = {}
+    for nest in kernel.nests:
+        for read in nest.reads:
+            maker = read.source.owner
+            if nest.schedule is not None or not isinstance(maker, NestOp) or not _is_large(nest, read.source, machine):
+                continue
+            if is_contraction(nest) and not _is_window(nest) and _is_window(maker):
+                found[nest] = _rows(read.subscripts)
+            elif _is_window(nest) and any(a.kind == "reduction" for a in nest.axes):
+                found[maker] = _rows(maker.yield_op.clauses[maker.outputs.index(read.source)].subscripts)  # pyright: ignore[reportArgumentType]
+    return found
+
+
+def _rows(subscripts: Sequence[Expr]) -> frozenset[str]:
+    """The axes along all but the places of a row and their channels."""
+    return frozenset(name for s in subscripts[:-2] for name in s.symbols)
+
+
+def _is_large(nest: NestOp, value: SSAValue, machine: Machine) -> bool:
+    """Whether an image is more than the second-level cache holds."""
+    elements = typical_of(nest).value(product(dims_of(value.type)[1:]), MEMORY)
+    return elements * element_bytes(element_of(value.type)) > machine.l2_bytes
+
+
+def _is_window(nest: NestOp) -> bool:
+    """Whether a nest sums windows along what it reads, and is no product for a micro-kernel, or works on such sums
+    point by point."""
+    sums = {a.name for a in nest.axes if a.kind == "reduction"}
+    if sums:
+        slides = any(len(s.symbols) > 1 and s.symbols & sums for op in nest.reads for s in op.subscripts)
+        return slides and isinstance(contraction_of(nest), str)
+    makers = {tensor_behind(op.source).owner for op in nest.reads}
+    return any(isinstance(maker, NestOp) and _is_window(maker) for maker in makers)
+
+
+# -- schedules --------------------------------------------------------------------------------------------------------
+
+
+def _choose(chain: Chain, label: str, machine: Machine) -> Choice | None:
+    """The schedules; None where those of a group have other loops outside, or bands would be too few."""
+    found: dict[str, ScheduleAttr] = {}
+    window = next((link.window for link in chain.links if link.window is not None), None)
+    at = next((k for k, link in enumerate(chain.links) if link.window is not None), len(chain.links))
+    band = 0 if window is None else _band(chain.links[at].reader, window, machine)
+    if band is None:
         return None
-    levels = [(last.axis(mine).extent, {last.label: mine, reader.label: theirs}) for mine, theirs in rows.common]
-    found[reader.label] = schedule_member(reader, Group(levels, [last, reader]), label, machine)
-    return Choice(found, f"'{reader.label}' reads each row of '{last.label}' as it is finished")
+    for k, group in enumerate(chain.groups):
+        outer = _shared(chain, k)
+        plain = _plain(group, f"{label}.{k}", machine)
+        for nest in group.members:
+            names = [_name(group, nest, name) for name in outer]
+            schedule = _with_outer(nest, plain[nest.label], names)
+            if schedule is None:
+                return None
+            found[nest.label] = _marked(schedule, names, label, window is not None, band if k > at else 0)
+    return Choice(found, _told(chain, window))
 
 
-def _begins_with(found: Mapping[str, ScheduleAttr], group: Group, names: list[str]) -> bool:
-    """Whether the outermost loops of all members, but for those of one iteration, are the common ones in order."""
+def _shared(chain: Chain, k: int) -> list[str]:
+    """The loops that a group of a chain has in common with the others, by the names of its last nest."""
+    if k:
+        return [mine for _, mine in _axes_through(Chain(chain.groups[: k + 1], chain.links[:k]))]
+    link = chain.links[0]
+    return [mine for mine, _ in link.common] + ([] if link.window is None else [link.window.made])
+
+
+def _renamed(group: Group, name: str) -> str:
+    """What the last nest of a group calls an axis of the first."""
+    first, last = group.members[0], group.members[-1]
+    return next((of[last.label] for _, of in group.levels if of[first.label] == name), name)
+
+
+def _name(group: Group, nest: NestOp, name: str) -> str:
+    """What a nest of a group calls an axis of the last."""
     last = group.members[-1]
-    for nest in group.members:
-        own = [of[nest.label] for name in names for _, of in group.levels if of[last.label] == name]
-        loops = [loop.axis for loop in found[nest.label].loops if nest.axis(loop.axis).extent != ONE]
-        if loops[: len(own)] != own:
-            return False
-    return True
+    return next((of[nest.label] for _, of in group.levels if of[last.label] == name), name)
+
+
+def _band(reader: NestOp, window: Window, machine: Machine) -> int | None:
+    """The rows of a band: as many bands as keep the threads busy, of no fewer rows than make up for what two of them
+    compute both. None where there are not enough for that."""
+    rows = typical_of(reader).value(reader.axis(window.read).extent, MEMORY)
+
+    def least(new: int) -> int:
+        return max(1, -(-new * window.shared // window.step))
+
+    enough = min(least(NEW_ROWS), -(-rows // machine.cores))
+    band = max(2, -(-rows // (2 * machine.cores)), enough)
+    return band if band >= least(FEW_NEW_ROWS) or machine.cores == 1 else None
+
+
+def _with_outer(nest: NestOp, schedule: ScheduleAttr, names: Sequence[str]) -> ScheduleAttr | None:
+    """The schedule with the loops of `names` outermost, but for those of one iteration; None where others are."""
+    steps = list(schedule.data)
+    ones = [s for s in steps if isinstance(s, Loop) and nest.axis(s.axis).extent == ONE]
+    rest = [s for s in steps if s not in ones]
+    for k, name in enumerate(names):
+        step = rest[k] if k < len(rest) else None
+        if not isinstance(step, Loop) or step.axis != name or step.by != 1 or step.vector:
+            return None
+    return ScheduleAttr([*ones, *rest])
+
+
+def _marked(schedule: ScheduleAttr, names: Sequence[str], label: str, slides: bool, band: int) -> ScheduleAttr:
+    """The schedule with what its common loops say: they are those of all groups, and the last is over rows, which
+    windows slide along; `band` of them for what comes behind."""
+    steps: list[Step] = []
+    threads = next((k for k, s in enumerate(schedule.data) if isinstance(s, Loop) and s.axis in names), None)
+    for k, step in enumerate(schedule.data):
+        if not isinstance(step, Loop) or step.axis not in names:
+            steps.append(step)
+            continue
+        loop = Loop(step.axis, fuse=label, threads=0 if k == threads else None)
+        if not slides or step.axis != names[-1]:
+            steps.append(loop)
+        elif band:
+            steps += [replace(loop, by=band), Loop(step.axis, slide=label)]
+        else:
+            steps.append(replace(loop, fuse=f"{label}.rows", slide=label))
+    return ScheduleAttr(steps)
+
+
+def _told(chain: Chain, window: Window | None) -> str:
+    first, last = chain.groups[0].members[-1], chain.groups[-1].members[-1]
+    if window is None:
+        return f"'{chain.links[-1].reader.label}' reads each row of '{first.label}' as it is finished"
+    return f"from '{first.label}' to '{last.label}' in rows, of which as many are kept as a window has"

@@ -40,6 +40,11 @@ def choose(groups: Sequence[Group], machine: Machine) -> list[Choice]:
     return [_choose(group, f"g{k}", packed, machine) for k, group in enumerate(groups)]
 
 
+def schedules_of(group: Group, label: str, machine: Machine) -> dict[str, ScheduleAttr]:
+    """The schedules of the nests of one group, by label."""
+    return _choose(group, label, frozenset(), machine).schedules
+
+
 def _choose(group: Group, label: str, packed: Set[Operation | Block], machine: Machine) -> Choice:
     if group.by_rows:
         height = row_block(group, machine)

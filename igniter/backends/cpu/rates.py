@@ -20,8 +20,8 @@ from igniter.backends.cpu.team import PAUSES
 
 Arithmetic = Literal["f32", "bf16", "int8"]
 
-REGISTERS = 24
-"""Accumulators: more than the latency of a multiply-add times those issued a cycle, fewer than the registers."""
+LATENCY = 12
+"""Accumulators that are more than the latency of a multiply-add times those issued a cycle, on any CPU."""
 
 _SIGNATURE = "(ptr %buffers, ptr %symbols, ptr %scratch, ptr %parallel_for, ptr %context)"
 
@@ -53,12 +53,14 @@ def _instruction(kind: Arithmetic, target: Target) -> _Instruction | None:
     return None
 
 
-def peak(kind: Arithmetic = "f32", trips: int = 20000, chains: int = REGISTERS) -> tuple[CompiledFunc, int] | None:
+def peak(kind: Arithmetic = "f32", trips: int = 20000, chains: int = 0) -> tuple[CompiledFunc, int] | None:
     """A loop of `chains` independent multiply-adds in registers, and the operations of one call.
 
-    Its one buffer has a vector's bytes. `None` where the CPU has no instruction for the kind.
+    Its one buffer has a vector's bytes. Without `chains`, as many as leave registers for the factors.
+    `None` where the CPU has no instruction for the kind.
     """
     target = target_of("native")
+    chains = chains or max(LATENCY, target.vector_registers - 8)
     what = _instruction(kind, target)
     if what is None:
         return None

@@ -34,6 +34,9 @@ class Word:
 
 WORDS: Mapping[str, Word] = {
     "fuse": Word("text", "fuse-loops", "one loop with those of other nests that say the same"),
+    "slide": Word(
+        "text", "slide-loops", "of those that say the same, the last is over windows of the rows of the others"
+    ),
     "tile": Word("count", "tile-loops", "two loops: over tiles of so many iterations, and inside one"),
     "tail": Word(
         "text",

@@ -4,7 +4,7 @@
     step     ::= loop | product | store
     loop     ::= axis (`by` size)? word*
     word     ::= `tail` (`mask` | `peel` | `rest`) | `into` `result` | `threads` grain? | `fuse` "label"
-               | `vector` lanes | `accumulators` count | `unroll` count?
+               | `slide` "label" | `vector` lanes | `accumulators` count | `unroll` count?
     product  ::= `product` `(` (rows `,`)? columns `,` depth `)` `tile` `[` rows `,` panels `]` (`by` "micro-kernel")?
     store    ::= `store` (`in` (`registers` | `stack` | `arena`))?
 
@@ -60,6 +60,9 @@ class Loop:
     """Its iterations go to the thread pool, so many a task; 0: as many as are worth one."""
     fuse: str = ""
     """It becomes one loop with those of other nests that have this label: they are computed at it."""
+    slide: str = ""
+    """Of the loops with this label the last is over windows, and the ones before it make the rows that they slide
+    along: each row is made when a window comes to it, and kept as long as one needs it."""
     vector: int = 0
     """Its iterations are the lanes of vectors of so many."""
     accumulators: int = 0
@@ -76,6 +79,7 @@ class Loop:
         said += ["into result"] if self.into_result else []
         said += [f"threads {self.threads}" if self.threads else "threads"] if self.threads is not None else []
         said += [f'fuse "{self.fuse}"'] if self.fuse else []
+        said += [f'slide "{self.slide}"'] if self.slide else []
         said += [f"vector {self.vector}"] if self.vector else []
         said += [f"accumulators {self.accumulators}"] if self.accumulators else []
         said += [f"unroll {self.unroll}" if self.unroll else "unroll"] if self.unroll is not None else []
@@ -123,7 +127,7 @@ class Store:
 
 Step: TypeAlias = "Loop | Product | Store"
 
-WORDS = ("by", "tail", "into", "threads", "fuse", "vector", "accumulators", "unroll", "prefetch")
+WORDS = ("by", "tail", "into", "threads", "fuse", "slide", "vector", "accumulators", "unroll", "prefetch")
 
 VOCABULARY = frozenset((*WORDS, *TAILS, "product", "store", *MEMORIES))
 """All that steps can say: the words of loops, what a tail is, `product`, and `store` with its memories."""
@@ -142,6 +146,7 @@ def words_of(step: Step) -> tuple[str, ...]:
         "into": step.into_result,
         "threads": step.threads is not None,
         "fuse": bool(step.fuse),
+        "slide": bool(step.slide),
         "vector": bool(step.vector),
         "accumulators": bool(step.accumulators),
         "unroll": step.unroll is not None,
@@ -238,11 +243,11 @@ def _parse_word(parser: AttrParser, word: str, loop: Loop, where: str) -> Loop:
         return replace(loop, into_result=True)
     if word == "prefetch":
         return replace(loop, prefetch=True)
-    if word == "fuse":
+    if word in ("fuse", "slide"):
         label = parser.parse_optional_str_literal()
         if not label:
-            parser.raise_error(f"{where}: 'fuse' is said with the label of a group, in quotes")
-        return replace(loop, fuse=label)
+            parser.raise_error(f"{where}: '{word}' is said with the label of a group, in quotes")
+        return replace(loop, **{word: label})
     count = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
     if word in ("threads", "unroll"):
         least = 1 if word == "threads" else 2
@@ -336,12 +341,15 @@ def _loop_reasons(loop: Loop, reduction: bool, inside: bool) -> Iterator[str]:
         yield f"{where} goes over blocks, which are no lanes: 'vector' is for its last loop"
     if reduction and loop.threads is not None:
         yield f"{where} is a reduction, whose iterations meet in one element: it cannot have 'threads'"
+    if loop.slide and (reduction or loop.by > 1 or loop.vector or loop.unroll is not None):
+        yield f"{where} is not over single rows, in any order, one after the other: it cannot have 'slide'"
     if loop.into_result and not reduction:
         yield f"{where} is no reduction: it adds nothing to the result"
     if loop.into_result and loop.by == 1:
         yield f"{where} goes over single iterations: 'into result' is for blocks, so that of no iterations 0 is written"
-    if inside and (loop.by > 1 or loop.fuse):
-        yield f"{where} is one of the body of a procedure: it cannot have '{'by' if loop.by > 1 else 'fuse'}'"
+    if inside and (loop.by > 1 or loop.fuse or loop.slide):
+        word = "by" if loop.by > 1 else "fuse" if loop.fuse else "slide"
+        yield f"{where} is one of the body of a procedure: it cannot have '{word}'"
 
 
 def _axis_reasons(axis: str, schedule: ScheduleAttr) -> Iterator[str]:

@@ -27,6 +27,8 @@ def words_as_hints(loop: Loop) -> DictionaryAttr | None:
     found: dict[str, Attribute] = {}
     if loop.fuse:
         found["fuse"] = StringAttr(loop.fuse)
+    if loop.slide:
+        found["slide"] = StringAttr(loop.slide)
     if loop.threads is not None:
         found["threads"] = IntegerAttr(loop.threads, i64) if loop.threads else UnitAttr()
     if loop.vector:

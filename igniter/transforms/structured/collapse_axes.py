@@ -33,7 +33,7 @@ It stands after `inline-nests`, and leaves views that `canonicalize-loop` joins.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -43,7 +43,9 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from igniter.analysis.machine import machine_of
 from igniter.analysis.structured.body_cost import is_contraction
+from igniter.analysis.structured.row_schedules import rows_apart
 from igniter.dialects.loop import Axis, Clause, IndexOp, KernelOp, NestOp, ProcedureOp, ViewOp, element_bytes
 from igniter.dialects.loop.attrs import AxesAttr
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, tensor_of
@@ -252,9 +254,11 @@ def _goes_over_both(pair: Pair, accesses: Sequence[Access]) -> str | None:
 class Plan:
     """Which axes of each nest of a kernel are joined."""
 
-    def __init__(self, kernel: KernelOp):
+    def __init__(self, kernel: KernelOp, apart: Mapping[NestOp, frozenset[str]] | None = None):
         self.groups = Groups()
         self.pairs: dict[NestOp, list[Pair]] = {}
+        self.apart = apart or {}
+        """Axes that stay loops of their own, so that rows can be shared with the nest that a contraction reads."""
         for nest in kernel.nests:
             self._add(nest)
 
@@ -267,6 +271,8 @@ class Plan:
         for pair in pairs:
             refusal = pair_refusal(nest, pair, accesses, found)
             node = (nest, pair)
+            if refusal is None and pair[0] in self.apart.get(nest, ()):
+                refusal = Refusal(f"'{nest.label}' may share its loops over {pair[0]} with what it reads")
             if refusal is not None:
                 self.groups.block(node, refusal.reason)
             for access, boundaries in zip(accesses, found, strict=True):
@@ -396,7 +402,7 @@ class CollapseAxes(ModulePass):
 
     def run_on(self, ctx: Context, kernel: KernelOp) -> None:
         """Plans for the whole kernel, then rewrites nest by nest."""
-        plan = Plan(kernel)
+        plan = Plan(kernel, rows_apart(kernel, machine_of(ctx)))
         joined = {nest: plan.joined(nest) for nest in kernel.nests}
         for nest, runs in joined.items():
             if runs:

