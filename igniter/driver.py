@@ -126,23 +126,46 @@ def _program_passes(c: Compilation) -> tuple[str, str]:
 
 def emit_kernels(c: Compilation) -> None:
     """The text of every kernel, which leaves the module; the regions of one that fails are marked."""
+    from igniter.runtime.compile_helpers import CompileHelpers
     from igniter.transforms.fusion.inline_failed_regions import mark_failed
 
-    for kernel in _kernels(c.module):
-        step, fail = partial(compile_kernel, c, kernel), partial(mark_failed, c.module, kernel.sym_name.data)
-        compiled = attempt(c.context(), step, fail)
-        if compiled is not None:
-            c.kernels.append(compiled)
-            _erase(kernel)
+    kernels = [(kernel, str(kernel)) for kernel in _kernels(c.module)]
+    cache = c.cache
+    missing = [] if cache is None else [text for _, text in kernels if not cache.has(kernel_key(c, text))]
+    with CompileHelpers(c, missing) as helpers:
+        for kernel, text in kernels:
+            helpers.wait_for(text)
+            step, fail = partial(compile_kernel, c, kernel, text), partial(mark_failed, c.module, kernel.sym_name.data)
+            compiled = attempt(c.context(), step, fail)
+            if compiled is not None:
+                if text in missing and helpers:
+                    assemble(c, compiled)
+                c.kernels.append(compiled)
+                _erase(kernel)
 
 
-def compile_kernel(c: Compilation, kernel: KernelOp) -> CompiledKernel:
-    """One kernel as LLVM IR, from the cache if it has been compiled before; what passes said of it comes with it."""
-    from igniter.remarks import Remark
+def assemble(c: Compilation, kernel: CompiledKernel) -> None:
+    """Makes the objects of a kernel, for the cache."""
+    from igniter.runtime.library import compile_object
+
+    for target, text in zip(c.targets, kernel.variants, strict=True):
+        compile_object(text, target, c.cache)
+
+
+def kernel_key(c: Compilation, text: str) -> str:
+    """Where the cache has what a kernel of this text became."""
     from igniter.runtime.cache import cache_key
 
+    return cache_key("kernel", c.kernel_settings, str(c.ctx.remarks.enabled), text)
+
+
+def compile_kernel(c: Compilation, kernel: KernelOp, text: str) -> CompiledKernel:
+    """One kernel as LLVM IR, from the cache if it has been compiled before; what passes said of it comes with it.
+    `text` is the kernel's own."""
+    from igniter.remarks import Remark
+
     remarks = c.ctx.remarks
-    key = cache_key("kernel", c.kernel_settings, str(remarks.enabled), str(kernel))
+    key = kernel_key(c, text)
     found = c.cache.get(key) if c.cache is not None else None
     if found is None:
         before = len(remarks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections import defaultdict
 from typing import Any
@@ -13,6 +14,9 @@ from hypothesis import HealthCheck, settings
 # How long an example takes says something of the machine and what else it does, not of the code.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+# Tests are shared out among processes already.
+os.environ.setdefault("IGNITER_JOBS", "1")
 
 STATES: dict[str, dict[str, Any]] = {}
 """Of the generators called `RNG`, by module: how they were when it was imported."""

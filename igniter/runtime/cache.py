@@ -119,6 +119,10 @@ class Cache:
         self._size: int | None = None
         self._puts = 0
 
+    def has(self, key: str) -> bool:
+        """Whether something is stored under `key`; `get` says whether it is whole."""
+        return self._path(key).exists()
+
     def get(self, key: str) -> bytes | None:
         """The payload stored under `key`, or None."""
         path = self._path(key)

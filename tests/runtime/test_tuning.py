@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
@@ -112,6 +113,11 @@ def stored(what: Tunable, folder: Path) -> list[Entry]:
 # -- the space --------------------------------------------------------------------------------------------------------
 
 
+def without_lanes(schedule: object) -> str:
+    """A schedule in words, without the lanes that this machine's vectors have."""
+    return re.sub(r"vector \d+", "vector", str(schedule))
+
+
 def space_of(example: str) -> tuple[KernelOp, ScheduleSpace]:
     kernel = subject_of(EXAMPLES / example).kernel
     return kernel, ScheduleSpace(kernel, 64, 32)
@@ -139,14 +145,14 @@ def test_the_space_has_what_kernels_need() -> None:
     names = {p.name for p in gemm.parameters}
     assert {"g1.tile", "g1.columns", "g1.rows", "g1.order", "g1.depth", "g1.fused"} <= names
     steps = gemm.schedules({"g1.tile": "6x4", "g1.columns": "2", "g1.depth": "256", "g1.order": "columns"})
-    assert str(steps["matmul"]) == (
-        "[j by 128 threads, k by 256 into result, j by 64, i by 6, product(i, j, k) tile [6, 4], i, j vector 16 unroll]"
+    assert without_lanes(steps["matmul"]) == (
+        "[j by 128 threads, k by 256 into result, j by 64, i by 6, product(i, j, k) tile [6, 4], i, j vector unroll]"
     )
     _, conv = space_of("convolution.mlir")
     found = conv.schedules({"g1.tile": "7x2", "g1.lanes": "o", "g1.down": "x"})
-    assert str(found["conv"]) == (
+    assert without_lanes(found["conv"]) == (
         '[y threads fuse "g1", o by 32 tail mask fuse "g1", x by 7 tail mask fuse "g1", ky, kx_c, x unroll, '
-        "o vector 16 unroll]"
+        "o vector unroll]"
     )
     with pytest.raises(ValueError, match="the space has no"):
         conv.schedules({"g1.tile": "99x9"})
@@ -354,7 +360,7 @@ def test_compiling_takes_the_stored_schedule_and_says_so(tmp_path: Path, monkeyp
     what = subject_of(model)
     assert what.default.count("schedule [") == 1
     (old,) = schedules_of(what.kernel)
-    new = old.replace("vector 16", "vector 4")
+    new = re.sub(r"vector \d+", "vector 2", old)
     assert new != old
     record(path, what, [new])
     options = CompileOptions(tuned=str(path))
@@ -367,7 +373,7 @@ def test_compiling_takes_the_stored_schedule_and_says_so(tmp_path: Path, monkeyp
     assert plain.report["kernel_digest"] != artifact.report["kernel_digest"]
     # Other contents are another key; one that a pass refuses costs its speed alone.
     before = options.key()
-    record(path, what, [old.replace("vector 16", "unroll")])
+    record(path, what, [re.sub(r"vector \d+", "unroll", old)])
     assert options.key() != before
     again = igniter.compile(model, tmp_path / "again", options=options)
     assert again.report["kernel_digest"] == plain.report["kernel_digest"]

@@ -292,7 +292,7 @@ def test_kernels_are_kept_by_machine(tmp_path: Path) -> None:
         module = igniter.parse(Path(SOFTMAX).read_text())
         c = Compilation(module.ir, CompileOptions(target="x86-64-v4", machine=given), module.ctx, cache=cache)
         kernel = next(op for op in module.ir.ops if op.name == "loop.kernel")
-        variants.append(compile_kernel(c, kernel).variants)
+        variants.append(compile_kernel(c, kernel, str(kernel)).variants)
         misses.append(cache.statistics.misses)
     assert misses == [1, 1, 2, 2, 3]
     assert variants[0] == variants[1] == variants[4] != variants[2] == variants[3]

@@ -1,0 +1,144 @@
+"""Other processes that compile kernels of a model as well: each kernel is a unit of its own, and compiling is Python.
+
+    with CompileHelpers(c, kernels) as helpers:
+        for kernel in kernels:
+            helpers.wait_for(kernel)      what another process has begun
+            compile_kernel(c, ..)         out of the cache, where another process was at it
+
+Helpers put what they make into the cache of compiled kernels, and say when a kernel is done; they begin with the last
+kernels, where the compilation begins with the first. So they need not be there, may begin late, and may fail: what they
+did not do is done here, with its errors and remarks. Without a cache there are none.
+
+`IGNITER_JOBS` is how many processes there are, this one among them; without it, as many as CPUs that it may run on, and
+no more than `MOST`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING, Self, cast
+
+from igniter.errors import IgniterError
+
+if TYPE_CHECKING:
+    from igniter.compilation import Compilation
+
+MOST = 8
+"""The processes of one compilation, unless `IGNITER_JOBS` says more."""
+
+WORTHWHILE = 6
+"""The kernels that a helper has to be left with: to start one takes as long as to compile three."""
+
+
+def jobs() -> int:
+    """How many processes may compile together. `IgniterError` where the environment says no number."""
+    said = os.environ.get("IGNITER_JOBS", "")
+    if not said:
+        return min(MOST, len(os.sched_getaffinity(0)))
+    if not said.isdecimal() or int(said) < 1:
+        raise IgniterError(f"IGNITER_JOBS is '{said}': it is the number of processes that compile together, 1 or more")
+    return int(said)
+
+
+class CompileHelpers:
+    """Processes that compile kernels, given as texts, while this one does; at the end of the `with` they are gone."""
+
+    def __init__(self, c: Compilation, kernels: Sequence[str]):
+        self._begun = (c.options, None if c.cache is None else (c.cache.folder, c.cache.limit), c.ctx.remarks.enabled)
+        self._left = list(dict.fromkeys(kernels))
+        self._lock = threading.Lock()
+        self._doing: dict[str, threading.Event] = {}
+        self._threads: list[threading.Thread] = []
+        self._processes: list[subprocess.Popen[bytes]] = []
+        alone = c.cache is None or c.cache.limit == 0 or not sys.executable
+        self._count = 0 if alone else min(jobs() - 1, len(self._left) // (2 * WORTHWHILE))
+
+    def __enter__(self) -> Self:
+        for _ in range(self._count):
+            thread = threading.Thread(target=self._help, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._left.clear()
+            processes = list(self._processes)
+        for process in processes:
+            # One that is still at it has nothing that is waited for.
+            process.terminate()
+        for thread in self._threads:
+            thread.join()
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._count)
+
+    def wait_for(self, kernel: str) -> None:
+        """Takes a kernel from the helpers, or waits until the one that has begun it is done."""
+        with self._lock:
+            if kernel in self._left:
+                self._left.remove(kernel)
+            done = self._doing.get(kernel)
+        if done is not None:
+            done.wait()
+
+    def _help(self) -> None:
+        """Hands kernels to one process, until none is left or it ends."""
+        paths = {**os.environ, "PYTHONPATH": os.pathsep.join(p or os.getcwd() for p in sys.path), "IGNITER_JOBS": "1"}
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "igniter.runtime.compile_worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=paths,
+            )
+        except OSError:
+            return  # Where no process can be started, this one compiles all.
+        with self._lock:
+            self._processes.append(process)
+        requests, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
+        try:
+            _send(requests, self._begun)
+            # It takes no kernel before it can begin one.
+            pickle.load(answers)
+            while (taken := self._take()) is not None:
+                kernel, done = taken
+                try:
+                    _send(requests, kernel)
+                    pickle.load(answers)
+                finally:
+                    done.set()
+        except (OSError, EOFError, pickle.UnpicklingError):
+            pass  # It has ended: what it did not do is done here.
+        finally:
+            for stream in (requests, answers):
+                _close(stream)
+            process.terminate()
+            process.wait()
+
+    def _take(self) -> tuple[str, threading.Event] | None:
+        with self._lock:
+            if not self._left:
+                return None
+            kernel = self._left.pop()
+            self._doing[kernel] = threading.Event()
+            return kernel, self._doing[kernel]
+
+
+def _send(stream: IO[bytes], value: object) -> None:
+    pickle.dump(value, stream)
+    stream.flush()
+
+
+def _close(stream: IO[bytes]) -> None:
+    # What was still to be written has no reader any more.
+    with contextlib.suppress(OSError):
+        stream.close()

@@ -1,0 +1,53 @@
+"""A helper of a compilation, in a process of its own: `python -m igniter.runtime.compile_worker`.
+
+Reads pickled requests from standard input and answers on what was standard output: the first says how to compile, each
+further one is the text of a kernel. Each is compiled and assembled into the cache; an answer says only that it is done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import sys
+from pathlib import Path
+from typing import IO
+
+
+def main() -> None:
+    requests: IO[bytes] = sys.stdin.buffer
+    answers: IO[bytes] = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.parser import Parser
+
+    from igniter.compilation import Compilation, CompileOptions
+    from igniter.context import IgniterContext
+    from igniter.dialects.loop import KernelOp
+    from igniter.driver import assemble, compile_kernel
+    from igniter.remarks import Remarks
+    from igniter.runtime.cache import Cache
+
+    options: CompileOptions
+    place: tuple[Path, int]
+    options, place, remarks = pickle.load(requests)
+    ctx = IgniterContext(remarks=Remarks(enabled=remarks))
+    c = Compilation(ModuleOp([]), options, ctx, Cache(*place), strict=True)
+    _answer(answers)
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        while True:
+            text: str = pickle.load(requests)
+            # The process that asked finds nothing in the cache where this fails, and says why when it fails there.
+            with contextlib.suppress(Exception):
+                kernel = next(op for op in Parser(ctx, text).parse_module().ops if isinstance(op, KernelOp))
+                assemble(c, compile_kernel(c, kernel, text))
+            _answer(answers)
+
+
+def _answer(answers: IO[bytes]) -> None:
+    pickle.dump("done", answers)
+    answers.flush()
+
+
+if __name__ == "__main__":
+    main()

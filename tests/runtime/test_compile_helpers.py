@@ -1,0 +1,122 @@
+"""Kernels that other processes compile: the same library, whoever compiled it, and the same where none can."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import igniter
+from igniter.compilation import Compilation, CompileOptions
+from igniter.context import IgniterContext
+from igniter.errors import IgniterError
+from igniter.runtime import compile_helpers
+from igniter.runtime.cache import Cache
+from igniter.runtime.compile_helpers import MOST, WORTHWHILE, CompileHelpers, jobs
+
+KERNELS = 2 * WORTHWHILE
+
+
+def network(folder: Path) -> Path:
+    """Matrix products of different sizes, each a kernel of its own."""
+    rng, nodes, weights, value = np.random.default_rng(0), [], [], "x"
+    sizes = [16, *(24 + 8 * k for k in range(KERNELS))]
+    for k, (rows, columns) in enumerate(itertools.pairwise(sizes)):
+        array = (rng.standard_normal((rows, columns)) / rows**0.5).astype(np.float32)
+        weights.append(numpy_helper.from_array(array, f"w{k}"))
+        nodes += [
+            helper.make_node("MatMul", [value, f"w{k}"], [f"m{k}"]),
+            helper.make_node("Tanh", [f"m{k}"], [f"t{k}"]),
+        ]
+        value = f"t{k}"
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 16])],
+        [helper.make_tensor_value_info(value, TensorProto.FLOAT, None)],
+        weights,
+    )
+    model = folder / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
+    return model
+
+
+def compiled(model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> igniter.Artifact:
+    monkeypatch.setenv("IGNITER_CACHE_DIR", str(folder / "cache"))
+    monkeypatch.setenv("IGNITER_JOBS", str(count))
+    return igniter.compile(model, folder / "out")
+
+
+def library(artifact: igniter.Artifact) -> bytes:
+    (path,) = Path(artifact.model_path).parent.glob("*.so")
+    return path.read_bytes()
+
+
+def test_whoever_compiles_the_library_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = network(tmp_path)
+    alone = compiled(model, tmp_path / "alone", monkeypatch, 1)
+    begun: list[int] = []
+    start = CompileHelpers.__enter__
+
+    def counted(self: CompileHelpers) -> CompileHelpers:
+        begun.append(self._count)
+        return start(self)
+
+    monkeypatch.setattr(CompileHelpers, "__enter__", counted)
+    together = compiled(model, tmp_path / "together", monkeypatch, 3)
+    assert begun == [1]
+    assert library(alone) == library(together)
+    assert alone.report["remarks"] == together.report["remarks"]
+    assert together.report["verification"]["ok"]
+
+
+def test_helpers_do_the_last_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody here compiles, helpers do, from the end; and what they have begun is waited for."""
+    from igniter.driver import kernel_key, make_fusion, make_loop, make_onnx
+
+    monkeypatch.setenv("IGNITER_JOBS", "2")
+    module = igniter.load(network(tmp_path))
+    c = Compilation(module.ir, CompileOptions(), IgniterContext(), Cache(tmp_path / "cache"))
+    make_onnx(c)
+    make_fusion(c)
+    make_loop(c)
+    texts = [str(op) for op in c.module.ops if op.name == "loop.kernel"]
+    assert len(texts) >= KERNELS
+    cache = c.cache
+    assert cache is not None
+    with CompileHelpers(c, texts) as helpers:
+        for _ in range(600):
+            if cache.has(kernel_key(c, texts[-1])):
+                break
+            helpers._threads[0].join(0.1)  # pyright: ignore[reportPrivateUsage]
+        helpers.wait_for(texts[-1])
+        assert cache.has(kernel_key(c, texts[-1]))
+        helpers.wait_for(texts[0])
+
+
+@pytest.mark.parametrize("broken", ["no program", "one that ends", "one that says something else"])
+def test_without_helpers_all_is_done_here(broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "program"
+    program.write_text({"one that ends": "#!/bin/sh\nexit 3\n"}.get(broken, "#!/bin/sh\necho hello\n"))
+    program.chmod(0o755)
+    monkeypatch.setattr(
+        compile_helpers.sys, "executable", str(tmp_path / "nothing" if broken == "no program" else program)
+    )
+    artifact = compiled(network(tmp_path), tmp_path, monkeypatch, 2)
+    monkeypatch.setattr(compile_helpers.sys, "executable", sys.executable)
+    assert artifact.report["verification"]["ok"]
+
+
+def test_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("IGNITER_JOBS")
+    assert 1 <= jobs() <= MOST
+    monkeypatch.setenv("IGNITER_JOBS", "12")
+    assert jobs() == 12
+    monkeypatch.setenv("IGNITER_JOBS", "many")
+    with pytest.raises(IgniterError, match="IGNITER_JOBS is 'many'"):
+        jobs()
