@@ -21,7 +21,7 @@ from igniter.analysis.structured.contractions import Contraction, contraction_of
 from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, tensor_behind, vector_width
 from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import NestOp, element_bytes
-from igniter.dialects.loop.panels import PANEL_BYTES, SMALLEST_COLUMNS, panel_lanes
+from igniter.dialects.loop.panels import PANEL_BYTES, SMALLEST_COLUMNS, panel_lanes, turns_of
 from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, product, symbols_of
@@ -254,7 +254,8 @@ def _tile(nest: NestOp, contraction: Contraction, machine: Machine, halves: bool
         return height, _wide(height, panels, vectors, machine)
     rows = None if contraction.rows is None else _at_once(nest.axis(contraction.rows).extent)
     if rows is not None and panels and contraction.kind in WHOLE_ROWS:
-        return even_tile(min(rows, _apart(nest, contraction, machine) or rows), rows, panels, vectors, machine)
+        most = min(rows, _apart(nest, contraction, machine) or rows)
+        return even_tile(most, rows, panels, vectors, machine, _panel_bytes(nest, contraction))
     return tile_size(machine.vector_bytes, machine.registers, panels, contraction.kind, machine.byte_tiles, halves)
 
 
@@ -288,14 +289,26 @@ def _apart(nest: NestOp, contraction: Contraction, machine: Machine) -> int | No
     return max(1, machine.l1d_bytes // machine.page_bytes)
 
 
-def even_tile(most: int, rows: int, panels: int, vectors: int, machine: Machine) -> tuple[int, int]:
+def _panel_bytes(nest: NestOp, contraction: Contraction) -> int:
+    """The bytes of one panel of the right factor, of the whole depth."""
+    deep = _known(nest, product(nest.axis(n).extent for n in (contraction.depth, *contraction.sums)))
+    return deep * PANEL_BYTES
+
+
+def even_tile(
+    most: int, rows: int, panels: int, vectors: int, machine: Machine, panel_bytes: int = 0
+) -> tuple[int, int]:
     """The rows, `most` of them, and panels of a tile of sums for a number of both that is known: the quickest by
-    counting what a step of the depth multiplies and loads, for all tiles. `vectors` are those of a panel."""
+    counting what a step of the depth multiplies and loads, for all tiles. `vectors` are those of a panel. Panels that
+    take more than half of the first-level cache come from the second for every tile."""
 
     def cycles(height: int, width: int) -> float:
         across = width * vectors
         multiplied, loaded = height * across / machine.fma_ports, (height + across) / max(1, machine.load_ports)
-        return max(multiplied, loaded, machine.fma_latency) + machine.step_cycles
+        waited = machine.fma_latency / turns_of(height * across)
+        streams = width * panel_bytes > machine.l1d_bytes // 2
+        read = width * PANEL_BYTES / machine.l2_bytes_cycle if streams else 0.0
+        return max(multiplied, loaded, waited, read) + machine.step_cycles
 
     def whole(height: int, width: int) -> float:
         tall, wide = divmod(rows, height), divmod(panels, width)

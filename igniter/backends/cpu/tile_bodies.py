@@ -28,6 +28,7 @@ from igniter.backends.cpu.vmath import extend
 from igniter.dialects.loop.attrs import element_bytes, is_unsigned, scalar_type
 from igniter.dialects.loop.combiners import identity
 from igniter.dialects.loop.instructions import MicroKernel
+from igniter.dialects.loop.panels import turns_of
 
 UNROLL = 4
 """Steps of depth an iteration where sums leave most registers free. LLVM moves the loads of all steps to the front, and
@@ -147,9 +148,8 @@ class Body(Builder):
         if self.vector.lanes > kind.lanes:
             self.vector = kind.sums.with_lanes(kind.lanes)
         self.panels = panels
-        # With few sums each would wait for itself: more of them take turns.
         columns = panels * self.parts
-        self.turns = 4 if rows * columns <= 2 else 2 if rows * columns <= 5 else 1
+        self.turns = turns_of(rows * columns)
         roomy = module.target.vector_bytes == 64 and rows <= 4
         self.unroll = max(self.turns, UNROLL if roomy else 1)
         # A body of somebody's own has steps of its own.

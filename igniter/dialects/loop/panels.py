@@ -29,6 +29,12 @@ def are_dot_products(columns: int | None, depth: int | None, kind: str | None, r
     return columns is not None and columns < most and (depth is None or depth >= DOT_STEPS)
 
 
+def turns_of(sums: int) -> int:
+    """How many times over a tile of so few vectors of sums has them, for parts of the depth in turns: a sum waits for the
+    one before, as long as several multiply-adds take."""
+    return 4 if sums <= 2 else 2 if sums <= 5 else 1
+
+
 def panel_lanes(element: Attribute) -> int:
     """The columns of a panel of sums of this type."""
     return PANEL_BYTES // element_bytes(scalar_type(element))
