@@ -14,8 +14,8 @@ same with two nests, a depthwise convolution before one of single places as well
 Rows of windows that slide are computed in bands, which are shared out among threads: the first row of a band computes
 all rows of its window, of which a band before may have computed some as well.
 
-It is done where a result is larger than the second-level cache, a window of it takes no more than half of that, and
-there are rows enough to share out.
+It is done where a result is larger than the second-level cache and a window of it fits there, where there are rows
+enough to share out, and where no large weights are to be read again for every row.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from xdsl.ir import BlockArgument, SSAValue
 
 from igniter.analysis.structured.body_cost import is_contraction
 from igniter.analysis.structured.contractions import contraction_of
-from igniter.analysis.structured.product_schedules import product_schedules
+from igniter.analysis.structured.product_schedules import product_schedules, weight_bytes
 from igniter.analysis.structured.schedule_author import Choice
 from igniter.analysis.structured.schedule_choice import schedules_of
 from igniter.analysis.structured.scheduling import Group, Machine, tensor_behind
@@ -46,6 +46,10 @@ those rows, and less of all."""
 
 FEW_NEW_ROWS = 4
 """The same where there would be fewer bands than cores otherwise."""
+
+
+WAITING = 2
+"""What is read while something is multiplied with it takes no longer than this part of that, one over it."""
 
 
 @dataclass(frozen=True)
@@ -320,7 +324,7 @@ def _choose(chain: Chain, label: str, machine: Machine) -> Choice | None:
     window = next((link.window for link in chain.links if link.window is not None), None)
     at = next((k for k, link in enumerate(chain.links) if link.window is not None), len(chain.links))
     band = 0 if window is None else _band(chain.links[at].reader, window, machine)
-    if band is None:
+    if band is None or not _weights_keep_up(chain, machine):
         return None
     for k, group in enumerate(chain.groups):
         outer = _shared(chain, k)
@@ -332,6 +336,23 @@ def _choose(chain: Chain, label: str, machine: Machine) -> Choice | None:
                 return None
             found[nest.label] = _marked(schedule, names, label, window is not None, band if k > at else 0)
     return Choice(found, _told(chain, window))
+
+
+def _weights_keep_up(chain: Chain, machine: Machine) -> bool:
+    """Whether weights that the second-level cache does not keep beside the rows come as fast as a row is multiplied
+    with them: each element is used for every place of the row, and read again for the next one."""
+    for group in chain.groups:
+        for nest, contraction in group.products.items():
+            size = weight_bytes(nest, contraction)
+            if size <= machine.l2_bytes // 2:
+                continue
+            places = ONE if contraction.rows is None else nest.axis(contraction.rows).extent
+            element = element_bytes(element_of(contraction.b.source.type))
+            near = size <= machine.l3_bytes // max(1, machine.l3_cores)
+            rate = machine.l3_bytes_cycle if near else machine.memory_bytes_us / (1000 * machine.clock_ghz)
+            if typical_of(nest).value(places, MEMORY) / machine.products_a_cycle < WAITING * element / rate:
+                return False
+    return True
 
 
 def _shared(chain: Chain, k: int) -> list[str]:

@@ -30,8 +30,8 @@ def are_dot_products(columns: int | None, depth: int | None, kind: str | None, r
 
 
 def turns_of(sums: int) -> int:
-    """How many times over a tile of so few vectors of sums has them, for parts of the depth in turns: a sum waits for the
-    one before, as long as several multiply-adds take."""
+    """How many times over a tile of so few vectors of sums has them, for parts of the depth in turns: a sum waits for
+    the one before, as long as several multiply-adds take."""
     return 4 if sums <= 2 else 2 if sums <= 5 else 1
 
 
