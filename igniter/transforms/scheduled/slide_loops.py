@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.scheduled.loop_accesses import accesses_in, conflicts, enclosing_loops
@@ -150,10 +150,17 @@ def _slide_of(maker: ForOp, reader: ForOp) -> Slide | str:
         return "the rows are a result of the kernel, which all are wanted of"
     if any(not x.writes and x.base is base for x in touched) or any(x.writes and x.base is base for x in behind):
         return "a row is read where it is made, or written where it is read"
+    if any(x.writes and x.base is not base and not _is_within(x.base, maker) for x in touched):
+        return "it makes more than rows, which all are wanted of"
     places = places_of(base)
     if places is None or any(place.is_indirect for place in places):
         return "something takes the rows as a whole"
     return _match(maker, reader, outermost, base.owner, places)
+
+
+def _is_within(buffer: SSAValue, loop: ForOp) -> bool:
+    """Whether a buffer is used nowhere but inside of a loop."""
+    return isinstance(buffer.owner, AllocOp) and all(_is_inside(use.operation, loop) for use in buffer.uses)
 
 
 def _beside(reader: ForOp, maker: ForOp) -> ForOp:

@@ -76,3 +76,23 @@ builtin.module {
     }
   }
 }
+
+// -----
+
+// What no window reads would not be made.
+
+// CHECK: remark: slide-loops: 'both.y' missed: it stays in front of 'i': it makes more than rows, which all are wanted of
+builtin.module {
+  loop.func @both symbols [] (%x: memref<60x8xf32>, %u: memref<60xf32>, %y: memref<20xf32>) outputs 2 {
+    %e = loop.alloc "e" : memref<60x8xf32, "scratch">
+    loop.for y = 0 to 60 hints {slide = "w"} {
+      %a = loop.load %x[y, 0] : f32
+      loop.store %a, %e[y, 0]
+      loop.store %a, %u[y]
+    }
+    loop.for i = 0 to 20 hints {slide = "w"} {
+      %v = loop.load %e[3*i, 0] : f32
+      loop.store %v, %y[i]
+    }
+  }
+}
