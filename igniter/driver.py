@@ -131,8 +131,8 @@ def emit_kernels(c: Compilation) -> None:
 
     kernels = [(kernel, str(kernel)) for kernel in _kernels(c.module)]
     cache = c.cache
-    missing = [] if cache is None else [text for _, text in kernels if not cache.has(kernel_key(c, text))]
-    with CompileHelpers(c, missing) as helpers:
+    missing = {} if cache is None else {text: None for _, text in kernels if not cache.has(kernel_key(c, text))}
+    with CompileHelpers(c, tuple(missing)) as helpers:
         for kernel, text in kernels:
             helpers.wait_for(text)
             step, fail = partial(compile_kernel, c, kernel, text), partial(mark_failed, c.module, kernel.sym_name.data)

@@ -40,7 +40,9 @@ def jobs() -> int:
     """How many processes may compile together. `IgniterError` where the environment says no number."""
     said = os.environ.get("IGNITER_JOBS", "")
     if not said:
-        return min(MOST, len(os.sched_getaffinity(0)))
+        # Not every system says on which CPUs a process may run.
+        cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return min(MOST, cpus)
     if not said.isdecimal() or int(said) < 1:
         raise IgniterError(f"IGNITER_JOBS is '{said}': it is the number of processes that compile together, 1 or more")
     return int(said)

@@ -264,7 +264,7 @@ def _rim(place: Place, dim: int, maker: ForOp, shift: Expr) -> Rim | None:
     ):
         return None
     own = [x for x in loops if _only(x) is op]
-    if not own or own[0].parent is None or any(x.is_sequential or x.indices for x in own):
+    if not own or not _stands_before(own[0], maker) or any(x.is_sequential or x.indices for x in own):
         return None
     row = place.subscripts[dim]
     axes = [x for x in own if x.axis in row.symbols]
@@ -276,6 +276,14 @@ def _rim(place: Place, dim: int, maker: ForOp, shift: Expr) -> Rim | None:
     if not outside and not (first == made and count == end - made):
         return None
     return Rim(own[0], op, first, count, axes[0].axis if axes else "", outside)
+
+
+def _stands_before(first: ForOp, maker: ForOp) -> bool:
+    """Whether a loop is done with before a maker of rows begins, or any loop around that."""
+    around: Operation | None = maker
+    while around is not None and around.parent is not first.parent:
+        around = around.parent_op()
+    return around is not None and first.is_before_in_block(around)
 
 
 def _goes_along(rim: Rim, make: Place, reader: ForOp) -> bool:
