@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Operation, SSAValue
 
 from igniter.analysis.fusion.cost import CostModel, op_kind
@@ -61,9 +62,12 @@ def _leads(a: Group, b: Group) -> bool:
 
 
 def _is_large(value: SSAValue, cost: CostModel) -> bool:
-    """Whether one image is more than the second-level cache holds."""
+    """Whether one image is more than the second-level cache holds; of f32, which others are made first and so are not
+    read by windows as they are stored."""
     tensor = as_tensor(value.type)
     if tensor is None or not has_dims(tensor) or len(dims_of(tensor)) != IMAGE_RANK:
+        return False
+    if not isinstance(tensor.element_type, Float32Type):
         return False
     images = max(1, cost.estimate(dims_of(tensor)[0]))
     return cost.bytes(value) // images > cost.machine.l2_bytes

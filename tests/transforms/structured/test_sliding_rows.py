@@ -194,6 +194,18 @@ def test_separable(tmp_path: Path) -> None:
         np.testing.assert_allclose(y, expected, rtol=0, atol=1e-4)
 
 
+def test_sixteen_bits(tmp_path: Path) -> None:
+    """Convolutions of f16 are kernels of their own, as small ones are."""
+    model = onnx.load_from_string(replace(PLAIN, residual=True).model())
+    for weight in model.graph.initializer:
+        weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight).astype(np.float16), weight.name))
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.FLOAT16
+    artifact = igniter.compile(model.SerializeToString(), tmp_path / "out")
+    assert artifact.report["verification"]["ok"]
+    assert not [r for r in artifact.report["remarks"] if r["pass"] == "slide-loops"]
+
+
 def test_not_a_number(tmp_path: Path) -> None:
     """A NaN and an infinity reach the results whose windows see them, and no others, above and below the edges of
     bands."""

@@ -55,6 +55,7 @@ PIPELINE = (
     "lower-to-loops",
     "fuse-loops",
     "promote-buffers",
+    "slide-loops",
     "tile-loops",
     "sink-loops",
     "prefetch-loops",
