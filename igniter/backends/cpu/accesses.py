@@ -24,6 +24,7 @@ from collections.abc import Callable
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
+from igniter.analysis.structured.bounds import enclosing_guards
 from igniter.backends.cpu import arithmetic
 from igniter.backends.cpu.builder import Value
 from igniter.backends.cpu.errors import EmitError
@@ -77,7 +78,12 @@ class Access:
 
     def _relevant_guards(self) -> tuple[list[Expr], bool]:
         kept: list[Expr] = []
-        for guard in self.op.guards:
+        guards = self.op.guards
+        # What a condition around the access has asked is not asked again for each vector.
+        known = frozenset(enclosing_guards(self.op)) if guards else frozenset[Expr]()
+        for guard in guards:
+            if guard in known:
+                continue
             g = self._prepare(guard)
             if is_nonneg(-g - 1, self.f.ranges):
                 return [], True

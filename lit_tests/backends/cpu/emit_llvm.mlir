@@ -114,3 +114,26 @@ builtin.module {
     loop.store %a, %y[v] lane v
   }
 }
+
+// -----
+
+// What a condition around an access has asked is not asked again: the vector is loaded without a mask.
+
+// CHECK-LABEL: define internal void @known.body(
+// CHECK:         icmp sge i64
+// CHECK:         br i1
+// CHECK-NOT:     icmp sge
+// CHECK:         load <16 x float>, ptr %p{{[0-9]+}}, align 4
+// CHECK-NOT:     masked
+
+builtin.module {
+  loop.func @known symbols [] (%at: memref<9xi64>, %x: memref<8x16xf32>, %y: memref<9x16xf32>) outputs 1 scratch(0) {
+    loop.for i = 0 to 9 {
+      %k = loop.load %at[i] : i64
+      loop.if [_0, 7 - _0] with %k {
+        %a = loop.load %x[_0, v] lane v with %k if [_0, 7 - _0] : vector<16xf32>
+        loop.store %a, %y[i, v] lane v
+      }
+    }
+  }
+}
