@@ -132,6 +132,8 @@ def _coalesce(loop: ForOp, names: AxisNames) -> bool:
             only.axis: mod(Expr.of(axis), extent) + only.first,
         }
     ops = list(only.block.ops)
+    # Blocks of blocks are shared out once: what the inner loop says of threads, the outer has said.
+    take_hint(only, "threads")
     hints = only.directives
     only.detach()
     move_ops(ops, loop.block)

@@ -95,3 +95,25 @@ builtin.module {
     }
   }
 }
+
+// -----
+
+// Blocks of blocks, both of which say that threads share them, are shared out once.
+
+// CHECK:        loop.func @blocks symbols [] (%x: memref<49x65536xf32>, %y: memref<49x65536xf32>) outputs 1 {
+// CHECK-NEXT:       loop.for ij = 0 to 49 threads(1) {
+// CHECK-NEXT:         loop.for k = 0 to 65536 hints {vector = 16 : i64} {
+// CHECK-NEXT:           %a = loop.load %x[7*(ij floordiv 7) + (ij mod 7), k] : f32
+
+builtin.module {
+  loop.func @blocks symbols [] (%x: memref<49x65536xf32>, %y: memref<49x65536xf32>) outputs 1 {
+    loop.for i = 0 to 7 hints {threads} {
+      loop.for j = 0 to 7 hints {threads} {
+        loop.for k = 0 to 65536 hints {vector = 16 : i64} {
+          %a = loop.load %x[7*i + j, k] : f32
+          loop.store %a, %y[7*i + j, k]
+        }
+      }
+    }
+  }
+}
