@@ -106,3 +106,21 @@ def test_images_are_resized_in_the_layout_they_have() -> None:
         fusion=PLAIN,
         left=0,
     )
+
+
+def test_what_follows_tiles_along_sizes_that_a_run_knows() -> None:
+    """A Resize reads tiles at places along sizes, which are no axes of it: it is no part of the band, and the author of
+    schedules leaves it rather than fail."""
+    check(
+        """g (float[2, 48, h, w] x) => (float[] y, float[] z)
+           <float[48, 48, 3, 3] w0 = {0}, float[48] w1 = {0}, float[4] scales = {1, 1, 3, 3}> {
+            c = Conv <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x, w0, w1)
+            y = Max (c, x)
+            z = Resize <coordinate_transformation_mode = "pytorch_half_pixel", mode = "linear"> (c, , scales)
+        }""",
+        (2, 48, 9, 2),
+        (2, 48, 3, 5),
+        (2, 48, 11, 4),
+        fusion=TOGETHER,
+        left=0,
+    )

@@ -101,14 +101,16 @@ def _levels(second: ProcedureOp, nest: NestOp, read: ReadOp) -> Iterator[tuple[s
     """For the axes of a procedure, as far as a nest that reads its result goes over the same, the axis of the nest and
     how many elements of that are one step."""
     blocks: dict[str, int] = {}
+    extents = {axis.name: axis.extent for axis in nest.axes}
     for axis in second.axes:
         place = second.place_of(axis.name, second.written_buffers[0])
         step = None if place is None else _step(read.subscripts[place])
-        if step is None:
+        # A size may be where a step along an axis is looked for.
+        if step is None or step[0] not in extents:
             return
         name, size = step
         # Inside of a block that a level before has, or all along.
-        along = Expr.of(blocks[name]) if name in blocks else nest.axis(name).extent
+        along = Expr.of(blocks[name]) if name in blocks else extents[name]
         if along.ceildiv(size) != axis.extent or (name in blocks and blocks[name] % size):
             return
         blocks[name] = size
