@@ -78,11 +78,14 @@ def _model_of_groups(size: int, groups: int, depth: int) -> onnx.ModelProto:
 
 @pytest.mark.parametrize(
     ("size", "groups", "depth"),
-    [(2, 9, 2), (4, 6, 4), (4, 3, 8), (8, 5, 4), (6, 3, 2), (12, 2, 12), (20, 3, 5), (40, 2, 3)],
+    [
+        *((2, 9, 2), (4, 6, 4), (4, 3, 8), (8, 5, 4), (12, 2, 12), (20, 3, 5), (40, 2, 3)),
+        *((3, 8, 3), (3, 5, 4), (3, 3, 5), (5, 5, 5), (6, 3, 2), (7, 4, 8)),
+    ],
 )
 def test_groups_between_other_layers(size: int, groups: int, depth: int, tmp_path: Path) -> None:
-    """With channels last, as networks have them: lanes of several groups, or panels that a group does not fill. And
-    what runs where no kernel could be made, which has to make the plain weight of the packed one."""
+    """With channels last, as networks have them: lanes of several groups, some with zeros, or panels that a group does
+    not fill. And what runs where no kernel could be made, which has to make the plain weight of the packed one."""
     model = _model_of_groups(size, groups, depth)
     compiled = igniter.compile(model, verify=False)
     assert not compiled.report["left_to_onnxruntime"]
@@ -94,6 +97,17 @@ def test_groups_between_other_layers(size: int, groups: int, depth: int, tmp_pat
             x = floats(shape[0], groups * depth, *shape[1:])
             expected = plain.run(None, {"x": x})[0]
             np.testing.assert_allclose(other.run(None, {"x": x})[0], expected, rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize("size", [3, 6])
+def test_zeros_beside_the_results_of_a_group_stay_there(size: int) -> None:
+    """They are 0 times what the group reads, which may be infinite."""
+    model = _model_of_groups(size, 4, size)
+    x = floats(1, 4 * size, 5, 7)
+    x[0, size, 2, 3], x[0, 2 * size - 1, 4, 0], x[0, -1, 0, 0] = np.inf, np.nan, -np.inf
+    expected: Any = make_session(model.SerializeToString(), []).run(None, {"x": x})[0]
+    found: Any = igniter.compile(model, verify=False).session().run(None, {"x": x})[0]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
 
 
 def test_conv_with_a_symbolic_window() -> None:

@@ -135,6 +135,10 @@ WINOGRAD_ATTRIBUTE = "igniter.winograd"
 """The pass `winograd` leaves, on a convolution, the results along each axis of the tiles that it is computed in, and
 how many rows and columns of tiles are made at a time."""
 
+PHASES_ATTRIBUTE = "igniter.phases"
+"""`form-subpixel-convolutions` leaves, on a convolution whose channels become places, how many of them come side by
+side along each spatial axis: its channels are these phases, and then the channels of each."""
+
 RIM_ATTRIBUTE = "igniter.rim"
 """`choose-layouts` leaves, on a convolution in tiles, how many zeros there are beyond what a Slice cuts out for it: at
 the beginning of each spatial axis, then at the end. Tiles may read them; windows do not."""

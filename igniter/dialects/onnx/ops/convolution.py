@@ -11,6 +11,7 @@ there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import f32
@@ -23,9 +24,9 @@ from igniter.dialects.onnx.ops.pointwise import computed_reason
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand, operand_dims
 from igniter.dialects.onnx.ops.sliding import SAME, Slide, auto_pad, conv_slides, spatial_ints
 from igniter.dialects.onnx.ops.winograd import LAST_CHANNELS, convolve_by_tiles, tiling_of, winograd_tables
-from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
-from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, product
+from igniter.dialects.onnx.registry import PHASES_ATTRIBUTE, Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.sym import dims_of, element_of, tensor_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, linearize, product
 from igniter.dialects.sym.requirements import Requirement, at_most
 
 if TYPE_CHECKING:
@@ -98,11 +99,19 @@ def window_reason(op: OnnxOp) -> str | None:
     return None
 
 
+def phases_of(op: OnnxOp) -> tuple[int, ...]:
+    """What is the outer part of the channels of a result, where they become places (`form-subpixel-convolutions`)."""
+    return tuple(int(k) for k in op.attr(PHASES_ATTRIBUTE) or ())
+
+
 # -- nests ------------------------------------------------------------------------------------------------------------
 
 
 def _windowed(ctx: Lowering) -> SSAValue:
     x, w = ctx.required(0), ctx.required(1)
+    lanes = padded_lanes(ctx.op)
+    if lanes is not None:
+        return _in_padded_groups(ctx, lanes)
     return window_sums(ctx, lambda nest, tap, place: nest.read(w, tap) * nest.read_inside(x, place))
 
 
@@ -110,14 +119,18 @@ def window_sums(ctx: Lowering, factor: Factor, element: Attribute | None = None)
     """The sums of `factor(nest, tap, place)` over the window of each result: `tap` is an element of the weight, `place`
     the one of the image that it meets, which may lie outside."""
     slides, weight, group, out = slides_of(ctx.op), ctx.dims(1), int(ctx.attr("group", 1)), ctx.out_dims()
-    size, depth = weight[0] // group, weight[1]
+    phases = phases_of(ctx.op)
+    size, depth = weight[0] // (group * prod(phases)), weight[1]
     # One group, or groups of one channel, are no axis: what follows runs over the same dims, and is done on each tile.
     # Nor are those of a few channels, of which a vector has several.
     few = element is None and has_small_groups(ctx.op)
     several = group != 1 and size != ONE and not few
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
-        if several:
+        if phases:
+            b, g = i[0], ZERO
+            o, at = linearize(i[1 : 2 + len(phases)], (*map(Expr.of, phases), size)), i[2 + len(phases) :]
+        elif several:
             b, g, o, *at = i
             o = g * size + o
         else:
@@ -126,9 +139,53 @@ def window_sums(ctx: Lowering, factor: Factor, element: Attribute | None = None)
         places = [s.at(p, k) for s, p, k in zip(slides, at, r[1:], strict=True)]
         return factor(nest, [o, *r], [b, g * depth + r[0], *places])
 
-    dims = (out[0], Expr.of(group), size, *out[2:]) if several else out
+    outer = phases or ((group,) if several else ())
+    dims = (out[0], *map(Expr.of, outer), size, *out[2:]) if outer else out
     made = ctx.generate(dims, point, over=[depth, *weight[2:]], combiner="add", element=element)
     return ctx.view(made, out)
+
+
+def _in_padded_groups(ctx: Lowering, lanes: int) -> SSAValue:
+    """The sums over the windows of groups that get results of zeros for `lanes` of them, so that a vector has several
+    whole groups; those are computed and then left out."""
+    x, weight, group, out = ctx.required(0), ctx.dims(1), int(ctx.attr("group", 1)), ctx.out_dims()
+    size, depth, slides = (weight[0] // group).constant or 1, weight[1], slides_of(ctx.op)
+    weights, wide = _padded_weight(ctx, lanes), Expr.of(lanes)
+
+    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        b, *at, o = i
+        places = [s.at(p, k) for s, p, k in zip(slides, at, r[1:], strict=True)]
+        value = nest.read_inside(x, [b, floordiv(o, wide) * depth + r[0], *places])
+        return nest.read(weights, [*r[1:], r[0], o]) * value
+
+    dims = (out[0], *out[2:])
+    made = ctx.generate((*dims, Expr.of(group * lanes)), point, over=weight[1:], combiner="add")
+    element = element_of(made.type)
+    p = ctx.procedure([made], [tensor_of(element, (*dims, out[1]))], part="groups")
+    source, target = p.buffers
+    b, row = p.axes(dims[:2])
+    with p.over((*dims[2:], Expr.of(group))) as (*at, g):
+        for lane in range(size):
+            p.store(p.load(source, [b, row, *at, g * lanes + lane]), target, [b, row, *at, g * size + lane])
+    dense = p.end()[0]
+
+    def moved(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        return nest.read(dense, [i[0], *i[2:], i[1]])
+
+    return ctx.generate(out, moved, element=element, part="moved")
+
+
+def _padded_weight(ctx: Lowering, lanes: int) -> SSAValue:
+    """The weight with its results last, `lanes` to a group: `[window, channel, result]`."""
+    weight, group, w = ctx.dims(1), int(ctx.attr("group", 1)), ctx.required(1)
+    size = (weight[0] // group).constant or 1
+    p = ctx.procedure([w], [tensor_of(element_of(w.type), (*weight[2:], weight[1], group * lanes))], part="lanes")
+    source, target = p.buffers
+    with p.over((*weight[2:], weight[1], Expr.of(group))) as (*taps, c, g):
+        for lane in range(lanes):
+            value = p.load(source, [g * size + lane, c, *taps]) if lane < size else 0.0
+            p.store(value, target, [*taps, c, g * lanes + lane])
+    return p.end()[0]
 
 
 def add_channels(ctx: Lowering, x: SSAValue, bias: SSAValue | None) -> SSAValue:
@@ -273,7 +330,7 @@ def has_whole_panels(op: OnnxOp) -> bool:
 def has_panels(op: OnnxOp) -> bool:
     """Whether micro-kernels compute a convolution: the columns of each group fill panels, or are enough of one for
     what is left of it to be zeros. Bytes have whole panels only."""
-    if has_whole_panels(op) or has_small_groups(op):
+    if has_whole_panels(op) or has_small_groups(op) or padded_lanes(op) is not None:
         return has_whole_panels(op)
     group, channels = int(op.attr("group", 1)), operand_dims(op, 1)[0].constant
     return op.op_type != "ConvInteger" and channels is not None and channels // group >= SMALLEST_COLUMNS
@@ -288,13 +345,24 @@ def has_small_groups(op: OnnxOp) -> bool:
     return channels // group in SMALL_GROUPS and depth <= channels // group
 
 
+def padded_lanes(op: OnnxOp) -> int | None:
+    """The lanes that zeros make of a group of three, five, six or seven results: four or eight. For convolutions of
+    floats with their channels last, of which a group reads no more than that; None for others."""
+    group, (channels, depth) = int(op.attr("group", 1)), (d.constant for d in operand_dims(op, 1)[:2])
+    if group == 1 or channels is None or depth is None or op.op_type not in ("Conv", "FusedConv"):
+        return None
+    size = channels // group
+    lanes = next((n for n in SMALL_GROUPS if n >= size > 2), size)
+    return lanes if lanes != size and depth <= lanes and moves_channels(op.operands[0].owner) else None
+
+
 def conv_orders(op: OnnxOp) -> dict[int, tuple[int, ...]]:
     """The weight of a convolution in groups that fill no panels, where the channels of the image are its last dim in
     memory: for each place of the window the channels side by side. One in tiles reads its own so, where it does."""
     rank = len(operand_dims(op, 1))
     if tiling_of(op) is not None:
         return {1: LAST_CHANNELS}
-    if has_panels(op) or not moves_channels(op.operands[0].owner):
+    if has_panels(op) or padded_lanes(op) is not None or not moves_channels(op.operands[0].owner):
         return {}
     return {1: (*range(2, rank), 1, 0)}
 
