@@ -25,6 +25,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         # Integer products as micro-kernels have them.
         "hoist-zero-points",
         "copy-dequantized",
+        "form-subpixel-convolutions",
         "eliminate-dead-nodes",
         # Loops that stack as much as only a run knows.
         "bind-values{ops=loops}",

@@ -76,6 +76,7 @@ PASSES: dict[str, str] = {
     "form-ort-library": "igniter.transforms.scheduled.form_ort_library:FormOrtLibrary",
     "form-programs": "igniter.transforms.fusion.form_programs:FormPrograms",
     "form-rims": "igniter.transforms.structured.form_rims:FormRims",
+    "form-subpixel-convolutions": "igniter.transforms.onnx.form_subpixel_convolutions:FormSubpixelConvolutions",
     "form-variants": "igniter.transforms.structured.form_variants:FormVariants",
     "fuse-loops": "igniter.transforms.scheduled.fuse_loops:FuseLoops",
     "guard-assumptions": "igniter.transforms.fusion.guard_assumptions:GuardAssumptions",

@@ -39,6 +39,7 @@ IN_ANY_LAYOUT = frozenset(
         "AveragePool",
         "BatchNormalization",
         "Concat",
+        "DepthToSpace",
         "GlobalAveragePool",
         "GlobalMaxPool",
         "LpPool",
@@ -52,6 +53,7 @@ IN_ANY_LAYOUT = frozenset(
         "Pad",
         "Resize",
         "Slice",
+        "SpaceToDepth",
         "Split",
         "Upsample",
     )

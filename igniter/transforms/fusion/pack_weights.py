@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from xdsl.context import Context
@@ -40,6 +41,7 @@ from igniter.dialects.onnx.attributes import text_of
 from igniter.dialects.onnx.base import OnnxOp, constant_weight, make_constant
 from igniter.dialects.onnx.lowering.scalar import compute_type
 from igniter.dialects.onnx.ops import spec_of
+from igniter.dialects.onnx.ops.convolution import phases_of
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, product
@@ -118,7 +120,8 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str 
         return f"{extents[0]} columns fill too little of a panel"
     if extents[1] % group:
         return f"a depth of {extents[1]} is no multiple of the {group} steps that are multiplied together"
-    columns_of_group = (extents[0] or 0) // int(node.attr("group", 1))
+    # Phases are loops of their own, as groups are.
+    columns_of_group = (extents[0] or 0) // (int(node.attr("group", 1)) * prod(phases_of(node)))
     blocks = columns_of_group if columns_of_group != extents[0] and columns_of_group % lanes else 0
     _read_packed(region, user, place, Layout.panels(len(dims), columns, depths, lanes, group, blocks))
     return None

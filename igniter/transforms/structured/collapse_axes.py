@@ -230,12 +230,19 @@ def pair_refusal(
         joined = [x for x in boundaries if x.pair == pair]
         elsewhere = [s for p, s in enumerate(access.subscripts) if joined and p not in joined[0].positions]
         if len(joined) != 1 or any(e.symbols & used for e in (*elsewhere, *access.guards)):
-            # What leaves a rim of its result runs over the same axes as what it reads.
-            return Refusal(f"'{nest.label}' takes {a} and {b} apart", splits=not access.surrounds)
+            # What leaves a rim of its result, or ends a contraction, runs over the same axes as what it reads.
+            along = access.surrounds or (not access.is_read and _ends_contraction(accesses))
+            return Refusal(f"'{nest.label}' takes {a} and {b} apart", splits=not along)
     for op in nest.block.ops:
         if isinstance(op, IndexOp) and op.value.symbols & {a, b}:
             return Refusal(f"'{nest.label}' uses the position along {a} or {b}", splits=True)
     return None
+
+
+def _ends_contraction(accesses: Sequence[Access]) -> bool:
+    """Whether a nest of these accesses reads a contraction as it is, on whose tiles it can be computed."""
+    owners = [access.tensor.owner for access in accesses if access.is_read]
+    return any(isinstance(owner, NestOp) and is_contraction(owner) for owner in owners)
 
 
 def _goes_over_both(pair: Pair, accesses: Sequence[Access]) -> str | None:

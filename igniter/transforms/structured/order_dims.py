@@ -75,7 +75,7 @@ class OrderDims(ModulePass):
                     rewrites.count(nest.label, f"the dim of '{axis}' is the last of its result")
                     remark(ctx, self.name, nest.label, "applied", f"the dim of '{axis}' is the last of its result")
         for nest in kernel.nests:
-            if not rewrites.is_spent and sink(nest) is not None:
+            if not rewrites.is_spent and sink(nest, vector_axis) is not None:
                 rewrites.count(nest.label, "its move is done by the nest in front of it")
         erase_dead_nests(kernel)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
@@ -49,11 +49,11 @@ def move_of(nest: NestOp) -> Move | None:
     return Move(clause, read, tuple(views[::-1]), source, writer) if alone else None
 
 
-def sink(nest: NestOp) -> str | None:
+def sink(nest: NestOp, runs_along: Callable[[NestOp], str | None] = lambda _: None) -> str | None:
     """Lets the nest that writes what `nest` moves write it where it is moved to. The label of that writer.
 
-    None where `nest` is no such move, where divisions would be left, or where the innermost axis would change: then the
-    writer would store with strides.
+    None where `nest` is no such move, where divisions would be left, or where the innermost axis would change, unless
+    it becomes the one that the writer `runs_along`: else the writer would store with strides.
     """
     move = move_of(nest)
     if move is None:
@@ -72,7 +72,10 @@ def sink(nest: NestOp) -> str | None:
         return None
     where = [substituted(e, values, ranges) for e in move.clause.subscripts]
     divisions = sum(map(count_divisions, where)) - sum(map(count_divisions, before.subscripts))
-    if divisions > 0 or innermost(where, writer) != innermost(before.subscripts, writer):
+    inner = innermost(where, writer)
+    if divisions > 0 or (
+        inner != innermost(before.subscripts, writer) and (inner is None or inner != runs_along(writer))
+    ):
         return None
     clauses[index] = Clause(before.combiner, before.value, where, move.clause.otherwise)
     set_clauses(writer.yield_op, clauses)

@@ -246,16 +246,17 @@ def depth_to_space_requires(op: OnnxOp) -> list[Requirement]:
 
 def lower_depth_to_space(ctx: Lowering) -> list[SSAValue]:
     block, mode = ctx.attr("blocksize"), ctx.attr("mode", "DCR")
-    n, c, h, w = ctx.dims(0)
+    n, _, h, w = ctx.dims(0)
     depth = ctx.out_dims()[1]
     split = [n, block, block, depth, h, w] if mode == "DCR" else [n, depth, block, block, h, w]
     x = ctx.view(ctx.required(0), split)
     nest = ctx.nest()
-    b, d, y, dy, z, dz = nest.axes([n, depth, h, block, w, block])
-    del c
-    subscripts = [b, dy, dz, d, y, z] if mode == "DCR" else [b, d, dy, dz, y, z]
-    value = nest.read(x, subscripts)
-    return list(nest.finish(("none", value, [b, d, y * block + dy, z * block + dz], ctx.output_type())))
+    b, d, y, dy, z, dz = axes = nest.axes([n, depth, h, block, w, block])
+    value = nest.read(x, [b, dy, dz, d, y, z] if mode == "DCR" else [b, d, dy, dz, y, z])
+    # A place and what is in its block are dims of their own, so that what follows can have axes for both.
+    apart = tensor_of(ctx.out_element(), [n, depth, h, Expr.of(block), w, Expr.of(block)])
+    (made,) = nest.finish(("none", value, axes, apart))
+    return [ctx.view(made, ctx.out_dims())]
 
 
 def infer_space_to_depth(ctx: InferContext) -> list[TensorInfo]:

@@ -4,6 +4,8 @@ A place of the result gets something from an element of a window where their dis
 a stride of `s`, places are taken in `s` phases: all places of a phase get it from the same elements of the window, and
 neighbours in a phase from neighbours in the input. A nest over phases and places therefore needs no test, and reads
 rows of the input side by side.
+
+With a constant weight a ConvTranspose does not come here: `form-subpixel-convolutions` makes convolutions of it.
 """
 
 from __future__ import annotations

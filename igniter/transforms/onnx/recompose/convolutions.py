@@ -3,6 +3,8 @@
     %c = Conv(%x, %w, %b)                                          // f = scale / sqrt(var + epsilon)
     %y = BatchNormalization(%c, %scale, %bias, %mean, %var)   ->   %y = Conv(%x, %w * f, (%b - %mean) * f + %bias)
 
+So does a ConvTranspose, whose weight has the channels of its result second, for each of its groups.
+
 Asked for: all but the image are constants, of one type, and the factors are finite. They are computed in f64, and each
 weight is rounded once. ONNX Runtime does the same (ConvBNFusion).
 """
@@ -30,24 +32,29 @@ EPSILON = 1e-5
 
 @dataclass(frozen=True)
 class ScaledChannels:
-    """A weight whose channels, the first dim, are multiplied by one number each."""
+    """A weight whose channels are multiplied by one number each: `[channels, depth, window..]`, or of `transposed`
+    groups `[groups * depth, channels of a group, window..]`."""
 
     source: Weight
     factors: tuple[float, ...]
+    transposed: int = 0
 
     def compute(self) -> Array:
         import numpy as np
 
-        plain = self.source.array()
-        factors = np.array(self.factors, np.float64).reshape(-1, *(1 for _ in plain.shape[1:]))
-        return (plain * factors).astype(plain.dtype)
+        plain, factors = self.source.array(), np.array(self.factors, np.float64)
+        if self.transposed:
+            apart = plain.reshape(self.transposed, -1, *plain.shape[1:])
+            factors = factors.reshape(self.transposed, 1, -1, *(1 for _ in plain.shape[2:]))
+            return (apart * factors).astype(plain.dtype).reshape(plain.shape)
+        return (plain * factors.reshape(-1, *(1 for _ in plain.shape[1:]))).astype(plain.dtype)
 
 
 def fold_normalization(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     """convolution and batch normalisation"""
     import numpy as np
 
-    conv, kind = defining(op.operands[0], "Conv"), element(op.results[0])
+    conv, kind = defining(op.operands[0], "Conv", "ConvTranspose"), element(op.results[0])
     if conv is None or not is_closed(op, [conv]) or len(op.results) != 1 or op.attr("training_mode", 0):
         return None
     weight, bias = constant_weight(conv.operands[1]), operand(conv, 2)
@@ -58,7 +65,9 @@ def fold_normalization(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     if not isinstance(kind, (Float32Type, Float64Type)) or not weight.element_type == kind == element(op.operands[0]):
         return None
     scale, offset, mean, variance = (np.asarray(v, np.float64).reshape(-1) for v in given if v is not None)
-    if any(v.size != weight.shape[0] for v in (scale, offset, mean, variance)):
+    groups = int(conv.attr("group", 1)) if conv.op_type == "ConvTranspose" else 0
+    channels = weight.shape[1] * groups if groups else weight.shape[0]
+    if any(v.size != channels for v in (scale, offset, mean, variance)):
         return None
     with np.errstate(all="ignore"):
         factors = scale / np.sqrt(variance + float(op.attr("epsilon", EPSILON)))
@@ -66,12 +75,12 @@ def fold_normalization(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     if not np.all(np.isfinite(factors)) or not np.all(np.isfinite(sums)):
         return None
     name = next((n for n in op.output_names if n), op.op_type)
-    scaled = Weight(weight.shape, kind, derivation=ScaledChannels(weight, tuple(factors.tolist())))
+    scaled = Weight(weight.shape, kind, derivation=ScaledChannels(weight, tuple(factors.tolist()), groups))
     made = make_constant(scaled, f"{name}.scaled")
     rw.insert(made)
     biased = rw.constant(sums.astype(np.float32 if isinstance(kind, Float32Type) else np.float64))
     attrs = {k: conv.attr(k) for k in conv.attributes if not k.startswith("igniter.")}
-    return rw.op("Conv", [conv.operands[0], made.results[0], biased], [op.results[0].type], attrs).results
+    return rw.op(conv.op_type, [conv.operands[0], made.results[0], biased], [op.results[0].type], attrs).results
 
 
 RULES: Rules = {"BatchNormalization": [fold_normalization]}

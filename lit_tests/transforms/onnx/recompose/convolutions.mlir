@@ -41,3 +41,26 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     onnx.return %c, %y, %u, %t : tensor<1x2x8x1xf32>, tensor<1x2x8x1xf32>, tensor<1x2x8x1xf32>, tensor<1x2x8x1xf32>
   }
 }
+
+// -----
+
+// A transposed convolution has the channels of its result second, for each group: those of group 0 are multiplied by 2,
+// those of group 1 by 1.
+
+// CHECK-LABEL: onnx.graph @transposed
+// CHECK:         %[[W:.*]] = onnx.Constant() <{{.*}}> {value = #onnx.tensor<4x1x1x1xf32, [2.0, 4.0, 3.0, 4.0]>}
+// CHECK:         %[[B:.*]] = onnx.Constant() {value = #onnx.tensor<2xf32, [2.0, -1.5]>}
+// CHECK:         onnx.ConvTranspose(%x, %[[W]], %[[B]]) {group = 2 : i64, strides = array<i64: 2>}
+// CHECK-NOT:     BatchNormalization
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @transposed(%x: tensor<1x4x8x1xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<4x1x1x1xf32, [1.0, 2.0, 3.0, 4.0]>} : () -> tensor<4x1x1x1xf32>
+    %s = onnx.Constant() {value = #onnx.tensor<2xf32, [1.0, 2.0]>} : () -> tensor<2xf32>
+    %o = onnx.Constant() {value = #onnx.tensor<2xf32, [3.0, 0.5]>} : () -> tensor<2xf32>
+    %m = onnx.Constant() {value = #onnx.tensor<2xf32, [0.5, 2.0]>} : () -> tensor<2xf32>
+    %v = onnx.Constant() {value = #onnx.tensor<2xf32, [0.25, 4.0]>} : () -> tensor<2xf32>
+    %c = onnx.ConvTranspose(%x, %w) {group = 2 : i64, strides = array<i64: 2>} : (tensor<1x4x8x1xf32>, tensor<4x1x1x1xf32>) -> tensor<1x2x15x1xf32>
+    %y = onnx.BatchNormalization(%c, %s, %o, %m, %v) {epsilon = 0.0 : f32} : (tensor<1x2x15x1xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<1x2x15x1xf32>
+    onnx.return %y : tensor<1x2x15x1xf32>
+  }
+}
