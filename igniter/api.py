@@ -57,9 +57,6 @@ EXTERNAL_BYTES = 1024
 VERIFY_OPTIONS = {"shapes": None, "inputs": None, "rtol": None, "atol": 0.0, "seed": 0, "budget": None}
 """What `compile` hands on to `Artifact.verify`, with the defaults."""
 
-_PROTO_LIMIT = (1 << 31) - 1
-"""protobuf serialises no more."""
-
 
 class VerificationFailed(NotGood):
     """The compiled model does not compute what the original computes; `verification` has the figures, `folder` the
@@ -212,7 +209,7 @@ def load(model: Model) -> Module:
     A path that ends in `.mlir` is a module's text.
     """
     from igniter.context import IgniterContext
-    from igniter.frontend import import_model
+    from igniter.frontend import fits_message, import_model
 
     if isinstance(model, (str, PathLike)) and str(model).endswith(".mlir"):
         return parse(Path(cast("str", model)).read_text(encoding="utf-8"), str(model))
@@ -224,7 +221,7 @@ def load(model: Model) -> Module:
         source = model
     elif isinstance(model, (str, PathLike)):
         source = Path(cast("str", model))
-    elif model.ByteSize() < _PROTO_LIMIT:
+    elif fits_message(model):
         source = model.SerializeToString()
     start = time.perf_counter()
     with collection_paused():

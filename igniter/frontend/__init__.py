@@ -71,3 +71,10 @@ def save_model(
     from igniter.frontend.saving import save_module
 
     save_module(module, path, external_data_threshold, alignment, hashed, oldest_ir)
+
+
+def fits_message(model: onnx.ModelProto) -> bool:
+    """Whether a message can be written at all: one of 2 GB cannot."""
+    from igniter.frontend.reading import MESSAGE_LIMIT, byte_size
+
+    return byte_size(model) <= MESSAGE_LIMIT

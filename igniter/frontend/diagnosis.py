@@ -14,7 +14,7 @@ import onnx
 import onnx.checker
 import onnx.shape_inference
 
-from igniter.frontend.reading import read_model
+from igniter.frontend.reading import byte_size, read_model
 
 _INT32 = 1 << 31
 _MOST_BYTES = 1 << 30
@@ -102,7 +102,7 @@ def _alone(node: onnx.NodeProto) -> onnx.NodeProto:
 
 
 def _bad_types(model: onnx.ModelProto) -> Iterator[str]:
-    if model.ByteSize() > _MOST_BYTES:
+    if byte_size(model) > _MOST_BYTES:
         return
     named = onnx.ModelProto()
     named.CopyFrom(model)

@@ -1,4 +1,4 @@
-"""Bytes to `ModelProto`."""
+"""Bytes to `ModelProto`, and how many they are."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 from os import PathLike
 
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, EncodeError
 
 from igniter.dialects.onnx.weights import map_file
 from igniter.errors import IgniterError
-from igniter.frontend.tensors import Source
+from igniter.frontend.tensors import MESSAGE_LIMIT, Source
 from igniter.frontend.wire import WireError, without_weights
 
 
@@ -31,6 +31,14 @@ def read_model(model: str | PathLike[str] | bytes | onnx.ModelProto, base_dir: s
     except WireError as error:
         raise IgniterError(f"{path} is not an ONNX model, or is damaged: {error}") from error
     return _decode(small, path), Source(path, os.path.dirname(path))
+
+
+def byte_size(model: onnx.ModelProto) -> int:
+    """The bytes of a message; one more than a message can have where protobuf does not count them."""
+    try:
+        return model.ByteSize()
+    except EncodeError:
+        return MESSAGE_LIMIT + 1
 
 
 def _decode(data: bytes, what: str) -> onnx.ModelProto:

@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import onnx
 import pytest
+from google.protobuf.message import EncodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_equality import difference
@@ -21,11 +23,12 @@ from runtime_equality import outputs, same_bits
 from xdsl.dialects.builtin import f32
 from xdsl.dialects.test import TestOp
 
+import igniter
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
 from igniter.dialects.onnx.structure import main_graph
 from igniter.dialects.onnx.weights import FileRange, Weight, map_file
 from igniter.errors import IgniterError
-from igniter.frontend import export_model, import_model, save_model, tensors
+from igniter.frontend import export_model, import_model, reading, save_model, tensors
 from igniter.frontend.wire import WireError, without_weights
 
 FLOAT = TensorProto.FLOAT
@@ -333,6 +336,20 @@ def test_a_model_too_big_for_a_message_gets_external_data(tmp_path: Path, monkey
     assert (tmp_path / "m.onnx.data").exists()
     with pytest.raises(IgniterError, match="over 2 GB, the limit of a message; use save_model"):
         export_model(import_model(_model()))
+
+
+def test_a_message_that_is_too_big_is_loaded_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """protobuf does not even count the bytes of one over 2 GB; what is in memory has no need to be written."""
+
+    class Large:
+        def ByteSize(self) -> int:
+            raise EncodeError("Failed to serialize proto")
+
+    assert reading.byte_size(cast("onnx.ModelProto", Large())) > reading.MESSAGE_LIMIT
+    monkeypatch.setattr(reading, "MESSAGE_LIMIT", 100)
+    module = igniter.load(_model())
+    assert module.source is None
+    assert "nodes" in repr(module)
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ are multiples of it too, and the plan is as tight for any value as for the typic
 offsets are maxima, which are right for every value and tight for typical ones.
 
 The first step is the greedy one of Pisarchyk and Lee (Efficient memory management for deep neural net inference, 2020),
-in several orders; it ends as soon as a plan takes no more than what is live at once.
+in several orders; it ends as soon as a plan takes no more than what is live at once. Where none does, the best of
+them is mended: whatever ends last in the arena is placed first, again and again (the squeaky wheel of Joslin and
+Clements, 1999).
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ from functools import cache
 
 from igniter.dialects.sym.expr import ZERO, Expr, maximum
 from igniter.dialects.sym.ranges import is_nonneg
+
+MENDING = 4096
+"""So many buffers are placed again to mend a plan: a part of the time that making it takes, whatever its size."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +54,45 @@ def place(
     of an arena with which the search ends: no plan takes less."""
     # Nothing is for nothing: two that are apart have places of their own, which tell the order.
     weights = [max(1, typical(s.size)) for s in spans]
-    best: tuple[int, list[int]] | None = None
+    plans: list[_Placed] = []
     for order in _orders(spans, weights):
-        places = _first_fit(order, weights, conflicts)
-        total = max((p + w for p, w in zip(places, weights, strict=True)), default=0)
-        if best is None or total < best[0]:
-            best = total, places
-        if total <= enough:
+        plans.append(_placed(order, weights, conflicts))
+        if plans[-1].total <= enough:
             break
-    return _offsets(spans, best[1] if best else [], conflicts)
+    best = min(plans, key=lambda p: p.total, default=_Placed([], [], 0))
+    if best.total > enough:
+        best = min([best, *(_mended(p, weights, conflicts, enough) for p in plans)], key=lambda p: p.total)
+    return _offsets(spans, best.places, conflicts)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """What placing buffers in an order comes to."""
+
+    order: list[int]
+    places: list[int]
+    total: int
+
+
+def _placed(order: list[int], weights: Sequence[int], conflicts: Conflicts) -> _Placed:
+    places = _first_fit(order, weights, conflicts)
+    return _Placed(order, places, max((p + w for p, w in zip(places, weights, strict=True)), default=0))
+
+
+def _mended(plan: _Placed, weights: Sequence[int], conflicts: Conflicts, enough: int) -> _Placed:
+    """The best of the plans that come from placing first what ends last in the plan before."""
+    best, current = plan, plan
+    for _ in range(max(1, MENDING // max(1, len(weights)))):
+        ends = [p + w for p, w in zip(current.places, weights, strict=True)]
+        last = [k for k in current.order if ends[k] == current.total]
+        order = [*last, *(k for k in current.order if k not in last)]
+        if order == current.order:
+            break
+        current = _placed(order, weights, conflicts)
+        best = min(best, current, key=lambda p: p.total)
+        if best.total <= enough:
+            break
+    return best
 
 
 def _orders(spans: Sequence[Span], weights: Sequence[int]) -> Iterator[list[int]]:

@@ -82,8 +82,9 @@ class Original:
     def nudged(self) -> Any:
         """A session in which all that is rounded is nudged; `None` where that is not possible."""
         from igniter.frontend import surgery
+        from igniter.frontend.reading import byte_size
 
-        if self.proto is None or self.proto.ByteSize() > MODEL_LIMIT:
+        if self.proto is None or byte_size(self.proto) > MODEL_LIMIT:
             return None
         return self._make(surgery.with_nudged_values(self.proto, 0).SerializeToString())
 

@@ -98,3 +98,11 @@ def test_sizes_that_cannot_be_compared_are_maxima() -> None:
 
 def test_an_empty_arena_is_empty() -> None:
     assert place([], Conflicts([], []), typical, 0) == ([], Expr.of(0))
+
+
+def test_a_plan_that_no_order_makes_tight_is_mended() -> None:
+    """By size, by time or by peak, one of these gets in the way of another: 704 bytes, where 640 are live."""
+    times = [(256, 2, 3), (64, 1, 4), (192, 3, 4), (320, 1, 2), (320, 4, 5)]
+    spans = [Span(Expr.of(size), first, last) for size, first, last in times]
+    assert place(spans, conflicts_of(spans), typical, 640)[1] == Expr.of(640)
+    check(spans, conflicts_of(spans))
