@@ -51,6 +51,15 @@ def test_nearest(coordinates: str) -> None:
         check(x, attrs, [1, 1, *scales], roi=roi, opset=opset, dynamic=dynamic, tolerance=0)
 
 
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+@pytest.mark.parametrize("old, new", [(13, 4), (7, 2), (26, 28), (21, 44), (49, 14), (46, 28), (27, 58), (7, 38)])
+def test_halfway_places(rounding: str, old: int, new: int) -> None:
+    """Quotients of f32 that miss the middle of two elements, in the rounding of 13 to 4 by one: ONNX Runtime takes what
+    is within 1e-6 of it for the middle."""
+    attrs = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": rounding}
+    check(floats(1, 1, old, 3), attrs, sizes=[1, 1, new, 3], tolerance=0)
+
+
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 @pytest.mark.parametrize("coordinates", COORDINATES)
 def test_interpolation(mode: str, coordinates: str) -> None:
