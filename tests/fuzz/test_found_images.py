@@ -124,3 +124,22 @@ def test_what_follows_tiles_along_sizes_that_a_run_knows() -> None:
         fusion=TOGETHER,
         left=0,
     )
+
+
+def test_what_joins_two_convolutions_in_tiles() -> None:
+    """A Concat can work on the tiles of both: it is scheduled with the last of them, once."""
+    check(
+        """g (float[3, 48, h, w] x) => (float[] y)
+           <float[20, 20, 3, 3] w0 = {0}, float[28, 28, 3, 3] w1 = {0}, int64[2] sizes = {20, 28}> {
+            a = Elu (x)
+            b, c = Split <axis = 1> (a, sizes)
+            d = Conv <pads = [1, 1, 1, 1]> (b, w0)
+            e = Conv <pads = [1, 1, 1, 1]> (c, w1)
+            y = Concat <axis = 1> (e, d)
+        }""",
+        (3, 48, 9, 2),
+        (3, 48, 3, 5),
+        (3, 48, 11, 14),
+        fusion=TOGETHER,
+        left=0,
+    )

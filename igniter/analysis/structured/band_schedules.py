@@ -135,7 +135,11 @@ def _step(e: Expr) -> tuple[str, int] | None:
 
 def band_choices(kernel: KernelOp, machine: Machine) -> list[Choice]:
     """The schedules of all bands of a kernel."""
-    return [_choose(bands, f"b{k}", machine) for k, bands in enumerate(bands_of(kernel))]
+    found = list(bands_of(kernel))
+    # What takes the results of several is done with the last: there the others are whole.
+    last = {ending.nest: k for k, bands in enumerate(found) for ending in bands.endings}
+    own = [tuple(e for e in bands.endings if last[e.nest] == k) for k, bands in enumerate(found)]
+    return [_choose(replace(bands, endings=own[k]), f"b{k}", machine) for k, bands in enumerate(found)]
 
 
 def _choose(bands: Bands, label: str, machine: Machine) -> Choice:
