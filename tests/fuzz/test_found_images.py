@@ -14,9 +14,11 @@ ALONE = FUSIONS[-1]
 TOGETHER = FUSIONS[-2]
 
 
-def check(text: str, *shapes: tuple[int, ...], fusion: str = ALONE, left: int | None = None) -> None:
+def check(
+    text: str, *shapes: tuple[int, ...], fusion: str = ALONE, left: int | None = None, tiles: bool = False
+) -> None:
     """Runs a graph of an input `x`, whose initializers `w..` are made up, at several shapes; `left` is how many nodes
-    are left to ONNX Runtime."""
+    are left to ONNX Runtime. With `tiles` convolutions are computed in tiles wherever they can be."""
     model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 17]> {text}')
     rng = np.random.default_rng(0)
     for k, node in enumerate(model.graph.node):
@@ -26,7 +28,7 @@ def check(text: str, *shapes: tuple[int, ...], fusion: str = ALONE, left: int | 
             weight.ClearField("float_data")
             weight.raw_data = rng.standard_normal(list(weight.dims)).astype(np.float32).tobytes()
     feeds = tuple({"x": rng.standard_normal(shape).astype(np.float32)} for shape in shapes)
-    found = run_case(Case(0, model, feeds, tuple({} for _ in shapes), fusion))
+    found = run_case(Case(int(tiles), model, feeds, tuple({} for _ in shapes), fusion))
     assert (found.status, found.message, found.dropped) == ("ok", "", ())
     assert left is None or found.left == left
 
@@ -142,4 +144,5 @@ def test_what_joins_two_convolutions_in_tiles() -> None:
         (3, 48, 11, 14),
         fusion=TOGETHER,
         left=0,
+        tiles=True,
     )
