@@ -100,6 +100,50 @@ PIPELINES: dict[str, tuple[str, ...]] = {
     ),
     # fusion -> onnx: the weights as kernels read them.
     "cpu-weights": ("fold-packs",),
+    # The same for GPUs, as far as it goes.
+    "cuda-onnx": (
+        "inline-functions",
+        "expand-quantized",
+        "infer-shapes",
+        "canonicalize-onnx",
+        "fold-constants",
+        "eliminate-common-nodes",
+        "infer-shapes",
+        "canonicalize-onnx",
+        "recompose",
+        "fold-constants",
+        "eliminate-dead-nodes",
+        "bind-values{ops=loops}",
+    ),
+    "cuda-fusion": (
+        "form-fusion-regions",
+        "lift-constants",
+    ),
+    "cuda-loop": (
+        "lower-onnx-to-loop",
+        "inline-failed-regions",
+        "abstract-dims",
+        "guard-assumptions",
+        "lower-onnx-to-loop",
+        "deduplicate-kernels",
+    ),
+    "cuda-schedule": (
+        "canonicalize-loop",
+        "inline-nests",
+        "collapse-axes",
+        "canonicalize-loop",
+        "check-bounds{guard=true}",
+        "choose-schedule",
+        # From here on blocks of programs, no nests.
+        "lower-to-triton",
+        "plan-buffers",
+    ),
+    "cuda": (
+        "cuda-onnx",
+        "cuda-fusion",
+        "cuda-loop",
+        "cuda-schedule",
+    ),
     "cpu": (
         "cpu-onnx",
         "cpu-tiles",

@@ -45,6 +45,7 @@ DIALECTS: dict[str, str] = {
     "sym": "igniter.dialects.sym:Sym",
     "tensor": "xdsl.dialects.tensor:Tensor",
     "test": "xdsl.dialects.test:Test",
+    "tt": "igniter.dialects.triton:Triton",
     "vector": "xdsl.dialects.vector:Vector",
 }
 
@@ -91,6 +92,7 @@ PASSES: dict[str, str] = {
     "lower-precision": "igniter.transforms.onnx.lower_precision:LowerPrecision",
     "lower-programs": "igniter.transforms.conversion.lower_programs:LowerPrograms",
     "lower-to-loops": "igniter.transforms.conversion.lower_to_loops:LowerToLoops",
+    "lower-to-triton": "igniter.transforms.conversion.lower_to_triton:LowerToTriton",
     "mark-batches": "igniter.transforms.fusion.mark_batches:MarkBatches",
     "order-dims": "igniter.transforms.structured.order_dims:OrderDims",
     "pack-operands": "igniter.transforms.structured.pack_operands:PackOperands",
@@ -122,11 +124,13 @@ FUSION_AUTHORS: dict[str, str] = {
 
 SCHEDULE_AUTHORS: dict[str, str] = {
     "default": "igniter.analysis.structured.default_author:DefaultAuthor",
+    "triton": "igniter.analysis.structured.triton_author:TritonAuthor",
 }
 
 
 BACKENDS: dict[str, str] = {
     "cpu": "igniter.backends.cpu.backend:CpuBackend",
+    "cuda": "igniter.backends.triton.backend:TritonBackend",
 }
 
 

@@ -300,6 +300,10 @@ class Backend(ABC):
 
     # -- linking ------------------------------------------------------------------------------------------------------
 
+    def library_reason(self) -> str | None:
+        """Why no library that ONNX Runtime loads can be made of its kernels; None where one can."""
+        return None
+
     @abstractmethod
     def identity(self, target: Target) -> tuple[str, ...]:
         """All that machine code depends on besides the text that it is made from."""

@@ -172,7 +172,8 @@ def test_words_of_steps() -> None:
         ("vector", "accumulators"),
         ("unroll",),
     ]
-    assert {word for words in found for word in words} <= VOCABULARY == backend_for("cpu").words
+    assert {word for words in found for word in words} <= backend_for("cpu").words
+    assert backend_for("cpu").words | {"grid", "launch"} == VOCABULARY
 
 
 # -- authors of schedules ---------------------------------------------------------------------------------------------
@@ -209,7 +210,10 @@ def odd(monkeypatch: pytest.MonkeyPatch) -> None:
         ("odd{what=twice}", "asked about kernel @k, gives a schedule of 'matmul', and it gave one before"),
         ("odd{what=axis}", "gives a schedule of 'matmul', and axis 'k' has no loop"),
         ("odd", "the schedule author 'odd', asked about kernel @k, failed: KeyError: ''"),
-        ("odds", "there is no schedule author called 'odds'; there are default, none, odd; did you mean 'odd'?"),
+        (
+            "odds",
+            "there is no schedule author called 'odds'; there are default, none, odd, triton; did you mean 'odd'?",
+        ),
         ("none", "it has to be a class derived from igniter.analysis.structured.schedule_author.ScheduleAuthor"),
         ("default{tile=3}", "the schedule author 'default' has no option 'tile': it has none"),
     ],

@@ -1,8 +1,9 @@
-"""The `arith` dialect, with comparisons, selections and conversions of vectors.
+"""The `arith` dialect, with comparisons, selections and conversions of vectors and blocks.
 
 xDSL 0.74 types every comparison `i1`, lets `arith.select` choose by one `i1` only, and converts integers one by one;
 MLIR has all of these lane by lane. The ops here are xDSL's own, widened: `arith.cmpf olt, %a, %b : vector<16xf32>`
-gives `vector<16xi1>`, and `arith.select` takes it (with one `i1` it still chooses whole vectors).
+gives `vector<16xi1>`, and `arith.select` takes it (with one `i1` it still chooses whole vectors). So it is with
+`tensor<16xf32>`, a block of the `tt` dialect.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import cast
 
 from xdsl.dialects import arith
 from xdsl.dialects.arith import FastMathFlagsAttr
-from xdsl.dialects.builtin import IntegerType, VectorType, i1
+from xdsl.dialects.builtin import IntegerType, TensorType, VectorType, i1
 from xdsl.ir import Attribute, Dialect, Operation, SSAValue
 from xdsl.irdl import AnyAttr, IRDLOperation, OpDef, OperandDef, ResultDef
 from xdsl.parser import Parser
@@ -23,7 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 
 def truth_type(compared: Attribute) -> Attribute:
     """What comparing two values of a type gives."""
-    return VectorType(i1, compared.get_shape()) if isinstance(compared, VectorType) else i1
+    return replace_element(compared, i1)
 
 
 @cache
@@ -126,12 +127,16 @@ def _verify_cast(op: Operation, change: int = 0) -> None:
 
 def element_type(t: Attribute) -> Attribute:
     """The type of a lane; a scalar's own."""
-    return cast("VectorType[Attribute]", t).element_type if isinstance(t, VectorType) else t
+    if isinstance(t, (VectorType, TensorType)):
+        return cast("VectorType[Attribute] | TensorType[Attribute]", t).element_type
+    return t
 
 
 def replace_element(shaped: Attribute, element: Attribute) -> Attribute:
-    """The same vector of another element type; for a scalar, that type."""
-    return VectorType(element, shaped.get_shape()) if isinstance(shaped, VectorType) else element
+    """The same vector or block of another element type; for a scalar, that type."""
+    if isinstance(shaped, VectorType):
+        return VectorType(element, shaped.get_shape())
+    return TensorType(element, shaped.get_shape()) if isinstance(shaped, TensorType) else element
 
 
 class FPToSIOp(arith.FPToSIOp):

@@ -32,6 +32,7 @@ UNCOUNTED = {
     "inline-regions",
     "lower-programs",
     "lower-to-loops",
+    "lower-to-triton",
     "plan-buffers",
     "schedule-kernels",
 }

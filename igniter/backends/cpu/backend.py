@@ -75,7 +75,7 @@ class CpuBackend(Backend):
     def words(self) -> frozenset[str]:
         from igniter.dialects.loop.schedule import VOCABULARY
 
-        return VOCABULARY
+        return VOCABULARY - {"grid", "launch"}
 
     def lacks(self, micro_kernel: str, target: AnyTarget) -> str | None:
         from igniter.backends.cpu.micro_kernels import missing_reason

@@ -19,6 +19,7 @@ from igniter.dialects.loop.attrs import (
 from igniter.dialects.loop.bodies import AccessOp, Clause, IndexOp, ReadOp, YieldOp
 from igniter.dialects.loop.calls import CallOp, ClockOp, SliceOp
 from igniter.dialects.loop.func import FuncOp
+from igniter.dialects.loop.launch import LaunchOp
 from igniter.dialects.loop.memory import AccumulateOp, LoadOp, MemoryOp, PrefetchOp, ReduceLanesOp, StoreOp, TransposeOp
 from igniter.dialects.loop.procedure import ProcedureOp
 from igniter.dialects.loop.schedule import ScheduleAttr
@@ -51,6 +52,7 @@ Loop = Dialect(
         TransposeOp,
         TileProductOp,
         CallOp,
+        LaunchOp,
         ClockOp,
         SliceOp,
     ],
@@ -75,6 +77,7 @@ __all__ = [
     "IfOp",
     "IndexOp",
     "KernelOp",
+    "LaunchOp",
     "LoadOp",
     "Loop",
     "MemoryOp",

@@ -29,6 +29,7 @@ from igniter.dialects.loop.bodies import (
     IndexOp,
 )
 from igniter.dialects.loop.calls import CallOp, ClockOp, SliceOp
+from igniter.dialects.loop.launch import LaunchOp
 from igniter.dialects.loop.memory import (
     AccumulateOp,
     LoadOp,
@@ -80,7 +81,7 @@ _STATEMENTS = (
     IndexOp,
     ViewOp,
 )
-STATEMENTS = (*_STATEMENTS, CallOp, ClockOp, SliceOp)
+STATEMENTS = (*_STATEMENTS, CallOp, ClockOp, LaunchOp, SliceOp)
 
 
 def verify_block(block: Block, names: frozenset[str], axes: set[str]) -> None:
@@ -135,6 +136,8 @@ def _used_names(op: Operation) -> frozenset[str]:
         return symbols_of(op.guards) - _indirect(op)
     if isinstance(op, CallOp):
         return symbols_of(op.symbols)
+    if isinstance(op, LaunchOp):
+        return symbols_of((op.grid, *op.symbols))
     if isinstance(op, SliceOp):
         return symbols_of(op.subscripts)
     if isinstance(op, AllocOp):

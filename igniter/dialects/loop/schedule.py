@@ -1,12 +1,13 @@
 """Schedules: the loops of a nest, outermost first, and what happens to each.
 
     schedule ::= `[` step (`,` step)* `]`
-    step     ::= loop | product | store
+    step     ::= loop | product | store | launch
     loop     ::= axis (`by` size)? word*
-    word     ::= `tail` (`mask` | `peel` | `rest`) | `into` `result` | `threads` grain? | `fuse` "label"
+    word     ::= `tail` (`mask` | `peel` | `rest`) | `into` `result` | `threads` grain? | `grid` | `fuse` "label"
                | `slide` "label" | `vector` lanes | `accumulators` count | `unroll` count?
     product  ::= `product` `(` (rows `,`)? columns `,` depth `)` `tile` `[` rows `,` panels `]` (`by` "micro-kernel")?
     store    ::= `store` (`in` (`registers` | `stack` | `arena`))?
+    launch   ::= `launch` `warps` count `stages` count
 
     %c = loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] schedule [
       j by 48 threads fuse "g0", i by 8 fuse "g0", product(i, j, k) tile [8, 3], i, j vector 16 unroll] -> ...
@@ -58,6 +59,8 @@ class Loop:
     """A reduction around parallel loops: what is summed in one iteration is added to the result in memory."""
     threads: int | None = None
     """Its iterations go to the thread pool, so many a task; 0: as many as are worth one."""
+    grid: bool = False
+    """Each of its iterations is a program of its own."""
     fuse: str = ""
     """It becomes one loop with those of other nests that have this label: they are computed at it."""
     slide: str = ""
@@ -78,6 +81,7 @@ class Loop:
         said += [f"tail {self.tail}"] if self.tail else []
         said += ["into result"] if self.into_result else []
         said += [f"threads {self.threads}" if self.threads else "threads"] if self.threads is not None else []
+        said += ["grid"] if self.grid else []
         said += [f'fuse "{self.fuse}"'] if self.fuse else []
         said += [f'slide "{self.slide}"'] if self.slide else []
         said += [f"vector {self.vector}"] if self.vector else []
@@ -125,12 +129,25 @@ class Store:
         return f"store in {self.memory}" if self.memory else "store"
 
 
-Step: TypeAlias = "Loop | Product | Store"
+@dataclass(frozen=True)
+class Launch:
+    """How programs run."""
 
-WORDS = ("by", "tail", "into", "threads", "fuse", "slide", "vector", "accumulators", "unroll", "prefetch")
+    warps: int
+    """The threads of one, by 32."""
+    stages: int = 1
+    """The iterations of its loops that are under way at a time."""
 
-VOCABULARY = frozenset((*WORDS, *TAILS, "product", "store", *MEMORIES))
-"""All that steps can say: the words of loops, what a tail is, `product`, and `store` with its memories."""
+    def __str__(self) -> str:
+        return f"launch warps {self.warps} stages {self.stages}"
+
+
+Step: TypeAlias = "Loop | Product | Store | Launch"
+
+WORDS = ("by", "tail", "into", "threads", "grid", "fuse", "slide", "vector", "accumulators", "unroll", "prefetch")
+
+VOCABULARY = frozenset((*WORDS, *TAILS, "product", "store", *MEMORIES, "launch"))
+"""All that steps can say: the words of loops, what a tail is, `product`, `store` with its memories, and `launch`."""
 
 
 def words_of(step: Step) -> tuple[str, ...]:
@@ -139,12 +156,15 @@ def words_of(step: Step) -> tuple[str, ...]:
         return ("product",)
     if isinstance(step, Store):
         return ("store", step.memory) if step.memory else ("store",)
+    if isinstance(step, Launch):
+        return ("launch",)
     said = {
         "by": step.by != 1,
         "tail": bool(step.tail),
         step.tail: bool(step.tail),
         "into": step.into_result,
         "threads": step.threads is not None,
+        "grid": step.grid,
         "fuse": bool(step.fuse),
         "slide": bool(step.slide),
         "vector": bool(step.vector),
@@ -173,6 +193,11 @@ class ScheduleAttr(Data["tuple[Step, ...]"]):
     def product(self) -> Product | None:
         """The micro-kernel, if there is one."""
         return next((s for s in self.data if isinstance(s, Product)), None)
+
+    @property
+    def launch(self) -> Launch | None:
+        """How programs run, if that is said."""
+        return next((s for s in self.data if isinstance(s, Launch)), None)
 
     @property
     def store(self) -> tuple[Store, int] | None:
@@ -216,6 +241,8 @@ def _parse_step(parser: AttrParser, where: str) -> Step:
         return _parse_product(parser, where)
     if axis == "store":
         return _parse_store(parser, where)
+    if axis == "launch" and parser.parse_optional_keyword("warps") is not None:
+        return _parse_launch(parser)
     where += f"loop '{axis}'"
     loop = Loop(axis)
     said: set[str] = set()
@@ -243,6 +270,8 @@ def _parse_word(parser: AttrParser, word: str, loop: Loop, where: str) -> Loop:
         return replace(loop, into_result=True)
     if word == "prefetch":
         return replace(loop, prefetch=True)
+    if word == "grid":
+        return replace(loop, grid=True)
     if word in ("fuse", "slide"):
         label = parser.parse_optional_str_literal()
         if not label:
@@ -291,6 +320,12 @@ def _parse_store(parser: AttrParser, where: str) -> Store:
     parser.raise_error(f"{where}a result is stored in {', '.join(MEMORIES)}, not in '{memory}'{near(memory, MEMORIES)}")
 
 
+def _parse_launch(parser: AttrParser) -> Launch:
+    warps = parser.parse_integer(allow_boolean=False, allow_negative=False)
+    parser.parse_keyword("stages")
+    return Launch(warps, parser.parse_integer(allow_boolean=False, allow_negative=False))
+
+
 # -- what is wrong with one -------------------------------------------------------------------------------------------
 
 
@@ -319,6 +354,12 @@ def _reasons(schedule: ScheduleAttr, axes: Mapping[str, str], inside: Sequence[s
         twice = next((n for n in names if names.count(n) > 1), None)
         if twice is not None:
             yield f"loop '{twice}' of the body is there twice"
+    launches = [s for s in schedule.data if isinstance(s, Launch)]
+    if len(launches) > 1:
+        yield "it says 'launch' twice"
+    for launch in launches:
+        if launch.warps < 1 or launch.warps & (launch.warps - 1) or launch.stages < 1:
+            yield f"'{launch}': warps are a power of two, and stages one or more"
     if sum(loop.into_result for loop in schedule.loops) > 1:
         yield "only one loop adds to the result: the outermost that sums"
 
@@ -339,6 +380,8 @@ def _loop_reasons(loop: Loop, reduction: bool, inside: bool) -> Iterator[str]:
         yield f"{where}: 'accumulators' means nothing without 'vector'"
     if loop.vector and loop.by > 1:
         yield f"{where} goes over blocks, which are no lanes: 'vector' is for its last loop"
+    if loop.grid and (reduction or loop.vector or loop.threads is not None):
+        yield f"{where} is no loop over programs: 'grid' is for parallel ones, without 'vector' or 'threads'"
     if reduction and loop.threads is not None:
         yield f"{where} is a reduction, whose iterations meet in one element: it cannot have 'threads'"
     if loop.slide and (reduction or loop.by > 1 or loop.vector or loop.unroll is not None):

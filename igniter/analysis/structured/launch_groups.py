@@ -1,0 +1,216 @@
+"""Which nests one launch of a GPU computes: those that work on the same blocks, element by element.
+
+A *dim* of a launch is an axis that its nests have in common. A nest joins where each of its reads of what another one
+makes is of the very element that the same block holds there:
+
+    max [i, k: reduction]  reads x[i, k]                        dims: i, k
+    exp [i, j]             reads x[i, j], max[i, 0]             j is k: what it reads of its own has the same extent
+    sum [i, k: reduction]  reads exp[i, k]
+
+Then values stay in registers, and what is reduced is a block with a dim of one. A program has all of a dim along which
+a nest reduces, so that no other nest's programs can be told apart by it; what tells programs apart are the dims that
+are left (`LaunchGroup.grid`).
+
+What follows a launch in the order of the kernel, and depends on it, cannot be something that the launch reads: groups
+are the nodes of a graph without cycles (`in_order`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import SSAValue
+
+from igniter.dialects.loop import KernelOp, NestOp, ReadOp
+from igniter.dialects.sym.expr import ONE, Expr
+
+
+@dataclass(eq=False)
+class LaunchGroup:
+    """Nests of one launch, in the order of the kernel."""
+
+    members: list[NestOp] = field(default_factory=list[NestOp])
+    names: dict[NestOp, dict[str, str]] = field(default_factory=dict[NestOp, dict[str, str]])
+    """For each member, the dims that its axes are."""
+    dims: dict[str, Expr] = field(default_factory=dict[str, Expr])
+    """The extents of the dims, in the order of blocks."""
+    reduced: set[str] = field(default_factory=set[str])
+    """The dims along which a member reduces."""
+
+    @property
+    def grid(self) -> list[str]:
+        """The dims that tell programs apart."""
+        return [d for d in self.dims if d not in self.reduced]
+
+    def makes(self, value: SSAValue) -> bool:
+        """Whether a member computes it."""
+        return isinstance(value.owner, NestOp) and value.owner in self.names
+
+    def written(self, value: SSAValue) -> tuple[Expr, ...]:
+        """Where a member writes what it makes, in dims."""
+        owner = value.owner
+        assert isinstance(owner, NestOp)
+        index = list(owner.outputs).index(value)  # pyright: ignore[reportArgumentType]
+        return renamed(owner.yield_op.clauses[index].subscripts, self.names[owner])
+
+    def add(self, nest: NestOp, names: Mapping[str, str]) -> None:
+        """Takes a nest in, whose axes are these dims; those that are new come last."""
+        self.members.append(nest)
+        self.names[nest] = dict(names)
+        for axis in nest.axes:
+            self.dims.setdefault(names[axis.name], axis.extent)
+            if axis.kind == "reduction":
+                self.reduced.add(names[axis.name])
+
+
+def renamed(exprs: Iterable[Expr], names: Mapping[str, str]) -> tuple[Expr, ...]:
+    """Expressions over axes, over dims."""
+    values = {axis: Expr.of(dim) for axis, dim in names.items()}
+    return tuple(e.substitute(values) for e in exprs)
+
+
+def is_pointwise(nest: NestOp) -> bool:
+    """Whether a nest only has parallel axes, and writes what it computes and nothing else."""
+    clauses = nest.yield_op.clauses
+    return all(a.kind == "parallel" for a in nest.axes) and all(
+        c.combiner == "none" and c.otherwise is None for c in clauses
+    )
+
+
+def first_names(nest: NestOp) -> dict[str, str]:
+    """The dims of a launch that begins with a nest."""
+    return {axis.name: f"a{k}" for k, axis in enumerate(nest.axes)}
+
+
+def joined(group: LaunchGroup, nest: NestOp) -> dict[str, str] | str:
+    """The dims that the axes of a nest are in a group, or why it cannot join."""
+    found: dict[str, str] = {}
+    reads = [op for op in nest.reads if group.makes(root_of(op.source))]
+    if any(not group.makes(op.source) for op in reads):
+        return "it reads through a view"
+    for read in reads:
+        reason = _match(group, read, found)
+        if reason is not None:
+            return reason
+    if len(set(found.values())) < len(found):
+        return "two of its axes are one dim of the launch"
+    _match_rest(group, nest, found)
+    for axis in nest.axes:
+        if group.dims.get(found[axis.name], axis.extent) != axis.extent:
+            return f"'{axis.name}' is not as long as the dim of the launch"
+    for read in reads:
+        if renamed(read.subscripts, found) != group.written(read.source):
+            return "it reads other elements than those of its block"
+    reason = _reduction_reason(group, nest, found)
+    return found if reason is None else reason
+
+
+def _match(group: LaunchGroup, read: ReadOp, found: dict[str, str]) -> str | None:
+    """Takes what a read of a member's result says of the axes; a reason where it goes against what is known."""
+    if read.indices:
+        return "it reads at places that are data"
+    for mine, theirs in zip(read.subscripts, group.written(read.source), strict=True):
+        axis, dim = mine.symbol, theirs.symbol
+        if axis is None or dim is None or dim not in group.dims:
+            if axis is not None and theirs == Expr.of(0):
+                return "it reads along a dim of one"
+            continue
+        if found.setdefault(axis, dim) != dim:
+            return "it reads other elements than those of its block"
+    return None
+
+
+def _match_rest(group: LaunchGroup, nest: NestOp, found: dict[str, str]) -> None:
+    """Axes that no read speaks of: dims of the same extent, in order, else new ones."""
+    free = [d for d in group.dims if d not in found.values()]
+    for axis in nest.axes:
+        if axis.name in found:
+            continue
+        dim = next((d for d in free if group.dims[d] == axis.extent and axis.extent != ONE), None)
+        if dim is None:
+            dim = f"a{len(group.dims) + sum(d not in group.dims for d in found.values())}"
+        else:
+            free.remove(dim)
+        found[axis.name] = dim
+
+
+def _reduction_reason(group: LaunchGroup, nest: NestOp, names: Mapping[str, str]) -> str | None:
+    """A program has all that it reduces, and every one that is wanted has its own."""
+    reduces = {names[a.name] for a in nest.axes if a.kind == "reduction"}
+    for member in group.members:
+        kept = {group.names[member][a.name] for a in member.axes if a.kind == "parallel"}
+        drops = {group.names[member][a.name] for a in member.axes if a.kind == "reduction"}
+        mine = {names[a.name] for a in nest.axes if a.kind == "parallel"}
+        if drops and reduces & kept and not reduces & drops:
+            return f"it reduces along what tells the sums of '{member.label}' apart"
+        if reduces and drops & mine and not reduces & drops:
+            return f"'{member.label}' reduces along what tells its own sums apart"
+    grid = (set(group.dims) | set(names.values())) - group.reduced - reduces
+    everything = {**group.dims, **{names[a.name]: a.extent for a in nest.axes}}
+    if reduces and group.grid and not any(everything[d] != ONE for d in grid):
+        return "no dim would be left to tell programs apart"
+    return None
+
+
+def launch_groups(kernel: KernelOp) -> list[LaunchGroup]:
+    """The launches of a kernel without procedures, each after those whose results it reads: every nest joins the last
+    launch that makes something it reads, where it can."""
+    groups: list[LaunchGroup] = []
+    for nest in kernel.nests:
+        sources = [g for g in groups if any(g.makes(op.source) for op in nest.reads)]
+        home = next((g for g in reversed(sources) if _can_join(groups, g, nest)), None)
+        names = joined(home, nest) if home is not None else None
+        if home is None or names is None or isinstance(names, str):
+            home, names = LaunchGroup(), first_names(nest)
+            groups.append(home)
+        home.add(nest, names)
+    return in_order(groups)
+
+
+def _can_join(groups: Sequence[LaunchGroup], group: LaunchGroup, nest: NestOp) -> bool:
+    """Whether nothing that a nest reads comes out of something that depends on the group."""
+    others = [g for g in groups if g is not group and any(g.makes(root_of(op.source)) for op in nest.reads)]
+    return not any(depends(g, group, groups) for g in others)
+
+
+def root_of(value: SSAValue) -> SSAValue:
+    """What a view is of."""
+    from igniter.dialects.loop import ViewOp
+
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
+    return value
+
+
+def sources_of(group: LaunchGroup, groups: Sequence[LaunchGroup]) -> Iterator[LaunchGroup]:
+    """The other groups whose results a group reads."""
+    values = {root_of(op.source) for nest in group.members for op in nest.reads}
+    for other in groups:
+        if other is not group and any(other.makes(v) for v in values):
+            yield other
+
+
+def depends(group: LaunchGroup, on: LaunchGroup, groups: Sequence[LaunchGroup]) -> bool:
+    """Whether a group reads something of another, or of what depends on it."""
+    pending, seen = [group], set[LaunchGroup]()
+    while pending:
+        current = pending.pop()
+        for source in sources_of(current, groups):
+            if source is on:
+                return True
+            if source not in seen:
+                seen.add(source)
+                pending.append(source)
+    return False
+
+
+def in_order(groups: Sequence[LaunchGroup]) -> list[LaunchGroup]:
+    """Groups, each behind those that it reads of."""
+    done: list[LaunchGroup] = []
+    left = list(groups)
+    while left:
+        waiting = [any(s in left for s in sources_of(g, groups)) for g in left]
+        assert not all(waiting), "launches that wait for each other"
+        done.append(left.pop(waiting.index(False)))
+    return done

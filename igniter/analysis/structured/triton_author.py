@@ -1,0 +1,140 @@
+"""`triton`: Igniter's author of schedules for GPUs.
+
+Nests that work on the same blocks are a launch (`launch_groups.py`). A program has about a thousand elements:
+
+* what is only moved or computed element by element: lanes along the dim that lies side by side in what is written, and
+  in what is read where that is another one, so that both go by whole lines;
+* rows that are reduced: a whole row where it is short enough, else block after block, and as many rows as fill a block;
+* columns that are reduced: lanes along what lies side by side, and block after block along what is reduced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from igniter.analysis.machine import MachineModel
+from igniter.analysis.structured.launch_groups import LaunchGroup, launch_groups, renamed
+from igniter.analysis.structured.schedule_author import Choice, ScheduleAuthor
+from igniter.dialects.loop import KernelOp, NestOp
+from igniter.dialects.loop.schedule import Launch, Loop, ScheduleAttr, Step
+from igniter.dialects.sym.expr import ONE, Expr
+
+ELEMENTS = 1024
+"""Of a block: eight for each thread of four warps."""
+
+LONGEST_ROW = 4096
+"""Elements of what a program has wholly; longer rows are taken block by block."""
+
+SIDE = 32
+"""The least lanes along what lies side by side: a warp reads them together."""
+
+
+@dataclass(frozen=True)
+class TritonAuthor(ScheduleAuthor):
+    """Launches of nests that work on the same blocks, of about a thousand elements each"""
+
+    name = "triton"
+
+    def __call__(self, kernel: KernelOp, machine: MachineModel) -> list[Choice]:
+        groups = launch_groups(kernel) if all(isinstance(op, NestOp) for op in kernel.computations) else []
+        return [_choice(group, f"l{k}") for k, group in enumerate(groups)]
+
+
+def _choice(group: LaunchGroup, label: str) -> Choice:
+    lanes, looped = _blocks(group)
+    size = 1
+    for count in lanes.values():
+        size *= count
+    launch = Launch(_warps(size), 1)
+    schedules = {nest.label: _schedule(nest, group, lanes, looped, label, launch) for nest in group.members}
+    told = " x ".join(str(lanes[d]) for d in group.dims if lanes[d] > 1) or "1"
+    return Choice(schedules, f"one launch, blocks of {told}" + (", one after the other" if looped else ""))
+
+
+def _warps(size: int) -> int:
+    return 8 if size > 4 * ELEMENTS // 2 else 4 if size > 128 else 1
+
+
+def _schedule(
+    nest: NestOp, group: LaunchGroup, lanes: dict[str, int], looped: set[str], label: str, launch: Launch
+) -> ScheduleAttr:
+    names = group.names[nest]
+    outer: list[Step] = []
+    inner: list[Step] = []
+    for axis in nest.axes:
+        dim = names[axis.name]
+        grid, count = dim not in group.reduced, lanes[dim]
+        if grid or dim in looped:
+            outer.append(Loop(axis.name, by=count, grid=grid, fuse=label if grid else ""))
+        if count > 1:
+            inner.append(Loop(axis.name, vector=count))
+        elif not grid and dim not in looped:
+            inner.append(Loop(axis.name))
+    return ScheduleAttr([*outer, *inner, launch])
+
+
+def _blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str]]:
+    """The lanes of each dim, and those that programs go along block by block."""
+    beside = _side_by_side(group)
+    lanes = dict.fromkeys(group.dims, 1)
+    looped: set[str] = set()
+    left = ELEMENTS
+    grid = [d for d in group.grid if group.dims[d] != ONE]
+    first = [d for d in beside if d in grid]
+    if group.reduced:
+        rows = not first or (beside and beside[0] in group.reduced)
+        if not rows:
+            lanes[first[0]] = _power(group.dims[first[0]], 2 * SIDE)
+            left //= lanes[first[0]]
+        for dim in sorted(group.reduced, key=lambda d: d not in beside):
+            whole = group.dims[dim].constant
+            room = LONGEST_ROW if rows and left == ELEMENTS else max(1, left)
+            if whole is not None and whole <= room:
+                lanes[dim] = _power(group.dims[dim], room)
+            else:
+                lanes[dim] = max(1, left)
+                looped.add(dim)
+            left = max(1, left // lanes[dim])
+        rest = [d for d in reversed(grid) if lanes[d] == 1]
+    else:
+        for k, dim in enumerate(first):
+            most = left if len(first) == 1 else (SIDE if k < len(first) - 1 else left)
+            lanes[dim] = _power(group.dims[dim], max(1, most))
+            left = max(1, left // lanes[dim])
+        rest = [d for d in reversed(grid) if lanes[d] == 1]
+    for dim in rest:
+        if left > 1 and dim != (grid[0] if len(grid) > 1 and group.reduced else ""):
+            lanes[dim] = _power(group.dims[dim], left)
+            left = max(1, left // lanes[dim])
+    return lanes, looped
+
+
+def _power(extent: Expr, most: int) -> int:
+    """As many lanes as there are elements, rounded up to a power of two, and `most` where that is more or not known."""
+    known = extent.constant
+    if known is None:
+        return most
+    return min(most, 1 << max(0, known - 1).bit_length())
+
+
+def _side_by_side(group: LaunchGroup) -> list[str]:
+    """The dims that lie side by side in tensors of many dims: those of what is written first, each once."""
+    found: dict[str, None] = {}
+    for nest in group.members:
+        for clause in nest.yield_op.clauses:
+            _last(renamed(clause.subscripts, group.names[nest]), group, found)
+    for nest in group.members:
+        for read in nest.reads:
+            if not group.makes(read.source):
+                _last(renamed(read.subscripts, group.names[nest]), group, found)
+    return list(found)
+
+
+def _last(at: Sequence[Expr], group: LaunchGroup, found: dict[str, None]) -> None:
+    """The dim of the last subscript, where all that a launch has is there."""
+    wide = {d for d in group.dims if group.dims[d] != ONE}
+    used = {s for e in at for s in e.symbols} & wide
+    if at and len(used) >= min(2, len(wide)):
+        for dim in (d for d in at[-1].symbols if d in wide and at[-1].coefficient(d) == ONE):
+            found.setdefault(dim)

@@ -1,0 +1,128 @@
+"""Kernels on numpy arrays, by the interpreter that comes with Triton: no GPU, and no torch.
+
+It runs the same text that is compiled, program by program, a few milliseconds for a block of a thousand elements. What
+calls CUDA's device library calls numpy here, in f64, rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.backends.triton.compiler import load_source, part_of_triton, signature_of
+from igniter.backends.triton.python_source import print_kernel
+from igniter.dialects import triton as tt
+from igniter.dialects.loop import AllocOp, FuncOp, LaunchOp
+from igniter.dialects.onnx.types import element_type as onnx_element_type
+from igniter.dialects.sym import dims_of, element_of
+from igniter.errors import IgniterError
+
+Array = np.ndarray[Any, Any]
+_INTERPRETER = "triton.runtime.interpreter"
+
+
+def _round(x: Array) -> Array:
+    """To the nearest, from the middle away from 0."""
+    return np.trunc(x + np.copysign(0.5, x))
+
+
+_NUMPY: dict[str, Callable[..., Any]] = {
+    "acos": np.arccos,
+    "acosh": np.arccosh,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "atanh": np.arctanh,
+    "cbrt": np.cbrt,
+    "copysign": np.copysign,
+    "cosh": np.cosh,
+    "expm1": np.expm1,
+    "fmod": np.fmod,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "pow": np.power,
+    "rint": np.rint,
+    "round": _round,
+    "sinh": np.sinh,
+    "tan": np.tan,
+    "tanh": np.tanh,
+    "trunc": np.trunc,
+}
+
+
+class _DeviceLibrary:
+    """`libdevice` of numpy."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function = _NUMPY.get(name)
+        if function is None:
+            raise IgniterError(f"the interpreter has no function '{name}' of CUDA's device library")
+
+        def call(*args: Any) -> Any:
+            first = args[0]
+            with np.errstate(all="ignore"):
+                made = function(*(np.asarray(a.handle.data, np.float64) for a in args))
+            return _tensor(made.astype(first.handle.data.dtype), first.handle.dtype, first.type)
+
+        return call
+
+
+def run_source(text: str, signature: Sequence[str], grid: Sequence[int], arguments: Sequence[Any]) -> None:
+    """Runs a launch of the text of a kernel. Arguments are arrays, which are changed in place, and numbers."""
+    # `triton` in the module of the kernel: what it decorates is interpreted.
+    decorator = SimpleNamespace(jit=part_of_triton(_INTERPRETER).InterpretedFunction)
+    kernel = load_source(text, triton=decorator, libdevice=_DeviceLibrary())
+    if min(grid, default=1) == 0:
+        return
+    given = [_argument(value, kind) for value, kind in zip(arguments, signature, strict=True)]
+    with np.errstate(all="ignore"):
+        kernel[tuple(grid)](*given)
+
+
+def _argument(value: Any, kind: str) -> Any:
+    """An array's address, or a number, with its type: the interpreter would choose one by the value."""
+    named = part_of_triton("triton.language").str_to_ty(kind, None)
+    if kind.startswith("*"):
+        assert value.flags.c_contiguous, "kernels read arrays as they lie"
+        return _tensor(np.array([value.ctypes.data], np.uint64), named, named)
+    return _tensor(np.array([value], np.dtype(f"i{named.primitive_bitwidth // 8}")), named, named)
+
+
+def _tensor(data: Array, element: Any, named: Any) -> Any:
+    handle = part_of_triton(_INTERPRETER).TensorHandle(data, element)
+    return part_of_triton("triton.language").tensor(handle, named)
+
+
+def run_func(module: ModuleOp, func: FuncOp, inputs: Sequence[Array], symbols: Mapping[str, int]) -> list[Array]:
+    """What a func of launches computes of arrays, by the kernels of its module. Memory that nobody has written is NaN,
+    or a large number."""
+    kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, tt.FuncOp)}
+    args = func.block.args
+    arrays: dict[SSAValue, Array] = dict(zip(args, map(np.ascontiguousarray, inputs), strict=False))
+    outputs = [_unwritten(a.type, symbols) for a in args[len(inputs) :]]
+    arrays.update(zip(args[len(inputs) :], outputs, strict=True))
+    texts: dict[str, str] = {}
+    for op in func.block.ops:
+        if isinstance(op, AllocOp):
+            arrays[op.results[0]] = _unwritten(op.results[0].type, symbols)
+        elif isinstance(op, LaunchOp):
+            kernel = kernels[op.kernel]
+            text = texts.setdefault(op.kernel, print_kernel(kernel))
+            given = [*(arrays[b] for b in op.buffers), *(e.evaluate(symbols) for e in op.symbols)]
+            run_source(text, signature_of(kernel), (op.grid.evaluate(symbols),), given)
+    return outputs
+
+
+def _unwritten(memref: Attribute, symbols: Mapping[str, int]) -> Array:
+    dtype = onnx_element_type(element_of(memref)).dtype
+    shape = [d.evaluate(symbols) for d in dims_of(memref)]
+    made = np.zeros(shape, dtype)
+    if dtype != np.bool_:
+        made.reshape(-1).view(np.uint8).fill(0xFF)
+    return made

@@ -1,0 +1,61 @@
+"""GPUs that kernels are compiled for, by name: `cuda` for all since sm_80, `cuda:sm_90` for one alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from igniter.analysis.machine import MachineModel
+from igniter.errors import IgniterError
+
+NAME = "cuda"
+
+ARCHITECTURES = (80, 86, 89, 90, 100, 120)
+"""The compute capabilities that Triton compiles for here, by ten."""
+
+PORTABLE = ARCHITECTURES[0]
+
+
+@dataclass(frozen=True)
+class CudaTarget:
+    """A GPU of NVIDIA."""
+
+    arch: int
+    """Its compute capability, by ten."""
+
+    @property
+    def name(self) -> str:
+        return f"{NAME}:sm_{self.arch}"
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+    @property
+    def triple(self) -> str:
+        return "nvptx64-nvidia-cuda"
+
+    @property
+    def level(self) -> int:
+        return self.arch
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        return {"target": self.name}
+
+
+def target_of(name: str) -> CudaTarget:
+    """The target called `cuda`, `cuda:sm_90` or `sm_90`; `IgniterError` lists what there is."""
+    bare = name.removeprefix(f"{NAME}:")
+    if bare == NAME:
+        return CudaTarget(PORTABLE)
+    number = bare.removeprefix("sm_")
+    if not bare.startswith("sm_") or not number.isdigit() or int(number) not in ARCHITECTURES:
+        known = ", ".join(f"{NAME}:sm_{arch}" for arch in ARCHITECTURES)
+        raise IgniterError(f"there is no target '{name}': GPUs are {NAME} (all since sm_{PORTABLE}), {known}")
+    return CudaTarget(int(number))
+
+
+def machine_of_target(target: CudaTarget) -> MachineModel:
+    """The model of a target. Its figures are typical ones: those that tell GPUs apart are not in the model yet."""
+    return MachineModel(name=target.name, cpu=f"sm_{target.arch}", arch="nvptx64", microarchitecture="", cores=1)

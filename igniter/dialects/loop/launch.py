@@ -1,0 +1,112 @@
+"""`loop.launch`: a kernel of another machine, run by so many programs.
+
+    stmt ::= loop.launch @kernel grid [expr] warps n stages n symbols [expr, ...] (%buffer, ...)
+
+The kernel is a func of the backend's own dialect in the same module (`tt.func`). It is given the addresses of the
+buffers and then the values of the symbols; programs are numbered along one axis, in any order or at the same time, and
+where there is none nothing happens. A launch begins when what was launched before it is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects.builtin import FlatSymbolRefAttrConstr, IntAttr, MemRefType, SymbolRefAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, var_operand_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from igniter.dialects.loop.bodies import parse_value
+from igniter.dialects.sym import DimsAttr, parse_exprs
+from igniter.dialects.sym.expr import Expr, ExprLike
+
+
+@irdl_op_definition
+class LaunchOp(IRDLOperation):
+    """Runs a kernel on buffers, in so many programs."""
+
+    name = "loop.launch"
+    kernel_attr = prop_def(FlatSymbolRefAttrConstr, prop_name="kernel")
+    grid_attr = prop_def(DimsAttr, prop_name="grid")
+    symbols_attr = prop_def(DimsAttr, prop_name="symbols")
+    warps_attr = prop_def(IntAttr, prop_name="warps")
+    stages_attr = prop_def(IntAttr, prop_name="stages")
+    buffers = var_operand_def(MemRefType)
+
+    def __init__(
+        self,
+        kernel: str,
+        grid: ExprLike,
+        buffers: Sequence[SSAValue],
+        symbols: Iterable[ExprLike],
+        warps: int = 4,
+        stages: int = 1,
+    ):
+        super().__init__(
+            operands=[list(buffers)],
+            properties={
+                "kernel": SymbolRefAttr(kernel),
+                "grid": DimsAttr([grid]),
+                "symbols": DimsAttr(symbols),
+                "warps": IntAttr(warps),
+                "stages": IntAttr(stages),
+            },
+        )
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel."""
+        return self.kernel_attr.root_reference.data
+
+    @property
+    def grid(self) -> Expr:
+        """The number of programs."""
+        return self.grid_attr.data[0]
+
+    @property
+    def symbols(self) -> tuple[Expr, ...]:
+        """The values of the kernel's symbols, in its order."""
+        return self.symbols_attr.data
+
+    @property
+    def warps(self) -> int:
+        """The threads of a program, by 32."""
+        return self.warps_attr.data
+
+    @property
+    def stages(self) -> int:
+        """The iterations of its loops that are under way at a time."""
+        return self.stages_attr.data
+
+    def verify_(self) -> None:
+        if len(self.grid_attr.data) != 1:
+            raise VerifyException(f"loop.launch @{self.kernel}: a grid is one number of programs")
+        if self.warps < 1 or self.warps & (self.warps - 1) or self.stages < 1:
+            raise VerifyException(f"loop.launch @{self.kernel}: warps are a power of two, and stages one or more")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LaunchOp:
+        kernel = parser.parse_symbol_name().data
+        parser.parse_keyword("grid")
+        place = parser.pos
+        grid = parse_exprs(parser)
+        if len(grid) != 1:
+            parser.raise_error("a grid is one number of programs", place)
+        parser.parse_keyword("warps")
+        warps = parser.parse_integer(allow_boolean=False, allow_negative=False)
+        parser.parse_keyword("stages")
+        stages = parser.parse_integer(allow_boolean=False, allow_negative=False)
+        parser.parse_keyword("symbols")
+        symbols = parse_exprs(parser)
+        buffers = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_value(parser))
+        return cls(kernel, grid[0], buffers, symbols, warps, stages)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.kernel)
+        printer.print_string(f" grid [{self.grid}] warps {self.warps} stages {self.stages}")
+        printer.print_string(f" symbols [{', '.join(map(str, self.symbols))}] (")
+        printer.print_list(self.buffers, printer.print_ssa_value)
+        printer.print_string(")")

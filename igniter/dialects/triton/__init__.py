@@ -1,0 +1,107 @@
+"""The `tt` dialect: Triton's ops, one for one, on blocks.
+
+    func  ::= tt.func @name(%arg : type, ...) { op* tt.return }
+    op    ::= %i = tt.get_program_id x|y|z : i32
+            | %r = tt.make_range {start = a : i32, end = b : i32} : tensor<(b-a)xi32>
+            | %b = tt.splat %s : element -> block                         one element, everywhere
+            | %b = tt.expand_dims %a {axis = k : i32} : block -> block    a dim of one
+            | %b = tt.broadcast %a : block -> block                       dims of one, repeated
+            | %b = tt.reshape %a : block -> block
+            | %b = tt.trans %a {order = array<i32: 1, 0>} : block -> block
+            | %q = tt.addptr %p, %offset : pointers, integers             in elements
+            | %v = tt.load %p (, %mask (, %other)?)? : pointers
+            | tt.store %p, %v (, %mask)? : pointers
+            | %r = "tt.reduce"(%a) <{axis = k : i32}> ({ ^bb(%x, %y): .. "tt.reduce.return"(%z) }) : (block) -> block
+            | %d = tt.dot %a, %b, %c {inputPrecision = p} : block * block -> block
+            | %v = tt.precise_divf %a, %b : block      | %v = tt.precise_sqrt %a : block
+            | %v = tt.extern_elementwise %a, .. {symbol = "__nv_tanhf", ..} : (block, ..) -> block
+
+A program is one instance of a func; a block, a builtin `tensor` whose dims are powers of two, is what its threads hold
+together. Pointers are `!tt.ptr<f32>`, and blocks of them are what loads and stores take. Around these stand ops of
+`arith`, `math` and `scf.for`, as in Triton's own IR: the generic form of a module is one that Triton reads (TTIR), and
+`igniter.backends.triton.python_source` prints it, op by op, as the `@triton.jit` function that Triton makes it from.
+
+What a mask leaves out is `other`, and undefined without one. A store whose mask is off does nothing.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect
+
+from igniter.dialects.triton.ops import (
+    AddPtrOp,
+    AtomicRMWOp,
+    BroadcastOp,
+    DotOp,
+    ExpandDimsOp,
+    ExternElementwiseOp,
+    FuncOp,
+    GetProgramIdOp,
+    LoadOp,
+    MakeRangeOp,
+    PreciseDivOp,
+    PreciseSqrtOp,
+    ReduceOp,
+    ReduceReturnOp,
+    ReshapeOp,
+    ReturnOp,
+    SplatOp,
+    StoreOp,
+    TransOp,
+)
+from igniter.dialects.triton.types import PointerType, block_of, element_type, is_block, shape_of, width_of
+
+Triton = Dialect(
+    "tt",
+    [
+        AddPtrOp,
+        AtomicRMWOp,
+        BroadcastOp,
+        DotOp,
+        ExpandDimsOp,
+        ExternElementwiseOp,
+        FuncOp,
+        GetProgramIdOp,
+        LoadOp,
+        MakeRangeOp,
+        PreciseDivOp,
+        PreciseSqrtOp,
+        ReduceOp,
+        ReduceReturnOp,
+        ReshapeOp,
+        ReturnOp,
+        SplatOp,
+        StoreOp,
+        TransOp,
+    ],
+    [PointerType],
+)
+
+__all__ = [
+    "AddPtrOp",
+    "AtomicRMWOp",
+    "BroadcastOp",
+    "DotOp",
+    "ExpandDimsOp",
+    "ExternElementwiseOp",
+    "FuncOp",
+    "GetProgramIdOp",
+    "LoadOp",
+    "MakeRangeOp",
+    "PointerType",
+    "PreciseDivOp",
+    "PreciseSqrtOp",
+    "ReduceOp",
+    "ReduceReturnOp",
+    "ReshapeOp",
+    "ReturnOp",
+    "SplatOp",
+    "StoreOp",
+    "TransOp",
+    "Triton",
+    "block_of",
+    "element_type",
+    "is_block",
+    "shape_of",
+    "width_of",
+]

@@ -1,0 +1,443 @@
+"""The body of one launch: blocks of what its nests compute, asked for from the end.
+
+Phases come one after the other: what reduces over several blocks is a loop, and what reads its sums stands behind it.
+In a phase every value is computed once, where it is first wanted (`_Scope`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr, IntegerType, i1, i8, i64
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from igniter.analysis.structured.launch_groups import LaunchGroup, renamed, root_of
+from igniter.dialects import triton as tt
+from igniter.dialects.arith import CmpiOp, ExtUIOp, TruncIOp
+from igniter.dialects.loop import IndexOp, NestOp, ReadOp, YieldOp
+from igniter.dialects.loop.attrs import SMALL_FLOATS, Combiner, is_float, is_unsigned, scalar_type
+from igniter.dialects.loop.combiners import identity
+from igniter.dialects.sym import axis_ranges, dims_of, element_of
+from igniter.dialects.sym.expr import Expr, linearize, symbols_of
+from igniter.errors import IgniterError
+from igniter.transforms.conversion.block_builder import BlockBuilder
+from igniter.transforms.conversion.device_math import elementwise
+
+if TYPE_CHECKING:
+    from igniter.transforms.conversion.lower_to_triton import Dim
+
+
+def memory_element(element: Attribute) -> Attribute:
+    """The type of what pointers to elements of a tensor point to: a bool has a byte, and integers have no sign."""
+    if isinstance(element, SMALL_FLOATS):
+        raise IgniterError(f"lower-to-triton: there is no code for elements of {element}")
+    scalar = scalar_type(element)
+    width = tt.width_of(scalar)
+    if 1 < width < 8:
+        raise IgniterError(f"lower-to-triton: there is no code for elements of {element}")
+    return i8 if width == 1 else scalar
+
+
+@dataclass
+class _Scope:
+    """Values on the blocks at hand, and where ops go."""
+
+    builder: BlockBuilder
+    index: dict[str, SSAValue]
+    """The elements of each dim that blocks have here, and the values of symbols."""
+    masks: dict[str, SSAValue]
+    """Which of them there are, for dims whose blocks may not be full."""
+    values: dict[tuple[SSAValue, ...], SSAValue] = field(default_factory=dict[tuple[SSAValue, ...], SSAValue])
+    loads: dict[tuple[object, ...], SSAValue] = field(default_factory=dict[tuple[object, ...], SSAValue])
+
+
+class LaunchBody:
+    """The kernel of a launch: `tensors` in the order of its arguments, of which `stored` are written."""
+
+    def __init__(
+        self,
+        name: str,
+        group: LaunchGroup,
+        dims: Sequence[Dim],
+        tensors: Sequence[SSAValue],
+        stored: Sequence[SSAValue],
+        symbols: Sequence[str],
+    ):
+        self.name, self.group, self.dims = name, group, tuple(dims)
+        self.tensors, self.stored = tuple(tensors), frozenset(stored)
+        self.symbols = tuple(s for s in symbols if s in self._used())
+        self.laned = [d.name for d in self.dims if d.lanes > 1]
+        self.folded: dict[SSAValue, SSAValue] = {}
+        """What is reduced, on the blocks of a program."""
+        self.pointers: dict[SSAValue, SSAValue] = {}
+
+    def _used(self) -> set[str]:
+        """The names in all that the launch says: symbols are among them."""
+        found = set(symbols_of(d.extent for d in self.dims))
+        for nest in self.group.members:
+            for op in nest.block.ops:
+                if isinstance(op, ReadOp):
+                    found |= symbols_of((*op.subscripts, *op.guards, *dims_of(op.source.type)))
+                elif isinstance(op, IndexOp):
+                    found |= op.value.symbols
+                elif isinstance(op, YieldOp):
+                    found |= symbols_of(e for c in op.clauses for e in c.subscripts)
+            found |= symbols_of(d for v in nest.outputs for d in dims_of(v.type))
+        return found
+
+    def emit(self) -> tuple[tt.FuncOp, tuple[str, ...]]:
+        """The kernel, and the symbols whose values it takes behind its tensors."""
+        kinds = [tt.PointerType(memory_element(element_of(t.type))) for t in self.tensors]
+        func = tt.FuncOp(self.name, [*kinds, *(i64 for _ in self.symbols)])
+        block = func.body.block
+        self.pointers = dict(zip(self.tensors, block.args, strict=False))
+        ranges = axis_ranges((d.name, d.extent) for d in self.dims)
+        builder = BlockBuilder(block, ranges)
+        index: dict[str, SSAValue] = dict(zip(self.symbols, block.args[len(self.tensors) :], strict=True))
+        scope = _Scope(builder, index, {})
+        self._programs(scope)
+        for phase in self._phases():
+            self._phase(phase, scope)
+        block.add_op(tt.ReturnOp())
+        return func, self.symbols
+
+    # -- dims ---------------------------------------------------------------------------------------------------------
+
+    def _programs(self, scope: _Scope) -> None:
+        """The blocks of a program along the dims of the grid, the last of which goes fastest, and whole dims."""
+        builder, index = scope.builder, scope.index
+        rest: SSAValue | None = None
+        grid = [d for d in self.dims if d.grid]
+        for dim in reversed(grid):
+            if rest is None:
+                rest = builder.to_index(builder.add(tt.GetProgramIdOp(0)))
+            at = rest
+            if dim is not grid[0]:
+                blocks = builder.expr(dim.blocks, index)
+                at = builder.add(arith.RemSIOp(rest, blocks))
+                rest = builder.add(arith.DivSIOp(rest, blocks))
+            self._enter(scope, dim, at)
+        for dim in self.dims:
+            if not dim.grid and not dim.looped:
+                self._enter(scope, dim, None)
+
+    def _enter(self, scope: _Scope, dim: Dim, block: SSAValue | None) -> None:
+        """Lets a scope have the `block`-th block of a dim, or all of it."""
+        builder = scope.builder
+        first = block
+        if block is not None and dim.lanes > 1:
+            first = builder.binary(arith.MuliOp, block, builder.number(dim.lanes))
+        if dim.lanes > 1:
+            lanes = builder.to_index(builder.lanes(dim.lanes, self.laned.index(dim.name), len(self.laned)))
+            first = lanes if first is None else builder.binary(arith.AddiOp, first, lanes)
+        scope.index[dim.name] = builder.number(0) if first is None else first
+        if not dim.is_exact and dim.lanes > 1:
+            scope.masks[dim.name] = builder.below(scope.index[dim.name], builder.expr(dim.extent, scope.index))
+
+    def _mask(self, scope: _Scope, names: frozenset[str]) -> list[SSAValue]:
+        """Which elements there are of blocks that hang on these dims."""
+        return [mask for name, mask in scope.masks.items() if name in names]
+
+    # -- phases -------------------------------------------------------------------------------------------------------
+
+    def _looped(self, nest: NestOp) -> tuple[str, ...]:
+        names = set(self.group.names[nest].values())
+        return tuple(d.name for d in self.dims if d.looped and d.name in names)
+
+    def _phases(self) -> Iterator[list[NestOp]]:
+        """Nests that are computed together: over the same loops, and behind the sums that they read."""
+        levels: dict[NestOp, int] = {}
+        phases: dict[tuple[int, tuple[str, ...]], list[NestOp]] = {}
+        for nest in self.group.members:
+            level = 0
+            for read in nest.reads:
+                source = read.source.owner
+                if isinstance(source, NestOp) and source in levels:
+                    sums = self._reduces(source) and bool(self._looped(source))
+                    level = max(level, levels[source] + sums)
+            levels[nest] = level
+            if self._reduces(nest) or any(v in self.stored for v in nest.outputs):
+                phases.setdefault((level, self._looped(nest)), []).append(nest)
+        yield from (phases[key] for key in sorted(phases))
+
+    def _reduces(self, nest: NestOp) -> bool:
+        return any(a.kind == "reduction" for a in nest.axes)
+
+    def _phase(self, nests: Sequence[NestOp], scope: _Scope) -> None:
+        loops = [d for d in self.dims if d.name in self._looped(nests[0])]
+        if not loops:
+            for nest in nests:
+                self._finish(nest, scope, self._terms(nest, scope) if self._reduces(nest) else None)
+            return
+        sums = [n for n in nests if self._reduces(n)]
+        carried = [(n, k) for n in sums for k in range(len(n.outputs))]
+        kept = self._loops(loops, nests, carried, [self._initial(n, k, scope) for n, k in carried], scope)
+        for nest in sums:
+            self._finish(nest, scope, [kept[carried.index((nest, k))] for k in range(len(nest.outputs))])
+
+    def _loops(
+        self,
+        loops: Sequence[Dim],
+        nests: Sequence[NestOp],
+        carried: Sequence[tuple[NestOp, int]],
+        kept: Sequence[SSAValue],
+        scope: _Scope,
+    ) -> list[SSAValue]:
+        """Goes over the blocks of dims, one inside of the other; what reduces is kept in blocks that are as large."""
+        if not loops:
+            return self._iteration(nests, carried, kept, scope)
+        builder, dim = scope.builder, loops[0]
+        first, end, step = builder.number(0), builder.expr(dim.blocks, scope.index), builder.number(1)
+        body = Block(arg_types=[builder.index, *(v.type for v in kept)])
+        inside = _Scope(BlockBuilder(body, builder.ranges, builder.index), dict(scope.index), dict(scope.masks))
+        self._enter(inside, dim, body.args[0])
+        body.add_op(scf.YieldOp(*self._loops(loops[1:], nests, carried, body.args[1:], inside)))
+        loop = scf.ForOp(first, end, step, list(kept), Region(body))
+        builder.block.add_op(loop)
+        return list(loop.results)
+
+    def _iteration(
+        self,
+        nests: Sequence[NestOp],
+        carried: Sequence[tuple[NestOp, int]],
+        kept: Sequence[SSAValue],
+        scope: _Scope,
+    ) -> list[SSAValue]:
+        made = list(kept)
+        for nest in nests:
+            if not self._reduces(nest):
+                self._finish(nest, scope, None)
+                continue
+            for k, term in enumerate(self._terms(nest, scope)):
+                place = carried.index((nest, k))
+                made[place] = self._combined(nest, k, scope.builder, kept[place], term)
+        return made
+
+    def _initial(self, nest: NestOp, k: int, scope: _Scope) -> SSAValue:
+        """The block that a sum begins with."""
+        shape = self._shape(self.group.names[nest].values())
+        return scope.builder.shaped(self._identity(nest, k, scope), shape) if shape else self._identity(nest, k, scope)
+
+    def _identity(self, nest: NestOp, k: int, scope: _Scope) -> SSAValue:
+        clause = nest.yield_op.clauses[k]
+        constant = identity(clause.combiner, element_of(nest.outputs[k].type))
+        number = cast("FloatAttr[Float32Type] | IntegerAttr[IntegerType]", constant.value).value.data
+        return scope.builder.const(number, constant.result.type)
+
+    # -- sums ---------------------------------------------------------------------------------------------------------
+
+    def _terms(self, nest: NestOp, scope: _Scope) -> list[SSAValue]:
+        """What a nest reduces, on the blocks at hand, and what changes nothing where there is no element."""
+        names = self.group.names[nest]
+        found: list[SSAValue] = []
+        for k, clause in enumerate(nest.yield_op.clauses):
+            value = self._value(nest, clause.value, scope)
+            reduced = frozenset(names[a.name] for a in nest.axes if a.kind == "reduction")
+            mask = scope.builder.all_of(self._mask(scope, reduced))
+            if mask is not None:
+                value = scope.builder.select(mask, value, self._identity(nest, k, scope))
+            found.append(scope.builder.shaped(value, self._shape(names.values())) if self.laned else value)
+        return found
+
+    def _shape(self, names: Iterable[str]) -> tuple[int, ...]:
+        """The blocks of what hangs on these dims."""
+        known = set(names)
+        lanes = {d.name: d.lanes for d in self.dims}
+        return tuple(lanes[name] if name in known else 1 for name in self.laned)
+
+    def _combined(self, nest: NestOp, k: int, builder: BlockBuilder, a: SSAValue, b: SSAValue) -> SSAValue:
+        element = element_of(nest.outputs[k].type)
+        return combined(builder, nest.yield_op.clauses[k].combiner, element, a, b)
+
+    def _finish(self, nest: NestOp, scope: _Scope, terms: Sequence[SSAValue] | None) -> None:
+        """Folds what is reduced, and writes what others want."""
+        for k, (clause, result) in enumerate(zip(nest.yield_op.clauses, nest.outputs, strict=True)):
+            if clause.otherwise is not None:
+                raise IgniterError(f"lower-to-triton: nest '{nest.label}' leaves a rim of its result")
+            if terms is None:
+                if result not in self.stored:
+                    continue
+                value = self._value(nest, clause.value, scope)
+            else:
+                value = self.folded[result] = self._folded(nest, k, terms[k], scope)
+            if result in self.stored:
+                self._store(nest, value, result, clause.subscripts, scope)
+
+    def _folded(self, nest: NestOp, k: int, value: SSAValue, scope: _Scope) -> SSAValue:
+        builder, names = scope.builder, self.group.names[nest]
+        for axis in nest.axes:
+            if axis.kind != "reduction" or names[axis.name] not in self.laned or not tt.is_block(value.type):
+                continue
+            place = self.laned.index(names[axis.name])
+            if tt.shape_of(value.type)[place] == 1:
+                continue
+            element = tt.element_type(value.type)
+            body = Block(arg_types=[element, element])
+            inner = BlockBuilder(body, builder.ranges)
+            made = self._combined(nest, k, inner, body.args[0], body.args[1])
+            body.add_op(tt.ReduceReturnOp([made]))
+            value = builder.add(tt.ReduceOp([value], place, Region(body)))
+            value = self._with_dim(builder, value, place)
+        return value
+
+    def _with_dim(self, builder: BlockBuilder, value: SSAValue, place: int) -> SSAValue:
+        """The dim that a reduction took, of size one."""
+        if tt.is_block(value.type):
+            return builder.add(tt.ExpandDimsOp(value, place))
+        return value
+
+    def _store(
+        self, nest: NestOp, value: SSAValue, result: SSAValue, subscripts: Sequence[Expr], scope: _Scope
+    ) -> None:
+        builder = scope.builder
+        at = renamed(subscripts, self.group.names[nest])
+        offset = builder.expr(linearize(at, dims_of(result.type)), scope.index)
+        value = to_memory(builder, value, element_of(result.type))
+        mask = builder.all_of(self._mask(scope, symbols_of(at)))
+        given = [offset, value, *([mask] if mask is not None else [])]
+        given = builder.together(given)
+        wide = [d for d, size in zip(self.laned, tt.shape_of(given[1].type), strict=False) if size > 1]
+        assert symbols_of(at).issuperset(wide), f"nest '{nest.label}' would store one element in several lanes"
+        pointers = self._pointers(builder, result, given[0])
+        builder.block.add_op(tt.StoreOp(pointers, given[1], given[2] if mask is not None else None))
+
+    def _pointers(self, builder: BlockBuilder, tensor: SSAValue, offset: SSAValue) -> SSAValue:
+        base = builder.shaped(self.pointers[root_of(tensor)], tt.shape_of(offset.type))
+        return builder.add(tt.AddPtrOp(base, offset))
+
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    def _value(self, nest: NestOp, wanted: SSAValue, scope: _Scope) -> SSAValue:
+        """A value of the body of a nest, on the blocks at hand."""
+        known = scope.values.get((wanted,))
+        if known is not None:
+            return known
+        op = wanted.owner
+        assert isinstance(op, Operation)
+        builder = scope.builder
+        if isinstance(op, ReadOp):
+            made = self._read(nest, op, scope)
+        elif isinstance(op, IndexOp):
+            (e,) = renamed([op.value], self.group.names[nest])
+            made = builder.expr(e, scope.index)
+            made = made if op.result.type == i64 else builder.cast(TruncIOp, made, op.result.type)
+        else:
+            made = elementwise(builder, op, [self._value(nest, v, scope) for v in op.operands], nest.label)
+        scope.values[(wanted,)] = made
+        return made
+
+    def _read(self, nest: NestOp, op: ReadOp, scope: _Scope) -> SSAValue:
+        builder, names = scope.builder, self.group.names[nest]
+        guards = renamed(op.guards, names)
+        env = dict(scope.index)
+        for k, index in enumerate(op.indices):
+            env[f"_{k}"] = builder.to_index(self._value(nest, index, scope))
+        conditions = [builder.nonneg(g, env) for g in guards]
+        otherwise = None if op.otherwise is None else self._value(nest, op.otherwise, scope)
+        if self.group.makes(op.source):
+            value = self._of_launch(op.source, scope)
+            mask = builder.all_of(conditions)
+            if mask is None:
+                return value
+            zero = builder.const(0, tt.element_type(value.type)) if otherwise is None else otherwise
+            return builder.select(mask, value, zero)
+        at = renamed(op.subscripts, names)
+        key = (op.source, at, guards, tuple(self._value(nest, i, scope) for i in op.indices), otherwise)
+        if key not in scope.loads:
+            scope.loads[key] = self._load(op, at, conditions, otherwise, env, scope)
+        return scope.loads[key]
+
+    def _of_launch(self, source: SSAValue, scope: _Scope) -> SSAValue:
+        """What another nest of the launch makes."""
+        if source in self.folded:
+            return self.folded[source]
+        owner = source.owner
+        assert isinstance(owner, NestOp)
+        if self._reduces(owner):
+            raise IgniterError(f"lower-to-triton: the sums of nest '{owner.label}' are wanted before they are made")
+        index = list(owner.outputs).index(source)  # pyright: ignore[reportArgumentType]
+        return self._value(owner, owner.yield_op.clauses[index].value, scope)
+
+    def _load(
+        self,
+        op: ReadOp,
+        at: Sequence[Expr],
+        conditions: list[SSAValue],
+        otherwise: SSAValue | None,
+        env: Mapping[str, SSAValue],
+        scope: _Scope,
+    ) -> SSAValue:
+        builder, element = scope.builder, element_of(op.source.type)
+        nest = op.parent_op()
+        assert isinstance(nest, NestOp)
+        names = self.group.names[nest]
+        offset = builder.expr(linearize(at, dims_of(op.source.type)), env)
+        # An indirect place hangs on what its index hangs on, and on nothing else: a wider block would be stored twice.
+        there = symbols_of(at).union(*(renamed_names(hangs_on(i), names) for i in op.indices))
+        mask = builder.all_of([*conditions, *self._mask(scope, there)])
+        memory = memory_element(element)
+        if mask is None:
+            return from_memory(builder, builder.add(tt.LoadOp(self._pointers(builder, op.source, offset))), element)
+        other = builder.const(0, memory) if otherwise is None else to_memory(builder, otherwise, element)
+        offset, mask, other = builder.together([offset, mask, other])
+        loaded = builder.add(tt.LoadOp(self._pointers(builder, op.source, offset), mask, other))
+        return from_memory(builder, loaded, element)
+
+
+def hangs_on(value: SSAValue) -> frozenset[str]:
+    """The axes, and symbols, that a value of a body is another for."""
+    op = value.owner
+    assert isinstance(op, Operation)
+    # The tensor that is read is no value of the body.
+    inside = [v for v in op.operands if not (isinstance(op, ReadOp) and v is op.source)]
+    found = frozenset[str]().union(*(hangs_on(v) for v in inside))
+    if isinstance(op, ReadOp):
+        return found | symbols_of((*op.subscripts, *op.guards))
+    return found | op.value.symbols if isinstance(op, IndexOp) else found
+
+
+def renamed_names(axes: frozenset[str], names: Mapping[str, str]) -> frozenset[str]:
+    """Axes as the dims that they are."""
+    return frozenset(names.get(axis, axis) for axis in axes)
+
+
+def from_memory(builder: BlockBuilder, value: SSAValue, element: Attribute) -> SSAValue:
+    """What bodies compute with, of what is in memory."""
+    if scalar_type(element) != i1:
+        return value
+    return builder.binary(lambda a, b: CmpiOp(a, b, "ne"), value, builder.const(0, i8))
+
+
+def to_memory(builder: BlockBuilder, value: SSAValue, element: Attribute) -> SSAValue:
+    """What is in memory, of what bodies compute."""
+    return value if scalar_type(element) != i1 else builder.cast(ExtUIOp, value, i8)
+
+
+def combined(builder: BlockBuilder, combiner: Combiner, element: Attribute, a: SSAValue, b: SSAValue) -> SSAValue:
+    """Two values that meet."""
+    if is_float(element):
+        kinds: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
+            "add": arith.AddfOp,
+            "mul": arith.MulfOp,
+            "max": arith.MaximumfOp,
+            "min": arith.MinimumfOp,
+        }
+        return builder.binary(kinds[combiner], a, b)
+    one = tt.element_type(a.type) == i1
+    integers: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
+        "add": arith.OrIOp if one else arith.AddiOp,
+        "mul": arith.AndIOp if one else arith.MuliOp,
+        "max": arith.OrIOp if one else arith.MaxSIOp,
+        "min": arith.AndIOp if one else arith.MinSIOp,
+        "and": arith.AndIOp,
+        "or": arith.OrIOp,
+        "xor": arith.XOrIOp,
+    }
+    if combiner in ("max", "min") and is_unsigned(element) and not one:
+        a, b = builder.together([a, b])
+        first = builder.binary(lambda x, y: CmpiOp(x, y, "ugt" if combiner == "max" else "ult"), a, b)
+        return builder.select(first, a, b)
+    return builder.binary(integers[combiner], a, b)

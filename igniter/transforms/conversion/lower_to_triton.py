@@ -1,0 +1,231 @@
+"""`lower-to-triton`: nests with schedules for a GPU become kernels of the `tt` dialect, and launches of these.
+
+    %m = loop.nest "max" [i: parallel n, k: reduction 64] schedule [i grid fuse "l0", k vector 64, launch ..] -> ..
+    %y = loop.nest "sub" [i: parallel n, j: parallel 64] schedule [i grid fuse "l0", j vector 64, launch ..] -> ..
+becomes
+    tt.func @r0.l0(..) { .. }
+    loop.func @r0 (%x, %y) { loop.launch @r0.l0 grid [n] warps 4 stages 1 symbols [n] (%x, %y) }
+
+Nests with one label are a launch. Each of its dims is a `grid` loop, over blocks of which a program has one, a loop
+over blocks in a program, or wholly in a program; the lanes of its `vector` are a dim of blocks.
+
+Inside of a program values are computed where they are wanted: what a nest reads of another of the launch is computed on
+the block that is at hand, and what it reads of other tensors is loaded, once. Sums that go over several blocks are kept
+in one and reduced at the end. What nobody outside of the launch reads is never in memory.
+
+Refused, with the nest's name: procedures, nests that read each other's results elsewhere than in their block, and ops
+and types that Triton does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.analysis.structured.launch_groups import LaunchGroup, first_names, in_order, joined, root_of
+from igniter.dialects import triton as tt
+from igniter.dialects.loop import AllocOp, FuncOp, KernelOp, LaunchOp, NestOp
+from igniter.dialects.loop.schedule import Loop
+from igniter.dialects.sym import dims_of, element_of, memref_of
+from igniter.dialects.sym.expr import Expr, product
+from igniter.errors import IgniterError
+from igniter.transforms.conversion.launch_body import LaunchBody
+
+
+@dataclass(frozen=True)
+class LowerToTriton(ModulePass):
+    """Lowers every loop.kernel to launches of Triton kernels."""
+
+    name = "lower-to-triton"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for kernel in [k for k in op.ops if isinstance(k, KernelOp)]:
+            func, kernels = lower_kernel(kernel)
+            for each in (*kernels, func):
+                op.body.block.insert_op_before(each, kernel)
+            kernel.detach()
+            kernel.erase()
+
+
+@dataclass(frozen=True)
+class Dim:
+    """How a launch goes along a dim."""
+
+    name: str
+    extent: Expr
+    grid: bool
+    """Over blocks that programs have one of each."""
+    looped: bool
+    """Over blocks one after the other, in each program."""
+    lanes: int
+    """The elements of a block; 1: it has no dim of its own."""
+
+    @property
+    def blocks(self) -> Expr:
+        """How many blocks there are."""
+        return self.extent if self.lanes == 1 else self.extent.ceildiv(self.lanes)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all blocks are full."""
+        known = self.extent.constant
+        return self.lanes == 1 or (known is not None and known % self.lanes == 0 and (known > 0 or self.grid))
+
+
+def lower_kernel(kernel: KernelOp) -> tuple[FuncOp, list[tt.FuncOp]]:
+    """The func that launches what computes a kernel, and those kernels."""
+    return _Lowering(kernel).run()
+
+
+class _Lowering:
+    def __init__(self, kernel: KernelOp):
+        self.kernel = kernel
+        self.block = Block()
+        self.buffers: dict[SSAValue, SSAValue] = {}
+        """The memrefs of tensors, those of views being others."""
+        self.kernels: list[tt.FuncOp] = []
+
+    def run(self) -> tuple[FuncOp, list[tt.FuncOp]]:
+        kernel, block = self.kernel, self.block
+        if kernel.others is not None:
+            raise IgniterError(f"lower-to-triton: kernel @{kernel.sym_name.data} has variants")
+        for op in kernel.computations:
+            if not isinstance(op, NestOp):
+                raise IgniterError(f"lower-to-triton: procedure '{op.label}' has no Triton kernel")
+        for arg in kernel.block.args:
+            self.buffers[arg] = self._argument(arg)
+        outputs = [self._argument(v) for v in kernel.returned]
+        groups = in_order(scheduled_groups(kernel))
+        self._place_results(outputs)
+        for number, group in enumerate(groups):
+            self._launch(group, number)
+        for value, output in zip(kernel.returned, outputs, strict=True):
+            if self.buffers.get(root_of(value)) is not output:
+                self._copy(value, output)
+        facts = kernel.requires, kernel.checks, kernel.typical
+        attributes = dict(kernel.attributes.items())
+        symbols = kernel.symbol_names
+        func = FuncOp(kernel.sym_name.data, symbols, len(outputs), Region(block), None, attributes, *facts)
+        return func, self.kernels
+
+    def _argument(self, value: SSAValue) -> SSAValue:
+        made = self.block.insert_arg(memref_of(element_of(value.type), dims_of(value.type)), len(self.block.args))
+        made.name_hint = value.name_hint
+        return made
+
+    def _place_results(self, outputs: Sequence[SSAValue]) -> None:
+        """What is returned is written to the caller's buffers; each nest's result is in one of them at most."""
+        for value, output in zip(self.kernel.returned, outputs, strict=True):
+            root = root_of(value)
+            if isinstance(root.owner, NestOp) and root not in self.buffers:
+                self.buffers[root] = output
+
+    def _launch(self, group: LaunchGroup, number: int) -> None:
+        stored = [v for nest in group.members for v in nest.outputs if self._is_stored(v, group)]
+        for value in stored:
+            if value not in self.buffers:
+                owner = value.owner
+                assert isinstance(owner, NestOp)
+                alloc = AllocOp(owner.label, memref_of(element_of(value.type), dims_of(value.type), "scratch"))
+                self.block.add_op(alloc)
+                self.buffers[value] = alloc.results[0]
+        loaded = [root_of(op.source) for nest in group.members for op in nest.reads if not group.makes(op.source)]
+        tensors = list(dict.fromkeys([*loaded, *stored]))
+        dims = dims_of_group(group)
+        name = f"{self.kernel.sym_name.data}.{number}"
+        body = LaunchBody(name, group, dims, tensors, stored, self.kernel.symbol_names)
+        func, symbols = body.emit()
+        self.kernels.append(func)
+        schedule = group.members[0].schedule
+        launch = schedule.launch if schedule is not None else None
+        assert launch is not None
+        grid = product(d.blocks for d in dims if d.grid)
+        self.block.add_op(
+            LaunchOp(
+                name,
+                grid,
+                [self.buffers[t] for t in tensors],
+                [Expr.of(s) for s in symbols],
+                launch.warps,
+                launch.stages,
+            )
+        )
+
+    def _is_stored(self, value: SSAValue, group: LaunchGroup) -> bool:
+        """Whether someone outside of the launch wants it."""
+        for use in value.uses:
+            parent = use.operation.parent_op()
+            if not (isinstance(parent, NestOp) and parent in group.names):
+                return True
+        return False
+
+    def _copy(self, value: SSAValue, output: SSAValue) -> None:
+        raise IgniterError(
+            f"lower-to-triton: kernel @{self.kernel.sym_name.data} returns one tensor twice, or an argument"
+        )
+
+
+def scheduled_groups(kernel: KernelOp) -> list[LaunchGroup]:
+    """The launches that the schedules of a kernel say: nests with one label, in the order of the kernel."""
+    groups: dict[str, LaunchGroup] = {}
+    for nest in kernel.nests:
+        if nest.schedule is None or nest.schedule.launch is None:
+            raise IgniterError(f"lower-to-triton: nest '{nest.label}' has no schedule that says how it is launched")
+        label = _label(nest)
+        group = groups.setdefault(label, LaunchGroup())
+        names = joined(group, nest) if group.members else first_names(nest)
+        if isinstance(names, str):
+            raise IgniterError(f"lower-to-triton: nest '{nest.label}' cannot be in launch '{label}': {names}")
+        group.add(nest, names)
+    return list(groups.values())
+
+
+def _label(nest: NestOp) -> str:
+    assert nest.schedule is not None
+    labels = {loop.fuse for loop in nest.schedule.loops if loop.fuse}
+    if len(labels) > 1:
+        raise IgniterError(f"lower-to-triton: nest '{nest.label}' is in two launches: {', '.join(sorted(labels))}")
+    return labels.pop() if labels else f"nest {nest.label}"
+
+
+def dims_of_group(group: LaunchGroup) -> list[Dim]:
+    """How a launch goes along its dims: its nests say the same of each."""
+    found: dict[str, Dim] = {}
+    for nest in group.members:
+        assert nest.schedule is not None
+        for axis in nest.axes:
+            dim = _dim(group.names[nest][axis.name], axis.extent, nest, axis.name)
+            other = found.setdefault(dim.name, dim)
+            if other != dim:
+                raise IgniterError(
+                    f"lower-to-triton: nest '{nest.label}' goes along '{axis.name}' in another way than the nests that "
+                    "it is launched with"
+                )
+    return [found[name] for name in group.dims]
+
+
+def _dim(name: str, extent: Expr, nest: NestOp, axis: str) -> Dim:
+    assert nest.schedule is not None
+    loops = [loop for loop in nest.schedule.loops if loop.axis == axis]
+    lanes = max((loop.vector for loop in loops), default=0) or 1
+    outer = loops[:-1] if lanes > 1 or len(loops) > 1 else loops
+    where = f"lower-to-triton: nest '{nest.label}': '{axis}'"
+    if len(outer) > 1 or any(not _is_plain(loop) for loop in loops):
+        raise IgniterError(f"{where} has loops that a launch does not: {', '.join(map(str, loops))}")
+    grid = bool(outer) and outer[0].grid
+    if outer and outer[0].by != lanes:
+        raise IgniterError(f"{where} has blocks of {outer[0].by}, and {lanes} lanes")
+    if not outer and (extent.constant is None or extent.constant > lanes):
+        raise IgniterError(f"{where} is in a program wholly, but {lanes} lanes do not have its {extent} elements")
+    if lanes & (lanes - 1):
+        raise IgniterError(f"{where} has {lanes} lanes, which is no power of two")
+    return Dim(name, extent, grid, bool(outer) and not grid, lanes)
+
+
+def _is_plain(loop: Loop) -> bool:
+    return not (loop.tail or loop.into_result or loop.threads is not None or loop.slide or loop.unroll is not None)

@@ -1,0 +1,57 @@
+// RUN: igniter-opt %s | filecheck %s
+// RUN: igniter-opt %s | igniter-opt | filecheck %s
+// RUN: igniter-opt %s --emit=generic | igniter-opt | filecheck %s
+
+// CHECK-LABEL: tt.func @all(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i64) {
+tt.func @all(%x: !tt.ptr<f32>, %y: !tt.ptr<f32>, %n: i64) {
+  // CHECK-NEXT: %pid = tt.get_program_id y : i32
+  %pid = tt.get_program_id y : i32
+  // CHECK-NEXT: %r = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  %r = tt.make_range {start = 0 : i32, end = 64 : i32} : tensor<64xi32>
+  // CHECK-NEXT: %row = tt.expand_dims %r {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+  %row = tt.expand_dims %r {axis = 0 : i32} : tensor<64xi32> -> tensor<1x64xi32>
+  // CHECK-NEXT: %at = tt.broadcast %row : tensor<1x64xi32> -> tensor<4x64xi32>
+  %at = tt.broadcast %row : tensor<1x64xi32> -> tensor<4x64xi32>
+  // CHECK-NEXT: %px = tt.splat %x : !tt.ptr<f32> -> tensor<4x64x!tt.ptr<f32>>
+  %px = tt.splat %x : !tt.ptr<f32> -> tensor<4x64x!tt.ptr<f32>>
+  // CHECK-NEXT: %p = tt.addptr %px, %at : tensor<4x64x!tt.ptr<f32>>, tensor<4x64xi32>
+  %p = tt.addptr %px, %at : tensor<4x64x!tt.ptr<f32>>, tensor<4x64xi32>
+  %limit = arith.constant dense<50> : tensor<4x64xi32>
+  // CHECK:      %mask = arith.cmpi slt, %at, %limit : tensor<4x64xi32>
+  %mask = arith.cmpi slt, %at, %limit : tensor<4x64xi32>
+  %zero = arith.constant dense<0.000000e+00> : tensor<4x64xf32>
+  // CHECK:      %a = tt.load %p : tensor<4x64x!tt.ptr<f32>>
+  %a = tt.load %p : tensor<4x64x!tt.ptr<f32>>
+  // CHECK-NEXT: %b = tt.load %p, %mask : tensor<4x64x!tt.ptr<f32>>
+  %b = tt.load %p, %mask : tensor<4x64x!tt.ptr<f32>>
+  // CHECK-NEXT: %c = tt.load %p, %mask, %zero : tensor<4x64x!tt.ptr<f32>>
+  %c = tt.load %p, %mask, %zero : tensor<4x64x!tt.ptr<f32>>
+  // CHECK-NEXT: %sum = "tt.reduce"(%c) <{axis = 1 : i32}> ({
+  %sum = "tt.reduce"(%c) <{axis = 1 : i32}> ({
+  ^bb0(%l: f32, %m: f32):
+    %s = arith.addf %l, %m : f32
+    // CHECK:      tt.reduce.return %{{.*}} : f32
+    tt.reduce.return %s : f32
+  }) : (tensor<4x64xf32>) -> tensor<4xf32>
+  // CHECK:      %t = tt.trans %c {order = array<i32: 1, 0>} : tensor<4x64xf32> -> tensor<64x4xf32>
+  %t = tt.trans %c {order = array<i32: 1, 0>} : tensor<4x64xf32> -> tensor<64x4xf32>
+  %acc = arith.constant dense<0.000000e+00> : tensor<4x4xf32>
+  // CHECK:      %d = tt.dot %c, %t, %acc, inputPrecision = ieee : tensor<4x64xf32> * tensor<64x4xf32> -> tensor<4x4xf32>
+  %d = tt.dot %c, %t, %acc, inputPrecision = ieee : tensor<4x64xf32> * tensor<64x4xf32> -> tensor<4x4xf32>
+  // CHECK-NEXT: %flat = tt.reshape %d : tensor<4x4xf32> -> tensor<16xf32>
+  %flat = tt.reshape %d : tensor<4x4xf32> -> tensor<16xf32>
+  // CHECK-NEXT: %q = tt.precise_divf %c, %b : tensor<4x64xf32>
+  %q = tt.precise_divf %c, %b : tensor<4x64xf32>
+  // CHECK-NEXT: %root = tt.precise_sqrt %q : tensor<4x64xf32>
+  %root = tt.precise_sqrt %q : tensor<4x64xf32>
+  // CHECK-NEXT: %e = tt.extern_elementwise %root {libname = "", libpath = "", symbol = "__nv_tanhf", pure = true} : (tensor<4x64xf32>) -> tensor<4x64xf32>
+  %e = tt.extern_elementwise %root {libname = "", libpath = "", symbol = "__nv_tanhf", pure = true} : (tensor<4x64xf32>) -> tensor<4x64xf32>
+  // CHECK-NEXT: %old = tt.atomic_rmw fadd, %p, %e, %mask : tensor<4x64x!tt.ptr<f32>>
+  %old = tt.atomic_rmw fadd, %p, %e, %mask : tensor<4x64x!tt.ptr<f32>>
+  // CHECK-NEXT: tt.store %p, %e, %mask : tensor<4x64x!tt.ptr<f32>>
+  tt.store %p, %e, %mask : tensor<4x64x!tt.ptr<f32>>
+  // CHECK-NEXT: tt.store %p, %e : tensor<4x64x!tt.ptr<f32>>
+  tt.store %p, %e : tensor<4x64x!tt.ptr<f32>>
+  // CHECK-NEXT: tt.return
+  tt.return
+}

@@ -1,0 +1,72 @@
+// RUN: igniter-opt %s --split-input-file --verify-diagnostics | filecheck %s
+
+// CHECK: the dims of a block are powers of two
+tt.func @a() {
+  %r = tt.make_range {start = 0 : i32, end = 48 : i32} : tensor<48xi32>
+  tt.return
+}
+
+// -----
+
+// CHECK: a tt.func is given pointers and numbers, not tensor<4xf32>
+tt.func @b(%x: tensor<4xf32>) {
+  tt.return
+}
+
+// -----
+
+// CHECK: 'tt.load' takes pointers, not tensor<4xi32>
+"tt.func"() <{sym_name = "c", function_type = () -> ()}> ({
+  %r = tt.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32>
+  %v = "tt.load"(%r) <{cache = 1 : i32, evict = 1 : i32, isVolatile = false, operandSegmentSizes = array<i32: 1, 0, 0>}> : (tensor<4xi32>) -> tensor<4xf32>
+  tt.return
+}) : () -> ()
+
+// -----
+
+// CHECK: 'tt.store' of tensor<4x!tt.ptr<f32>> has to do with tensor<4xi32>
+"tt.func"() <{sym_name = "d", function_type = (!tt.ptr<f32>) -> ()}> ({
+^bb0(%x: !tt.ptr<f32>):
+  %r = tt.make_range {start = 0 : i32, end = 4 : i32} : tensor<4xi32>
+  %p = tt.splat %x : !tt.ptr<f32> -> tensor<4x!tt.ptr<f32>>
+  "tt.store"(%p, %r) <{cache = 1 : i32, evict = 1 : i32, operandSegmentSizes = array<i32: 1, 1, 0>}> : (tensor<4x!tt.ptr<f32>>, tensor<4xi32>) -> ()
+  tt.return
+}) : () -> ()
+
+// -----
+
+// CHECK: tensor<4x1xf32> cannot be repeated to tensor<8x4xf32>
+tt.func @e() {
+  %a = arith.constant dense<0.000000e+00> : tensor<4x1xf32>
+  %b = tt.broadcast %a : tensor<4x1xf32> -> tensor<8x4xf32>
+  tt.return
+}
+
+// -----
+
+// CHECK: tt.dot of tensor<4x8xf32> and tensor<4x8xf32> does not give tensor<4x4xf32>
+tt.func @f() {
+  %a = arith.constant dense<0.000000e+00> : tensor<4x8xf32>
+  %c = arith.constant dense<0.000000e+00> : tensor<4x4xf32>
+  %d = tt.dot %a, %a, %c, inputPrecision = ieee : tensor<4x8xf32> * tensor<4x8xf32> -> tensor<4x4xf32>
+  tt.return
+}
+
+// -----
+
+// CHECK: the body of tt.reduce takes two elements of each block
+tt.func @g() {
+  %a = arith.constant dense<0.000000e+00> : tensor<4x8xf32>
+  %s = "tt.reduce"(%a) <{axis = 1 : i32}> ({
+  ^bb0(%l: f32):
+    tt.reduce.return %l : f32
+  }) : (tensor<4x8xf32>) -> tensor<4xf32>
+  tt.return
+}
+
+// -----
+
+// CHECK: the body of a tt.func ends with tt.return
+tt.func @h() {
+  %pid = tt.get_program_id x : i32
+}

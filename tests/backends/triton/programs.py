@@ -1,0 +1,84 @@
+"""Models as launches of Triton kernels, run in Triton's interpreter beside ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from xdsl.dialects.builtin import ModuleOp
+
+from igniter.analysis.structured.triton_author import TritonAuthor
+from igniter.backends.triton.interpreter import run_func
+from igniter.backends.triton.target import machine_of_target, target_of
+from igniter.context import IgniterContext
+from igniter.dialects import triton as tt
+from igniter.dialects.loop import FuncOp, KernelOp
+from igniter.dialects.sym import dims_of
+from igniter.transforms.conversion.lower_to_triton import LowerToTriton
+from igniter.transforms.scheduled.plan_buffers import PlanBuffers
+from igniter.transforms.structured.check_bounds import CheckBounds
+from tests.ops.single_node import kernel_of, module_of, optimise, reference
+
+Array = np.ndarray[Any, Any]
+
+
+def lowered(model: onnx.ModelProto) -> ModuleOp:
+    """The launches of a model whose graph is one kernel, and what they launch."""
+    kernel = optimise(kernel_of(module_of(model))).clone()
+    module, ctx = ModuleOp([kernel]), IgniterContext()
+    CheckBounds(guard=True).apply(ctx, module)
+    (kernel,) = module.ops
+    assert isinstance(kernel, KernelOp)
+    machine = machine_of_target(target_of("cuda"))
+    for choice in TritonAuthor()(kernel, machine):
+        for op in kernel.computations:
+            if op.label in choice.schedules:
+                op.schedule = choice.schedules[op.label]
+    module.verify()
+    for each in (LowerToTriton(), PlanBuffers()):
+        each.apply(ctx, module)
+        module.verify()
+    return module
+
+
+def func_of(module: ModuleOp) -> FuncOp:
+    """What launches."""
+    return next(op for op in module.ops if isinstance(op, FuncOp))
+
+
+def kernels_of(module: ModuleOp) -> list[tt.FuncOp]:
+    """What is launched."""
+    return [op for op in module.ops if isinstance(op, tt.FuncOp)]
+
+
+def sizes_of(func: FuncOp, feeds: Sequence[Array]) -> dict[str, int]:
+    """The values of symbols that are dims of inputs."""
+    found: dict[str, int] = {}
+    for argument, array in zip(func.block.args, feeds, strict=False):
+        for dim, size in zip(dims_of(argument.type), array.shape, strict=True):
+            if dim.symbol is not None:
+                found.setdefault(dim.symbol, size)
+    return found
+
+
+def check(model: onnx.ModelProto, *runs: Mapping[str, Array], launches: int | None = None, rtol: float = 2e-5) -> None:
+    """Compares each run with ONNX Runtime's; `launches` is how many there have to be."""
+    module = lowered(model)
+    func = func_of(module)
+    assert launches is None or len(kernels_of(module)) == launches
+    for feeds in runs:
+        arrays = list(feeds.values())
+        wanted = reference(model, feeds)
+        found = run_func(module, func, arrays, sizes_of(func, arrays))
+        # What the op checks behind its results has no place in ONNX Runtime's.
+        for mine, theirs in zip(found, wanted, strict=False):
+            theirs = np.asarray(theirs)
+            assert mine.shape == theirs.shape
+            assert mine.dtype == theirs.dtype
+            exact = mine.dtype.kind not in "f" and mine.dtype.name != "bfloat16"
+            scale = 0.0 if exact or not theirs.size else np.nanmax(np.abs(theirs[np.isfinite(theirs)]), initial=0.0)
+            np.testing.assert_allclose(
+                mine.astype(np.float64), theirs.astype(np.float64), rtol=0 if exact else rtol, atol=rtol * scale
+            )
