@@ -118,12 +118,7 @@ def images_of(block: Block) -> dict[SSAValue, ImageLayout]:
             joined.join(argument, operand)
         for result, value in zip(region.results, region.yielded, strict=True):
             joined.join(result, value)
-        for op in region.block.ops:
-            values = list(_images_in(op))
-            for a, b in pairwise(values):
-                joined.join(a, b)
-            if op_name(op) in CONVOLUTIONS:
-                wanted += values[:1]
+        wanted += _join_images(region.block.ops, joined)
     components = {joined.find(value) for value in wanted}
     found: dict[SSAValue, ImageLayout] = {}
     passed = (v for region in regions for v in (*region.inputs, *region.results))
@@ -133,6 +128,29 @@ def images_of(block: Block) -> dict[SSAValue, ImageLayout]:
         if isinstance(value.owner, RegionOp) or not _only_quantized(value, regions):
             found[value] = _layout_of(value, regions)
     return found
+
+
+def beside_convolutions(ops: Iterable[Operation]) -> set[Operation]:
+    """The transposed convolutions among nodes whose images hang together with those of a convolution: where such a node
+    is a convolution too, nothing around it changes its layout."""
+    nodes, joined = list(ops), _Components()
+    transposed = [op for op in nodes if op_name(op) == "ConvTranspose"]
+    for op in transposed:
+        joined.join(op.operands[0], op.results[0])
+    components = {joined.find(value) for value in _join_images(nodes, joined)}
+    return {op for op in transposed if joined.find(op.operands[0]) in components}
+
+
+def _join_images(ops: Iterable[Operation], joined: _Components) -> list[SSAValue]:
+    """Joins what has to have one layout, and gives an image of each convolution."""
+    wanted: list[SSAValue] = []
+    for op in ops:
+        values = list(_images_in(op))
+        for a, b in pairwise(values):
+            joined.join(a, b)
+        if op_name(op) in CONVOLUTIONS:
+            wanted += values[:1]
+    return wanted
 
 
 def _images_in(op: Operation) -> Iterator[SSAValue]:

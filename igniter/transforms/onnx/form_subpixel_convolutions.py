@@ -21,11 +21,15 @@ writes where the places are.
 
 No zero is multiplied. Where the stride does not divide the window, phases see parts of other sizes: those of one size
 are a convolution, and a Concat joins them. In one dim, or with strides that differ, Reshape and Transpose stand for
-DepthToSpace. Strides of 1 are one phase, which may be dilated.
+DepthToSpace, with shapes that are computed where only a run knows them. Strides of 1 are one phase, which may be
+dilated.
 
 Left as they are: weights that are no constants, or not finite (the rim would multiply them by zeros); strides larger
-than the window; dilations with a stride; sizes that no attribute can say. It stands at the end of the ONNX level, where
-what follows a ConvTranspose and scales its channels has been folded into it.
+than the window; dilations with a stride; pads that hang on sizes. Unless `force` says so, too: nodes with a stride that
+hang together with no convolution, which alone would change the layout of what they read and of what they make.
+
+It stands at the end of the ONNX level, where what follows a ConvTranspose and scales its channels has been folded into
+it.
 """
 
 from __future__ import annotations
@@ -37,15 +41,16 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, NoneType
+from xdsl.dialects.builtin import ModuleOp, NoneType, f32, f64, i64
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
+from igniter.analysis.fusion.layouts import beside_convolutions
 from igniter.dialects.onnx.base import constant_weight, imported_opset, make_constant
 from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.ops.rules import INFINITE
 from igniter.dialects.onnx.ops.transposed import Spread, spreads
-from igniter.dialects.onnx.registry import PHASES_ATTRIBUTE, Dims
+from igniter.dialects.onnx.registry import PHASES_ATTRIBUTE
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import Expr, floordiv
@@ -78,8 +83,11 @@ POINTWISE = ("Clip", "Elu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Re
 FULL_VECTORS = 12
 """Channels of a phase: with fewer, too much of a panel would be zeros."""
 
-SLICE_OPSET, RESHAPE_OPSET, MODES_OPSET = 10, 5, 11
-"""The opsets from which Slice and Reshape have as operands what were attributes before, and DepthToSpace has modes."""
+SLICE_OPSET, RESHAPE_OPSET, MODES_OPSET, ALLOWZERO_OPSET = 10, 5, 11, 14
+"""The opsets from which Slice and Reshape have as operands what were attributes before, DepthToSpace has modes, and
+Reshape takes a 0 for a 0."""
+
+ONE_INTEGER = tensor_of(i64, [Expr.of(1)])
 
 
 @dataclass(frozen=True)
@@ -89,11 +97,17 @@ class FormSubpixelConvolutions(ModulePass):
     name = "form-subpixel-convolutions"
     one_rewrite = "a ConvTranspose that becomes convolutions"
 
+    force: bool = False
+    """Where ONNX Runtime's own node takes less, too."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         missed: dict[str, str] = {}
+        beside = beside_convolutions(op.walk())
 
         def subpixel(node: OnnxOp, rw: Rewriter) -> Replacement | None:
             plan = plan_of(node)
+            if isinstance(plan, Plan) and not self.force:
+                plan = _slow_reason(node, plan, node in beside) or plan
             if isinstance(plan, str):
                 missed[node.node_name] = plan
                 return None
@@ -265,27 +279,21 @@ class Plan:
             if not self.outer:
                 attrs["mode"] = "CRD"
             return rw.op("DepthToSpace", [value], [result], attrs).results[0]
-        rank = len(self.axes)
-        named = [Expr.of(s) for s in self.strides]
-        split = [dims[0], *([*named, channels] if self.outer else [channels, *named]), *dims[2:]]
+        rank, depth = len(self.axes), channels.constant
+        assert depth is not None
+        named = [*self.strides, depth] if self.outer else [depth, *self.strides]
+        split = [dims[0], *map(Expr.of, named), *dims[2:]]
         first = 1 if self.outer else 2
         order = [
             0,
             1 + rank if self.outer else 1,
             *(k for axis in range(rank) for k in (2 + rank + axis, first + axis)),
         ]
-        apart = self._reshaped(rw, value, split)
+        opset = imported_opset(op, "") or ALLOWZERO_OPSET
+        apart = _reshaped(rw, value, [(0,), *named, *((2 + k,) for k in range(rank))], split, opset)
         turned = rw.op("Transpose", [apart], [tensor_of(element, [split[k] for k in order])], {"perm": order})
-        return self._reshaped(rw, turned.results[0], [dims[0], channels, *sizes])
-
-    def _reshaped(self, rw: Rewriter, value: SSAValue, dims: Sequence[Expr]) -> SSAValue:
-        import numpy as np
-
-        # The batch is taken as it comes, the others are numbers but for one.
-        shape = [0, *(-1 if d.constant is None else d.constant for d in dims[1:])]
-        shape[0] = shape[0] if dims[0].constant is None else dims[0].constant
-        given = rw.constant(np.array(shape, np.int64))
-        return rw.op("Reshape", [value, given], [tensor_of(element_of(value.type), dims)]).results[0]
+        pairs = [(2 + 2 * k, 3 + 2 * k) for k in range(rank)]
+        return _reshaped(rw, turned.results[0], [(0,), depth, *pairs], [dims[0], channels, *sizes], opset)
 
     def _cut(self, op: OnnxOp, rw: Rewriter, value: SSAValue) -> SSAValue:
         import numpy as np
@@ -302,6 +310,44 @@ class Plan:
             return rw.op("Slice", [value], [op.results[0].type], says).results[0]
         given = [rw.constant(np.array(v, np.int64)) for v in says.values()]
         return rw.op("Slice", [value, *given], [op.results[0].type]).results[0]
+
+
+def _reshaped(
+    rw: Rewriter, value: SSAValue, shape: Sequence[int | tuple[int, ...]], dims: Sequence[Expr], opset: int
+) -> SSAValue:
+    """A value with the dims of `shape`: numbers, and products of dims that it has. What only a run knows is computed
+    from its shape where it is more than one dim: a -1 says nothing of a tensor without elements."""
+    import numpy as np
+
+    known = [d.constant for d in dims]
+    if 0 not in known and known.count(None) == 1:
+        # One dim is what is left; the batch is taken as it comes.
+        known = [(0 if k == 0 else -1) if d is None else d for k, d in enumerate(known)]
+    result = tensor_of(element_of(value.type), dims)
+    if None not in known:
+        given = rw.constant(np.array(known, np.int64))
+        return rw.op("Reshape", [value, given], [result]).results[0]
+    have = known_dims(value) or ()
+    whole = rw.op("Shape", [value], [tensor_of(i64, [Expr.of(len(have))])]).results[0]
+    parts: list[SSAValue] = []
+    for entry in shape:
+        if isinstance(entry, int):
+            parts.append(rw.constant(np.array([entry], np.int64)))
+            continue
+        factors = [_gathered(rw, whole, k) for k in entry]
+        product = factors[0]
+        for factor in factors[1:]:
+            product = rw.op("Mul", [product, factor], [ONE_INTEGER]).results[0]
+        parts.append(product)
+    given = rw.op("Concat", parts, [tensor_of(i64, [Expr.of(len(parts))])], {"axis": 0}).results[0]
+    attrs = {"allowzero": 1} if opset >= ALLOWZERO_OPSET else {}
+    return rw.op("Reshape", [value, given], [result], attrs).results[0]
+
+
+def _gathered(rw: Rewriter, shape: SSAValue, k: int) -> SSAValue:
+    import numpy as np
+
+    return rw.op("Gather", [shape, rw.constant(np.array([k], np.int64))], [ONE_INTEGER], {"axis": 0}).results[0]
 
 
 def hoist(op: OnnxOp, rw: Rewriter) -> Replacement | None:
@@ -346,7 +392,7 @@ def plan_of(op: OnnxOp) -> Plan | str:
     axes, groups = tuple(found), int(op.attr("group", 1))
     convolutions = tuple(_convolutions(axes, groups))
     plan = Plan(axes, groups, convolutions)
-    return _opset_reason(op, plan) or _sizes_reason(data, plan) or plan
+    return _opset_reason(op, plan) or plan
 
 
 def has_blocks(axes: Sequence[Axis]) -> bool:
@@ -389,10 +435,17 @@ def _opset_reason(op: OnnxOp, plan: Plan) -> str | None:
     return "Reshape has no operand in its opset" if opset < RESHAPE_OPSET else None
 
 
-def _sizes_reason(data: Dims, plan: Plan) -> str | None:
-    if max(plan.strides) == 1 or has_blocks(plan.axes) or sum(d.constant is None for d in data[2:]) <= 1:
-        return None
-    return "no Reshape can say two sizes that only a run knows"
+def _slow_reason(op: OnnxOp, plan: Plan, beside: bool) -> str | None:
+    """Why ONNX Runtime's own node takes less: alone, the layouts on both sides cost more than the zeros that are not
+    multiplied, unless there are none or each channel is by itself; and convolutions of 16 bits are computed in 32."""
+    weight = known_dims(op.operands[1])
+    depthwise = weight is not None and weight[1] == Expr.of(1) and plan.groups > 1
+    full = weight is not None and (weight[1].constant or 0) >= FULL_VECTORS
+    if not beside and not depthwise and (max(plan.strides) > 1 or not full):
+        return "no convolution is beside it, whose layout it would have"
+    if len(plan.convolutions) > 1 and element(op.results[0]) not in (f32, f64):
+        return "its phases see parts of other sizes, and floats of 16 bits are converted for each"
+    return None
 
 
 def _digits(phase: Phase) -> str:

@@ -1,6 +1,10 @@
-// RUN: igniter-opt %s -p form-subpixel-convolutions --split-input-file | filecheck %s
-// RUN: igniter-opt %s -p form-subpixel-convolutions --split-input-file | igniter-opt --split-input-file | filecheck %s
-// RUN: igniter-opt %s -p form-subpixel-convolutions --split-input-file --emit=none --remarks --remarks-output=- | filecheck %s --check-prefix=REMARK
+// RUN: igniter-opt %s -p "form-subpixel-convolutions{force=true}" --split-input-file | filecheck %s
+// RUN: igniter-opt %s -p "form-subpixel-convolutions{force=true}" --split-input-file | igniter-opt --split-input-file | filecheck %s
+// RUN: igniter-opt %s -p "form-subpixel-convolutions{force=true}" --split-input-file --emit=none --remarks --remarks-output=- | filecheck %s --check-prefix=REMARK
+
+// RUN: igniter-opt %s -p form-subpixel-convolutions --split-input-file --emit=none --remarks --remarks-output=- | filecheck %s --check-prefix=ALONE
+
+// ALONE: form-subpixel-convolutions: missed: no convolution is beside it, whose layout it would have
 
 // Four phases, each a window of two by two turned around, are the channels of one convolution. What works on single
 // elements stands in front of the moves, so that the convolution ends with it.
@@ -23,6 +27,24 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
   }
 }
 // REMARK: form-subpixel-convolutions: applied: 1 transposed convolutions as convolutions [count=1]
+
+// -----
+
+// A convolution behind it has its layout, through what does the same in any.
+
+// CHECK-LABEL: onnx.graph @beside
+// CHECK-NOT:     onnx.ConvTranspose
+// ALONE: form-subpixel-convolutions: applied: 1 transposed convolutions as convolutions [count=1]
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @beside(%x: tensor<1x1x5x7xf32>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"]} {
+    %w = onnx.Constant() {value = #onnx.tensor<1x2x2x2xf32, elided>} : () -> tensor<1x2x2x2xf32>
+    %v = onnx.Constant() {value = #onnx.tensor<3x2x1x1xf32, elided>} : () -> tensor<3x2x1x1xf32>
+    %c = onnx.ConvTranspose(%x, %w) {strides = array<i64: 2, 2>} : (tensor<1x1x5x7xf32>, tensor<1x2x2x2xf32>) -> tensor<1x2x10x14xf32>
+    %r = onnx.Relu(%c) : (tensor<1x2x10x14xf32>) -> tensor<1x2x10x14xf32>
+    %y = onnx.Conv(%r, %v) : (tensor<1x2x10x14xf32>, tensor<3x2x1x1xf32>) -> tensor<1x3x10x14xf32>
+    onnx.return %y : tensor<1x3x10x14xf32>
+  }
+}
 
 // -----
 
@@ -97,12 +119,11 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // -----
 
-// Left: a weight that is no constant, windows that do not touch, and two sizes that only a run knows where no
-// DepthToSpace says what is meant.
+// Left: a weight that is no constant, and windows that do not touch. Strides that differ are no reason.
 
 // CHECK-LABEL: onnx.graph @left
-// CHECK-COUNT-4: onnx.ConvTranspose
-// CHECK-NEXT:    onnx.return
+// CHECK-COUNT-3: onnx.ConvTranspose
+// CHECK-NEXT:    onnx.Constant
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @left(%x: tensor<1x1x?x?xf32, #sym.dims<1, 1, h, w>>, %w: tensor<1x1x2x2xf32>) attributes {graph_name = "g", input_names = ["x", "w"], output_names = ["a", "c", "d", "e"]} {
     %k = onnx.Constant() {value = #onnx.tensor<1x1x2x2xf32, [1.0, 2.0, 3.0, 4.0]>} : () -> tensor<1x1x2x2xf32>
@@ -116,4 +137,3 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 // REMARK: form-subpixel-convolutions: 'computed' missed: its weight is no constant
 // REMARK: form-subpixel-convolutions: 'apart' missed: its windows of 2, dilated by 1, are 3 apart
 // REMARK: form-subpixel-convolutions: 'dilated' missed: its windows of 2, dilated by 2, are 2 apart
-// REMARK: form-subpixel-convolutions: 'unequal' missed: no Reshape can say two sizes that only a run knows
