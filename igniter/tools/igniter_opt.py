@@ -107,12 +107,17 @@ def build_parser(pass_names: Sequence[str] = ()) -> argparse.ArgumentParser:
     add(
         "--frontend", choices=("auto", "mlir", "onnx"), default="auto", help="how to read the input (default: its name)"
     )
-    add("--emit", choices=EMITS, default="mlir", help="what to write (default: mlir); 'onnx' needs -o or a pipe")
+    add(
+        "--emit",
+        choices=EMITS,
+        default="mlir",
+        help="what to write (default: mlir); 'onnx' needs -o or a pipe, and for a GPU 'llvm' is Python, 'asm' PTX",
+    )
     add(
         "--target",
         metavar="TARGET",
-        help="the CPU that passes work for, where their options do not say (default: one with AVX-512), and that "
-        "--emit=llvm and asm write for (default: this machine)",
+        help="the CPU or GPU that passes work for, where their options do not say (default: one with AVX-512), and "
+        "that --emit=llvm and asm write for (default: this machine)",
     )
     add(
         "--machine",

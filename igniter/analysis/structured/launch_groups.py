@@ -22,8 +22,9 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
-from igniter.dialects.loop import KernelOp, NestOp, ReadOp
+from igniter.dialects.loop import KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym.expr import ONE, Expr
+from igniter.errors import IgniterError
 
 
 @dataclass(eq=False)
@@ -68,14 +69,6 @@ def renamed(exprs: Iterable[Expr], names: Mapping[str, str]) -> tuple[Expr, ...]
     """Expressions over axes, over dims."""
     values = {axis: Expr.of(dim) for axis, dim in names.items()}
     return tuple(e.substitute(values) for e in exprs)
-
-
-def is_pointwise(nest: NestOp) -> bool:
-    """Whether a nest only has parallel axes, and writes what it computes and nothing else."""
-    clauses = nest.yield_op.clauses
-    return all(a.kind == "parallel" for a in nest.axes) and all(
-        c.combiner == "none" and c.otherwise is None for c in clauses
-    )
 
 
 def first_names(nest: NestOp) -> dict[str, str]:
@@ -146,10 +139,14 @@ def _reduction_reason(group: LaunchGroup, nest: NestOp, names: Mapping[str, str]
             return f"it reduces along what tells the sums of '{member.label}' apart"
         if reduces and drops & mine and not reduces & drops:
             return f"'{member.label}' reduces along what tells its own sums apart"
-    grid = (set(group.dims) | set(names.values())) - group.reduced - reduces
-    everything = {**group.dims, **{names[a.name]: a.extent for a in nest.axes}}
-    if reduces and group.grid and not any(everything[d] != ONE for d in grid):
+    extents = {**group.dims, **{names[a.name]: a.extent for a in nest.axes}}
+    grid = {d for d in extents if d not in group.reduced | reduces and extents[d] != ONE}
+    if reduces and group.grid and not grid:
         return "no dim would be left to tell programs apart"
+    # Programs that differ along what a nest does not have would compute it again, and none at all where that is empty.
+    for member, dims in ((nest, names), *group.names.items()):
+        if not grid <= set(dims.values()):
+            return f"not every program would have elements of '{member.label}' of its own"
     return None
 
 
@@ -176,8 +173,6 @@ def _can_join(groups: Sequence[LaunchGroup], group: LaunchGroup, nest: NestOp) -
 
 def root_of(value: SSAValue) -> SSAValue:
     """What a view is of."""
-    from igniter.dialects.loop import ViewOp
-
     while isinstance(value.owner, ViewOp):
         value = value.owner.source
     return value
@@ -206,11 +201,13 @@ def depends(group: LaunchGroup, on: LaunchGroup, groups: Sequence[LaunchGroup]) 
 
 
 def in_order(groups: Sequence[LaunchGroup]) -> list[LaunchGroup]:
-    """Groups, each behind those that it reads of."""
+    """Groups, each behind those that it reads of; `IgniterError` where there is no such order."""
     done: list[LaunchGroup] = []
     left = list(groups)
     while left:
         waiting = [any(s in left for s in sources_of(g, groups)) for g in left]
-        assert not all(waiting), "launches that wait for each other"
+        if all(waiting):
+            names = ", ".join(f"'{g.members[0].label}'" for g in left)
+            raise IgniterError(f"launches wait for each other's results: those of the nests {names}")
         done.append(left.pop(waiting.index(False)))
     return done

@@ -53,7 +53,8 @@ def _choice(group: LaunchGroup, label: str) -> Choice:
 
 
 def _warps(size: int) -> int:
-    return 8 if size > 4 * ELEMENTS // 2 else 4 if size > 128 else 1
+    """More where a block has more elements, so that a thread has eight to sixteen."""
+    return 8 if size > 2 * ELEMENTS else 4 if size > ELEMENTS // 8 else 1
 
 
 def _schedule(
@@ -96,15 +97,13 @@ def _blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str]]:
                 lanes[dim] = max(1, left)
                 looped.add(dim)
             left = max(1, left // lanes[dim])
-        rest = [d for d in reversed(grid) if lanes[d] == 1]
     else:
         for k, dim in enumerate(first):
             most = left if len(first) == 1 else (SIDE if k < len(first) - 1 else left)
             lanes[dim] = _power(group.dims[dim], max(1, most))
             left = max(1, left // lanes[dim])
-        rest = [d for d in reversed(grid) if lanes[d] == 1]
-    for dim in rest:
-        if left > 1 and dim != (grid[0] if len(grid) > 1 and group.reduced else ""):
+    for dim in [d for d in reversed(grid) if lanes[d] == 1]:
+        if left > 1:
             lanes[dim] = _power(group.dims[dim], left)
             left = max(1, left // lanes[dim])
     return lanes, looped

@@ -65,7 +65,9 @@ class TritonBackend(Backend):
 
     @property
     def words(self) -> frozenset[str]:
-        return frozenset(("by", "grid", "fuse", "vector", "launch"))
+        from igniter.transforms.conversion.lower_to_triton import WORDS
+
+        return WORDS
 
     # -- emission -----------------------------------------------------------------------------------------------------
 

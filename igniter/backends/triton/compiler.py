@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from igniter.backends.triton.python_source import type_name
+from igniter.backends.triton.target import PORTABLE
 from igniter.dialects.triton import FuncOp, PointerType
 from igniter.errors import IgniterError
 
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
 PTX_VERSION = 80
 """Of the PTX of sm_80: drivers since CUDA 12.0 take it."""
-
-ARCHITECTURES = (80, 90, 100, 120)
-"""The GPUs whose assembler looks at kernels in tests: Ampere, Hopper and two of Blackwell."""
 
 WARP = 32
 """The threads of a warp."""
@@ -118,7 +116,9 @@ def load_source(text: str, **names: Any) -> Any:
     return module["kernel"]
 
 
-def compile_source(text: str, signature: Sequence[str], warps: int = 4, stages: int = 3, arch: int = 80) -> Kernel:
+def compile_source(
+    text: str, signature: Sequence[str], warps: int = 4, stages: int = 3, arch: int = PORTABLE
+) -> Kernel:
     """Compiles the text of a kernel whose arguments have these types; `IgniterError` where Triton refuses it."""
     triton = find_triton()
     function = load_source(text)
@@ -130,7 +130,7 @@ def compile_source(text: str, signature: Sequence[str], warps: int = 4, stages: 
         return _compiled(triton, source, len(signature), warps, stages, arch)
 
 
-def compile_ttir(text: str, arguments: int, warps: int = 4, stages: int = 3, arch: int = 80) -> Kernel:
+def compile_ttir(text: str, arguments: int, warps: int = 4, stages: int = 3, arch: int = PORTABLE) -> Kernel:
     """Compiles a module in Triton's IR, which a func's generic form is."""
     triton = find_triton()
     with _own_cache(triton), tempfile.TemporaryDirectory() as folder:
@@ -141,7 +141,7 @@ def compile_ttir(text: str, arguments: int, warps: int = 4, stages: int = 3, arc
 
 def _compiled(triton: Any, source: Any, arguments: int, warps: int, stages: int, arch: int) -> Kernel:
     options: dict[str, Any] = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True}
-    if arch == ARCHITECTURES[0]:
+    if arch == PORTABLE:
         options["ptx_version"] = PTX_VERSION
     try:
         target = part_of_triton("triton.backends.compiler").GPUTarget("cuda", arch, WARP)

@@ -101,7 +101,7 @@ def _tensor(data: Array, element: Any, named: Any) -> Any:
 
 def run_func(module: ModuleOp, func: FuncOp, inputs: Sequence[Array], symbols: Mapping[str, int]) -> list[Array]:
     """What a func of launches computes of arrays, by the kernels of its module. Memory that nobody has written is NaN,
-    or a large number."""
+    a large number, or a bool of 255."""
     kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, tt.FuncOp)}
     args = func.block.args
     arrays: dict[SSAValue, Array] = dict(zip(args, map(np.ascontiguousarray, inputs), strict=False))
@@ -123,6 +123,5 @@ def _unwritten(memref: Attribute, symbols: Mapping[str, int]) -> Array:
     dtype = onnx_element_type(element_of(memref)).dtype
     shape = [d.evaluate(symbols) for d in dims_of(memref)]
     made = np.zeros(shape, dtype)
-    if dtype != np.bool_:
-        made.reshape(-1).view(np.uint8).fill(0xFF)
+    made.reshape(-1).view(np.uint8).fill(0xFF)
     return made

@@ -88,7 +88,6 @@ _ORDERED = {1: "==", 2: ">", 3: ">=", 4: "<", 5: "<="}
 """Predicates of `arith.cmpf` that Python's operators are."""
 _UNORDERED = {9: "<=", 10: "<", 11: ">=", 12: ">"}
 """Predicates that are true of NaN: each is the contrary of an operator."""
-DEVICE_PREFIX = "__nv_"
 
 
 class Unprintable(IgniterError):
@@ -165,7 +164,7 @@ class _KernelPrinter:
             return f"{a[0]} {_INFIX[base]} {a[1]}"
         if base in _UNSIGNED:
             return self._signed(
-                f"{self._unsigned(op.operands[0])} {_UNSIGNED[base]} {self._unsigned(op.operands[1])}", op
+                f"{self.unsigned(op.operands[0])} {_UNSIGNED[base]} {self.unsigned(op.operands[1])}", op
             )
         if kind in _FUNCTIONS:
             return f"{_FUNCTIONS[kind]}({', '.join(a)})"
@@ -175,7 +174,8 @@ class _KernelPrinter:
             return _PRINTERS[base](self, op, a)
         raise Unprintable(f"'{op.name}' has no Python in Triton")
 
-    def _unsigned(self, value: SSAValue) -> str:
+    def unsigned(self, value: SSAValue) -> str:
+        """The bits of an integer as an unsigned one."""
         return f"{self.name(value)}.to(tl.uint{tt.width_of(value.type)}, bitcast=True)"
 
     def _signed(self, text: str, op: Operation) -> str:
@@ -225,7 +225,7 @@ def _converted(printer: _KernelPrinter, op: Operation, a: Sequence[str]) -> str:
 def _from_unsigned(printer: _KernelPrinter, op: Operation, a: Sequence[str]) -> str:
     # Triton takes bits for unsigned as they are.
     target = tt.element_type(op.results[0].type)
-    text = a[0] if tt.width_of(op.operands[0].type) == 1 else printer._unsigned(op.operands[0])  # pyright: ignore[reportPrivateUsage]
+    text = a[0] if tt.width_of(op.operands[0].type) == 1 else printer.unsigned(op.operands[0])
     return f"{text}.to({type_name(target)})"
 
 
@@ -247,7 +247,7 @@ def _truncated(printer: _KernelPrinter, op: Operation, a: Sequence[str]) -> str:
 
 def _compared(printer: _KernelPrinter, op: Operation, a: Sequence[str]) -> str:
     predicate = cast("arith.CmpiOp", op).predicate.value.data
-    x, y = (printer._unsigned(v) for v in op.operands) if predicate > 5 else a  # pyright: ignore[reportPrivateUsage]
+    x, y = (printer.unsigned(v) for v in op.operands) if predicate > 5 else a
     return f"{x} {_COMPARISONS[predicate]} {y}"
 
 

@@ -28,27 +28,26 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from igniter.dialects.triton.ops import (
-    AddPtrOp,
-    AtomicRMWOp,
+from igniter.dialects.triton.blocks import (
     BroadcastOp,
-    DotOp,
     ExpandDimsOp,
-    ExternElementwiseOp,
     FuncOp,
     GetProgramIdOp,
-    LoadOp,
     MakeRangeOp,
+    ReshapeOp,
+    ReturnOp,
+    SplatOp,
+    TransOp,
+)
+from igniter.dialects.triton.compute import (
+    DotOp,
+    ExternElementwiseOp,
     PreciseDivOp,
     PreciseSqrtOp,
     ReduceOp,
     ReduceReturnOp,
-    ReshapeOp,
-    ReturnOp,
-    SplatOp,
-    StoreOp,
-    TransOp,
 )
+from igniter.dialects.triton.memory import AddPtrOp, AtomicRMWOp, LoadOp, StoreOp
 from igniter.dialects.triton.types import PointerType, block_of, element_type, is_block, shape_of, width_of
 
 Triton = Dialect(

@@ -63,7 +63,11 @@ def run(request: TuneRequest) -> bool:
     if find_spec("optuna") is None:
         raise IgniterError("tuning needs Optuna: pip install 'igniter[tune]'")
     start = time.monotonic()
-    target = backend_for(request.target).target_of(request.target)
+    backend = backend_for(request.target)
+    reason = backend.library_reason()
+    if reason is not None:
+        raise IgniterError(reason)
+    target = backend.target_of(request.target)
     path = database_path(request.db)
     given = parse_sizes(request.sizes)
     with opened(path, create=True) as database, closing(_executor(request)) as executor:

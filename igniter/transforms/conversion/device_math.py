@@ -42,9 +42,6 @@ _PLAIN = frozenset(
         "arith.andi",
         "arith.ori",
         "arith.xori",
-        "arith.shli",
-        "arith.shrsi",
-        "arith.shrui",
         "math.absi",
         "math.absf",
     )
@@ -184,6 +181,19 @@ def _floored(builder: BlockBuilder, op: Operation, values: Sequence[SSAValue]) -
     return builder.select(builder.binary(arith.AndIOp, differ, some), low, quotient)
 
 
+def _shifted(keeps_sign: bool) -> Callable[[BlockBuilder, Operation, Sequence[SSAValue]], SSAValue]:
+    """Shifts by as many bits as there are, or more, leave nothing but signs; LLVM says nothing of them."""
+
+    def made(builder: BlockBuilder, op: Operation, values: Sequence[SSAValue]) -> SSAValue:
+        x, count = values
+        most = builder.shaped(builder.const(tt.width_of(x.type) - 1, tt.element_type(x.type)), tt.shape_of(x.type))
+        far = builder.add(CmpiOp(count, most, "ugt"))
+        shifted = _same(builder, op, [x, builder.select(far, most, count)])
+        return shifted if keeps_sign else builder.select(far, builder.const(0, tt.element_type(x.type)), shifted)
+
+    return made
+
+
 Rule = Callable[[BlockBuilder, Operation, Sequence[SSAValue]], SSAValue]
 
 _RULES: dict[str, Rule] = {
@@ -196,4 +206,7 @@ _RULES: dict[str, Rule] = {
     "arith.maxui": _unsigned_extreme("ugt"),
     "arith.minui": _unsigned_extreme("ult"),
     "arith.floordivsi": _floored,
+    "arith.shli": _shifted(keeps_sign=False),
+    "arith.shrui": _shifted(keeps_sign=False),
+    "arith.shrsi": _shifted(keeps_sign=True),
 }

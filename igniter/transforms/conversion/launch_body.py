@@ -30,14 +30,13 @@ if TYPE_CHECKING:
     from igniter.transforms.conversion.lower_to_triton import Dim
 
 
-def memory_element(element: Attribute) -> Attribute:
-    """The type of what pointers to elements of a tensor point to: a bool has a byte, and integers have no sign."""
-    if isinstance(element, SMALL_FLOATS):
-        raise IgniterError(f"lower-to-triton: there is no code for elements of {element}")
+def memory_element(element: Attribute) -> Attribute | None:
+    """The type of what pointers to elements of a tensor point to: a bool has a byte, and integers have no sign. None
+    for those that Triton does not have."""
     scalar = scalar_type(element)
     width = tt.width_of(scalar)
-    if 1 < width < 8:
-        raise IgniterError(f"lower-to-triton: there is no code for elements of {element}")
+    if isinstance(element, SMALL_FLOATS) or 1 < width < 8:
+        return None
     return i8 if width == 1 else scalar
 
 
@@ -50,7 +49,7 @@ class _Scope:
     """The elements of each dim that blocks have here, and the values of symbols."""
     masks: dict[str, SSAValue]
     """Which of them there are, for dims whose blocks may not be full."""
-    values: dict[tuple[SSAValue, ...], SSAValue] = field(default_factory=dict[tuple[SSAValue, ...], SSAValue])
+    values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     loads: dict[tuple[object, ...], SSAValue] = field(default_factory=dict[tuple[object, ...], SSAValue])
 
 
@@ -90,7 +89,7 @@ class LaunchBody:
 
     def emit(self) -> tuple[tt.FuncOp, tuple[str, ...]]:
         """The kernel, and the symbols whose values it takes behind its tensors."""
-        kinds = [tt.PointerType(memory_element(element_of(t.type))) for t in self.tensors]
+        kinds = [tt.PointerType(self._memory(t)) for t in self.tensors]
         func = tt.FuncOp(self.name, [*kinds, *(i64 for _ in self.symbols)])
         block = func.body.block
         self.pointers = dict(zip(self.tensors, block.args, strict=False))
@@ -103,6 +102,16 @@ class LaunchBody:
             self._phase(phase, scope)
         block.add_op(tt.ReturnOp())
         return func, self.symbols
+
+    def _memory(self, tensor: SSAValue) -> Attribute:
+        """The type of what is in memory for the elements of a tensor."""
+        found = memory_element(element_of(tensor.type))
+        if found is None:
+            nest = self.group.members[0].label
+            raise IgniterError(
+                f"lower-to-triton: nest '{nest}': there is no code for elements of {element_of(tensor.type)}"
+            )
+        return found
 
     # -- dims ---------------------------------------------------------------------------------------------------------
 
@@ -134,7 +143,7 @@ class LaunchBody:
             lanes = builder.to_index(builder.lanes(dim.lanes, self.laned.index(dim.name), len(self.laned)))
             first = lanes if first is None else builder.binary(arith.AddiOp, first, lanes)
         scope.index[dim.name] = builder.number(0) if first is None else first
-        if not dim.is_exact and dim.lanes > 1:
+        if not dim.is_exact:
             scope.masks[dim.name] = builder.below(scope.index[dim.name], builder.expr(dim.extent, scope.index))
 
     def _mask(self, scope: _Scope, names: frozenset[str]) -> list[SSAValue]:
@@ -280,13 +289,8 @@ class LaunchBody:
             made = self._combined(nest, k, inner, body.args[0], body.args[1])
             body.add_op(tt.ReduceReturnOp([made]))
             value = builder.add(tt.ReduceOp([value], place, Region(body)))
-            value = self._with_dim(builder, value, place)
-        return value
-
-    def _with_dim(self, builder: BlockBuilder, value: SSAValue, place: int) -> SSAValue:
-        """The dim that a reduction took, of size one."""
-        if tt.is_block(value.type):
-            return builder.add(tt.ExpandDimsOp(value, place))
+            if tt.is_block(value.type):
+                value = builder.add(tt.ExpandDimsOp(value, place))
         return value
 
     def _store(
@@ -300,7 +304,8 @@ class LaunchBody:
         given = [offset, value, *([mask] if mask is not None else [])]
         given = builder.together(given)
         wide = [d for d, size in zip(self.laned, tt.shape_of(given[1].type), strict=False) if size > 1]
-        assert symbols_of(at).issuperset(wide), f"nest '{nest.label}' would store one element in several lanes"
+        if not symbols_of(at).issuperset(wide):
+            raise IgniterError(f"lower-to-triton: nest '{nest.label}' would store an element in several lanes")
         pointers = self._pointers(builder, result, given[0])
         builder.block.add_op(tt.StoreOp(pointers, given[1], given[2] if mask is not None else None))
 
@@ -312,7 +317,7 @@ class LaunchBody:
 
     def _value(self, nest: NestOp, wanted: SSAValue, scope: _Scope) -> SSAValue:
         """A value of the body of a nest, on the blocks at hand."""
-        known = scope.values.get((wanted,))
+        known = scope.values.get(wanted)
         if known is not None:
             return known
         op = wanted.owner
@@ -326,7 +331,7 @@ class LaunchBody:
             made = made if op.result.type == i64 else builder.cast(TruncIOp, made, op.result.type)
         else:
             made = elementwise(builder, op, [self._value(nest, v, scope) for v in op.operands], nest.label)
-        scope.values[(wanted,)] = made
+        scope.values[wanted] = made
         return made
 
     def _read(self, nest: NestOp, op: ReadOp, scope: _Scope) -> SSAValue:
@@ -378,7 +383,7 @@ class LaunchBody:
         # An indirect place hangs on what its index hangs on, and on nothing else: a wider block would be stored twice.
         there = symbols_of(at).union(*(renamed_names(hangs_on(i), names) for i in op.indices))
         mask = builder.all_of([*conditions, *self._mask(scope, there)])
-        memory = memory_element(element)
+        memory = self._memory(op.source)
         if mask is None:
             return from_memory(builder, builder.add(tt.LoadOp(self._pointers(builder, op.source, offset))), element)
         other = builder.const(0, memory) if otherwise is None else to_memory(builder, otherwise, element)

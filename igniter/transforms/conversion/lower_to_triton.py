@@ -7,14 +7,15 @@ becomes
     loop.func @r0 (%x, %y) { loop.launch @r0.l0 grid [n] warps 4 stages 1 symbols [n] (%x, %y) }
 
 Nests with one label are a launch. Each of its dims is a `grid` loop, over blocks of which a program has one, a loop
-over blocks in a program, or wholly in a program; the lanes of its `vector` are a dim of blocks.
+over blocks in a program, or wholly in a program; the lanes of its `vector` are a dim of blocks. The order of loops says
+nothing: programs go along the last dim of the grid first.
 
 Inside of a program values are computed where they are wanted: what a nest reads of another of the launch is computed on
 the block that is at hand, and what it reads of other tensors is loaded, once. Sums that go over several blocks are kept
 in one and reduced at the end. What nobody outside of the launch reads is never in memory.
 
-Refused, with the nest's name: procedures, nests that read each other's results elsewhere than in their block, and ops
-and types that Triton does not have.
+Refused, with the nest's name: procedures, nests that read each other's results elsewhere than in their block, words
+that are for CPUs, and ops and types that Triton does not have.
 """
 
 from __future__ import annotations
@@ -30,11 +31,14 @@ from xdsl.passes import ModulePass
 from igniter.analysis.structured.launch_groups import LaunchGroup, first_names, in_order, joined, root_of
 from igniter.dialects import triton as tt
 from igniter.dialects.loop import AllocOp, FuncOp, KernelOp, LaunchOp, NestOp
-from igniter.dialects.loop.schedule import Loop
+from igniter.dialects.loop.schedule import Launch, words_of
 from igniter.dialects.sym import dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import Expr, product
 from igniter.errors import IgniterError
 from igniter.transforms.conversion.launch_body import LaunchBody
+
+WORDS = frozenset(("by", "grid", "fuse", "vector", "launch"))
+"""What schedules of launches say."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +76,11 @@ class Dim:
 
     @property
     def is_exact(self) -> bool:
-        """Whether all blocks are full."""
+        """Whether all blocks are full: what is in a program wholly may be nothing."""
         known = self.extent.constant
-        return self.lanes == 1 or (known is not None and known % self.lanes == 0 and (known > 0 or self.grid))
+        if self.grid or self.looped:
+            return self.lanes == 1 or (known is not None and known % self.lanes == 0)
+        return known == self.lanes
 
 
 def lower_kernel(kernel: KernelOp) -> tuple[FuncOp, list[tt.FuncOp]]:
@@ -106,7 +112,9 @@ class _Lowering:
             self._launch(group, number)
         for value, output in zip(kernel.returned, outputs, strict=True):
             if self.buffers.get(root_of(value)) is not output:
-                self._copy(value, output)
+                raise IgniterError(
+                    f"lower-to-triton: kernel @{kernel.sym_name.data} returns a tensor twice, or an input"
+                )
         facts = kernel.requires, kernel.checks, kernel.typical
         attributes = dict(kernel.attributes.items())
         symbols = kernel.symbol_names
@@ -141,9 +149,7 @@ class _Lowering:
         body = LaunchBody(name, group, dims, tensors, stored, self.kernel.symbol_names)
         func, symbols = body.emit()
         self.kernels.append(func)
-        schedule = group.members[0].schedule
-        launch = schedule.launch if schedule is not None else None
-        assert launch is not None
+        launch = launch_of(group)
         grid = product(d.blocks for d in dims if d.grid)
         self.block.add_op(
             LaunchOp(
@@ -164,11 +170,6 @@ class _Lowering:
                 return True
         return False
 
-    def _copy(self, value: SSAValue, output: SSAValue) -> None:
-        raise IgniterError(
-            f"lower-to-triton: kernel @{self.kernel.sym_name.data} returns one tensor twice, or an argument"
-        )
-
 
 def scheduled_groups(kernel: KernelOp) -> list[LaunchGroup]:
     """The launches that the schedules of a kernel say: nests with one label, in the order of the kernel."""
@@ -176,6 +177,7 @@ def scheduled_groups(kernel: KernelOp) -> list[LaunchGroup]:
     for nest in kernel.nests:
         if nest.schedule is None or nest.schedule.launch is None:
             raise IgniterError(f"lower-to-triton: nest '{nest.label}' has no schedule that says how it is launched")
+        _require_words(nest)
         label = _label(nest)
         group = groups.setdefault(label, LaunchGroup())
         names = joined(group, nest) if group.members else first_names(nest)
@@ -183,6 +185,28 @@ def scheduled_groups(kernel: KernelOp) -> list[LaunchGroup]:
             raise IgniterError(f"lower-to-triton: nest '{nest.label}' cannot be in launch '{label}': {names}")
         group.add(nest, names)
     return list(groups.values())
+
+
+def _require_words(nest: NestOp) -> None:
+    """Nothing that a schedule says is left out."""
+    assert nest.schedule is not None
+    for step in nest.schedule.data:
+        said = [word for word in words_of(step) if word not in WORDS]
+        if said:
+            raise IgniterError(f"lower-to-triton: nest '{nest.label}': a launch has no '{said[0]}', as in '{step}'")
+
+
+def launch_of(group: LaunchGroup) -> Launch:
+    """How the programs of a launch run, which its nests say alike."""
+    first, *others = [(nest, nest.schedule.launch if nest.schedule else None) for nest in group.members]
+    for nest, launch in others:
+        if launch != first[1]:
+            raise IgniterError(
+                f"lower-to-triton: nest '{nest.label}' says '{launch}', and '{first[0].label}', which is launched with "
+                f"it, '{first[1]}'"
+            )
+    assert first[1] is not None
+    return first[1]
 
 
 def _label(nest: NestOp) -> str:
@@ -215,7 +239,7 @@ def _dim(name: str, extent: Expr, nest: NestOp, axis: str) -> Dim:
     lanes = max((loop.vector for loop in loops), default=0) or 1
     outer = loops[:-1] if lanes > 1 or len(loops) > 1 else loops
     where = f"lower-to-triton: nest '{nest.label}': '{axis}'"
-    if len(outer) > 1 or any(not _is_plain(loop) for loop in loops):
+    if len(outer) > 1:
         raise IgniterError(f"{where} has loops that a launch does not: {', '.join(map(str, loops))}")
     grid = bool(outer) and outer[0].grid
     if outer and outer[0].by != lanes:
@@ -225,7 +249,3 @@ def _dim(name: str, extent: Expr, nest: NestOp, axis: str) -> Dim:
     if lanes & (lanes - 1):
         raise IgniterError(f"{where} has {lanes} lanes, which is no power of two")
     return Dim(name, extent, grid, bool(outer) and not grid, lanes)
-
-
-def _is_plain(loop: Loop) -> bool:
-    return not (loop.tail or loop.into_result or loop.threads is not None or loop.slide or loop.unroll is not None)

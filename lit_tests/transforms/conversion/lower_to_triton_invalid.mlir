@@ -57,3 +57,76 @@ loop.kernel @ops symbols [] (%x: tensor<8xi32>) -> (tensor<8xi32>) {
   }
   loop.return %t : tensor<8xi32>
 }
+
+// -----
+
+// CHECK: lower-to-triton: nest 'copy': a launch has no 'unroll', as in 'i unroll'
+loop.kernel @words symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
+  %t = loop.nest "copy" [i: parallel 8] schedule [i unroll, launch warps 1 stages 1] -> tensor<8xf32> {
+    %a = loop.read %x[i] : f32
+    loop.yield none %a at [i]
+  }
+  loop.return %t : tensor<8xf32>
+}
+
+// -----
+
+// CHECK: lower-to-triton: nest 'second' says 'launch warps 4 stages 1', and 'first', which is launched with it, 'launch warps 1 stages 1'
+loop.kernel @warps symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
+  %t = loop.nest "first" [i: parallel 8] schedule [i by 8 grid fuse "l0", i vector 8, launch warps 1 stages 1] -> tensor<8xf32> {
+    %a = loop.read %x[i] : f32
+    loop.yield none %a at [i]
+  }
+  %y = loop.nest "second" [i: parallel 8] schedule [i by 8 grid fuse "l0", i vector 8, launch warps 4 stages 1] -> tensor<8xf32> {
+    %a = loop.read %t[i] : f32
+    loop.yield none %a at [i]
+  }
+  loop.return %y : tensor<8xf32>
+}
+
+// -----
+
+// CHECK: launches wait for each other's results: those of the nests 'first', 'between'
+loop.kernel @wait symbols [] (%x: tensor<8xf32>) -> (tensor<8xf32>) {
+  %t = loop.nest "first" [i: parallel 8] schedule [i by 8 grid fuse "l0", i vector 8, launch warps 1 stages 1] -> tensor<8xf32> {
+    %a = loop.read %x[i] : f32
+    loop.yield none %a at [i]
+  }
+  %u = loop.nest "between" [i: parallel 8] schedule [i by 8 grid fuse "l1", i vector 8, launch warps 1 stages 1] -> tensor<8xf32> {
+    %a = loop.read %t[-i + 7] : f32
+    loop.yield none %a at [i]
+  }
+  %y = loop.nest "last" [i: parallel 8] schedule [i by 8 grid fuse "l0", i vector 8, launch warps 1 stages 1] -> tensor<8xf32> {
+    %a = loop.read %t[i] : f32
+    %b = loop.read %u[i] : f32
+    %c = arith.addf %a, %b : f32
+    loop.yield none %c at [i]
+  }
+  loop.return %y : tensor<8xf32>
+}
+
+// -----
+
+// CHECK: lower-to-triton: nest 'copy': there is no code for elements of f8E5M2
+loop.kernel @bytes symbols [] (%x: tensor<8xf8E5M2>) -> (tensor<8xf8E5M2>) {
+  %t = loop.nest "copy" [i: parallel 8] schedule [i by 8 grid, i vector 8, launch warps 1 stages 1] -> tensor<8xf8E5M2> {
+    %a = loop.read %x[i] : i8
+    loop.yield none %a at [i]
+  }
+  loop.return %t : tensor<8xf8E5M2>
+}
+
+// -----
+
+// CHECK: lower-to-triton: nest 'copy' cannot be in launch 'l0': not every program would have elements of 'sum' of its own
+loop.kernel @own symbols [n, m, l] (%x: tensor<?x?xf32, #sym.dims<n, m>>) -> (tensor<?xf32, #sym.dims<n>>, tensor<?x?xf32, #sym.dims<n, l>>) {
+  %s = loop.nest "sum" [i: parallel n, k: reduction m] schedule [i grid fuse "l0", k by 8, k vector 8, launch warps 1 stages 1] -> tensor<?xf32, #sym.dims<n>> {
+    %a = loop.read %x[i, k] : f32
+    loop.yield add %a at [i]
+  }
+  %y = loop.nest "copy" [i: parallel n, j: parallel l] schedule [i grid fuse "l0", j grid, launch warps 1 stages 1] -> tensor<?x?xf32, #sym.dims<n, l>> {
+    %a = loop.read %s[i] : f32
+    loop.yield none %a at [i, j]
+  }
+  loop.return %s, %y : tensor<?xf32, #sym.dims<n>>, tensor<?x?xf32, #sym.dims<n, l>>
+}

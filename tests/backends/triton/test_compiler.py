@@ -13,18 +13,19 @@ from onnx import TensorProto, helper
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.printer import Printer
 
-from igniter.backends.triton import compiler
 from igniter.backends.triton.compiler import compile_source, compile_ttir, resources_of, signature_of
 from igniter.backends.triton.python_source import Unprintable, print_kernel
 from igniter.backends.triton.target import ARCHITECTURES, target_of
 from igniter.dialects import triton as tt
 from igniter.errors import IgniterError
 from tests.backends.triton.programs import kernels_of, lowered
-from tests.backends.triton.test_interpreter import model, one
+from tests.backends.triton.test_interpreter import FLOATS, UNARY, model, one
 
 pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
 
 F32 = TensorProto.FLOAT
+GPUS = (80, 90, 100, 120)
+"""Ampere, Hopper and two of Blackwell."""
 MODELS = {
     "softmax of long rows": lambda: one("Softmax", F32),
     "softmax of short rows": lambda: one("Softmax", F32, dims=["n", 100]),
@@ -51,10 +52,19 @@ def test_every_gpu_takes_a_kernel_without_spills(name: str) -> None:
         assert kernel.parameters == len(signature_of(func)) + 2
         assert f".reqntid {kernel.threads}" in kernel.ptx
         assert kernel.shared <= 48 << 10
-        for arch in compiler.ARCHITECTURES:
+        for arch in GPUS:
             found = resources_of(kernel, arch)
             assert found.spills == found.stack == 0, f"sm_{arch}: {found}"
             assert 0 < found.registers <= 255
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+@pytest.mark.parametrize("op", UNARY)
+def test_functions_of_every_float_compile(op: str, kind: str) -> None:
+    nodes = one(op, FLOATS[kind][0])
+    nodes.opset_import[0].version = 20 if op == "Gelu" else 18
+    (func,) = kernels_of(lowered(nodes))
+    assert compile_source(print_kernel(func), signature_of(func)).parameters == len(signature_of(func)) + 2
 
 
 @pytest.mark.parametrize("name", ["softmax of long rows", "transpose"])
