@@ -371,10 +371,8 @@ def _compile(
     if output is not None:
         # Before the minutes that a large model takes, not after them.
         check_replaceable(Path(output))
-    reason = c.backend.library_reason()
-    if reason is not None:
-        raise IgniterError(reason)
     _require_outputs(c.module)
+    c.require_options()
     lower_to_kernels(c)
     library = make_library(c)
     with folder_for(output) as place:

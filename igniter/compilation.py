@@ -65,6 +65,8 @@ class CompileOptions:
     """What joins regions to programs; "" leaves each region a custom op of its own."""
     profile: bool = False
     """Whether programs note the time between their steps, in outputs of their own: see `igniter bench --profile`."""
+    provider: str = ""
+    """The execution provider that custom ops of GPU kernels are registered for; "" is the backend's own."""
     sanitize: bool = field(default_factory=wants_sanitizer)
     """Whether every access of a kernel checks its address at run time: see
     `docs/safety.md`. The default is what the environment's `IGNITER_SANITIZE` says."""
@@ -178,6 +180,21 @@ class Compilation:
         from igniter.targets import backend_for
 
         return backend_for(self.options.target)
+
+    def require_options(self) -> None:
+        """`IgniterError` where an option asks for what the backend does not have."""
+        if self.options.provider and not self.backend.provider:
+            raise IgniterError(
+                f"kernels of the backend '{self.backend.name}' run in the execution provider for CPUs, not in "
+                f"{self.options.provider}: leave the provider out"
+            )
+        plain = CompileOptions(sanitize=False)
+        for name in self.backend.lacking:
+            if getattr(self.options, name) not in (getattr(plain, name), 0):
+                raise IgniterError(
+                    f"the backend '{self.backend.name}' has no {name} other than {getattr(plain, name) or 'none'}: "
+                    "leave it out"
+                )
 
     @cached_property
     def pipelines(self) -> Pipelines:

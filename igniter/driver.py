@@ -197,6 +197,7 @@ def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
         described = describe(func)
         func.sym_name = StringAttr(name + variant_suffix(k, len(c.targets)))
         texts.append(c.backend.emit_func(func, target, options.sanitize))
+        c.backend.vouch(texts[-1], target)
         op = described if op is None else with_scratch(op, described.scratch)
     return CompiledKernel(name, tuple(texts), str(op))
 
@@ -333,6 +334,7 @@ def make_library(c: Compilation) -> Library | None:
             info=info,
             cache=c.cache,
             sanitize=c.options.sanitize,
+            provider=c.options.provider,
         )
         replace_regions(c.module, library.domain, c.options.profile, named)
         replace_carriers(carriers, library.domain)

@@ -128,6 +128,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "deduplicate-kernels",
     ),
     "cuda-schedule": (
+        "drop-checks",
         "canonicalize-loop",
         "inline-nests",
         "collapse-axes",
@@ -137,6 +138,13 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         # From here on blocks of programs, no nests.
         "lower-to-triton",
         "plan-buffers",
+    ),
+    # A host only launches: what goes round in a program, or copies, needs a CPU that sees the data.
+    "cuda-programs": ("form-programs{loops=false}",),
+    "cuda-calls": (
+        "lower-programs{batches=false}",
+        "plan-buffers",
+        "inline-failed-regions",
     ),
     "cuda": (
         "cuda-onnx",

@@ -65,6 +65,7 @@ PASSES: dict[str, str] = {
     "cse": "xdsl.transforms.common_subexpression_elimination:CommonSubexpressionElimination",
     "dce": "xdsl.transforms.dead_code_elimination:DeadCodeElimination",
     "deduplicate-kernels": "igniter.transforms.structured.deduplicate_kernels:DeduplicateKernels",
+    "drop-checks": "igniter.transforms.structured.drop_checks:DropChecks",
     "elide-weights": "igniter.transforms.onnx.elide_weights:ElideWeights",
     "eliminate-common-nodes": "igniter.transforms.onnx.eliminate_common_nodes:EliminateCommonNodes",
     "eliminate-dead-nodes": "igniter.transforms.onnx.eliminate_dead_nodes:EliminateDeadNodes",

@@ -196,6 +196,10 @@ class Backend(ABC):
     """Who decides what is fused where nobody names an author: `NAME`, or `NAME{option=value ...}`."""
     schedule_author: str
     """And who writes schedules."""
+    provider: str = ""
+    """The execution provider of ONNX Runtime that runs what it compiles; "" is that of CPUs."""
+    lacking: tuple[str, ...] = ()
+    """The options of `CompileOptions` that it does not have."""
     modules: tuple[str, ...] = ()
     """What a process that is going to compile may import ahead of that."""
 
@@ -298,11 +302,12 @@ class Backend(ABC):
     def emit_module(self, module: ModuleOp, target: Target) -> str:
         """Every scheduled kernel of a module, as one text."""
 
-    # -- linking ------------------------------------------------------------------------------------------------------
+    def vouch(self, text: str, target: Target) -> None:
+        """Raises `IgniterError` where no machine code can be made of a text: there it costs one kernel, and later the
+        model. Nothing to do for an emitter whose text always compiles."""
+        del text, target
 
-    def library_reason(self) -> str | None:
-        """Why no library that ONNX Runtime loads can be made of its kernels; None where one can."""
-        return None
+    # -- linking ------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def identity(self, target: Target) -> tuple[str, ...]:
@@ -311,6 +316,12 @@ class Backend(ABC):
     @abstractmethod
     def needed(self, texts: Iterable[str], target: Target) -> list[str]:
         """The texts of what kernels call and is in none of them (micro-kernels), each once."""
+
+    def launched(self, texts: Iterable[str]) -> Mapping[str, Sequence[str]]:
+        """Of a backend whose code launches kernels of its own: the names of those that each func launches, itself or
+        through what it calls. See `igniter.backends.launches`."""
+        del texts
+        return {}
 
     @abstractmethod
     def merged(self, texts: Sequence[str], target: Target) -> str:

@@ -84,17 +84,20 @@ def build_library(
     info: Mapping[str, object] | None = None,
     cache: Cache | None = None,
     sanitize: bool = False,
+    provider: str = "",
 ) -> Library:
     """The shared library of `library`, with the kernels that the LLVM modules `kernels` define for `target`.
 
     `more` has the same kernels for other CPUs; the library then takes the best that the machine it is loaded on can
-    run, and the names of kernels end in `variant_suffix`. With `sanitize`, the kernels are sanitized ones.
+    run, and the names of kernels end in `variant_suffix`. With `sanitize`, the kernels are sanitized ones. `provider`
+    takes the place of the execution provider that the backend's code runs in, where that is not the one for CPUs.
     `info` (JSON values: options, pipeline, target's name) is put
     into the library together with the versions. `IgniterError` says what LLVM or the linker did not like, or that no
     linker was found.
     """
     from igniter.backends.ort.cpu_choice import Variant
     from igniter.backends.ort.emit_library import ENTRY_POINT, INFO_SYMBOL, emit_library
+    from igniter.backends.ort.launches import GpuCode
     from igniter.runtime.linker import find_linker, link_shared
     from igniter.targets import backend_for
 
@@ -102,29 +105,37 @@ def build_library(
     code = {target: sorted(set(kernels)), **{t: sorted(set(texts)) for t, texts in (more or {}).items()}}
     for t, texts in code.items():
         texts += backend.needed(texts, t)
+    launched = backend.launched(kernels)
+    if launched and len(code) > 1:
+        raise IgniterError(f"one library is for one kind of GPU: name one of {' and '.join(t.name for t in code)}")
     if len({t.triple for t in code}) > 1:
         raise IgniterError(
             f"one library cannot be for {' and '.join(t.name for t in code)}: they are different machines"
         )
     variants = [Variant(t.name, t.level, variant_suffix(k, len(code))) for k, t in enumerate(code)]
+    gpu: GpuCode | None = None
+    if launched:
+        # Any CPU launches.
+        variants = [Variant("any", 0)]
+        names = dict.fromkeys(name for names in launched.values() for name in names)
+        gpu = GpuCode(provider or backend.provider, list(names), launched)
     described = {
         "versions": versions(),
         "targets": [dict(t.identity) for t in code],
         **(info or {}),
     }
     modules = [(t, text) for t, texts in code.items() for text in texts]
-    emitted = emit_library(
-        library, target.triple, described, [text.encode() for _, text in modules], variants, sanitize
-    )
-    linker = find_linker(target.triple)
+    # What runs before the CPU is known to be good enough must run on any.
+    least = backend.least(target)
+    code_texts = [text.encode() for _, text in modules]
+    emitted = emit_library(library, least.triple, described, code_texts, variants, sanitize, gpu)
+    linker = find_linker(least.triple)
     parts = [hashlib.sha256("\n".join([*backend.identity(t), text]).encode()).digest() for t, text in modules]
     key = cache_key("library", *backend.identity(target), " ".join(linker.command), emitted.text, *parts)
     data = cache.get(key) if cache is not None else None
     if data is None:
-        # What runs before the CPU is known to be good enough must run on any.
-        first = (backend.least(target), emitted.text)
-        objects = [compile_object(text, t, cache) for t, text in (first, *modules)]
-        data = link_shared(objects, target.triple, (ENTRY_POINT, INFO_SYMBOL), linker)
+        objects = [compile_object(text, t, cache) for t, text in ((least, emitted.text), *modules)]
+        data = link_shared(objects, least.triple, (ENTRY_POINT, INFO_SYMBOL), linker)
         if cache is not None:
             cache.put(key, data)
     return Library(data, emitted.domain, emitted.ops, library_info(data))
@@ -133,6 +144,15 @@ def build_library(
 def variant_suffix(number: int, count: int) -> str:
     """What the names of the kernels of one CPU end in, in a library for `count`."""
     return f".v{number}" if count > 1 else ""
+
+
+def library_provider(path: str | Path) -> str:
+    """The execution provider that a library's ops run in; "" is that of CPUs. Nothing is asked of others' libraries."""
+    try:
+        return str(library_info(path).get("provider", ""))
+    except IgniterError:
+        # ONNX Runtime says what is wrong with it.
+        return ""
 
 
 def library_info(library: bytes | str | Path) -> dict[str, Any]:

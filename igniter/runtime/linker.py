@@ -22,8 +22,10 @@ from pathlib import Path
 from igniter.errors import IgniterError
 from igniter.runtime.elf import read_elf
 
-PROCESS_SYMBOLS = frozenset(("memcpy", "memmove", "memset", "memcmp", "bcmp", "fmod", "fmodf"))
-"""What LLVM calls on its own account, and every process that runs ORT has."""
+PROCESS_SYMBOLS = frozenset(
+    ("memcpy", "memmove", "memset", "memcmp", "bcmp", "fmod", "fmodf", "dlopen", "dlsym", "dlerror")
+)
+"""What LLVM calls on its own account, and what finds the driver of a GPU: every process that runs ORT has it."""
 
 TIMEOUT = 120
 

@@ -12,8 +12,15 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 
+CPU_PROVIDER = "CPUExecutionProvider"
+
+
 class SessionError(IgniterError):
     """What ONNX Runtime says of a model that it does not take."""
+
+
+class ProviderMissing(IgniterError):
+    """The ONNX Runtime that is installed cannot run what was compiled for another machine."""
 
 
 def silence() -> None:
@@ -27,10 +34,11 @@ def silence() -> None:
 def make_session(model: str | Path | bytes, libraries: Sequence[str | Path] = (), **options: Any) -> InferenceSession:
     """A session of `model`, a path or the bytes of one, with custom-op libraries registered.
 
-    Options are `providers` and `provider_options` (CPU when not given), `sess_options` to start from (used as it is,
-    so each one serves for one session), `config`, a mapping of `session.*` entries, and any attribute of
-    `onnxruntime.SessionOptions` by name: `intra_op_num_threads=1`. `IgniterError` names an option that there is not
-    and carries what ORT says of a model or library that it does not take.
+    Options are `providers` and `provider_options` (when not given, those that the libraries are for, and the one for
+    CPUs), `sess_options` to start from (used as it is, so each one serves for one session), `config`, a mapping of
+    `session.*` entries, and any attribute of `onnxruntime.SessionOptions` by name: `intra_op_num_threads=1`.
+    `IgniterError` names an option that there is not and carries what ORT says of a model or library that it does not
+    take; `ProviderMissing` says that this ORT has no provider that a library needs.
     """
     import onnxruntime
 
@@ -39,7 +47,7 @@ def make_session(model: str | Path | bytes, libraries: Sequence[str | Path] = ()
     settings: Any = given.pop("sess_options", None)
     if settings is None:
         settings = ort.SessionOptions()
-    providers = given.pop("providers", None) or ["CPUExecutionProvider"]
+    providers = given.pop("providers", None) or _providers_of(libraries)
     provider_options = given.pop("provider_options", None)
     for key, value in cast("Mapping[str, Any]", given.pop("config", None) or {}).items():
         settings.add_session_config_entry(key, str(value))
@@ -62,3 +70,21 @@ def make_session(model: str | Path | bytes, libraries: Sequence[str | Path] = ()
     except Exception as error:
         what = "the model" if isinstance(model, bytes) else str(model)
         raise SessionError(f"ONNX Runtime does not load {what}: {error}") from error
+
+
+def _providers_of(libraries: Sequence[str | Path]) -> list[str]:
+    """The providers that libraries are for, and that of CPUs for all else; `ProviderMissing` where there is none."""
+    import onnxruntime
+
+    from igniter.runtime.library import library_provider
+
+    ort: Any = onnxruntime
+    wanted = {library: library_provider(library) for library in libraries}
+    available: list[str] = ort.get_available_providers()
+    for library, provider in wanted.items():
+        if provider and provider not in available:
+            raise ProviderMissing(
+                f"{Path(library).name} is for ONNX Runtime's {provider}, and the one that is installed has only "
+                f"{', '.join(available)}: run it where there is a GPU and the package onnxruntime-gpu"
+            )
+    return [*dict.fromkeys(p for p in (*wanted.values(), CPU_PROVIDER) if p)]

@@ -166,6 +166,13 @@ def compile(
     sanitize: Annotated[
         bool, typer.Option("--sanitize", help="Check every access of a kernel at run time: slow, to look for bugs.")
     ] = False,
+    provider: Annotated[
+        str,
+        typer.Option(
+            help="ONNX Runtime's execution provider of GPU kernels, in the place of CUDAExecutionProvider.",
+            show_default=False,
+        ),
+    ] = "",
     tuned: Annotated[bool, typer.Option("--tuned", help="Use the schedules that `igniter tune` found.")] = False,
     db: Database = "",
     json: Json = False,
@@ -198,6 +205,7 @@ def compile(
                 tuned,
                 db,
                 winograd.option,
+                provider,
             )
         )
 

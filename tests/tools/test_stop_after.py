@@ -22,6 +22,7 @@ COUNTING = sorted(name for name in OWN if what_counts(load_pass(name)))
 UNCOUNTED = {
     "apply-tuned-schedules",
     "check-bounds",
+    "drop-checks",
     "elide-weights",
     "fold-packs",
     "form-ort-library",

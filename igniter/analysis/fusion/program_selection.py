@@ -45,14 +45,14 @@ class ProgramSelection:
     """Why each other region or loop is in no program."""
 
 
-def select_programs(block: Block, max_nodes: int, alone: bool = False) -> ProgramSelection:
+def select_programs(block: Block, max_nodes: int, alone: bool = False, loops: bool = True) -> ProgramSelection:
     """The programs of one graph. Views that are used in a program and outside of it are copied on the way.
 
-    `alone`: a region with nothing to share a program with becomes one too.
+    `alone`: a region with nothing to share a program with becomes one too. `loops`: programs hold them.
     """
     sources = SymbolSources(block.args)
     outer = _symbols_of_inputs(block)
-    outside: dict[Operation, Reason] = {}
+    outside: dict[Operation, Reason] = {} if loops else {op: _LOOP for op in block.ops if is_loop(op)}
     while True:
         graph = _build(block, outer, outside)
         groups = graph.grow(max_nodes)
@@ -85,6 +85,7 @@ def _symbols_of_inputs(block: Block) -> frozenset[str]:
     return frozenset(name for argument in block.args for name in type_symbols(argument.type))
 
 
+_LOOP = Reason("loop", "programs are asked for that hold no loops")
 _ALONE = Reason("alone", "no other region can be in a program with it")
 _VIEW = Reason("view", "a view of a tensor that a program gets or gives anyway costs ORT nothing")
 

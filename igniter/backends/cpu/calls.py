@@ -1,15 +1,19 @@
-"""`loop.call` and `loop.clock` in LLVM IR: how one kernel runs another.
+"""`loop.call`, `loop.launch` and `loop.clock` in LLVM IR: how one kernel runs another.
 
 A kernel is called through its public entry, which takes its buffers and symbols as two arrays. The arrays are on the
-stack of the caller, one pair for all its calls: a kernel reads them before it does anything else.
+stack of the caller, one pair for all its calls: a kernel reads them before it does anything else. So it is with the
+parameters of what is launched on a GPU (`igniter.backends.launches`).
 """
 
 from __future__ import annotations
 
+from xdsl.ir import Operation
+
 from igniter.backends.cpu.builder import Value, quote
 from igniter.backends.cpu.function import Function
 from igniter.backends.cpu.llvm_types import I64, PTR
-from igniter.dialects.loop import CallOp, ClockOp, FuncOp
+from igniter.backends.launches import LAUNCH, NULL_PARAMETERS, slot_symbol
+from igniter.dialects.loop import CallOp, ClockOp, FuncOp, LaunchOp
 
 KERNEL_PARAMETERS = "ptr %buffers, ptr %symbols, ptr %scratch, ptr %parallel_for, ptr %context"
 
@@ -29,6 +33,27 @@ def emit_call(f: Function, op: CallOp) -> None:
     f.raw(f"call void @{quote(op.callee)}({arguments}, ptr %parallel_for, ptr %context)")
 
 
+def emit_launch(f: Function, op: LaunchOp) -> None:
+    """Stores the parameters of a GPU kernel and has it launched: its buffers, which are addresses on the GPU, its
+    symbols, and nothing for what Triton adds."""
+    if f.launch_arrays is None:
+        most = max(len(each.buffers) + len(each.symbols) for each in _func_of(op).walk() if isinstance(each, LaunchOp))
+        kind = f"[{most + NULL_PARAMETERS} x ptr]"
+        f.launch_arrays = f.alloca(kind, 8, "parameters"), f.alloca(kind, 8, "addresses")
+    parameters, addresses = f.launch_arrays
+    values = [f.find_pointer(buffer).value for buffer in op.buffers]
+    values += [f.expr(f.prepare(symbol)) for symbol in op.symbols]
+    values += [Value(PTR, "null")] * NULL_PARAMETERS
+    for k, value in enumerate(values):
+        place = _store(f, parameters, k, value)
+        _store(f, addresses, k, place)
+    slot = slot_symbol(op.kernel)
+    f.module.globals[slot] = f"{slot} = external hidden constant i64"
+    number, grid = f.emit(I64, f"load i64, ptr {slot}, align 8"), f.expr(f.prepare(op.grid))
+    f.module.declare(LAUNCH, "hidden void", [PTR, I64, I64, PTR])
+    f.raw(f"call void @{LAUNCH}(ptr %context, {number.typed}, {grid.typed}, {addresses.typed})")
+
+
 def emit_clock(f: Function, op: ClockOp) -> None:
     """The time stamp counter on x86; the virtual counter on Arm, whose cycle counter user code cannot read."""
     intrinsic = "llvm.readcyclecounter" if f.target.arch == "x86_64" else "llvm.readsteadycounter"
@@ -37,16 +62,23 @@ def emit_clock(f: Function, op: ClockOp) -> None:
 
 def _make_arrays(f: Function, op: CallOp) -> tuple[Value, Value]:
     """Arrays for the buffers and the symbols of the largest call of the func."""
-    func = op.parent_op()
-    while not isinstance(func, FuncOp):
-        assert func is not None
-        func = func.parent_op()
-    calls = [c for c in func.walk() if isinstance(c, CallOp)]
+    calls = [c for c in _func_of(op).walk() if isinstance(c, CallOp)]
     most_buffers, most_symbols = max(len(c.buffers) for c in calls), max(len(c.symbols) for c in calls)
     buffers = f.alloca(f"[{max(most_buffers, 1)} x ptr]", 8, "buffers")
     return buffers, f.alloca(f"[{max(most_symbols, 1)} x i64]", 8, "symbols")
 
 
-def _store(f: Function, array: Value, index: int, value: Value) -> None:
+def _func_of(op: Operation) -> FuncOp:
+    """The func that a statement is in."""
+    func = op.parent_op()
+    while not isinstance(func, FuncOp):
+        assert func is not None
+        func = func.parent_op()
+    return func
+
+
+def _store(f: Function, array: Value, index: int, value: Value) -> Value:
+    """Stores one of an array; its address."""
     slot = f.emit(PTR, f"getelementptr {value.type}, {array.typed}, i64 {index}", "slot")
     f.raw(f"store {value.typed}, ptr {slot.text}, align 8")
+    return slot

@@ -43,6 +43,7 @@ from igniter.dialects.loop import (
     FuncOp,
     IfOp,
     IndexOp,
+    LaunchOp,
     LoadOp,
     PrefetchOp,
     ReduceLanesOp,
@@ -113,6 +114,7 @@ class FuncEmitter:
             TileProductOp: self._tile_product,
             IndexOp: self._index,
             CallOp: calls.emit_call,
+            LaunchOp: calls.emit_launch,
             ClockOp: calls.emit_clock,
         }
 

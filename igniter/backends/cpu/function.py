@@ -75,6 +75,8 @@ class Function(Builder):
         self.unused: Value | None = None
         self.call_arrays: tuple[Value, Value] | None = None
         """Where calls of other kernels put their buffers and symbols."""
+        self.launch_arrays: tuple[Value, Value] | None = None
+        """Where launches put their parameters, and the addresses of these."""
         self.lines = [self.allocas, self.scopes[0].head]
 
     @property

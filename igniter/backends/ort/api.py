@@ -1,7 +1,8 @@
 """The parts of ONNX Runtime's C ABI that the library uses, and the shorthand for calls of it in LLVM IR text.
 
 `OrtApi` is a table of function pointers that only grows at its end, so an index holds for every version of ORT that
-has the function. Every function called here is in API version 17 (ORT 1.17); `MayInplace` is read from version 18 on.
+has the function. Every function that kernels for CPUs call is in API version 17 (ORT 1.17); `MayInplace` is read from
+version 18 on, which also has what GPUs need.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ FUNCTIONS: dict[str, int] = {
     "GetDimensions": 62,
     "GetSymbolicDimensions": 63,
     "GetTensorTypeAndShape": 65,
+    "MemoryInfoGetId": 72,
     "AllocatorAlloc": 75,
     "AllocatorFree": 76,
     "AllocatorGetInfo": 77,
@@ -43,6 +45,7 @@ FUNCTIONS: dict[str, int] = {
     "ReleaseCustomOpDomain": 101,
     "AddSessionConfigEntry": 130,
     "ReleaseAllocator": 132,
+    "KernelContext_GetGPUComputeStream": 193,
     "KernelInfo_GetInputCount": 230,
     "HasSessionConfigEntry": 237,
     "KernelInfoGetConstantInput_tensor": 249,
@@ -52,6 +55,7 @@ FUNCTIONS: dict[str, int] = {
     "ShapeInferContext_SetOutputTypeShape": 270,
     "SetSymbolicDimensions": 271,
     "KernelContext_ParallelFor": 274,
+    "KernelInfoGetAllocator": 278,
 }
 
 CUSTOM_OP_POINTERS = 25

@@ -148,7 +148,7 @@ bad.missing:
   ret ptr %fail.missing
 in.present:
   try GetTensorMutableData(ptr %value, ptr %buffer.at) else failed
-  %checked.at = getelementptr %State, ptr %state, i64 0, i32 2, i64 %i.port
+  %checked.at = getelementptr %State, ptr %state, i64 0, i32 3, i64 %i.port
   %checked = load i8, ptr %checked.at
   %checked.yes = icmp ne i8 %checked, 0
   %is.first = icmp eq i64 %member, 0
@@ -264,7 +264,9 @@ found.body:
   br label %found.loop
 start:
   %size = load i64, ptr %size.at
-  %done = call ptr @igniter_run(ptr %desc, ptr %api, ptr %ctx, ptr %buffers, ptr %symbols, i64 %size)
+  %run.at = getelementptr %Desc, ptr %desc, i64 0, i32 14
+  %run.f = load ptr, ptr %run.at
+  %done = call ptr %run.f(ptr %state, ptr %desc, ptr %api, ptr %ctx, ptr %buffers, ptr %symbols, i64 %size)
   %ran = icmp eq ptr %done, null
   %checks.some = icmp ne i64 %n.checks, 0
   %checks.now = and i1 %ran, %checks.some

@@ -29,8 +29,10 @@ from igniter.backends.ort.cpu_choice import Variant, emit_choice
 from igniter.backends.ort.expressions import INTRINSICS, int64
 from igniter.backends.ort.infer import emit_infer
 from igniter.backends.ort.infer_glue import emit_infer_helpers
+from igniter.backends.ort.launches import GpuCode, emit_launched, emit_launches
 from igniter.backends.ort.messages import StringPool, c_literal, emit_messages
-from igniter.backends.ort.sanitized import sanitized
+from igniter.backends.ort.sanitized import RUN as SANITIZED_RUN
+from igniter.backends.ort.sanitized import emit_sanitized
 from igniter.backends.ort.shapes import dim_offsets, emit_shapes, symbol_slots
 from igniter.backends.ort.values import VALUES
 from igniter.dialects.onnx.types import element_type
@@ -62,6 +64,14 @@ _CALLBACKS = {
     20: "igniter_last_version",
 }
 """The functions of an `OrtCustomOp` that every op has, by place."""
+_GPU_CALLBACKS = {
+    **_CALLBACKS,
+    2: "igniter_gpu_provider",
+    8: "igniter_gpu_destroy",
+    11: "igniter_gpu_input_memory",
+    16: "igniter_gpu_create",
+}
+"""Those of an op that launches GPU kernels."""
 
 
 @dataclass(frozen=True)
@@ -91,21 +101,25 @@ def emit_library(
     code: Iterable[bytes] = (),
     variants: Sequence[Variant] = (Variant("any", 0),),
     sanitize: bool = False,
+    gpu: GpuCode | None = None,
 ) -> EmittedLibrary:
     """The module for `library`.
 
     `info` says what the library was made from (JSON values) and is readable in the file under `igniter_library_info`;
     `code` is whatever identifies the kernels' code (their IR), for the hash in the domain; `variants` are the CPUs that
     there are kernels for; of sanitized ones (`sanitize`) a call looks after the run whether an access was outside.
+    `gpu` has the kernels that the code launches on a GPU, where that is what it does.
     Raises `IgniterError` when a size in the library fits in no 64-bit integer.
     """
     library.verify()
     ops = library.ops
     values = library.values
     domain = library_domain(library, info, code)
-    version = API_VERSION_INPLACE if any(p.reuses is not None for op in ops for p in op.outputs) else API_VERSION
+    reuses = any(p.reuses is not None for op in ops for p in op.outputs)
+    version = API_VERSION_INPLACE if reuses or gpu is not None else API_VERSION
     strings = StringPool()
-    functions = [_emit_op(op, f"op.{i}", version, strings) for i, op in enumerate(ops)]
+    run = SANITIZED_RUN if sanitize else "igniter_run"
+    functions = [_emit_op(op, f"op.{i}", version, strings, run, gpu) for i, op in enumerate(ops)]
     functions += [_emit_values(op, f"op.{i}", version, strings) for i, op in enumerate(values, len(ops))]
     count = len(functions)
     kernels = tuple(dict.fromkeys(op.kernel_name for op in ops))
@@ -116,12 +130,14 @@ def emit_library(
         expand_calls(
             glue.KERNEL.replace("$STACK_SCRATCH", str(glue.STACK_SCRATCH)).replace("$COMPOUND", str(glue.COMPOUND))
         ),
-        expand_calls(sanitized(COMPUTE, strings) if sanitize else COMPUTE),
+        expand_calls(COMPUTE),
+        expand_calls(emit_sanitized(strings)) if sanitize else "",
+        emit_launches(gpu, strings) if gpu is not None else "",
         expand_calls(emit_messages(strings)),
         expand_calls(emit_infer_helpers(strings)),
         expand_calls(VALUES if values else ""),
         _emit_register(domain, count, version, strings),
-        _emit_info(library, domain, version, info),
+        _emit_info(library, domain, version, gpu.provider if gpu is not None else "", info),
     ]
     table = ", ".join(f"ptr @op.{i}" for i in range(count))
     parts = [
@@ -140,12 +156,13 @@ def _canonical(info: Mapping[str, object]) -> str:
     return json.dumps(info, sort_keys=True, separators=(",", ":"))
 
 
-def _emit_info(library: LibraryOp, domain: str, version: int, info: Mapping[str, object]) -> str:
+def _emit_info(library: LibraryOp, domain: str, version: int, provider: str, info: Mapping[str, object]) -> str:
     described = {
         INFO_SYMBOL: INFO_VERSION,
         "name": library.sym_name.data,
         "domain": domain,
         "ort_api_version": version,
+        "provider": provider,
         "ops": {
             op.sym_name.data: {
                 "kernel": op.kernel_name,
@@ -170,7 +187,7 @@ def _emit_info(library: LibraryOp, domain: str, version: int, info: Mapping[str,
 # -- one op -----------------------------------------------------------------------------------------------------------
 
 
-def _emit_op(op: OpOp, name: str, version: int, strings: StringPool) -> str:
+def _emit_op(op: OpOp, name: str, version: int, strings: StringPool, run: str, gpu: GpuCode | None) -> str:
     slots = symbol_slots(op)
     last_in = op.inputs[-1] if op.inputs else None
     spread = len(last_in.dims) if last_in is not None and last_in.mode == VARIADIC else -1
@@ -188,7 +205,10 @@ def _emit_op(op: OpOp, name: str, version: int, strings: StringPool) -> str:
         len(op.checks),
     )
     tested = f"ptr @checks.{name}" if op.checks else "ptr null"
-    pointers = dict(_CALLBACKS)
+    pointers, launched, listed = dict(_CALLBACKS), "", "null"
+    if gpu is not None:
+        pointers, run = dict(_GPU_CALLBACKS), "igniter_gpu_run"
+        launched, listed = emit_launched(name, gpu.launched.get(op.kernel_name, ()), gpu), f"@launched.{name}"
     if infer is not None:
         pointers[18] = infer.name
     if inplace:
@@ -202,9 +222,10 @@ def _emit_op(op: OpOp, name: str, version: int, strings: StringPool) -> str:
             emit_checks(op, f"checks.{name}", strings) if op.checks else "",
             expand_calls(infer.text if infer is not None else ""),
             inplace,
+            launched,
             f"@desc.{name} = internal constant %Desc {{ ptr {strings(op.sym_name.data)}, ptr @inputs.{name},"
             f' ptr @outputs.{name}, ptr @shapes.{name}, ptr @"{op.kernel_name}",'
-            f" {', '.join(f'i64 {n}' for n in numbers)}, {tested} }}",
+            f" {', '.join(f'i64 {n}' for n in numbers)}, {tested}, ptr @{run}, ptr {listed} }}",
             _emit_callbacks(name, version, pointers),
         )
     )
@@ -228,7 +249,7 @@ def _emit_values(op: ValuesOp, name: str, version: int, strings: StringPool) -> 
             _emit_ports([replace(p, name=op.text) for p in op.outputs], f"outputs.{name}", slots, strings),
             f"@desc.{name} = internal constant %Desc {{ ptr {strings(op.sym_name.data)}, ptr @inputs.{name},"
             f" ptr @outputs.{name}, ptr null, ptr null, i64 1, i64 1, i64 0, i64 1, i64 {op.count + 1}, i64 -1, i64 0,"
-            " i64 0, ptr null }",
+            " i64 0, ptr null, ptr null, ptr null }",
             _emit_callbacks(name, version, {**_CALLBACKS, 17: "igniter_values"}),
         )
     )

@@ -25,9 +25,11 @@ TYPES = """
 ; Name, inputs, outputs, shape function, kernel, number of inputs, of outputs, of symbols (those of the kernel come
 ; first, so that one array serves both), of dims of the inputs that
 ; are not variadic, of dims of the outputs, rank of the variadic input (or -1), whether the last output is variadic,
-; number of checks on the data, and the function that tests them (or null).
-%Desc = type { ptr, ptr, ptr, ptr, ptr, i64, i64, i64, i64, i64, i64, i64, i64, ptr }
-%State = type { ptr, ptr, [0 x i8] }
+; number of checks on the data, the function that tests them (or null), the one that runs the kernel, and which GPU
+; kernels that launches (or null).
+%Desc = type { ptr, ptr, ptr, ptr, ptr, i64, i64, i64, i64, i64, i64, i64, i64, ptr, ptr, ptr }
+; The op, the API table, what the kernel object has on a GPU (or null), and which inputs have been checked.
+%State = type { ptr, ptr, ptr, [0 x i8] }
 ; What went wrong, for the message: the port's number, the value's position, the axis, expected, got; of a requirement
 ; its message, and the numbers to put between its pieces.
 %Failure = type { i64, i64, i64, i64, i64, ptr, [8 x i64] }
@@ -261,12 +263,14 @@ entry:
   %n = call i64 @igniter_input_count(ptr %op)
   try GetAllocatorWithDefaultOptions(ptr %allocator.at) else failed
   %allocator = load ptr, ptr %allocator.at
-  %size = add i64 %n, 16
+  %size = add i64 %n, 24
   try AllocatorAlloc(ptr %allocator, i64 %size, ptr %state.at) else failed
   %state = load ptr, ptr %state.at
   store ptr %op, ptr %state
   %api.in = getelementptr %State, ptr %state, i64 0, i32 1
   store ptr %api, ptr %api.in
+  %device.in = getelementptr %State, ptr %state, i64 0, i32 2
+  store ptr null, ptr %device.in
   store i64 0, ptr %count.at
   try KernelInfo_GetInputCount(ptr %info, ptr %count.at) else broken
   %count = load i64, ptr %count.at
@@ -279,7 +283,7 @@ loop:
 body:
   %index.next = add i64 %index, 1
   store i64 %index.next, ptr %index.at
-  %checked = getelementptr %State, ptr %state, i64 0, i32 2, i64 %index
+  %checked = getelementptr %State, ptr %state, i64 0, i32 3, i64 %index
   store i8 0, ptr %checked
   %port = call ptr @igniter_port(ptr %op, i64 1, i64 %index)
   %static.at = getelementptr %Port, ptr %port, i64 0, i32 7
@@ -372,7 +376,7 @@ done:
   ret void
 }
 
-define internal ptr @igniter_run(ptr %desc, ptr %api, ptr %ctx, ptr %buffers, ptr %symbols, i64 %size) {
+define internal ptr @igniter_run(ptr %state, ptr %desc, ptr %api, ptr %ctx, ptr %buffers, ptr %symbols, i64 %size) {
   ; Runs the kernel with %size bytes of scratch memory, aligned to 64 bytes.
 entry:
   %status = alloca ptr

@@ -17,6 +17,7 @@ _OUTPUT = ("output ", "$index", " ('", "$name", "') ")
 TOO_MANY_INPUTS, MISSING, WRONG_TYPE, WRONG_RANK, WRONG_DIM, WRONG_SYMBOL = 1, 2, 3, 4, 5, 6
 BAD_OUTPUT, BAD_SCRATCH, NO_MEMORY, TOO_MANY_OUTPUTS, MISSING_OUTPUT, UNSOLVABLE = 7, 8, 9, 10, 11, 12
 BROKEN_REQUIREMENT, NEGATIVE_VALUE = 13, 14
+NO_DRIVER, OLD_DRIVER, DRIVER_FAILED, BAD_GRID = 15, 16, 17, 18
 
 KINDS: dict[int, tuple[str, ...]] = {
     TOO_MANY_INPUTS: ("expected at most ", "$want", " inputs, got ", "$got"),
@@ -37,6 +38,10 @@ KINDS: dict[int, tuple[str, ...]] = {
     MISSING_OUTPUT: (*_OUTPUT, "is left out of the node, but required"),
     BROKEN_REQUIREMENT: ("$message",),
     NEGATIVE_VALUE: ("$name", " (value ", "$index", " is ", "$got", ")"),
+    NO_DRIVER: ("it runs on GPUs of NVIDIA, and their driver cannot be loaded: ", "$name"),
+    OLD_DRIVER: ("the driver of NVIDIA is too old: it has no ", "$name"),
+    DRIVER_FAILED: ("$name", ": ", "$shape", " gives ", "$second", ": ", "$third"),
+    BAD_GRID: ("$name", ": ", "$got", " programs are more than a GPU launches at a time"),
 }  # fmt: skip
 
 CAPACITY = 1024
@@ -192,7 +197,9 @@ def emit_messages(c_string: StringPool) -> str:
         lines.append("  br label %done")
     lines += [
         "done:",
-        f"  %resource = icmp eq i32 %kind, {NO_MEMORY}",
+        "  %memory = icmp eq i32 %kind, " + str(NO_MEMORY),
+        "  %device = icmp uge i32 %kind, " + str(NO_DRIVER),
+        "  %resource = or i1 %memory, %device",
         f"  %code = select i1 %resource, i32 {RUNTIME_EXCEPTION}, i32 {INVALID_ARGUMENT}",
         "  %status = api CreateStatus(i32 %code, ptr %buffer)",
         "  ret ptr %status",
@@ -217,7 +224,8 @@ def _append(piece: str, unique: str, c_string: StringPool) -> list[str]:
     if what == "message":
         # What stands for the port is the failure itself.
         return ["  call void @igniter_message(ptr %text, ptr %port)"]
-    field = {"name": 0, "shape": 1, "dim": 2}[what]
+    # Where there is no port, four texts stand in its place.
+    field = {"name": 0, "shape": 1, "dim": 2, "second": 2, "third": 3}[what]
     lines = [
         f"  %{unique}.at = getelementptr %Port, ptr %port, i64 0, i32 {field}",
         f"  %{unique}.f = load ptr, ptr %{unique}.at",

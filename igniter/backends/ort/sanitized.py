@@ -10,20 +10,18 @@ from igniter.backends.ort.api import RUNTIME_EXCEPTION
 from igniter.backends.ort.messages import CAPACITY, StringPool
 from igniter.backends.violations import DEFINITION, VIOLATION
 
-_RUN = "call ptr @igniter_run("
+RUN = "igniter_run_sanitized"
+"""What stands in the place of `igniter_run`."""
 
 
-def sanitized(compute: str, strings: StringPool) -> str:
-    """`compute`, the text of the call of an op, with a look at the cell after the run."""
-    assert compute.count(_RUN) == 1
-    return (
-        compute.replace(_RUN, "call ptr @igniter_run_sanitized(")
-        + f"""
+def emit_sanitized(strings: StringPool) -> str:
+    """The function that runs a kernel and then looks at the cell."""
+    return f"""
 {DEFINITION}
 
-define internal ptr @igniter_run_sanitized(ptr %desc, ptr %api, ptr %ctx, ptr %buffers, ptr %symbols, i64 %size) {{
+define internal ptr @{RUN}(ptr %state, ptr %desc, ptr %api, ptr %ctx, ptr %buffers, ptr %symbols, i64 %size) {{
 entry:
-  %status = {_RUN}ptr %desc, ptr %api, ptr %ctx, ptr %buffers, ptr %symbols, i64 %size)
+  %status = call ptr @igniter_run(ptr %state, ptr %desc, ptr %api, ptr %ctx, ptr %buffers, ptr %symbols, i64 %size)
   %outside = atomicrmw xchg ptr @{VIOLATION}, ptr null acq_rel
   %found = icmp ne ptr %outside, null
   br i1 %found, label %report, label %done
@@ -52,4 +50,3 @@ done:
   ret ptr %status
 }}
 """
-    )

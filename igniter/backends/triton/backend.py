@@ -1,19 +1,20 @@
-"""The backend for NVIDIA GPUs: launches of Triton kernels, down to PTX.
+"""The backend for NVIDIA GPUs: launches of Triton kernels, down to PTX, and the code that launches them.
 
-Models are not compiled for it yet: a library has no code that loads kernels and launches them. What there is ends with
-the text of kernels (`igniter-opt --target=cuda --emit=llvm`), their PTX (`--emit=asm`), and Triton's interpreter.
+A func becomes two kinds of text: its kernels as Python, and, for the host, LLVM IR that computes grids and parameters
+and has the kernels launched one after the other (`igniter.backends.launches`). The latter is the CPU backend's work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Never
 
 from igniter._version import __version__
 from igniter.analysis.machine import Given, MachineModel, override
 from igniter.backends.triton.target import NAME, CudaTarget, machine_of_target, target_of
 from igniter.errors import IgniterError
-from igniter.targets import Backend, Pipelines
+from igniter.targets import Backend, Pipelines, backend_for
 from igniter.targets import Target as AnyTarget
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 
     from igniter.dialects.loop import FuncOp
     from igniter.targets import CompiledFunc, Listing, Rates
-
-MARK = "# kernel "
-"""What a line between kernels begins with."""
 
 
 class TritonBackend(Backend):
@@ -36,10 +34,12 @@ class TritonBackend(Backend):
         loop="cuda-loop",
         schedule="cuda-schedule",
         kernels="schedule-kernels",
-        programs="form-programs",
-        calls="lower-programs,plan-buffers",
+        programs="cuda-programs",
+        calls="cuda-calls",
         weights="fold-packs",
     )
+    provider = "CUDAExecutionProvider"
+    lacking = ("precision", "winograd", "sanitize", "profile", "tuned")
     fusion_author = "default"
     schedule_author = "triton"
 
@@ -72,66 +72,60 @@ class TritonBackend(Backend):
     # -- emission -----------------------------------------------------------------------------------------------------
 
     def emit_func(self, func: FuncOp, target: AnyTarget, sanitize: bool = False) -> str:
-        """The kernels that a func launches, in the order of the launches, each as Python behind a line that says how it
-        is launched."""
-        from igniter.backends.triton.compiler import signature_of
-        from igniter.backends.triton.python_source import print_kernel
-        from igniter.dialects import triton as tt
-        from igniter.dialects.loop import LaunchOp
+        """The kernels that a func launches, and the func as code of the host: see `igniter.backends.triton.texts`."""
+        from igniter.backends.triton.texts import emit_func
 
         if sanitize:
             _missing("checks of addresses")
-        module = func.parent_op()
-        beside = [] if module is None else [op for op in module.regions[0].block.ops if isinstance(op, tt.FuncOp)]
-        kernels = {op.sym_name.data: op for op in beside}
-        texts: list[str] = []
-        for op in func.walk():
-            if isinstance(op, LaunchOp):
-                kernel = kernels[op.kernel]
-                types = ", ".join(signature_of(kernel))
-                texts.append(f"{MARK}{op.kernel} warps {op.warps} stages {op.stages} ({types})\n{print_kernel(kernel)}")
-        return "\n\n".join(texts)
+        return emit_func(func)
 
     def emit_module(self, module: ModuleOp, target: AnyTarget) -> str:
         from igniter.dialects.loop import FuncOp
 
         return "\n\n".join(self.emit_func(op, target) for op in module.ops if isinstance(op, FuncOp))
 
-    # -- linking ------------------------------------------------------------------------------------------------------
+    def vouch(self, text: str, target: AnyTarget) -> None:
+        from igniter.backends.triton.texts import kernels_of
 
-    def library_reason(self) -> str | None:
-        return _reason("a library that launches kernels")
+        for kernel in kernels_of(text):
+            kernel.compiled(_own(target).arch)
+
+    # -- linking ------------------------------------------------------------------------------------------------------
 
     def identity(self, target: AnyTarget) -> tuple[str, ...]:
         from igniter.backends.triton.compiler import identity
 
-        return (__version__, _own(target).name, *identity().values())
+        host = _host()
+        cpu = backend_for(host.name).identity(host)
+        return (__version__, _own(target).name, *identity().values(), *cpu)
 
     def needed(self, texts: Iterable[str], target: AnyTarget) -> list[str]:
         return []
+
+    def launched(self, texts: Iterable[str]) -> Mapping[str, Sequence[str]]:
+        from igniter.backends.triton.texts import launched
+
+        return launched(texts)
 
     def merged(self, texts: Sequence[str], target: AnyTarget) -> str:
         return "\n\n".join(texts)
 
     def assembly(self, text: str, target: AnyTarget) -> str:
         """The PTX of each kernel of a text, one after the other."""
-        from igniter.backends.triton.compiler import compile_source
+        from igniter.backends.triton.texts import kernels_of
 
-        made: list[str] = []
-        for part in text.split(MARK)[1:]:
-            head, _, source = part.partition("\n")
-            said, _, types = head.removesuffix(")").partition(" (")
-            name, _, warps, _, stages = said.rsplit(" ", 4)
-            signature = types.split(", ") if types else []
-            kernel = compile_source(source, signature, int(warps), int(stages), _own(target).arch)
-            made.append(f"// {name}\n{kernel.ptx}")
-        return "\n".join(made)
+        return "\n".join(f"// {k.label}\n{k.compiled(_own(target).arch).ptx}" for k in kernels_of(text))
 
     def object_code(self, text: str, target: AnyTarget) -> bytes:
-        _missing("a library that launches kernels")
+        """An object for the host, with the PTX of the kernels in it."""
+        from igniter.backends.triton.texts import host_module
 
-    def least(self, target: AnyTarget) -> CudaTarget:
-        return _own(target)
+        host = _host()
+        return backend_for(host.name).object_code(host_module(text, _own(target).arch), host)
+
+    def least(self, target: AnyTarget) -> AnyTarget:
+        """That of the host."""
+        return _host()
 
     # -- on this machine ----------------------------------------------------------------------------------------------
 
@@ -149,12 +143,15 @@ def _own(target: AnyTarget) -> CudaTarget:
     return target
 
 
+@cache
+def _host() -> AnyTarget:
+    """The CPU that launches kernels: any of this machine's kind."""
+    cpu = backend_for("native")
+    return cpu.least(cpu.target_of("native"))
+
+
 def _missing(what: str) -> Never:
-    raise IgniterError(_reason(what))
-
-
-def _reason(what: str) -> str:
-    return (
-        f"the backend '{NAME}' does not have {what} yet: kernels can be looked at (igniter-opt --target={NAME} "
-        "--emit=llvm, or asm for PTX) and run in Triton's interpreter, and models are compiled for CPUs"
+    raise IgniterError(
+        f"the backend '{NAME}' does not have {what} yet: models are compiled for it (igniter compile --target={NAME}), "
+        f"and kernels can be looked at (igniter-opt --target={NAME} --emit=llvm, or asm for PTX)"
     )

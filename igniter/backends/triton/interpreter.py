@@ -74,7 +74,8 @@ class _DeviceLibrary:
 
 
 def run_source(text: str, signature: Sequence[str], grid: Sequence[int], arguments: Sequence[Any]) -> None:
-    """Runs a launch of the text of a kernel. Arguments are arrays, which are changed in place, and numbers."""
+    """Runs a launch of the text of a kernel. Arguments are arrays, which are changed in place, or addresses of such,
+    and numbers."""
     # `triton` in the module of the kernel: what it decorates is interpreted.
     decorator = SimpleNamespace(jit=part_of_triton(_INTERPRETER).InterpretedFunction)
     kernel = load_source(text, triton=decorator, libdevice=_DeviceLibrary())
@@ -89,8 +90,11 @@ def _argument(value: Any, kind: str) -> Any:
     """An array's address, or a number, with its type: the interpreter would choose one by the value."""
     named = part_of_triton("triton.language").str_to_ty(kind, None)
     if kind.startswith("*"):
-        assert value.flags.c_contiguous, "kernels read arrays as they lie"
-        return _tensor(np.array([value.ctypes.data], np.uint64), named, named)
+        address = value
+        if isinstance(value, np.ndarray):
+            assert value.flags.c_contiguous, "kernels read arrays as they lie"
+            address = value.ctypes.data
+        return _tensor(np.array([address], np.uint64), named, named)
     return _tensor(np.array([value], np.dtype(f"i{named.primitive_bitwidth // 8}")), named, named)
 
 

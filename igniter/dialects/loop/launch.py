@@ -60,6 +60,10 @@ class LaunchOp(IRDLOperation):
         """The name of the kernel."""
         return self.kernel_attr.root_reference.data
 
+    @kernel.setter
+    def kernel(self, name: str) -> None:
+        self.kernel_attr = SymbolRefAttr(name)
+
     @property
     def grid(self) -> Expr:
         """The number of programs."""

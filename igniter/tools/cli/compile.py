@@ -50,6 +50,7 @@ class CompileRequest:
     tuned: bool = False
     db: str = ""
     winograd: int | str = "auto"
+    provider: str = ""
 
     def typical(self) -> dict[str, int]:
         """What `--sizes` says."""
@@ -74,6 +75,7 @@ class CompileRequest:
             fusion_author=self.fusion_author,
             profile=self.profile,
             tuned=str(database_path(self.db)) if self.tuned else "",
+            provider=self.provider,
         )
         return replace(options, sanitize=True) if self.sanitize else options
 

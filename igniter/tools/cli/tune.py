@@ -64,9 +64,8 @@ def run(request: TuneRequest) -> bool:
         raise IgniterError("tuning needs Optuna: pip install 'igniter[tune]'")
     start = time.monotonic()
     backend = backend_for(request.target)
-    reason = backend.library_reason()
-    if reason is not None:
-        raise IgniterError(reason)
+    if "tuned" in backend.lacking:
+        raise IgniterError(f"the backend '{backend.name}' does not have tuning yet: its kernels run on no GPU here")
     target = backend.target_of(request.target)
     path = database_path(request.db)
     given = parse_sizes(request.sizes)

@@ -14,8 +14,8 @@ Inside of a program values are computed where they are wanted: what a nest reads
 the block that is at hand, and what it reads of other tensors is loaded, once. Sums that go over several blocks are kept
 in one and reduced at the end. What nobody outside of the launch reads is never in memory.
 
-Refused, with the nest's name: procedures, nests that read each other's results elsewhere than in their block, words
-that are for CPUs, and ops and types that Triton does not have.
+Refused, with the nest's name: procedures, checks of data, nests that read each other's results elsewhere than in their
+block, words that are for CPUs, and ops and types that Triton does not have.
 """
 
 from __future__ import annotations
@@ -100,6 +100,11 @@ class _Lowering:
         kernel, block = self.kernel, self.block
         if kernel.others is not None:
             raise IgniterError(f"lower-to-triton: kernel @{kernel.sym_name.data} has variants")
+        if kernel.checks:
+            raise IgniterError(
+                f"lower-to-triton: kernel @{kernel.sym_name.data} checks its data, of which a GPU tells nobody; "
+                "drop-checks does without"
+            )
         for op in kernel.computations:
             if not isinstance(op, NestOp):
                 raise IgniterError(f"lower-to-triton: procedure '{op.label}' has no Triton kernel")

@@ -55,6 +55,8 @@ class FormPrograms(ModulePass):
     """The most regions and views of a program."""
     alone: bool = False
     """Whether a region with which nothing can share a program becomes one too."""
+    loops: bool = True
+    """Whether programs hold loops."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         from igniter.dialects.onnx.structure import GraphOp
@@ -66,8 +68,9 @@ class FormPrograms(ModulePass):
                 self._form(ctx, graph.body, names)
 
     def _form(self, ctx: Context, block: Block, names: Iterator[str]) -> None:
-        hoist_constants([op for op in block.ops if is_program_loop(op, block)])
-        selection = select_programs(block, self.max_nodes, self.alone)
+        if self.loops:
+            hoist_constants([op for op in block.ops if is_program_loop(op, block)])
+        selection = select_programs(block, self.max_nodes, self.alone, self.loops)
         for op, reason in selection.left.items():
             label = op.label if isinstance(op, GroupOp) else node_label(op)
             remark(ctx, self.name, label, "missed", f"in no program: {reason}", reason=reason.kind)

@@ -19,6 +19,7 @@ from igniter.dialects.sym import dims_of
 from igniter.transforms.conversion.lower_to_triton import LowerToTriton
 from igniter.transforms.scheduled.plan_buffers import PlanBuffers
 from igniter.transforms.structured.check_bounds import CheckBounds
+from igniter.transforms.structured.drop_checks import drop_checks
 from tests.ops.single_node import kernel_of, module_of, optimise, reference
 
 Array = np.ndarray[Any, Any]
@@ -26,8 +27,9 @@ Array = np.ndarray[Any, Any]
 
 def lowered(model: onnx.ModelProto) -> ModuleOp:
     """The launches of a model whose graph is one kernel, and what they launch."""
-    kernel = optimise(kernel_of(module_of(model))).clone()
-    module, ctx = ModuleOp([kernel]), IgniterContext()
+    kernel = kernel_of(module_of(model))
+    drop_checks(kernel)
+    module, ctx = ModuleOp([optimise(kernel).clone()]), IgniterContext()
     CheckBounds(guard=True).apply(ctx, module)
     (kernel,) = module.ops
     assert isinstance(kernel, KernelOp)

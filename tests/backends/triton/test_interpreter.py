@@ -120,7 +120,7 @@ def test_integers(op: str, code: int, dtype: Any) -> None:
     if info.min < 0:
         y[0, ::2] *= -1
     # Whether a divisor is 0 is a launch of its own.
-    check(one(op, code, code), {"x0": x, "x1": y}, launches=1 + (op in ("Div", "Mod")))
+    check(one(op, code, code), {"x0": x, "x1": y}, launches=1)
 
 
 @pytest.mark.parametrize(
@@ -176,12 +176,12 @@ def test_transposes(perm: list[int]) -> None:
 
 
 def test_gather_reads_at_places_that_are_data() -> None:
-    """Whether they are inside is a launch of its own."""
+    """Nobody is told of one that is outside, where there is a 0, as of ONNX Runtime's own kernels."""
     given = model(
         [helper.make_node("Gather", ["x", "at"], ["y"], axis=0)],
         {"x": (TensorProto.FLOAT, ["n", 24]), "at": (TensorProto.INT64, ["k"])},
     )
-    check(given, {"x": values(np.float32, 11, 24), "at": np.array([3, -1, 10, 0, -11, 5], np.int64)}, launches=2)
+    check(given, {"x": values(np.float32, 11, 24), "at": np.array([3, -1, 10, 0, -11, 5], np.int64)}, launches=1)
 
 
 def test_what_is_moved() -> None:

@@ -1,0 +1,158 @@
+"""A func of launches as text: its kernels, and the code on the host that launches them.
+
+    # kernel k0123456789abcdef r0.0 warps 4 stages 1 (*fp32, *fp32, i64)
+    @triton.jit
+    def kernel(v0, v1, v2):
+        ..
+
+    # host r0 calls r1 r2
+    define void @r0(ptr %buffers, ptr %symbols, ptr %scratch, ptr %parallel_for, ptr %context) .. LLVM IR
+
+A kernel's name stands for all that follows it, so equal kernels of a library are one; `r0.0` is what messages call it.
+`calls` names the funcs that a program calls: they launch as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from igniter.backends.launches import KERNEL_TYPE, kernel_symbol
+from igniter.backends.ort.messages import c_literal
+from igniter.backends.triton.compiler import Kernel, compile_source, signature_of
+from igniter.backends.triton.python_source import print_kernel
+from igniter.dialects import triton as tt
+from igniter.dialects.loop import AllocOp, CallOp, FuncOp, LaunchOp, ViewOp
+from igniter.dialects.sym import space_of
+from igniter.errors import IgniterError
+from igniter.targets import backend_for
+
+KERNEL, HOST = "# kernel ", "# host "
+"""What the line above a kernel begins with, and the one above code of the host."""
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """A kernel to be compiled, and how it runs."""
+
+    name: str
+    label: str
+    warps: int
+    stages: int
+    signature: tuple[str, ...]
+    source: str
+
+    def compiled(self, arch: int) -> Kernel:
+        """The kernel as PTX; `IgniterError` where Triton refuses it."""
+        return _compiled(self.source, self.signature, self.warps, self.stages, arch)
+
+
+@lru_cache(maxsize=512)
+def _compiled(source: str, signature: tuple[str, ...], warps: int, stages: int, arch: int) -> Kernel:
+    return compile_source(source, signature, warps, stages, arch)
+
+
+# -- making it --------------------------------------------------------------------------------------------------------
+
+
+def emit_func(func: FuncOp) -> str:
+    """The text of a func and of the kernels beside it in its module that it launches; `IgniterError` names what a host
+    cannot do for it."""
+    module = func.parent_op()
+    beside = [] if module is None else [op for op in module.regions[0].block.ops if isinstance(op, tt.FuncOp)]
+    kernels = {op.sym_name.data: op for op in beside}
+    host = func.clone()
+    texts: dict[str, str] = {}
+    calls: dict[str, None] = {}
+    for op in host.block.ops:
+        if isinstance(op, LaunchOp):
+            kernel = kernels[op.kernel]
+            head = f"warps {op.warps} stages {op.stages} ({', '.join(signature_of(kernel))})"
+            source = print_kernel(kernel)
+            name = "k" + hashlib.sha256(f"{head}\n{source}".encode()).hexdigest()[:16]
+            texts.setdefault(name, f"{KERNEL}{name} {op.kernel} {head}\n{source}")
+            op.kernel = name
+        elif isinstance(op, CallOp):
+            calls[op.callee] = None
+        elif not isinstance(op, ViewOp) and not (isinstance(op, AllocOp) and space_of(op.result.type) == "scratch"):
+            raise IgniterError(
+                f"@{func.sym_name.data}: the host launches kernels and calls funcs that do; it has no way to do "
+                f"{op.name} on what is on a GPU"
+            )
+    said = f" calls {' '.join(calls)}" if calls else ""
+    cpu = backend_for("native")
+    code = cpu.emit_func(host, cpu.least(cpu.target_of("native")))
+    return "\n\n".join([*texts.values(), f"{HOST}{func.sym_name.data}{said}\n{code}"])
+
+
+# -- reading it -------------------------------------------------------------------------------------------------------
+
+
+def kernels_of(text: str) -> list[KernelText]:
+    """The kernels of a text, in its order."""
+    found: list[KernelText] = []
+    for head, body in _parts(text):
+        if head.startswith(KERNEL):
+            said, _, types = head.removeprefix(KERNEL).removesuffix(")").partition(" (")
+            name, label, _, warps, _, stages = said.split(" ")
+            signature = tuple(types.split(", ")) if types else ()
+            found.append(KernelText(name, label, int(warps), int(stages), signature, body))
+    return found
+
+
+def launched(texts: Iterable[str]) -> dict[str, list[str]]:
+    """The kernels that each func of some texts launches, itself or through those that it calls."""
+    own: dict[str, list[str]] = {}
+    calls: dict[str, list[str]] = {}
+    for text in texts:
+        waiting: list[str] = []
+        for head, _ in _parts(text):
+            if head.startswith(KERNEL):
+                waiting.append(head.removeprefix(KERNEL).split(" ")[0])
+                continue
+            name, *said = head.removeprefix(HOST).split(" ")
+            own[name], calls[name], waiting = waiting, said[1:], []
+
+    def of(name: str) -> list[str]:
+        found = [*own[name], *(kernel for callee in calls[name] for kernel in of(callee))]
+        return list(dict.fromkeys(found))
+
+    return {name: of(name) for name in own}
+
+
+def host_module(text: str, arch: int) -> str:
+    """The LLVM module of the one func of a text, with its kernels as PTX."""
+    (code,) = [body for head, body in _parts(text) if head.startswith(HOST)]
+    return "\n".join([code, *(_described(kernel, arch) for kernel in kernels_of(text))]) + "\n"
+
+
+def _described(kernel: KernelText, arch: int) -> str:
+    """The globals of a kernel: every object that launches it has them, and the library one of each."""
+    made = kernel.compiled(arch)
+    code, symbol = f'@"igniter.code.{kernel.name}"', kernel_symbol(kernel.name)
+    texts = {"label": kernel.label.encode(), "entry": made.entry.encode()}
+    lines = [f"${name[1:]} = comdat any" for name in (code, symbol)]
+    for name, data in texts.items():
+        lines.append(
+            f'@"{name}.{kernel.name}" = private unnamed_addr constant [{len(data) + 1} x i8] {c_literal(data)}'
+        )
+    ptx = made.ptx.encode()
+    lines.append(f"{code} = weak_odr hidden constant [{len(ptx) + 1} x i8] {c_literal(ptx)}, comdat")
+    fields = (
+        f'ptr @"label.{kernel.name}", ptr {code}, ptr @"entry.{kernel.name}", i32 {made.threads}, i32 {made.shared}'
+    )
+    lines.append(f"{symbol} = weak_odr hidden constant {KERNEL_TYPE} {{ {fields} }}, comdat")
+    return "\n".join(lines)
+
+
+def _parts(text: str) -> list[tuple[str, str]]:
+    """The line above each kernel and each code of the host, and what is below it."""
+    parts: list[tuple[str, list[str]]] = []
+    for line in text.splitlines():
+        if line.startswith((KERNEL, HOST)):
+            parts.append((line, []))
+        elif parts:
+            parts[-1][1].append(line)
+    return [(head, "\n".join(lines).strip("\n") + "\n") for head, lines in parts]

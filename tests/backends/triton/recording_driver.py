@@ -1,0 +1,246 @@
+"""A driver of NVIDIA's that has no GPU: it notes what is called, and computes launches in Triton's interpreter.
+
+It is a shared library called `libcuda.so.1`. The loader knows libraries that are there by that name, so once it is
+loaded, whoever asks for the driver gets it. Its functions call Python. "Device memory" is the host's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from igniter.backends.ort.launches import DRIVER, DRIVER_FUNCTIONS
+from igniter.backends.triton import texts
+from igniter.backends.triton.interpreter import run_source
+from igniter.backends.triton.texts import KernelText, kernels_of
+from igniter.runtime.linker import find_linker
+from igniter.targets import backend_for
+
+_P, _I, _U = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint
+_TYPES: dict[str, tuple[Any, ...]] = {
+    "cuInit": (_U,),
+    "cuGetErrorName": (_I, _P),
+    "cuGetErrorString": (_I, _P),
+    "cuDeviceGet": (_P, _I),
+    "cuDevicePrimaryCtxRetain": (_P, _I),
+    "cuDevicePrimaryCtxRelease_v2": (_I,),
+    "cuCtxGetCurrent": (_P,),
+    "cuCtxGetDevice": (_P,),
+    "cuCtxPushCurrent_v2": (_P,),
+    "cuCtxPopCurrent_v2": (_P,),
+    "cuModuleLoadData": (_P, _P),
+    "cuModuleUnload": (_P,),
+    "cuModuleGetFunction": (_P, _P, ctypes.c_char_p),
+    "cuFuncSetAttribute": (_P, _I, _I),
+    "cuLaunchKernel": (_P, _U, _U, _U, _U, _U, _U, _U, _P, _P, _P),
+}
+_LLVM = {_P: "ptr", ctypes.c_char_p: "ptr", _I: "i32", _U: "i32"}
+_ERRORS = {
+    1: ("CUDA_ERROR_INVALID_VALUE", "invalid argument"),
+    2: ("CUDA_ERROR_OUT_OF_MEMORY", "out of memory"),
+    100: ("CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"),
+    222: ("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain."),
+    719: ("CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"),
+}
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch, as the driver was asked for it."""
+
+    kernel: str
+    grid: int
+    threads: int
+    shared: int
+    stream: int
+    context: int
+
+
+@dataclass
+class RecordingDriver:
+    """What the library sees as the driver. `fails` has the codes that functions give instead of doing their work."""
+
+    kernels: dict[bytes, KernelText] = field(default_factory=dict[bytes, KernelText])
+    """What computes, by PTX."""
+    fails: dict[str, int] = field(default_factory=dict[str, int])
+    calls: list[str] = field(default_factory=list[str])
+    launches: list[Launch] = field(default_factory=list[Launch])
+    modules: dict[int, KernelText] = field(default_factory=dict[int, KernelText])
+    """Those that are loaded."""
+    contexts: list[int] = field(default_factory=list[int])
+    """The stack of current ones."""
+    retained: dict[int, int] = field(default_factory=dict[int, int])
+    """How often the primary context of a device is kept."""
+    attributes: dict[int, int] = field(default_factory=dict[int, int])
+    _kept: list[Any] = field(default_factory=list[Any])
+    _next: int = 1000
+
+    def know(self, texts: Sequence[str], arch: int = 80) -> None:
+        """Makes the kernels of compiled funcs known, for computing."""
+        for text in texts:
+            for kernel in kernels_of(text):
+                self.kernels[kernel.compiled(arch).ptx.encode()] = kernel
+
+    def reset(self) -> None:
+        """As new, but for the kernels that it knows."""
+        for each in (self.fails, self.calls, self.launches, self.modules, self.contexts, self.retained):
+            each.clear()
+
+    # -- the driver ---------------------------------------------------------------------------------------------------
+
+    def answer(self, name: str, *args: Any) -> int:
+        """What a function of the driver gives."""
+        if name in ("cuGetErrorName", "cuGetErrorString"):
+            found = _ERRORS.get(args[0])
+            text = ctypes.create_string_buffer((found or ("", ""))[name == "cuGetErrorString"].encode())
+            self._kept.append(text)
+            _store(args[1], ctypes.addressof(text) if found else 0)
+            return 0 if found else 1
+        self.calls.append(name)
+        if name in self.fails:
+            return self.fails[name]
+        return int(getattr(self, f"_{name.partition('_v2')[0]}")(*args) or 0)
+
+    def _cuInit(self, flags: int) -> int:
+        return 0 if flags == 0 else 1
+
+    def _cuDeviceGet(self, out: int, ordinal: int) -> int:
+        if ordinal != 0:
+            return 1
+        ctypes.c_int.from_address(out).value = 0
+        return 0
+
+    def _cuDevicePrimaryCtxRetain(self, out: int, device: int) -> None:
+        self.retained[device] = self.retained.get(device, 0) + 1
+        _store(out, 500 + device)
+
+    def _cuDevicePrimaryCtxRelease(self, device: int) -> None:
+        assert self.retained[device] > 0, "a context is given back that was not kept"
+        self.retained[device] -= 1
+
+    def _cuCtxGetCurrent(self, out: int) -> None:
+        _store(out, self.contexts[-1] if self.contexts else 0)
+
+    def _cuCtxGetDevice(self, out: int) -> int:
+        if not self.contexts:
+            return 201
+        ctypes.c_int.from_address(out).value = self.contexts[-1] - 500
+        return 0
+
+    def _cuCtxPushCurrent(self, context: int) -> None:
+        self.contexts.append(context)
+
+    def _cuCtxPopCurrent(self, out: int) -> None:
+        _store(out, self.contexts.pop())
+
+    def _cuModuleLoadData(self, out: int, image: int) -> int:
+        assert self.contexts, "a module is loaded without a context"
+        kernel = self.kernels.get(ctypes.string_at(image))
+        if kernel is None:
+            return 222
+        self._next += 1
+        self.modules[self._next] = kernel
+        _store(out, self._next)
+        return 0
+
+    def _cuModuleUnload(self, module: int) -> None:
+        assert self.contexts, "a module is unloaded without a context"
+        del self.modules[module]
+
+    def _cuModuleGetFunction(self, out: int, module: int, name: bytes) -> int:
+        if name != self.modules[module].compiled(80).entry.encode():
+            return 500
+        _store(out, module)
+        return 0
+
+    def _cuFuncSetAttribute(self, function: int, attribute: int, value: int) -> int:
+        if attribute != 8:
+            return 1
+        self.attributes[function] = value
+        return 0
+
+    def _cuLaunchKernel(self, function: int, *rest: Any) -> int:
+        gx, gy, gz, bx, by, bz, shared, stream, parameters, extra = rest
+        kernel = self.modules[function]
+        made = kernel.compiled(80)
+        assert self.contexts, "a kernel is launched without a context"
+        assert (gy, gz, by, bz, extra) == (1, 1, 1, 1, None)
+        assert gx > 0, "the driver refuses empty grids"
+        assert bx == made.threads, f"{bx} threads, where .reqntid says {made.threads}"
+        assert shared == made.shared
+        assert shared <= max(48 << 10, self.attributes.get(function, 0))
+        count = len(kernel.signature)
+        places = [ctypes.c_void_p.from_address(parameters + 8 * k).value or 0 for k in range(count + 2)]
+        assert made.parameters == len(places)
+        given = [ctypes.c_int64.from_address(place).value for place in places]
+        assert given[count:] == [0, 0], "Triton's own pointers are null"
+        self.launches.append(Launch(kernel.label, gx, bx, shared, stream or 0, self.contexts[-1]))
+        run_source(kernel.source, kernel.signature, (gx,), given[:count])
+        return 0
+
+
+def _store(place: int, value: int) -> None:
+    ctypes.c_void_p.from_address(place).value = value
+
+
+def install(folder: Path, driver: RecordingDriver, without: Sequence[str] = ()) -> Any:
+    """Makes a driver the process's `libcuda.so.1`, for as long as that lives; what it gives back keeps it alive.
+
+    `without` are functions that it does not have, as old drivers.
+    """
+    names = [name for name in DRIVER_FUNCTIONS if name not in without]
+    lines = [f"@table = global [{len(names)} x ptr] zeroinitializer"]
+    for k, name in enumerate(names):
+        types = [_LLVM[t] for t in _TYPES[name]]
+        parameters = ", ".join(f"{t} %a{i}" for i, t in enumerate(types))
+        lines += [
+            f"define i32 @{name}({parameters}) {{",
+            f"  %at = getelementptr ptr, ptr @table, i64 {k}",
+            "  %f = load ptr, ptr %at",
+            f"  %r = call i32 %f({parameters})",
+            "  ret i32 %r",
+            "}",
+        ]
+    cpu = backend_for("native")
+    target = cpu.least(cpu.target_of("native"))
+    code = f'target triple = "{target.triple}"\n' + "\n".join(lines) + "\n"
+    (folder / "driver.o").write_bytes(cpu.object_code(code, target))
+    linker = find_linker(target.triple)
+    shared = ["-shared", "-nostdlib", f"-Wl,-soname,{DRIVER}"] if linker.driver else ["-shared", "-soname", DRIVER]
+    subprocess.run([*linker.command, *shared, "-o", DRIVER, "driver.o"], cwd=folder, check=True)
+    library = ctypes.CDLL(str(folder / DRIVER))
+    table = (ctypes.c_void_p * len(names)).in_dll(library, "table")
+    functions = [ctypes.CFUNCTYPE(ctypes.c_int, *_TYPES[name])(_guarded(driver, name)) for name in names]
+    for k, function in enumerate(functions):
+        table[k] = ctypes.cast(function, ctypes.c_void_p).value
+    return library, functions
+
+
+@contextmanager
+def knowing(driver: RecordingDriver) -> Generator[None]:
+    """What is compiled in here, the driver can compute."""
+    original = texts.host_module
+
+    def noted(text: str, arch: int) -> str:
+        driver.know([text], arch)
+        return original(text, arch)
+
+    with mock.patch.object(texts, "host_module", noted):
+        yield
+
+
+def _guarded(driver: RecordingDriver, name: str) -> Callable[..., int]:
+    def call(*args: Any) -> int:
+        try:
+            return driver.answer(name, *args)
+        except BaseException as error:  # what a callback raises would be printed and lost
+            driver.calls.append(f"{name}: {type(error).__name__}: {error}")
+            return 999
+
+    return call

@@ -1,0 +1,248 @@
+"""Libraries of GPU kernels in stock ONNX Runtime, with a driver that computes in Triton's interpreter: what is loaded,
+launched and given back, and what is said where the driver refuses."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import igniter
+from benchmark.models.half import bert
+from igniter.compilation import CompileOptions
+from igniter.errors import IgniterError
+from igniter.runtime.session import ProviderMissing
+from tests.backends.triton.recording_driver import RecordingDriver, install, knowing
+
+pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
+
+CPU = "CPUExecutionProvider"
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingDriver]:
+    driver = RecordingDriver()
+    kept = install(tmp_path_factory.mktemp("driver"), driver)
+    yield driver
+    assert kept
+
+
+@pytest.fixture(scope="module")
+def artifact(installed: RecordingDriver) -> igniter.Artifact:
+    return compiled(rows(), installed)
+
+
+@pytest.fixture
+def driver(installed: RecordingDriver) -> RecordingDriver:
+    gc.collect()
+    installed.reset()
+    return installed
+
+
+def rows(name: str = "y", width: int = 48) -> onnx.ModelProto:
+    """A product, a softmax and a LayerNorm that reads what was before: several launches, and memory between them."""
+    rng = np.random.default_rng(3)
+    weights = {
+        "w": rng.normal(0, 1, (width, width)),
+        "s": rng.normal(1, 0.1, width),
+        "b": rng.normal(0, 1, width),
+    }
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("Softmax", ["h"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "w"], ["q"]),
+        helper.make_node("Add", ["q", "x"], ["r"]),
+        helper.make_node("LayerNormalization", ["r", "s", "b"], [name], axis=-1),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "rows",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", width])],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", width])],
+        [numpy_helper.from_array(v.astype(np.float32), k) for k, v in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def compiled(model: onnx.ModelProto, driver: RecordingDriver, provider: str = CPU, **options: Any) -> igniter.Artifact:
+    with knowing(driver):
+        chosen = CompileOptions(target="cuda", provider=provider)
+        return igniter.load(model).compile(options=chosen, cache=False, **{"verify": False, **options})
+
+
+def of_ort(model: onnx.ModelProto, feed: dict[str, Any]) -> Any:
+    import onnxruntime
+
+    ort: Any = onnxruntime
+    return ort.InferenceSession(model.SerializeToString(), providers=[CPU]).run(None, feed)[0]
+
+
+def feed(n: int, width: int = 48) -> dict[str, Any]:
+    return {"x": np.random.default_rng(n).normal(0, 1, (n, width)).astype(np.float32)}
+
+
+def test_what_is_launched_and_given_back(driver: RecordingDriver, artifact: igniter.Artifact) -> None:
+    """One op, its launches in order on the stream of the run, in the context of the device; nothing stays loaded."""
+    model = rows()
+    assert artifact.report["nodes_after"] == 1
+    session: Any = artifact.session()
+    assert driver.contexts == []
+    loaded = len(driver.modules)
+    assert loaded > 1
+    for n in (5, 1, 18):
+        driver.launches.clear()
+        np.testing.assert_allclose(session.run(None, feed(n))[0], of_ort(model, feed(n)), rtol=1e-4, atol=1e-5)
+        assert len(driver.launches) >= loaded
+        assert {launch.context for launch in driver.launches} == {500}
+        assert all(launch.threads % 32 == 0 for launch in driver.launches)
+    assert driver.contexts == []
+    assert driver.retained == {0: 1}
+    del session
+    gc.collect()
+    assert not driver.modules
+    assert driver.retained == {0: 0}
+    assert not [call for call in driver.calls if ":" in call]
+
+
+def test_nothing_is_launched_for_no_elements(driver: RecordingDriver, artifact: igniter.Artifact) -> None:
+    session: Any = artifact.session()
+    driver.launches.clear()
+    assert session.run(None, feed(0))[0].shape == (0, 48)
+    assert not driver.launches
+
+
+def test_a_verified_model_is_compared_with_the_original(driver: RecordingDriver) -> None:
+    found = compiled(rows("verified", 8), driver, verify=True)
+    assert found.report["verification"]["status"] == "passed"
+
+
+def test_sessions_have_modules_of_their_own(driver: RecordingDriver, artifact: igniter.Artifact) -> None:
+    first: Any = artifact.session()
+    count = len(driver.modules)
+    second: Any = artifact.session()
+    assert len(driver.modules) == 2 * count
+    del first
+    gc.collect()
+    assert len(driver.modules) == count
+    np.testing.assert_allclose(second.run(None, feed(3))[0], of_ort(rows(), feed(3)), rtol=1e-4, atol=1e-5)
+
+
+def test_the_context_that_is_current_is_used_where_it_is_the_devices(
+    driver: RecordingDriver, artifact: igniter.Artifact
+) -> None:
+    driver.contexts.append(500)
+    session: Any = artifact.session()
+    assert driver.contexts == [500]
+    assert driver.retained == {}
+    del session
+    gc.collect()
+    driver.contexts[:] = [501]
+    other: Any = artifact.session()
+    assert other is not None
+    assert driver.contexts == [501]
+    assert driver.retained == {0: 1}
+
+
+def test_a_small_bert_is_one_op(driver: RecordingDriver) -> None:
+    model = bert(1, 32, 2, 64, 50)
+    artifact = compiled(model, driver)
+    assert artifact.report["nodes_after"] == 1
+    session: Any = artifact.session()
+    names = [i.name for i in session.get_inputs()]
+    rng = np.random.default_rng(0)
+    given = {
+        i.name: (np.ones((1, 7)) if "mask" in i.name else rng.integers(0, 2, (1, 7))).astype(np.int64)
+        for i in session.get_inputs()
+    }
+    assert names
+    np.testing.assert_allclose(session.run(None, given)[0], of_ort(model, given), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "function, code, said",
+    [
+        ("cuInit", 100, "loading its kernels: cuInit gives CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected"),
+        ("cuDeviceGet", 1, "loading its kernels: cuDeviceGet gives CUDA_ERROR_INVALID_VALUE: invalid argument"),
+        ("cuDevicePrimaryCtxRetain", 2, "cuDevicePrimaryCtxRetain gives CUDA_ERROR_OUT_OF_MEMORY: out of memory"),
+        ("cuCtxPushCurrent_v2", 1, "loading its kernels: cuCtxPushCurrent_v2 gives CUDA_ERROR_INVALID_VALUE"),
+        ("cuModuleLoadData", 222, "r0.0: cuModuleLoadData gives CUDA_ERROR_UNSUPPORTED_PTX_VERSION: the provided PTX"),
+        ("cuModuleGetFunction", 4711, "r0.0: cuModuleGetFunction gives an unknown error: an unknown error"),
+    ],
+)
+def test_what_the_driver_refuses_when_kernels_are_loaded(
+    driver: RecordingDriver, artifact: igniter.Artifact, function: str, code: int, said: str
+) -> None:
+    """The session is not made, its message names the op and the kernel, and nothing stays behind."""
+    if function == "cuInit":  # once for a library
+        artifact = compiled(rows("new", 8), driver)
+    driver.fails[function] = code
+    with pytest.raises(IgniterError) as error:
+        artifact.session()
+    assert "Igniter op igniter_" in error.value.message
+    assert said in error.value.message
+    assert not driver.modules
+    assert set(driver.retained.values()) <= {0}
+    assert driver.contexts == []
+
+
+@pytest.mark.parametrize("function, code", [("cuLaunchKernel", 719), ("cuCtxPushCurrent_v2", 1)])
+def test_a_run_that_the_driver_refuses_is_an_error_of_that_run(
+    driver: RecordingDriver, artifact: igniter.Artifact, function: str, code: int
+) -> None:
+    session: Any = artifact.session()
+    driver.fails[function] = code
+    driver.calls.clear()
+    with pytest.raises(Exception, match=f"{function} gives CUDA_ERROR"):
+        session.run(None, feed(3))
+    assert driver.calls.count("cuLaunchKernel") == (function == "cuLaunchKernel"), "nothing is launched behind it"
+    driver.fails.clear()
+    np.testing.assert_allclose(session.run(None, feed(3))[0], of_ort(rows(), feed(3)), rtol=1e-4, atol=1e-5)
+    assert driver.contexts == []
+
+
+def test_without_the_provider_a_model_is_compiled_and_not_verified(driver: RecordingDriver) -> None:
+    alone = compiled(rows("alone", 8), driver, "", verify=True)
+    found = alone.report["verification"]
+    assert found["status"] == "not verified"
+    assert "is for ONNX Runtime's CUDAExecutionProvider" in found["reasons"][0]
+    with pytest.raises(ProviderMissing, match="onnxruntime-gpu"):
+        alone.session()
+
+
+def test_without_a_driver_the_session_says_so(artifact: igniter.Artifact) -> None:
+    """In a process of its own: in this one there is a driver."""
+    text = f"import igniter; igniter.Artifact.load({str(artifact.folder)!r}).session()"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    if done.returncode == 0 or "cuInit gives" in done.stderr:
+        pytest.skip("there is a driver of NVIDIA on this machine")
+    assert "it runs on GPUs of NVIDIA, and their driver cannot be loaded: libcuda.so.1" in done.stderr
+
+
+def test_a_driver_that_lacks_a_function_is_too_old(artifact: igniter.Artifact, tmp_path: Path) -> None:
+    lines = (
+        "from pathlib import Path",
+        "from tests.backends.triton.recording_driver import RecordingDriver, install",
+        f"kept = install(Path({str(tmp_path)!r}), RecordingDriver(), without=['cuFuncSetAttribute'])",
+        f"import igniter; igniter.Artifact.load({str(artifact.folder)!r}).session()",
+    )
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
+    assert "the driver of NVIDIA is too old: it has no cuFuncSetAttribute" in done.stderr
+
+
+@pytest.mark.parametrize("option", [{"precision": "bf16"}, {"winograd": "on"}, {"sanitize": True}, {"profile": True}])
+def test_options_that_gpus_do_not_have_are_refused(option: dict[str, Any]) -> None:
+    with pytest.raises(IgniterError, match=f"the backend 'cuda' has no {next(iter(option))}"):
+        igniter.load(rows()).compile(options=CompileOptions(target="cuda", **option), cache=False)
+
+
+def test_cpus_have_no_other_provider() -> None:
+    with pytest.raises(IgniterError, match="run in the execution provider for CPUs"):
+        igniter.load(rows()).compile(options=CompileOptions(provider="CUDAExecutionProvider"), cache=False)
