@@ -130,7 +130,10 @@ PIPELINES: dict[str, tuple[str, ...]] = {
     "cuda-schedule": (
         "drop-checks",
         "canonicalize-loop",
+        "split-axes",
         "inline-nests",
+        "collapse-axes",
+        "flatten-rows",
         "collapse-axes",
         "canonicalize-loop",
         "check-bounds{guard=true}",

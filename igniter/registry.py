@@ -70,6 +70,7 @@ PASSES: dict[str, str] = {
     "eliminate-common-nodes": "igniter.transforms.onnx.eliminate_common_nodes:EliminateCommonNodes",
     "eliminate-dead-nodes": "igniter.transforms.onnx.eliminate_dead_nodes:EliminateDeadNodes",
     "expand-quantized": "igniter.transforms.onnx.expand_quantized:ExpandQuantized",
+    "flatten-rows": "igniter.transforms.structured.flatten_rows:FlattenRows",
     "fold-constants": "igniter.transforms.onnx.fold_constants:FoldConstants",
     "fold-packs": "igniter.transforms.fusion.fold_packs:FoldPacks",
     "form-fma": "igniter.transforms.structured.form_fma:FormFma",

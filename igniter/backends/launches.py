@@ -12,8 +12,9 @@ from __future__ import annotations
 
 LAUNCH = "igniter_launch"
 
-KERNEL_TYPE = "{ ptr, ptr, ptr, i32, i32 }"
-"""A kernel's name in messages, its code, the name of the function in that, threads, and bytes of shared memory."""
+KERNEL_TYPE = "{ ptr, ptr, ptr, i32, i32, i64 }"
+"""A kernel's name in messages, its code, the name of the function in that, threads, bytes of shared memory, and how
+many addresses its parameters begin with."""
 
 NULL_PARAMETERS = 2
 """Triton's kernels have so many pointers behind their own parameters, to memory that ours need none of."""

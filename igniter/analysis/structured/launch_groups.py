@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
+from igniter.analysis.structured.dot_products import DotProduct, dot_product
 from igniter.dialects.loop import KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym.expr import ONE, Expr
 from igniter.errors import IgniterError
@@ -43,6 +44,13 @@ class LaunchGroup:
     def grid(self) -> list[str]:
         """The dims that tell programs apart."""
         return [d for d in self.dims if d not in self.reduced]
+
+    @property
+    def product(self) -> tuple[NestOp, DotProduct] | None:
+        """The member that is a product of blocks, where the launch began with one."""
+        first = self.members[0] if self.members else None
+        dot = dot_product(first) if first is not None else None
+        return None if first is None or dot is None else (first, dot)
 
     def makes(self, value: SSAValue) -> bool:
         """Whether a member computes it."""
@@ -157,12 +165,19 @@ def launch_groups(kernel: KernelOp) -> list[LaunchGroup]:
     for nest in kernel.nests:
         sources = [g for g in groups if any(g.makes(op.source) for op in nest.reads)]
         home = next((g for g in reversed(sources) if _can_join(groups, g, nest)), None)
-        names = joined(home, nest) if home is not None else None
+        names = joined(home, nest) if home is not None and _suits(home, nest) else None
         if home is None or names is None or isinstance(names, str):
             home, names = LaunchGroup(), first_names(nest)
             groups.append(home)
         home.add(nest, names)
     return in_order(groups)
+
+
+def _suits(group: LaunchGroup, nest: NestOp) -> bool:
+    """Whether a launch is no worse for a nest: a product of blocks begins one, in which nothing else reduces."""
+    if dot_product(nest) is not None:
+        return False
+    return group.product is None or all(axis.kind != "reduction" for axis in nest.axes)
 
 
 def _can_join(groups: Sequence[LaunchGroup], group: LaunchGroup, nest: NestOp) -> bool:

@@ -5,7 +5,8 @@ Nests that work on the same blocks are a launch (`launch_groups.py`). A program 
 * what is only moved or computed element by element: lanes along the dim that lies side by side in what is written, and
   in what is read where that is another one, so that both go by whole lines;
 * rows that are reduced: a whole row where it is short enough, else block after block, and as many rows as fill a block;
-* columns that are reduced: lanes along what lies side by side, and block after block along what is reduced.
+* columns that are reduced: lanes along what lies side by side, and block after block along what is reduced;
+* products of blocks: a block of sums for a program, and block after block along the depth.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from igniter.analysis.machine import MachineModel
+from igniter.analysis.structured.dot_products import LEAST
 from igniter.analysis.structured.launch_groups import LaunchGroup, launch_groups, renamed
 from igniter.analysis.structured.schedule_author import Choice, ScheduleAuthor
-from igniter.dialects.loop import KernelOp, NestOp
+from igniter.dialects.loop import KernelOp, NestOp, element_bytes
 from igniter.dialects.loop.schedule import Launch, Loop, ScheduleAttr, Step
 from igniter.dialects.sym.expr import ONE, Expr
 
@@ -25,6 +27,15 @@ ELEMENTS = 1024
 
 LONGEST_ROW = 4096
 """Elements of what a program has wholly; longer rows are taken block by block."""
+
+NARROW_SIDE, WIDE_SIDE = 128, 64
+"""The most rows and columns of a product of blocks, of elements of sixteen bits or fewer, and of others."""
+
+DEPTH_BYTES = 128
+"""The most of each row that a product of blocks multiplies at a time: a line of memory."""
+
+STAGES = 3
+"""The iterations of a product that are under way."""
 
 SIDE = 32
 """The least lanes along what lies side by side: a warp reads them together."""
@@ -42,14 +53,41 @@ class TritonAuthor(ScheduleAuthor):
 
 
 def _choice(group: LaunchGroup, label: str) -> Choice:
-    lanes, looped = _blocks(group)
+    lanes, looped = _blocks(group) if group.product is None else _product_blocks(group)
     size = 1
     for count in lanes.values():
         size *= count
-    launch = Launch(_warps(size), 1)
+    launch = Launch(_warps(size), 1) if group.product is None else _product_launch(group, lanes)
     schedules = {nest.label: _schedule(nest, group, lanes, looped, label, launch) for nest in group.members}
     told = " x ".join(str(lanes[d]) for d in group.dims if lanes[d] > 1) or "1"
     return Choice(schedules, f"one launch, blocks of {told}" + (", one after the other" if looped else ""))
+
+
+def _product_blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str]]:
+    """The lanes of each dim of a launch that is a product of blocks, and those that programs go along."""
+    assert group.product is not None
+    nest, dot = group.product
+    names, size = group.names[nest], element_bytes(dot.element)
+    lanes = dict.fromkeys(group.dims, 1)
+    side = NARROW_SIDE if size < 4 else WIDE_SIDE
+    for axis in (dot.row, dot.column):
+        lanes[names[axis]] = max(LEAST, _power(group.dims[names[axis]], side))
+    depth = names[dot.depth]
+    least = LEAST if size > 1 else 2 * LEAST
+    lanes[depth] = max(least, _power(group.dims[depth], DEPTH_BYTES // size))
+    whole = group.dims[depth].constant
+    looped = {d for d in group.reduced if group.dims[d] != ONE and d != depth}
+    if whole is None or whole > lanes[depth]:
+        looped.add(depth)
+    return lanes, looped
+
+
+def _product_launch(group: LaunchGroup, lanes: dict[str, int]) -> Launch:
+    """Sums fill the registers of the warps; loads are under way for the blocks behind."""
+    assert group.product is not None
+    nest, dot = group.product
+    sums = lanes[group.names[nest][dot.row]] * lanes[group.names[nest][dot.column]]
+    return Launch(8 if sums > 64 * 128 else 4 if sums >= 32 * 32 else 2, STAGES)
 
 
 def _warps(size: int) -> int:

@@ -22,7 +22,16 @@ from dataclasses import dataclass
 
 from igniter.backends.launches import KERNEL_TYPE, LAUNCH, kernel_symbol, slot_symbol
 from igniter.backends.ort.api import expand_calls
-from igniter.backends.ort.messages import BAD_GRID, DRIVER_FAILED, NO_DRIVER, NO_MEMORY, OLD_DRIVER, StringPool
+from igniter.backends.ort.messages import (
+    BAD_ADDRESS,
+    BAD_GRID,
+    DRIVER_FAILED,
+    NO_DRIVER,
+    NO_MEMORY,
+    OLD_DRIVER,
+    StringPool,
+)
+from igniter.dialects.triton import ALIGNMENT
 
 DRIVER = "libcuda.so.1"
 
@@ -99,6 +108,8 @@ def emit_launches(code: GpuCode, strings: StringPool) -> str:
         "$OLD_DRIVER": str(OLD_DRIVER),
         "$FAILED": str(DRIVER_FAILED),
         "$BAD_GRID": str(BAD_GRID),
+        "$BAD_ADDRESS": str(BAD_ADDRESS),
+        "$LOW_BITS": str(ALIGNMENT - 1),
         "$NO_MEMORY": str(NO_MEMORY),
         "$MOST_PROGRAMS": str(MOST_PROGRAMS),
         "$SHARED": str(SHARED_WITHOUT_ASKING),
@@ -552,6 +563,8 @@ define hidden void @$LAUNCH$(ptr %call, i64 %slot, i64 %grid, ptr %parameters) {
 entry:
   %code.at = alloca i32
   %what.at = alloca ptr
+  %index.at = alloca i64
+  store i64 0, ptr %index.at
   %error.at = getelementptr %Launches, ptr %call, i64 0, i32 2
   %error = load ptr, ptr %error.at
   %broken = icmp ne ptr %error, null
@@ -566,7 +579,31 @@ check:
   %label = load ptr, ptr %kernel
   %api = load ptr, ptr %call
   %over = icmp sgt i64 %grid, $MOST_PROGRAMS$
-  br i1 %over, label %too.many, label %launch
+  br i1 %over, label %too.many, label %addresses
+addresses:
+  %addresses.at = getelementptr $KERNEL$, ptr %kernel, i64 0, i32 5
+  %count = load i64, ptr %addresses.at
+  br label %look
+look:
+  %index = load i64, ptr %index.at
+  %more = icmp ult i64 %index, %count
+  br i1 %more, label %one, label %launch
+one:
+  %next = add i64 %index, 1
+  store i64 %next, ptr %index.at
+  %place.at = getelementptr ptr, ptr %parameters, i64 %index
+  %place = load ptr, ptr %place.at
+  %address = load i64, ptr %place
+  %low = and i64 %address, $LOW_BITS$
+  %aligned = icmp eq i64 %low, 0
+  br i1 %aligned, label %look, label %bad.address
+bad.address:
+  %names = alloca %Port
+  store ptr %label, ptr %names
+  %fail.address = call ptr @igniter_fail(ptr %api, ptr %desc, i32 $BAD_ADDRESS$, ptr %names, i64 %index, i64 0, i64 0,
+    i64 %address)
+  store ptr %fail.address, ptr %error.at
+  br label %done
 too.many:
   %texts = alloca %Port
   store ptr %label, ptr %texts

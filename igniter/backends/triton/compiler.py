@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from igniter.backends.triton.python_source import type_name
 from igniter.backends.triton.target import PORTABLE
-from igniter.dialects.triton import FuncOp, PointerType
+from igniter.dialects.triton import ALIGNMENT, FuncOp, PointerType
 from igniter.errors import IgniterError
 
 if TYPE_CHECKING:
@@ -125,7 +125,8 @@ def compile_source(
     names: list[str] = function.arg_names
     assert len(names) == len(signature), f"the kernel takes {len(names)} arguments, not {len(signature)}"
     types = dict(zip(names, signature, strict=True))
-    source = part_of_triton("triton.compiler").ASTSource(fn=function, signature=types, constexprs={}, attrs={})
+    aligned = {(k,): [["tt.divisibility", ALIGNMENT]] for k, kind in enumerate(signature) if kind.startswith("*")}
+    source = part_of_triton("triton.compiler").ASTSource(fn=function, signature=types, constexprs={}, attrs=aligned)
     with _own_cache(triton):
         return _compiled(triton, source, len(signature), warps, stages, arch)
 

@@ -6,7 +6,8 @@ calls CUDA's device library calls numpy here, in f64, rounded once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -76,14 +77,34 @@ class _DeviceLibrary:
 def run_source(text: str, signature: Sequence[str], grid: Sequence[int], arguments: Sequence[Any]) -> None:
     """Runs a launch of the text of a kernel. Arguments are arrays, which are changed in place, or addresses of such,
     and numbers."""
+    _mend_splats()
     # `triton` in the module of the kernel: what it decorates is interpreted.
     decorator = SimpleNamespace(jit=part_of_triton(_INTERPRETER).InterpretedFunction)
-    kernel = load_source(text, triton=decorator, libdevice=_DeviceLibrary())
+    kernel = load_source(text, triton=decorator, libdevice=_DeviceLibrary(), range=_range)
     if min(grid, default=1) == 0:
         return
     given = [_argument(value, kind) for value, kind in zip(arguments, signature, strict=True)]
     with np.errstate(all="ignore"):
         kernel[tuple(grid)](*given)
+
+
+@cache
+def _mend_splats() -> None:
+    """Triton 3.9 makes a block of integers of a single comparison, which no load takes for a mask."""
+    interpreter = part_of_triton(_INTERPRETER)
+
+    def create_splat(builder: Any, result: Any, value: Any) -> Any:
+        element = result.scalar
+        dtype = interpreter._get_np_dtype(element)
+        return interpreter.TensorHandle(np.full(result.shape, value.data.reshape(-1)[0], dtype), element)
+
+    interpreter.InterpreterBuilder.create_splat = create_splat
+
+
+def _range(first: Any, end: Any, step: Any) -> Iterator[Any]:
+    """The indices of a loop, of the type of its bounds: Triton's interpreter would make numbers of Python's of them."""
+    for k in range(*(int(v.handle.data.item()) for v in (first, end, step))):
+        yield _tensor(np.array([k], first.handle.data.dtype), first.dtype, first.dtype)
 
 
 def _argument(value: Any, kind: str) -> Any:

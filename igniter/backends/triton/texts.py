@@ -140,8 +140,10 @@ def _described(kernel: KernelText, arch: int) -> str:
         )
     ptx = made.ptx.encode()
     lines.append(f"{code} = weak_odr hidden constant [{len(ptx) + 1} x i8] {c_literal(ptx)}, comdat")
+    addresses = sum(kind.startswith("*") for kind in kernel.signature)
     fields = (
-        f'ptr @"label.{kernel.name}", ptr {code}, ptr @"entry.{kernel.name}", i32 {made.threads}, i32 {made.shared}'
+        f'ptr @"label.{kernel.name}", ptr {code}, ptr @"entry.{kernel.name}", i32 {made.threads}, i32 {made.shared}, '
+        f"i64 {addresses}"
     )
     lines.append(f"{symbol} = weak_odr hidden constant {KERNEL_TYPE} {{ {fields} }}, comdat")
     return "\n".join(lines)

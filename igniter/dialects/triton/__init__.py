@@ -29,6 +29,7 @@ from __future__ import annotations
 from xdsl.ir import Dialect
 
 from igniter.dialects.triton.blocks import (
+    ALIGNMENT,
     BroadcastOp,
     ExpandDimsOp,
     FuncOp,
@@ -77,6 +78,7 @@ Triton = Dialect(
 )
 
 __all__ = [
+    "ALIGNMENT",
     "AddPtrOp",
     "AtomicRMWOp",
     "BroadcastOp",

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     DenseArrayBase,
+    DictionaryAttr,
     FunctionType,
     IntegerAttr,
     IntegerType,
@@ -35,7 +37,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.dialects.triton.types import block_of, block_reason, element_type, is_block, shape_of
+from igniter.dialects.triton.types import PointerType, block_of, block_reason, element_type, is_block, shape_of
 
 AXES = ("x", "y", "z")
 
@@ -61,19 +63,34 @@ class BlockOp(IRDLOperation):
         """What the op asks of the shapes of its blocks."""
 
 
+ALIGNMENT = 16
+"""The bytes of which every address that a kernel is given is a multiple: a thread loads so many at once."""
+
+
 @irdl_op_definition
 class FuncOp(IRDLOperation):
-    """A kernel: every program of a launch runs it."""
+    """A kernel: every program of a launch runs it. The pointers that it is given are multiples of `ALIGNMENT`."""
 
     name = "tt.func"
     sym_name = prop_def(StringAttr)
     function_type = prop_def(FunctionType)
+    arg_attrs = prop_def(ArrayAttr[DictionaryAttr])
+    """What Triton is told of the arguments, which their types say."""
     body = region_def("single_block")
     traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), NoTerminator())
 
     def __init__(self, name: str, inputs: Sequence[Attribute], body: Region | None = None):
         super().__init__(
-            properties={"sym_name": StringAttr(name), "function_type": FunctionType.from_lists(list(inputs), [])},
+            properties={
+                "sym_name": StringAttr(name),
+                "function_type": FunctionType.from_lists(list(inputs), []),
+                "arg_attrs": ArrayAttr(
+                    DictionaryAttr(
+                        {"tt.divisibility": IntegerAttr(ALIGNMENT, i32)} if isinstance(t, PointerType) else {}
+                    )
+                    for t in inputs
+                ),
+            },
             regions=[body if body is not None else Region(Block(arg_types=list(inputs)))],
         )
 

@@ -2,6 +2,9 @@
 
 Phases come one after the other: what reduces over several blocks is a loop, and what reads its sums stands behind it.
 In a phase every value is computed once, where it is first wanted (`_Scope`).
+
+Products of blocks (`igniter.analysis.structured.dot_products`) have a dim that only their factors have, the depth. The
+factors are computed on blocks of two dims of their own, rows by depth and depth by columns, whatever leads to them.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr, IntegerType, i1, i8, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from igniter.analysis.structured.dot_products import LEAST, DotProduct, dot_product, hangs_on
 from igniter.analysis.structured.launch_groups import LaunchGroup, renamed, root_of
 from igniter.dialects import triton as tt
 from igniter.dialects.arith import CmpiOp, ExtUIOp, TruncIOp
@@ -49,6 +53,10 @@ class _Scope:
     """The elements of each dim that blocks have here, and the values of symbols."""
     masks: dict[str, SSAValue]
     """Which of them there are, for dims whose blocks may not be full."""
+    laned: tuple[str, ...]
+    """The dims of blocks."""
+    firsts: dict[str, SSAValue | None]
+    """The first element of each block at hand, None for 0."""
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     loads: dict[tuple[object, ...], SSAValue] = field(default_factory=dict[tuple[object, ...], SSAValue])
 
@@ -68,10 +76,35 @@ class LaunchBody:
         self.name, self.group, self.dims = name, group, tuple(dims)
         self.tensors, self.stored = tuple(tensors), frozenset(stored)
         self.symbols = tuple(s for s in symbols if s in self._used())
-        self.laned = [d.name for d in self.dims if d.lanes > 1]
+        self.by_name = {d.name: d for d in self.dims}
+        self.products = self._products()
+        depths = {product.depth for product in self.products.values()}
+        self.laned = tuple(d.name for d in self.dims if d.lanes > 1 and d.name not in depths)
         self.folded: dict[SSAValue, SSAValue] = {}
         """What is reduced, on the blocks of a program."""
         self.pointers: dict[SSAValue, SSAValue] = {}
+
+    def _products(self) -> dict[NestOp, DotProduct]:
+        """The nests that become products of blocks, with dims for axes: those that have lanes enough, along rows,
+        columns and depth and nothing else, and whose depth nobody else goes along."""
+        found: dict[NestOp, DotProduct] = {}
+        order = [d.name for d in self.dims]
+        for nest in self.group.members:
+            names, dot = self.group.names[nest], dot_product(nest)
+            if dot is None:
+                continue
+            dims = DotProduct(dot.a, dot.b, names[dot.row], names[dot.column], names[dot.depth])
+            wide = {n for n in names.values() if self.by_name[n].lanes > 1}
+            others = (n for n in self.group.members if n is not nest and dims.depth in self.group.names[n].values())
+            if wide != {dims.row, dims.column, dims.depth} or any(self._is_wanted(n) for n in others):
+                continue
+            if min(self.by_name[n].lanes for n in wide) >= LEAST:
+                found[nest] = dims if order.index(dims.row) < order.index(dims.column) else dims.swapped()
+        return found
+
+    def _is_wanted(self, nest: NestOp) -> bool:
+        """Whether a nest is computed for itself, and not only where others read it."""
+        return self._reduces(nest) or any(v in self.stored for v in nest.outputs)
 
     def _used(self) -> set[str]:
         """The names in all that the launch says: symbols are among them."""
@@ -96,7 +129,7 @@ class LaunchBody:
         ranges = axis_ranges((d.name, d.extent) for d in self.dims)
         builder = BlockBuilder(block, ranges)
         index: dict[str, SSAValue] = dict(zip(self.symbols, block.args[len(self.tensors) :], strict=True))
-        scope = _Scope(builder, index, {})
+        scope = _Scope(builder, index, {}, self.laned, {})
         self._programs(scope)
         for phase in self._phases():
             self._phase(phase, scope)
@@ -139,8 +172,15 @@ class LaunchBody:
         first = block
         if block is not None and dim.lanes > 1:
             first = builder.binary(arith.MuliOp, block, builder.number(dim.lanes))
+        scope.firsts[dim.name] = first
+        if dim.lanes == 1 or dim.name in scope.laned:
+            self._span(scope, dim)
+
+    def _span(self, scope: _Scope, dim: Dim) -> None:
+        """Gives a scope the elements of the block at hand."""
+        builder, first = scope.builder, scope.firsts[dim.name]
         if dim.lanes > 1:
-            lanes = builder.to_index(builder.lanes(dim.lanes, self.laned.index(dim.name), len(self.laned)))
+            lanes = builder.to_index(builder.lanes(dim.lanes, scope.laned.index(dim.name), len(scope.laned)))
             first = lanes if first is None else builder.binary(arith.AddiOp, first, lanes)
         scope.index[dim.name] = builder.number(0) if first is None else first
         if not dim.is_exact:
@@ -168,7 +208,7 @@ class LaunchBody:
                     sums = self._reduces(source) and bool(self._looped(source))
                     level = max(level, levels[source] + sums)
             levels[nest] = level
-            if self._reduces(nest) or any(v in self.stored for v in nest.outputs):
+            if self._is_wanted(nest):
                 phases.setdefault((level, self._looped(nest)), []).append(nest)
         yield from (phases[key] for key in sorted(phases))
 
@@ -201,7 +241,8 @@ class LaunchBody:
         builder, dim = scope.builder, loops[0]
         first, end, step = builder.number(0), builder.expr(dim.blocks, scope.index), builder.number(1)
         body = Block(arg_types=[builder.index, *(v.type for v in kept)])
-        inside = _Scope(BlockBuilder(body, builder.ranges, builder.index), dict(scope.index), dict(scope.masks))
+        inner = BlockBuilder(body, builder.ranges, builder.index)
+        inside = _Scope(inner, dict(scope.index), dict(scope.masks), scope.laned, dict(scope.firsts))
         self._enter(inside, dim, body.args[0])
         body.add_op(scf.YieldOp(*self._loops(loops[1:], nests, carried, body.args[1:], inside)))
         loop = scf.ForOp(first, end, step, list(kept), Region(body))
@@ -219,6 +260,10 @@ class LaunchBody:
         for nest in nests:
             if not self._reduces(nest):
                 self._finish(nest, scope, None)
+                continue
+            if nest in self.products:
+                place = carried.index((nest, 0))
+                made[place] = self._product(nest, kept[place], scope)
                 continue
             for k, term in enumerate(self._terms(nest, scope)):
                 place = carried.index((nest, k))
@@ -241,6 +286,8 @@ class LaunchBody:
     def _terms(self, nest: NestOp, scope: _Scope) -> list[SSAValue]:
         """What a nest reduces, on the blocks at hand, and what changes nothing where there is no element."""
         names = self.group.names[nest]
+        if nest in self.products:
+            return [self._product(nest, self._initial(nest, 0, scope), scope)]
         found: list[SSAValue] = []
         for k, clause in enumerate(nest.yield_op.clauses):
             value = self._value(nest, clause.value, scope)
@@ -250,6 +297,33 @@ class LaunchBody:
                 value = scope.builder.select(mask, value, self._identity(nest, k, scope))
             found.append(scope.builder.shaped(value, self._shape(names.values())) if self.laned else value)
         return found
+
+    def _product(self, nest: NestOp, kept: SSAValue, scope: _Scope) -> SSAValue:
+        """What a block of sums becomes by the products of the blocks at hand."""
+        dims = self.products[nest]
+        a = self._factor(nest, dims.a, (dims.row, dims.depth), dims.depth, scope)
+        b = self._factor(nest, dims.b, (dims.depth, dims.column), dims.depth, scope)
+        return scope.builder.add(tt.DotOp(a, b, kept))
+
+    def _factor(self, nest: NestOp, wanted: SSAValue, laned: tuple[str, str], depth: str, scope: _Scope) -> SSAValue:
+        """A factor of a product on blocks of two dims, 0 where the depth has ended."""
+        builder = scope.builder
+        index = {name: value for name, value in scope.index.items() if name not in scope.laned}
+        inside = _Scope(builder, index, {}, laned, scope.firsts)
+        for name in laned:
+            self._span(inside, self.by_name[name])
+        value = builder.shaped(self._value(nest, wanted, inside), tuple(self.by_name[n].lanes for n in laned))
+        mask = inside.masks.get(depth)
+        if mask is None or self._ends_with_zero(nest, wanted, depth):
+            return value
+        return builder.select(mask, value, builder.const(0, tt.element_type(value.type)))
+
+    def _ends_with_zero(self, nest: NestOp, value: SSAValue, depth: str) -> bool:
+        """Whether a value is what was loaded, with 0 for what is behind the end of the depth."""
+        read = value.owner
+        if not isinstance(read, ReadOp) or read.otherwise is not None or self.group.makes(read.source):
+            return False
+        return depth in symbols_of(renamed(read.subscripts, self.group.names[nest]))
 
     def _shape(self, names: Iterable[str]) -> tuple[int, ...]:
         """The blocks of what hangs on these dims."""
@@ -303,7 +377,7 @@ class LaunchBody:
         mask = builder.all_of(self._mask(scope, symbols_of(at)))
         given = [offset, value, *([mask] if mask is not None else [])]
         given = builder.together(given)
-        wide = [d for d, size in zip(self.laned, tt.shape_of(given[1].type), strict=False) if size > 1]
+        wide = [d for d, size in zip(scope.laned, tt.shape_of(given[1].type), strict=False) if size > 1]
         if not symbols_of(at).issuperset(wide):
             raise IgniterError(f"lower-to-triton: nest '{nest.label}' would store an element in several lanes")
         pointers = self._pointers(builder, result, given[0])
@@ -358,6 +432,8 @@ class LaunchBody:
     def _of_launch(self, source: SSAValue, scope: _Scope) -> SSAValue:
         """What another nest of the launch makes."""
         if source in self.folded:
+            if scope.laned != self.laned:
+                raise IgniterError("lower-to-triton: a factor of a product of blocks reads sums of the same launch")
             return self.folded[source]
         owner = source.owner
         assert isinstance(owner, NestOp)
@@ -390,18 +466,6 @@ class LaunchBody:
         offset, mask, other = builder.together([offset, mask, other])
         loaded = builder.add(tt.LoadOp(self._pointers(builder, op.source, offset), mask, other))
         return from_memory(builder, loaded, element)
-
-
-def hangs_on(value: SSAValue) -> frozenset[str]:
-    """The axes, and symbols, that a value of a body is another for."""
-    op = value.owner
-    assert isinstance(op, Operation)
-    # The tensor that is read is no value of the body.
-    inside = [v for v in op.operands if not (isinstance(op, ReadOp) and v is op.source)]
-    found = frozenset[str]().union(*(hangs_on(v) for v in inside))
-    if isinstance(op, ReadOp):
-        return found | symbols_of((*op.subscripts, *op.guards))
-    return found | op.value.symbols if isinstance(op, IndexOp) else found
 
 
 def renamed_names(axes: frozenset[str], names: Mapping[str, str]) -> frozenset[str]:

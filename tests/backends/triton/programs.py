@@ -9,39 +9,24 @@ import numpy as np
 import onnx
 from xdsl.dialects.builtin import ModuleOp
 
-from igniter.analysis.structured.triton_author import TritonAuthor
 from igniter.backends.triton.interpreter import run_func
 from igniter.backends.triton.target import machine_of_target, target_of
 from igniter.context import IgniterContext
 from igniter.dialects import triton as tt
-from igniter.dialects.loop import FuncOp, KernelOp
+from igniter.dialects.loop import FuncOp
 from igniter.dialects.sym import dims_of
-from igniter.transforms.conversion.lower_to_triton import LowerToTriton
-from igniter.transforms.scheduled.plan_buffers import PlanBuffers
-from igniter.transforms.structured.check_bounds import CheckBounds
-from igniter.transforms.structured.drop_checks import drop_checks
-from tests.ops.single_node import kernel_of, module_of, optimise, reference
+from igniter.transforms.conversion.schedule_kernels import schedule_kernel
+from tests.ops.single_node import kernel_of, module_of, reference
 
 Array = np.ndarray[Any, Any]
 
 
 def lowered(model: onnx.ModelProto) -> ModuleOp:
-    """The launches of a model whose graph is one kernel, and what they launch."""
-    kernel = kernel_of(module_of(model))
-    drop_checks(kernel)
-    module, ctx = ModuleOp([optimise(kernel).clone()]), IgniterContext()
-    CheckBounds(guard=True).apply(ctx, module)
-    (kernel,) = module.ops
-    assert isinstance(kernel, KernelOp)
-    machine = machine_of_target(target_of("cuda"))
-    for choice in TritonAuthor()(kernel, machine):
-        for op in kernel.computations:
-            if op.label in choice.schedules:
-                op.schedule = choice.schedules[op.label]
-    module.verify()
-    for each in (LowerToTriton(), PlanBuffers()):
-        each.apply(ctx, module)
-        module.verify()
+    """The launches of a model whose graph is one kernel, and what they launch, by the pipeline of the backend."""
+    ctx = IgniterContext().on(machine_of_target(target_of("cuda")), None, {})
+    func = schedule_kernel(ctx, kernel_of(module_of(model)), "cuda-schedule", "", verify_each=True)
+    module = func.parent_op()
+    assert isinstance(module, ModuleOp)
     return module
 
 

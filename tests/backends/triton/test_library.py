@@ -208,6 +208,22 @@ def test_a_run_that_the_driver_refuses_is_an_error_of_that_run(
     assert driver.contexts == []
 
 
+def test_memory_that_kernels_cannot_load_from_is_an_error(driver: RecordingDriver, artifact: igniter.Artifact) -> None:
+    """Blocks of 16 bytes are loaded at once, from addresses that are multiples of these."""
+    session: Any = artifact.session()
+    room = np.zeros(4 * 48 + 8, np.float32)
+    first = (-(room.ctypes.data // 4) + 1) % 4
+    x = room[first : first + 3 * 48].reshape(3, 48)
+    assert x.ctypes.data % 16 == 4
+    binding = session.io_binding()
+    binding.bind_input("x", "cpu", 0, np.float32, x.shape, x.ctypes.data)
+    binding.bind_output("y", "cpu")
+    driver.launches.clear()
+    with pytest.raises(Exception, match="which is no multiple of 16: give ONNX Runtime memory that is"):
+        session.run_with_iobinding(binding)
+    assert not driver.launches
+
+
 def test_without_the_provider_a_model_is_compiled_and_not_verified(driver: RecordingDriver) -> None:
     alone = compiled(rows("alone", 8), driver, "", verify=True)
     found = alone.report["verification"]

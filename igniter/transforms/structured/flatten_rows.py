@@ -1,0 +1,111 @@
+"""`flatten-rows`: the rows of a product of blocks are one axis, also where a window moves along them.
+
+    %h = loop.nest "conv" [n: parallel b, c: parallel 64, y: parallel 14, x: parallel 14, d: reduction 32, ..] {
+      %w = loop.read %weight[c, d, i, j]
+      %a = loop.read %image[n, d, y + i - 1, x + j - 1] if [..]
+becomes
+    %h = loop.nest "conv" [n: parallel b, c: parallel 64, y_x: parallel 196, d: reduction 32, ..] {
+      %w = loop.read %weight[c, d, i, j]
+      %a = loop.read %image[n, d, y_x floordiv 14 + i - 1, y_x mod 14 + j - 1] if [..]
+
+and a view of its result has the dims that it had. A block of rows is then full, however short the rows of an image are:
+a GPU divides once for each element of a block, in front of the loop that multiplies. Only axes of one factor that lie
+side by side in the result are joined. What reads the result goes along it as well, which is what `collapse-axes` finds
+behind this pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from igniter.analysis.structured.dot_products import dot_product, hangs_on
+from igniter.dialects.loop import Axis, KernelOp, NestOp, ViewOp
+from igniter.dialects.sym import dims_of, element_of, tensor_of
+from igniter.dialects.sym.expr import ONE, Expr, floordiv, mod, product
+from igniter.remarks import remark
+from igniter.rewrites import budget
+from igniter.transforms.structured.nest_rewriting import set_clauses, substitute_axes
+
+
+@dataclass(frozen=True)
+class FlattenRows(ModulePass):
+    """Joins the axes that are rows of a product of blocks."""
+
+    name = "flatten-rows"
+    one_rewrite = "the rows of a product joined"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
+            for nest in kernel.nests:
+                run = rows_of(nest)
+                if not run:
+                    continue
+                said = f"joined the rows {', '.join(run)}"
+                if not budget(ctx, self.name).take(nest.label, said):
+                    return
+                flatten(nest, run, frozenset(kernel.symbol_names))
+                remark(ctx, self.name, nest.label, "applied", said)
+
+
+def rows_of(nest: NestOp) -> list[str]:
+    """Axes of one factor that lie side by side in the result, the outermost first; none where there are no two."""
+    dot = dot_product(nest)
+    if dot is None:
+        return []
+    (clause,) = nest.yield_op.clauses
+    kinds = {a.name: a.kind for a in nest.axes if a.extent != ONE}
+    in_a, in_b = hangs_on(dot.a), hangs_on(dot.b)
+    for own, other in ((in_a, in_b), (in_b, in_a)):
+        run: list[str] = []
+        for subscript in clause.subscripts:
+            name = subscript.symbol
+            if name is not None and kinds.get(name) == "parallel" and name in own - other:
+                run.append(name)
+            elif len(run) > 1:
+                break
+            else:
+                run = []
+        if len(run) > 1:
+            return run
+    return []
+
+
+def flatten(nest: NestOp, run: Sequence[str], taken: frozenset[str]) -> None:
+    """Makes one axis of several that are side by side in the result, with a view behind the nest."""
+    block = nest.parent
+    assert block is not None
+    extents = {a.name: a.extent for a in nest.axes}
+    name = "_".join(run)
+    while name in taken or name in extents:
+        name += "_"
+    axes: list[Axis] = []
+    for axis in nest.axes:
+        if axis.name == run[0]:
+            axes.append(Axis(name, product(extents[n] for n in run), axis.kind))
+        elif axis.name not in run:
+            axes.append(axis)
+    values: dict[str, Expr] = {}
+    rest = Expr.of(name)
+    for axis_name in reversed(run[1:]):
+        values[axis_name] = mod(rest, extents[axis_name])
+        rest = floordiv(rest, extents[axis_name])
+    values[run[0]] = rest
+    (clause,) = nest.yield_op.clauses
+    place = next(k for k, e in enumerate(clause.subscripts) if e.symbol == run[0])
+    declared = nest.outputs[0].type
+    dims = list(dims_of(declared))
+    joined = [*dims[:place], product(dims[place : place + len(run)]), *dims[place + len(run) :]]
+    at = [*clause.subscripts[:place], Expr.of(name), *clause.subscripts[place + len(run) :]]
+    substitute_axes(nest, axes, values)
+    (clause,) = nest.yield_op.clauses
+    set_clauses(nest.yield_op, [clause.at(at)])
+    output = Rewriter.replace_value_with_new_type(nest.outputs[0], tensor_of(element_of(declared), joined))
+    view = ViewOp(output, declared)
+    block.insert_op_after(view, nest)
+    output.replace_uses_with_if(view.result, lambda use: use.operation is not view)

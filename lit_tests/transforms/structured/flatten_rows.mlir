@@ -1,0 +1,61 @@
+// RUN: igniter-opt %s -p flatten-rows --split-input-file | filecheck %s
+// RUN: igniter-opt %s -p flatten-rows,collapse-axes,canonicalize-loop --split-input-file | igniter-opt --split-input-file --emit=none
+
+// The height and the width of an image are the rows of one factor, and side by side in the result.
+
+// CHECK:      loop.kernel @conv
+// CHECK:        %[[SUM:[0-9]+]] = loop.nest "conv" [n: parallel b, c: parallel 64, y_x: parallel 196, d: reduction 32, i: reduction 3, j: reduction 3] -> tensor<?x64x196xf32
+// CHECK-NEXT:     loop.read %{{.*}}[c, d, i, j] : f32
+// CHECK-NEXT:     loop.read %{{.*}}[n, d, i + (y_x floordiv 14) - 1, j + (y_x mod 14) - 1] if [i + (y_x floordiv 14) - 1, -i - (y_x floordiv 14) + 14, j + (y_x mod 14) - 1, -j - (y_x mod 14) + 14] : f32
+// CHECK:          loop.yield add %{{.*}} at [n, c, y_x]
+// CHECK:        %[[VIEW:[0-9]+]] = loop.view %[[SUM]] : tensor<?x64x196xf32, #sym.dims<b, 64, 196>> to tensor<?x64x14x14xf32
+// CHECK-NEXT:   loop.return %[[VIEW]]
+loop.kernel @conv symbols [b] (%x: tensor<?x32x14x14xf32, #sym.dims<b, 32, 14, 14>>, %w: tensor<64x32x3x3xf32>) -> (tensor<?x64x14x14xf32, #sym.dims<b, 64, 14, 14>>) {
+  %0 = loop.nest "conv" [n: parallel b, c: parallel 64, y: parallel 14, x: parallel 14, d: reduction 32, i: reduction 3, j: reduction 3] -> tensor<?x64x14x14xf32, #sym.dims<b, 64, 14, 14>> {
+    %1 = loop.read %w[c, d, i, j] : f32
+    %2 = loop.read %x[n, d, y + i - 1, x + j - 1] if [y + i - 1, 14 - y - i, x + j - 1, 14 - x - j] : f32
+    %3 = arith.mulf %1, %2 : f32
+    loop.yield add %3 at [n, c, y, x]
+  }
+  loop.return %0 : tensor<?x64x14x14xf32, #sym.dims<b, 64, 14, 14>>
+}
+
+// -----
+
+// Three of them, of sizes that only a run knows: the outermost is what is left.
+
+// CHECK:      loop.kernel @volume
+// CHECK:        loop.nest "conv" [c: parallel 16, z_y_x: parallel h*t*w, d: reduction 16] -> tensor<16x?xf32, #sym.dims<16, h*t*w>>
+// CHECK:          loop.read %{{.*}}[d, (z_y_x floordiv (h*w)), (((z_y_x floordiv w)) mod h), (z_y_x mod w)] : f32
+loop.kernel @volume symbols [t, h, w] (%x: tensor<16x?x?x?xf32, #sym.dims<16, t, h, w>>, %w: tensor<16x16xf32>) -> (tensor<16x?x?x?xf32, #sym.dims<16, t, h, w>>) {
+  %0 = loop.nest "conv" [c: parallel 16, z: parallel t, y: parallel h, x: parallel w, d: reduction 16] -> tensor<16x?x?x?xf32, #sym.dims<16, t, h, w>> {
+    %1 = loop.read %w[c, d] : f32
+    %2 = loop.read %x[d, z, y, x] : f32
+    %3 = arith.mulf %1, %2 : f32
+    loop.yield add %3 at [c, z, y, x]
+  }
+  loop.return %0 : tensor<16x?x?x?xf32, #sym.dims<16, t, h, w>>
+}
+
+// -----
+
+// A depthwise convolution multiplies no two blocks; a product of rows has one axis of them.
+
+// CHECK:      loop.kernel @others
+// CHECK:        loop.nest "depthwise" [c: parallel 64, y: parallel 14, x: parallel 14, i: reduction 3]
+// CHECK:        loop.nest "matmul" [y: parallel 14, x: parallel 14, d: reduction 16]
+loop.kernel @others symbols [] (%x: tensor<64x16x16xf32>, %w: tensor<64x3xf32>, %a: tensor<14x16xf32>, %b: tensor<16x14xf32>) -> (tensor<64x14x14xf32>, tensor<14x14xf32>) {
+  %0 = loop.nest "depthwise" [c: parallel 64, y: parallel 14, x: parallel 14, i: reduction 3] -> tensor<64x14x14xf32> {
+    %1 = loop.read %w[c, i] : f32
+    %2 = loop.read %x[c, y, x + i] : f32
+    %3 = arith.mulf %1, %2 : f32
+    loop.yield add %3 at [c, y, x]
+  }
+  %4 = loop.nest "matmul" [y: parallel 14, x: parallel 14, d: reduction 16] -> tensor<14x14xf32> {
+    %5 = loop.read %a[y, d] : f32
+    %6 = loop.read %b[d, x] : f32
+    %7 = arith.mulf %5, %6 : f32
+    loop.yield add %7 at [y, x]
+  }
+  loop.return %0, %4 : tensor<64x14x14xf32>, tensor<14x14xf32>
+}

@@ -1,0 +1,194 @@
+"""Products of blocks in Triton's interpreter, beside ONNX Runtime: types, odd and empty sizes, prologues and epilogues,
+NaN behind the end of the depth, convolutions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from igniter.backends.triton.compiler import compile_source, resources_of, signature_of
+from igniter.backends.triton.python_source import print_kernel
+from igniter.dialects import triton as tt
+from igniter.dialects.loop import LaunchOp
+from tests.backends.triton.programs import check, func_of, kernels_of, lowered
+
+pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
+
+FLOAT, HALF, I8, I32 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT8, TensorProto.INT32
+
+
+def model(
+    nodes: list[Any], inputs: dict[str, tuple[int, list[Any]]], weights: dict[str, Any] | None = None
+) -> onnx.ModelProto:
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info(name, kind, dims) for name, (kind, dims) in inputs.items()],
+        [helper.make_empty_tensor_value_info(nodes[-1].output[0])],
+        [numpy_helper.from_array(np.asarray(v), k) for k, v in (weights or {}).items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def values(dtype: Any, *shape: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).normal(0, 1, shape).astype(dtype)
+
+
+def products_of(given: onnx.ModelProto) -> list[tt.DotOp]:
+    return [op for kernel in kernels_of(lowered(given)) for op in kernel.walk() if isinstance(op, tt.DotOp)]
+
+
+MATMUL = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+
+
+@pytest.mark.parametrize(
+    "x, w, runs",
+    [
+        (["n", 64], [64, 48], [(33, 64, 48), (1, 64, 48), (0, 64, 48)]),
+        (["n", 37], [37, "m"], [(18, 37, 21), (17, 37, 0), (65, 37, 70)]),
+        (["n", "k"], ["k", 16], [(20, 100, 16), (3, 1, 16), (5, 0, 16)]),
+    ],
+    ids=["known", "odd depth", "depth of a run"],
+)
+def test_products_of_any_size(x: list[Any], w: list[Any], runs: list[tuple[int, int, int]]) -> None:
+    given = model(MATMUL, {"x": (FLOAT, x), "w": (FLOAT, w)})
+    assert len(products_of(given)) == 1
+    feeds = [{"x": values(np.float32, n, k), "w": values(np.float32, k, m, seed=1)} for n, k, m in runs]
+    check(given, *feeds, launches=1, rtol=1e-4)
+
+
+def test_what_is_behind_the_depth_is_not_multiplied() -> None:
+    """Infinities in the last rows and columns: a lane behind the end, of 0, by one of these would be NaN."""
+    given = model(MATMUL, {"x": (FLOAT, ["n", 19]), "w": (FLOAT, [19, 18])})
+    x, w = values(np.float32, 17, 19), values(np.float32, 19, 18, seed=1)
+    x[3, 18] = w[18, 5] = np.inf
+    x[5, 0] = np.nan
+    check(given, {"x": x, "w": w}, launches=1, rtol=1e-4)
+
+
+def test_halves_are_multiplied_as_they_are_and_summed_in_f32() -> None:
+    given = model(
+        [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Add", ["h", "b"], ["y"])],
+        {"x": (HALF, ["n", 64]), "w": (HALF, [64, 48]), "b": (HALF, [48])},
+    )
+    (product,) = products_of(given)
+    assert [tt.element_type(v.type).name for v in product.operands] == ["f16", "f16", "f32"]
+    feed = {"x": values(np.float16, 21, 64), "w": values(np.float16, 64, 48, seed=1), "b": values(np.float16, 48)}
+    check(given, feed, launches=1, rtol=4e-3)
+
+
+def test_bytes_are_multiplied_as_they_are() -> None:
+    given = model([helper.make_node("MatMulInteger", ["x", "w"], ["y"])], {"x": (I8, ["n", 40]), "w": (I8, [40, 24])})
+    (product,) = products_of(given)
+    assert [tt.width_of(v.type) for v in product.operands] == [8, 8, 32]
+    rng = np.random.default_rng(0)
+    check(given, {k: rng.integers(-128, 127, s).astype(np.int8) for k, s in (("x", (19, 40)), ("w", (40, 24)))})
+
+
+@pytest.mark.parametrize("transposed", [(0, 0), (1, 0), (0, 1), (1, 1)])
+def test_a_linear_layer_is_one_launch(transposed: tuple[int, int]) -> None:
+    """The bias and what is behind it are computed of the sums of a block."""
+    a, b = transposed
+    given = model(
+        [
+            helper.make_node("Gemm", ["x", "w", "c"], ["h"], transA=a, transB=b, alpha=0.5),
+            helper.make_node("Gelu", ["h"], ["g"]),
+            helper.make_node("Add", ["g", "r"], ["y"]),
+        ],
+        {
+            "x": (FLOAT, [32, "n"] if a else ["n", 32]),
+            "w": (FLOAT, [40, 32] if b else [32, 40]),
+            "c": (FLOAT, [40]),
+            "r": (FLOAT, ["n", 40]),
+        },
+    )
+    assert len(products_of(given)) == 1
+    feeds = [
+        {
+            "x": values(np.float32, *((32, n) if a else (n, 32))),
+            "w": values(np.float32, *((40, 32) if b else (32, 40)), seed=1),
+            "c": values(np.float32, 40, seed=2),
+            "r": values(np.float32, n, 40, seed=3),
+        }
+        for n in (23, 1)
+    ]
+    check(given, *feeds, launches=1, rtol=1e-4)
+
+
+def test_what_is_computed_of_factors_is_part_of_the_product() -> None:
+    """A weight of bytes with a scale of each column, and rows that are rectified: both in front of the product."""
+    given = model(
+        [
+            helper.make_node("DequantizeLinear", ["w", "s"], ["d"], axis=1),
+            helper.make_node("Relu", ["x"], ["p"]),
+            helper.make_node("MatMul", ["p", "d"], ["y"]),
+        ],
+        {"x": (FLOAT, ["n", 48]), "w": (I8, [48, 24]), "s": (FLOAT, [24])},
+    )
+    feed = {
+        "x": values(np.float32, 18, 48),
+        "w": np.random.default_rng(2).integers(-128, 127, (48, 24)).astype(np.int8),
+        "s": np.abs(values(np.float32, 24, seed=3)),
+    }
+    check(given, feed, rtol=1e-4)
+
+
+def test_batches_are_programs() -> None:
+    given = model(MATMUL, {"x": (FLOAT, ["b", 3, "n", 32]), "w": (FLOAT, ["b", 3, 32, 20])})
+    assert len(products_of(given)) == 1
+    runs = [{"x": values(np.float32, b, 3, n, 32), "w": values(np.float32, b, 3, 32, 20)} for b, n in ((2, 17), (0, 5))]
+    check(given, *runs, launches=1, rtol=1e-4)
+
+
+def test_rows_of_a_product_that_are_normalised_are_a_launch_behind_it() -> None:
+    given = model(
+        [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Softmax", ["h"], ["y"], axis=-1)],
+        {"x": (FLOAT, ["n", 32]), "w": (FLOAT, [32, 24])},
+    )
+    check(given, {"x": values(np.float32, 19, 32), "w": values(np.float32, 32, 24)}, launches=2, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "how, image, weight",
+    [
+        ({"pads": [1, 1, 1, 1]}, ["n", 16, 18, 18], [24, 16, 3, 3]),
+        ({"strides": [2, 2], "pads": [0, 1, 1, 0]}, ["n", 5, 35, 33], [20, 5, 3, 2]),
+        ({"dilations": [2, 1]}, ["n", 16, 20, "w"], [16, 16, 3, 1]),
+        ({}, ["n", 32, 16, 16], [16, 32, 1, 1]),
+        ({"group": 2, "pads": [1, 1, 1, 1]}, ["n", 32, 17, 17], [32, 16, 3, 3]),
+    ],
+    ids=["3x3", "stride, few channels", "dilation, width of a run", "1x1", "groups"],
+)
+def test_convolutions(how: dict[str, Any], image: list[Any], weight: list[int]) -> None:
+    given = model(
+        [helper.make_node("Conv", ["x", "w", "b"], ["h"], **how), helper.make_node("Relu", ["h"], ["y"])],
+        {"x": (FLOAT, image), "w": (FLOAT, weight), "b": (FLOAT, [weight[0]])},
+    )
+    assert len(products_of(given)) == 1
+    shape = [{"n": 2, "w": 19}.get(d, d) if isinstance(d, str) else d for d in image]
+    feed = {
+        "x": values(np.float32, *shape),
+        "w": values(np.float32, *weight, seed=1),
+        "b": values(np.float32, weight[0], seed=2),
+    }
+    check(given, feed, launches=1, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [FLOAT, HALF, I8])
+@pytest.mark.parametrize("arch", [80, 90, 100, 120])
+def test_products_compile_without_spills(kind: int, arch: int) -> None:
+    """Blocks of the largest size, with an epilogue; halves and bytes by tensor cores."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Relu", ["h"], ["y"])]
+    if kind == I8:
+        nodes = [helper.make_node("MatMulInteger", ["x", "w"], ["y"])]
+    module = lowered(model(nodes, {"x": (kind, ["n", 768]), "w": (kind, [768, 3072])}))
+    (kernel,) = kernels_of(module)
+    (launch,) = [op for op in func_of(module).walk() if isinstance(op, LaunchOp)]
+    made = compile_source(print_kernel(kernel), signature_of(kernel), launch.warps, launch.stages)
+    assert ("mma.sync" in made.ptx) == (kind != FLOAT)
+    assert "cp.async" in made.ptx, "loads are under way while blocks are multiplied"
+    assert resources_of(made, arch).spills == 0
