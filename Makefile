@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 MODEL ?= google/mobilebert-uncased
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full pytest lint lit format bench clean
+.PHONY: help setup demo test test-full test-gpu pytest lint lit format bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ test: lint lit pytest ## lint, lit and the quick tests, with a quarter of the sw
 
 test-full: lint lit ## every test with every set of parameters, slow ones too
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --sweeps --timeout=0 tests
+
+test-gpu: $(VENV)/.installed-dev ## the tests that need a GPU and ONNX Runtime's CUDA provider; without them they skip
+	$(BIN)/python -m pytest -rs tests/gpu
 
 pytest: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not full' tests

@@ -407,15 +407,27 @@ def _save(c: Compilation, path: Path) -> None:
 def _finish(artifact: Artifact, c: Compilation, original: Module, verify: Mapping[str, Any] | None) -> None:
     """Verify a model before it is put in place, and put that and the times into its report; `VerificationFailed` where
     an output differs."""
-    if artifact.source is None:
-        artifact.source = original.to_onnx().SerializeToString()
     try:
         if verify is not None:
             with c.stage("verify"):
-                check(artifact, verify)
+                _verify(artifact, original, verify)
     finally:
         artifact.report["seconds"] = c.report_seconds()
         artifact.report["peak_memory"] = c.peak_memory
+
+
+def _verify(artifact: Artifact, original: Module, verify: Mapping[str, Any]) -> None:
+    """`check` with the original from memory, where it is in no file."""
+    from igniter.runtime.verification.report import Verification
+
+    if artifact.source is None:
+        try:
+            artifact.source = original.to_onnx().SerializeToString()
+        except IgniterError:
+            cannot = "the original is in memory, and too large for a message: give the path of a file"
+            artifact.report["verification"] = Verification((), cannot=cannot).to_dict()
+            return
+    check(artifact, verify)
 
 
 def check(artifact: Artifact, verify: Mapping[str, Any]) -> None:

@@ -25,6 +25,7 @@ from tests.fuzz.shrink import shrink
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", action="store_true", help="networks of images, rather than graphs of anything")
+    parser.add_argument("--gpu", action="store_true", help="compiled for GPUs, and run in Triton's interpreter")
     parser.add_argument("--seed", type=int, default=0, help="the first seed; each graph has its own")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--show", type=int, metavar="SEED", help="print the model of a seed and run it")
@@ -36,15 +37,16 @@ def main() -> int:
     args = parser.parse_args()
     kind = "images" if args.images else "graphs"
     if args.show is not None or args.shrink is not None:
-        return _one(kind, args.show if args.show is not None else args.shrink, args.shrink is not None, args.save)
-    found = _many(kind, range(args.seed, args.seed + args.count))
+        seed = args.show if args.show is not None else args.shrink
+        return _one(kind, seed, args.shrink is not None, args.save, args.gpu)
+    found = _many(kind, range(args.seed, args.seed + args.count), args.gpu)
     if args.json:
         args.json.write_text(json.dumps([asdict(o) for o in found], indent=2))
     return int(any(o.failed for o in found))
 
 
-def _one(kind: str, seed: int, smaller: bool, save: Path | None) -> int:
-    case = make_case_of(kind, seed)
+def _one(kind: str, seed: int, smaller: bool, save: Path | None, gpu: bool) -> int:
+    case = make_case_of(kind, seed, gpu)
     case = shrink(case) if smaller else case
     print(_without_data(to_text(case.model)))
     print("sizes:", *case.shapes)
@@ -54,7 +56,7 @@ def _one(kind: str, seed: int, smaller: bool, save: Path | None) -> int:
     if save:
         onnx.save(case.model, str(save))
     if not smaller:
-        (outcome,) = run_seeds([seed], kind)
+        (outcome,) = run_seeds([seed], kind, gpu)
         print(f"{case.fusion}: {outcome.status} {outcome.message}")
         return int(outcome.failed)
     return 0
@@ -65,10 +67,10 @@ def _without_data(text: str) -> str:
     return re.sub(r"(\{(?:[^,{}]+,){12})[^{}]+\}", r"\1 ..}", text)
 
 
-def _many(kind: str, seeds: range) -> list[Outcome]:
+def _many(kind: str, seeds: range, gpu: bool) -> list[Outcome]:
     start = time.monotonic()
     found: list[Outcome] = []
-    for outcome in run_seeds(seeds, kind):
+    for outcome in run_seeds(seeds, kind, gpu):
         found.append(outcome)
         if outcome.failed:
             print(f"seed {outcome.seed}: {outcome.status}: {outcome.message}", flush=True)

@@ -138,6 +138,8 @@ class Case:
     fusion: str
     """The passes that form regions."""
     threads: int = 1
+    gpu: bool = False
+    """Whether it is compiled for a GPU, and run by the stand-in for its driver."""
 
 
 def make_model(b: GraphBuilder, outputs: Sequence[Value]) -> onnx.ModelProto:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import onnx
 
+import igniter
 from tests.fuzz.graph import Array, Case
 from tests.isolated import Lost, run_isolated
 
@@ -51,13 +52,9 @@ def run_case(case: Case) -> Outcome:
 
 
 def _compare(case: Case, expected: Sequence[Sequence[Array]]) -> Outcome:
-    import igniter
     from igniter.runtime.verify import compare_output
 
-    # Tiles where they are faster, and wherever they can be.
-    tiles = ("auto", "on")[case.seed % 2]
-    options = igniter.CompileOptions(fusion_passes=case.fusion, winograd=tiles)
-    artifact = igniter.compile(case.model, options=options, verify=False)
+    artifact = compiled(case)
     report: dict[str, Any] = artifact.report
     names = [o.name for o in case.model.graph.output]
     session = artifact.session(intra_op_num_threads=case.threads)
@@ -75,6 +72,23 @@ def _compare(case: Case, expected: Sequence[Sequence[Array]]) -> Outcome:
                 return Outcome(case.seed, "ort", message, *counts)
             return Outcome(case.seed, "mismatch", message, *counts)
     return Outcome(case.seed, "ok", "", *counts)
+
+
+def compiled(case: Case) -> igniter.Artifact:
+    """The model of a case, compiled for this machine, or for a GPU that the driver of `tests.backends.triton` is."""
+    if not case.gpu:
+        # Tiles where they are faster, and wherever they can be.
+        tiles = ("auto", "on")[case.seed % 2]
+        options = igniter.CompileOptions(fusion_passes=case.fusion, winograd=tiles)
+        return igniter.compile(case.model, options=options, verify=False)
+    from tests.backends.triton.recording_driver import knowing, standing_driver
+
+    fusion = ",".join(each for each in case.fusion.split(",") if each.startswith(("form-fusion-regions", "lift")))
+    options = igniter.CompileOptions(
+        target="cuda", provider="CPUExecutionProvider", fusion_passes=fusion or "cuda-fusion"
+    )
+    with knowing(standing_driver()):
+        return igniter.compile(case.model, options=options, verify=False, cache=False)
 
 
 def tolerance(case: Case, name: str, dtype: str) -> float | None:
@@ -178,20 +192,21 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [""])[0][:300]
 
 
-def make_case_of(kind: str, seed: int) -> Case:
+def make_case_of(kind: str, seed: int, gpu: bool = False) -> Case:
     """The case of a seed: `graphs` of anything, or networks of `images`."""
     from tests.fuzz.generator import make_case
     from tests.fuzz.images import make_image_case
 
-    return {"graphs": make_case, "images": make_image_case}[kind](seed)
+    case = {"graphs": make_case, "images": make_image_case}[kind](seed)
+    return replace(case, gpu=gpu)
 
 
-def run_item(item: tuple[str, int]) -> Outcome:
-    """Makes and runs a case in this process, given its kind and its seed."""
+def run_item(item: tuple[str, int, bool]) -> Outcome:
+    """Makes and runs a case in this process, given its kind, its seed and whether it is for a GPU."""
     return run_case(make_case_of(*item))
 
 
-def run_seeds(seeds: Sequence[int], kind: str = "graphs") -> Iterator[Outcome]:
+def run_seeds(seeds: Sequence[int], kind: str = "graphs", gpu: bool = False) -> Iterator[Outcome]:
     """The outcome of every seed, each safe from crashes of the others."""
-    for (_, seed), found in run_isolated("tests.fuzz.run:run_item", [(kind, seed) for seed in seeds]):
+    for (_, seed, _), found in run_isolated("tests.fuzz.run:run_item", [(kind, seed, gpu) for seed in seeds]):
         yield Outcome(seed, found.status, found.message) if isinstance(found, Lost) else found

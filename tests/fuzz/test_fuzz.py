@@ -25,6 +25,20 @@ def test_a_few_networks_of_images() -> None:
     check(list(run_seeds(range(8), "images")))
 
 
+def test_a_few_graphs_on_a_gpu() -> None:
+    """In Triton's interpreter, through ONNX Runtime and the stand-in for the driver."""
+    pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
+    check(list(run_seeds(range(5), gpu=True)))
+
+
+@pytest.mark.full
+def test_two_hundred_graphs_on_a_gpu() -> None:
+    pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
+    found = list(run_seeds(range(10_000, 10_200), gpu=True))
+    # The interpreter takes a millisecond for a block: some graphs take it longer than they get.
+    check([o for o in found if o.status != "timeout"])
+
+
 @pytest.mark.full
 def test_five_hundred_networks_of_images() -> None:
     check(list(run_seeds(range(10_000, 10_500), "images")))

@@ -13,11 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from igniter.analysis.machine import MachineModel
 from igniter.analysis.structured.dot_products import LEAST
 from igniter.analysis.structured.launch_groups import LaunchGroup, launch_groups, renamed
+from igniter.analysis.structured.product_blocks import ProductSize, blocks_for
 from igniter.analysis.structured.schedule_author import Choice, ScheduleAuthor
+from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import KernelOp, NestOp, element_bytes
 from igniter.dialects.loop.schedule import Launch, Loop, ScheduleAttr, Step
 from igniter.dialects.sym.expr import ONE, Expr
@@ -28,8 +31,8 @@ ELEMENTS = 1024
 LONGEST_ROW = 4096
 """Elements of what a program has wholly; longer rows are taken block by block."""
 
-NARROW_SIDE, WIDE_SIDE = 128, 64
-"""The most rows and columns of a product of blocks, of elements of sixteen bits or fewer, and of others."""
+TYPICAL = (1, 16, 256)
+"""What a symbol that nobody gave a size may be."""
 
 DEPTH_BYTES = 128
 """The most of each row that a product of blocks multiplies at a time: a line of memory."""
@@ -69,10 +72,14 @@ def _product_blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str]]:
     nest, dot = group.product
     names, size = group.names[nest], element_bytes(dot.element)
     lanes = dict.fromkeys(group.dims, 1)
-    side = NARROW_SIDE if size < 4 else WIDE_SIDE
-    for axis in (dot.row, dot.column):
-        lanes[names[axis]] = max(LEAST, _power(group.dims[names[axis]], side))
     depth = names[dot.depth]
+    wide = (names[dot.row], names[dot.column])
+    products: list[ProductSize] = []
+    for likely in TYPICAL:
+        sizes = {d: max(1, typical_of(nest).value(e, likely)) for d, e in group.dims.items()}
+        others, summed = (prod(sizes[d] for d in dims if d not in wide) for dims in (group.grid, group.reduced))
+        products.append(ProductSize(sizes[wide[0]], sizes[wide[1]], summed, others, size))
+    lanes.update(zip(wide, blocks_for(products), strict=True))
     least = LEAST if size > 1 else 2 * LEAST
     lanes[depth] = max(least, _power(group.dims[depth], DEPTH_BYTES // size))
     whole = group.dims[depth].constant
@@ -87,7 +94,7 @@ def _product_launch(group: LaunchGroup, lanes: dict[str, int]) -> Launch:
     assert group.product is not None
     nest, dot = group.product
     sums = lanes[group.names[nest][dot.row]] * lanes[group.names[nest][dot.column]]
-    return Launch(8 if sums > 64 * 128 else 4 if sums >= 32 * 32 else 2, STAGES)
+    return Launch(8 if sums > 64 * 128 else 4 if sums > 32 * 32 else 2 if sums > 16 * 16 else 1, STAGES)
 
 
 def _warps(size: int) -> int:

@@ -20,7 +20,9 @@ from igniter.targets import Target as AnyTarget
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from igniter.analysis.fusion.legality import Reason
     from igniter.dialects.loop import FuncOp
+    from igniter.dialects.onnx.base import OnnxOp
     from igniter.targets import CompiledFunc, Listing, Rates
 
 
@@ -60,6 +62,13 @@ class TritonBackend(Backend):
 
     def rates(self) -> Rates:
         _missing("loops that measure a GPU")
+
+    # -- fusion -------------------------------------------------------------------------------------------------------
+
+    def fusion_reason(self, op: OnnxOp, machine: MachineModel) -> Reason | None:
+        from igniter.backends.triton.coverage import refusal
+
+        return refusal(op)
 
     # -- schedules ----------------------------------------------------------------------------------------------------
 

@@ -60,8 +60,11 @@ class ScheduleKernels(ModulePass):
             func = attempt(ctx, step, partial(mark_failed, op, name))
             if func is None:
                 continue
-            func.detach()
-            op.body.block.insert_op_before(func, kernel)
+            # A func may come with what it launches.
+            made = func.parent_op()
+            for each in list(made.body.block.ops) if isinstance(made, ModuleOp) else [func]:
+                each.detach()
+                op.body.block.insert_op_before(each, kernel)
             kernel.detach()
             kernel.erase()
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
+import tempfile
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -220,6 +222,14 @@ def install(folder: Path, driver: RecordingDriver, without: Sequence[str] = ()) 
     for k, function in enumerate(functions):
         table[k] = ctypes.cast(function, ctypes.c_void_p).value
     return library, functions
+
+
+@cache
+def standing_driver() -> RecordingDriver:
+    """The driver of this process, for all that is compiled in it."""
+    driver = RecordingDriver()
+    driver._kept.append(install(Path(tempfile.mkdtemp()), driver))  # pyright: ignore[reportPrivateUsage]
+    return driver
 
 
 @contextmanager

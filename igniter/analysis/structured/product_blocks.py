@@ -1,0 +1,60 @@
+"""How large the blocks of a product on a GPU are: the ones that are expected to take least time at typical sizes.
+
+A program multiplies a block of rows by one of columns. Large blocks load less for each product; small ones are more
+programs, of which every multiprocessor should have one. A multiprocessor does its programs one after the other, each in
+the time of its products or of its loads, whichever is longer; figures are those of an A100 by its data sheet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product as pairs
+from math import log
+
+from igniter.analysis.structured.dot_products import LEAST
+
+MULTIPROCESSORS = 108
+BYTES_A_SECOND = 4e12 / MULTIPROCESSORS
+"""That one multiprocessor loads of the second-level cache."""
+PRODUCTS_A_SECOND = {1: 312e12, 2: 156e12, 4: 9.7e12}
+"""Multiply-adds of all of them, by the bytes of what is multiplied."""
+SIDES = (16, 32, 64, 128)
+NARROW_SIDE, WIDE_SIDE = 128, 64
+"""The most rows and columns, of elements of sixteen bits or fewer, and of others: more sums than registers hold."""
+
+
+@dataclass(frozen=True)
+class ProductSize:
+    """A product at typical sizes: `count` products of rows by depth by columns, of elements of so many bytes."""
+
+    rows: int
+    columns: int
+    depth: int
+    count: int
+    bytes: int
+
+    def seconds(self, rows: int, columns: int) -> float:
+        """What blocks of so many rows and columns are expected to take."""
+        programs = -(-self.rows // rows) * -(-self.columns // columns) * self.count
+        # Each row and column that is at hand serves as many products as the block has of the other.
+        reuse = (1 + 32 / rows + 32 / columns) / 2
+        multiplied = reuse * rows * columns / (PRODUCTS_A_SECOND[self.bytes] / MULTIPROCESSORS)
+        loaded = (rows + columns) * self.bytes / BYTES_A_SECOND
+        return -(-programs // MULTIPROCESSORS) * self.depth * max(multiplied, loaded)
+
+
+def blocks_for(sizes: Sequence[ProductSize]) -> tuple[int, int]:
+    """The rows and columns of the blocks that lose least over all `sizes`, which are equally likely; of those that lose
+    the same, the largest."""
+    most = NARROW_SIDE if sizes[0].bytes < 4 else WIDE_SIDE
+    sides = [s for s in SIDES if s <= most]
+    longest = (max(s.rows for s in sizes), max(s.columns for s in sizes))
+    rows, columns = ([s for s in sides if s == LEAST or s < 2 * extent] for extent in longest)
+    candidates = list(pairs(rows, columns))
+    losses = dict.fromkeys(candidates, 0.0)
+    for size in sizes:
+        best = min(size.seconds(*pair) for pair in candidates)
+        for pair in candidates:
+            losses[pair] += log(size.seconds(*pair) / best)
+    return min(candidates, key=lambda pair: (round(losses[pair], 9), -pair[0] * pair[1], pair))

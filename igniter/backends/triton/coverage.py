@@ -1,0 +1,45 @@
+"""Which nodes there is code for on a GPU: those whose kernels are nests, of types that Triton has.
+
+A node is asked by lowering it alone, to the structured level: what that needs of a backend shows there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import NoneType
+
+from igniter.analysis.fusion.legality import Reason
+from igniter.dialects.loop import NestOp, ProcedureOp
+from igniter.dialects.onnx.lowering.builder import KernelBuilder
+from igniter.dialects.sym import element_of
+from igniter.errors import IgniterError
+from igniter.transforms.conversion.launch_body import memory_element
+from igniter.transforms.conversion.lower_onnx_to_loop import lower_node
+
+if TYPE_CHECKING:
+    from xdsl.ir import SSAValue
+
+    from igniter.dialects.onnx.base import OnnxOp
+
+
+def refusal(op: OnnxOp) -> Reason | None:
+    """Why there is no code for a node; None where there is, or where it has no kernel anyway."""
+    given = [v for v in dict.fromkeys(op.operands) if not isinstance(v.type, NoneType)]
+    try:
+        kernel = KernelBuilder([v.type for v in given])
+        lower_node(op, kernel, dict(zip(given, kernel.args, strict=True)))
+    except IgniterError:
+        # Whatever is wrong with it alone is said where it is lowered with its neighbours.
+        return None
+    values: list[SSAValue] = list(kernel.args)
+    for each in kernel.block.ops:
+        if isinstance(each, ProcedureOp):
+            return Reason("illegal", f"{op.qualified_name} goes step by step, which has no GPU kernel")
+        if isinstance(each, NestOp):
+            values += each.outputs
+    for value in values:
+        element = element_of(value.type)
+        if memory_element(element) is None:
+            return Reason("type", f"{op.qualified_name}: there is no GPU kernel for elements of {element}")
+    return None

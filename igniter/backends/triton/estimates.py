@@ -1,0 +1,233 @@
+"""How long a launch takes on a GPU that is not here: by what its programs load, store, multiply and compute.
+
+The work of a program is counted in its kernel (`work_of`): bytes through each pointer, operations of products, ops of
+elements, with the trips of its loops at given sizes. A launch then takes the longest of four (a roofline): what has to
+come from memory (each buffer once, as far as it is touched), what passes the second-level cache, products by tensor
+cores or by threads, and all other ops; the multiprocessors that programs do not fill, and the last wave that is not
+full, make it longer. How many programs a multiprocessor holds follows from their registers, shared memory and warps
+(occupancy). The shares of the peaks are typical ones: nothing was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, prod
+from typing import cast
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr, IntegerType
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+
+from igniter.backends.triton.compiler import Resources
+from igniter.backends.triton.devices import Device
+from igniter.dialects import triton as tt
+from igniter.dialects.loop import LaunchOp, element_bytes
+from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import product
+
+LAUNCH_SECONDS = 1.5e-6
+"""From the end of a kernel to the start of the next one on a stream."""
+
+MEMORY_SHARE, CACHE_SHARE, PRODUCT_SHARE, OPS_SHARE = 0.9, 0.7, 0.7, 0.6
+"""What of the peaks kernels reach that are limited by them."""
+
+CACHE_SPEED = 3.0
+"""The second-level cache's bandwidth, in those of the memory."""
+
+BESIDE = 4
+"""Elements that a thread loads at once."""
+
+BUSY_WARPS = 16
+"""The warps on a multiprocessor that keep its loads under way."""
+
+_COSTS = {
+    "arith.divf": 6, "arith.divsi": 20, "arith.divui": 20, "arith.remsi": 20, "arith.remui": 20, "math.cos": 8,
+    "math.erf": 24, "math.exp": 4, "math.exp2": 2, "math.log": 4, "math.sin": 8, "tt.extern_elementwise": 24,
+    "tt.precise_divf": 10, "tt.precise_sqrt": 10,
+}  # fmt: skip
+"""Ops that take more than one instruction, in those of a multiply-add."""
+
+
+@dataclass
+class Work:
+    """What one program does."""
+
+    moved: dict[int, int] = field(default_factory=dict[int, int])
+    """Bytes loaded and stored through each argument."""
+    products: dict[str, float] = field(default_factory=dict[str, float])
+    """Operations of products of blocks, by the type of what is multiplied."""
+    ops: float = 0.0
+    """All others, of elements."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a launch is expected to take."""
+
+    seconds: float
+    limit: str
+    """What takes longest: `memory`, `cache`, `products`, `ops` or `launch`."""
+    memory_bytes: float
+    operations: float
+    occupancy: float
+    """The warps that a multiprocessor holds, of those that it can."""
+
+
+def work_of(func: tt.FuncOp, symbols: Sequence[int]) -> Work:
+    """The work of a program of a kernel, given the values of its symbols."""
+    args = func.body.block.args
+    pointers = [a for a in args if isinstance(a.type, tt.PointerType)]
+    numbers: dict[SSAValue, int] = dict(zip(args[len(pointers) :], symbols, strict=True))
+    work = Work()
+    _count(func.body.block, 1, numbers, work, {})
+    return work
+
+
+def _count(block: Block, times: int, numbers: Mapping[SSAValue, int], work: Work, trips: dict[SSAValue, int]) -> None:
+    """Adds what a block does. `trips` says how often values are computed that hang on a loop; others are once."""
+    for op in block.ops:
+        if isinstance(op, scf.ForOp):
+            first, end, step = (_number(v, numbers) for v in (op.lb, op.ub, op.step))
+            inside = times * max(0, ceil((end - first) / step))
+            trips.update(dict.fromkeys(op.body.block.args, inside))
+            _count(op.body.block, inside, numbers, work, trips)
+            trips.update(dict.fromkeys(op.results, times))
+            continue
+        if isinstance(op, (tt.LoadOp, tt.StoreOp)):
+            base = _base(op.ptr)
+            size = prod(tt.shape_of(op.ptr.type)) * element_bytes(_pointee(op.ptr.type))
+            work.moved[base] = work.moved.get(base, 0) + times * size
+        elif isinstance(op, tt.DotOp):
+            (rows, depth), (_, columns) = tt.shape_of(op.a.type), tt.shape_of(op.b.type)
+            kind = str(tt.element_type(op.a.type))
+            work.products[kind] = work.products.get(kind, 0.0) + times * 2.0 * rows * depth * columns
+        # What hangs on no loop is computed in front of it.
+        here = times if isinstance(op, tt.LoadOp) else max((trips.get(v, 1) for v in op.operands), default=1)
+        trips.update(dict.fromkeys(op.results, here))
+        work.ops += min(here, times) * _instructions(op)
+
+
+_FREE = (
+    tt.SplatOp,
+    tt.BroadcastOp,
+    tt.ExpandDimsOp,
+    tt.ReshapeOp,
+    tt.MakeRangeOp,
+    tt.LoadOp,
+    tt.DotOp,
+    arith.ConstantOp,
+)
+"""Ops that only say how a block is looked at, or that are counted otherwise."""
+
+
+def _instructions(op: Operation) -> int:
+    """What an op takes of a program, in multiply-adds of single elements."""
+    if not op.results or not tt.is_block(op.operands[0].type if op.operands else op.results[0].type):
+        return 0
+    if isinstance(op, _FREE):
+        return 0
+    result = op.results[0].type
+    count = prod(tt.shape_of(op.operands[0].type if isinstance(op, tt.ReduceOp) else result))
+    place = isinstance(op, tt.AddPtrOp) or (
+        isinstance(tt.element_type(result), IntegerType) and tt.width_of(result) == 64
+    )
+    # A thread computes the place of one of the elements that it loads at once, in two instructions for its 64 bits.
+    return (max(1, count // BESIDE) * 2 if place else count) * _COSTS.get(op.name, 1)
+
+
+def _pointee(kind: Attribute) -> Attribute:
+    element = tt.element_type(kind)
+    assert isinstance(element, tt.PointerType)
+    return element.pointee
+
+
+def _base(pointer: SSAValue) -> int:
+    """The argument that a pointer is an offset of."""
+    while not isinstance(pointer, BlockArgument):
+        assert isinstance(pointer.owner, Operation)
+        pointer = pointer.owner.operands[0]
+    return pointer.index
+
+
+_INTEGERS: dict[str, Callable[[int, int], int]] = {
+    "arith.addi": lambda a, b: a + b,
+    "arith.subi": lambda a, b: a - b,
+    "arith.muli": lambda a, b: a * b,
+    "arith.divsi": lambda a, b: int(a / b) if b else 0,
+    "arith.remsi": lambda a, b: a - b * int(a / b) if b else 0,
+    "arith.minsi": min,
+    "arith.maxsi": max,
+}
+
+
+def _number(value: SSAValue, numbers: Mapping[SSAValue, int]) -> int:
+    """The value of a bound of a loop: an expression of symbols, which no program's number is part of."""
+    if value in numbers:
+        return numbers[value]
+    op = value.owner
+    assert isinstance(op, Operation), "the bounds of loops hang on symbols alone"
+    if isinstance(op, arith.ConstantOp):
+        return cast("IntegerAttr[IntegerType]", op.value).value.data
+    inside = [_number(v, numbers) for v in op.operands]
+    return inside[0] if op.name in ("arith.extsi", "arith.trunci") else _INTEGERS[op.name](*inside)
+
+
+def estimate(
+    launch: LaunchOp, func: tt.FuncOp, env: Mapping[str, int], resources: Resources, shared: int, device: Device
+) -> Estimate:
+    """What a launch takes on a device at sizes, by the registers and the shared memory of its kernel."""
+    programs = max(0, launch.grid.evaluate(env))
+    if not programs:
+        return Estimate(0.0, "launch", 0.0, 0.0, 0.0)
+    work = work_of(func, [s.evaluate(env) for s in launch.symbols])
+    sizes = [product(dims_of(b.type)).evaluate(env) * element_bytes(element_of(b.type)) for b in launch.buffers]
+    memory = float(sum(min(moved * programs, sizes[k]) for k, moved in work.moved.items()))
+    cache = float(sum(work.moved.values()) * programs)
+    held = _held(launch.warps, resources, shared, device)
+    full = programs / (held * device.multiprocessors)
+    # The last wave takes as long as a full one; a single one that fills no multiprocessor uses those that it has.
+    tail = ceil(full) / full if full > 1 else 1.0
+    used = min(1.0, programs / device.multiprocessors)
+    busy = min(1.0, programs * launch.warps / (device.multiprocessors * BUSY_WARPS))
+    multiplied = sum(
+        count / (device.products.get(kind, device.flops) * PRODUCT_SHARE) for kind, count in work.products.items()
+    )
+    times = {
+        "memory": memory / (device.bandwidth * MEMORY_SHARE * busy),
+        "cache": cache / (device.bandwidth * CACHE_SPEED * CACHE_SHARE * busy),
+        "products": multiplied * programs / used * tail,
+        "ops": 2 * work.ops * programs / (device.flops * OPS_SHARE * used) * tail,
+    }
+    limit = max(times, key=lambda name: times[name])
+    operations = programs * (sum(work.products.values()) + work.ops)
+    occupancy = held * launch.warps / device.warps
+    return Estimate(LAUNCH_SECONDS + times[limit], limit, memory, operations, occupancy)
+
+
+def _held(warps: int, resources: Resources, shared: int, device: Device) -> int:
+    """The programs that a multiprocessor holds at a time."""
+    # Registers are given to warps by 256.
+    registers = ceil(max(resources.registers, 1) * 32 / 256) * 256 * warps
+    room = [32, device.warps // warps, device.registers // registers]
+    if shared:
+        room.append(device.shared // shared)
+    return max(1, min(room))
+
+
+def launches_of(
+    funcs: Mapping[str, Operation], name: str, env: Mapping[str, int]
+) -> Iterator[tuple[LaunchOp, dict[str, int]]]:
+    """What a func of a module launches, itself or through what it calls, each with the values of symbols there."""
+    from igniter.dialects.loop import CallOp, FuncOp
+
+    func = funcs[name]
+    assert isinstance(func, FuncOp)
+    for op in func.block.ops:
+        if isinstance(op, LaunchOp):
+            yield op, dict(env)
+        elif isinstance(op, CallOp):
+            callee = funcs[op.callee]
+            assert isinstance(callee, FuncOp)
+            values = [s.evaluate(env) for s in op.symbols]
+            yield from launches_of(funcs, op.callee, dict(zip(callee.symbol_names, values, strict=True)))

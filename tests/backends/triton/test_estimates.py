@@ -1,0 +1,97 @@
+"""The work that is counted in kernels, and what launches are estimated to take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from onnx import TensorProto, helper
+
+from igniter.analysis.structured.product_blocks import ProductSize, blocks_for
+from igniter.backends.triton.compiler import Resources
+from igniter.backends.triton.devices import DEVICES, device_of
+from igniter.backends.triton.estimates import Estimate, estimate, launches_of, work_of
+from igniter.dialects.loop import LaunchOp
+from igniter.errors import IgniterError
+from tests.backends.triton.programs import func_of, kernels_of, lowered
+from tests.backends.triton.test_products import FLOAT, HALF, MATMUL, model
+
+RESOURCES = Resources(registers=64, spills=0, stack=0, shared=0)
+
+
+def parts(given: Any) -> tuple[Any, list[Any]]:
+    module = lowered(given)
+    return func_of(module), kernels_of(module)
+
+
+def estimated(given: Any, device: str = "a100", **sizes: int) -> Estimate:
+    func, (kernel,) = parts(given)
+    (launch,) = [op for op in func.walk() if isinstance(op, LaunchOp)]
+    return estimate(launch, kernel, sizes, RESOURCES, 0, device_of(device))
+
+
+def copy(dims: list[Any]) -> Any:
+    return model([helper.make_node("Relu", ["x"], ["y"])], {"x": (FLOAT, dims)})
+
+
+def test_the_operations_of_a_product_are_counted_with_the_trips_of_its_loop() -> None:
+    func, (kernel,) = parts(model(MATMUL, {"x": (HALF, [256, "k"]), "w": (HALF, ["k", 512])}))
+    (launch,) = [op for op in func.walk() if isinstance(op, LaunchOp)]
+    programs = launch.grid.evaluate({"k": 1000})
+    work = work_of(kernel, [s.evaluate({"k": 1000}) for s in launch.symbols])
+    # Whole blocks of the depth: 64 steps of f16.
+    assert programs * work.products["f16"] == 2 * 256 * 512 * 1024
+    assert not any(work_of(kernel, [0]).products.values())
+
+
+def test_what_is_copied_comes_from_memory_once() -> None:
+    found = estimated(copy([4096, "n"]), n=4096)
+    assert found.limit == "memory"
+    assert found.memory_bytes == 2 * 4 * 4096 * 4096
+    # 134 MB at nine tenths of 2 TB/s.
+    assert 70e-6 < found.seconds < 80e-6
+
+
+def test_nothing_takes_no_time() -> None:
+    assert estimated(copy([16, "n"]), n=0).seconds == 0
+
+
+@pytest.mark.parametrize("device", sorted(DEVICES))
+def test_large_products_are_limited_by_what_multiplies(device: str) -> None:
+    given, double = (model(MATMUL, {"x": (HALF, [m, 4096]), "w": (HALF, [4096, 4096])}) for m in (4096, 8192))
+    found = estimated(given, device)
+    ideal = 2 * 4096**3 / device_of(device).products["f16"]
+    assert found.limit in ("products", "cache")
+    assert ideal < found.seconds < 3 * ideal
+    # A last wave that is not full is a smaller part of more of them.
+    assert estimated(double, device).seconds > 1.5 * found.seconds
+
+
+def test_what_a_program_calls_is_launched_with_its_own_sizes() -> None:
+    func, _ = parts(copy([16, "n"]))
+    ((launch, env),) = launches_of({func.sym_name.data: func}, func.sym_name.data, {"n": 7})
+    assert isinstance(launch, LaunchOp)
+    assert env == {"n": 7}
+
+
+def test_blocks_are_small_where_large_ones_would_be_few_programs() -> None:
+    large, few = ProductSize(4096, 4096, 4096, 1, 2), ProductSize(1, 4096, 4096, 1, 2)
+    assert blocks_for([large]) == (128, 128)
+    assert blocks_for([ProductSize(4096, 4096, 4096, 1, 4)]) == (64, 64)
+    rows, columns = blocks_for([ProductSize(128, 768, 768, 1, 2)])
+    assert rows * columns < 128 * 128
+    assert blocks_for([few])[0] == 16
+    assert blocks_for([ProductSize(7, 3, 5, 1, 4)]) == (16, 16)
+    # Neither is given up for the other.
+    assert 16 <= blocks_for([large, few])[0] <= 128
+
+
+def test_a_device_that_nobody_knows_is_an_error() -> None:
+    with pytest.raises(IgniterError, match="there is no data sheet of 'abacus': known are a100, h100, rtx4090"):
+        device_of("abacus")
+
+
+def test_bytes_are_a_kind_of_product_of_their_own() -> None:
+    nodes = [helper.make_node("MatMulInteger", ["x", "w"], ["y"])]
+    _, (kernel,) = parts(model(nodes, {"x": (TensorProto.INT8, [64, 128]), "w": (TensorProto.INT8, [128, 64])}))
+    assert set(work_of(kernel, []).products) == {"i8"}
