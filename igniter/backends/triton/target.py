@@ -57,5 +57,13 @@ def target_of(name: str) -> CudaTarget:
 
 
 def machine_of_target(target: CudaTarget) -> MachineModel:
-    """The model of a target. Its figures are typical ones: those that tell GPUs apart are not in the model yet."""
-    return MachineModel(name=target.name, cpu=f"sm_{target.arch}", arch="nvptx64", microarchitecture="", cores=1)
+    """The model of a target. Its figures are typical ones: those that tell GPUs apart are not in the model yet. One
+    thread launches, however large a program is."""
+    return MachineModel(
+        name=target.name,
+        cpu=f"sm_{target.arch}",
+        arch="nvptx64",
+        microarchitecture="",
+        cores=1,
+        team_bytes=1 << 62,
+    )

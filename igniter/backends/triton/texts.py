@@ -63,6 +63,8 @@ def emit_func(func: FuncOp) -> str:
     module = func.parent_op()
     beside = [] if module is None else [op for op in module.regions[0].block.ops if isinstance(op, tt.FuncOp)]
     kernels = {op.sym_name.data: op for op in beside}
+    if func.team is not None:
+        raise IgniterError(f"@{func.sym_name.data} asks for a team of threads; one launches what a GPU runs")
     host = func.clone()
     texts: dict[str, str] = {}
     calls: dict[str, None] = {}

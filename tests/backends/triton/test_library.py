@@ -151,6 +151,30 @@ def test_the_context_that_is_current_is_used_where_it_is_the_devices(
     assert driver.retained == {0: 1}
 
 
+def test_one_thread_launches_a_program_of_large_weights(driver: RecordingDriver) -> None:
+    """On a CPU threads would stay together for it."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("Softmax", ["h"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "v"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "large",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 32])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 256])],
+        [
+            numpy_helper.from_array(np.random.default_rng(k).normal(0, 1, s).astype(np.float32), name)
+            for k, (name, s) in enumerate({"w": (32, 2048), "v": (2048, 256)}.items())
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    artifact = compiled(model, driver)
+    assert artifact.report["nodes_after"] == 1
+    session: Any = artifact.session()
+    np.testing.assert_allclose(session.run(None, feed(1, 32))[0], of_ort(model, feed(1, 32)), rtol=1e-4, atol=1e-5)
+
+
 def test_a_small_bert_is_one_op(driver: RecordingDriver) -> None:
     model = bert(1, 32, 2, 64, 50)
     artifact = compiled(model, driver)
