@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 SHARE = 2
 """A result takes no more than this part of the cache, so that it does not push out all else."""
 PACKAGES = ("archspec", "llvmlite", "numpy", "onnx", "onnxruntime", "xdsl")
+OPTIONAL = ("triton",)
+"""Those that only some targets need."""
 GROUPS = (
     "backends",
     "dialects",
@@ -248,6 +250,11 @@ def _versions() -> list[str]:
     from importlib.metadata import PackageNotFoundError, version
 
     found: list[str] = []
+    for name in OPTIONAL:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            found.append(f"no {name}")
     for name in PACKAGES:
         try:
             found.append(f"{name} {version(name)}")

@@ -125,9 +125,13 @@ def launched(texts: Iterable[str]) -> dict[str, list[str]]:
 
 
 def host_module(text: str, arch: int) -> str:
-    """The LLVM module of the one func of a text, with its kernels as PTX."""
-    (code,) = [body for head, body in _parts(text) if head.startswith(HOST)]
-    return "\n".join([code, *(_described(kernel, arch) for kernel in kernels_of(text))]) + "\n"
+    """The LLVM module of the funcs of a text, with their kernels as PTX."""
+    codes = [body for head, body in _parts(text) if head.startswith(HOST)]
+    if len(codes) > 1:
+        cpu = backend_for("native")
+        codes = [cpu.merged(codes, cpu.least(cpu.target_of("native")))]
+    kernels = {kernel.name: kernel for kernel in kernels_of(text)}
+    return "\n".join([*codes, *(_described(kernel, arch) for kernel in kernels.values())]) + "\n"
 
 
 def _described(kernel: KernelText, arch: int) -> str:
