@@ -17,7 +17,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 import igniter
 from benchmark.models.half import bert
-from igniter.compilation import CompileOptions
+from igniter.api import lower_to_kernels
+from igniter.backends.triton.texts import kernels_of
+from igniter.compilation import Compilation, CompileOptions
+from igniter.driver import make_object
 from igniter.errors import IgniterError
 from igniter.runtime.session import ProviderMissing
 from tests.backends.triton.recording_driver import RecordingDriver, install, knowing
@@ -275,6 +278,22 @@ def test_a_driver_that_lacks_a_function_is_too_old(artifact: igniter.Artifact, t
     )
     done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
     assert "the driver of NVIDIA is too old: it has no cuFuncSetAttribute" in done.stderr
+
+
+def test_equal_models_have_equal_libraries(driver: RecordingDriver, artifact: igniter.Artifact) -> None:
+    again = compiled(rows(), driver)
+    assert [p.read_bytes() for p in again.libraries] == [p.read_bytes() for p in artifact.libraries]
+
+
+def test_an_object_has_all_funcs_of_a_model_and_each_kernel_once() -> None:
+    module = igniter.load(bert(1, 32, 2, 64, 50))
+    c = Compilation(module.ir, CompileOptions(target="cuda"), module.ctx)
+    lower_to_kernels(c)
+    assert len(c.kernels) > 1
+    made = make_object(c)
+    assert made.startswith(b"\x7fELF")
+    names = {kernel.name for each in c.kernels for kernel in kernels_of(each.variants[0])}
+    assert all(made.count(f"igniter.kernel.{name}\0".encode()) == 1 for name in names)
 
 
 @pytest.mark.parametrize("option", [{"precision": "bf16"}, {"winograd": "on"}, {"sanitize": True}, {"profile": True}])
