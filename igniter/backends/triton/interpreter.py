@@ -77,7 +77,7 @@ class _DeviceLibrary:
 def run_source(text: str, signature: Sequence[str], grid: Sequence[int], arguments: Sequence[Any]) -> None:
     """Runs a launch of the text of a kernel. Arguments are arrays, which are changed in place, or addresses of such,
     and numbers."""
-    _mend_splats()
+    _mend()
     # `triton` in the module of the kernel: what it decorates is interpreted.
     decorator = SimpleNamespace(jit=part_of_triton(_INTERPRETER).InterpretedFunction)
     kernel = load_source(text, triton=decorator, libdevice=_DeviceLibrary(), range=_range)
@@ -89,16 +89,26 @@ def run_source(text: str, signature: Sequence[str], grid: Sequence[int], argumen
 
 
 @cache
-def _mend_splats() -> None:
-    """Triton 3.9 makes a block of integers of a single comparison, which no load takes for a mask."""
-    interpreter = part_of_triton(_INTERPRETER)
+def _mend() -> None:
+    """Triton 3.9 makes a block of integers of a single comparison, which no load takes for a mask, and multiplies the
+    bits of bf16 as the integers that stand for them."""
+    interpreter, tl = part_of_triton(_INTERPRETER), part_of_triton("triton.language")
+    multiply = interpreter.InterpreterBuilder.create_dot
 
     def create_splat(builder: Any, result: Any, value: Any) -> Any:
         element = result.scalar
         dtype = interpreter._get_np_dtype(element)
         return interpreter.TensorHandle(np.full(result.shape, value.data.reshape(-1)[0], dtype), element)
 
+    def create_dot(builder: Any, a: Any, b: Any, *rest: Any) -> Any:
+        if a.dtype.scalar == tl.bfloat16:
+            a, b = (
+                interpreter.TensorHandle((v.data.astype(np.uint32) << 16).view(np.float32), tl.float32) for v in (a, b)
+            )
+        return multiply(builder, a, b, *rest)
+
     interpreter.InterpreterBuilder.create_splat = create_splat
+    interpreter.InterpreterBuilder.create_dot = create_dot
 
 
 def _range(first: Any, end: Any, step: Any) -> Iterator[Any]:

@@ -25,11 +25,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from igniter.analysis.machine import MachineModel, pass_figures
-from igniter.dialects.loop import FuncOp, KernelOp
+from igniter.dialects.loop import FuncOp, KernelOp, LaunchOp
 from igniter.errors import IgniterError
 from igniter.isolation import attempt, reason_of
 from igniter.passes import PassError, parse_passes, run_passes
@@ -60,13 +61,24 @@ class ScheduleKernels(ModulePass):
             func = attempt(ctx, step, partial(mark_failed, op, name))
             if func is None:
                 continue
-            # A func may come with what it launches.
-            made = func.parent_op()
-            for each in list(made.body.block.ops) if isinstance(made, ModuleOp) else [func]:
+            for each in (*_launched(func), func):
                 each.detach()
                 op.body.block.insert_op_before(each, kernel)
             kernel.detach()
             kernel.erase()
+
+
+def _launched(func: FuncOp) -> list[Operation]:
+    """The kernels beside a func that it launches."""
+    names = {op.kernel for op in func.walk() if isinstance(op, LaunchOp)}
+    module = func.parent_op()
+    beside = module.body.block.ops if isinstance(module, ModuleOp) and names else ()
+    found: list[Operation] = []
+    for op in beside:
+        name = op.properties.get("sym_name")
+        if isinstance(name, StringAttr) and name.data in names:
+            found.append(op)
+    return found
 
 
 def schedule_kernel(

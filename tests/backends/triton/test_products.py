@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from igniter.backends.triton.compiler import compile_source, resources_of, signature_of
+from igniter.backends.triton.interpreter import run_func
 from igniter.backends.triton.python_source import print_kernel
 from igniter.dialects import triton as tt
 from igniter.dialects.loop import LaunchOp
@@ -79,6 +80,25 @@ def test_halves_are_multiplied_as_they_are_and_summed_in_f32() -> None:
     assert [tt.element_type(v.type).name for v in product.operands] == ["f16", "f16", "f32"]
     feed = {"x": values(np.float16, 21, 64), "w": values(np.float16, 64, 48, seed=1), "b": values(np.float16, 48)}
     check(given, feed, launches=1, rtol=4e-3)
+
+
+def test_brain_floats_are_multiplied_as_they_are() -> None:
+    """Halves of the range of f32: the interpreter keeps their bits as integers."""
+    import ml_dtypes
+
+    bf16 = TensorProto.BFLOAT16
+    given = model(
+        [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Cast", ["h"], ["y"], to=FLOAT)],
+        {"x": (bf16, ["n", 40]), "w": (bf16, [40, 24])},
+    )
+    (product,) = products_of(given)
+    assert str(tt.element_type(product.a.type)) == "bf16"
+    x, w = values(np.float32, 18, 40), values(np.float32, 40, 24, seed=1)
+    x, w = x.astype(ml_dtypes.bfloat16), w.astype(ml_dtypes.bfloat16)
+    module = lowered(given)
+    (got,) = run_func(module, func_of(module), [x, w], {"n": 18})
+    expected = (x.astype(np.float32) @ w.astype(np.float32)).astype(ml_dtypes.bfloat16).astype(np.float32)
+    np.testing.assert_allclose(got, expected, rtol=1e-2, atol=1e-3)
 
 
 def test_bytes_are_multiplied_as_they_are() -> None:
