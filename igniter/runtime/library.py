@@ -98,7 +98,7 @@ def build_library(
     from igniter.backends.ort.cpu_choice import Variant
     from igniter.backends.ort.emit_library import ENTRY_POINT, INFO_SYMBOL, emit_library
     from igniter.backends.ort.launches import GpuCode
-    from igniter.runtime.linker import find_linker, link_shared
+    from igniter.runtime.linker import LOADER_SYMBOLS, find_linker, link_shared
     from igniter.targets import backend_for
 
     backend = backend_for(target.name)
@@ -106,8 +106,6 @@ def build_library(
     for t, texts in code.items():
         texts += backend.needed(texts, t)
     launched = backend.launched(kernels)
-    if launched and len(code) > 1:
-        raise IgniterError(f"one library is for one kind of GPU: name one of {' and '.join(t.name for t in code)}")
     if len({t.triple for t in code}) > 1:
         raise IgniterError(
             f"one library cannot be for {' and '.join(t.name for t in code)}: they are different machines"
@@ -135,7 +133,8 @@ def build_library(
     data = cache.get(key) if cache is not None else None
     if data is None:
         objects = [compile_object(text, t, cache) for t, text in ((least, emitted.text), *modules)]
-        data = link_shared(objects, least.triple, (ENTRY_POINT, INFO_SYMBOL), linker)
+        besides = LOADER_SYMBOLS if gpu is not None else frozenset[str]()
+        data = link_shared(objects, least.triple, (ENTRY_POINT, INFO_SYMBOL), linker, besides)
         if cache is not None:
             cache.put(key, data)
     return Library(data, emitted.domain, emitted.ops, library_info(data))

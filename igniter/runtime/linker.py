@@ -22,10 +22,11 @@ from pathlib import Path
 from igniter.errors import IgniterError
 from igniter.runtime.elf import read_elf
 
-PROCESS_SYMBOLS = frozenset(
-    ("memcpy", "memmove", "memset", "memcmp", "bcmp", "fmod", "fmodf", "dlopen", "dlsym", "dlerror")
-)
-"""What LLVM calls on its own account, and what finds the driver of a GPU: every process that runs ORT has it."""
+PROCESS_SYMBOLS = frozenset(("memcpy", "memmove", "memset", "memcmp", "bcmp", "fmod", "fmodf"))
+"""What LLVM calls on its own account, and every process that runs ORT has."""
+
+LOADER_SYMBOLS = frozenset(("dlopen", "dlsym", "dlerror"))
+"""What finds the driver of a GPU, and only libraries of GPU kernels call."""
 
 TIMEOUT = 120
 
@@ -135,8 +136,14 @@ def link_arguments(linker: Linker, arch: str, exports: Sequence[str]) -> list[st
     return ["-m", _EMULATIONS[arch], "-shared", "-s", *options, *flags]
 
 
-def link_shared(objects: Sequence[bytes], triple: str, exports: Sequence[str], linker: Linker | None = None) -> bytes:
-    """The shared library made of `objects`, exporting exactly `exports`.
+def link_shared(
+    objects: Sequence[bytes],
+    triple: str,
+    exports: Sequence[str],
+    linker: Linker | None = None,
+    besides: frozenset[str] = frozenset(),
+) -> bytes:
+    """The shared library made of `objects`, exporting exactly `exports`, that calls `PROCESS_SYMBOLS` and `besides`.
 
     `LinkError` carries what the linker says, and names symbols that no process would provide.
     """
@@ -161,11 +168,11 @@ def link_shared(objects: Sequence[bytes], triple: str, exports: Sequence[str], l
             said = (result.stderr or result.stdout).strip() or f"nothing, but exit status {result.returncode}"
             raise LinkError(f"the linker {linker.name} failed and said: {said}")
         library = output.read_bytes()
-    _check(library, arch, exports)
+    _check(library, arch, exports, PROCESS_SYMBOLS | besides)
     return library
 
 
-def _check(library: bytes, arch: str, exports: Sequence[str]) -> None:
+def _check(library: bytes, arch: str, exports: Sequence[str], provided: frozenset[str]) -> None:
     try:
         facts = read_elf(library)
     except ValueError as error:
@@ -175,6 +182,6 @@ def _check(library: bytes, arch: str, exports: Sequence[str]) -> None:
     missing = sorted(set(exports) - set(facts.exported))
     if missing:
         raise LinkError(f"the linked library does not export {', '.join(missing)}")
-    unknown = sorted(set(facts.undefined) - PROCESS_SYMBOLS)
+    unknown = sorted(set(facts.undefined) - provided)
     if unknown:
         raise LinkError(f"the kernels call {', '.join(unknown)}, which nothing provides: the emitter must not need it")

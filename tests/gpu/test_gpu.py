@@ -12,8 +12,8 @@ from onnx import TensorProto, helper
 
 import igniter
 from benchmark.models import half, vision
+from tests.backends.triton.programs import model, values
 from tests.backends.triton.test_library import feed, of_ort, rows
-from tests.backends.triton.test_products import model, values
 
 ort: Any = onnxruntime
 PROVIDER = "CUDAExecutionProvider"

@@ -51,7 +51,10 @@ class TritonBackend(Backend):
         return target_of(name)
 
     def targets_of(self, names: str) -> Sequence[CudaTarget]:
-        return list(dict.fromkeys(target_of(name.strip()) for name in names.split(",")))
+        found = list(dict.fromkeys(target_of(name.strip()) for name in names.split(",")))
+        if len(found) > 1:
+            raise IgniterError(f"one library is for one kind of GPU: name one of {' and '.join(t.name for t in found)}")
+        return found
 
     def machine_for(self, target: AnyTarget | str, given: Iterable[Given] = ()) -> MachineModel:
         found = target_of(target) if isinstance(target, str) else _own(target)

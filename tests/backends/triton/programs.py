@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx import helper, numpy_helper
 from xdsl.dialects.builtin import ModuleOp
 
 from igniter.backends.triton.interpreter import run_func
@@ -19,6 +20,28 @@ from igniter.transforms.conversion.schedule_kernels import schedule_kernel
 from tests.ops.single_node import kernel_of, module_of, reference
 
 Array = np.ndarray[Any, Any]
+
+
+def model(
+    nodes: list[Any],
+    inputs: dict[str, tuple[int, list[Any]]],
+    weights: dict[str, Any] | None = None,
+    opset: int = 20,
+) -> onnx.ModelProto:
+    """A model of some nodes, whose result is that of the last one; `inputs` are element types and dims."""
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info(name, kind, dims) for name, (kind, dims) in inputs.items()],
+        [helper.make_empty_tensor_value_info(nodes[-1].output[0])],
+        [numpy_helper.from_array(np.asarray(v), k) for k, v in (weights or {}).items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+
+
+def values(dtype: Any, *shape: int, seed: int = 0) -> Array:
+    """Numbers around 0, the same for a seed."""
+    return np.random.default_rng(seed).normal(0, 1.5, shape).astype(dtype)
 
 
 def lowered(model: onnx.ModelProto) -> ModuleOp:

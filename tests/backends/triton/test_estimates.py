@@ -13,8 +13,8 @@ from igniter.backends.triton.devices import DEVICES, device_of
 from igniter.backends.triton.estimates import Estimate, estimate, launches_of, work_of
 from igniter.dialects.loop import LaunchOp
 from igniter.errors import IgniterError
-from tests.backends.triton.programs import func_of, kernels_of, lowered
-from tests.backends.triton.test_products import FLOAT, HALF, MATMUL, model
+from tests.backends.triton.programs import func_of, kernels_of, lowered, model
+from tests.backends.triton.test_products import FLOAT, HALF, MATMUL
 
 RESOURCES = Resources(registers=64, spills=0, stack=0, shared=0)
 

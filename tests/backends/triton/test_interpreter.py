@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
-from tests.backends.triton.programs import check
+from tests.backends.triton.programs import check, model, values
 
 pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
 
@@ -20,27 +20,12 @@ FLOATS: dict[str, tuple[int, Any]] = {
 }
 
 
-def model(nodes: list[Any], inputs: dict[str, tuple[int, list[Any]]], weights: dict[str, Any] | None = None) -> Any:
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info(name, kind, dims) for name, (kind, dims) in inputs.items()],
-        [helper.make_empty_tensor_value_info(nodes[-1].output[0])],
-        [numpy_helper.from_array(np.asarray(v), k) for k, v in (weights or {}).items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-
-
 def one(op: str, *kinds: int, dims: list[Any] | None = None, **attrs: Any) -> Any:
     names = [f"x{k}" for k in range(len(kinds))]
     shape = dims or ["n", "m"]
     return model(
         [helper.make_node(op, names, ["y"], **attrs)], {n: (k, shape) for n, k in zip(names, kinds, strict=True)}
     )
-
-
-def values(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).normal(0, 1.5, shape).astype(dtype)
 
 
 SHAPES = ((5, 37), (1, 1), (0, 4), (3, 1100))
@@ -81,8 +66,6 @@ def test_functions(op: str, kind: str) -> None:
     # The sign of a NaN of f16 is 0 in ONNX Runtime, and NaN of other types.
     x[0, :5] = (0.0, -0.0, np.inf, -np.inf, np.nan if (op, kind) != ("Sign", "f16") else 1.0)
     nodes = one(op, code)
-    if op == "Gelu":
-        nodes.opset_import[0].version = 20
     check(nodes, {"x0": x}, launches=1, rtol=2e-3 if kind == "f16" else 1e-5)
 
 
@@ -160,7 +143,6 @@ def test_a_layer_normalisation_is_one_launch() -> None:
             "bias": (TensorProto.FLOAT, [48]),
         },
     )
-    given.opset_import[0].version = 20
     weights = {"scale": values(np.float32, 48), "bias": values(np.float32, 48, seed=1)}
     runs = [
         {"x": values(np.float32, n, m, 48), "r": values(np.float32, n, m, 48, seed=2), **weights}

@@ -302,6 +302,11 @@ def test_options_that_gpus_do_not_have_are_refused(option: dict[str, Any]) -> No
         igniter.load(rows()).compile(options=CompileOptions(target="cuda", **option), cache=False)
 
 
+def test_several_gpus_are_refused_before_the_work() -> None:
+    with pytest.raises(IgniterError, match="one library is for one kind of GPU: name one of cuda:sm_80 and cuda:sm_90"):
+        igniter.load(rows()).compile(target="cuda,cuda:sm_90", cache=False)
+
+
 def test_cpus_have_no_other_provider() -> None:
     with pytest.raises(IgniterError, match="run in the execution provider for CPUs"):
         igniter.load(rows()).compile(options=CompileOptions(provider="CUDAExecutionProvider"), cache=False)

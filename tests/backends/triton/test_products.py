@@ -8,35 +8,18 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from igniter.backends.triton.compiler import compile_source, resources_of, signature_of
 from igniter.backends.triton.interpreter import run_func
 from igniter.backends.triton.python_source import print_kernel
 from igniter.dialects import triton as tt
 from igniter.dialects.loop import LaunchOp
-from tests.backends.triton.programs import check, func_of, kernels_of, lowered
+from tests.backends.triton.programs import check, func_of, kernels_of, lowered, model, values
 
 pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
 
 FLOAT, HALF, I8, I32 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT8, TensorProto.INT32
-
-
-def model(
-    nodes: list[Any], inputs: dict[str, tuple[int, list[Any]]], weights: dict[str, Any] | None = None
-) -> onnx.ModelProto:
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info(name, kind, dims) for name, (kind, dims) in inputs.items()],
-        [helper.make_empty_tensor_value_info(nodes[-1].output[0])],
-        [numpy_helper.from_array(np.asarray(v), k) for k, v in (weights or {}).items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
-
-
-def values(dtype: Any, *shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng(seed).normal(0, 1, shape).astype(dtype)
 
 
 def products_of(given: onnx.ModelProto) -> list[tt.DotOp]:
