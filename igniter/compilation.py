@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from igniter.analysis.machine import Given, MachineModel
     from igniter.context import IgniterContext
     from igniter.runtime.cache import Cache
-    from igniter.targets import Backend, Pipelines, Target
+    from igniter.targets import Backend, Part, Pipelines, Target
 
 
 WINOGRAD = ("off", "auto", "on")
@@ -103,16 +103,16 @@ class CompileOptions:
         there."""
         if not self.tuned:
             return ""
-        from igniter.targets import backend_for
+        from igniter.targets import parts_for
         from igniter.transforms.structured.schedule_database import opened
 
         with opened(self.tuned) as database:
-            return database.digest(t.key for t in backend_for(self.target).targets_of(self.target))
+            return database.digest(t.key for part in parts_for(self.target) for t in part.targets)
 
     @property
     def pipelines(self) -> Pipelines:
-        """Those of the backend, but for those that are given here."""
-        from igniter.targets import backend_for
+        """Those of the backend, but for those that are given here; of several backends, the first's."""
+        from igniter.targets import parts_for
 
         given = {
             "onnx": self.onnx_passes,
@@ -121,7 +121,7 @@ class CompileOptions:
             "schedule": self.schedule_passes,
             "programs": self.program_passes,
         }
-        own = backend_for(self.target).pipelines
+        own = parts_for(self.target)[0].backend.pipelines
         return dataclasses.replace(own, **{level: text for level, text in given.items() if text is not None})
 
     def to_dict(self) -> dict[str, Any]:
@@ -144,11 +144,12 @@ class CompileOptions:
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """One kernel or program as LLVM IR, once for each target, and the custom op around it in the text of `ort`."""
+    """One kernel or program as text, once for each target, and the custom op around it in the text of `ort`, once for
+    each backend."""
 
     name: str
     variants: tuple[str, ...]
-    op: str
+    ops: tuple[str, ...]
 
 
 @dataclass
@@ -175,26 +176,42 @@ class Compilation:
     """What went back to ONNX Runtime because its kernel could not be made, with the reason."""
 
     @cached_property
-    def backend(self) -> Backend:
-        """The code generator for the targets."""
-        from igniter.targets import backend_for
+    def parts(self) -> list[Part]:
+        """The targets, backend by backend. What is formed for all of them, the first's passes form."""
+        from igniter.targets import parts_for
 
-        return backend_for(self.options.target)
+        return parts_for(self.options.target)
+
+    @property
+    def backend(self) -> Backend:
+        """The code generator for the targets; of several, the first."""
+        return self.parts[0].backend
 
     def require_options(self) -> None:
-        """`IgniterError` where an option asks for what the backend does not have."""
-        if self.options.provider and not self.backend.provider:
+        """`IgniterError` where an option asks for what a backend does not have."""
+        options, first = self.options, self.backend
+        if options.provider and not first.provider:
             raise IgniterError(
-                f"kernels of the backend '{self.backend.name}' run in the execution provider for CPUs, not in "
-                f"{self.options.provider}: leave the provider out"
+                f"kernels of the backend '{first.name}' run in the execution provider for CPUs, not in "
+                f"{options.provider}: leave the provider out"
+            )
+        if len(self.parts) > 1 and (options.schedule_passes is not None or options.machine):
+            what = "a machine" if options.machine else "a pipeline of schedules"
+            raise IgniterError(f"{what} is given, and targets of two backends ('{options.target}'): name those of one")
+        hosts = {part.backend.least(part.targets[0]).triple for part in self.parts}
+        if len(hosts) > 1:
+            raise IgniterError(
+                f"no library is for all of '{options.target}': the machines are {' and '.join(sorted(hosts))}. Kernels "
+                "of a GPU are launched by the kind of CPU that compiles them"
             )
         plain = CompileOptions(sanitize=False)
-        for name in self.backend.lacking:
-            if getattr(self.options, name) not in (getattr(plain, name), 0):
-                raise IgniterError(
-                    f"the backend '{self.backend.name}' has no {name} other than {getattr(plain, name) or 'none'}: "
-                    "leave it out"
-                )
+        for part in self.parts:
+            for name in part.backend.lacking:
+                if getattr(options, name) not in (getattr(plain, name), 0):
+                    raise IgniterError(
+                        f"the backend '{part.backend.name}' has no {name} other than {getattr(plain, name) or 'none'}: "
+                        "leave it out"
+                    )
 
     @cached_property
     def pipelines(self) -> Pipelines:
@@ -204,12 +221,16 @@ class Compilation:
     @cached_property
     def targets(self) -> Sequence[Target]:
         """What to compile for; a library for several chooses when it is loaded."""
-        return self.backend.targets_of(self.options.target)
+        return [target for part in self.parts for target in part.targets]
 
     @cached_property
     def machines(self) -> list[MachineModel]:
         """What schedules know of the machines to compile for."""
-        return self.backend.machines_for(self.options.target, self.options.machine)
+        return [machine for part in self.parts for machine in part.machines(self.options.machine)]
+
+    def machine_of(self, part: Part) -> MachineModel:
+        """What is asked of a single machine, of all those of a backend."""
+        return self.machines[self.targets.index(part.targets[0])]
 
     @cached_property
     def kernel_settings(self) -> str:

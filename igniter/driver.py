@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from igniter.dialects.loop import FuncOp, KernelOp
     from igniter.dialects.ort import OpOp
     from igniter.runtime.library import Library
+    from igniter.targets import Part
 
 STAGES = ("onnx", "fusion", "loop", "scheduled", "llvm", "asm", "obj", "library")
 
@@ -109,10 +110,7 @@ def make_llvm(c: Compilation) -> list[CompiledKernel]:
         _run(c, "inline-failed-regions")
     with c.stage("programs"):
         _run(c, *_program_passes(c))
-        with _described(c):
-            _run(c, c.pipelines.calls, profile=c.options.profile)
         emit_programs(c)
-        _run(c, "inline-failed-regions")
     return c.kernels
 
 
@@ -172,94 +170,109 @@ def compile_kernel(c: Compilation, kernel: KernelOp, text: str) -> CompiledKerne
         compiled = _compile_variants(c, kernel)
         said = [r.to_dict() for r in remarks.items[before:]]
         del remarks.items[before:]
-        found = json.dumps([compiled.name, compiled.variants, compiled.op, said], default=str).encode()
+        found = json.dumps([compiled.name, compiled.variants, compiled.ops, said], default=str).encode()
         if c.cache is not None:
             c.cache.put(key, found)
-    name, variants, op, said = json.loads(found)
+    name, variants, ops, said = json.loads(found)
     for entry in said:
         remarks.add(Remark.from_dict(entry))
-    return CompiledKernel(name, tuple(variants), op)
+    return CompiledKernel(name, tuple(variants), tuple(ops))
 
 
 def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
     from xdsl.dialects.builtin import StringAttr
 
-    from igniter.runtime.library import variant_suffix
     from igniter.transforms.conversion.schedule_kernels import schedule_kernel
     from igniter.transforms.scheduled.form_ort_library import describe, with_scratch
 
     name, options = kernel.sym_name.data, c.options
+    machines = iter(c.machines)
     texts: list[str] = []
-    op: OpOp | None = None
-    for k, (target, machine) in enumerate(zip(c.targets, c.machines, strict=True)):
-        ctx = c.context(machine)
-        func = schedule_kernel(ctx, kernel, c.pipelines.schedule, options.tuned, verify_each=c.verify_each)
-        described = describe(func)
-        func.sym_name = StringAttr(name + variant_suffix(k, len(c.targets)))
-        texts.append(c.backend.emit_func(func, target, options.sanitize))
-        c.backend.vouch(texts[-1], target)
-        op = described if op is None else with_scratch(op, described.scratch)
-    return CompiledKernel(name, tuple(texts), str(op))
+    ops: list[str] = []
+    for number, part in enumerate(c.parts):
+        op: OpOp | None = None
+        backend = part.backend
+        passes = c.pipelines.schedule if number == 0 else backend.pipelines.schedule
+        for target, suffix in zip(part.targets, part.suffixes, strict=True):
+            ctx = c.context(next(machines))
+            func = schedule_kernel(ctx, kernel, passes, options.tuned, verify_each=c.verify_each)
+            described = describe(func)
+            func.sym_name = StringAttr(name + suffix)
+            texts.append(backend.emit_func(func, target, options.sanitize))
+            backend.vouch(texts[-1], target)
+            op = described if op is None else with_scratch(op, described.scratch)
+        ops.append(str(op))
+    return CompiledKernel(name, tuple(texts), tuple(ops))
 
 
 def emit_programs(c: Compilation) -> None:
-    """The text of every program, whose func leaves the module; one that fails is marked."""
+    """The text of every program, for all targets; one that fails for any of them is taken apart."""
     from igniter.analysis.fusion.program_steps import program_steps
     from igniter.dialects.fusion import ProgramOp
     from igniter.dialects.loop import FuncOp
     from igniter.transforms.fusion.inline_failed_regions import mark_failed
 
-    funcs = {f.sym_name.data: f for f in c.module.ops if isinstance(f, FuncOp)}
-    for program in [p for p in c.module.walk() if isinstance(p, ProgramOp)]:
-        func = funcs[program.label]
-        step, fail = partial(_compile_program, c, func), partial(mark_failed, c.module, program.label)
-        compiled = attempt(c.context(), step, fail)
-        if compiled is not None:
-            c.programs.append(compiled)
+    programs = [p for p in c.module.walk() if isinstance(p, ProgramOp)]
+    made: dict[ProgramOp, list[tuple[tuple[str, ...], str]]] = {program: [] for program in programs}
+    for number, part in enumerate(c.parts):
+        with _described(c, number):
+            calls = c.pipelines.calls if number == 0 else part.backend.pipelines.calls
+            _run(c, calls, profile=c.options.profile, part=part)
+        funcs = {f.sym_name.data: f for f in c.module.ops if isinstance(f, FuncOp)}
+        for program in [p for p in programs if p.parent is not None]:
+            func = funcs[program.label]
+            step, fail = partial(_compile_program, c, func, part), partial(mark_failed, c.module, program.label)
+            compiled = attempt(c.context(), step, fail)
+            if compiled is not None:
+                made[program].append(compiled)
+                _erase(func)
+        _run(c, "inline-failed-regions")
+    for program, compiled in made.items():
+        if program.parent is not None:
+            texts = tuple(text for found, _ in compiled for text in found)
+            c.programs.append(CompiledKernel(program.label, texts, tuple(op for _, op in compiled)))
             c.steps.append(program_steps(program))
-            _erase(func)
 
 
-def _compile_program(c: Compilation, func: FuncOp) -> CompiledKernel:
-    """One program as LLVM IR, from the cache if it has been compiled before."""
+def _compile_program(c: Compilation, func: FuncOp, part: Part) -> tuple[tuple[str, ...], str]:
+    """One program as text for the targets of a backend, from the cache if it has been compiled before, and its op."""
     from igniter.runtime.cache import cache_key
     from igniter.transforms.scheduled.form_ort_library import describe
 
     func.verify()
     op = str(describe(func))
-    key = cache_key("program", build_id(), repr(c.targets), str(c.options.sanitize), str(func))
+    names = repr(part.targets), " ".join(part.suffixes)
+    key = cache_key("program", build_id(), *names, str(c.options.sanitize), str(func))
     found = c.cache.get(key) if c.cache is not None else None
-    texts = _emit_program(c, func) if found is None else tuple(json.loads(found))
+    texts = _emit_program(c, func, part) if found is None else tuple(json.loads(found))
     if c.cache is not None and found is None:
         c.cache.put(key, json.dumps(texts).encode())
-    return CompiledKernel(func.sym_name.data, texts, op)
+    return texts, op
 
 
-def _emit_program(c: Compilation, func: FuncOp) -> tuple[str, ...]:
-    """The program for every target; it calls the kernels for that target."""
+def _emit_program(c: Compilation, func: FuncOp, part: Part) -> tuple[str, ...]:
+    """The program for every target of a backend; it calls the kernels for that target."""
     from xdsl.dialects.builtin import StringAttr
 
     from igniter.dialects.loop import CallOp
-    from igniter.runtime.library import variant_suffix
 
     texts: list[str] = []
-    for k, target in enumerate(c.targets):
-        suffix = variant_suffix(k, len(c.targets))
+    for target, suffix in zip(part.targets, part.suffixes, strict=True):
         variant = func.clone()
         variant.sym_name = StringAttr(func.sym_name.data + suffix)
         for call in variant.walk():
             if isinstance(call, CallOp):
                 call.callee += suffix
-        texts.append(c.backend.emit_func(variant, target, c.options.sanitize))
+        texts.append(part.backend.emit_func(variant, target, c.options.sanitize))
     return tuple(texts)
 
 
 @contextmanager
-def _described(c: Compilation) -> Generator[None]:
-    """The kernels that have left the module stand in it as the ops around them, which programs call."""
+def _described(c: Compilation, part: int) -> Generator[None]:
+    """The kernels that have left the module stand in it as the ops around them for a backend, which programs call."""
     from igniter.dialects.ort import LibraryOp
 
-    library = LibraryOp("igniter", [_parse_op(c, k.op) for k in c.kernels])
+    library = LibraryOp("igniter", [_parse_op(c, k.ops[part]) for k in c.kernels])
     c.module.body.block.add_op(library)
     try:
         yield
@@ -294,51 +307,52 @@ def make_object(c: Compilation) -> bytes:
 def make_library(c: Compilation) -> Library | None:
     """The shared library, and `module` with a custom op for each program and each region in none; `None` where no
     region compiled."""
-    from igniter.dialects.fusion import ProgramOp
     from igniter.dialects.ort import LibraryOp
-    from igniter.runtime.library import build_library
-    from igniter.transforms.scheduled.form_ort_library import (
-        name_carriers,
-        name_nodes,
-        name_ports,
-        replace_carriers,
-        replace_regions,
-    )
+    from igniter.runtime.library import LibraryPart, build_library
+    from igniter.transforms.scheduled.form_ort_library import name_carriers, replace_carriers, replace_regions
 
     with c.stage("library"):
         _run(c, c.pipelines.weights)
         if not c.kernels:
             return None
-        alone = {region.kernel_name for region in _regions_alone(c.module)}
         code = (*c.kernels, *c.programs)
-        groups = {op.label: op for op in c.module.walk() if isinstance(op, ProgramOp)}
-        ops = [name_ports(_parse_op(c, p.op), groups[p.name]) for p in c.programs]
-        named: dict[str, OpOp] = {}
-        for kernel in (k for k in c.kernels if k.name in alone):
-            users = [region for region in _regions_alone(c.module) if region.kernel_name == kernel.name]
-            own = name_nodes(_parse_op(c, kernel.op), users)
-            named.update(own)
-            ops += dict.fromkeys(own.values())
         info = {
             "options": c.options.to_dict(),
             "target_name": c.options.target,
             "machines": [m.values() for m in c.machines],
         }
-        first, *others = ((t, [k.variants[i] for k in code]) for i, t in enumerate(c.targets))
         carriers = name_carriers(c.module)
-        library = build_library(
-            LibraryOp("igniter", [*ops, *carriers.values()]),
-            first[1],
-            first[0],
-            more=dict(others),
-            info=info,
-            cache=c.cache,
-            sanitize=c.options.sanitize,
-            provider=c.options.provider,
-        )
+        texts = iter([[k.variants[i] for k in code] for i in range(len(c.targets))])
+        named: dict[str, OpOp] = {}
+        parts: list[LibraryPart] = []
+        for number, part in enumerate(c.parts):
+            ops, named = _named_ops(c, number)
+            # What makes a carrier is the same for all.
+            shared = [] if number else list(carriers.values())
+            kernels = {target: next(texts) for target in part.targets}
+            provider = c.options.provider or part.backend.provider if part.backend.provider else ""
+            parts.append(LibraryPart(LibraryOp("igniter", [*ops, *shared]), kernels, provider, part.suffixes))
+        library = build_library(*parts, info=info, cache=c.cache, sanitize=c.options.sanitize)
         replace_regions(c.module, library.domain, c.options.profile, named)
         replace_carriers(carriers, library.domain)
     return library
+
+
+def _named_ops(c: Compilation, part: int) -> tuple[list[OpOp], dict[str, OpOp]]:
+    """The custom ops of a library for one backend, and of them that of each region in no program, by its label."""
+    from igniter.dialects.fusion import ProgramOp
+    from igniter.transforms.scheduled.form_ort_library import name_nodes, name_ports
+
+    alone = {region.kernel_name for region in _regions_alone(c.module)}
+    groups = {op.label: op for op in c.module.walk() if isinstance(op, ProgramOp)}
+    ops = [name_ports(_parse_op(c, p.ops[part]), groups[p.name]) for p in c.programs]
+    named: dict[str, OpOp] = {}
+    for kernel in (k for k in c.kernels if k.name in alone):
+        users = [region for region in _regions_alone(c.module) if region.kernel_name == kernel.name]
+        own = name_nodes(_parse_op(c, kernel.ops[part]), users)
+        named.update(own)
+        ops += dict.fromkeys(own.values())
+    return ops, named
 
 
 def _parse_op(c: Compilation, text: str) -> OpOp:
@@ -363,19 +377,21 @@ def _run(
     kernels: str = "",
     tuned: str = "",
     profile: bool = False,
+    part: Part | None = None,
 ) -> None:
-    """Runs pipelines one after the other over the module. The others are what the options say to some passes: to
-    `form-fusion-regions`, `schedule-kernels` and `lower-programs`."""
+    """Runs pipelines one after the other over the module, for the machines of one backend, or for all. The others are
+    what the options say to some passes: to `form-fusion-regions`, `schedule-kernels` and `lower-programs`."""
     from igniter.analysis.machine import pass_figures
     from igniter.passes import parse_passes, run_passes
 
     pipeline = ",".join(filter(None, pipelines))
-    passes = parse_passes(pipeline, pass_figures(c.machines))
+    machine = c.machines[0] if part is None else c.machine_of(part)
+    passes = parse_passes(pipeline, pass_figures(c.machines if part is None else [machine]))
     if author:
         passes = _with_author(passes, pipeline, author)
     passes = _with_options(passes, "schedule-kernels", passes=kernels or None, tuned=tuned or None)
     passes = _with_options(passes, "lower-programs", profile=profile or None)
-    run_passes(c.context(), c.module, passes, verify_each=c.verify_each)
+    run_passes(c.context(machine), c.module, passes, verify_each=c.verify_each)
 
 
 def _with_options(passes: Sequence[ModulePass], name: str, /, **options: object) -> tuple[ModulePass, ...]:

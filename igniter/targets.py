@@ -20,7 +20,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
@@ -353,11 +353,63 @@ class Backend(ABC):
 # -- finding one ------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Part:
+    """The targets of a library that are one backend's."""
+
+    backend: Backend
+    names: str
+    """As they were named."""
+    suffix: str = ""
+    """What the names of its funcs end in, where those of others are beside them."""
+
+    @cached_property
+    def targets(self) -> tuple[Target, ...]:
+        """The targets, each once; `IgniterError` where there is no such target."""
+        return tuple(self.backend.targets_of(self.names))
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """What the names of the funcs for each target end in."""
+        count = len(self.targets)
+        return tuple(self.suffix + variant_suffix(k, count) for k in range(count))
+
+    def machines(self, given: Iterable[Given] = ()) -> list[MachineModel]:
+        """The models of the targets."""
+        return self.backend.machines_for(self.names, given)
+
+
+def parts_for(targets: str) -> list[Part]:
+    """The backends of the targets that a comma-separated list names: one, or two whose code runs in different execution
+    providers. What is formed of a model for all of them, the first forms: the one for GPUs. `IgniterError` where
+    no library is for all."""
+    named: dict[str, list[str]] = {}
+    for target in targets.split(","):
+        named.setdefault(_backend_name(target.strip()), []).append(target)
+    backends = [_made(name) for name in named]
+    if len(backends) > 2 or (len(backends) == 2 and bool(backends[0].provider) == bool(backends[1].provider)):
+        raise _several(targets, named)
+    parts: list[Part] = []
+    for backend in sorted(backends, key=lambda b: not b.provider):
+        own = f".{backend.name}" if backend.provider and len(backends) > 1 else ""
+        parts.append(Part(backend, ",".join(named[backend.name]), own))
+    return parts
+
+
+def variant_suffix(number: int, count: int) -> str:
+    """What the names of the kernels of one CPU end in, in a library for `count`."""
+    return f".v{number}" if count > 1 else ""
+
+
+def _several(targets: str, names: Iterable[str]) -> IgniterError:
+    return IgniterError(f"targets '{targets}' are for the backends {' and '.join(names)}: name those of one")
+
+
 def backend_for(targets: str) -> Backend:
     """The backend of the targets that a comma-separated list names; `IgniterError` where they have several."""
     names = list(dict.fromkeys(_backend_name(target.strip()) for target in targets.split(",")))
     if len(names) > 1:
-        raise IgniterError(f"targets '{targets}' are for the backends {' and '.join(names)}: name those of one")
+        raise _several(targets, names)
     return _made(names[0])
 
 

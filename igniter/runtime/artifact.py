@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,8 +31,8 @@ from igniter.runtime.folders import (
     put_in_place,
     staging_folder,
 )
-from igniter.runtime.library import Library, library_info
-from igniter.runtime.session import make_session
+from igniter.runtime.library import Library, library_info, library_providers
+from igniter.runtime.session import CPU_PROVIDER, make_session
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -165,8 +165,29 @@ class Artifact:
         assert original.model is not None
         facts = model_facts(original.model) if feeds is None else GraphFacts()
         options = VerifyOptions(feeds, shapes, rtol, atol, seed, BUDGET_SECONDS if budget is None else budget)
-        candidate = Candidate(lambda n, cut: self._candidate(n, cut, ort_options))
-        return verify_models(original, candidate, facts, options, self._pieces(original, options, ort_options))
+        if "providers" in ort_options:
+            choices, without = [dict(ort_options)], list[str]()
+        else:
+            providers, without = self.providers()
+            choices = [{**ort_options, "providers": [*dict.fromkeys((p, CPU_PROVIDER))]} for p in providers]
+        found: Verification | None = None
+        for chosen in choices or [dict(ort_options)]:
+            candidate = Candidate(lambda n, cut, chosen=chosen: self._candidate(n, cut, chosen))
+            each = verify_models(original, candidate, facts, options, self._pieces(original, options, chosen))
+            found = each if found is None else found.joined(each)
+        assert found is not None
+        return replace(found, without=tuple(without)) if choices else found
+
+    def providers(self) -> tuple[list[str], list[str]]:
+        """The execution providers that the model has code for, the best first: those that the ONNX Runtime that is
+        installed has, and those that it has not."""
+        import onnxruntime
+
+        ort: Any = onnxruntime
+        available: list[str] = ort.get_available_providers()
+        named = [[name or CPU_PROVIDER for name in library_providers(path)] for path in self.libraries]
+        choices = list(dict.fromkeys(name for names in named or [[CPU_PROVIDER]] for name in names))
+        return [p for p in choices if p in available], [p for p in choices if p not in available]
 
     def _pieces(
         self, original: Original, options: VerifyOptions, ort_options: Mapping[str, Any]

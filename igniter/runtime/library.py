@@ -19,7 +19,8 @@ from igniter.runtime.cache import Cache, cache_key
 from igniter.runtime.files import write_whole
 
 if TYPE_CHECKING:
-    from igniter.dialects.ort import LibraryOp
+    from igniter.backends.ort.launches import GpuCode
+    from igniter.dialects.ort import LibraryOp, OpOp, ValuesOp
     from igniter.targets import Target
 
 
@@ -75,61 +76,98 @@ def compile_object(text: str, target: Target, cache: Cache | None = None) -> byt
     return data
 
 
+@dataclass(frozen=True)
+class LibraryPart:
+    """What a library has for the targets of one backend."""
+
+    ops: LibraryOp
+    kernels: Mapping[Target, Sequence[str]]
+    """The texts that define the funcs of the ops, once for each target."""
+    provider: str = ""
+    """The execution provider that the ops run in; "" is that of CPUs."""
+    suffixes: Sequence[str] = ("",)
+    """What the names of the funcs for each target end in."""
+
+    def code(self) -> list[tuple[Target, str]]:
+        """All that is compiled, with the target of each text."""
+        from igniter.targets import backend_for
+
+        found: list[tuple[Target, str]] = []
+        for target, kernels in self.kernels.items():
+            texts = sorted(set(kernels))
+            found += [(target, t) for t in (*texts, *backend_for(target.name).needed(texts, target))]
+        return found
+
+    @property
+    def first(self) -> Target:
+        """The first target."""
+        return next(iter(self.kernels))
+
+    def least(self) -> Target:
+        """The target for what runs before it is known which machine it is on."""
+        from igniter.targets import backend_for
+
+        return backend_for(self.first.name).least(self.first)
+
+    def launches(self) -> GpuCode | None:
+        """What its code launches on a GPU; None where it is code for CPUs."""
+        from igniter.backends.ort.launches import GpuCode
+        from igniter.targets import backend_for
+
+        ((target, texts), *_) = self.kernels.items()
+        launched = backend_for(target.name).launched(texts)
+        if not launched:
+            return None
+        names = dict.fromkeys(name for names in launched.values() for name in names)
+        return GpuCode(self.provider, self.ops.ops, list(names), launched, self.suffixes[0])
+
+
 def build_library(
-    library: LibraryOp,
-    kernels: Sequence[str],
-    target: Target,
-    *,
-    more: Mapping[Target, Sequence[str]] | None = None,
+    *parts: LibraryPart,
     info: Mapping[str, object] | None = None,
     cache: Cache | None = None,
     sanitize: bool = False,
-    provider: str = "",
 ) -> Library:
-    """The shared library of `library`, with the kernels that the LLVM modules `kernels` define for `target`.
+    """The shared library of parts: of ops for CPUs, of ops that launch kernels of a GPU, or of both, of the same names,
+    so that ONNX Runtime takes those of the execution provider that it has. Each part has an `ort.library` of its ops;
+    what is in the library of the first besides (`ort.values`) is for all.
 
-    `more` has the same kernels for other CPUs; the library then takes the best that the machine it is loaded on can
-    run, and the names of kernels end in `variant_suffix`. With `sanitize`, the kernels are sanitized ones. `provider`
-    takes the place of the execution provider that the backend's code runs in, where that is not the one for CPUs.
-    `info` (JSON values: options, pipeline, target's name) is put
-    into the library together with the versions. `IgniterError` says what LLVM or the linker did not like, or that no
-    linker was found.
+    Of several CPUs the library takes the best that the machine it is loaded on can run. With `sanitize`, the kernels
+    are sanitized ones. `info` (JSON values: options, pipeline, target's name) is put into the library together with the
+    versions. `IgniterError` says what LLVM or the linker did not like, or that no linker was found.
     """
     from igniter.backends.ort.cpu_choice import Variant
     from igniter.backends.ort.emit_library import ENTRY_POINT, INFO_SYMBOL, emit_library
-    from igniter.backends.ort.launches import GpuCode
+    from igniter.dialects.ort import LibraryOp
     from igniter.runtime.linker import LOADER_SYMBOLS, find_linker, link_shared
     from igniter.targets import backend_for
 
-    backend = backend_for(target.name)
-    code = {target: sorted(set(kernels)), **{t: sorted(set(texts)) for t, texts in (more or {}).items()}}
-    for t, texts in code.items():
-        texts += backend.needed(texts, t)
-    launched = backend.launched(kernels)
-    if len({t.triple for t in code}) > 1:
+    targets = [target for part in parts for target in part.kernels]
+    # What runs before the CPU is known to be good enough must run on any.
+    least = parts[-1].least()
+    hosts = {t.triple for part in parts if not part.provider for t in part.kernels}
+    if len(hosts | {part.least().triple for part in parts}) > 1:
         raise IgniterError(
-            f"one library cannot be for {' and '.join(t.name for t in code)}: they are different machines"
+            f"one library cannot be for {' and '.join(t.name for t in targets)}: they are different machines"
         )
-    variants = [Variant(t.name, t.level, variant_suffix(k, len(code))) for k, t in enumerate(code)]
-    gpu: GpuCode | None = None
-    if launched:
-        # Any CPU launches.
-        variants = [Variant("any", 0)]
-        names = dict.fromkeys(name for names in launched.values() for name in names)
-        gpu = GpuCode(provider or backend.provider, list(names), launched)
+    gpus = [gpu for part in parts if (gpu := part.launches()) is not None]
+    gpu = gpus[0] if gpus else None
+    cpus = [part for part in parts if not part.provider]
+    variants = [Variant(t.name, t.level, s) for p in cpus for t, s in zip(p.kernels, p.suffixes, strict=True)]
+    library = LibraryOp(parts[0].ops.sym_name.data, _ops_of_cpus(parts))
     described = {
         "versions": versions(),
-        "targets": [dict(t.identity) for t in code],
+        "targets": [dict(t.identity) for t in targets],
         **(info or {}),
     }
-    modules = [(t, text) for t, texts in code.items() for text in texts]
-    # What runs before the CPU is known to be good enough must run on any.
-    least = backend.least(target)
+    modules = [each for part in parts for each in part.code()]
     code_texts = [text.encode() for _, text in modules]
     emitted = emit_library(library, least.triple, described, code_texts, variants, sanitize, gpu)
     linker = find_linker(least.triple)
-    parts = [hashlib.sha256("\n".join([*backend.identity(t), text]).encode()).digest() for t, text in modules]
-    key = cache_key("library", *backend.identity(target), " ".join(linker.command), emitted.text, *parts)
+    identities = {t: backend_for(t.name).identity(t) for t in targets}
+    digests = [hashlib.sha256("\n".join([*identities[t], text]).encode()).digest() for t, text in modules]
+    own = [text for identity in identities.values() for text in identity]
+    key = cache_key("library", *own, " ".join(linker.command), emitted.text, *digests)
     data = cache.get(key) if cache is not None else None
     if data is None:
         objects = [compile_object(text, t, cache) for t, text in ((least, emitted.text), *modules)]
@@ -140,18 +178,20 @@ def build_library(
     return Library(data, emitted.domain, emitted.ops, library_info(data))
 
 
-def variant_suffix(number: int, count: int) -> str:
-    """What the names of the kernels of one CPU end in, in a library for `count`."""
-    return f".v{number}" if count > 1 else ""
+def _ops_of_cpus(parts: Sequence[LibraryPart]) -> list[OpOp | ValuesOp]:
+    """The ops that run in the execution provider for CPUs, those that make carriers among them."""
+    ops = [op for part in parts if not part.provider for op in part.ops.ops]
+    return [op.clone() for op in (*ops, *parts[0].ops.values)]
 
 
-def library_provider(path: str | Path) -> str:
-    """The execution provider that a library's ops run in; "" is that of CPUs. Nothing is asked of others' libraries."""
+def library_providers(path: str | Path) -> list[str]:
+    """The execution providers that a library's ops run in, the best first; "" is that of CPUs. Nothing is asked of
+    others' libraries."""
     try:
-        return str(library_info(path).get("provider", ""))
+        return [str(name) for name in library_info(path).get("providers", [""])]
     except IgniterError:
         # ONNX Runtime says what is wrong with it.
-        return ""
+        return [""]
 
 
 def library_info(library: bytes | str | Path) -> dict[str, Any]:

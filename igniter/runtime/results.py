@@ -72,12 +72,13 @@ class Results:
         """`None` where no results are kept: without a cache, or with code in play that no key stands for."""
         if cache.limit == 0 or not model.is_file() or _is_extended():
             return None
-        from igniter.targets import backend_for
+        from igniter.targets import parts_for
 
-        backend = backend_for(options.target)
-        targets = backend.targets_of(options.target)
+        parts = parts_for(options.target)
+        targets = [target for part in parts for target in part.targets]
         # The machine follows from these, from the options and from archspec's version; to put it together takes longer.
-        host = dict(backend.host_figures()) if any(t.name == "native" for t in targets) else {}
+        native = next((p.backend for p in parts if any(t.name == "native" for t in p.targets)), None)
+        host = dict(native.host_figures()) if native is not None else {}
         settings = json.dumps([options.key(), repr(targets), host, strict, _versions()])
         return Results(cache, model, settings, time.time_ns())
 
@@ -194,7 +195,7 @@ class Results:
         """Put how the verification came out beside the result; one that could not be done is tried again."""
         name = _verification_key(key, verify)
         outcome = artifact.report.get("verification")
-        if name is not None and outcome is not None and outcome.get("ok"):
+        if name is not None and outcome is not None and outcome.get("ok") and not outcome.get("without"):
             self.cache.put(name, json.dumps(outcome, default=str).encode())
 
 

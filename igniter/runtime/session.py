@@ -76,15 +76,18 @@ def _providers_of(libraries: Sequence[str | Path]) -> list[str]:
     """The providers that libraries are for, and that of CPUs for all else; `ProviderMissing` where there is none."""
     import onnxruntime
 
-    from igniter.runtime.library import library_provider
+    from igniter.runtime.library import library_providers
 
     ort: Any = onnxruntime
-    wanted = {library: library_provider(library) for library in libraries}
     available: list[str] = ort.get_available_providers()
-    for library, provider in wanted.items():
-        if provider and provider not in available:
+    wanted: list[str] = []
+    for library in libraries:
+        providers = [name or CPU_PROVIDER for name in library_providers(library)]
+        found = next((name for name in providers if name in available), None)
+        if found is None:
             raise ProviderMissing(
-                f"{Path(library).name} is for ONNX Runtime's {provider}, and the one that is installed has only "
-                f"{', '.join(available)}: run it where there is a GPU and the package onnxruntime-gpu"
+                f"{Path(library).name} is for ONNX Runtime's {' and '.join(providers)}, and the one that is installed "
+                f"has only {', '.join(available)}: run it where there is a GPU and the package onnxruntime-gpu"
             )
-    return [*dict.fromkeys(p for p in (*wanted.values(), CPU_PROVIDER) if p)]
+        wanted.append(found)
+    return [*dict.fromkeys((*wanted, CPU_PROVIDER))]

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import f32
 from igniter.backends.cpu.target import Target, target_of
 from igniter.dialects.ort import LibraryOp, OpOp, Port, port
 from igniter.runtime.cache import Cache
-from igniter.runtime.library import Library, build_library
+from igniter.runtime.library import Library, LibraryPart, build_library
 
 ARGUMENTS = "ptr %buffers, ptr %symbols, ptr %scratch, ptr %parallel_for, ptr %context"
 TARGET: Target = target_of("native")
@@ -86,7 +86,8 @@ def scale_op(name: str = "Scale_k", kernel: str = "scale") -> OpOp:
 def build(
     ops: Sequence[OpOp], kernels: Sequence[str], target: Target = TARGET, cache: Cache | None = None, **info: object
 ) -> Library:
-    return build_library(LibraryOp("test", [op.clone() for op in ops]), kernels, target, info=info, cache=cache)
+    part = LibraryPart(LibraryOp("test", [op.clone() for op in ops]), {target: kernels})
+    return build_library(part, info=info, cache=cache)
 
 
 Shape = Sequence[int | str | None] | None

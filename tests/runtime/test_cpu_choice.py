@@ -17,7 +17,7 @@ from igniter.backends.cpu.target import UnknownTarget, target_of, targets_of
 from igniter.backends.ort.cpu_choice import LEVELS, emit_level
 from igniter.dialects.ort import LibraryOp
 from igniter.errors import IgniterError
-from igniter.runtime.library import Library, build_library, library_info
+from igniter.runtime.library import Library, LibraryPart, build_library, library_info
 from igniter.runtime.linker import link_shared
 
 X86 = pytest.mark.skipif(TARGET.arch != "x86_64", reason="the CPU is asked on x86-64 only")
@@ -96,8 +96,8 @@ def test_the_best_variant_runs(tmp_path: Path, backwards: bool) -> None:
     """Variant k multiplies by the level that it is for."""
     levels = [level for level in LEVELS if level != 3][:: -1 if backwards else 1]
     code = {target_of(LEVELS[level]): [scale_kernel(f"scale.v{k}", float(level))] for k, level in enumerate(levels)}
-    (first, kernels), *others = code.items()
-    library = build_library(LibraryOp("test", [scale_op()]), kernels, first, more=dict(others))
+    suffixes = [f".v{k}" for k in range(len(code))]
+    library = build_library(LibraryPart(LibraryOp("test", [scale_op()]), code, suffixes=suffixes))
     assert scaled(library, tmp_path) == max(level for level in levels if level <= TARGET.level)
     assert [t["cpu"] for t in library_info(library.data)["targets"]] == [t.cpu for t in code]
 
@@ -105,7 +105,7 @@ def test_the_best_variant_runs(tmp_path: Path, backwards: bool) -> None:
 @X86
 def test_a_cpu_that_is_too_old_is_refused(tmp_path: Path) -> None:
     future = dataclasses.replace(target_of("x86-64"), name="x86-64-v9", level=9)
-    library = build_library(LibraryOp("test", [scale_op()]), [scale_kernel()], future)
+    library = build_library(LibraryPart(LibraryOp("test", [scale_op()]), {future: [scale_kernel()]}))
     wanted = (
         f"compiled for x86-64-v9.*, and this CPU is {LEVELS[TARGET.level]}: compile.*--target={LEVELS[TARGET.level]}"
     )

@@ -17,7 +17,7 @@ from igniter.backends.cpu.emit_llvm import emit_llvm
 from igniter.context import IgniterContext
 from igniter.dialects.loop import FuncOp
 from igniter.dialects.ort import LibraryOp
-from igniter.runtime.library import build_library
+from igniter.runtime.library import LibraryPart, build_library
 from igniter.transforms.scheduled.form_ort_library import describe
 
 FUNC = """
@@ -60,7 +60,7 @@ def test_the_descriptor_is_the_signature() -> None:
 def test_a_kernel_with_threads_and_scratch(tmp_path: Path, threads: int) -> None:
     kernel = func()
     op = describe(kernel)
-    library = build_library(LibraryOp("test", [op]), [emit_llvm(kernel, TARGET)], TARGET)
+    library = build_library(LibraryPart(LibraryOp("test", [op]), {TARGET: [emit_llvm(kernel, TARGET)]}))
     proto = model(
         [node(library, op.sym_name.data, ["x", "b"], ["y"])],
         [value("x", 1, ["N", "M"]), value("b", 1, ["M"])],

@@ -13,7 +13,7 @@ from igniter.backends.cpu.emit_llvm import emit_llvm
 from igniter.backends.cpu.target import target_of
 from igniter.compilation import CompileOptions
 from igniter.dialects.ort import LibraryOp
-from igniter.runtime.library import build_library
+from igniter.runtime.library import LibraryPart, build_library
 from igniter.tools.demo_model import Shape, build_demo_model
 from igniter.transforms.scheduled.form_ort_library import describe
 from tests.backends.cpu.cpu_kit import parse_func
@@ -31,7 +31,7 @@ def test_an_access_outside_is_an_error_of_the_session(tmp_path):
     func = parse_func(PLANTED)
     op = describe(func)
     ir = emit_llvm(func, target_of("native"), sanitize=True)
-    library = build_library(LibraryOp("test", [op]), [ir], target_of("native"), sanitize=True)
+    library = build_library(LibraryPart(LibraryOp("test", [op]), {target_of("native"): [ir]}), sanitize=True)
     runner = session(one_node(library, op), [library], tmp_path)
     for _ in range(2):
         with pytest.raises(

@@ -103,26 +103,30 @@ def emit_library(
     sanitize: bool = False,
     gpu: GpuCode | None = None,
 ) -> EmittedLibrary:
-    """The module for `library`.
+    """The module for `library`, whose ops run on CPUs, and for those of `gpu`, which may have the same names.
 
     `info` says what the library was made from (JSON values) and is readable in the file under `igniter_library_info`;
     `code` is whatever identifies the kernels' code (their IR), for the hash in the domain; `variants` are the CPUs that
     there are kernels for; of sanitized ones (`sanitize`) a call looks after the run whether an access was outside.
-    `gpu` has the kernels that the code launches on a GPU, where that is what it does.
     Raises `IgniterError` when a size in the library fits in no 64-bit integer.
     """
     library.verify()
-    ops = library.ops
     values = library.values
+    placed: list[tuple[OpOp, GpuCode | None]] = [(op, None) for op in library.ops]
+    if gpu is not None:
+        placed += [(op, gpu) for op in gpu.ops]
+        code = (*code, *(str(op).encode() for op in gpu.ops))
+    ops = [op for op, _ in placed]
     domain = library_domain(library, info, code)
     reuses = any(p.reuses is not None for op in ops for p in op.outputs)
     version = API_VERSION_INPLACE if reuses or gpu is not None else API_VERSION
     strings = StringPool()
     run = SANITIZED_RUN if sanitize else "igniter_run"
-    functions = [_emit_op(op, f"op.{i}", version, strings, run, gpu) for i, op in enumerate(ops)]
+    functions = [_emit_op(op, f"op.{i}", version, strings, run, where) for i, (op, where) in enumerate(placed)]
     functions += [_emit_values(op, f"op.{i}", version, strings) for i, op in enumerate(values, len(ops))]
     count = len(functions)
-    kernels = tuple(dict.fromkeys(op.kernel_name for op in ops))
+    kernels = tuple(dict.fromkeys(op.kernel_name for op in library.ops))
+    launching = tuple(dict.fromkeys(op.kernel_name + gpu.suffix for op in gpu.ops)) if gpu is not None else ()
     shared = [
         glue.TYPES,
         INTRINSICS,
@@ -137,7 +141,7 @@ def emit_library(
         expand_calls(emit_infer_helpers(strings)),
         expand_calls(VALUES if values else ""),
         _emit_register(domain, count, version, strings),
-        _emit_info(library, domain, version, gpu.provider if gpu is not None else "", info),
+        _emit_info(library, domain, version, gpu, info),
     ]
     table = ", ".join(f"ptr @op.{i}" for i in range(count))
     parts = [
@@ -145,24 +149,27 @@ def emit_library(
         *shared,
         *functions,
         f"@igniter_ops = internal constant [{count} x ptr] [{table}]\n",
+        *(f'declare hidden void @"{kernel}"(ptr, ptr, ptr, ptr, ptr)' for kernel in launching),
         emit_choice(variants, kernels, strings),
         strings.emit(),
     ]
-    names = tuple(op.sym_name.data for op in (*ops, *values))
-    return EmittedLibrary("\n".join(parts), domain, names, kernels, version)
+    names = tuple(dict.fromkeys(op.sym_name.data for op in (*ops, *values)))
+    return EmittedLibrary("\n".join(parts), domain, names, (*kernels, *launching), version)
 
 
 def _canonical(info: Mapping[str, object]) -> str:
     return json.dumps(info, sort_keys=True, separators=(",", ":"))
 
 
-def _emit_info(library: LibraryOp, domain: str, version: int, provider: str, info: Mapping[str, object]) -> str:
+def _emit_info(library: LibraryOp, domain: str, version: int, gpu: GpuCode | None, info: Mapping[str, object]) -> str:
+    ops = (*library.ops, *(gpu.ops if gpu is not None else ()))
+    providers = [*([gpu.provider] if gpu is not None else []), *([""] if library.ops or gpu is None else [])]
     described = {
         INFO_SYMBOL: INFO_VERSION,
         "name": library.sym_name.data,
         "domain": domain,
         "ort_api_version": version,
-        "provider": provider,
+        "providers": providers,
         "ops": {
             op.sym_name.data: {
                 "kernel": op.kernel_name,
@@ -172,7 +179,7 @@ def _emit_info(library: LibraryOp, domain: str, version: int, provider: str, inf
                 "requires": [str(r) for r in op.requires],
                 "checks": [c.text for c in op.checks],
             }
-            for op in library.ops
+            for op in reversed(ops)
         },
         "values": {op.sym_name.data: [op.count, op.text] for op in library.values},
         **info,
@@ -205,10 +212,11 @@ def _emit_op(op: OpOp, name: str, version: int, strings: StringPool, run: str, g
         len(op.checks),
     )
     tested = f"ptr @checks.{name}" if op.checks else "ptr null"
-    pointers, launched, listed = dict(_CALLBACKS), "", "null"
+    pointers, launched, listed, kernel = dict(_CALLBACKS), "", "null", op.kernel_name
     if gpu is not None:
         pointers, run = dict(_GPU_CALLBACKS), "igniter_gpu_run"
-        launched, listed = emit_launched(name, gpu.launched.get(op.kernel_name, ()), gpu), f"@launched.{name}"
+        kernel += gpu.suffix
+        launched, listed = emit_launched(name, gpu.launched.get(kernel, ()), gpu), f"@launched.{name}"
     if infer is not None:
         pointers[18] = infer.name
     if inplace:
@@ -224,7 +232,7 @@ def _emit_op(op: OpOp, name: str, version: int, strings: StringPool, run: str, g
             inplace,
             launched,
             f"@desc.{name} = internal constant %Desc {{ ptr {strings(op.sym_name.data)}, ptr @inputs.{name},"
-            f' ptr @outputs.{name}, ptr @shapes.{name}, ptr @"{op.kernel_name}",'
+            f' ptr @outputs.{name}, ptr @shapes.{name}, ptr @"{kernel}",'
             f" {', '.join(f'i64 {n}' for n in numbers)}, {tested}, ptr @{run}, ptr {listed} }}",
             _emit_callbacks(name, version, pointers),
         )

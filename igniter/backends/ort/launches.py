@@ -31,6 +31,7 @@ from igniter.backends.ort.messages import (
     OLD_DRIVER,
     StringPool,
 )
+from igniter.dialects.ort import OpOp
 from igniter.dialects.triton import ALIGNMENT
 
 DRIVER = "libcuda.so.1"
@@ -75,10 +76,14 @@ class GpuCode:
     """The GPU kernels of a library, in the order of their numbers."""
 
     provider: str
-    """The execution provider that ops are registered for."""
+    """The execution provider that the ops are registered for."""
+    ops: Sequence[OpOp]
+    """The ops whose funcs launch them."""
     kernels: Sequence[str]
     launched: Mapping[str, Sequence[str]]
     """Those that each func of the host launches, itself or through others."""
+    suffix: str = ""
+    """What the names of the funcs end in, behind those that the ops say."""
 
 
 def emit_launches(code: GpuCode, strings: StringPool) -> str:

@@ -61,6 +61,12 @@ class Verification:
     refused: tuple[Refusal, ...] = ()
     cannot: str = ""
     """Why nothing could be compared, where that is not for want of sizes."""
+    without: tuple[str, ...] = ()
+    """The execution providers that the model has code for, in which nothing was compared: they are not there."""
+
+    def joined(self, other: Verification) -> Verification:
+        """This one and that of another execution provider."""
+        return replace(self, cases=(*self.cases, *other.cases), cannot=self.cannot or other.cannot)
 
     @property
     def status(self) -> Status:
@@ -160,6 +166,7 @@ class Verification:
                 "max_noise": self.max_noise,
                 "cases": [asdict(c) for c in self.cases],
                 "refused": [asdict(r) for r in self.refused],
+                "without": list(self.without),
             }
         )
 

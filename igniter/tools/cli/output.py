@@ -202,4 +202,6 @@ def verification_lines(found: Mapping[str, Any]) -> list[str]:
         line = f"verified against ONNX Runtime region by region, largest relative error {worst:.1e} ({listed}); "
         line += f"the outputs of the whole model say nothing: {silent}"
     noise = max((float(n) for n in found["max_noise"].values()), default=None)
-    return [line if noise is None else f"{line}; the original's own noise {noise:.1e}"]
+    line = line if noise is None else f"{line}; the original's own noise {noise:.1e}"
+    missing = [f"[yellow]not verified in {name},[/] which is not installed" for name in found.get("without", ())]
+    return [line, *missing]

@@ -310,3 +310,81 @@ def test_several_gpus_are_refused_before_the_work() -> None:
 def test_cpus_have_no_other_provider() -> None:
     with pytest.raises(IgniterError, match="run in the execution provider for CPUs"):
         igniter.load(rows()).compile(options=CompileOptions(provider="CUDAExecutionProvider"), cache=False)
+
+
+AZURE = "AzureExecutionProvider"
+"""A second execution provider of the host's memory, which comes with ONNX Runtime's package for CPUs."""
+
+
+def for_both(model: onnx.ModelProto, driver: RecordingDriver, **options: Any) -> igniter.Artifact:
+    with knowing(driver):
+        chosen = CompileOptions(target="native,cuda", provider=AZURE)
+        return igniter.load(model).compile(options=chosen, cache=False, **{"verify": False, **options})
+
+
+def test_one_folder_runs_in_both_providers(driver: RecordingDriver) -> None:
+    model = rows("both")
+    artifact = for_both(model, driver, verify=True)
+    assert artifact.report["nodes_after"] == 1
+    (info,) = artifact.library_infos()
+    assert info["providers"] == [AZURE, ""]
+    assert artifact.providers() == ([AZURE, CPU], [])
+    found = artifact.report["verification"]
+    assert found["status"] == "passed" and found["without"] == []
+    assert driver.launches
+    for providers, launches in (None, True), ([AZURE, CPU], True), ([CPU], False):
+        driver.launches.clear()
+        session: Any = artifact.session(**({} if providers is None else {"providers": providers}))
+        np.testing.assert_allclose(session.run(None, feed(6))[0], of_ort(model, feed(6)), rtol=1e-4, atol=1e-5)
+        assert bool(driver.launches) == launches
+
+
+def test_a_provider_that_is_not_there_is_said_of_a_folder_for_both(driver: RecordingDriver) -> None:
+    with knowing(driver):
+        artifact = igniter.load(rows("absent", 8)).compile(target="native,cuda", cache=False)
+    assert artifact.providers() == ([CPU], ["CUDAExecutionProvider"])
+    found = artifact.report["verification"]
+    assert found["status"] == "passed" and found["without"] == ["CUDAExecutionProvider"]
+    assert not driver.launches
+
+
+def test_a_region_that_one_backend_cannot_compile_is_left_in_both(
+    driver: RecordingDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from igniter.backends.cpu.backend import CpuBackend
+
+    original = CpuBackend.emit_func
+
+    def emit(self: Any, func: Any, target: Any, sanitize: bool = False) -> str:
+        if target.name == "native" and any("softmax" in str(op).lower() for op in func.walk()):
+            raise IgniterError("this one has no softmax")
+        return original(self, func, target, sanitize)
+
+    monkeypatch.setattr(CpuBackend, "emit_func", emit)
+    model = rows("left")
+    artifact = for_both(model, driver)
+    session: Any = artifact.session()
+    np.testing.assert_allclose(session.run(None, feed(4))[0], of_ort(model, feed(4)), rtol=1e-4, atol=1e-5)
+    assert any("this one has no softmax" in str(node) for node in artifact.report["left_to_onnxruntime"])
+
+
+def test_a_model_of_several_levels_of_cpus_and_a_gpu(driver: RecordingDriver) -> None:
+    with knowing(driver):
+        artifact = igniter.load(rows("levels", 8)).compile(target="x86-64-v2,cuda,x86-64-v3", cache=False, verify=False)
+    given = feed(3, 8)
+    session: Any = artifact.session()
+    np.testing.assert_allclose(session.run(None, given)[0], of_ort(rows("levels", 8), given), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"target": "cuda,aarch64"}, "the machines are aarch64.* and x86_64"),
+        ({"target": "native,cuda", "schedule_passes": "cpu-schedule"}, "targets of two backends"),
+        ({"target": "native,cuda", "machine": {"cores": 2}}, "a machine is given, and targets of two backends"),
+        ({"target": "native,cuda", "precision": "bf16"}, "the backend 'cuda' has no precision other than f32"),
+    ],
+)
+def test_what_a_library_for_both_cannot_be_is_said_before_the_work(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(IgniterError, match=said):
+        igniter.load(rows()).compile(options=CompileOptions(**options), cache=False, verify=False)
