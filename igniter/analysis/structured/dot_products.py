@@ -42,6 +42,10 @@ class DotProduct:
         """The type of what is multiplied."""
         return self.a.type
 
+    def renamed(self, names: Mapping[str, str]) -> DotProduct:
+        """The same with dims for axes."""
+        return DotProduct(self.a, self.b, names[self.row], names[self.column], names[self.depth])
+
     def swapped(self) -> DotProduct:
         """The same with rows for columns."""
         return DotProduct(self.b, self.a, self.column, self.row, self.depth)

@@ -11,6 +11,9 @@ Then values stay in registers, and what is reduced is a block with a dim of one.
 a nest reduces, so that no other nest's programs can be told apart by it; what tells programs apart are the dims that
 are left (`LaunchGroup.grid`).
 
+An attention is the launch of two products, with all that is between them (`igniter.analysis.structured.attention`): the
+sums of the first one, of a short depth, are made where they are wanted, and its columns are the depth of the second.
+
 What follows a launch in the order of the kernel, and depends on it, cannot be something that the launch reads: groups
 are the nodes of a graph without cycles (`in_order`).
 """
@@ -22,6 +25,14 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
+from igniter.analysis.structured.attention import (
+    LONGEST_DEPTH,
+    Attention,
+    attention_of,
+    attentions,
+    inner_product,
+    weights_of,
+)
 from igniter.analysis.structured.dot_products import DotProduct, dot_product
 from igniter.dialects.loop import KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym.expr import ONE, Expr
@@ -39,11 +50,27 @@ class LaunchGroup:
     """The extents of the dims, in the order of blocks."""
     reduced: set[str] = field(default_factory=set[str])
     """The dims along which a member reduces."""
+    whole: set[str] = field(default_factory=set[str])
+    """Those of which a program has all, though nothing reduces along them: what the weights of an attention weigh."""
 
     @property
     def grid(self) -> list[str]:
         """The dims that tell programs apart."""
-        return [d for d in self.dims if d not in self.reduced]
+        return [d for d in self.dims if d not in self.reduced | self.whole]
+
+    @property
+    def attention(self) -> Attention | None:
+        """The members as an attention, where they are one that ends in a product of weights."""
+        if self.scores is None:
+            return None
+        found = (attention_of(nest, self.members) for nest in self.members if nest is not self.scores)
+        return next((each for each in found if each is not None), None)
+
+    @property
+    def scores(self) -> NestOp | None:
+        """The member whose sums are made where they are wanted, where the launch began with one."""
+        first = self.members[0] if self.members else None
+        return first if first is not None and inner_product(first) is not None else None
 
     @property
     def product(self) -> tuple[NestOp, DotProduct] | None:
@@ -63,8 +90,20 @@ class LaunchGroup:
         index = list(owner.outputs).index(value)  # pyright: ignore[reportArgumentType]
         return renamed(owner.yield_op.clauses[index].subscripts, self.names[owner])
 
+    def weighed(self, nest: NestOp) -> str | None:
+        """The columns of a product that weighs by what the launch makes of its scores; None for other nests."""
+        if self.scores is None or not any(self.makes(read.source) for read in nest.reads):
+            return None
+        product = dot_product(nest)
+        if product is None:
+            return None
+        return product.column if weights_of(nest, product.a, product.depth) is not None else product.row
+
     def add(self, nest: NestOp, names: Mapping[str, str]) -> None:
         """Takes a nest in, whose axes are these dims; those that are new come last."""
+        weighed = self.weighed(nest)
+        if weighed is not None:
+            self.whole.add(names[weighed])
         self.members.append(nest)
         self.names[nest] = dict(names)
         for axis in nest.axes:
@@ -124,7 +163,12 @@ def _match(group: LaunchGroup, read: ReadOp, found: dict[str, str]) -> str | Non
 
 def _match_rest(group: LaunchGroup, nest: NestOp, found: dict[str, str]) -> None:
     """Axes that no read speaks of: dims of the same extent, in order, else new ones."""
-    free = [d for d in group.dims if d not in found.values()]
+    # What is summed where it is wanted, and what weights weigh, is along dims of its own.
+    scores = group.scores
+    summed = [a.name for a in scores.axes if a.kind == "reduction"] if scores is not None else []
+    own = {group.names[scores][name] for name in summed} if scores is not None else set[str]()
+    weighing = group.weighed(nest) is not None
+    free = [d for d in group.dims if d not in found.values() and d not in own and not weighing]
     for axis in nest.axes:
         if axis.name in found:
             continue
@@ -140,6 +184,8 @@ def _reduction_reason(group: LaunchGroup, nest: NestOp, names: Mapping[str, str]
     """A program has all that it reduces, and every one that is wanted has its own."""
     reduces = {names[a.name] for a in nest.axes if a.kind == "reduction"}
     for member in group.members:
+        if member is group.scores:
+            continue
         kept = {group.names[member][a.name] for a in member.axes if a.kind == "parallel"}
         drops = {group.names[member][a.name] for a in member.axes if a.kind == "reduction"}
         mine = {names[a.name] for a in nest.axes if a.kind == "parallel"}
@@ -148,7 +194,9 @@ def _reduction_reason(group: LaunchGroup, nest: NestOp, names: Mapping[str, str]
         if reduces and drops & mine and not reduces & drops:
             return f"'{member.label}' reduces along what tells its own sums apart"
     extents = {**group.dims, **{names[a.name]: a.extent for a in nest.axes}}
-    grid = {d for d in extents if d not in group.reduced | reduces and extents[d] != ONE}
+    weighed = group.weighed(nest)
+    whole = group.whole | {names[axis] for axis in (weighed,) if axis is not None}
+    grid = {d for d in extents if d not in group.reduced | reduces | whole and extents[d] != ONE}
     if reduces and group.grid and not grid:
         return "no dim would be left to tell programs apart"
     # Programs that differ along what a nest does not have would compute it again, and none at all where that is empty.
@@ -162,7 +210,12 @@ def launch_groups(kernel: KernelOp) -> list[LaunchGroup]:
     """The launches of a kernel without procedures, each after those whose results it reads: every nest joins the last
     launch that makes something it reads, where it can."""
     groups: list[LaunchGroup] = []
+    homes = {nest: group for group in _attention_groups(kernel) for nest in group.members}
     for nest in kernel.nests:
+        if nest in homes:
+            if homes[nest] not in groups:
+                groups.append(homes[nest])
+            continue
         sources = [g for g in groups if any(g.makes(op.source) for op in nest.reads)]
         home = next((g for g in reversed(sources) if _can_join(groups, g, nest)), None)
         names = joined(home, nest) if home is not None and _suits(home, nest) else None
@@ -171,6 +224,48 @@ def launch_groups(kernel: KernelOp) -> list[LaunchGroup]:
             groups.append(home)
         home.add(nest, names)
     return in_order(groups)
+
+
+def _attention_groups(kernel: KernelOp) -> list[LaunchGroup]:
+    """The launches that are attentions, without what follows them."""
+    found: list[LaunchGroup] = []
+    for attention in attentions(kernel):
+        group = LaunchGroup()
+        for nest in attention.members:
+            names = joined(group, nest) if group.members else first_names(nest)
+            if isinstance(names, str):
+                break
+            group.add(nest, names)
+        else:
+            if attention_dims(group, attention) is not None:
+                found.append(group)
+    return found
+
+
+@dataclass(frozen=True)
+class AttentionDims:
+    """The dims of an attention."""
+
+    rows: str
+    keys: str
+    features: str
+    """Of what is weighed."""
+    depth: str
+    """Of the scores."""
+
+
+def attention_dims(group: LaunchGroup, attention: Attention) -> AttentionDims | None:
+    """The dims of an attention; None where its two products do not go along the same rows and keys, or a block cannot
+    have all of its features."""
+    scores, values = group.names[attention.scores], group.names[attention.values]
+    product, inner = attention.product, inner_product(attention.scores)
+    if inner is None:
+        return None
+    found = AttentionDims(values[product.row], values[product.depth], values[product.column], scores[inner.depth])
+    features = group.dims[found.features].constant
+    if features is None or features > LONGEST_DEPTH:
+        return None
+    return found if {found.rows, found.keys} == {scores[inner.row], scores[inner.column]} else None
 
 
 def _suits(group: LaunchGroup, nest: NestOp) -> bool:

@@ -19,6 +19,8 @@ BYTES_A_SECOND = 4e12 / MULTIPROCESSORS
 """That one multiprocessor loads of the second-level cache."""
 PRODUCTS_A_SECOND = {1: 312e12, 2: 156e12, 4: 9.7e12}
 """Multiply-adds of all of them, by the bytes of what is multiplied."""
+TYPICAL = (1, 16, 256)
+"""What a symbol that nobody gave a size may be."""
 SIDES = (16, 32, 64, 128)
 NARROW_SIDE, WIDE_SIDE = 128, 64
 """The most rows and columns, of elements of sixteen bits or fewer, and of others: more sums than registers hold."""

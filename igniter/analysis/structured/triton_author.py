@@ -6,7 +6,8 @@ Nests that work on the same blocks are a launch (`launch_groups.py`). A program 
   in what is read where that is another one, so that both go by whole lines;
 * rows that are reduced: a whole row where it is short enough, else block after block, and as many rows as fill a block;
 * columns that are reduced: lanes along what lies side by side, and block after block along what is reduced;
-* products of blocks: a block of sums for a program, and block after block along the depth.
+* products of blocks: a block of sums for a program, and block after block along the depth;
+* attentions: a block of rows for a program, and block after block along the keys.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from dataclasses import dataclass
 from math import prod
 
 from igniter.analysis.machine import MachineModel
+from igniter.analysis.structured.attention_blocks import attention_blocks
 from igniter.analysis.structured.dot_products import LEAST
 from igniter.analysis.structured.launch_groups import LaunchGroup, launch_groups, renamed
-from igniter.analysis.structured.product_blocks import ProductSize, blocks_for
+from igniter.analysis.structured.product_blocks import TYPICAL, ProductSize, blocks_for
 from igniter.analysis.structured.schedule_author import Choice, ScheduleAuthor
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import KernelOp, NestOp, element_bytes
@@ -30,9 +32,6 @@ ELEMENTS = 1024
 
 LONGEST_ROW = 4096
 """Elements of what a program has wholly; longer rows are taken block by block."""
-
-TYPICAL = (1, 16, 256)
-"""What a symbol that nobody gave a size may be."""
 
 DEPTH_BYTES = 128
 """The most of each row that a product of blocks multiplies at a time: a line of memory."""
@@ -56,11 +55,15 @@ class TritonAuthor(ScheduleAuthor):
 
 
 def _choice(group: LaunchGroup, label: str) -> Choice:
-    lanes, looped = _blocks(group) if group.product is None else _product_blocks(group)
-    size = 1
-    for count in lanes.values():
-        size *= count
-    launch = Launch(_warps(size), 1) if group.product is None else _product_launch(group, lanes)
+    attention = group.attention
+    if attention is not None:
+        lanes, looped, launch = attention_blocks(group, attention)
+    elif group.product is not None:
+        lanes, looped = _product_blocks(group)
+        launch = _product_launch(group, lanes)
+    else:
+        lanes, looped = _blocks(group)
+        launch = Launch(_warps(prod(lanes.values())), 1)
     schedules = {nest.label: _schedule(nest, group, lanes, looped, label, launch) for nest in group.members}
     told = " x ".join(str(lanes[d]) for d in group.dims if lanes[d] > 1) or "1"
     return Choice(schedules, f"one launch, blocks of {told}" + (", one after the other" if looped else ""))
@@ -110,7 +113,7 @@ def _schedule(
     inner: list[Step] = []
     for axis in nest.axes:
         dim = names[axis.name]
-        grid, count = dim not in group.reduced, lanes[dim]
+        grid, count = dim in group.grid, lanes[dim]
         if grid or dim in looped:
             outer.append(Loop(axis.name, by=count, grid=grid, fuse=label if grid else ""))
         if count > 1:

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from xdsl.ir import Attribute
 
 PTX_VERSION = 80
-"""Of the PTX of sm_80: drivers since CUDA 12.0 take it."""
+"""Of the PTX of most GPUs: drivers since CUDA 12.0 take it."""
+
+PTX_VERSIONS = {90: 84, 100: 87, 120: 87}
+"""Of that of others: drivers since CUDA 12.4 and 12.8 take it."""
 
 WARP = 32
 """The threads of a warp."""
@@ -142,8 +145,8 @@ def compile_ttir(text: str, arguments: int, warps: int = 4, stages: int = 3, arc
 
 def _compiled(triton: Any, source: Any, arguments: int, warps: int, stages: int, arch: int) -> Kernel:
     options: dict[str, Any] = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True}
-    if arch == PORTABLE:
-        options["ptx_version"] = PTX_VERSION
+    # Triton's own choice is the newest that its assembler knows, which most drivers do not.
+    options["ptx_version"] = PTX_VERSIONS.get(arch, PTX_VERSION)
     try:
         target = part_of_triton("triton.backends.compiler").GPUTarget("cuda", arch, WARP)
         made = triton.compile(source, target=target, options=options)
@@ -175,11 +178,14 @@ def _own_cache(triton: Any) -> Generator[None]:
 def resources_of(kernel: Kernel, arch: int) -> Resources:
     """What the assembler says of a kernel for `sm_<arch>`; `IgniterError` where it refuses it."""
     found = find_triton().knobs.nvidia
-    program = (found.ptxas_blackwell if arch >= 100 else found.ptxas).path
+    # What is compiled for one kind of GPU since sm_90 is for that alone: its target, and its name, end in a letter.
+    alone = re.search(r"^\.target (sm_\d+a)\b", kernel.ptx, re.MULTILINE)
+    program = (found.ptxas_blackwell if arch >= 100 or alone else found.ptxas).path
+    name = alone.group(1) if alone else f"sm_{arch}"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.ptx"
         path.write_text(kernel.ptx, encoding="utf-8")
-        command = [program, "-v", f"--gpu-name=sm_{arch}", str(path), "-o", str(path.with_suffix(".cubin"))]
+        command = [program, "-v", f"--gpu-name={name}", str(path), "-o", str(path.with_suffix(".cubin"))]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise IgniterError(f"ptxas refuses a kernel for sm_{arch}: {done.stderr.strip()}")
@@ -200,4 +206,4 @@ def _read_resources(text: str) -> Resources:
 
 def identity() -> Mapping[str, str]:
     """What decides what a text becomes."""
-    return {"triton": str(find_triton().__version__), "ptx": str(PTX_VERSION)}
+    return {"triton": str(find_triton().__version__), "ptx": str((PTX_VERSION, PTX_VERSIONS))}

@@ -1,7 +1,7 @@
 """The body of one launch: blocks of what its nests compute, asked for from the end.
 
 Phases come one after the other: what reduces over several blocks is a loop, and what reads its sums stands behind it.
-In a phase every value is computed once, where it is first wanted (`_Scope`).
+In a phase every value is computed once, where it is first wanted (`Scope`).
 
 Products of blocks (`igniter.analysis.structured.dot_products`) have a dim that only their factors have, the depth. The
 factors are computed on blocks of two dims of their own, rows by depth and depth by columns, whatever leads to them.
@@ -45,7 +45,7 @@ def memory_element(element: Attribute) -> Attribute | None:
 
 
 @dataclass
-class _Scope:
+class Scope:
     """Values on the blocks at hand, and where ops go."""
 
     builder: BlockBuilder
@@ -77,12 +77,18 @@ class LaunchBody:
         self.tensors, self.stored = tuple(tensors), frozenset(stored)
         self.symbols = tuple(s for s in symbols if s in self._used())
         self.by_name = {d.name: d for d in self.dims}
-        self.products = self._products()
-        depths = {product.depth for product in self.products.values()}
-        self.laned = tuple(d.name for d in self.dims if d.lanes > 1 and d.name not in depths)
+        self.products: dict[NestOp, DotProduct] = {}
+        self.laned: tuple[str, ...] = ()
+        self._place_dims()
         self.folded: dict[SSAValue, SSAValue] = {}
         """What is reduced, on the blocks of a program."""
         self.pointers: dict[SSAValue, SSAValue] = {}
+
+    def _place_dims(self) -> None:
+        """Finds what is a product of blocks, and the dims of the blocks of what is stored."""
+        self.products = self._products()
+        depths = {product.depth for product in self.products.values()}
+        self.laned = tuple(d.name for d in self.dims if d.lanes > 1 and d.name not in depths)
 
     def _products(self) -> dict[NestOp, DotProduct]:
         """The nests that become products of blocks, with dims for axes: those that have lanes enough, along rows,
@@ -93,7 +99,7 @@ class LaunchBody:
             names, dot = self.group.names[nest], dot_product(nest)
             if dot is None:
                 continue
-            dims = DotProduct(dot.a, dot.b, names[dot.row], names[dot.column], names[dot.depth])
+            dims = dot.renamed(names)
             wide = {n for n in names.values() if self.by_name[n].lanes > 1}
             others = (n for n in self.group.members if n is not nest and dims.depth in self.group.names[n].values())
             if wide != {dims.row, dims.column, dims.depth} or any(self._is_wanted(n) for n in others):
@@ -129,10 +135,9 @@ class LaunchBody:
         ranges = axis_ranges((d.name, d.extent) for d in self.dims)
         builder = BlockBuilder(block, ranges)
         index: dict[str, SSAValue] = dict(zip(self.symbols, block.args[len(self.tensors) :], strict=True))
-        scope = _Scope(builder, index, {}, self.laned, {})
+        scope = Scope(builder, index, {}, self.laned, {})
         self._programs(scope)
-        for phase in self._phases():
-            self._phase(phase, scope)
+        self._compute(scope)
         block.add_op(tt.ReturnOp())
         return func, self.symbols
 
@@ -148,7 +153,7 @@ class LaunchBody:
 
     # -- dims ---------------------------------------------------------------------------------------------------------
 
-    def _programs(self, scope: _Scope) -> None:
+    def _programs(self, scope: Scope) -> None:
         """The blocks of a program along the dims of the grid, the last of which goes fastest, and whole dims."""
         builder, index = scope.builder, scope.index
         rest: SSAValue | None = None
@@ -166,7 +171,7 @@ class LaunchBody:
             if not dim.grid and not dim.looped:
                 self._enter(scope, dim, None)
 
-    def _enter(self, scope: _Scope, dim: Dim, block: SSAValue | None) -> None:
+    def _enter(self, scope: Scope, dim: Dim, block: SSAValue | None) -> None:
         """Lets a scope have the `block`-th block of a dim, or all of it."""
         builder = scope.builder
         first = block
@@ -176,7 +181,7 @@ class LaunchBody:
         if dim.lanes == 1 or dim.name in scope.laned:
             self._span(scope, dim)
 
-    def _span(self, scope: _Scope, dim: Dim) -> None:
+    def _span(self, scope: Scope, dim: Dim) -> None:
         """Gives a scope the elements of the block at hand."""
         builder, first = scope.builder, scope.firsts[dim.name]
         if dim.lanes > 1:
@@ -186,11 +191,15 @@ class LaunchBody:
         if not dim.is_exact:
             scope.masks[dim.name] = builder.below(scope.index[dim.name], builder.expr(dim.extent, scope.index))
 
-    def _mask(self, scope: _Scope, names: frozenset[str]) -> list[SSAValue]:
+    def _mask(self, scope: Scope, names: frozenset[str]) -> list[SSAValue]:
         """Which elements there are of blocks that hang on these dims."""
         return [mask for name, mask in scope.masks.items() if name in names]
 
     # -- phases -------------------------------------------------------------------------------------------------------
+
+    def _compute(self, scope: Scope) -> None:
+        for phase in self._phases():
+            self._phase(phase, scope)
 
     def _looped(self, nest: NestOp) -> tuple[str, ...]:
         names = set(self.group.names[nest].values())
@@ -215,7 +224,7 @@ class LaunchBody:
     def _reduces(self, nest: NestOp) -> bool:
         return any(a.kind == "reduction" for a in nest.axes)
 
-    def _phase(self, nests: Sequence[NestOp], scope: _Scope) -> None:
+    def _phase(self, nests: Sequence[NestOp], scope: Scope) -> None:
         loops = [d for d in self.dims if d.name in self._looped(nests[0])]
         if not loops:
             for nest in nests:
@@ -233,7 +242,7 @@ class LaunchBody:
         nests: Sequence[NestOp],
         carried: Sequence[tuple[NestOp, int]],
         kept: Sequence[SSAValue],
-        scope: _Scope,
+        scope: Scope,
     ) -> list[SSAValue]:
         """Goes over the blocks of dims, one inside of the other; what reduces is kept in blocks that are as large."""
         if not loops:
@@ -242,7 +251,7 @@ class LaunchBody:
         first, end, step = builder.number(0), builder.expr(dim.blocks, scope.index), builder.number(1)
         body = Block(arg_types=[builder.index, *(v.type for v in kept)])
         inner = BlockBuilder(body, builder.ranges, builder.index)
-        inside = _Scope(inner, dict(scope.index), dict(scope.masks), scope.laned, dict(scope.firsts))
+        inside = Scope(inner, dict(scope.index), dict(scope.masks), scope.laned, dict(scope.firsts))
         self._enter(inside, dim, body.args[0])
         body.add_op(scf.YieldOp(*self._loops(loops[1:], nests, carried, body.args[1:], inside)))
         loop = scf.ForOp(first, end, step, list(kept), Region(body))
@@ -254,7 +263,7 @@ class LaunchBody:
         nests: Sequence[NestOp],
         carried: Sequence[tuple[NestOp, int]],
         kept: Sequence[SSAValue],
-        scope: _Scope,
+        scope: Scope,
     ) -> list[SSAValue]:
         made = list(kept)
         for nest in nests:
@@ -270,12 +279,12 @@ class LaunchBody:
                 made[place] = self._combined(nest, k, scope.builder, kept[place], term)
         return made
 
-    def _initial(self, nest: NestOp, k: int, scope: _Scope) -> SSAValue:
+    def _initial(self, nest: NestOp, k: int, scope: Scope) -> SSAValue:
         """The block that a sum begins with."""
         shape = self._shape(self.group.names[nest].values())
         return scope.builder.shaped(self._identity(nest, k, scope), shape) if shape else self._identity(nest, k, scope)
 
-    def _identity(self, nest: NestOp, k: int, scope: _Scope) -> SSAValue:
+    def _identity(self, nest: NestOp, k: int, scope: Scope) -> SSAValue:
         clause = nest.yield_op.clauses[k]
         constant = identity(clause.combiner, element_of(nest.outputs[k].type))
         number = cast("FloatAttr[Float32Type] | IntegerAttr[IntegerType]", constant.value).value.data
@@ -283,7 +292,7 @@ class LaunchBody:
 
     # -- sums ---------------------------------------------------------------------------------------------------------
 
-    def _terms(self, nest: NestOp, scope: _Scope) -> list[SSAValue]:
+    def _terms(self, nest: NestOp, scope: Scope) -> list[SSAValue]:
         """What a nest reduces, on the blocks at hand, and what changes nothing where there is no element."""
         names = self.group.names[nest]
         if nest in self.products:
@@ -298,25 +307,29 @@ class LaunchBody:
             found.append(scope.builder.shaped(value, self._shape(names.values())) if self.laned else value)
         return found
 
-    def _product(self, nest: NestOp, kept: SSAValue, scope: _Scope) -> SSAValue:
+    def _product(self, nest: NestOp, kept: SSAValue, scope: Scope) -> SSAValue:
         """What a block of sums becomes by the products of the blocks at hand."""
         dims = self.products[nest]
         a = self._factor(nest, dims.a, (dims.row, dims.depth), dims.depth, scope)
         b = self._factor(nest, dims.b, (dims.depth, dims.column), dims.depth, scope)
         return scope.builder.add(tt.DotOp(a, b, kept))
 
-    def _factor(self, nest: NestOp, wanted: SSAValue, laned: tuple[str, str], depth: str, scope: _Scope) -> SSAValue:
+    def _factor(self, nest: NestOp, wanted: SSAValue, laned: tuple[str, str], depth: str, scope: Scope) -> SSAValue:
         """A factor of a product on blocks of two dims, 0 where the depth has ended."""
-        builder = scope.builder
-        index = {name: value for name, value in scope.index.items() if name not in scope.laned}
-        inside = _Scope(builder, index, {}, laned, scope.firsts)
-        for name in laned:
-            self._span(inside, self.by_name[name])
+        builder, inside = scope.builder, self._across(laned, scope)
         value = builder.shaped(self._value(nest, wanted, inside), tuple(self.by_name[n].lanes for n in laned))
         mask = inside.masks.get(depth)
         if mask is None or self._ends_with_zero(nest, wanted, depth):
             return value
         return builder.select(mask, value, builder.const(0, tt.element_type(value.type)))
+
+    def _across(self, laned: tuple[str, ...], scope: Scope) -> Scope:
+        """The blocks at hand, along other dims."""
+        index = {name: value for name, value in scope.index.items() if name not in scope.laned}
+        inside = Scope(scope.builder, index, {}, laned, scope.firsts)
+        for name in laned:
+            self._span(inside, self.by_name[name])
+        return inside
 
     def _ends_with_zero(self, nest: NestOp, value: SSAValue, depth: str) -> bool:
         """Whether a value is what was loaded, with 0 for what is behind the end of the depth."""
@@ -335,7 +348,7 @@ class LaunchBody:
         element = element_of(nest.outputs[k].type)
         return combined(builder, nest.yield_op.clauses[k].combiner, element, a, b)
 
-    def _finish(self, nest: NestOp, scope: _Scope, terms: Sequence[SSAValue] | None) -> None:
+    def _finish(self, nest: NestOp, scope: Scope, terms: Sequence[SSAValue] | None) -> None:
         """Folds what is reduced, and writes what others want."""
         for k, (clause, result) in enumerate(zip(nest.yield_op.clauses, nest.outputs, strict=True)):
             if clause.otherwise is not None:
@@ -349,12 +362,12 @@ class LaunchBody:
             if result in self.stored:
                 self._store(nest, value, result, clause.subscripts, scope)
 
-    def _folded(self, nest: NestOp, k: int, value: SSAValue, scope: _Scope) -> SSAValue:
+    def _folded(self, nest: NestOp, k: int, value: SSAValue, scope: Scope) -> SSAValue:
         builder, names = scope.builder, self.group.names[nest]
         for axis in nest.axes:
-            if axis.kind != "reduction" or names[axis.name] not in self.laned or not tt.is_block(value.type):
+            if axis.kind != "reduction" or names[axis.name] not in scope.laned or not tt.is_block(value.type):
                 continue
-            place = self.laned.index(names[axis.name])
+            place = scope.laned.index(names[axis.name])
             if tt.shape_of(value.type)[place] == 1:
                 continue
             element = tt.element_type(value.type)
@@ -367,9 +380,7 @@ class LaunchBody:
                 value = builder.add(tt.ExpandDimsOp(value, place))
         return value
 
-    def _store(
-        self, nest: NestOp, value: SSAValue, result: SSAValue, subscripts: Sequence[Expr], scope: _Scope
-    ) -> None:
+    def _store(self, nest: NestOp, value: SSAValue, result: SSAValue, subscripts: Sequence[Expr], scope: Scope) -> None:
         builder = scope.builder
         at = renamed(subscripts, self.group.names[nest])
         offset = builder.expr(linearize(at, dims_of(result.type)), scope.index)
@@ -389,7 +400,7 @@ class LaunchBody:
 
     # -- values -------------------------------------------------------------------------------------------------------
 
-    def _value(self, nest: NestOp, wanted: SSAValue, scope: _Scope) -> SSAValue:
+    def _value(self, nest: NestOp, wanted: SSAValue, scope: Scope) -> SSAValue:
         """A value of the body of a nest, on the blocks at hand."""
         known = scope.values.get(wanted)
         if known is not None:
@@ -408,7 +419,7 @@ class LaunchBody:
         scope.values[wanted] = made
         return made
 
-    def _read(self, nest: NestOp, op: ReadOp, scope: _Scope) -> SSAValue:
+    def _read(self, nest: NestOp, op: ReadOp, scope: Scope) -> SSAValue:
         builder, names = scope.builder, self.group.names[nest]
         guards = renamed(op.guards, names)
         env = dict(scope.index)
@@ -429,7 +440,7 @@ class LaunchBody:
             scope.loads[key] = self._load(op, at, conditions, otherwise, env, scope)
         return scope.loads[key]
 
-    def _of_launch(self, source: SSAValue, scope: _Scope) -> SSAValue:
+    def _of_launch(self, source: SSAValue, scope: Scope) -> SSAValue:
         """What another nest of the launch makes."""
         if source in self.folded:
             if scope.laned != self.laned:
@@ -449,7 +460,7 @@ class LaunchBody:
         conditions: list[SSAValue],
         otherwise: SSAValue | None,
         env: Mapping[str, SSAValue],
-        scope: _Scope,
+        scope: Scope,
     ) -> SSAValue:
         builder, element = scope.builder, element_of(op.source.type)
         nest = op.parent_op()

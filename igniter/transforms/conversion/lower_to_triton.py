@@ -35,6 +35,7 @@ from igniter.dialects.loop.schedule import Launch, words_of
 from igniter.dialects.sym import dims_of, element_of, memref_of
 from igniter.dialects.sym.expr import Expr, product
 from igniter.errors import IgniterError
+from igniter.transforms.conversion.attention_body import AttentionBody
 from igniter.transforms.conversion.launch_body import LaunchBody
 
 WORDS = frozenset(("by", "grid", "fuse", "vector", "launch"))
@@ -151,7 +152,8 @@ class _Lowering:
         tensors = list(dict.fromkeys([*loaded, *stored]))
         dims = dims_of_group(group)
         name = f"{self.kernel.sym_name.data}.{number}"
-        body = LaunchBody(name, group, dims, tensors, stored, self.kernel.symbol_names)
+        kind = AttentionBody if group.attention is not None else LaunchBody
+        body = kind(name, group, dims, tensors, stored, self.kernel.symbol_names)
         func, symbols = body.emit()
         self.kernels.append(func)
         launch = launch_of(group)
@@ -189,7 +191,23 @@ def scheduled_groups(kernel: KernelOp) -> list[LaunchGroup]:
         if isinstance(names, str):
             raise IgniterError(f"lower-to-triton: nest '{nest.label}' cannot be in launch '{label}': {names}")
         group.add(nest, names)
+    for label, group in groups.items():
+        _require_weights(label, group)
     return list(groups.values())
+
+
+def _require_weights(label: str, group: LaunchGroup) -> None:
+    """What is reduced of the sums of a product in its own launch is an attention, or nothing that there is code for."""
+    scores = group.scores
+    if scores is None or group.attention is not None:
+        return
+    kept = {group.names[scores][a.name] for a in scores.axes if a.kind == "parallel"}
+    for nest in group.members[1:]:
+        if any(a.kind == "reduction" and group.names[nest][a.name] in kept for a in nest.axes):
+            raise IgniterError(
+                f"lower-to-triton: nest '{nest.label}' cannot be in launch '{label}': it reduces along what tells the "
+                f"sums of '{scores.label}' apart, and they are no attention"
+            )
 
 
 def _require_words(nest: NestOp) -> None:

@@ -28,12 +28,15 @@ Two kinds of access do not tie nests together. A contraction reads its operands 
 nothing is fused over their axes; and a nest that takes two dims apart (a transpose, a guard on one of them) cannot be
 fused over them either, so it does not keep the nest that it reads from joining them.
 
+With `attention`, the nests of an attention (`igniter.analysis.structured.attention`), its two contractions among them,
+join the axes that all of them can: where they are one launch, they have to go along the same ones.
+
 It stands after `inline-nests`, and leaves views that `canonicalize-loop` joins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -44,6 +47,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from igniter.analysis.machine import machine_of
+from igniter.analysis.structured.attention import attentions
 from igniter.analysis.structured.body_cost import is_contraction
 from igniter.analysis.structured.row_schedules import rows_apart
 from igniter.dialects.loop import Axis, Clause, IndexOp, KernelOp, NestOp, ProcedureOp, ViewOp, element_bytes
@@ -261,11 +265,18 @@ def _goes_over_both(pair: Pair, accesses: Sequence[Access]) -> str | None:
 class Plan:
     """Which axes of each nest of a kernel are joined."""
 
-    def __init__(self, kernel: KernelOp, apart: Mapping[NestOp, frozenset[str]] | None = None):
+    def __init__(
+        self,
+        kernel: KernelOp,
+        apart: Mapping[NestOp, frozenset[str]] | None = None,
+        tied: Mapping[NestOp, Collection[NestOp]] | None = None,
+    ):
         self.groups = Groups()
         self.pairs: dict[NestOp, list[Pair]] = {}
         self.apart = apart or {}
         """Axes that stay loops of their own, so that rows can be shared with the nest that a contraction reads."""
+        self.tied = tied or {}
+        """For nests that join the axes that others join, those."""
         for nest in kernel.nests:
             self._add(nest)
 
@@ -284,6 +295,7 @@ class Plan:
                 self.groups.block(node, refusal.reason)
             for access, boundaries in zip(accesses, found, strict=True):
                 free = access.is_read and (contraction or (refusal is not None and refusal.splits))
+                free = free and root_of(access.tensor).owner not in self.tied.get(nest, ())
                 for boundary in boundaries:
                     if boundary.pair == pair and not free:
                         dims = dims_of(access.tensor.type)
@@ -403,13 +415,18 @@ class CollapseAxes(ModulePass):
     name = "collapse-axes"
     one_rewrite = "the axes of a nest joined"
 
+    attention: bool = False
+    """Whether the nests of an attention go along the same axes."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
             self.run_on(ctx, kernel)
 
     def run_on(self, ctx: Context, kernel: KernelOp) -> None:
         """Plans for the whole kernel, then rewrites nest by nest."""
-        plan = Plan(kernel, rows_apart(kernel, machine_of(ctx)))
+        found = attentions(kernel) if self.attention else []
+        tied = {nest: attention.members for attention in found for nest in attention.members}
+        plan = Plan(kernel, rows_apart(kernel, machine_of(ctx)), tied)
         joined = {nest: plan.joined(nest) for nest in kernel.nests}
         for nest, runs in joined.items():
             if runs:

@@ -24,6 +24,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from igniter.analysis.structured.attention import attentions
 from igniter.analysis.structured.dot_products import dot_product, hangs_on
 from igniter.dialects.loop import Axis, KernelOp, NestOp, ViewOp
 from igniter.dialects.sym import dims_of, element_of, tensor_of
@@ -42,8 +43,9 @@ class FlattenRows(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
+            attention = {nest for found in attentions(kernel) for nest in found.members}
             for nest in kernel.nests:
-                run = rows_of(nest)
+                run = rows_of(nest) if nest not in attention else []
                 if not run:
                     continue
                 said = f"joined the rows {', '.join(run)}"

@@ -22,7 +22,8 @@ Seen at the producer, the subscript of `c` was `c floordiv 8` and `c mod 8`; now
 the producer itself. So the nest can take in the producer's body (`inline-nests`) or share its loops, where the
 division forbade both: a group normalisation and the activation behind it, a convolution in groups and its bias, or
 whatever follows a `Tile` or a rearranged block of pixels. Of sums only contractions are split for: what follows is
-computed on their tiles. The innermost axis is only split where what is left of it fills vectors (`min_inner`
+computed on their tiles; with `sums` all of them, for machines that compute a kernel's nests on blocks of the axes that
+they share. The innermost axis is only split where what is left of it fills vectors (`min_inner`
 elements), and the depth of a contraction never: micro-kernels have one. It stands before `inline-nests`;
 `collapse-axes` joins again what needs no division.
 """
@@ -59,6 +60,8 @@ class SplitAxes(ModulePass):
 
     min_inner: int = 16
     """The least extent that the innermost axis of a nest is left with."""
+    sums: bool = False
+    """Whether the axes of sums are taken, too."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
@@ -82,7 +85,7 @@ class SplitAxes(ModulePass):
             if read.indices or not isinstance(view, ViewOp):
                 continue
             producer = view.source.owner
-            if not isinstance(producer, NestOp) or not _is_taken_in(producer):
+            if not isinstance(producer, NestOp) or not (self.sums or _is_taken_in(producer)):
                 continue
             source, dims = dims_of(view.source.type), dims_of(view.result.type)
             for there, here in dim_groups(source, dims):

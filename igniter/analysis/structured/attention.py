@@ -1,0 +1,195 @@
+"""Which nests are an attention that one launch of a GPU computes, block of keys after block (online softmax).
+
+    scores  [i, j, d: reduction]    q(i, d) * k(j, d)                     a product of blocks, of a short depth
+    ..      [i, j]                  scales and masks, element by element
+    top     [i, j: reduction]       their maximum
+    weights [i, j]                  exp(score - floor), the floor being made of the maximum; divided by a sum, or not
+    sums    [i, j: reduction]       of the exponentials
+    values  [i, e, j: reduction]    weights(i, j) * v(j, e)               a product of blocks, whose depth is the keys
+
+What is weighed has a factor of its row, exp(top - floor), a sum, or any other that hangs on no key. So sums can be
+taken of exp(score - m), with m the maximum of the keys so far: a new maximum scales what was summed by exp(m - m'), and
+what a row has for a factor is multiplied at the end. The method is that of Milakov and Gimelshein, "Online normalizer
+calculation for softmax" (2018), in the form of FlashAttention (Dao et al., 2022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import Float32Type
+from xdsl.ir import SSAValue
+
+from igniter.analysis.structured.dot_products import DotProduct, dot_product, hangs_on
+from igniter.dialects.loop import KernelOp, NestOp, ReadOp
+from igniter.dialects.sym import element_of
+
+LONGEST_DEPTH = 256
+"""Of a head: a block has all of it."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """What the weights of a row have for a factor: a value of the body of a nest, which they are divided by, or not."""
+
+    nest: NestOp
+    value: SSAValue
+    divides: bool
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A value as exponentials times factors of a row."""
+
+    nest: NestOp
+    """The one in whose body the exponential is."""
+    exponential: SSAValue
+    score: SSAValue
+    floor: SSAValue
+    """Its operand is the difference of these; the second is the same for all keys."""
+    factors: tuple[Factor, ...]
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The nests of an attention; nothing outside of it reads what they make, but for `values`."""
+
+    scores: NestOp
+    top: NestOp
+    sums: tuple[NestOp, ...]
+    """What adds up weights alone."""
+    values: NestOp
+    product: DotProduct
+    """`values` as a product whose rows are weights, and whose columns are what is weighed."""
+    weights: tuple[tuple[NestOp, Weights], ...]
+    """What each of `sums`, and `values`, weighs with."""
+    members: tuple[NestOp, ...]
+    """All nests, in the order of the kernel, `values` the last."""
+
+
+def inner_product(nest: NestOp) -> DotProduct | None:
+    """A nest as a product of blocks of a short depth, all of which a block has; None where it is none."""
+    sums = [axis for axis in nest.axes if axis.kind == "reduction" and axis.extent.constant != 1]
+    depth = sums[0].extent.constant if len(sums) == 1 else None
+    return dot_product(nest) if depth is not None and 1 < depth <= LONGEST_DEPTH else None
+
+
+def attentions(kernel: KernelOp) -> list[Attention]:
+    """The attentions of a kernel, none of which shares a nest with another."""
+    found: list[Attention] = []
+    taken: set[NestOp] = set()
+    for nest in kernel.nests:
+        attention = attention_of(nest, kernel.nests)
+        if attention is not None and taken.isdisjoint(attention.members):
+            found.append(attention)
+            taken.update(attention.members)
+    return found
+
+
+def attention_of(values: NestOp, nests: Sequence[NestOp]) -> Attention | None:
+    """The attention that ends with a nest, out of those of a kernel; None where there is none."""
+    product = dot_product(values)
+    weights = weights_of(values, product.a, product.depth) if product is not None else None
+    if product is not None and weights is None:
+        product = product.swapped()
+        weights = weights_of(values, product.a, product.depth)
+    if product is None or weights is None or len(_sums(values)) != 1:
+        return None
+    for scores in (n for n in nests if n is not values and inner_product(n) is not None):
+        between = [n for n in nests if n is not scores and _reaches(scores, n) and _reaches(n, values)]
+        found = _made_of(scores, between, values, product, weights) if between else None
+        if found is not None:
+            return found
+    return None
+
+
+def _made_of(
+    scores: NestOp, between: Sequence[NestOp], values: NestOp, product: DotProduct, weights: Weights
+) -> Attention | None:
+    members = [scores, *(n for n in between if n is not values), values]
+    inside = [v for n in members[:-1] for v in n.outputs]
+    if any(use.operation.parent_op() not in members for v in inside for use in v.uses):
+        return None
+    reducing = [n for n in members[1:-1] if _sums(n)]
+    tops = [n for n in reducing if n.yield_op.clauses[0].combiner == "max"]
+    others = [n for n in reducing if n not in tops]
+    if len(tops) != 1 or not all(_is_plain(n) for n in reducing):
+        return None
+    weighing: list[tuple[NestOp, Weights]] = []
+    for nest in others:
+        clause, sums = nest.yield_op.clauses[0], _sums(nest)
+        found = weights_of(nest, clause.value, sums[0]) if clause.combiner == "add" and len(sums) == 1 else None
+        if found is None or found.exponential is not weights.exponential:
+            return None
+        weighing.append((nest, found))
+    weighing.append((values, weights))
+    return Attention(scores, tops[0], tuple(others), values, product, tuple(weighing), tuple(members))
+
+
+def _is_plain(nest: NestOp) -> bool:
+    """Whether a nest makes one tensor of f32, all of it."""
+    outputs, clauses = nest.outputs, nest.yield_op.clauses
+    return len(outputs) == 1 and clauses[0].otherwise is None and isinstance(element_of(outputs[0].type), Float32Type)
+
+
+def _sums(nest: NestOp) -> list[str]:
+    """The axes that a nest reduces along."""
+    return [axis.name for axis in nest.axes if axis.kind == "reduction"]
+
+
+def _reaches(source: NestOp, nest: NestOp) -> bool:
+    """Whether a nest reads what another makes, itself or through others."""
+    pending, seen = [nest], {nest}
+    while pending:
+        for read in pending.pop().reads:
+            owner = read.source.owner
+            if owner is source:
+                return True
+            if isinstance(owner, NestOp) and owner not in seen:
+                seen.add(owner)
+                pending.append(owner)
+    return nest is source
+
+
+def weights_of(nest: NestOp, value: SSAValue, keys: str) -> Weights | None:
+    """A value of the body of a nest as exponentials of f32, one for each element along `keys`, times factors that are
+    the same for all of these; None where it is not that."""
+    op = value.owner
+    if isinstance(op, (arith.ExtFOp, arith.TruncFOp)):
+        return weights_of(nest, op.operands[0], keys)
+    if isinstance(op, ReadOp):
+        return _read_weights(op, keys)
+    if isinstance(op, (arith.MulfOp, arith.DivfOp)):
+        a, b = op.operands
+        if keys not in hangs_on(b):
+            return _with(weights_of(nest, a, keys), [Factor(nest, b, isinstance(op, arith.DivfOp))])
+        if isinstance(op, arith.MulfOp) and keys not in hangs_on(a):
+            return _with(weights_of(nest, b, keys), [Factor(nest, a, divides=False)])
+        return None
+    difference = op.operand.owner if isinstance(op, math.ExpOp) else None
+    if not isinstance(difference, arith.SubfOp) or not isinstance(value.type, Float32Type):
+        return None
+    if keys in hangs_on(difference.rhs) or keys not in hangs_on(difference.lhs):
+        return None
+    return Weights(nest, value, difference.lhs, difference.rhs, ())
+
+
+def _read_weights(op: ReadOp, keys: str) -> Weights | None:
+    """What a read reads of another nest, element by element, as weights."""
+    source = op.source.owner
+    if not isinstance(source, NestOp) or _sums(source) or op.guards or op.indices:
+        return None
+    clause = source.yield_op.clauses[list(source.outputs).index(op.source)]  # pyright: ignore[reportArgumentType]
+    pairs = zip(op.subscripts, clause.subscripts, strict=True)
+    theirs = [written.symbol for mine, written in pairs if mine.symbol == keys]
+    if len(theirs) != 1 or theirs[0] is None or clause.otherwise is not None:
+        return None
+    return weights_of(source, clause.value, theirs[0])
+
+
+def _with(weights: Weights | None, factors: Iterable[Factor]) -> Weights | None:
+    if weights is None:
+        return None
+    return Weights(weights.nest, weights.exponential, weights.score, weights.floor, (*weights.factors, *factors))

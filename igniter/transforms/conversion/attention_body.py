@@ -1,0 +1,230 @@
+"""The body of a launch that is an attention: block of keys after block, with the maximum so far (online softmax).
+
+    m, l, o = -inf, 0, 0                                     of a block of rows
+    for each block of keys:
+        s  = q . k, scaled and masked                        -inf behind the last key
+        m' = max(m, max of s)
+        p  = exp(s - m')
+        l, o = l * exp(m - m') + sum of p, o * exp(m - m') + p . v
+    l, o = l * exp(m - floor), o * exp(m - floor) * factors of the row
+
+In place of a maximum of -inf stands the least number there is, so that a block without any key to be seen gives
+exponentials of 0. A row without any is what it is without blocks: what `floor` makes of it, NaN as a rule.
+`igniter.analysis.structured.attention` says why this may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects import arith, math, scf
+from xdsl.dialects.builtin import Float32Type
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from igniter.analysis.structured.attention import Weights, inner_product
+from igniter.analysis.structured.dot_products import LEAST, hangs_on
+from igniter.analysis.structured.launch_groups import attention_dims
+from igniter.dialects import triton as tt
+from igniter.dialects.arith import CmpiOp
+from igniter.dialects.loop import NestOp, ReadOp
+from igniter.errors import IgniterError
+from igniter.transforms.conversion.block_builder import BlockBuilder
+from igniter.transforms.conversion.launch_body import LaunchBody, Scope, renamed_names
+
+LEAST_NUMBER = -3.4028234663852886e38
+"""Of f32."""
+
+
+class AttentionBody(LaunchBody):
+    """The kernel of a launch that is an attention."""
+
+    def _place_dims(self) -> None:
+        attention = self.group.attention
+        assert attention is not None
+        dims = attention_dims(self.group, attention)
+        if dims is None:
+            raise IgniterError(
+                f"lower-to-triton: nests '{attention.scores.label}' and '{attention.values.label}' are no attention: "
+                "they go along other rows or keys, or have too many features for a block"
+            )
+        self.attention, self.at = attention, dims
+        self.inner = (dims.rows, dims.keys)
+        """The dims of what is computed of the scores."""
+        self.laned = (dims.rows, dims.features)
+        names, inner = self.group.names, inner_product(attention.scores)
+        assert inner is not None
+        found = inner.renamed(names[attention.scores])
+        self.products = {
+            attention.scores: found if (found.row, found.column) == self.inner else found.swapped(),
+            attention.values: attention.product.renamed(names[attention.values]),
+        }
+        self.ready: dict[SSAValue, SSAValue] = {}
+        """Factors that are the same for all blocks of keys."""
+        self._require()
+
+    def _require(self) -> None:
+        """Says what a schedule cannot ask for."""
+        at = self.at
+        for name, wanted in ((at.rows, "rows"), (at.keys, "keys"), (at.features, "features"), (at.depth, "depth")):
+            dim = self.by_name[name]
+            if dim.lanes < LEAST or (name in (at.features, at.depth) and (dim.grid or dim.looped)):
+                raise IgniterError(
+                    f"lower-to-triton: the attention of nest '{self.attention.values.label}' needs {LEAST} lanes or "
+                    f"more of its {wanted}, and a program that has all of its features"
+                )
+        wide = [d.name for d in self.dims if d.lanes > 1 and d.name not in (at.rows, at.keys, at.features, at.depth)]
+        if wide:
+            raise IgniterError(
+                f"lower-to-triton: the attention of nest '{self.attention.values.label}' has lanes along other dims "
+                "than its rows, keys and features"
+            )
+
+    # -- computing ----------------------------------------------------------------------------------------------------
+
+    def _compute(self, scope: Scope) -> None:
+        attention, builder = self.attention, scope.builder
+        scores = self.products[attention.scores]
+        if self.at.keys not in renamed_names(hangs_on(scores.a), self.group.names[attention.scores]):
+            self.ready[scores.a] = self._factor(
+                attention.scores, scores.a, (scores.row, scores.depth), scores.depth, scope
+            )
+        rows = (self.by_name[self.at.rows].lanes, 1)
+        kept = [
+            builder.shaped(builder.const(float("-inf"), Float32Type()), rows),
+            *(builder.shaped(builder.const(0.0, Float32Type()), rows) for _ in attention.sums),
+            self._initial(attention.values, 0, scope),
+        ]
+        kept = self._along_keys(kept, scope)
+        self._finish_sums(kept, scope)
+        for nest in self.group.members:
+            if nest not in attention.members and self._is_wanted(nest):
+                self._finish(nest, scope, None)
+
+    def _along_keys(self, kept: Sequence[SSAValue], scope: Scope) -> list[SSAValue]:
+        """The maximum and the sums over all keys."""
+        dim, builder = self.by_name[self.at.keys], scope.builder
+        if not dim.looped:
+            return self._block_of_keys(kept, scope)
+        first, end, step = builder.number(0), builder.expr(dim.blocks, scope.index), builder.number(1)
+        body = Block(arg_types=[builder.index, *(v.type for v in kept)])
+        inner = BlockBuilder(body, builder.ranges, builder.index)
+        inside = Scope(inner, dict(scope.index), dict(scope.masks), scope.laned, dict(scope.firsts))
+        self._enter(inside, dim, body.args[0])
+        body.add_op(scf.YieldOp(*self._block_of_keys(body.args[1:], inside)))
+        loop = scf.ForOp(first, end, step, list(kept), Region(body))
+        builder.block.add_op(loop)
+        return list(loop.results)
+
+    def _block_of_keys(self, kept: Sequence[SSAValue], scope: Scope) -> list[SSAValue]:
+        attention, builder = self.attention, scope.builder
+        inside = self._across(self.inner, scope)
+        most, *sums, total = kept
+        (seen,) = self._terms(attention.top, inside)
+        above = self._combined(attention.top, 0, builder, most, self._folded(attention.top, 0, seen, inside))
+        floor, below = self._floor(builder, above), self._floor(builder, most)
+        scale = builder.add(math.ExpOp(builder.binary(arith.SubfOp, below, floor)))
+        self._exponentials(floor, inside)
+        made = [above]
+        weights = dict(attention.weights)
+        for nest, before in zip(attention.sums, sums, strict=True):
+            terms = builder.shaped(self._weighing(nest, weights[nest], inside), self._block())
+            folded = self._folded(nest, 0, terms, inside)
+            made.append(builder.binary(arith.AddfOp, builder.binary(arith.MulfOp, before, scale), folded))
+        values = self.products[attention.values]
+        a = builder.shaped(self._weighing(attention.values, weights[attention.values], inside), self._block())
+        b = self._factor(attention.values, values.b, (values.depth, values.column), values.depth, scope)
+        made.append(builder.add(tt.DotOp(a, b, builder.binary(arith.MulfOp, total, scale))))
+        return made
+
+    def _block(self) -> tuple[int, int]:
+        """The shape of a block of scores."""
+        rows, keys = (self.by_name[name].lanes for name in self.inner)
+        return rows, keys
+
+    def _shape(self, names: Iterable[str]) -> tuple[int, ...]:
+        known = set(names)
+        laned = self.inner if self.at.keys in known and self.at.features not in known else self.laned
+        lanes = {d.name: d.lanes for d in self.dims}
+        return tuple(lanes[name] if name in known else 1 for name in laned)
+
+    def _floor(self, builder: BlockBuilder, most: SSAValue) -> SSAValue:
+        """What is taken from the scores: their maximum, or the least number where that is -inf."""
+        return builder.binary(arith.MaximumfOp, most, builder.const(LEAST_NUMBER, Float32Type()))
+
+    def _exponentials(self, floor: SSAValue, inside: Scope) -> None:
+        """The exponentials of a block of scores, none of them behind the last key."""
+        builder, found = inside.builder, self.attention.weights[-1][1]
+        score = self._value(found.nest, found.score, inside)
+        mask = inside.masks.get(self.at.keys)
+        if mask is not None:
+            score = builder.select(mask, score, builder.const(float("-inf"), Float32Type()))
+        difference = builder.binary(arith.SubfOp, score, floor)
+        inside.values[found.exponential] = builder.add(math.ExpOp(difference))
+
+    def _weighing(self, nest: NestOp, weights: Weights, inside: Scope) -> SSAValue:
+        """What a nest weighs with, without the factors of rows, in the type in which it does."""
+        product = self.products.get(nest)
+        value = product.a if product is not None else nest.yield_op.clauses[0].value
+        return self._bare(value, weights, inside)
+
+    def _bare(self, value: SSAValue, weights: Weights, inside: Scope) -> SSAValue:
+        if value in inside.values:
+            return inside.values[value]
+        op = value.owner
+        assert isinstance(op, Operation)
+        if isinstance(op, ReadOp):
+            source = op.source.owner
+            assert isinstance(source, NestOp)
+            index = list(source.outputs).index(op.source)  # pyright: ignore[reportArgumentType]
+            made = self._bare(source.yield_op.clauses[index].value, weights, inside)
+        elif isinstance(op, (arith.ExtFOp, arith.TruncFOp)):
+            bare = self._bare(op.operands[0], weights, inside)
+            made = inside.builder.cast(type(op), bare, value.type)
+        else:
+            factors = {factor.value for factor in weights.factors}
+            (rest,) = [v for v in op.operands if v not in factors]
+            made = self._bare(rest, weights, inside)
+        inside.values[value] = made
+        return made
+
+    def _finish_sums(self, kept: Sequence[SSAValue], scope: Scope) -> None:
+        """What is left of rows: exp(m - floor), and their factors."""
+        attention, builder = self.attention, scope.builder
+        most, *sums, total = kept
+        self.folded[attention.top.outputs[0]] = most
+        found = attention.weights[-1][1]
+        floor = self._value(found.nest, found.floor, scope)
+        scale = builder.add(math.ExpOp(builder.binary(arith.SubfOp, self._floor(builder, most), floor)))
+        for (nest, weights), value in zip(attention.weights, (*sums, total), strict=True):
+            scaled = builder.binary(arith.MulfOp, value, scale)
+            for factor in weights.factors:
+                row = self._value(factor.nest, factor.value, scope)
+                if tt.element_type(row.type) != Float32Type():
+                    row = builder.widened(row)
+                scaled = builder.binary(arith.DivfOp if factor.divides else arith.MulfOp, scaled, row)
+            scaled = self._or_nothing(scaled, builder, scope)
+            self.folded[nest.outputs[0]] = scaled
+            if nest.outputs[0] in self.stored:
+                self._store(nest, scaled, nest.outputs[0], nest.yield_op.clauses[0].subscripts, scope)
+
+    def _or_nothing(self, value: SSAValue, builder: BlockBuilder, scope: Scope) -> SSAValue:
+        """A sum over no keys is 0."""
+        extent = self.by_name[self.at.keys].extent
+        if extent.constant:
+            return value
+        some = builder.binary(lambda a, b: CmpiOp(a, b, "sgt"), builder.expr(extent, scope.index), builder.number(0))
+        return builder.select(some, value, builder.const(0.0, Float32Type()))
+
+    # -- what is there ------------------------------------------------------------------------------------------------
+
+    def _factor(self, nest: NestOp, wanted: SSAValue, laned: tuple[str, str], depth: str, scope: Scope) -> SSAValue:
+        return self.ready[wanted] if wanted in self.ready else super()._factor(nest, wanted, laned, depth, scope)
+
+    def _of_launch(self, source: SSAValue, scope: Scope) -> SSAValue:
+        if source is not self.attention.scores.outputs[0]:
+            return super()._of_launch(source, scope)
+        if source not in scope.values:
+            scope.values[source] = self._product(
+                self.attention.scores, self._initial(self.attention.scores, 0, scope), scope
+            )
+        return scope.values[source]

@@ -1,0 +1,230 @@
+"""Attention in one launch, in Triton's interpreter beside ONNX Runtime: sizes, masks, rows that see no key, infinities,
+heads that share keys, types; and what its registers come to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from igniter.backends.triton.compiler import compile_source, resources_of, signature_of
+from igniter.backends.triton.python_source import print_kernel
+from igniter.dialects import triton as tt
+from igniter.dialects.loop import LaunchOp
+from tests.backends.triton.programs import check, func_of, kernels_of, lowered, model, values
+
+pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
+
+FLOAT, HALF, BOOL = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BOOL
+TYPES = {FLOAT: np.float32, HALF: np.float16}
+
+
+def heads(
+    kind: int = FLOAT, mask: str = "", q: Any = "s", k: Any = "s", head: int = 16, features: int = 16, count: int = 2
+) -> onnx.ModelProto:
+    """Attention as exporters write it, over [batch, sequence, heads, features]; `mask` is added, chosen by, or none."""
+    node = helper.make_node
+    inputs: dict[str, tuple[int, list[Any]]] = {
+        "q": (kind, ["b", q, count, head]),
+        "k": (kind, ["b", k, count, head]),
+        "v": (kind, ["b", k, count, features]),
+    }
+    masks = {"added": ("m", kind, ["b", 1, 1, k]), "chosen": ("c", BOOL, [q, k])}
+    if mask:
+        name, of, dims = masks[mask]
+        inputs[name] = (of, dims)
+    nodes = [
+        node("Transpose", ["q"], ["qt"], perm=[0, 2, 1, 3]),
+        node("Transpose", ["k"], ["kt"], perm=[0, 2, 3, 1]),
+        node("Transpose", ["v"], ["vt"], perm=[0, 2, 1, 3]),
+        node("MatMul", ["qt", "kt"], ["raw"]),
+        node("Mul", ["raw", "scale"], ["scaled"]),
+        *([node("Add", ["scaled", "m"], ["s"])] if mask == "added" else []),
+        *([node("Where", ["c", "scaled", "none"], ["s"])] if mask == "chosen" else []),
+        node("Softmax", ["s" if mask else "scaled"], ["p"], axis=-1),
+        node("MatMul", ["p", "vt"], ["o"]),
+        node("Transpose", ["o"], ["y"], perm=[0, 2, 1, 3]),
+    ]
+    scalars = {"scale": np.array(head**-0.5, TYPES[kind]), "none": np.array(-np.inf, TYPES[kind])}
+    return model(nodes, inputs, scalars if mask == "chosen" else {"scale": scalars["scale"]})
+
+
+def given(
+    b: int, q: int, k: int, kind: int = FLOAT, head: int = 16, features: int = 16, count: int = 2
+) -> dict[str, Any]:
+    of = TYPES[kind]
+    return {
+        "q": values(of, b, q, count, head),
+        "k": values(of, b, k, count, head, seed=1),
+        "v": values(of, b, k, count, features, seed=2),
+    }
+
+
+def test_any_number_of_rows_and_keys() -> None:
+    sizes = [(1, 1, 1), (2, 17, 33), (1, 5, 100), (1, 40, 3), (0, 4, 4), (2, 0, 5), (1, 3, 0)]
+    check(heads(q="s", k="t"), *(given(*s) for s in sizes), launches=1, rtol=1e-5)
+
+
+def test_heads_of_odd_sizes() -> None:
+    """Lanes behind the end of a head's depth, and of the features."""
+    found = heads(q="s", k="t", head=13, features=21)
+    check(found, *(given(1, q, k, head=13, features=21) for q, k in ((7, 35), (20, 1))), launches=1, rtol=1e-5)
+
+
+def test_keys_that_a_block_has_wholly() -> None:
+    for k in 9, 32:
+        check(heads(q="s", k=k), given(2, 11, k), given(1, 1, k), launches=1, rtol=1e-5)
+
+
+def test_masks_that_are_added() -> None:
+    runs: list[dict[str, Any]] = []
+    for q, least in (20, -np.inf), (70, np.float32(-3.4e38)), (5, np.float32(-10000)):
+        mask = np.where(np.random.default_rng(q).random((2, 1, 1, q)) < 0.5, least, 0).astype(np.float32)
+        mask[:, :, :, 0] = 0
+        runs.append({**given(2, q, q), "m": mask})
+    # The keys of the first blocks are none that are seen.
+    late = np.full((1, 1, 1, 100), -np.inf, np.float32)
+    late[..., 97:] = 1
+    runs.append({**given(1, 100, 100), "m": late})
+    check(heads(mask="added"), *runs, launches=1, rtol=1e-5)
+
+
+def test_rows_that_see_no_key_and_infinite_scores() -> None:
+    """NaN, as without blocks; rows beside them are as they were."""
+    causal = np.tril(np.ones((50, 50), bool))
+    causal[7] = False
+    check(heads(mask="chosen"), {**given(1, 50, 50), "c": causal}, launches=1, rtol=1e-5)
+    feeds = given(1, 40, 40)
+    feeds["k"][0, 36, 0, 0] = np.inf
+    feeds["k"][0, 2, 1, 0] = np.nan
+    feeds["v"][0, 5, 0, 3] = np.inf
+    feeds["q"] = np.abs(feeds["q"])
+    check(heads(), feeds, launches=1, rtol=1e-5)
+
+
+def test_scores_far_from_zero() -> None:
+    """A maximum that grows by thousands, and one that is so low that exp would not end well without it."""
+    feeds = given(1, 20, 80)
+    feeds["k"] *= np.linspace(0, 400, 80, dtype=np.float32)[None, :, None, None]
+    low = given(1, 20, 80)
+    low["q"][:] = 30
+    low["k"][:] = -30 - np.abs(low["k"])
+    check(heads(q="s", k="t"), feeds, low, launches=1, rtol=1e-4)
+
+
+def test_halves() -> None:
+    mask = np.zeros((2, 1, 1, 40), np.float16)
+    mask[1, ..., 25:] = -np.inf
+    feeds = {**given(2, 40, 40, HALF), "m": mask}
+    # ONNX Runtime rounds scores and weights between its nodes; here the weights of a row are rounded before they are
+    # scaled, which is as near.
+    check(heads(HALF, "added"), feeds, launches=1, rtol=4e-3)
+    (kernel,) = kernels_of(lowered(heads(HALF, "added", head=64, features=64)))
+    dots = [op for op in kernel.walk() if isinstance(op, tt.DotOp)]
+    assert [str(tt.element_type(d.a.type)) for d in dots] == ["f16", "f16"]
+
+
+def grouped(kind: int = FLOAT) -> onnx.ModelProto:
+    """Four heads of queries for each head of keys, by repeating these, and a causal mask that is made of positions."""
+    node = helper.make_node
+    nodes = [
+        node("Unsqueeze", ["k", "two"], ["k5"]),
+        node("Expand", ["k5", "wide"], ["ke"]),
+        node("Reshape", ["ke", "shape"], ["kr"]),
+        node("Unsqueeze", ["v", "two"], ["v5"]),
+        node("Expand", ["v5", "wide"], ["ve"]),
+        node("Reshape", ["ve", "shape"], ["vr"]),
+        node("Transpose", ["kr"], ["kt"], perm=[0, 1, 3, 2]),
+        node("MatMul", ["q", "kt"], ["raw"]),
+        node("Mul", ["raw", "scale"], ["scaled"]),
+        node("Where", ["c", "scaled", "none"], ["s"]),
+        node("Softmax", ["s"], ["p"], axis=-1),
+        node("MatMul", ["p", "vr"], ["y"]),
+    ]
+    of = TYPES[kind]
+    weights = {
+        "two": np.array([2], np.int64),
+        "wide": np.array([1, 1, 4, 1, 1], np.int64),
+        "shape": np.array([0, 8, -1, 16], np.int64),
+        "scale": np.array(0.25, of),
+        "none": np.array(np.finfo(of).min, of),
+    }
+    inputs: dict[str, tuple[int, list[Any]]] = {
+        "q": (kind, ["b", 8, "s", 16]),
+        "k": (kind, ["b", 2, "t", 16]),
+        "v": (kind, ["b", 2, "t", 16]),
+        "c": (BOOL, ["s", "t"]),
+    }
+    return model(nodes, inputs, weights)
+
+
+def test_heads_that_share_keys() -> None:
+    runs = [
+        {
+            "q": values(np.float32, b, 8, s, 16),
+            "k": values(np.float32, b, 2, t, 16, seed=1),
+            "v": values(np.float32, b, 2, t, 16, seed=2),
+            "c": np.tril(np.ones((s, t), bool), t - s),
+        }
+        for b, s, t in ((1, 9, 9), (2, 1, 40), (1, 20, 37))
+    ]
+    check(grouped(), *runs, launches=1, rtol=1e-5)
+
+
+def test_what_follows_is_in_the_launch() -> None:
+    found = heads()
+    found.graph.node.append(helper.make_node("Add", ["y", "q"], ["r"]))
+    found.graph.output[0].name = "r"
+    check(found, given(2, 19, 19), launches=1, rtol=1e-5)
+
+
+def test_weights_that_somebody_else_reads_are_in_memory() -> None:
+    found = heads()
+    found.graph.output.append(helper.make_empty_tensor_value_info("p"))
+    check(found, given(2, 19, 19), rtol=1e-5)
+    assert len(kernels_of(lowered(found))) > 1
+
+
+def test_a_division_by_the_sum_of_the_row() -> None:
+    """A softmax that is written out."""
+    node = helper.make_node
+    nodes = [
+        node("MatMul", ["q", "k"], ["s"]),
+        node("ReduceMax", ["s"], ["m"], keepdims=1, axes=[-1]),
+        node("Sub", ["s", "m"], ["d"]),
+        node("Exp", ["d"], ["e"]),
+        node("ReduceSum", ["e", "last"], ["l"], keepdims=1),
+        node("Div", ["e", "l"], ["p"]),
+        node("MatMul", ["p", "v"], ["y"]),
+    ]
+    inputs: dict[str, tuple[int, list[Any]]] = {
+        "q": (FLOAT, ["b", "s", 16]),
+        "k": (FLOAT, ["b", 16, "t"]),
+        "v": (FLOAT, ["b", "t", 24]),
+    }
+    found = model(nodes, inputs, {"last": np.array([-1], np.int64)}, opset=13)
+    runs = [
+        {
+            "q": values(np.float32, b, s, 16),
+            "k": values(np.float32, b, 16, t, seed=1),
+            "v": values(np.float32, b, t, 24, seed=2),
+        }
+        for b, s, t in ((2, 18, 45), (1, 1, 7))
+    ]
+    check(found, *runs, launches=1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("arch", [80, 90, 100, 120])
+@pytest.mark.parametrize("kind, head", [(HALF, 64), (HALF, 128), (FLOAT, 64), (FLOAT, 128)])
+def test_no_kernel_spills(arch: int, kind: int, head: int) -> None:
+    module = lowered(heads(kind, "added", head=head, features=head, count=12))
+    (kernel,) = kernels_of(module)
+    (launch,) = [op for op in func_of(module).walk() if isinstance(op, LaunchOp)]
+    compiled = compile_source(print_kernel(kernel), signature_of(kernel), launch.warps, launch.stages, arch)
+    found = resources_of(compiled, arch)
+    assert found.spills == 0
+    assert compiled.shared <= 99 << 10
+    assert kind != HALF or "mma" in compiled.ptx
