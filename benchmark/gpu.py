@@ -2,8 +2,8 @@
 
 For each model: its nodes, those that are left, kernels, launches of a run, the most registers of a kernel and the
 spills of all, by the assembler that comes with Triton, the seconds of a compilation with an empty cache and of one with
-what that left, and the estimate for a device by its data sheet (`igniter.backends.triton.estimates`). Nothing is run on
-a GPU.
+what that left, and the estimate for a device by its data sheet (`igniter.backends.triton.estimates`), at the sizes that
+the model is compiled for (`igniter compile --sizes`). Nothing is run on a GPU.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from xdsl.ir import Operation
 
 import igniter
 from benchmark.models import diffusion, half, vision, vision_transformers
-from igniter.backends.triton.compiler import Resources, resources_of
+from igniter.backends.triton.compiler import Resources, compile_source, resources_of, signature_of
 from igniter.backends.triton.devices import DEVICES, Device, device_of
 from igniter.backends.triton.estimates import Estimate, estimate, launches_of
+from igniter.backends.triton.python_source import print_kernel
 from igniter.backends.triton.target import PORTABLE
-from igniter.backends.triton.texts import kernels_of
 from igniter.compilation import Compilation, CompileOptions
 from igniter.dialects import triton as tt
 from igniter.dialects.loop import FuncOp
@@ -96,7 +96,7 @@ def measured(name: str, model: onnx.ModelProto, sizes: Mapping[str, int], device
     row = Row(name)
     with tempfile.TemporaryDirectory() as cache:
         os.environ["IGNITER_CACHE_DIR"] = cache
-        options = CompileOptions(target="cuda")
+        options = CompileOptions(target="cuda", sizes=named_sizes(model, sizes))
         for place in ("cold", "cached"):
             start = time.perf_counter()
             artifact = igniter.load(model).compile(options=options, verify=False)
@@ -107,15 +107,22 @@ def measured(name: str, model: onnx.ModelProto, sizes: Mapping[str, int], device
     return row
 
 
+def named_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> Any:
+    """Those of the sizes that are of symbols of the model."""
+    dims = (d.dim_param for value in model.graph.input for d in value.type.tensor_type.shape.dim)
+    named = {name for name in dims if name}
+    return {name: size for name, size in sizes.items() if name in named}
+
+
 def _look(row: Row, model: onnx.ModelProto, sizes: Mapping[str, int], device: Device) -> None:
     """The launches of a run, their registers and what they are expected to take."""
     module = igniter.load(model)
-    c = Compilation(module.ir, CompileOptions(target="cuda"), module.ctx, default_cache())
+    options = CompileOptions(target="cuda", sizes=named_sizes(model, sizes))
+    c = Compilation(module.ir, options, module.ctx, default_cache())
     for step in (make_onnx, make_fusion, make_loop, make_scheduled):
         step(c)
     funcs: dict[str, Operation] = {f.sym_name.data: f for f in c.module.ops if isinstance(f, FuncOp)}
     kernels = {f.sym_name.data: f for f in c.module.ops if isinstance(f, tt.FuncOp)}
-    target = c.one_target()
     known: dict[str, tuple[Resources, int]] = {}
     called = {name for func in funcs.values() for name in _calls(func)}
     for name, func in funcs.items():
@@ -126,11 +133,9 @@ def _look(row: Row, model: onnx.ModelProto, sizes: Mapping[str, int], device: De
         for launch, here in launches_of(funcs, name, env):
             kernel = kernels[launch.kernel]
             if launch.kernel not in known:
-                owner = next(f for f in funcs.values() if launch in f.walk())
-                assert isinstance(owner, FuncOp)
-                for text in kernels_of(c.backend.emit_func(owner, target)):
-                    made = text.compiled(PORTABLE)
-                    known[text.label] = resources_of(made, device.arch), made.shared
+                source, types = print_kernel(kernel), signature_of(kernel)
+                made = compile_source(source, types, launch.warps, launch.stages, PORTABLE)
+                known[launch.kernel] = resources_of(made, device.arch), made.shared
             resources, shared = known[launch.kernel]
             found = estimate(launch, kernel, here, resources, shared, device)
             row.launches += 1

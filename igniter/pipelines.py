@@ -136,6 +136,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "flatten-rows",
         "collapse-axes{attention=true}",
         "canonicalize-loop",
+        "choose-splits",
         "check-bounds{guard=true}",
         "choose-schedule",
         # From here on blocks of programs, no nests.

@@ -59,6 +59,7 @@ PASSES: dict[str, str] = {
     "check-bounds": "igniter.transforms.structured.check_bounds:CheckBounds",
     "choose-layouts": "igniter.transforms.fusion.choose_layouts:ChooseLayouts",
     "choose-schedule": "igniter.transforms.structured.choose_schedule:ChooseSchedule",
+    "choose-splits": "igniter.transforms.structured.choose_splits:ChooseSplits",
     "collapse-axes": "igniter.transforms.structured.collapse_axes:CollapseAxes",
     "compile-draws": "igniter.transforms.onnx.compile_draws:CompileDraws",
     "copy-dequantized": "igniter.transforms.onnx.copy_dequantized:CopyDequantized",

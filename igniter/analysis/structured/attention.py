@@ -1,11 +1,13 @@
 """Which nests are an attention that one launch of a GPU computes, block of keys after block (online softmax).
 
-    scores  [i, j, d: reduction]    q(i, d) * k(j, d)                     a product of blocks, of a short depth
+    scores  [i, j, d: reduction]    q(i, d) * k(j, d)                     of a short depth
     ..      [i, j]                  scales and masks, element by element
     top     [i, j: reduction]       their maximum
     weights [i, j]                  exp(score - floor), the floor being made of the maximum; divided by a sum, or not
     sums    [i, j: reduction]       of the exponentials
-    values  [i, e, j: reduction]    weights(i, j) * v(j, e)               a product of blocks, whose depth is the keys
+    values  [i, e, j: reduction]    weights(i, j) * v(j, e)
+
+Both are products of blocks where there are rows i; a step of decoding may have none.
 
 What is weighed has a factor of its row, exp(top - floor), a sum, or any other that hangs on no key. So sums can be
 taken of exp(score - m), with m the maximum of the keys so far: a new maximum scales what was summed by exp(m - m'), and
@@ -61,19 +63,27 @@ class Attention:
     sums: tuple[NestOp, ...]
     """What adds up weights alone."""
     values: NestOp
-    product: DotProduct
-    """`values` as a product whose rows are weights, and whose columns are what is weighed."""
+    rows: str
+    keys: str
+    features: str
+    """The axes of `values`; "" for rows: there are none."""
+    weight: SSAValue
+    weighed: SSAValue
+    """What `values` multiplies: for each row and key, and for each key and feature."""
     weights: tuple[tuple[NestOp, Weights], ...]
     """What each of `sums`, and `values`, weighs with."""
     members: tuple[NestOp, ...]
     """All nests, in the order of the kernel, `values` the last."""
 
 
-def inner_product(nest: NestOp) -> DotProduct | None:
-    """A nest as a product of blocks of a short depth, all of which a block has; None where it is none."""
-    sums = [axis for axis in nest.axes if axis.kind == "reduction" and axis.extent.constant != 1]
-    depth = sums[0].extent.constant if len(sums) == 1 else None
-    return dot_product(nest) if depth is not None and 1 < depth <= LONGEST_DEPTH else None
+def short_depth(nest: NestOp) -> str | None:
+    """The one axis along which a nest adds up, where it is so short that a block has all of it; else None."""
+    sums = [axis for axis in nest.axes if axis.kind == "reduction"]
+    clauses = nest.yield_op.clauses
+    if len(sums) != 1 or len(clauses) != 1 or clauses[0].combiner != "add" or clauses[0].otherwise is not None:
+        return None
+    depth = sums[0].extent.constant
+    return sums[0].name if depth is not None and 1 < depth <= LONGEST_DEPTH else None
 
 
 def attentions(kernel: KernelOp) -> list[Attention]:
@@ -90,32 +100,64 @@ def attentions(kernel: KernelOp) -> list[Attention]:
 
 def attention_of(values: NestOp, nests: Sequence[NestOp]) -> Attention | None:
     """The attention that ends with a nest, out of those of a kernel; None where there is none."""
-    product = dot_product(values)
-    weights = weights_of(values, product.a, product.depth) if product is not None else None
-    if product is not None and weights is None:
-        product = product.swapped()
-        weights = weights_of(values, product.a, product.depth)
-    if product is None or weights is None or len(_sums(values)) != 1:
+    found = _weighed_sum(values)
+    if found is None:
         return None
-    for scores in (n for n in nests if n is not values and inner_product(n) is not None):
+    product, weights = found
+    for scores in (n for n in nests if n is not values and short_depth(n) is not None):
+        if product.row and dot_product(scores) is None:
+            continue
         between = [n for n in nests if n is not scores and _reaches(scores, n) and _reaches(n, values)]
-        found = _made_of(scores, between, values, product, weights) if between else None
-        if found is not None:
-            return found
+        attention = _made_of(scores, between, values, product, weights) if between else None
+        if attention is not None:
+            return attention
     return None
+
+
+def _weighed_sum(values: NestOp) -> tuple[DotProduct, Weights] | None:
+    """A nest as a product whose rows are weights, and whose columns are what they weigh: of blocks, or without rows."""
+    sums = _sums(values)
+    if len(sums) != 1 or not _is_plain(values):
+        return None
+    product = dot_product(values)
+    candidates = [product, product.swapped()] if product is not None else _rowless(values, sums[0])
+    for each in candidates:
+        weights = weights_of(values, each.a, each.depth)
+        if weights is not None:
+            return each, weights
+    return None
+
+
+def _rowless(values: NestOp, keys: str) -> list[DotProduct]:
+    """The ways to read a sum as products of something that hangs on its axis and no other that tells results apart."""
+    clause = values.yield_op.clauses[0]
+    multiplied = clause.value.owner
+    if clause.combiner != "add" or not isinstance(multiplied, arith.MulfOp):
+        return []
+    wide = {axis.name for axis in values.axes if axis.kind == "parallel" and axis.extent.constant != 1}
+    found: list[DotProduct] = []
+    for a, b in ((multiplied.lhs, multiplied.rhs), (multiplied.rhs, multiplied.lhs)):
+        in_a, in_b = hangs_on(a), hangs_on(b)
+        own = [axis.name for axis in values.axes if axis.name in (in_b - in_a) & wide]
+        if keys in in_a & in_b and own and not (in_a - in_b) & wide:
+            found.append(DotProduct(a, b, "", own[-1], keys))
+    return found
 
 
 def _made_of(
     scores: NestOp, between: Sequence[NestOp], values: NestOp, product: DotProduct, weights: Weights
 ) -> Attention | None:
     members = [scores, *(n for n in between if n is not values), values]
-    inside = [v for n in members[:-1] for v in n.outputs]
-    if any(use.operation.parent_op() not in members for v in inside for use in v.uses):
+    if not _is_plain(scores):
         return None
     reducing = [n for n in members[1:-1] if _sums(n)]
     tops = [n for n in reducing if n.yield_op.clauses[0].combiner == "max"]
     others = [n for n in reducing if n not in tops]
     if len(tops) != 1 or not all(_is_plain(n) for n in reducing):
+        return None
+    # What is summed is there at the end of a row, and can be in memory; what hangs on keys is never whole.
+    inside = [v for n in members[:-1] if n not in reducing for v in n.outputs]
+    if any(use.operation.parent_op() not in members for v in inside for use in v.uses):
         return None
     weighing: list[tuple[NestOp, Weights]] = []
     for nest in others:
@@ -125,7 +167,8 @@ def _made_of(
             return None
         weighing.append((nest, found))
     weighing.append((values, weights))
-    return Attention(scores, tops[0], tuple(others), values, product, tuple(weighing), tuple(members))
+    at = product.row, product.depth, product.column
+    return Attention(scores, tops[0], tuple(others), values, *at, product.a, product.b, tuple(weighing), tuple(members))
 
 
 def _is_plain(nest: NestOp) -> bool:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from math import log, prod
 
-from igniter.analysis.structured.attention import Attention, inner_product
-from igniter.analysis.structured.dot_products import LEAST
-from igniter.analysis.structured.launch_groups import LaunchGroup, attention_dims
+from igniter.analysis.structured.dot_products import LEAST, dot_product
+from igniter.analysis.structured.launch_groups import AttentionDims, LaunchGroup, attention_dims
 from igniter.analysis.structured.product_blocks import BYTES_A_SECOND, MULTIPROCESSORS, PRODUCTS_A_SECOND, TYPICAL
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import element_bytes
@@ -19,15 +18,18 @@ from igniter.dialects.loop.schedule import Launch
 from igniter.dialects.sym.expr import Expr
 
 ROWS = (16, 32, 64, 128)
+ROWLESS_ELEMENTS = 4096
+"""Of the keys that a step of decoding has at hand."""
 STAGES = 2
 """The blocks of keys that are under way."""
 
 
-def attention_blocks(group: LaunchGroup, attention: Attention) -> tuple[dict[str, int], set[str], Launch]:
+def attention_blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str], Launch]:
     """The lanes of each dim, those that programs go along block by block, and how a program runs."""
-    dims, inner = attention_dims(group, attention), inner_product(attention.scores)
-    assert dims is not None and inner is not None
-    size = element_bytes(inner.element)
+    attention, dims = group.attention, attention_dims(group)
+    assert attention is not None and dims is not None
+    inner = dot_product(attention.scores)
+    size = element_bytes(inner.element) if inner is not None and dims.rows else 4
     features = max(LEAST, _power(group.dims[dims.features]))
     depth = max(LEAST, _power(group.dims[dims.depth]))
     # Sums, scores and weights are in registers at a time; without tensor cores all of the depth is, too.
@@ -36,9 +38,13 @@ def attention_blocks(group: LaunchGroup, attention: Attention) -> tuple[dict[str
         most, keys = 128 if wide <= 64 else 64 if wide <= 128 else 32, 64 if wide <= 64 else 32
     else:
         most, keys = LEAST, 32 if wide <= 128 else 16
-    rows = _rows(group, attention, most, size * (features + depth))
+    if not dims.rows:
+        keys = max(LEAST, ROWLESS_ELEMENTS // wide)
+    rows = _rows(group, dims, most, size) if dims.rows else 1
     lanes = dict.fromkeys(group.dims, 1)
-    lanes.update({dims.rows: rows, dims.keys: keys, dims.features: features, dims.depth: depth})
+    lanes.update({dims.keys: keys, dims.features: features, dims.depth: depth})
+    if dims.rows:
+        lanes[dims.rows] = rows
     count = group.dims[dims.keys].constant
     if count is not None and count <= keys:
         lanes[dims.keys] = max(LEAST, _power(group.dims[dims.keys]))
@@ -48,11 +54,10 @@ def attention_blocks(group: LaunchGroup, attention: Attention) -> tuple[dict[str
     return lanes, looped, Launch(8 if rows > 64 or wide > 128 else 4, STAGES)
 
 
-def _rows(group: LaunchGroup, attention: Attention, most: int, bytes_a_key: int) -> int:
+def _rows(group: LaunchGroup, dims: AttentionDims, most: int, size: int) -> int:
     """The rows of a block."""
-    dims = attention_dims(group, attention)
-    assert dims is not None
-    size = element_bytes(attention.product.element)
+    attention = group.attention
+    assert attention is not None
     candidates = [r for r in ROWS if r <= most]
     losses = dict.fromkeys(candidates, 0.0)
     for likely in TYPICAL:
@@ -64,7 +69,7 @@ def _rows(group: LaunchGroup, attention: Attention, most: int, bytes_a_key: int)
             programs = -(-sizes[dims.rows] // rows) * others
             # Half of the products of a block that is this low are lost.
             multiplied = (rows + 16) * work / (PRODUCTS_A_SECOND[size] / MULTIPROCESSORS)
-            loaded = bytes_a_key / BYTES_A_SECOND
+            loaded = work * size / BYTES_A_SECOND
             seconds[rows] = -(-programs // MULTIPROCESSORS) * max(multiplied, loaded)
         best = min(seconds.values())
         for rows in candidates:

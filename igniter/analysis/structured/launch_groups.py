@@ -25,14 +25,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
-from igniter.analysis.structured.attention import (
-    LONGEST_DEPTH,
-    Attention,
-    attention_of,
-    attentions,
-    inner_product,
-    weights_of,
-)
+from igniter.analysis.structured.attention import LONGEST_DEPTH, Attention, attentions, short_depth
 from igniter.analysis.structured.dot_products import DotProduct, dot_product
 from igniter.dialects.loop import KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym.expr import ONE, Expr
@@ -43,6 +36,8 @@ from igniter.errors import IgniterError
 class LaunchGroup:
     """Nests of one launch, in the order of the kernel."""
 
+    attention: Attention | None = None
+    """The attention that the first members are."""
     members: list[NestOp] = field(default_factory=list[NestOp])
     names: dict[NestOp, dict[str, str]] = field(default_factory=dict[NestOp, dict[str, str]])
     """For each member, the dims that its axes are."""
@@ -59,18 +54,9 @@ class LaunchGroup:
         return [d for d in self.dims if d not in self.reduced | self.whole]
 
     @property
-    def attention(self) -> Attention | None:
-        """The members as an attention, where they are one that ends in a product of weights."""
-        if self.scores is None:
-            return None
-        found = (attention_of(nest, self.members) for nest in self.members if nest is not self.scores)
-        return next((each for each in found if each is not None), None)
-
-    @property
     def scores(self) -> NestOp | None:
-        """The member whose sums are made where they are wanted, where the launch began with one."""
-        first = self.members[0] if self.members else None
-        return first if first is not None and inner_product(first) is not None else None
+        """The member whose sums are made where they are wanted."""
+        return None if self.attention is None else self.attention.scores
 
     @property
     def product(self) -> tuple[NestOp, DotProduct] | None:
@@ -91,13 +77,8 @@ class LaunchGroup:
         return renamed(owner.yield_op.clauses[index].subscripts, self.names[owner])
 
     def weighed(self, nest: NestOp) -> str | None:
-        """The columns of a product that weighs by what the launch makes of its scores; None for other nests."""
-        if self.scores is None or not any(self.makes(read.source) for read in nest.reads):
-            return None
-        product = dot_product(nest)
-        if product is None:
-            return None
-        return product.column if weights_of(nest, product.a, product.depth) is not None else product.row
+        """The axis along which an attention weighs, of the nest that does; None for other nests."""
+        return self.attention.features if self.attention is not None and self.attention.values is nest else None
 
     def add(self, nest: NestOp, names: Mapping[str, str]) -> None:
         """Takes a nest in, whose axes are these dims; those that are new come last."""
@@ -230,14 +211,14 @@ def _attention_groups(kernel: KernelOp) -> list[LaunchGroup]:
     """The launches that are attentions, without what follows them."""
     found: list[LaunchGroup] = []
     for attention in attentions(kernel):
-        group = LaunchGroup()
+        group = LaunchGroup(attention)
         for nest in attention.members:
             names = joined(group, nest) if group.members else first_names(nest)
             if isinstance(names, str):
                 break
             group.add(nest, names)
         else:
-            if attention_dims(group, attention) is not None:
+            if attention_dims(group) is not None:
                 found.append(group)
     return found
 
@@ -247,6 +228,7 @@ class AttentionDims:
     """The dims of an attention."""
 
     rows: str
+    """"": there are none."""
     keys: str
     features: str
     """Of what is weighed."""
@@ -254,18 +236,23 @@ class AttentionDims:
     """Of the scores."""
 
 
-def attention_dims(group: LaunchGroup, attention: Attention) -> AttentionDims | None:
+def attention_dims(group: LaunchGroup) -> AttentionDims | None:
     """The dims of an attention; None where its two products do not go along the same rows and keys, or a block cannot
     have all of its features."""
-    scores, values = group.names[attention.scores], group.names[attention.values]
-    product, inner = attention.product, inner_product(attention.scores)
-    if inner is None:
+    attention = group.attention
+    depth = short_depth(attention.scores) if attention is not None else None
+    if attention is None or depth is None:
         return None
-    found = AttentionDims(values[product.row], values[product.depth], values[product.column], scores[inner.depth])
+    scores, values = group.names[attention.scores], group.names[attention.values]
+    rows = values[attention.rows] if attention.rows else ""
+    found = AttentionDims(rows, values[attention.keys], values[attention.features], scores[depth])
     features = group.dims[found.features].constant
     if features is None or features > LONGEST_DEPTH:
         return None
-    return found if {found.rows, found.keys} == {scores[inner.row], scores[inner.column]} else None
+    inner = dot_product(attention.scores)
+    if not rows:
+        return found
+    return found if inner is not None and {rows, found.keys} == {scores[inner.row], scores[inner.column]} else None
 
 
 def _suits(group: LaunchGroup, nest: NestOp) -> bool:

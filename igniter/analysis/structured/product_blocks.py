@@ -8,15 +8,23 @@ the time of its products or of its loads, whichever is longer; figures are those
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product as pairs
 from math import log
 
 from igniter.analysis.structured.dot_products import LEAST
 
 MULTIPROCESSORS = 108
-BYTES_A_SECOND = 4e12 / MULTIPROCESSORS
+CACHE_BYTES_A_SECOND = 4e12
+MEMORY_BYTES_A_SECOND = 1.5e12
+"""That kernels reach."""
+BYTES_A_SECOND = CACHE_BYTES_A_SECOND / MULTIPROCESSORS
 """That one multiprocessor loads of the second-level cache."""
+LATENCY = 0.6e-6
+"""Seconds from a load to its data."""
+LINE, STAGES_UNDER_WAY, HELD = 128, 2, 4
+"""Bytes of a row or column that are loaded at a time, how often they are under way, programs of a multiprocessor."""
+LAUNCH_SECONDS = 2e-6
 PRODUCTS_A_SECOND = {1: 312e12, 2: 156e12, 4: 9.7e12}
 """Multiply-adds of all of them, by the bytes of what is multiplied."""
 TYPICAL = (1, 16, 256)
@@ -36,14 +44,31 @@ class ProductSize:
     count: int
     bytes: int
 
+    def split(self, parts: int) -> ProductSize:
+        """The product of a part of the depth, as often as there are parts."""
+        return replace(self, depth=-(-self.depth // parts), count=self.count * parts)
+
+    def joining(self, parts: int) -> float:
+        """The seconds that it takes to store the sums of parts, and to add them up in a launch of its own."""
+        return LAUNCH_SECONDS + 2 * 4 * parts * self.rows * self.columns * self.count / CACHE_BYTES_A_SECOND
+
     def seconds(self, rows: int, columns: int) -> float:
         """What blocks of so many rows and columns are expected to take."""
         programs = -(-self.rows // rows) * -(-self.columns // columns) * self.count
         # Each row and column that is at hand serves as many products as the block has of the other.
         reuse = (1 + 32 / rows + 32 / columns) / 2
         multiplied = reuse * rows * columns / (PRODUCTS_A_SECOND[self.bytes] / MULTIPROCESSORS)
-        loaded = (rows + columns) * self.bytes / BYTES_A_SECOND
+        # Loads of small blocks are too few under way for a multiprocessor to get all that it could.
+        under_way = STAGES_UNDER_WAY * LINE * (rows + columns) * min(HELD, max(1, programs // MULTIPROCESSORS))
+        busy = min(1.0, under_way / (LATENCY * BYTES_A_SECOND))
+        loaded = (rows + columns) * self.bytes / (BYTES_A_SECOND * busy)
         return -(-programs // MULTIPROCESSORS) * self.depth * max(multiplied, loaded)
+
+
+def best_seconds(size: ProductSize) -> float:
+    """What a product takes with the blocks that are best for it."""
+    rows, columns = blocks_for([size])
+    return size.seconds(rows, columns)
 
 
 def blocks_for(sizes: Sequence[ProductSize]) -> tuple[int, int]:

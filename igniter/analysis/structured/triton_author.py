@@ -55,9 +55,8 @@ class TritonAuthor(ScheduleAuthor):
 
 
 def _choice(group: LaunchGroup, label: str) -> Choice:
-    attention = group.attention
-    if attention is not None:
-        lanes, looped, launch = attention_blocks(group, attention)
+    if group.attention is not None:
+        lanes, looped, launch = attention_blocks(group)
     elif group.product is not None:
         lanes, looped = _product_blocks(group)
         launch = _product_launch(group, lanes)

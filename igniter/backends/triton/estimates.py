@@ -38,6 +38,9 @@ CACHE_SPEED = 3.0
 BESIDE = 4
 """Elements that a thread loads at once."""
 
+LATENCY = 0.6e-6
+"""Seconds from a load to its data."""
+
 BUSY_WARPS = 16
 """The warps on a multiprocessor that keep its loads under way."""
 
@@ -59,6 +62,8 @@ class Work:
     """Operations of products of blocks, by the type of what is multiplied."""
     ops: float = 0.0
     """All others, of elements."""
+    loaded_a_trip: int = 0
+    """Bytes that a trip of the loop loads that loads most."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,7 @@ def _count(block: Block, times: int, numbers: Mapping[SSAValue, int], work: Work
             first, end, step = (_number(v, numbers) for v in (op.lb, op.ub, op.step))
             inside = times * max(0, ceil((end - first) / step))
             trips.update(dict.fromkeys(op.body.block.args, inside))
+            work.loaded_a_trip = max(work.loaded_a_trip, _loaded(op.body.block))
             _count(op.body.block, inside, numbers, work, trips)
             trips.update(dict.fromkeys(op.results, times))
             continue
@@ -106,6 +112,12 @@ def _count(block: Block, times: int, numbers: Mapping[SSAValue, int], work: Work
         here = times if isinstance(op, tt.LoadOp) else max((trips.get(v, 1) for v in op.operands), default=1)
         trips.update(dict.fromkeys(op.results, here))
         work.ops += min(here, times) * _instructions(op)
+
+
+def _loaded(block: Block) -> int:
+    """Bytes that a block loads itself."""
+    loads = [op.ptr.type for op in block.ops if isinstance(op, tt.LoadOp)]
+    return sum(prod(tt.shape_of(kind)) * element_bytes(_pointee(kind)) for kind in loads)
 
 
 _FREE = (
@@ -189,7 +201,11 @@ def estimate(
     # The last wave takes as long as a full one; a single one that fills no multiprocessor uses those that it has.
     tail = ceil(full) / full if full > 1 else 1.0
     used = min(1.0, programs / device.multiprocessors)
-    busy = min(1.0, programs * launch.warps / (device.multiprocessors * BUSY_WARPS))
+    # Loads are under way for as many warps as there are, or, in a loop, for the trips that follow.
+    each = min(held, full * held)
+    under_way = each * (launch.stages - 1) * work.loaded_a_trip
+    wanted = LATENCY * device.bandwidth * CACHE_SPEED / device.multiprocessors
+    busy = min(1.0, max(each * launch.warps / BUSY_WARPS, under_way / wanted))
     multiplied = sum(
         count / (device.products.get(kind, device.flops) * PRODUCT_SHARE) for kind, count in work.products.items()
     )

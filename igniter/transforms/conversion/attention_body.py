@@ -8,6 +8,9 @@
         l, o = l * exp(m - m') + sum of p, o * exp(m - m') + p . v
     l, o = l * exp(m - floor), o * exp(m - floor) * factors of the row
 
+Scores and weights are products of blocks. Where an attention has no rows, in a step of decoding, blocks are of keys by
+depth, and of keys by features, and are added up along one of these.
+
 In place of a maximum of -inf stands the least number there is, so that a block without any key to be seen gives
 exponentials of 0. A row without any is what it is without blocks: what `floor` makes of it, NaN as a rule.
 `igniter.analysis.structured.attention` says why this may be.
@@ -21,8 +24,8 @@ from xdsl.dialects import arith, math, scf
 from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from igniter.analysis.structured.attention import Weights, inner_product
-from igniter.analysis.structured.dot_products import LEAST, hangs_on
+from igniter.analysis.structured.attention import Weights
+from igniter.analysis.structured.dot_products import LEAST, DotProduct, dot_product, hangs_on
 from igniter.analysis.structured.launch_groups import attention_dims
 from igniter.dialects import triton as tt
 from igniter.dialects.arith import CmpiOp
@@ -39,33 +42,40 @@ class AttentionBody(LaunchBody):
     """The kernel of a launch that is an attention."""
 
     def _place_dims(self) -> None:
-        attention = self.group.attention
+        attention, dims = self.group.attention, attention_dims(self.group)
         assert attention is not None
-        dims = attention_dims(self.group, attention)
         if dims is None:
             raise IgniterError(
                 f"lower-to-triton: nests '{attention.scores.label}' and '{attention.values.label}' are no attention: "
                 "they go along other rows or keys, or have too many features for a block"
             )
         self.attention, self.at = attention, dims
-        self.inner = (dims.rows, dims.keys)
+        self.inner = (dims.rows, dims.keys) if dims.rows else (dims.keys, dims.features)
         """The dims of what is computed of the scores."""
-        self.laned = (dims.rows, dims.features)
-        names, inner = self.group.names, inner_product(attention.scores)
-        assert inner is not None
-        found = inner.renamed(names[attention.scores])
-        self.products = {
-            attention.scores: found if (found.row, found.column) == self.inner else found.swapped(),
-            attention.values: attention.product.renamed(names[attention.values]),
-        }
+        self.laned = (dims.rows, dims.features) if dims.rows else self.inner
+        self.products = self._both_products() if dims.rows else {}
         self.ready: dict[SSAValue, SSAValue] = {}
         """Factors that are the same for all blocks of keys."""
         self._require()
+
+    def _both_products(self) -> dict[NestOp, DotProduct]:
+        """The two products of blocks of an attention that has rows."""
+        attention, at, names = self.attention, self.at, self.group.names
+        inner = dot_product(attention.scores)
+        assert inner is not None
+        scores = inner.renamed(names[attention.scores])
+        values = DotProduct(attention.weight, attention.weighed, at.rows, at.features, at.keys)
+        return {
+            attention.scores: scores if (scores.row, scores.column) == self.inner else scores.swapped(),
+            attention.values: values,
+        }
 
     def _require(self) -> None:
         """Says what a schedule cannot ask for."""
         at = self.at
         for name, wanted in ((at.rows, "rows"), (at.keys, "keys"), (at.features, "features"), (at.depth, "depth")):
+            if not name:
+                continue
             dim = self.by_name[name]
             if dim.lanes < LEAST or (name in (at.features, at.depth) and (dim.grid or dim.looped)):
                 raise IgniterError(
@@ -83,22 +93,24 @@ class AttentionBody(LaunchBody):
 
     def _compute(self, scope: Scope) -> None:
         attention, builder = self.attention, scope.builder
-        scores = self.products[attention.scores]
-        if self.at.keys not in renamed_names(hangs_on(scores.a), self.group.names[attention.scores]):
+        scores = self.products.get(attention.scores)
+        if scores is not None and self.at.keys not in self._dims_of(attention.scores, scores.a):
             self.ready[scores.a] = self._factor(
                 attention.scores, scores.a, (scores.row, scores.depth), scores.depth, scope
             )
-        rows = (self.by_name[self.at.rows].lanes, 1)
-        kept = [
-            builder.shaped(builder.const(float("-inf"), Float32Type()), rows),
-            *(builder.shaped(builder.const(0.0, Float32Type()), rows) for _ in attention.sums),
-            self._initial(attention.values, 0, scope),
-        ]
-        kept = self._along_keys(kept, scope)
-        self._finish_sums(kept, scope)
+        count = self.by_name[self.at.rows].lanes if self.at.rows else 1
+        most = builder.shaped(builder.const(float("-inf"), Float32Type()), (count, 1))
+        nothing = builder.const(0.0, Float32Type())
+        sums = [builder.shaped(nothing, (count, 1)) for _ in attention.sums]
+        total = builder.shaped(nothing, (count, self.by_name[self.at.features].lanes))
+        self._finish_sums(self._along_keys([most, *sums, total], scope), scope)
         for nest in self.group.members:
             if nest not in attention.members and self._is_wanted(nest):
                 self._finish(nest, scope, None)
+
+    def _dims_of(self, nest: NestOp, value: SSAValue) -> frozenset[str]:
+        """The dims that a value of the body of a nest hangs on."""
+        return renamed_names(hangs_on(value), self.group.names[nest])
 
     def _along_keys(self, kept: Sequence[SSAValue], scope: Scope) -> list[SSAValue]:
         """The maximum and the sums over all keys."""
@@ -127,19 +139,29 @@ class AttentionBody(LaunchBody):
         made = [above]
         weights = dict(attention.weights)
         for nest, before in zip(attention.sums, sums, strict=True):
-            terms = builder.shaped(self._weighing(nest, weights[nest], inside), self._block())
+            terms = self._bare(nest.yield_op.clauses[0].value, weights[nest], inside)
+            terms = builder.shaped(terms, self._shape(self.group.names[nest].values()))
             folded = self._folded(nest, 0, terms, inside)
             made.append(builder.binary(arith.AddfOp, builder.binary(arith.MulfOp, before, scale), folded))
-        values = self.products[attention.values]
-        a = builder.shaped(self._weighing(attention.values, weights[attention.values], inside), self._block())
-        b = self._factor(attention.values, values.b, (values.depth, values.column), values.depth, scope)
-        made.append(builder.add(tt.DotOp(a, b, builder.binary(arith.MulfOp, total, scale))))
+        weight = self._bare(attention.weight, weights[attention.values], inside)
+        made.append(self._with_values(weight, builder.binary(arith.MulfOp, total, scale), inside, scope))
         return made
 
-    def _block(self) -> tuple[int, int]:
-        """The shape of a block of scores."""
-        rows, keys = (self.by_name[name].lanes for name in self.inner)
-        return rows, keys
+    def _with_values(self, weight: SSAValue, total: SSAValue, inside: Scope, scope: Scope) -> SSAValue:
+        """What was summed of the values, with those of the block at hand."""
+        attention, builder = self.attention, scope.builder
+        values = self.products.get(attention.values)
+        if values is not None:
+            a = builder.shaped(weight, tuple(self.by_name[name].lanes for name in self.inner))
+            b = self._factor(attention.values, values.b, (values.depth, values.column), values.depth, scope)
+            return builder.add(tt.DotOp(a, b, total))
+        weighed = self._value(attention.values, attention.weighed, inside)
+        terms = builder.binary(arith.MulfOp, weight, weighed)
+        mask = inside.masks.get(self.at.keys)
+        if mask is not None:
+            terms = builder.select(mask, terms, builder.const(0.0, Float32Type()))
+        terms = builder.shaped(terms, tuple(self.by_name[name].lanes for name in self.inner))
+        return builder.binary(arith.AddfOp, total, self._folded(attention.values, 0, terms, inside))
 
     def _shape(self, names: Iterable[str]) -> tuple[int, ...]:
         known = set(names)
@@ -161,13 +183,8 @@ class AttentionBody(LaunchBody):
         difference = builder.binary(arith.SubfOp, score, floor)
         inside.values[found.exponential] = builder.add(math.ExpOp(difference))
 
-    def _weighing(self, nest: NestOp, weights: Weights, inside: Scope) -> SSAValue:
-        """What a nest weighs with, without the factors of rows, in the type in which it does."""
-        product = self.products.get(nest)
-        value = product.a if product is not None else nest.yield_op.clauses[0].value
-        return self._bare(value, weights, inside)
-
     def _bare(self, value: SSAValue, weights: Weights, inside: Scope) -> SSAValue:
+        """What is weighed with, without the factors of rows."""
         if value in inside.values:
             return inside.values[value]
         op = value.owner
@@ -221,10 +238,24 @@ class AttentionBody(LaunchBody):
         return self.ready[wanted] if wanted in self.ready else super()._factor(nest, wanted, laned, depth, scope)
 
     def _of_launch(self, source: SSAValue, scope: Scope) -> SSAValue:
-        if source is not self.attention.scores.outputs[0]:
+        scores = self.attention.scores
+        if source is not scores.outputs[0]:
             return super()._of_launch(source, scope)
         if source not in scope.values:
-            scope.values[source] = self._product(
-                self.attention.scores, self._initial(self.attention.scores, 0, scope), scope
-            )
+            if scores in self.products:
+                made = self._product(scores, self._initial(scores, 0, scope), scope)
+            else:
+                made = self._scores_without_rows(scope)
+            scope.values[source] = made
         return scope.values[source]
+
+    def _scores_without_rows(self, scope: Scope) -> SSAValue:
+        """A score for each key at hand."""
+        scores, builder = self.attention.scores, scope.builder
+        across = self._across((self.at.keys, self.at.depth), scope)
+        terms = self._value(scores, scores.yield_op.clauses[0].value, across)
+        mask = across.masks.get(self.at.depth)
+        if mask is not None:
+            terms = builder.select(mask, terms, builder.const(0.0, Float32Type()))
+        terms = builder.shaped(terms, tuple(self.by_name[name].lanes for name in across.laned))
+        return self._folded(scores, 0, terms, across)

@@ -28,6 +28,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from igniter.analysis.structured.attention import Attention, attention_of
 from igniter.analysis.structured.launch_groups import LaunchGroup, first_names, in_order, joined, root_of
 from igniter.dialects import triton as tt
 from igniter.dialects.loop import AllocOp, FuncOp, KernelOp, LaunchOp, NestOp
@@ -180,34 +181,26 @@ class _Lowering:
 
 def scheduled_groups(kernel: KernelOp) -> list[LaunchGroup]:
     """The launches that the schedules of a kernel say: nests with one label, in the order of the kernel."""
-    groups: dict[str, LaunchGroup] = {}
+    labels: dict[str, list[NestOp]] = {}
     for nest in kernel.nests:
         if nest.schedule is None or nest.schedule.launch is None:
             raise IgniterError(f"lower-to-triton: nest '{nest.label}' has no schedule that says how it is launched")
         _require_words(nest)
-        label = _label(nest)
-        group = groups.setdefault(label, LaunchGroup())
+        labels.setdefault(_label(nest), []).append(nest)
+    groups = {label: LaunchGroup(_attention(nests)) for label, nests in labels.items()}
+    for label, nest in ((label, nest) for label, nests in labels.items() for nest in nests):
+        group = groups[label]
         names = joined(group, nest) if group.members else first_names(nest)
         if isinstance(names, str):
             raise IgniterError(f"lower-to-triton: nest '{nest.label}' cannot be in launch '{label}': {names}")
         group.add(nest, names)
-    for label, group in groups.items():
-        _require_weights(label, group)
     return list(groups.values())
 
 
-def _require_weights(label: str, group: LaunchGroup) -> None:
-    """What is reduced of the sums of a product in its own launch is an attention, or nothing that there is code for."""
-    scores = group.scores
-    if scores is None or group.attention is not None:
-        return
-    kept = {group.names[scores][a.name] for a in scores.axes if a.kind == "parallel"}
-    for nest in group.members[1:]:
-        if any(a.kind == "reduction" and group.names[nest][a.name] in kept for a in nest.axes):
-            raise IgniterError(
-                f"lower-to-triton: nest '{nest.label}' cannot be in launch '{label}': it reduces along what tells the "
-                f"sums of '{scores.label}' apart, and they are no attention"
-            )
+def _attention(nests: Sequence[NestOp]) -> Attention | None:
+    """The attention that the first nests of a launch are."""
+    found = (attention_of(nest, nests) for nest in nests)
+    return next((each for each in found if each is not None and each.scores is nests[0]), None)
 
 
 def _require_words(nest: NestOp) -> None:

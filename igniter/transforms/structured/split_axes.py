@@ -80,6 +80,7 @@ class SplitAxes(ModulePass):
     def parts_of(self, nest: NestOp) -> Parts:
         """The axes of a nest to split; one that two reads want split differently stays."""
         wanted: dict[str, set[tuple[Expr, ...]]] = {}
+        summed_there: set[str] = set()
         for read in nest.reads:
             view = read.source.owner
             if read.indices or not isinstance(view, ViewOp):
@@ -93,6 +94,8 @@ class SplitAxes(ModulePass):
                 own = [d for d in here if dims[d] != ONE]
                 if len(own) == 1 and len(wide) > 1 and (axis := read.subscripts[own[0]].symbol) is not None:
                     wanted.setdefault(axis, set()).add(wide)
+                    if not _is_taken_in(producer):
+                        summed_there.add(axis)
         parts: Parts = {}
         summed = is_contraction(nest)
         for axis in nest.axes:
@@ -102,7 +105,8 @@ class SplitAxes(ModulePass):
             (extents,) = choices
             if product(extents) != axis.extent:
                 continue
-            if axis.name == nest.axes[-1].name and (extents[-1].constant or self.min_inner) < self.min_inner:
+            short = (extents[-1].constant or self.min_inner) < self.min_inner
+            if axis.name == nest.axes[-1].name and short and axis.name not in summed_there:
                 continue
             parts[axis.name] = extents
         return parts

@@ -174,6 +174,37 @@ def test_heads_that_share_keys() -> None:
     check(grouped(), *runs, launches=1, rtol=1e-5)
 
 
+@pytest.mark.parametrize("kind", [FLOAT, HALF])
+def test_a_step_of_decoding_has_no_rows(kind: int) -> None:
+    """One query for each head: blocks are of keys and features."""
+    found = heads(kind, "added", q=1, k="t", head=24, features=40)
+    runs: list[dict[str, Any]] = []
+    for b, t in (2, 1), (1, 300), (3, 77):
+        mask = np.where(np.random.default_rng(t).random((b, 1, 1, t)) < 0.5, -np.inf, 0).astype(TYPES[kind])
+        mask[..., t // 2] = 0
+        runs.append({**given(b, 1, t, kind, head=24, features=40), "m": mask})
+    check(found, *runs, launches=1, rtol=1e-5 if kind == FLOAT else 4e-3)
+    check(heads(q=1, k="t"), given(0, 1, 4), given(2, 1, 0), launches=1)
+
+
+def test_a_step_of_decoding_with_heads_that_share_keys() -> None:
+    """The queries of a head of keys are its rows, fewer than a block has."""
+    found = grouped()
+    for value, dims in (("q", ("b", 8, 1, 16)), ("c", (1, "t"))):
+        (info,) = [v for v in found.graph.input if v.name == value]
+        info.CopyFrom(helper.make_tensor_value_info(value, info.type.tensor_type.elem_type, dims))
+    runs = [
+        {
+            "q": values(np.float32, b, 8, 1, 16),
+            "k": values(np.float32, b, 2, t, 16, seed=1),
+            "v": values(np.float32, b, 2, t, 16, seed=2),
+            "c": np.random.default_rng(t).random((1, t)) < 0.7,
+        }
+        for b, t in ((1, 1), (2, 130))
+    ]
+    check(found, *runs, launches=1, rtol=1e-5)
+
+
 def test_what_follows_is_in_the_launch() -> None:
     found = heads()
     found.graph.node.append(helper.make_node("Add", ["y", "q"], ["r"]))

@@ -1,0 +1,51 @@
+"""`choose-splits`: sums whose results leave a GPU without work become partial ones, and one over their results.
+
+    %c = loop.nest "matmul" [i: parallel 128, j: parallel 768, k: reduction 3072] -> tensor<128x768xf32>
+becomes
+    %t = loop.nest "matmul.parts" [part: parallel 4, i: parallel 128, j: parallel 768, k: reduction 768]
+    %c = loop.nest "matmul" [i: parallel 128, j: parallel 768, part: reduction 4] -> tensor<128x768xf32>
+
+as by `split-reductions`, which does what is asked; here `igniter.analysis.structured.split_sums` says which sums, and
+into how many parts. So a product of few rows and columns and a long depth is split-K, and a whole tensor is added up in
+two steps: parts that fill the GPU, and then these. An order of sums is fixed, so a result is the same each time.
+
+What an attention sums goes along its blocks of keys, and stays as it is. It stands before `choose-schedule`; nests with
+schedules are left alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from igniter.analysis.structured.attention import attentions
+from igniter.analysis.structured.split_sums import parts_of
+from igniter.dialects.loop import KernelOp
+from igniter.remarks import remark
+from igniter.rewrites import budget
+from igniter.transforms.structured.split_reductions import split_reduction
+
+
+@dataclass(frozen=True)
+class ChooseSplits(ModulePass):
+    """Splits the reductions whose results are too few programs for a GPU."""
+
+    name = "choose-splits"
+    one_rewrite = "a reduction that is split"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
+            inside = {nest for found in attentions(kernel) for nest in found.members}
+            for nest in [n for n in kernel.nests if n not in inside and n.schedule is None]:
+                chosen = parts_of(nest)
+                if chosen is None:
+                    continue
+                axis, parts = chosen
+                said = f"its sums over {axis} are made in {parts} parts"
+                if not budget(ctx, self.name).take(nest.label, said):
+                    return
+                split_reduction(nest, axis, parts)
+                remark(ctx, self.name, nest.label, "applied", said)
