@@ -136,6 +136,7 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "flatten-rows",
         "collapse-axes{attention=true}",
         "canonicalize-loop",
+        "read-past-views",
         "choose-splits",
         "check-bounds{guard=true}",
         "choose-schedule",

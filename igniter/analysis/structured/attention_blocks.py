@@ -7,6 +7,7 @@ loses least where symbols are small, middling and large, or at the sizes that ar
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import log, prod
 
 from igniter.analysis.structured.dot_products import LEAST, dot_product
@@ -20,12 +21,27 @@ from igniter.dialects.sym.expr import Expr
 ROWS = (16, 32, 64, 128)
 ROWLESS_ELEMENTS = 4096
 """Of the keys that a step of decoding has at hand."""
+SHARE, LEAST_SHARE = 512, 256
+"""The keys of a program where nobody said how many there are, and the fewest that it has."""
 STAGES = 2
 """The blocks of keys that are under way."""
 
 
-def attention_blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str], Launch]:
-    """The lanes of each dim, those that programs go along block by block, and how a program runs."""
+@dataclass(frozen=True)
+class AttentionBlocks:
+    """How a launch goes along an attention."""
+
+    lanes: dict[str, int]
+    """Of each dim."""
+    looped: set[str]
+    """The dims that programs go along block by block."""
+    shares: dict[str, int]
+    """Of those that several programs share, the elements of each."""
+    launch: Launch
+
+
+def attention_blocks(group: LaunchGroup) -> AttentionBlocks:
+    """The blocks of an attention."""
     attention, dims = group.attention, attention_dims(group)
     assert attention is not None and dims is not None
     inner = dot_product(attention.scores)
@@ -51,7 +67,24 @@ def attention_blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str], Laun
         looped = set[str]()
     else:
         looped = {dims.keys}
-    return lanes, looped, Launch(8 if rows > 64 or wide > 128 else 4, STAGES)
+    shares = _shares(group, dims, rows, lanes[dims.keys]) if looped else {}
+    return AttentionBlocks(lanes, looped, shares, Launch(8 if rows > 64 or wide > 128 else 4, STAGES))
+
+
+def _shares(group: LaunchGroup, dims: AttentionDims, rows: int, keys: int) -> dict[str, int]:
+    """The keys of a program, where one block has all rows, as in a step of decoding: there would be few programs."""
+    assert group.attention is not None
+    own = group.dims[dims.rows].constant if dims.rows else 1
+    if own is None or own > rows:
+        return {}
+    typical = typical_of(group.attention.values)
+    extent = group.dims[dims.keys]
+    count = extent.constant if extent.constant is not None else typical.known(extent)
+    if count is None:
+        return {dims.keys: max(keys, SHARE)}
+    programs = prod(max(1, typical.value(group.dims[d], 1)) for d in group.grid if d != dims.rows)
+    parts = min(-(-2 * MULTIPROCESSORS // programs), count // LEAST_SHARE)
+    return {dims.keys: max(keys, 1 << (-(-count // parts) - 1).bit_length())} if parts > 1 else {}
 
 
 def _rows(group: LaunchGroup, dims: AttentionDims, most: int, size: int) -> int:

@@ -55,15 +55,18 @@ class TritonAuthor(ScheduleAuthor):
 
 
 def _choice(group: LaunchGroup, label: str) -> Choice:
+    shares: dict[str, int] = {}
     if group.attention is not None:
-        lanes, looped, launch = attention_blocks(group)
+        blocks = attention_blocks(group)
+        lanes, looped, shares, launch = blocks.lanes, blocks.looped, blocks.shares, blocks.launch
     elif group.product is not None:
         lanes, looped = _product_blocks(group)
         launch = _product_launch(group, lanes)
     else:
         lanes, looped = _blocks(group)
         launch = Launch(_warps(prod(lanes.values())), 1)
-    schedules = {nest.label: _schedule(nest, group, lanes, looped, label, launch) for nest in group.members}
+    ways = _Ways(lanes, looped, shares)
+    schedules = {nest.label: _schedule(nest, group, ways, label, launch) for nest in group.members}
     told = " x ".join(str(lanes[d]) for d in group.dims if lanes[d] > 1) or "1"
     return Choice(schedules, f"one launch, blocks of {told}" + (", one after the other" if looped else ""))
 
@@ -104,15 +107,24 @@ def _warps(size: int) -> int:
     return 8 if size > 2 * ELEMENTS else 4 if size > ELEMENTS // 8 else 1
 
 
-def _schedule(
-    nest: NestOp, group: LaunchGroup, lanes: dict[str, int], looped: set[str], label: str, launch: Launch
-) -> ScheduleAttr:
-    names = group.names[nest]
+@dataclass(frozen=True)
+class _Ways:
+    """How a launch goes along its dims."""
+
+    lanes: dict[str, int]
+    looped: set[str]
+    shares: dict[str, int]
+
+
+def _schedule(nest: NestOp, group: LaunchGroup, ways: _Ways, label: str, launch: Launch) -> ScheduleAttr:
+    names, lanes, looped = group.names[nest], ways.lanes, ways.looped
     outer: list[Step] = []
     inner: list[Step] = []
     for axis in nest.axes:
         dim = names[axis.name]
         grid, count = dim in group.grid, lanes[dim]
+        if dim in ways.shares:
+            outer.append(Loop(axis.name, by=ways.shares[dim], grid=True, fuse=label))
         if grid or dim in looped:
             outer.append(Loop(axis.name, by=count, grid=grid, fuse=label if grid else ""))
         if count > 1:

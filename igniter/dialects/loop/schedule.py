@@ -380,8 +380,11 @@ def _loop_reasons(loop: Loop, reduction: bool, inside: bool) -> Iterator[str]:
         yield f"{where}: 'accumulators' means nothing without 'vector'"
     if loop.vector and loop.by > 1:
         yield f"{where} goes over blocks, which are no lanes: 'vector' is for its last loop"
-    if loop.grid and (reduction or loop.vector or loop.threads is not None):
-        yield f"{where} is no loop over programs: 'grid' is for parallel ones, without 'vector' or 'threads'"
+    if loop.grid and ((reduction and loop.by == 1) or loop.vector or loop.threads is not None):
+        yield (
+            f"{where} is no loop over programs: 'grid' is for parallel ones, and for blocks of a reduction whose sums "
+            "others join, without 'vector' or 'threads'"
+        )
     if reduction and loop.threads is not None:
         yield f"{where} is a reduction, whose iterations meet in one element: it cannot have 'threads'"
     if loop.slide and (reduction or loop.by > 1 or loop.vector or loop.unroll is not None):

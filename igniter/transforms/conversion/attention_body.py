@@ -19,6 +19,7 @@ exponentials of 0. A row without any is what it is without blocks: what `floor` 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, math, scf
 from xdsl.dialects.builtin import Float32Type
@@ -33,6 +34,9 @@ from igniter.dialects.loop import NestOp, ReadOp
 from igniter.errors import IgniterError
 from igniter.transforms.conversion.block_builder import BlockBuilder
 from igniter.transforms.conversion.launch_body import LaunchBody, Scope, renamed_names
+
+if TYPE_CHECKING:
+    from igniter.transforms.conversion.lower_to_triton import Dim
 
 LEAST_NUMBER = -3.4028234663852886e38
 """Of f32."""
@@ -92,21 +96,32 @@ class AttentionBody(LaunchBody):
     # -- computing ----------------------------------------------------------------------------------------------------
 
     def _compute(self, scope: Scope) -> None:
+        self._finish_sums(self._along_keys(self._begin(scope), scope), scope)
+        self._finish_rest(scope)
+
+    def _finish_rest(self, scope: Scope) -> None:
+        """What follows element by element."""
+        for nest in self.group.members:
+            if nest not in self.attention.members and self._is_wanted(nest):
+                self._finish(nest, scope, None)
+
+    def _begin(self, scope: Scope) -> list[SSAValue]:
+        """The maximum and the sums of no keys; what is the same for all blocks is there."""
         attention, builder = self.attention, scope.builder
         scores = self.products.get(attention.scores)
         if scores is not None and self.at.keys not in self._dims_of(attention.scores, scores.a):
             self.ready[scores.a] = self._factor(
                 attention.scores, scores.a, (scores.row, scores.depth), scores.depth, scope
             )
-        count = self.by_name[self.at.rows].lanes if self.at.rows else 1
+        return self._nothing(builder, self.by_name[self.at.rows].lanes if self.at.rows else 1)
+
+    def _nothing(self, builder: BlockBuilder, count: int) -> list[SSAValue]:
+        """The maximum and the sums of so many rows without any key."""
         most = builder.shaped(builder.const(float("-inf"), Float32Type()), (count, 1))
         nothing = builder.const(0.0, Float32Type())
-        sums = [builder.shaped(nothing, (count, 1)) for _ in attention.sums]
+        sums = [builder.shaped(nothing, (count, 1)) for _ in self.attention.sums]
         total = builder.shaped(nothing, (count, self.by_name[self.at.features].lanes))
-        self._finish_sums(self._along_keys([most, *sums, total], scope), scope)
-        for nest in self.group.members:
-            if nest not in attention.members and self._is_wanted(nest):
-                self._finish(nest, scope, None)
+        return [most, *sums, total]
 
     def _dims_of(self, nest: NestOp, value: SSAValue) -> frozenset[str]:
         """The dims that a value of the body of a nest hangs on."""
@@ -117,7 +132,8 @@ class AttentionBody(LaunchBody):
         dim, builder = self.by_name[self.at.keys], scope.builder
         if not dim.looped:
             return self._block_of_keys(kept, scope)
-        first, end, step = builder.number(0), builder.expr(dim.blocks, scope.index), builder.number(1)
+        first, end = self._bounds(dim, scope)
+        step = builder.number(1)
         body = Block(arg_types=[builder.index, *(v.type for v in kept)])
         inner = BlockBuilder(body, builder.ranges, builder.index)
         inside = Scope(inner, dict(scope.index), dict(scope.masks), scope.laned, dict(scope.firsts))
@@ -126,6 +142,10 @@ class AttentionBody(LaunchBody):
         loop = scf.ForOp(first, end, step, list(kept), Region(body))
         builder.block.add_op(loop)
         return list(loop.results)
+
+    def _bounds(self, dim: Dim, scope: Scope) -> tuple[SSAValue, SSAValue]:
+        """The first block of keys, and the one behind the last."""
+        return scope.builder.number(0), scope.builder.expr(dim.blocks, scope.index)
 
     def _block_of_keys(self, kept: Sequence[SSAValue], scope: Scope) -> list[SSAValue]:
         attention, builder = self.attention, scope.builder
@@ -226,7 +246,7 @@ class AttentionBody(LaunchBody):
 
     def _or_nothing(self, value: SSAValue, builder: BlockBuilder, scope: Scope) -> SSAValue:
         """A sum over no keys is 0."""
-        extent = self.by_name[self.at.keys].extent
+        extent = self.group.dims[self.at.keys]
         if extent.constant:
             return value
         some = builder.binary(lambda a, b: CmpiOp(a, b, "sgt"), builder.expr(extent, scope.index), builder.number(0))

@@ -157,19 +157,26 @@ class LaunchBody:
         """The blocks of a program along the dims of the grid, the last of which goes fastest, and whole dims."""
         builder, index = scope.builder, scope.index
         rest: SSAValue | None = None
-        grid = [d for d in self.dims if d.grid]
+        grid = [d for d in self.dims if d.grid or d.share]
         for dim in reversed(grid):
             if rest is None:
                 rest = builder.to_index(builder.add(tt.GetProgramIdOp(0)))
             at = rest
             if dim is not grid[0]:
-                blocks = builder.expr(dim.blocks, index)
-                at = builder.add(arith.RemSIOp(rest, blocks))
-                rest = builder.add(arith.DivSIOp(rest, blocks))
-            self._enter(scope, dim, at)
+                programs = builder.expr(dim.programs, index)
+                at = builder.add(arith.RemSIOp(rest, programs))
+                rest = builder.add(arith.DivSIOp(rest, programs))
+            if dim.share:
+                self._take_share(dim, at)
+            else:
+                self._enter(scope, dim, at)
         for dim in self.dims:
             if not dim.grid and not dim.looped:
                 self._enter(scope, dim, None)
+
+    def _take_share(self, dim: Dim, number: SSAValue) -> None:
+        """Tells a program which share it has of a dim that several reduce."""
+        raise IgniterError(f"lower-to-triton: no launch but an attention shares the dim '{dim.name}' out, by {number}")
 
     def _enter(self, scope: Scope, dim: Dim, block: SSAValue | None) -> None:
         """Lets a scope have the `block`-th block of a dim, or all of it."""

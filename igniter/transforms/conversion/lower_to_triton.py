@@ -24,19 +24,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import Float32Type, ModuleOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.structured.attention import Attention, attention_of
-from igniter.analysis.structured.launch_groups import LaunchGroup, first_names, in_order, joined, root_of
+from igniter.analysis.structured.launch_groups import (
+    LaunchGroup,
+    attention_dims,
+    first_names,
+    in_order,
+    joined,
+    root_of,
+)
 from igniter.dialects import triton as tt
 from igniter.dialects.loop import AllocOp, FuncOp, KernelOp, LaunchOp, NestOp
 from igniter.dialects.loop.schedule import Launch, words_of
 from igniter.dialects.sym import dims_of, element_of, memref_of
-from igniter.dialects.sym.expr import Expr, product
+from igniter.dialects.sym.expr import ONE, Expr, product
 from igniter.errors import IgniterError
 from igniter.transforms.conversion.attention_body import AttentionBody
+from igniter.transforms.conversion.attention_parts import (
+    JOIN_WARPS,
+    AttentionJoin,
+    SharedAttentionBody,
+    dims_of_join,
+    shapes_of_parts,
+)
 from igniter.transforms.conversion.launch_body import LaunchBody
 
 WORDS = frozenset(("by", "grid", "fuse", "vector", "launch"))
@@ -70,6 +84,15 @@ class Dim:
     """Over blocks one after the other, in each program."""
     lanes: int
     """The elements of a block; 1: it has no dim of its own."""
+    share: int = 0
+    """Of a dim that is reduced by several programs, the elements of each; 0: one has all of them."""
+
+    @property
+    def programs(self) -> Expr:
+        """What the number of programs has for a factor because of it."""
+        if self.share:
+            return self.extent.ceildiv(self.share)
+        return self.blocks if self.grid else ONE
 
     @property
     def blocks(self) -> Expr:
@@ -153,22 +176,40 @@ class _Lowering:
         tensors = list(dict.fromkeys([*loaded, *stored]))
         dims = dims_of_group(group)
         name = f"{self.kernel.sym_name.data}.{number}"
-        kind = AttentionBody if group.attention is not None else LaunchBody
-        body = kind(name, group, dims, tensors, stored, self.kernel.symbol_names)
+        said = name, group, dims, tensors, stored, self.kernel.symbol_names
+        if group.attention is None:
+            self._add(LaunchBody(*said), launch_of(group))
+        elif not any(d.share for d in dims):
+            self._add(AttentionBody(*said), launch_of(group))
+        else:
+            self._launch_shared(name, group, dims, loaded, stored)
+
+    def _launch_shared(
+        self, name: str, group: LaunchGroup, dims: list[Dim], loaded: Sequence[SSAValue], stored: Sequence[SSAValue]
+    ) -> None:
+        """An attention whose keys several programs share, and what joins their sums."""
+        parts: list[SSAValue] = []
+        for label, shape in shapes_of_parts(group, dims):
+            alloc = AllocOp(label, memref_of(Float32Type(), shape, "scratch"))
+            self.block.add_op(alloc)
+            parts.append(alloc.results[0])
+            self.buffers[parts[-1]] = parts[-1]
+        symbols, launch = self.kernel.symbol_names, launch_of(group)
+        inputs = list(dict.fromkeys(loaded))
+        self._add(SharedAttentionBody(name, group, dims, [*inputs, *parts], [], symbols, parts), launch)
+        tensors = list(dict.fromkeys([*parts, *inputs, *stored]))
+        joined_dims = dims_of_join(group, dims)
+        join = AttentionJoin(f"{name}.join", group, joined_dims, tensors, stored, symbols, parts)
+        self._add(join, Launch(JOIN_WARPS, 1))
+
+    def _add(self, body: LaunchBody, launch: Launch) -> None:
+        """The kernel of a launch, and the launch."""
         func, symbols = body.emit()
         self.kernels.append(func)
-        launch = launch_of(group)
-        grid = product(d.blocks for d in dims if d.grid)
-        self.block.add_op(
-            LaunchOp(
-                name,
-                grid,
-                [self.buffers[t] for t in tensors],
-                [Expr.of(s) for s in symbols],
-                launch.warps,
-                launch.stages,
-            )
-        )
+        used = [Expr.of(s) for s in symbols]
+        buffers = [self.buffers[t] for t in body.tensors]
+        grid = product(d.programs for d in body.dims)
+        self.block.add_op(LaunchOp(body.name, grid, buffers, used, launch.warps, launch.stages))
 
     def _is_stored(self, value: SSAValue, group: LaunchGroup) -> bool:
         """Whether someone outside of the launch wants it."""
@@ -236,10 +277,13 @@ def _label(nest: NestOp) -> str:
 def dims_of_group(group: LaunchGroup) -> list[Dim]:
     """How a launch goes along its dims: its nests say the same of each."""
     found: dict[str, Dim] = {}
+    at = attention_dims(group)
+    keys = at.keys if at is not None else ""
     for nest in group.members:
         assert nest.schedule is not None
         for axis in nest.axes:
-            dim = _dim(group.names[nest][axis.name], axis.extent, nest, axis.name)
+            name = group.names[nest][axis.name]
+            dim = _dim(name, axis.extent, nest, axis.name, shared=name == keys)
             other = found.setdefault(dim.name, dim)
             if other != dim:
                 raise IgniterError(
@@ -249,12 +293,18 @@ def dims_of_group(group: LaunchGroup) -> list[Dim]:
     return [found[name] for name in group.dims]
 
 
-def _dim(name: str, extent: Expr, nest: NestOp, axis: str) -> Dim:
+def _dim(name: str, extent: Expr, nest: NestOp, axis: str, *, shared: bool) -> Dim:
     assert nest.schedule is not None
     loops = [loop for loop in nest.schedule.loops if loop.axis == axis]
     lanes = max((loop.vector for loop in loops), default=0) or 1
     outer = loops[:-1] if lanes > 1 or len(loops) > 1 else loops
     where = f"lower-to-triton: nest '{nest.label}': '{axis}'"
+    share = 0
+    if shared and len(outer) == 2 and outer[0].grid and not outer[1].grid:
+        # Of the keys of an attention a program may have some.
+        share, outer = outer[0].by, outer[1:]
+        if share % lanes:
+            raise IgniterError(f"{where}: {share} elements for a program are no whole blocks of {lanes}")
     if len(outer) > 1:
         raise IgniterError(f"{where} has loops that a launch does not: {', '.join(map(str, loops))}")
     grid = bool(outer) and outer[0].grid
@@ -264,4 +314,4 @@ def _dim(name: str, extent: Expr, nest: NestOp, axis: str) -> Dim:
         raise IgniterError(f"{where} is in a program wholly, but {lanes} lanes do not have its {extent} elements")
     if lanes & (lanes - 1):
         raise IgniterError(f"{where} has {lanes} lanes, which is no power of two")
-    return Dim(name, extent, grid, bool(outer) and not grid, lanes)
+    return Dim(name, extent, grid, bool(outer) and not grid, lanes, share)

@@ -176,15 +176,40 @@ def test_heads_that_share_keys() -> None:
 
 @pytest.mark.parametrize("kind", [FLOAT, HALF])
 def test_a_step_of_decoding_has_no_rows(kind: int) -> None:
-    """One query for each head: blocks are of keys and features."""
+    """One query for each head: blocks are of keys and features. Programs share the keys, and a second kernel joins."""
     found = heads(kind, "added", q=1, k="t", head=24, features=40)
     runs: list[dict[str, Any]] = []
-    for b, t in (2, 1), (1, 300), (3, 77):
+    for b, t in (2, 1), (1, 300), (1, 1100), (3, 77):
         mask = np.where(np.random.default_rng(t).random((b, 1, 1, t)) < 0.5, -np.inf, 0).astype(TYPES[kind])
         mask[..., t // 2] = 0
         runs.append({**given(b, 1, t, kind, head=24, features=40), "m": mask})
-    check(found, *runs, launches=1, rtol=1e-5 if kind == FLOAT else 4e-3)
-    check(heads(q=1, k="t"), given(0, 1, 4), given(2, 1, 0), launches=1)
+    check(found, *runs, launches=2, rtol=1e-5 if kind == FLOAT else 4e-3)
+    check(heads(q=1, k="t"), given(0, 1, 4), given(2, 1, 0), launches=2)
+    check(heads(q=1, k=300), given(2, 1, 300), launches=1, rtol=1e-5)
+
+
+def test_parts_without_a_key_to_be_seen_and_more_parts_than_a_block_has() -> None:
+    """The keys of whole parts are masked, or make NaN; 19 parts are two blocks of them."""
+    found = heads(mask="added", q=1, k="t", count=1)
+    length = 18 * 512 + 5
+    late = np.full((1, 1, 1, length), -np.inf, np.float32)
+    late[..., 3000:3100] = 0
+    none = np.full((1, 1, 1, 600), -np.inf, np.float32)
+    infinite = given(1, 1, 600, count=1)
+    infinite["k"][0, 590, 0, 0] = np.inf
+    runs = [
+        {**given(1, 1, length, count=1), "m": late},
+        {**given(1, 1, 600, count=1), "m": none},
+        {**infinite, "m": np.zeros((1, 1, 1, 600), np.float32)},
+    ]
+    check(found, *runs, launches=2, rtol=1e-5)
+
+
+def test_what_follows_a_step_of_decoding_is_computed_where_parts_are_joined() -> None:
+    found = heads(q=1, k="t", head=16, features=16)
+    found.graph.node.append(helper.make_node("Add", ["y", "q"], ["r"]))
+    found.graph.output[0].name = "r"
+    check(found, given(2, 1, 700), launches=2, rtol=1e-5)
 
 
 def test_a_step_of_decoding_with_heads_that_share_keys() -> None:
@@ -200,9 +225,9 @@ def test_a_step_of_decoding_with_heads_that_share_keys() -> None:
             "v": values(np.float32, b, 2, t, 16, seed=2),
             "c": np.random.default_rng(t).random((1, t)) < 0.7,
         }
-        for b, t in ((1, 1), (2, 130))
+        for b, t in ((1, 1), (2, 130), (1, 1030))
     ]
-    check(found, *runs, launches=1, rtol=1e-5)
+    check(found, *runs, launches=2, rtol=1e-5)
 
 
 def test_what_follows_is_in_the_launch() -> None:

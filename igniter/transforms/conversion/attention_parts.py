@@ -1,0 +1,185 @@
+"""An attention whose keys several programs share, as in a step of decoding: two kernels.
+
+The first one is `AttentionBody` over a part of the keys, and stores what it has then, for each row and part: the
+maximum, the sums of exponentials, and what these weigh. The second has a program for each row, and joins the parts:
+
+    m' = max(m, max of the parts' m)
+    l, o = l * exp(m - m') + sum of exp(m_part - m') * l_part, and so with o
+
+in blocks of parts, and goes on as the first would, with the factors of the row and with what follows. The method is
+Flash-Decoding (Dao, Haziza, Massa and Sizov, 2023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith, math, scf
+from xdsl.dialects.builtin import Float32Type
+from xdsl.ir import Block, Region, SSAValue
+
+from igniter.analysis.structured.launch_groups import AttentionDims, LaunchGroup, attention_dims
+from igniter.dialects import triton as tt
+from igniter.dialects.sym import dims_of
+from igniter.dialects.sym.expr import Expr, linearize
+from igniter.transforms.conversion.attention_body import AttentionBody
+from igniter.transforms.conversion.block_builder import BlockBuilder
+from igniter.transforms.conversion.launch_body import Scope
+
+if TYPE_CHECKING:
+    from igniter.transforms.conversion.lower_to_triton import Dim
+
+PARTS = "parts"
+"""The dim of the parts, in the kernel that joins them."""
+
+PART_LANES = 16
+"""Parts that are joined at a time."""
+
+JOIN_WARPS = 4
+
+
+def _places(group: LaunchGroup, at: AttentionDims) -> list[str]:
+    """The dims that results have besides features: those of the grid, rows among them."""
+    return [name for name in group.dims if name not in (at.keys, at.features, at.depth)]
+
+
+def _parts_of(dims: Sequence[Dim], at: AttentionDims) -> Expr:
+    (keys,) = [d for d in dims if d.name == at.keys]
+    return keys.programs
+
+
+def shapes_of_parts(group: LaunchGroup, dims: Sequence[Dim]) -> list[tuple[str, list[Expr]]]:
+    """What is stored of parts, each with a label and its dims: the maximum, the sums, and what is weighed."""
+    attention, at = group.attention, attention_dims(group)
+    assert attention is not None and at is not None
+    rows = [*(group.dims[name] for name in _places(group, at)), _parts_of(dims, at)]
+    sums = [attention.top, *attention.sums]
+    found = [(f"{nest.label}.parts", rows) for nest in sums]
+    return [*found, (f"{attention.values.label}.parts", [*rows, group.dims[at.features]])]
+
+
+def dims_of_join(group: LaunchGroup, dims: Sequence[Dim]) -> list[Dim]:
+    """How the kernel that joins parts goes along its dims: a program has a row, and all of its parts and features."""
+    from igniter.transforms.conversion.lower_to_triton import Dim
+
+    at = attention_dims(group)
+    assert at is not None
+    parts = _parts_of(dims, at)
+    looped = parts.constant is None or parts.constant > PART_LANES
+    found = [Dim(d.name, d.extent, grid=True, looped=False, lanes=1) for d in dims if d.name in _places(group, at)]
+    features = [d for d in dims if d.name == at.features]
+    return [*found, *features, Dim(PARTS, parts, grid=False, looped=looped, lanes=PART_LANES)]
+
+
+class _WithParts(AttentionBody):
+    """What both kernels have: the buffers of parts."""
+
+    def __init__(
+        self,
+        name: str,
+        group: LaunchGroup,
+        dims: Sequence[Dim],
+        tensors: Sequence[SSAValue],
+        stored: Sequence[SSAValue],
+        symbols: Sequence[str],
+        parts: Sequence[SSAValue],
+    ):
+        super().__init__(name, group, dims, tensors, stored, symbols)
+        self.parts = tuple(parts)
+
+    def _offset(self, k: int, part: SSAValue, scope: Scope) -> SSAValue:
+        """Where the blocks at hand are in the `k`-th buffer of parts."""
+        shape = dims_of(self.parts[k].type)
+        at = [Expr.of(name) for name in (*_places(self.group, self.at), PARTS, self.at.features)]
+        return scope.builder.expr(linearize(at[: len(shape)], shape), {**scope.index, PARTS: part})
+
+
+class SharedAttentionBody(_WithParts):
+    """The kernel that computes parts."""
+
+    def _take_share(self, dim: Dim, number: SSAValue) -> None:
+        self.part = number
+
+    def _bounds(self, dim: Dim, scope: Scope) -> tuple[SSAValue, SSAValue]:
+        builder = scope.builder
+        count = builder.number(dim.share // dim.lanes)
+        first = builder.binary(arith.MuliOp, self.part, count)
+        behind = builder.binary(arith.AddiOp, first, count)
+        return first, builder.binary(arith.MinSIOp, behind, builder.expr(dim.blocks, scope.index))
+
+    def _compute(self, scope: Scope) -> None:
+        builder = scope.builder
+        kept = self._along_keys(self._begin(scope), scope)
+        for k, (buffer, value) in enumerate(zip(self.parts, kept, strict=True)):
+            offset = self._offset(k, self.part, scope)
+            names = (self.at.rows, self.at.features) if k == len(self.parts) - 1 else (self.at.rows,)
+            mask = builder.all_of(self._mask(scope, frozenset(names)))
+            given = builder.together([offset, value, *([mask] if mask is not None else [])])
+            pointers = self._pointers(builder, buffer, given[0])
+            builder.block.add_op(tt.StoreOp(pointers, given[1], given[2] if mask is not None else None))
+
+
+class AttentionJoin(_WithParts):
+    """The kernel that joins parts, and computes what follows."""
+
+    def _place_dims(self) -> None:
+        attention, dims = self.group.attention, attention_dims(self.group)
+        assert attention is not None and dims is not None
+        self.attention, self.at = attention, dims
+        self.inner = self.laned = (PARTS, dims.features)
+        self.products = {}
+        self.ready = {}
+
+    def _compute(self, scope: Scope) -> None:
+        builder, dim = scope.builder, self.by_name[PARTS]
+        kept = self._nothing(builder, 1)
+        if not dim.looped:
+            kept = self._block_of_parts(kept, scope)
+        else:
+            end, step = builder.expr(dim.blocks, scope.index), builder.number(1)
+            body = Block(arg_types=[builder.index, *(v.type for v in kept)])
+            inner = BlockBuilder(body, builder.ranges, builder.index)
+            inside = Scope(inner, dict(scope.index), dict(scope.masks), scope.laned, dict(scope.firsts))
+            self._enter(inside, dim, body.args[0])
+            body.add_op(scf.YieldOp(*self._block_of_parts(body.args[1:], inside)))
+            loop = scf.ForOp(builder.number(0), end, step, list(kept), Region(body))
+            builder.block.add_op(loop)
+            kept = list(loop.results)
+        self._finish_sums(kept, scope)
+        self._finish_rest(scope)
+
+    def _block_of_parts(self, kept: Sequence[SSAValue], scope: Scope) -> list[SSAValue]:
+        """The maximum and the sums, with those of a block of parts."""
+        builder = scope.builder
+        most, *sums = kept
+        tops, *others = [self._load_part(k, scope) for k in range(len(self.parts))]
+        above = builder.binary(arith.MaximumfOp, most, self._over_parts(arith.MaximumfOp, tops, scope))
+        floor = self._floor(builder, above)
+        scale = builder.add(math.ExpOp(builder.binary(arith.SubfOp, self._floor(builder, most), floor)))
+        weight = builder.add(math.ExpOp(builder.binary(arith.SubfOp, self._floor(builder, tops), floor)))
+        made = [above]
+        for before, part in zip(sums, others, strict=True):
+            added = self._over_parts(arith.AddfOp, builder.binary(arith.MulfOp, weight, part), scope)
+            made.append(builder.binary(arith.AddfOp, builder.binary(arith.MulfOp, before, scale), added))
+        return made
+
+    def _load_part(self, k: int, scope: Scope) -> SSAValue:
+        """The parts at hand of the maximum, -inf where there is none, or of a sum, 0 there."""
+        builder, last = scope.builder, k == len(self.parts) - 1
+        names = (PARTS, self.at.features) if last else (PARTS,)
+        offset = self._offset(k, scope.index[PARTS], scope)
+        mask = builder.all_of(self._mask(scope, frozenset(names)))
+        if mask is None:
+            return builder.add(tt.LoadOp(self._pointers(builder, self.parts[k], offset)))
+        other = builder.const(0.0 if k else float("-inf"), Float32Type())
+        offset, mask, other = builder.together([offset, mask, other])
+        return builder.add(tt.LoadOp(self._pointers(builder, self.parts[k], offset), mask, other))
+
+    def _over_parts(self, op: type[arith.MaximumfOp | arith.AddfOp], value: SSAValue, scope: Scope) -> SSAValue:
+        """The parts at hand put together."""
+        body = Block(arg_types=[Float32Type(), Float32Type()])
+        made = op(body.args[0], body.args[1])
+        body.add_ops([made, tt.ReduceReturnOp([made.result])])
+        reduced = scope.builder.add(tt.ReduceOp([value], 0, Region(body)))
+        return scope.builder.add(tt.ExpandDimsOp(reduced, 0))

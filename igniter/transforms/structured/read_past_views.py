@@ -1,0 +1,78 @@
+"""`read-past-views`: nests read what a view is of, where dims of one are all that it adds or takes away.
+
+    %h = loop.nest "matmul" [..] -> tensor<?x2x1x16xf32, #sym.dims<b, 2, 1, 16>>
+    %v = loop.view %h : tensor<?x2x1x16xf32, ..> to tensor<?x1x2x16xf32, #sym.dims<b, 1, 2, 16>>
+    %y = loop.nest "add" [i, j, k] { %a = loop.read %v[i, 0, j, k] .. }
+becomes
+    %y = loop.nest "add" [i, j, k] { %a = loop.read %h[i, j, 0, k] .. }
+
+A launch of a GPU has a nest that reads the very elements of another, and looks through no view for that. It stands
+behind `collapse-axes` and `canonicalize-loop`, and in front of `choose-schedule`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.dialects.loop import KernelOp, NestOp, ReadOp, ViewOp
+from igniter.dialects.sym import dims_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr
+from igniter.remarks import remark
+from igniter.rewrites import budget
+
+
+@dataclass(frozen=True)
+class ReadPastViews(ModulePass):
+    """Reads what views are of that only add dims of one, or take them away."""
+
+    name = "read-past-views"
+    one_rewrite = "a nest that reads past its views"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
+            for nest in kernel.nests:
+                reads = [read for read in nest.reads if past_views(read) is not None]
+                said = f"{len(reads)} reads go past views"
+                if not reads:
+                    continue
+                if not budget(ctx, self.name).take(nest.label, said):
+                    return
+                for read in reads:
+                    _rewrite(read)
+                remark(ctx, self.name, nest.label, "applied", said)
+            for view in [v for v in kernel.block.ops if isinstance(v, ViewOp)][::-1]:
+                if not view.result.uses:
+                    view.detach()
+                    view.erase()
+
+
+def past_views(read: ReadOp) -> tuple[SSAValue, tuple[Expr, ...]] | None:
+    """What a read reads behind views of dims of one, and where; None where it reads through none."""
+    source, at = read.source, tuple(read.subscripts)
+    while isinstance(source.owner, ViewOp):
+        here, there = dims_of(source.type), dims_of(source.owner.source.type)
+        if [d for d in here if d != ONE] != [d for d in there if d != ONE]:
+            break
+        wide = iter(e for e, d in zip(at, here, strict=True) if d != ONE)
+        at = tuple(ZERO if d == ONE else next(wide) for d in there)
+        source = source.owner.source
+    return None if source is read.source else (source, at)
+
+
+def _rewrite(read: ReadOp) -> None:
+    found = past_views(read)
+    assert found is not None
+    source, at = found
+    nest = read.parent_op()
+    assert isinstance(nest, NestOp)
+    fresh = ReadOp(source, at, indices=read.indices, guards=read.guards, otherwise=read.otherwise)
+    nest.block.insert_op_before(fresh, read)
+    fresh.result.name_hint = read.result.name_hint
+    read.result.replace_all_uses_with(fresh.result)
+    read.detach()
+    read.erase()
