@@ -129,8 +129,7 @@ class LaunchBody:
     def emit(self) -> tuple[tt.FuncOp, tuple[str, ...]]:
         """The kernel, and the symbols whose values it takes behind its tensors."""
         kinds = [tt.PointerType(self._memory(t)) for t in self.tensors]
-        func = tt.FuncOp(self.name, [*kinds, *(i64 for _ in self.symbols)])
-        block = func.body.block
+        block = Block(arg_types=[*kinds, *(i64 for _ in self.symbols)])
         self.pointers = dict(zip(self.tensors, block.args, strict=False))
         ranges = axis_ranges((d.name, d.extent) for d in self.dims)
         builder = BlockBuilder(block, ranges)
@@ -139,7 +138,14 @@ class LaunchBody:
         self._programs(scope)
         self._compute(scope)
         block.add_op(tt.ReturnOp())
-        return func, self.symbols
+        unused = [not arg.uses for arg in block.args]
+        self.tensors = tuple(t for t, drop in zip(self.tensors, unused, strict=False) if not drop)
+        behind = unused[len(unused) - len(self.symbols) :]
+        self.symbols = tuple(s for s, drop in zip(self.symbols, behind, strict=True) if not drop)
+        for arg, drop in zip(list(block.args), unused, strict=True):
+            if drop:
+                block.erase_arg(arg)
+        return tt.FuncOp(self.name, [arg.type for arg in block.args], Region(block)), self.symbols
 
     def _memory(self, tensor: SSAValue) -> Attribute:
         """The type of what is in memory for the elements of a tensor."""

@@ -59,3 +59,37 @@ loop.kernel @others symbols [] (%x: tensor<64x16x16xf32>, %w: tensor<64x3xf32>, 
   }
   loop.return %0, %4 : tensor<64x14x14xf32>, tensor<14x14xf32>
 }
+
+// -----
+
+// The products of an attention go along the axes that all of it goes along.
+
+// CHECK:      loop.kernel @attention
+// CHECK:        loop.nest "scores" [h: parallel 4, i: parallel s, j: parallel t, d: reduction 16]
+// CHECK:        loop.nest "values" [h: parallel 4, i: parallel s, f: parallel 16, j: reduction t]
+loop.kernel @attention symbols [s, t] (%q: tensor<4x?x16xf32, #sym.dims<4, s, 16>>, %k: tensor<?x16xf32, #sym.dims<t, 16>>, %v: tensor<?x16xf32, #sym.dims<t, 16>>) -> (tensor<4x?x16xf32, #sym.dims<4, s, 16>>) {
+  %scores = loop.nest "scores" [h: parallel 4, i: parallel s, j: parallel t, d: reduction 16] -> tensor<4x?x?xf32, #sym.dims<4, s, t>> {
+    %a = loop.read %q[h, i, d] : f32
+    %b = loop.read %k[j, d] : f32
+    %p = arith.mulf %a, %b : f32
+    loop.yield add %p at [h, i, j]
+  }
+  %max = loop.nest "max" [h: parallel 4, i: parallel s, j: reduction t] -> tensor<4x?x1xf32, #sym.dims<4, s, 1>> {
+    %x = loop.read %scores[h, i, j] : f32
+    loop.yield max %x at [h, i, 0]
+  }
+  %e = loop.nest "exp" [h: parallel 4, i: parallel s, j: parallel t] -> tensor<4x?x?xf32, #sym.dims<4, s, t>> {
+    %x = loop.read %scores[h, i, j] : f32
+    %m = loop.read %max[h, i, 0] : f32
+    %z = arith.subf %x, %m : f32
+    %y = math.exp %z : f32
+    loop.yield none %y at [h, i, j]
+  }
+  %o = loop.nest "values" [h: parallel 4, i: parallel s, f: parallel 16, j: reduction t] -> tensor<4x?x16xf32, #sym.dims<4, s, 16>> {
+    %x = loop.read %e[h, i, j] : f32
+    %y = loop.read %v[j, f] : f32
+    %p = arith.mulf %x, %y : f32
+    loop.yield add %p at [h, i, f]
+  }
+  loop.return %o : tensor<4x?x16xf32, #sym.dims<4, s, 16>>
+}
