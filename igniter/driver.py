@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from igniter.runtime.library import Library
     from igniter.targets import Part
 
+EXPECTED = "expected"
+"""Whose remarks say how long a launch is expected to take."""
+
 STAGES = ("onnx", "fusion", "loop", "scheduled", "llvm", "asm", "obj", "library")
 
 
@@ -180,8 +183,11 @@ def compile_kernel(c: Compilation, kernel: KernelOp, text: str) -> CompiledKerne
 
 
 def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
+    from dataclasses import asdict
+
     from xdsl.dialects.builtin import StringAttr
 
+    from igniter.remarks import remark
     from igniter.transforms.conversion.schedule_kernels import schedule_kernel
     from igniter.transforms.scheduled.form_ort_library import describe, with_scratch
 
@@ -200,6 +206,8 @@ def _compile_variants(c: Compilation, kernel: KernelOp) -> CompiledKernel:
             func.sym_name = StringAttr(name + suffix)
             texts.append(backend.emit_func(func, target, options.sanitize))
             backend.vouch(texts[-1], target)
+            for each in backend.expected(func, texts[-1], target):
+                remark(ctx, EXPECTED, name, "note", str(each), **asdict(each))
             op = described if op is None else with_scratch(op, described.scratch)
         ops.append(str(op))
     return CompiledKernel(name, tuple(texts), tuple(ops))

@@ -186,6 +186,29 @@ class Pipelines:
     """Behind `onnx`, unless an option says otherwise: convolutions in tiles."""
 
 
+@dataclass(frozen=True)
+class Expectation:
+    """What a launch is expected to take."""
+
+    launch: str
+    microseconds: float
+    limit: str
+    """What takes longest."""
+    megabytes: float
+    """Of memory."""
+    gigaops: float
+    device: str
+    sizes: str
+    """Of the symbols of its func, as `b=1, s=128`."""
+
+    def __str__(self) -> str:
+        where = f" at {self.sizes}" if self.sizes else ""
+        return (
+            f"{self.microseconds:.1f} us are expected on {self.device} by its data sheet{where}, by {self.limit}: "
+            f"{self.megabytes:.2f} MB, {self.gigaops:.2f} Gop"
+        )
+
+
 class Backend(ABC):
     """The code generator for one kind of target. What takes a target takes one of its own."""
 
@@ -306,6 +329,12 @@ class Backend(ABC):
         """Raises `IgniterError` where no machine code can be made of a text: there it costs one kernel, and later the
         model. Nothing to do for an emitter whose text always compiles."""
         del text, target
+
+    def expected(self, func: FuncOp, text: str, target: Target) -> Sequence[Expectation]:
+        """How long each launch of a func is expected to take, `text` being what it became; none where the backend does
+        not say."""
+        del func, text, target
+        return ()
 
     # -- linking ------------------------------------------------------------------------------------------------------
 

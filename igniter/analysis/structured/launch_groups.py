@@ -170,9 +170,9 @@ def _reduction_reason(group: LaunchGroup, nest: NestOp, names: Mapping[str, str]
         kept = {group.names[member][a.name] for a in member.axes if a.kind == "parallel"}
         drops = {group.names[member][a.name] for a in member.axes if a.kind == "reduction"}
         mine = {names[a.name] for a in nest.axes if a.kind == "parallel"}
-        if drops and reduces & kept and not reduces & drops:
+        if drops and reduces & kept:
             return f"it reduces along what tells the sums of '{member.label}' apart"
-        if reduces and drops & mine and not reduces & drops:
+        if reduces and drops & mine:
             return f"'{member.label}' reduces along what tells its own sums apart"
     extents = {**group.dims, **{names[a.name]: a.extent for a in nest.axes}}
     weighed = group.weighed(nest)

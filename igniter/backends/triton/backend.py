@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from igniter.analysis.fusion.legality import Reason
     from igniter.dialects.loop import FuncOp
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.targets import CompiledFunc, Listing, Rates
+    from igniter.targets import CompiledFunc, Expectation, Listing, Rates
 
 
 class TritonBackend(Backend):
@@ -101,6 +101,11 @@ class TritonBackend(Backend):
 
         for kernel in kernels_of(text):
             kernel.compiled(_own(target).arch)
+
+    def expected(self, func: FuncOp, text: str, target: AnyTarget) -> Sequence[Expectation]:
+        from igniter.backends.triton.expectations import expected
+
+        return expected(func, text, _own(target).arch)
 
     # -- linking ------------------------------------------------------------------------------------------------------
 

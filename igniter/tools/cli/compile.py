@@ -161,10 +161,35 @@ def _print_report(artifact: Any, report: Mapping[str, Any], request: CompileRequ
         out.print(f"the byte figures take {given} symbolic dim to be {MEMORY}", markup=False)
         for summary in report["fusion"]:
             out.print(summary["text"], markup=False)
+        for line in _expected(report):
+            out.print(line, markup=False)
     if request.remarks:
         for remark in report["remarks"]:
             out.print(f"{remark['pass']}: {remark['node']}: {remark['kind']}: {remark['message']}", markup=False)
     out.print(f"[bold]{artifact.folder}")
+
+
+LONGEST = 10
+"""The launches that are listed with what they are expected to take."""
+
+
+def _expected(report: Mapping[str, Any]) -> list[str]:
+    """What launches are expected to take, those that take longest first, as often as a run has them."""
+    from igniter.driver import EXPECTED
+
+    calls = Counter(step["kernel"] for program in report["programs"] for step in program["steps"])
+    found = [(r["details"], max(1, calls[r["node"]])) for r in report["remarks"] if r["pass"] == EXPECTED]
+    if not found:
+        return []
+    total = sum(each["microseconds"] * count for each, count in found)
+    launches = sum(count for _, count in found)
+    lines = [f"expected on {found[0][0]['device']}, by its data sheet: {total / 1e3:.3f} ms in {launches} launches"]
+    for each, count in sorted(found, key=lambda e: -e[0]["microseconds"] * e[1])[:LONGEST]:
+        lines.append(
+            f"  {count} x {each['microseconds']:.1f} us {each['launch']} by {each['limit']}: "
+            f"{each['megabytes']:.2f} MB, {each['gigaops']:.2f} Gop" + (f" ({each['sizes']})" if each["sizes"] else "")
+        )
+    return lines
 
 
 def _print_left(out: Any, left: list[dict[str, Any]], explain: bool) -> None:

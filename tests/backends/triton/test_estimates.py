@@ -95,3 +95,21 @@ def test_bytes_are_a_kind_of_product_of_their_own() -> None:
     nodes = [helper.make_node("MatMulInteger", ["x", "w"], ["y"])]
     _, (kernel,) = parts(model(nodes, {"x": (TensorProto.INT8, [64, 128]), "w": (TensorProto.INT8, [128, 64])}))
     assert set(work_of(kernel, []).products) == {"i8"}
+
+
+def test_a_report_says_what_launches_are_expected_to_take() -> None:
+    """At the sizes that are given, else at typical ones, by the device of the target."""
+    import igniter
+    from igniter.driver import EXPECTED
+
+    given = model(MATMUL, {"x": (HALF, ["n", 256]), "w": (HALF, [256, 512])})
+    seconds: list[float] = []
+    for sizes in ({"n": 16}, {"n": 65536}):
+        options = igniter.CompileOptions(target="cuda:sm_90", sizes=tuple(sizes.items()))
+        artifact = igniter.load(given).compile(options=options, cache=False, verify=False)
+        (found,) = [r for r in artifact.report["remarks"] if r["pass"] == EXPECTED]
+        assert found["details"]["device"] == "h100"
+        assert found["details"]["sizes"].endswith(f"={sizes['n']}")
+        assert "us are expected on h100" in found["message"]
+        seconds.append(found["details"]["microseconds"])
+    assert seconds[1] > 3 * seconds[0]

@@ -54,3 +54,17 @@ def test_parts_are_estimated_to_pay_where_programs_are_few() -> None:
     few, many = ProductSize(128, 768, 3072, 1, 2), ProductSize(8192, 8192, 3072, 1, 2)
     assert best_seconds(few.split(8)) + few.joining(8) < best_seconds(few) / 1.5
     assert best_seconds(many.split(2)) + many.joining(2) > best_seconds(many)
+
+
+def test_sums_over_what_tells_other_sums_apart_are_launches_of_their_own() -> None:
+    """All of a tensor, and then each column of it: a program of the first has no column wholly."""
+    nodes = [
+        helper.make_node("ReduceSumSquare", ["x"], ["s"], keepdims=0),
+        helper.make_node("Mul", ["x", "s"], ["p"]),
+        helper.make_node("ReduceMax", ["p"], ["y"], axes=[0], keepdims=0),
+    ]
+    for rows in 0, 3:
+        found = model(nodes, {"x": (FLOAT, [rows, "n"])}, opset=13)
+        runs = [{"x": values(np.float32, rows, n)} for n in (5, 0)]
+        check(found, *runs[: 1 if rows else 0], rtol=1e-5)
+        assert kernels_of(lowered(found))
