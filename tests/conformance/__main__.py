@@ -1,4 +1,4 @@
-"""`python -m tests.conformance [--modes static,dynamic] [--only relu] [--json FILE] [--ledger docs/coverage.md]`."""
+"""`python -m tests.conformance [--modes static,dynamic] [--only relu] [--gpu] [--json FILE] [--ledger FILE]`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="where to write the result of every case")
     parser.add_argument("--ledger", type=Path, help="where to write what became of every op, as Markdown")
     parser.add_argument("--reasons", action="store_true", help="why nodes are left to ONNX Runtime, by count")
+    parser.add_argument("--gpu", action="store_true", help="compiled for GPUs, and run in Triton's interpreter")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
     args = parser.parse_args()
     names = [name for name in node_cases() if args.only in name]
     found: list[CaseResult] = []
     for mode in args.modes.split(","):
-        results = run_cases(names, mode, args.jobs)
+        results = run_cases(names, mode, args.jobs, args.gpu)
         print_table(results, mode)
         if args.reasons:
             print_reasons(results)
@@ -47,18 +48,18 @@ def main() -> int:
     return int(any(r.status in FAILURES for r in found))
 
 
-def run_cases(names: Sequence[str], mode: str, jobs: int = 1) -> list[CaseResult]:
+def run_cases(names: Sequence[str], mode: str, jobs: int = 1, gpu: bool = False) -> list[CaseResult]:
     """The results of cases, each safe from crashes of the others, in the order of the names."""
     with ThreadPoolExecutor(jobs) as pool:
-        parts = pool.map(lambda k: _run_part(names[k::jobs], mode), range(jobs))
+        parts = pool.map(lambda k: _run_part(names[k::jobs], mode, gpu), range(jobs))
         found = {result.name: result for part in parts for result in part}
     return [found[name] for name in names]
 
 
-def _run_part(names: Sequence[str], mode: str) -> list[CaseResult]:
+def _run_part(names: Sequence[str], mode: str, gpu: bool) -> list[CaseResult]:
     found: list[CaseResult] = []
-    keys = [(name, mode) for name in names]
-    for (name, _), result in run_isolated("tests.conformance.node_cases:run_named", keys, batch=2000):
+    keys = [(name, mode, gpu) for name in names]
+    for (name, *_), result in run_isolated("tests.conformance.node_cases:run_named", keys, batch=2000):
         lost = isinstance(result, Lost)
         found.append(CaseResult(name, mode, "?", result.status, result.message) if lost else result)
         if found[-1].status in FAILURES:

@@ -27,6 +27,8 @@ from tests.conformance.wide import DIGITS, widened, within_one_unit
 MODES = ("static", "dynamic", "parameters", "constant", "attributes")
 BOUND = "cpu-onnx,bind-values"
 """Parameters that only a run knows are bound, too."""
+GPU_BOUND = "cuda-onnx,bind-values"
+GPU_EVERYTHING = "form-fusion-regions{contractions=all singletons=all views=all},lift-constants"
 EVERYTHING = "form-fusion-regions{contractions=all singletons=all views=all},pack-weights"
 AS_ORT = frozenset(
     (
@@ -68,38 +70,58 @@ def node_cases() -> dict[str, TestCase]:
         return {case.name: case for case in load_model_tests(kind="node")}
 
 
-def run_named(key: tuple[str, str]) -> CaseResult:
-    """The case of a name in a mode."""
-    name, mode = key
-    return run_node_case(node_cases()[name], mode)
+def run_named(key: tuple[str, str, bool]) -> CaseResult:
+    """The case of a name in a mode, compiled for GPUs or not."""
+    name, mode, gpu = key
+    return run_node_case(node_cases()[name], mode, gpu)
 
 
-def run_node_case(case: TestCase, mode: str) -> CaseResult:
-    """Compiles and compares in this process."""
+def run_node_case(case: TestCase, mode: str, gpu: bool = False) -> CaseResult:
+    """Compiles and compares in this process; what is compiled for GPUs is computed in Triton's interpreter."""
     nodes = case.model.graph.node
     op = nodes[0].op_type if len(nodes) == 1 else "(function body)"
     if mode == "attributes":
-        return _run_variants(case, op)
+        return _run_variants(case, op, gpu)
 
     inputs, expected = case.data_sets[0]
     model, feed = _prepared(case.model, list(inputs), mode)
     if model is None:
         return CaseResult(case.name, mode, op, "skipped")
-    return _compile_and_compare(model, feed, [_fed(e) for e in expected], case, op, mode)
+    return _compile_and_compare(model, feed, [_fed(e) for e in expected], case, op, mode, gpu)
+
+
+def _compiled(model: onnx.ModelProto, gpu: bool) -> tuple[Any, Any]:
+    """The module and the compiled model."""
+    import igniter
+
+    module = igniter.load(model)
+    if not gpu:
+        options = igniter.CompileOptions(onnx_passes=BOUND, fusion_passes=EVERYTHING)
+        return module, module.compile(options=options, verify=False)
+    from tests.backends.triton.recording_driver import knowing, standing_driver
+
+    with knowing(standing_driver()):
+        options = igniter.CompileOptions(
+            target="cuda", provider="CPUExecutionProvider", onnx_passes=GPU_BOUND, fusion_passes=GPU_EVERYTHING
+        )
+        # What the driver computes it has to have seen.
+        return module, module.compile(options=options, verify=False, cache=False)
 
 
 def _compile_and_compare(
-    model: onnx.ModelProto, feed: dict[str, Any], expected: list[Any], case: TestCase, op: str, mode: str
+    model: onnx.ModelProto,
+    feed: dict[str, Any],
+    expected: list[Any],
+    case: TestCase,
+    op: str,
+    mode: str,
+    gpu: bool = False,
 ) -> CaseResult:
     def result(status: str, reason: str = "") -> CaseResult:
         return CaseResult(case.name, mode, op, status, reason[:600])
 
     try:
-        import igniter
-
-        options = igniter.CompileOptions(onnx_passes=BOUND, fusion_passes=EVERYTHING)
-        module = igniter.load(model)
-        artifact = module.compile(options=options, verify=False)
+        module, artifact = _compiled(model, gpu)
     except Exception as error:
         return result("error", f"{type(error).__name__}: {_first_line(error)}")
     report: dict[str, Any] = artifact.report
@@ -137,7 +159,7 @@ RANKS = ("skipped", "no-ort", "folded", "native", "partly", "fallback", "mismatc
 """Of several variants the worst counts."""
 
 
-def _run_variants(case: TestCase, op: str) -> CaseResult:
+def _run_variants(case: TestCase, op: str, gpu: bool) -> CaseResult:
     """The worst of a case's variants in its attributes; ONNX Runtime says what is right."""
     from tests.conformance.attribute_cases import variants
 
@@ -156,7 +178,7 @@ def _run_variants(case: TestCase, op: str) -> CaseResult:
             continue
         if any(a is None for a in expected):
             continue
-        found = _compile_and_compare(model, feed, expected, case, op, "attributes")
+        found = _compile_and_compare(model, feed, expected, case, op, "attributes", gpu)
         if RANKS.index(found.status) > RANKS.index(worst.status):
             worst = CaseResult(
                 case.name, "attributes", op, found.status, f"{changed}: {found.reason}" if found.reason else ""

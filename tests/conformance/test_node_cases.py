@@ -45,6 +45,25 @@ def test_ledger_counts_and_gives_reasons() -> None:
     assert "| Foo | 2 | 1 |  |  | 1 |  | Foo: it is too \\| long (1) |" in page
 
 
+def test_some_cases_compiled_for_gpus() -> None:
+    pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
+    names = [
+        *NATIVE,
+        "test_gather_1",
+        "test_layer_normalization_2d_axis1",
+        "test_reduce_sum_default_axes_keepdims_random",
+    ]
+    results = run_cases(names, "static", gpu=True)
+    check(results)
+    assert [r.status for r in results] == ["native"] * len(names)
+
+
+@pytest.mark.full
+def test_every_case_compiled_for_gpus() -> None:
+    pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
+    check(run_cases(list(node_cases()), "static", gpu=True))
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("mode", MODES)
 def test_every_case(mode: str) -> None:

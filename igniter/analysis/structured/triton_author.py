@@ -99,6 +99,9 @@ def _product_launch(group: LaunchGroup, lanes: dict[str, int]) -> Launch:
     assert group.product is not None
     nest, dot = group.product
     sums = lanes[group.names[nest][dot.row]] * lanes[group.names[nest][dot.column]]
+    if element_bytes(dot.element) == 4:
+        # Without tensor cores a thread has all of the depth of its rows and columns in registers.
+        return Launch(8 if sums >= 64 * 64 else 4, STAGES)
     return Launch(8 if sums > 64 * 128 else 4 if sums > 32 * 32 else 2 if sums > 16 * 16 else 1, STAGES)
 
 
