@@ -68,18 +68,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", help=f"names, or paths of ONNX files; by default {', '.join(MODELS)}")
     parser.add_argument("--device", choices=sorted(DEVICES), default="a100")
+    parser.add_argument("--target", default="cuda", help="cuda, or cuda+tf32 and the like")
     parser.add_argument("--sizes", default="", help="of symbolic dims, batch=8,sequence=512")
     parser.add_argument("--kernels", type=int, default=0, metavar="N", help="list the N launches that take longest")
     args = parser.parse_args()
     device = device_of(args.device)
     given = {k: int(v) for k, v in (pair.split("=") for pair in args.sizes.split(",") if pair)}
-    print(f"device: {device.name}, by its data sheet; kernels of sm_{PORTABLE}; no GPU was used")
+    print(f"device: {device.name}, by its data sheet; kernels of {args.target}; no GPU was used")
     columns = ("nodes", "left", "kernels", "launches", "registers", "spills", "cold s", "cached s", "estimate ms")
     print("| model |", " | ".join(columns), "| limits |")
     print("| --- |", " | ".join("---:" for _ in columns), "| --- |")
     for name in args.models or MODELS:
         make, sizes = MODELS.get(name, (lambda path=name: onnx.load(path), {}))
-        row = measured(name, make(), {**sizes, **given}, device)
+        row = measured(name, make(), {**sizes, **given}, device, args.target)
         limits = ", ".join(f"{n} {what}" for what, n in row.limits.most_common())
         counts = (row.nodes, row.after, row.kernels, row.launches, row.registers, row.spills)
         times = (f"{row.cold:.1f}", f"{row.cached:.1f}", f"{row.seconds * 1e3:.3f}")
@@ -91,19 +92,19 @@ def main() -> None:
             )
 
 
-def measured(name: str, model: onnx.ModelProto, sizes: Mapping[str, int], device: Device) -> Row:
+def measured(name: str, model: onnx.ModelProto, sizes: Mapping[str, int], device: Device, target: str) -> Row:
     """Compiles a model twice, and looks at its kernels."""
     row = Row(name)
     with tempfile.TemporaryDirectory() as cache:
         os.environ["IGNITER_CACHE_DIR"] = cache
-        options = CompileOptions(target="cuda", sizes=named_sizes(model, sizes))
+        options = CompileOptions(target=target, sizes=named_sizes(model, sizes))
         for place in ("cold", "cached"):
             start = time.perf_counter()
             artifact = igniter.load(model).compile(options=options, verify=False)
             setattr(row, place, time.perf_counter() - start)
         report: dict[str, Any] = artifact.report
         row.nodes, row.after, row.kernels = report["nodes_before"], report["nodes_after"], report["kernels"]
-        _look(row, model, sizes, device)
+        _look(row, model, sizes, device, target)
     return row
 
 
@@ -114,10 +115,10 @@ def named_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> Any:
     return {name: size for name, size in sizes.items() if name in named}
 
 
-def _look(row: Row, model: onnx.ModelProto, sizes: Mapping[str, int], device: Device) -> None:
+def _look(row: Row, model: onnx.ModelProto, sizes: Mapping[str, int], device: Device, target: str) -> None:
     """The launches of a run, their registers and what they are expected to take."""
     module = igniter.load(model)
-    options = CompileOptions(target="cuda", sizes=named_sizes(model, sizes))
+    options = CompileOptions(target=target, sizes=named_sizes(model, sizes))
     c = Compilation(module.ir, options, module.ctx, default_cache())
     for step in (make_onnx, make_fusion, make_loop, make_scheduled):
         step(c)

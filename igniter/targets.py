@@ -456,7 +456,7 @@ def _chosen_kernel(nest: NestOp) -> str:
 
 
 def _backend_name(target: str) -> str:
-    named = target.partition(":")[0]
+    named = target.partition(":")[0].partition("+")[0]
     return named if named in BACKENDS or named in external("backends") else DEFAULT
 
 

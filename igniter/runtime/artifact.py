@@ -159,7 +159,9 @@ class Artifact:
         from igniter.runtime.verify import BUDGET_SECONDS, PRECISIONS, Candidate, VerifyOptions, verify_models
 
         if rtol is None:
-            rtol = PRECISIONS.get(str(self.report.get("options", {}).get("precision", "f32")))
+            asked: Mapping[str, Any] = self.report.get("options", {})
+            in_tf32 = any(each.endswith("+tf32") for each in str(asked.get("target", "")).split(","))
+            rtol = PRECISIONS.get("tf32" if in_tf32 else str(asked.get("precision", "f32")))
         original = self._original(reference, ort_options)
         feeds = _read(original, inputs) if isinstance(inputs, (str, Path)) else inputs
         assert original.model is not None

@@ -40,7 +40,7 @@ class AttentionBlocks:
     launch: Launch
 
 
-def attention_blocks(group: LaunchGroup) -> AttentionBlocks:
+def attention_blocks(group: LaunchGroup, products: str = "") -> AttentionBlocks:
     """The blocks of an attention."""
     attention, dims = group.attention, attention_dims(group)
     assert attention is not None and dims is not None
@@ -50,13 +50,16 @@ def attention_blocks(group: LaunchGroup) -> AttentionBlocks:
     depth = max(LEAST, _power(group.dims[dims.depth]))
     # Sums, scores and weights are in registers at a time; without tensor cores all of the depth is, too.
     wide = max(features, depth)
-    if size < 4:
+    cores = products if inner is not None and dims.rows and size == 4 else ""
+    if cores:
+        most, keys = 64 if wide <= 64 else 32, 32
+    elif size < 4:
         most, keys = 128 if wide <= 64 else 64 if wide <= 128 else 32, 64 if wide <= 64 else 32
     else:
         most, keys = LEAST, 32 if wide <= 128 else 16
     if not dims.rows:
         keys = max(LEAST, ROWLESS_ELEMENTS // wide)
-    rows = _rows(group, dims, most, size) if dims.rows else 1
+    rows = _rows(group, dims, most, size, PRODUCTS_A_SECOND[cores or size]) if dims.rows else 1
     lanes = dict.fromkeys(group.dims, 1)
     lanes.update({dims.keys: keys, dims.features: features, dims.depth: depth})
     if dims.rows:
@@ -68,7 +71,7 @@ def attention_blocks(group: LaunchGroup) -> AttentionBlocks:
     else:
         looped = {dims.keys}
     shares = _shares(group, dims, rows, lanes[dims.keys]) if looped else {}
-    return AttentionBlocks(lanes, looped, shares, Launch(8 if rows > 64 or wide > 128 else 4, STAGES))
+    return AttentionBlocks(lanes, looped, shares, Launch(8 if rows > 64 or wide > 128 else 4, STAGES, cores))
 
 
 def _shares(group: LaunchGroup, dims: AttentionDims, rows: int, keys: int) -> dict[str, int]:
@@ -87,7 +90,7 @@ def _shares(group: LaunchGroup, dims: AttentionDims, rows: int, keys: int) -> di
     return {dims.keys: max(keys, 1 << (-(-count // parts) - 1).bit_length())} if parts > 1 else {}
 
 
-def _rows(group: LaunchGroup, dims: AttentionDims, most: int, size: int) -> int:
+def _rows(group: LaunchGroup, dims: AttentionDims, most: int, size: int, peak: float) -> int:
     """The rows of a block."""
     attention = group.attention
     assert attention is not None
@@ -101,7 +104,7 @@ def _rows(group: LaunchGroup, dims: AttentionDims, most: int, size: int) -> int:
         for rows in candidates:
             programs = -(-sizes[dims.rows] // rows) * others
             # Half of the products of a block that is this low are lost.
-            multiplied = (rows + 16) * work / (PRODUCTS_A_SECOND[size] / MULTIPROCESSORS)
+            multiplied = (rows + 16) * work / (peak / MULTIPROCESSORS)
             loaded = work * size / BYTES_A_SECOND
             seconds[rows] = -(-programs // MULTIPROCESSORS) * max(multiplied, loaded)
         best = min(seconds.values())

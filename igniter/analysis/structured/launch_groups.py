@@ -38,6 +38,8 @@ class LaunchGroup:
 
     attention: Attention | None = None
     """The attention that the first members are."""
+    products: str = ""
+    """How its products of f32 are computed, where the schedules say it."""
     members: list[NestOp] = field(default_factory=list[NestOp])
     names: dict[NestOp, dict[str, str]] = field(default_factory=dict[NestOp, dict[str, str]])
     """For each member, the dims that its axes are."""

@@ -7,7 +7,7 @@ the time of its products or of its loads, whichever is longer; figures are those
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product as pairs
 from math import log
@@ -25,8 +25,8 @@ LATENCY = 0.6e-6
 LINE, STAGES_UNDER_WAY, HELD = 128, 2, 4
 """Bytes of a row or column that are loaded at a time, how often they are under way, programs of a multiprocessor."""
 LAUNCH_SECONDS = 2e-6
-PRODUCTS_A_SECOND = {1: 312e12, 2: 156e12, 4: 9.7e12}
-"""Multiply-adds of all of them, by the bytes of what is multiplied."""
+PRODUCTS_A_SECOND: Mapping[int | str, float] = {1: 312e12, 2: 156e12, 4: 9.7e12, "tf32": 78e12, "tf32x3": 26e12}
+"""Multiply-adds of all of them, by the bytes of what is multiplied, or by how f32 is."""
 TYPICAL = (1, 16, 256)
 """What a symbol that nobody gave a size may be."""
 SIDES = (16, 32, 64, 128)
@@ -43,6 +43,8 @@ class ProductSize:
     depth: int
     count: int
     bytes: int
+    how: str = ""
+    """How f32 is multiplied, where that is not without tensor cores."""
 
     def split(self, parts: int) -> ProductSize:
         """The product of a part of the depth, as often as there are parts."""
@@ -57,7 +59,8 @@ class ProductSize:
         programs = -(-self.rows // rows) * -(-self.columns // columns) * self.count
         # Each row and column that is at hand serves as many products as the block has of the other.
         reuse = (1 + 32 / rows + 32 / columns) / 2
-        multiplied = reuse * rows * columns / (PRODUCTS_A_SECOND[self.bytes] / MULTIPROCESSORS)
+        peak = PRODUCTS_A_SECOND[self.how if self.bytes == 4 and self.how else self.bytes]
+        multiplied = reuse * rows * columns / (peak / MULTIPROCESSORS)
         # Loads of small blocks are too few under way for a multiprocessor to get all that it could.
         under_way = STAGES_UNDER_WAY * LINE * (rows + columns) * min(HELD, max(1, programs // MULTIPROCESSORS))
         busy = min(1.0, under_way / (LATENCY * BYTES_A_SECOND))
@@ -74,7 +77,7 @@ def best_seconds(size: ProductSize) -> float:
 def blocks_for(sizes: Sequence[ProductSize]) -> tuple[int, int]:
     """The rows and columns of the blocks that lose least over all `sizes`, which are equally likely; of those that lose
     the same, the largest."""
-    most = NARROW_SIDE if sizes[0].bytes < 4 else WIDE_SIDE
+    most = NARROW_SIDE if sizes[0].bytes < 4 or sizes[0].how else WIDE_SIDE
     sides = [s for s in SIDES if s <= most]
     longest = (max(s.rows for s in sizes), max(s.columns for s in sizes))
     rows, columns = ([s for s in sides if s == LEAST or s < 2 * extent] for extent in longest)

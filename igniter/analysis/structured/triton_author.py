@@ -24,7 +24,7 @@ from igniter.analysis.structured.product_blocks import TYPICAL, ProductSize, blo
 from igniter.analysis.structured.schedule_author import Choice, ScheduleAuthor
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import KernelOp, NestOp, element_bytes
-from igniter.dialects.loop.schedule import Launch, Loop, ScheduleAttr, Step
+from igniter.dialects.loop.schedule import PRODUCTS, Launch, Loop, ScheduleAttr, Step
 from igniter.dialects.sym.expr import ONE, Expr
 
 ELEMENTS = 1024
@@ -51,17 +51,19 @@ class TritonAuthor(ScheduleAuthor):
 
     def __call__(self, kernel: KernelOp, machine: MachineModel) -> list[Choice]:
         groups = launch_groups(kernel) if all(isinstance(op, NestOp) for op in kernel.computations) else []
-        return [_choice(group, f"l{k}") for k, group in enumerate(groups)]
+        # A machine says by its features what was asked for.
+        products = machine.features if machine.features in PRODUCTS else ""
+        return [_choice(group, f"l{k}", products) for k, group in enumerate(groups)]
 
 
-def _choice(group: LaunchGroup, label: str) -> Choice:
+def _choice(group: LaunchGroup, label: str, products: str) -> Choice:
     shares: dict[str, int] = {}
     if group.attention is not None:
-        blocks = attention_blocks(group)
+        blocks = attention_blocks(group, products)
         lanes, looped, shares, launch = blocks.lanes, blocks.looped, blocks.shares, blocks.launch
     elif group.product is not None:
-        lanes, looped = _product_blocks(group)
-        launch = _product_launch(group, lanes)
+        lanes, looped = _product_blocks(group, products)
+        launch = _product_launch(group, lanes, products)
     else:
         lanes, looped = _blocks(group)
         launch = Launch(_warps(prod(lanes.values())), 1)
@@ -71,7 +73,7 @@ def _choice(group: LaunchGroup, label: str) -> Choice:
     return Choice(schedules, f"one launch, blocks of {told}" + (", one after the other" if looped else ""))
 
 
-def _product_blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str]]:
+def _product_blocks(group: LaunchGroup, products: str) -> tuple[dict[str, int], set[str]]:
     """The lanes of each dim of a launch that is a product of blocks, and those that programs go along."""
     assert group.product is not None
     nest, dot = group.product
@@ -79,12 +81,12 @@ def _product_blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str]]:
     lanes = dict.fromkeys(group.dims, 1)
     depth = names[dot.depth]
     wide = (names[dot.row], names[dot.column])
-    products: list[ProductSize] = []
+    likely_sizes: list[ProductSize] = []
     for likely in TYPICAL:
         sizes = {d: max(1, typical_of(nest).value(e, likely)) for d, e in group.dims.items()}
         others, summed = (prod(sizes[d] for d in dims if d not in wide) for dims in (group.grid, group.reduced))
-        products.append(ProductSize(sizes[wide[0]], sizes[wide[1]], summed, others, size))
-    lanes.update(zip(wide, blocks_for(products), strict=True))
+        likely_sizes.append(ProductSize(sizes[wide[0]], sizes[wide[1]], summed, others, size, products))
+    lanes.update(zip(wide, blocks_for(likely_sizes), strict=True))
     least = LEAST if size > 1 else 2 * LEAST
     lanes[depth] = max(least, _power(group.dims[depth], DEPTH_BYTES // size))
     whole = group.dims[depth].constant
@@ -94,15 +96,16 @@ def _product_blocks(group: LaunchGroup) -> tuple[dict[str, int], set[str]]:
     return lanes, looped
 
 
-def _product_launch(group: LaunchGroup, lanes: dict[str, int]) -> Launch:
+def _product_launch(group: LaunchGroup, lanes: dict[str, int], products: str) -> Launch:
     """Sums fill the registers of the warps; loads are under way for the blocks behind."""
     assert group.product is not None
     nest, dot = group.product
     sums = lanes[group.names[nest][dot.row]] * lanes[group.names[nest][dot.column]]
-    if element_bytes(dot.element) == 4:
+    if element_bytes(dot.element) == 4 and not products:
         # Without tensor cores a thread has all of the depth of its rows and columns in registers.
         return Launch(8 if sums >= 64 * 64 else 4, STAGES)
-    return Launch(8 if sums > 64 * 128 else 4 if sums > 32 * 32 else 2 if sums > 16 * 16 else 1, STAGES)
+    warps = 8 if sums > 64 * 128 else 4 if sums > 32 * 32 else 2 if sums > 16 * 16 else 1
+    return Launch(warps, STAGES, products if element_bytes(dot.element) == 4 else "")
 
 
 def _warps(size: int) -> int:

@@ -107,6 +107,7 @@ def _count(block: Block, times: int, numbers: Mapping[SSAValue, int], work: Work
         elif isinstance(op, tt.DotOp):
             (rows, depth), (_, columns) = tt.shape_of(op.a.type), tt.shape_of(op.b.type)
             kind = str(tt.element_type(op.a.type))
+            kind = op.precision if kind == "f32" and op.precision != "ieee" else kind
             work.products[kind] = work.products.get(kind, 0.0) + times * 2.0 * rows * depth * columns
         # What hangs on no loop is computed in front of it.
         here = times if isinstance(op, tt.LoadOp) else max((trips.get(v, 1) for v in op.operands), default=1)

@@ -1,4 +1,5 @@
-"""GPUs that kernels are compiled for, by name: `cuda` for all since sm_80, `cuda:sm_90` for one alone."""
+"""GPUs that kernels are compiled for, by name: `cuda` for all since sm_80, `cuda:sm_90` for one alone, `cuda+tf32` with
+products of f32 by tensor cores."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from igniter.analysis.machine import MachineModel
+from igniter.dialects.loop.schedule import PRODUCTS
 from igniter.errors import IgniterError
 
 NAME = "cuda"
@@ -22,10 +24,12 @@ class CudaTarget:
 
     arch: int
     """Its compute capability, by ten."""
+    products: str = ""
+    """How products of f32 are computed, on request: see `igniter.dialects.loop.schedule.PRODUCTS`."""
 
     @property
     def name(self) -> str:
-        return f"{NAME}:sm_{self.arch}"
+        return f"{NAME}:sm_{self.arch}" + (f"+{self.products}" if self.products else "")
 
     @property
     def key(self) -> str:
@@ -45,15 +49,18 @@ class CudaTarget:
 
 
 def target_of(name: str) -> CudaTarget:
-    """The target called `cuda`, `cuda:sm_90` or `sm_90`; `IgniterError` lists what there is."""
-    bare = name.removeprefix(f"{NAME}:")
+    """The target called `cuda`, `cuda:sm_90` or `sm_90`, each also with `+tf32` or `+tf32x3`; `IgniterError` lists what
+    there is."""
+    bare, _, products = name.removeprefix(f"{NAME}:").partition("+")
+    if products and products not in PRODUCTS:
+        raise IgniterError(f"there is no target '{name}': what can be asked of it is +{' or +'.join(PRODUCTS)}")
     if bare == NAME:
-        return CudaTarget(PORTABLE)
+        return CudaTarget(PORTABLE, products)
     number = bare.removeprefix("sm_")
     if not bare.startswith("sm_") or not number.isdigit() or int(number) not in ARCHITECTURES:
         known = ", ".join(f"{NAME}:sm_{arch}" for arch in ARCHITECTURES)
         raise IgniterError(f"there is no target '{name}': GPUs are {NAME} (all since sm_{PORTABLE}), {known}")
-    return CudaTarget(int(number))
+    return CudaTarget(int(number), products)
 
 
 def machine_of_target(target: CudaTarget) -> MachineModel:
@@ -63,6 +70,7 @@ def machine_of_target(target: CudaTarget) -> MachineModel:
         name=target.name,
         cpu=f"sm_{target.arch}",
         arch="nvptx64",
+        features=target.products,
         microarchitecture="",
         cores=1,
         team_bytes=1 << 62,

@@ -7,7 +7,7 @@
                | `slide` "label" | `vector` lanes | `accumulators` count | `unroll` count?
     product  ::= `product` `(` (rows `,`)? columns `,` depth `)` `tile` `[` rows `,` panels `]` (`by` "micro-kernel")?
     store    ::= `store` (`in` (`registers` | `stack` | `arena`))?
-    launch   ::= `launch` `warps` count `stages` count
+    launch   ::= `launch` `warps` count `stages` count [`tf32` | `tf32x3`]
 
     %c = loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] schedule [
       j by 48 threads fuse "g0", i by 8 fuse "g0", product(i, j, k) tile [8, 3], i, j vector 16 unroll] -> ...
@@ -137,9 +137,16 @@ class Launch:
     """The threads of one, by 32."""
     stages: int = 1
     """The iterations of its loops that are under way at a time."""
+    products: str = ""
+    """How f32 is multiplied in products of blocks, of `PRODUCTS`; "" as IEEE says."""
 
     def __str__(self) -> str:
-        return f"launch warps {self.warps} stages {self.stages}"
+        return f"launch warps {self.warps} stages {self.stages}" + (f" {self.products}" if self.products else "")
+
+
+PRODUCTS = ("tf32", "tf32x3")
+"""By tensor cores: with factors of 10 bits behind the point, or in three products of these, which are about as exact as
+f32."""
 
 
 Step: TypeAlias = "Loop | Product | Store | Launch"
@@ -323,7 +330,9 @@ def _parse_store(parser: AttrParser, where: str) -> Store:
 def _parse_launch(parser: AttrParser) -> Launch:
     warps = parser.parse_integer(allow_boolean=False, allow_negative=False)
     parser.parse_keyword("stages")
-    return Launch(warps, parser.parse_integer(allow_boolean=False, allow_negative=False))
+    stages = parser.parse_integer(allow_boolean=False, allow_negative=False)
+    products = next((name for name in PRODUCTS if parser.parse_optional_keyword(name) is not None), "")
+    return Launch(warps, stages, products)
 
 
 # -- what is wrong with one -------------------------------------------------------------------------------------------

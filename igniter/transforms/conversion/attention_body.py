@@ -174,7 +174,7 @@ class AttentionBody(LaunchBody):
         if values is not None:
             a = builder.shaped(weight, tuple(self.by_name[name].lanes for name in self.inner))
             b = self._factor(attention.values, values.b, (values.depth, values.column), values.depth, scope)
-            return builder.add(tt.DotOp(a, b, total))
+            return self._dot(a, b, total, builder)
         weighed = self._value(attention.values, attention.weighed, inside)
         terms = builder.binary(arith.MulfOp, weight, weighed)
         mask = inside.masks.get(self.at.keys)

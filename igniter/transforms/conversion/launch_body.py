@@ -325,7 +325,12 @@ class LaunchBody:
         dims = self.products[nest]
         a = self._factor(nest, dims.a, (dims.row, dims.depth), dims.depth, scope)
         b = self._factor(nest, dims.b, (dims.depth, dims.column), dims.depth, scope)
-        return scope.builder.add(tt.DotOp(a, b, kept))
+        return self._dot(a, b, kept, scope.builder)
+
+    def _dot(self, a: SSAValue, b: SSAValue, kept: SSAValue, builder: BlockBuilder) -> SSAValue:
+        """A product of blocks, of f32 as the schedule says."""
+        single = isinstance(tt.element_type(a.type), Float32Type)
+        return builder.add(tt.DotOp(a, b, kept, (self.group.products if single else "") or "ieee"))
 
     def _factor(self, nest: NestOp, wanted: SSAValue, laned: tuple[str, str], depth: str, scope: Scope) -> SSAValue:
         """A factor of a product on blocks of two dims, 0 where the depth has ended."""

@@ -235,6 +235,8 @@ def scheduled_groups(kernel: KernelOp) -> list[LaunchGroup]:
         if isinstance(names, str):
             raise IgniterError(f"lower-to-triton: nest '{nest.label}' cannot be in launch '{label}': {names}")
         group.add(nest, names)
+    for group in groups.values():
+        group.products = launch_of(group).products
     return list(groups.values())
 
 

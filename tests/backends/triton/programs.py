@@ -44,9 +44,9 @@ def values(dtype: Any, *shape: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).normal(0, 1.5, shape).astype(dtype)
 
 
-def lowered(model: onnx.ModelProto) -> ModuleOp:
+def lowered(model: onnx.ModelProto, target: str = "cuda") -> ModuleOp:
     """The launches of a model whose graph is one kernel, and what they launch, by the pipeline of the backend."""
-    ctx = IgniterContext().on(machine_of_target(target_of("cuda")), None, {})
+    ctx = IgniterContext().on(machine_of_target(target_of(target)), None, {})
     func = schedule_kernel(ctx, kernel_of(module_of(model)), "cuda-schedule", "", verify_each=True)
     module = func.parent_op()
     assert isinstance(module, ModuleOp)

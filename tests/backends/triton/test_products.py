@@ -15,6 +15,7 @@ from igniter.backends.triton.interpreter import run_func
 from igniter.backends.triton.python_source import print_kernel
 from igniter.dialects import triton as tt
 from igniter.dialects.loop import LaunchOp
+from igniter.errors import IgniterError
 from tests.backends.triton.programs import check, func_of, kernels_of, lowered, model, values
 
 pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
@@ -195,3 +196,34 @@ def test_products_compile_without_spills(kind: int, arch: int) -> None:
     assert ("mma.sync" in made.ptx) == (kind != FLOAT)
     assert "cp.async" in made.ptx, "loads are under way while blocks are multiplied"
     assert resources_of(made, arch).spills == 0
+
+
+@pytest.mark.parametrize("how", ["tf32", "tf32x3"])
+def test_f32_is_multiplied_by_tensor_cores_on_request(how: str) -> None:
+    """The interpreter multiplies as f32 is; what the code does is in its text."""
+    given = model(MATMUL, {"x": (FLOAT, ["n", 256]), "w": (FLOAT, [256, 512])})
+    module = lowered(given, f"cuda+{how}")
+    (kernel,) = kernels_of(module)
+    assert [op.precision for op in kernel.walk() if isinstance(op, tt.DotOp)] == [how]
+    (launch,) = [op for op in func_of(module).walk() if isinstance(op, LaunchOp)]
+    for arch in 80, 90, 100, 120:
+        made = compile_source(print_kernel(kernel), signature_of(kernel), launch.warps, launch.stages)
+        found = made.ptx.count("mma.sync")
+        assert found and ".tf32" in made.ptx
+        assert resources_of(made, arch).spills == 0
+    x, w = values(np.float32, 33, 256), values(np.float32, 256, 512, seed=1)
+    (mine,) = run_func(module, func_of(module), [x, w], {"n": 33})
+    np.testing.assert_allclose(mine, x @ w, rtol=1e-3, atol=1e-3)
+
+
+def test_halves_are_as_they_were_where_tf32_is_asked_for() -> None:
+    given = model(MATMUL, {"x": (HALF, ["n", 256]), "w": (HALF, [256, 512])})
+    assert str(kernels_of(lowered(given, "cuda+tf32"))[0]) == str(kernels_of(lowered(given))[0])
+
+
+def test_what_cannot_be_asked_of_a_target_is_said() -> None:
+    from igniter.backends.triton.target import target_of
+
+    assert target_of("cuda:sm_90+tf32").name == "cuda:sm_90+tf32"
+    with pytest.raises(IgniterError, match=r"no target 'cuda\+tf33': what can be asked of it is \+tf32 or \+tf32x3"):
+        target_of("cuda+tf33")
