@@ -143,7 +143,7 @@ def _instructions(op: Operation) -> int:
     result = op.results[0].type
     count = prod(tt.shape_of(op.operands[0].type if isinstance(op, tt.ReduceOp) else result))
     place = isinstance(op, tt.AddPtrOp) or (
-        isinstance(tt.element_type(result), IntegerType) and tt.width_of(result) == 64
+        isinstance(tt.element_type(result), IntegerType) and tt.width_of(result) >= 32
     )
     # A thread computes the place of one of the elements that it loads at once, in two instructions for its 64 bits.
     return (max(1, count // BESIDE) * 2 if place else count) * _COSTS.get(op.name, 1)

@@ -99,6 +99,13 @@ class BlockBuilder:
             return value
         return self.cast(ExtSIOp if have < want else TruncIOp, value, self.index)
 
+    def from_index(self, value: SSAValue, want: Attribute) -> SSAValue:
+        """An index in another type of integers."""
+        have, wide = tt.width_of(value.type), tt.width_of(want)
+        if have == wide:
+            return value
+        return self.cast(ExtSIOp if have < wide else TruncIOp, value, want)
+
     def number(self, value: int) -> SSAValue:
         """An index that is known."""
         return self.const(value, self.index)

@@ -14,18 +14,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr, IntegerType, i1, i8, i64
+from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr, IntegerType, i1, i8, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from igniter.analysis.structured.dot_products import LEAST, DotProduct, dot_product, hangs_on
 from igniter.analysis.structured.launch_groups import LaunchGroup, renamed, root_of
 from igniter.dialects import triton as tt
-from igniter.dialects.arith import CmpiOp, ExtUIOp, TruncIOp
+from igniter.dialects.arith import CmpiOp, ExtUIOp
 from igniter.dialects.loop import IndexOp, NestOp, ReadOp, YieldOp
 from igniter.dialects.loop.attrs import SMALL_FLOATS, Combiner, is_float, is_unsigned, scalar_type
 from igniter.dialects.loop.combiners import identity
 from igniter.dialects.sym import axis_ranges, dims_of, element_of
-from igniter.dialects.sym.expr import Expr, linearize, symbols_of
+from igniter.dialects.sym.expr import Expr, Sym, linearize, product, symbols_of
 from igniter.errors import IgniterError
 from igniter.transforms.conversion.block_builder import BlockBuilder
 from igniter.transforms.conversion.device_math import elementwise
@@ -132,7 +132,7 @@ class LaunchBody:
         block = Block(arg_types=[*kinds, *(i64 for _ in self.symbols)])
         self.pointers = dict(zip(self.tensors, block.args, strict=False))
         ranges = axis_ranges((d.name, d.extent) for d in self.dims)
-        builder = BlockBuilder(block, ranges)
+        builder = BlockBuilder(block, ranges, self._index_type())
         index: dict[str, SSAValue] = dict(zip(self.symbols, block.args[len(self.tensors) :], strict=True))
         scope = Scope(builder, index, {}, self.laned, {})
         self._programs(scope)
@@ -146,6 +146,14 @@ class LaunchBody:
             if drop:
                 block.erase_arg(arg)
         return tt.FuncOp(self.name, [arg.type for arg in block.args], Region(block)), self.symbols
+
+    def _index_type(self) -> IntegerType:
+        """32 bits where all sizes are known and every place is proven to be one of so many; else 64. What lanes that
+        are masked compute may wrap around."""
+        found = [product(dims_of(t.type)).constant for t in self.tensors]
+        for nest in self.group.members:
+            found += [_largest(op.value, nest) for op in nest.block.ops if isinstance(op, IndexOp)]
+        return i32 if not self.symbols and all(f is not None and f < 1 << 31 for f in found) else i64
 
     def _memory(self, tensor: SSAValue) -> Attribute:
         """The type of what is in memory for the elements of a tensor."""
@@ -431,7 +439,7 @@ class LaunchBody:
         elif isinstance(op, IndexOp):
             (e,) = renamed([op.value], self.group.names[nest])
             made = builder.expr(e, scope.index)
-            made = made if op.result.type == i64 else builder.cast(TruncIOp, made, op.result.type)
+            made = builder.from_index(made, op.result.type)
         else:
             made = elementwise(builder, op, [self._value(nest, v, scope) for v in op.operands], nest.label)
         scope.values[wanted] = made
@@ -495,6 +503,18 @@ class LaunchBody:
         offset, mask, other = builder.together([offset, mask, other])
         loaded = builder.add(tt.LoadOp(self._pointers(builder, op.source, offset), mask, other))
         return from_memory(builder, loaded, element)
+
+
+def _largest(e: Expr, nest: NestOp) -> int | None:
+    """A bound of the absolute value of a sum of multiples of axes of known extents; None for any other."""
+    extents = {axis.name: axis.extent.constant for axis in nest.axes}
+    total = 0
+    for atoms, factor in e.terms:
+        if len(atoms) > 1 or any(not isinstance(a, Sym) or extents.get(a.name) is None for a in atoms):
+            return None
+        sizes = [extents[a.name] or 0 for a in atoms if isinstance(a, Sym)]
+        total += abs(factor) * (sizes[0] if sizes else 1)
+    return total
 
 
 def renamed_names(axes: frozenset[str], names: Mapping[str, str]) -> frozenset[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -136,3 +137,18 @@ def test_without_triton() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "pip install 'igniter[triton]'" in done.stdout
+
+
+def test_positions_have_32_bits_where_all_sizes_are_known_and_small() -> None:
+    from onnx import TensorProto, helper
+
+    from tests.backends.triton.programs import kernels_of, lowered, model
+
+    def wide(dims: list[Any], *nodes: Any) -> bool:
+        given = model(list(nodes) or [helper.make_node("Relu", ["x"], ["y"])], {"x": (TensorProto.FLOAT, dims)})
+        return any("xi64>" in str(kernel) or ": i64" in str(kernel) for kernel in kernels_of(lowered(given)))
+
+    assert not wide([64, 100])
+    assert wide(["n", 100])
+    assert wide([70000, 40000])
+    assert not wide([64, 100], helper.make_node("Softmax", ["x"], ["y"], axis=-1))
