@@ -22,7 +22,7 @@ from onnx import numpy_helper
 from onnx.backend.test.case.test_case import TestCase
 
 from igniter.frontend.ort_values import run
-from tests.conformance.wide import DIGITS, widened, within_one_unit
+from tests.conformance.wide import DIGITS, widened, within_units
 
 MODES = ("static", "dynamic", "parameters", "constant", "attributes")
 BOUND = "cpu-onnx,bind-values"
@@ -39,6 +39,9 @@ AS_ORT = frozenset(
 )
 """Cases in which ONNX Runtime departs from ONNX (its indices count in the shape that is given, it aligns corners by the
 size that it rounded), and kernels do as it does, to its digits: what takes its place in a model has to."""
+GPU_UNITS = 2
+"""In the last place of 16-bit floats, as ONNX's own runner allows them: an attention's weights are rounded to 16 bits
+before they are divided by their sum, and so is what is divided."""
 ORT_IR_VERSION = 11
 # And in its newest opset, which ORT otherwise refuses as unreleased.
 os.environ["ALLOW_RELEASED_ONNX_OPSET_ONLY"] = "0"
@@ -142,7 +145,7 @@ def _compile_and_compare(
             return result("no-ort", f"{name}: {difference}")
         if difference and not ort_computes and _ort_is_no_nearer(model, feed, name, e, a):
             continue
-        if difference and _is_exact_in_16_bits(model, feed, name, a):
+        if difference and _is_exact_in_16_bits(model, feed, name, a, GPU_UNITS if gpu else 1):
             continue
         if difference and mode == "attributes" and status == "fallback" and len(model.graph.node) == left:
             # The model is as it was: ONNX Runtime left memory as it found it, as RotaryEmbedding does of an odd width.
@@ -302,15 +305,15 @@ def _ort_is_no_nearer(model: onnx.ModelProto, feed: dict[str, Any], name: str, e
     return bool(gap <= 1e-6 * scale and gap <= np.abs(own - expected).max())
 
 
-def _is_exact_in_16_bits(model: onnx.ModelProto, feed: dict[str, Any], name: str, actual: Any) -> bool:
-    """Whether a result in 16-bit floats is within one unit in the last place of the case's in f32."""
+def _is_exact_in_16_bits(model: onnx.ModelProto, feed: dict[str, Any], name: str, actual: Any, units: int) -> bool:
+    """Whether a result in 16-bit floats is within so many units in the last place of the case's in f32."""
     if np.asarray(actual).dtype.name not in DIGITS:
         return False
     from onnx.reference import ReferenceEvaluator
 
     wide, given = widened(model, feed)
     exact = ReferenceEvaluator(wide).run([name], given)[0]
-    return within_one_unit(actual, exact)
+    return within_units(actual, exact, units)
 
 
 def _evaluator_agrees(model: onnx.ModelProto, feed: dict[str, Any], name: str, actual: Any, case: TestCase) -> bool:

@@ -54,12 +54,12 @@ def _widen_tensors(tensors: Iterable[onnx.TensorProto]) -> None:
             tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float32), tensor.name))
 
 
-def within_one_unit(actual: Any, exact: Any) -> bool:
-    """Whether every 16-bit float of `actual` is within one unit in its last place of `exact`."""
+def within_units(actual: Any, exact: Any, units: int = 1) -> bool:
+    """Whether every 16-bit float of `actual` is within so many units in its last place of `exact`."""
     a, e = np.asarray(actual), np.asarray(exact)
     unit = DIGITS.get(a.dtype.name)
     if unit is None or a.shape != e.shape:
         return False
     a, e, least = a.astype(np.float64), e.astype(np.float64), LEAST[a.dtype.name]
-    near = np.abs(a - e) <= unit * np.abs(e) + least
+    near = np.abs(a - e) <= units * (unit * np.abs(e) + least)
     return bool((near | (a == e) | (np.isnan(a) & np.isnan(e))).all())
