@@ -175,11 +175,13 @@ _INTEGERS: dict[str, Callable[[int, int], int]] = {
 
 
 def _number(value: SSAValue, numbers: Mapping[SSAValue, int]) -> int:
-    """The value of a bound of a loop: an expression of symbols, which no program's number is part of."""
+    """The value of a bound of a loop: an expression of symbols, and of the number of the program, the first one's."""
     if value in numbers:
         return numbers[value]
     op = value.owner
-    assert isinstance(op, Operation), "the bounds of loops hang on symbols alone"
+    assert isinstance(op, Operation), "the bounds of loops hang on symbols and programs"
+    if isinstance(op, tt.GetProgramIdOp):
+        return 0
     if isinstance(op, arith.ConstantOp):
         return cast("IntegerAttr[IntegerType]", op.value).value.data
     inside = [_number(v, numbers) for v in op.operands]

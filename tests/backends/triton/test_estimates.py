@@ -113,3 +113,21 @@ def test_a_report_says_what_launches_are_expected_to_take() -> None:
         assert "us are expected on h100" in found["message"]
         seconds.append(found["details"]["microseconds"])
     assert seconds[1] > 3 * seconds[0]
+
+
+def test_programs_that_share_keys_go_along_their_own() -> None:
+    """A step of decoding: what a program loads does not grow with the keys, and how many there are does."""
+    from tests.backends.triton.test_attention import heads
+
+    func, kernels = parts(heads(q=1, k="t", head=64, features=64, count=12))
+    launches = [op for op in func.walk() if isinstance(op, LaunchOp)]
+    assert len(launches) == len(kernels) == 2
+    loaded: list[float] = []
+    for keys in 512, 8192:
+        env = {"b": 1, "t": keys}
+        pairs = zip(launches, kernels, strict=True)
+        found = [estimate(op, kernel, env, RESOURCES, 0, DEVICES["a100"]) for op, kernel in pairs]
+        loaded.append(sum(each.memory_bytes for each in found))
+        work = work_of(kernels[0], [s.evaluate(env) for s in launches[0].symbols])
+        assert sum(work.moved.values()) < 2 * 512 * 64 * 4 * 1.1
+    assert 10 < loaded[1] / loaded[0] < 20
