@@ -176,6 +176,9 @@ class Artifact:
         for chosen in choices or [dict(ort_options)]:
             candidate = Candidate(lambda n, cut, chosen=chosen: self._candidate(n, cut, chosen))
             each = verify_models(original, candidate, facts, options, self._pieces(original, options, chosen))
+            if len(choices) > 1:
+                provider = str(chosen["providers"][0])
+                each = replace(each, cases=tuple(replace(case, provider=provider) for case in each.cases))
             found = each if found is None else found.joined(each)
         assert found is not None
         return replace(found, without=tuple(without)) if choices else found

@@ -69,6 +69,8 @@ class Failure(StrEnum):
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on standard output.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")]
+TARGETS = "The CPU, the GPUs, or both: native, x86-64-v3, znver4, aarch64+dotprod, cuda, native,cuda, ..."
+CompileTarget = Annotated[str, typer.Option("--target", help=TARGETS)]
 Target = Annotated[str, typer.Option(help="The CPU: native, x86-64-v3, znver4, aarch64, aarch64+dotprod, ...")]
 Machine = Annotated[
     str,
@@ -120,7 +122,7 @@ def compile(
     output: Annotated[
         str, typer.Option("-o", "--output", help="The folder, or the file of --emit.", show_default=False)
     ] = "",
-    target: Target = "native",
+    target: CompileTarget = "native",
     machine: Machine = "",
     precision: Annotated[
         Precision, typer.Option(help="What products with weights are computed in. All but f32 change the results.")

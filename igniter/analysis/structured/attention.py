@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import Float32Type
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from igniter.analysis.structured.dot_products import DotProduct, dot_product, hangs_on
 from igniter.dialects.loop import KernelOp, NestOp, ReadOp
@@ -155,6 +155,13 @@ def _made_of(
     others = [n for n in reducing if n not in tops]
     if len(tops) != 1 or not all(_is_plain(n) for n in reducing):
         return None
+    # A sum that hangs on what is known at the end of a row alone cannot be made on the way, and the maximum that keeps
+    # exponentials small has to be that of their own scores.
+    early = [(weights.nest, weights.score), (values, product.b)]
+    if any(_hangs_on_sums(nest, value, reducing) for nest, value in early):
+        return None
+    if _origin(tops[0], tops[0].yield_op.clauses[0].value) is not _origin(weights.nest, weights.score):
+        return None
     # What is summed is there at the end of a row, and can be in memory; what hangs on keys is never whole.
     inside = [v for n in members[:-1] if n not in reducing for v in n.outputs]
     if any(use.operation.parent_op() not in members for v in inside for use in v.uses):
@@ -169,6 +176,34 @@ def _made_of(
     weighing.append((values, weights))
     at = product.row, product.depth, product.column
     return Attention(scores, tops[0], tuple(others), values, *at, product.a, product.b, tuple(weighing), tuple(members))
+
+
+def _hangs_on_sums(nest: NestOp, value: SSAValue, reducing: Sequence[NestOp]) -> bool:
+    """Whether a value of the body of a nest hangs on the sums of others, itself or through nests between."""
+    op = value.owner
+    assert isinstance(op, Operation)
+    if isinstance(op, ReadOp) and isinstance(op.source.owner, NestOp):
+        source = op.source.owner
+        if source in reducing or any(_reaches(each, source) for each in reducing):
+            return True
+    inside = [v for v in op.operands if not (isinstance(op, ReadOp) and v is op.source)]
+    return any(_hangs_on_sums(nest, v, reducing) for v in inside)
+
+
+def _origin(nest: NestOp, value: SSAValue) -> SSAValue:
+    """What a value is, behind reads of what other nests compute element by element, and behind widening."""
+    op = value.owner
+    if isinstance(op, arith.ExtFOp):
+        return _origin(nest, op.operands[0])
+    if not isinstance(op, ReadOp) or op.guards or op.indices:
+        return value
+    source = op.source.owner
+    if not isinstance(source, NestOp):
+        return value
+    if _sums(source):
+        return op.source
+    index = list(source.outputs).index(op.source)  # pyright: ignore[reportArgumentType]
+    return _origin(source, source.yield_op.clauses[index].value)
 
 
 def _is_plain(nest: NestOp) -> bool:

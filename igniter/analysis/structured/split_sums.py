@@ -39,10 +39,12 @@ WORTHWHILE = 1.25
 """How many times as long a sum has to take without parts."""
 
 
-def parts_of(nest: NestOp) -> tuple[str, int] | None:
-    """The axis along which a nest is worth splitting, and the parts; None where it is best as it is."""
+def parts_of(nest: NestOp, how: str = "") -> tuple[str, int] | None:
+    """The axis along which a nest is worth splitting, and the parts; None where it is best as it is. `how` says how f32
+    is multiplied, where that is not without tensor cores."""
     sums = [a.name for a in nest.axes if a.kind == "reduction"]
-    if not sums or any(c.otherwise is not None for c in nest.yield_op.clauses):
+    # Products of all elements overflow in one order, and are 0 in another.
+    if not sums or any(c.otherwise is not None or c.combiner == "mul" for c in nest.yield_op.clauses):
         return None
     sizes = {axis.name: _known(nest, axis.extent) for axis in nest.axes}
     outputs = [sizes[a.name] for a in nest.axes if a.kind == "parallel"]
@@ -50,13 +52,13 @@ def parts_of(nest: NestOp) -> tuple[str, int] | None:
         return None
     product = dot_product(nest)
     if product is not None:
-        return _product_parts(nest, sizes)
+        return _product_parts(nest, sizes, how)
     lengths = {name: _likely(nest, nest.axis(name).extent) for name in sums}
     longest = max(sums, key=lambda name: lengths[name])
     return _sum_parts(nest, prod(size or 1 for size in outputs), longest, lengths)
 
 
-def _product_parts(nest: NestOp, sizes: dict[str, int | None]) -> tuple[str, int] | None:
+def _product_parts(nest: NestOp, sizes: dict[str, int | None], how: str) -> tuple[str, int] | None:
     product = dot_product(nest)
     assert product is not None
     depth = sizes[product.depth]
@@ -66,7 +68,7 @@ def _product_parts(nest: NestOp, sizes: dict[str, int | None]) -> tuple[str, int
     known = {name: size or 1 for name, size in sizes.items()}
     summed = prod(known[a.name] for a in nest.axes if a.kind == "reduction")
     others = prod(known[a.name] for a in nest.axes if a.kind == "parallel" and a.name not in wide)
-    whole = ProductSize(known[wide[0]], known[wide[1]], summed, others, element_bytes(product.element))
+    whole = ProductSize(known[wide[0]], known[wide[1]], summed, others, element_bytes(product.element), how)
     seconds = {1: best_seconds(whole)}
     for parts in PARTS:
         if depth >= parts * SHORTEST_DEPTH:

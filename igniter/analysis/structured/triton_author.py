@@ -103,7 +103,7 @@ def _product_launch(group: LaunchGroup, lanes: dict[str, int], products: str) ->
     sums = lanes[group.names[nest][dot.row]] * lanes[group.names[nest][dot.column]]
     if element_bytes(dot.element) == 4 and not products:
         # Without tensor cores a thread has all of the depth of its rows and columns in registers.
-        return Launch(8 if sums >= 64 * 64 else 4, STAGES)
+        return Launch(8 if sums >= 64 * 64 and lanes[group.names[nest][dot.depth]] >= 32 else 4, STAGES)
     warps = 8 if sums > 64 * 128 else 4 if sums > 32 * 32 else 2 if sums > 16 * 16 else 1
     return Launch(warps, STAGES, products if element_bytes(dot.element) == 4 else "")
 

@@ -17,6 +17,9 @@ ARCHITECTURES = (80, 86, 89, 90, 100, 120)
 
 PORTABLE = ARCHITECTURES[0]
 
+LAUNCH_MICROSECONDS, MEMORY_BYTES_A_MICROSECOND, CACHE_BYTES = 2.0, 1_500_000.0, 40 << 20
+"""Of an A100: from one kernel to the next, what kernels reach of its memory, and its second-level cache."""
+
 
 @dataclass(frozen=True)
 class CudaTarget:
@@ -64,8 +67,8 @@ def target_of(name: str) -> CudaTarget:
 
 
 def machine_of_target(target: CudaTarget) -> MachineModel:
-    """The model of a target. Its figures are typical ones: those that tell GPUs apart are not in the model yet. One
-    thread launches, however large a program is."""
+    """The model of a target. What fusion counts with is an A100's: a launch, its memory and second-level cache; other
+    figures are of CPUs and say nothing here. One thread launches, however large a program is."""
     return MachineModel(
         name=target.name,
         cpu=f"sm_{target.arch}",
@@ -74,4 +77,7 @@ def machine_of_target(target: CudaTarget) -> MachineModel:
         microarchitecture="",
         cores=1,
         team_bytes=1 << 62,
+        launch_us=LAUNCH_MICROSECONDS,
+        memory_bytes_us=MEMORY_BYTES_A_MICROSECOND,
+        l2_bytes=CACHE_BYTES,
     )

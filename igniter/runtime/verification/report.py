@@ -43,6 +43,8 @@ class CaseResult:
     """What the sizes were chosen for: ones, unequal, odd, equal, many; "given" by the user."""
     threads: int = 0
     """The threads within an op that the compiled model ran with; 0 as many as ORT takes by itself."""
+    provider: str = ""
+    """The execution provider that it ran in, where the model has code for several."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ class Verification:
 
     def joined(self, other: Verification) -> Verification:
         """This one and that of another execution provider."""
-        return replace(self, cases=(*self.cases, *other.cases), cannot=self.cannot or other.cannot)
+        refused = (*self.refused, *(r for r in other.refused if r not in self.refused))
+        return replace(self, cases=(*self.cases, *other.cases), refused=refused, cannot=self.cannot or other.cannot)
 
     @property
     def status(self) -> Status:
@@ -122,6 +125,7 @@ class Verification:
         lines: list[str] = []
         for case in self.cases:
             where = f" at {sizes_text(case.shapes)}" if case.shapes else ""
+            where += f" in {case.provider}" if case.provider else ""
             if case.status == "failed" and case.reason:
                 lines.append(f"{case.reason}{where}")
             if case.status == "failed":

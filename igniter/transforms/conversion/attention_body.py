@@ -228,7 +228,10 @@ class AttentionBody(LaunchBody):
         """What is left of rows: exp(m - floor), and their factors."""
         attention, builder = self.attention, scope.builder
         most, *sums, total = kept
-        self.folded[attention.top.outputs[0]] = most
+        top = attention.top.outputs[0]
+        self.folded[top] = most
+        if top in self.stored:
+            self._store(attention.top, most, top, attention.top.yield_op.clauses[0].subscripts, scope)
         found = attention.weights[-1][1]
         floor = self._value(found.nest, found.floor, scope)
         scale = builder.add(math.ExpOp(builder.binary(arith.SubfOp, self._floor(builder, most), floor)))

@@ -148,10 +148,13 @@ class LaunchBody:
         return tt.FuncOp(self.name, [arg.type for arg in block.args], Region(block)), self.symbols
 
     def _index_type(self) -> IntegerType:
-        """32 bits where all sizes are known and every place is proven to be one of so many; else 64. What lanes that
-        are masked compute may wrap around."""
+        """32 bits where all sizes are known and every place is proven to be one of so many, and none is data; else 64.
+        What lanes that are masked compute may wrap around, but not what their masks are made of."""
         found = [product(dims_of(t.type)).constant for t in self.tensors]
+        found += [(d.extent + max(d.lanes, d.share)).constant for d in self.dims]
         for nest in self.group.members:
+            if any(read.indices for read in nest.reads):
+                return i64
             found += [_largest(op.value, nest) for op in nest.block.ops if isinstance(op, IndexOp)]
         return i32 if not self.symbols and all(f is not None and f < 1 << 31 for f in found) else i64
 

@@ -229,15 +229,21 @@ def scheduled_groups(kernel: KernelOp) -> list[LaunchGroup]:
         _require_words(nest)
         labels.setdefault(_label(nest), []).append(nest)
     groups = {label: LaunchGroup(_attention(nests)) for label, nests in labels.items()}
-    for label, nest in ((label, nest) for label, nests in labels.items() for nest in nests):
-        group = groups[label]
-        names = joined(group, nest) if group.members else first_names(nest)
-        if isinstance(names, str):
-            raise IgniterError(f"lower-to-triton: nest '{nest.label}' cannot be in launch '{label}': {names}")
-        group.add(nest, names)
+    for label, group in groups.items():
+        for nest in _in_turn(group, labels[label]):
+            names = joined(group, nest) if group.members else first_names(nest)
+            if isinstance(names, str):
+                raise IgniterError(f"lower-to-triton: nest '{nest.label}' cannot be in launch '{label}': {names}")
+            group.add(nest, names)
     for group in groups.values():
         group.products = launch_of(group).products
     return list(groups.values())
+
+
+def _in_turn(group: LaunchGroup, nests: Sequence[NestOp]) -> list[NestOp]:
+    """The nests of a launch as they join it: those of an attention first."""
+    first = list(group.attention.members) if group.attention is not None else []
+    return [*first, *(nest for nest in nests if nest not in first)]
 
 
 def _attention(nests: Sequence[NestOp]) -> Attention | None:

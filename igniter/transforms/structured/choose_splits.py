@@ -21,9 +21,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from igniter.analysis.machine import machine_of
 from igniter.analysis.structured.attention import attentions
 from igniter.analysis.structured.split_sums import parts_of
 from igniter.dialects.loop import KernelOp
+from igniter.dialects.loop.schedule import PRODUCTS
 from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.structured.split_reductions import split_reduction
@@ -37,10 +39,12 @@ class ChooseSplits(ModulePass):
     one_rewrite = "a reduction that is split"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        features = machine_of(ctx).features
+        how = features if features in PRODUCTS else ""
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
             inside = {nest for found in attentions(kernel) for nest in found.members}
             for nest in [n for n in kernel.nests if n not in inside and n.schedule is None]:
-                chosen = parts_of(nest)
+                chosen = parts_of(nest, how)
                 if chosen is None:
                     continue
                 axis, parts = chosen

@@ -284,3 +284,88 @@ def test_no_kernel_spills(arch: int, kind: int, head: int) -> None:
     assert found.spills == 0
     assert compiled.shared <= 99 << 10
     assert kind != HALF or "mma" in compiled.ptx
+
+
+WRITTEN_OUT = [
+    helper.make_node("ReduceMax", ["s", "last"], ["m"], keepdims=1),
+    helper.make_node("Sub", ["s", "m"], ["d"]),
+    helper.make_node("Exp", ["d"], ["e"]),
+    helper.make_node("ReduceSum", ["e", "last"], ["l"], keepdims=1),
+    helper.make_node("Div", ["e", "l"], ["p"]),
+]
+SCORES, VALUES = helper.make_node("MatMul", ["q", "k"], ["s"]), helper.make_node("MatMul", ["p", "v"], ["y"])
+
+
+def written_out(
+    nodes: list[Any], rows: Any = "s", outputs: tuple[str, ...] = (), **inputs: tuple[int, list[Any]]
+) -> onnx.ModelProto:
+    """An attention in single nodes, whose inputs have no heads."""
+    given: dict[str, tuple[int, list[Any]]] = {
+        "q": (FLOAT, ["b", rows, 16]),
+        "k": (FLOAT, ["b", 16, "t"]),
+        "v": (FLOAT, ["b", "t", 24]),
+        **inputs,
+    }
+    weights = {
+        "last": np.array([-1], np.int64),
+        "c": np.float32(8),
+        "half": np.float32(0.5),
+        "inf": np.float32(-np.inf),
+    }
+    found = model(nodes, given, weights)
+    found.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in outputs)
+    return found
+
+
+def fed(b: int = 1, s: int = 18, t: int = 45) -> dict[str, Any]:
+    shapes = {"q": (b, s, 16), "k": (b, 16, t), "v": (b, t, 24)}
+    return {name: values(np.float32, *shape, seed=k) for k, (name, shape) in enumerate(shapes.items())}
+
+
+def test_maxima_and_sums_that_somebody_else_reads_are_in_memory() -> None:
+    check(written_out([SCORES, *WRITTEN_OUT, VALUES], outputs=("m", "l")), fed(), launches=1, rtol=1e-5)
+    check(written_out([SCORES, *WRITTEN_OUT, VALUES], 1, ("m", "l")), fed(2, 1, 600), launches=2, rtol=1e-5)
+
+
+def test_a_maximum_of_other_scores_is_none() -> None:
+    """What is subtracted is a multiple of it: exponentials of the scores less it would be too large, or 0."""
+    nodes = [
+        SCORES,
+        WRITTEN_OUT[0],
+        helper.make_node("Mul", ["s", "c"], ["sc"]),
+        helper.make_node("Mul", ["m", "c"], ["mc"]),
+        helper.make_node("Sub", ["sc", "mc"], ["d"]),
+        *WRITTEN_OUT[2:],
+        VALUES,
+    ]
+    check(written_out(nodes), fed(), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        [
+            helper.make_node("Sub", ["s", "m"], ["d0"]),
+            helper.make_node("Sub", ["d0", "half"], ["d"]),
+        ],
+        [
+            helper.make_node("Mul", ["m", "half"], ["low"]),
+            helper.make_node("Greater", ["s", "low"], ["above"]),
+            helper.make_node("Where", ["above", "s", "inf"], ["s2"]),
+            helper.make_node("Sub", ["s2", "m"], ["d"]),
+        ],
+    ],
+    ids=["shifted", "near the maximum"],
+)
+def test_scores_that_hang_on_the_maximum_are_no_attention(between: list[Any]) -> None:
+    nodes = [SCORES, WRITTEN_OUT[0], *between, *WRITTEN_OUT[2:], VALUES]
+    check(written_out(nodes), fed(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("width", [24, 20])
+def test_what_reads_sums_in_front_of_the_values(width: int) -> None:
+    """It may be in the launch, along its features, or not."""
+    nodes = [SCORES, *WRITTEN_OUT, helper.make_node("Add", ["z", "l"], ["w"]), VALUES]
+    found = written_out(nodes, outputs=("w",), z=(FLOAT, ["b", "s", width]))
+    feeds = fed()
+    check(found, {**feeds, "z": values(np.float32, 1, 18, width, seed=5)}, rtol=1e-5)

@@ -152,3 +152,29 @@ def test_positions_have_32_bits_where_all_sizes_are_known_and_small() -> None:
     assert wide(["n", 100])
     assert wide([70000, 40000])
     assert not wide([64, 100], helper.make_node("Softmax", ["x"], ["y"], axis=-1))
+
+
+def test_positions_that_are_data_or_of_long_dims_have_64_bits() -> None:
+    from onnx import TensorProto, helper
+
+    from tests.backends.triton.programs import check, kernels_of, lowered, model
+
+    trilu = model(
+        [helper.make_node("Trilu", ["x", "k"], ["y"])],
+        {"x": (TensorProto.FLOAT, [10, 3]), "k": (TensorProto.INT64, [])},
+    )
+    check(trilu, {"x": np.ones((10, 3), np.float32), "k": np.array(2**33)})
+    gather = model(
+        [helper.make_node("Gather", ["x", "k"], ["y"])],
+        {"x": (TensorProto.FLOAT, [10, 3]), "k": (TensorProto.INT64, [4])},
+    )
+    assert "xi64>" in str(kernels_of(lowered(gather))[0])
+    long = model(
+        [
+            helper.make_node("Expand", ["x", "shape"], ["w"]),
+            helper.make_node("ReduceSum", ["w", "first"], ["y"], keepdims=0),
+        ],
+        {"x": (TensorProto.FLOAT, [1, 4])},
+        {"shape": np.array([3_000_000_000, 4], np.int64), "first": np.array([0], np.int64)},
+    )
+    assert all("i64" in str(kernel) for kernel in kernels_of(lowered(long)))
