@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import NoneType
 
 from igniter.analysis.fusion.legality import Reason
 from igniter.dialects.loop import NestOp, ProcedureOp
+from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.lowering.builder import KernelBuilder
 from igniter.dialects.sym import element_of
 from igniter.errors import IgniterError
@@ -20,11 +21,22 @@ from igniter.transforms.conversion.lower_onnx_to_loop import lower_node
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
-    from igniter.dialects.onnx.base import OnnxOp
+
+def _is_in_scan(op: OnnxOp) -> bool:
+    """Whether a node is in the body of a Scan, however deep."""
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, OnnxOp) and parent.op_type == "Scan":
+            return True
+        parent = parent.parent_op()
+    return False
 
 
 def refusal(op: OnnxOp) -> Reason | None:
     """Why there is no code for a node; None where there is, or where it has no kernel anyway."""
+    if _is_in_scan(op):
+        reason = f"{op.qualified_name} is in a Scan, which hands slices to its body that are at any address"
+        return Reason("illegal", f"{reason}: a GPU kernel loads 16 bytes at once")
     given = [v for v in dict.fromkeys(op.operands) if not isinstance(v.type, NoneType)]
     try:
         kernel = KernelBuilder([v.type for v in given])
