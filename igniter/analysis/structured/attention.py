@@ -157,10 +157,9 @@ def _made_of(
         return None
     # A sum that hangs on what is known at the end of a row alone cannot be made on the way, and the maximum that keeps
     # exponentials small has to be that of their own scores.
-    early = [(weights.nest, weights.score), (values, product.b)]
-    if any(_hangs_on_sums(nest, value, reducing) for nest, value in early):
+    if any(_hangs_on_sums(value, reducing) for value in (weights.score, product.b)):
         return None
-    if _origin(tops[0], tops[0].yield_op.clauses[0].value) is not _origin(weights.nest, weights.score):
+    if _origin(tops[0].yield_op.clauses[0].value) is not _origin(weights.score):
         return None
     # What is summed is there at the end of a row, and can be in memory; what hangs on keys is never whole.
     inside = [v for n in members[:-1] if n not in reducing for v in n.outputs]
@@ -178,7 +177,7 @@ def _made_of(
     return Attention(scores, tops[0], tuple(others), values, *at, product.a, product.b, tuple(weighing), tuple(members))
 
 
-def _hangs_on_sums(nest: NestOp, value: SSAValue, reducing: Sequence[NestOp]) -> bool:
+def _hangs_on_sums(value: SSAValue, reducing: Sequence[NestOp]) -> bool:
     """Whether a value of the body of a nest hangs on the sums of others, itself or through nests between."""
     op = value.owner
     assert isinstance(op, Operation)
@@ -187,14 +186,14 @@ def _hangs_on_sums(nest: NestOp, value: SSAValue, reducing: Sequence[NestOp]) ->
         if source in reducing or any(_reaches(each, source) for each in reducing):
             return True
     inside = [v for v in op.operands if not (isinstance(op, ReadOp) and v is op.source)]
-    return any(_hangs_on_sums(nest, v, reducing) for v in inside)
+    return any(_hangs_on_sums(v, reducing) for v in inside)
 
 
-def _origin(nest: NestOp, value: SSAValue) -> SSAValue:
+def _origin(value: SSAValue) -> SSAValue:
     """What a value is, behind reads of what other nests compute element by element, and behind widening."""
     op = value.owner
     if isinstance(op, arith.ExtFOp):
-        return _origin(nest, op.operands[0])
+        return _origin(op.operands[0])
     if not isinstance(op, ReadOp) or op.guards or op.indices:
         return value
     source = op.source.owner
@@ -203,7 +202,7 @@ def _origin(nest: NestOp, value: SSAValue) -> SSAValue:
     if _sums(source):
         return op.source
     index = list(source.outputs).index(op.source)  # pyright: ignore[reportArgumentType]
-    return _origin(source, source.yield_op.clauses[index].value)
+    return _origin(source.yield_op.clauses[index].value)
 
 
 def _is_plain(nest: NestOp) -> bool:

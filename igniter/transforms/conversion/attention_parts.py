@@ -75,18 +75,8 @@ def dims_of_join(group: LaunchGroup, dims: Sequence[Dim]) -> list[Dim]:
 class _WithParts(AttentionBody):
     """What both kernels have: the buffers of parts."""
 
-    def __init__(
-        self,
-        name: str,
-        group: LaunchGroup,
-        dims: Sequence[Dim],
-        tensors: Sequence[SSAValue],
-        stored: Sequence[SSAValue],
-        symbols: Sequence[str],
-        parts: Sequence[SSAValue],
-    ):
-        super().__init__(name, group, dims, tensors, stored, symbols)
-        self.parts = tuple(parts)
+    parts: Sequence[SSAValue] = ()
+    """Among the tensors, in the order of `shapes_of_parts`."""
 
     def _offset(self, k: int, part: SSAValue, scope: Scope) -> SSAValue:
         """Where the blocks at hand are in the `k`-th buffer of parts."""

@@ -193,7 +193,8 @@ class LaunchBody:
 
     def _take_share(self, dim: Dim, number: SSAValue) -> None:
         """Tells a program which share it has of a dim that several reduce."""
-        raise IgniterError(f"lower-to-triton: no launch but an attention shares the dim '{dim.name}' out, by {number}")
+        del number
+        raise IgniterError(f"lower-to-triton: programs share the dim '{dim.name}', which only those of an attention do")
 
     def _enter(self, scope: Scope, dim: Dim, block: SSAValue | None) -> None:
         """Lets a scope have the `block`-th block of a dim, or all of it."""

@@ -196,10 +196,13 @@ class _Lowering:
             self.buffers[parts[-1]] = parts[-1]
         symbols, launch = self.kernel.symbol_names, launch_of(group)
         inputs = list(dict.fromkeys(loaded))
-        self._add(SharedAttentionBody(name, group, dims, [*inputs, *parts], [], symbols, parts), launch)
+        body = SharedAttentionBody(name, group, dims, [*inputs, *parts], [], symbols)
+        body.parts = parts
+        self._add(body, launch)
         tensors = list(dict.fromkeys([*parts, *inputs, *stored]))
         joined_dims = dims_of_join(group, dims)
-        join = AttentionJoin(f"{name}.join", group, joined_dims, tensors, stored, symbols, parts)
+        join = AttentionJoin(f"{name}.join", group, joined_dims, tensors, stored, symbols)
+        join.parts = parts
         self._add(join, Launch(JOIN_WARPS, 1))
 
     def _add(self, body: LaunchBody, launch: Launch) -> None:
