@@ -34,6 +34,7 @@ from igniter.driver import (
 )
 from igniter.errors import IgniterError
 from igniter.memory import collection_paused
+from igniter.model_tools import ModelTools
 from igniter.runtime.folders import NotGood
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class VerificationFailed(NotGood):
         self.verification = verification
 
 
-class Module:
+class Module(ModelTools):
     """A model as IR, at whatever level its passes have taken it to."""
 
     def __init__(self, ir: ModuleOp, ctx: IgniterContext, source: str | Path | bytes | None = None):

@@ -9,7 +9,24 @@ from typing import Annotated
 import typer
 
 from igniter._version import __version__
+from igniter.tools import commands
 from igniter.tools.cli.output import reported
+from igniter.tools.commands.options import (
+    Atol,
+    Budget,
+    CompileTarget,
+    Database,
+    Debug,
+    Inputs,
+    Json,
+    Machine,
+    Reference,
+    Rtol,
+    Seed,
+    Shapes,
+    Target,
+    Threads,
+)
 from igniter.tools.watch import watched
 
 app = typer.Typer(
@@ -65,40 +82,6 @@ class Failure(StrEnum):
     crash = "crash"
     refusal = "refusal"
     timeout = "timeout"
-
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on standard output.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")]
-TARGETS = "The CPU, the GPUs, or both: native, x86-64-v3, znver4, aarch64+dotprod, cuda, native,cuda, ..."
-CompileTarget = Annotated[str, typer.Option("--target", help=TARGETS)]
-Target = Annotated[str, typer.Option(help="The CPU: native, x86-64-v3, znver4, aarch64, aarch64+dotprod, ...")]
-Machine = Annotated[
-    str,
-    typer.Option(
-        help="Figures of the machine in the place of the target's own: a file that `igniter machine -o` wrote.",
-        show_default=False,
-    ),
-]
-Shapes = Annotated[
-    list[str] | None, typer.Option("--shape", help="Sizes of the symbolic dims, batch=1,seq=128; may be repeated.")
-]
-Inputs = Annotated[
-    str,
-    typer.Option(
-        "--inputs", help="Inputs to use: a .npz file, or a folder with input_0.pb and so on", show_default=False
-    ),
-]
-Rtol = Annotated[float | None, typer.Option(help="The largest error allowed, relative to the largest value.")]
-Atol = Annotated[float, typer.Option(help="An error that is allowed besides, in absolute terms.")]
-Seed = Annotated[int, typer.Option(help="Of the random inputs.")]
-Budget = Annotated[float, typer.Option(help="Seconds for finding sizes and comparing.")]
-Threads = Annotated[int, typer.Option(min=0, help="ONNX Runtime's threads within an op; 0 leaves it to ONNX Runtime.")]
-Database = Annotated[
-    str, typer.Option("--db", help="The database of tuned schedules; beside the cache by default.", show_default=False)
-]
-Reference = Annotated[
-    str, typer.Option(help="The original model, where the folder does not know it.", show_default=False)
-]
 
 
 def _version(wanted: bool) -> None:
@@ -463,6 +446,9 @@ def demo(
 
     with reported(debug, json):
         run(output, layers, sequence, threads, rounds, json)
+
+
+commands.add_to(app)
 
 
 def main() -> None:
