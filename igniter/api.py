@@ -374,6 +374,7 @@ def _compile(
         check_replaceable(Path(output))
     _require_outputs(c.module)
     c.require_options()
+    c.require_library()
     lower_to_kernels(c)
     library = make_library(c)
     with folder_for(output) as place:

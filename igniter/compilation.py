@@ -213,6 +213,12 @@ class Compilation:
                         "leave it out"
                     )
 
+    def require_library(self) -> None:
+        """`IgniterError` where there is no library for a target."""
+        for part in self.parts:
+            if part.backend.no_library:
+                raise IgniterError(part.backend.no_library)
+
     @cached_property
     def pipelines(self) -> Pipelines:
         """What is run, level by level."""

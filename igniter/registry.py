@@ -135,6 +135,7 @@ SCHEDULE_AUTHORS: dict[str, str] = {
 BACKENDS: dict[str, str] = {
     "cpu": "igniter.backends.cpu.backend:CpuBackend",
     "cuda": "igniter.backends.triton.backend:TritonBackend",
+    "hip": "igniter.backends.triton.hip:HipBackend",
 }
 
 

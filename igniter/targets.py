@@ -221,6 +221,8 @@ class Backend(ABC):
     """And who writes schedules."""
     provider: str = ""
     """The execution provider of ONNX Runtime that runs what it compiles; "" is that of CPUs."""
+    no_library: str = ""
+    """Why no library is made of its code, which can be looked at; "" where one is."""
     lacking: tuple[str, ...] = ()
     """The options of `CompileOptions` that it does not have."""
     modules: tuple[str, ...] = ()

@@ -116,6 +116,34 @@ loop.kernel @k symbols [n] (%x: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #
 """Of different meaning, so that it shows which ran. No kernel may be like that."""
 
 
+@pytest.mark.parametrize("sanitize", [False, True], ids=["plain", "sanitized"])
+def test_rows_by_a_matrix_whose_lines_crowd_the_caches(sanitize: bool) -> None:
+    """Streamed on end for up to three rows, packed for more; with what reads the sums, and rows of two axes."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "y"], ["s"]),
+        helper.make_node("Relu", ["s"], ["r"]),
+        helper.make_node("Add", ["r", "b"], ["z"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "main",
+        [
+            helper.make_tensor_value_info("x", FLOAT, ["batch", "seq", 520]),
+            helper.make_tensor_value_info("y", FLOAT, [520, 528]),
+            helper.make_tensor_value_info("b", FLOAT, [528]),
+        ],
+        [helper.make_tensor_value_info("z", FLOAT, ["batch", "seq", 528])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    artifact = igniter.compile(model, sanitize=sanitize, verify=False)
+    ours, theirs = artifact.session(), ort.InferenceSession(model.SerializeToString())
+    rng = np.random.default_rng(3)
+    y, b = rng.standard_normal((520, 528)).astype("f"), rng.standard_normal(528).astype("f")
+    for batch, seq in ((1, 1), (2, 1), (1, 3), (2, 2), (1, 7), (3, 11), (0, 4), (1, 0)):
+        feed = {"x": rng.standard_normal((batch, seq, 520)).astype("f"), "y": y, "b": b}
+        np.testing.assert_allclose(ours.run(None, feed)[0], theirs.run(None, feed)[0], rtol=1e-4, atol=1e-4)
+
+
 def test_which_one_runs_is_the_same_on_every_level() -> None:
     kernel = next(op for op in parse(TEXT).ir.ops if isinstance(op, KernelOp))
     schedule = igniter.Schedule(kernel)

@@ -26,6 +26,7 @@ from igniter.analysis.structured.schedule_author import Choice
 from igniter.analysis.structured.schedule_groups import reads_of
 from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, vector_width
 from igniter.analysis.structured.tile_schedules import SOME_ROWS, register_tile, tile_row, tile_schedules
+from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import Axis, NestOp, element_bytes
 from igniter.dialects.loop.panels import DOT_COLUMNS, DOT_STEPS, panel_lanes
 from igniter.dialects.loop.schedule import Loop, ScheduleAttr
@@ -356,6 +357,9 @@ def _place_vector(
     most = machine.registers // 2
     columns = most if extent is None else max(1, min(most, -(-extent // width)))
     found = tile_row(nest, rest, vector, machine)
+    if found is not None and typical_of(nest).known(axes[found[0]].extent) == 1:
+        # A tile would have rows that are rarely there.
+        found = None
     if found is not None:
         row, window = found
         rows = axes[row].extent.constant

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from igniter.analysis.structured.contractions import Contraction
+from igniter.analysis.structured.packing import meets_few_rows
 from igniter.analysis.structured.product_schedules import reads_weights, worthwhile_contraction
 from igniter.analysis.structured.scheduling import Group, Machine
 from igniter.analysis.structured.tile_schedules import is_reused
@@ -39,6 +40,11 @@ def form_groups(kernel: KernelOp, machine: Machine, taken: Set[str] = frozenset(
     groups: list[Group] = []
     home: dict[NestOp, int] = {}
     for nest in (each for each in kernel.nests if each.label not in taken):
+        if meets_few_rows(nest, machine):
+            # The rows of such a matrix are read on end, as they lie, rather than in tiles that others could share.
+            home[nest] = len(groups)
+            groups.append(Group(_own_levels(nest), [nest], {}, alone=True))
+            continue
         contraction = worthwhile_contraction(nest)
         reads = list(reads_of(nest))
         producers = {r.base.owner for r in reads if isinstance(r.base.owner, NestOp)}
@@ -77,6 +83,8 @@ def _candidates(groups: list[Group], latest: int, producers: set[NestOp]) -> Ite
 
 def _join(group: Group, nest: NestOp, reads: list[Read], contraction: Contraction | None, machine: Machine) -> bool:
     """Adds `nest` to `group` if enough of its axes are the group's; False and no change otherwise."""
+    if group.alone:
+        return False
     matched = [_match(extent, names, group, nest, reads) for extent, names in group.levels]
     kept = [k for k, axis in enumerate(matched) if axis is not None]
     chosen = [matched[k] for k in kept]

@@ -35,6 +35,8 @@ class Group:
     """The members that micro-kernels compute: the first, and in a group of rows others."""
     by_rows: bool = False
     """Whether only batch axes and rows are common: the members go over a block of rows one after the other."""
+    alone: bool = False
+    """Whether no other nest may join."""
 
 
 @dataclass

@@ -12,7 +12,8 @@ in us, with packing and without:
     256 to 1000 columns, row-major         1 row    53    12    2 rows    55    24    3 rows    52    47
 
 Where the columns lie across memory, the rows of a plain loop each gather them again, so more than one is a loss at some
-sizes; where they lie side by side, the plain loop wins below `pack_rows` of the machine.
+sizes; where they lie side by side, the plain loop wins below `pack_rows` of the machine, also where they would be
+panels but for the caches (`crowded_factor`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from igniter.analysis.machine import MachineModel
-from igniter.analysis.structured.packing import unpacked_factor
+from igniter.analysis.structured.packing import crowded_factor, unpacked_factor
 from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.sym.expr import Expr
@@ -50,7 +51,7 @@ def worthwhile_variant(kernel: KernelOp, machine: MachineModel) -> SizeVariant |
         return None
     found: SizeVariant | None = None
     for nest in kernel.nests:
-        factor = unpacked_factor(nest)
+        factor = crowded_factor(nest, machine) or unpacked_factor(nest)
         if isinstance(factor, str):
             continue
         rows = factor.all_rows

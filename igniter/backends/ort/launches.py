@@ -29,6 +29,7 @@ from igniter.backends.ort.messages import (
     NO_DRIVER,
     NO_MEMORY,
     OLD_DRIVER,
+    OTHER_GPU,
     StringPool,
 )
 from igniter.dialects.ort import OpOp
@@ -41,6 +42,7 @@ DRIVER_FUNCTIONS = (
     "cuGetErrorName",
     "cuGetErrorString",
     "cuDeviceGet",
+    "cuDeviceGetAttribute",
     "cuDevicePrimaryCtxRetain",
     "cuDevicePrimaryCtxRelease_v2",
     "cuCtxGetCurrent",
@@ -69,6 +71,10 @@ SHARED_WITHOUT_ASKING = 48 << 10
 
 MAX_DYNAMIC_SHARED = 8
 """`CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`."""
+
+
+CAPABILITY_MAJOR, CAPABILITY_MINOR = 75, 76
+"""`CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`, `_MINOR`."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +120,9 @@ def emit_launches(code: GpuCode, strings: StringPool) -> str:
         "$FAILED": str(DRIVER_FAILED),
         "$BAD_GRID": str(BAD_GRID),
         "$BAD_ADDRESS": str(BAD_ADDRESS),
+        "$OTHER_GPU": str(OTHER_GPU),
+        "$MAJOR": str(CAPABILITY_MAJOR),
+        "$MINOR": str(CAPABILITY_MINOR),
         "$LOW_BITS": str(ALIGNMENT - 1),
         "$NO_MEMORY": str(NO_MEMORY),
         "$MOST_PROGRAMS": str(MOST_PROGRAMS),
@@ -167,8 +176,9 @@ def expand_driver_calls(text: str, strings: StringPool) -> str:
 
 _TEXT = """
 ; ORT's allocator of the device, the context, the device's number, whether the context is kept by this kernel object,
-; and a module and a function for each kernel of the library, null for those that the op does not launch.
-%Device = type { ptr, ptr, i32, i32, [0 x { ptr, ptr }] }
+; and a module, a function and the description of its code for each kernel of the library, null for those that the op
+; does not launch.
+%Device = type { ptr, ptr, i32, i32, [0 x { ptr, ptr, ptr }] }
 ; What a func on the host is given as its context: a %Call, the op, its device, and the stream.
 %Launches = type { ptr, ptr, ptr, ptr, ptr, ptr }
 
@@ -352,6 +362,9 @@ entry:
   %context.at = alloca ptr
   %popped.at = alloca ptr
   %index.at = alloca i64
+  %major.at = alloca i32
+  %minor.at = alloca i32
+  %found.at = alloca ptr
   store ptr @igniter_no_kernel, ptr %label.at
   %made = call ptr @igniter_create(ptr %op, ptr %api, ptr %info, ptr %out)
   %unmade = icmp ne ptr %made, null
@@ -373,8 +386,8 @@ where:
   try MemoryInfoGetId(ptr %place, ptr %id.at) else broken.allocator
   try GetAllocatorWithDefaultOptions(ptr %default.at) else broken.allocator
   %default = load ptr, ptr %default.at
-  %pairs = mul i64 $KERNELS$, 16
-  %size = add i64 %pairs, 32
+  %entries = mul i64 $KERNELS$, 24
+  %size = add i64 %entries, 32
   try AllocatorAlloc(ptr %default, i64 %size, ptr %device.at) else broken.allocator
   %device = load ptr, ptr %device.at
   store ptr %allocator, ptr %device
@@ -400,6 +413,12 @@ choose:
   %number = load i32, ptr %number.at
   %number.in = getelementptr %Device, ptr %device, i64 0, i32 2
   store i32 %number, ptr %number.in
+  driver cuDeviceGetAttribute(ptr %major.at, i32 $MAJOR$, i32 %number) else failed
+  driver cuDeviceGetAttribute(ptr %minor.at, i32 $MINOR$, i32 %number) else failed
+  %major = load i32, ptr %major.at
+  %minor = load i32, ptr %minor.at
+  %tens = mul i32 %major, 10
+  %capability = add i32 %tens, %minor
   store ptr null, ptr %context.at
   driver cuCtxGetCurrent(ptr %context.at) else failed
   %current = load ptr, ptr %context.at
@@ -431,9 +450,39 @@ body:
   %slot.at = getelementptr { i64, [0 x i64] }, ptr %launched, i64 0, i32 1, i64 %index
   %slot = load i64, ptr %slot.at
   %kernel.at = getelementptr ptr, ptr @igniter_kernels, i64 %slot
-  %kernel = load ptr, ptr %kernel.at
-  %label = load ptr, ptr %kernel
+  %first = load ptr, ptr %kernel.at
+  %label = load ptr, ptr %first
   store ptr %label, ptr %label.at
+  store ptr %first, ptr %found.at
+  br label %choice
+choice:
+  %kernel = load ptr, ptr %found.at
+  %least.in = getelementptr $KERNEL$, ptr %kernel, i64 0, i32 6
+  %least = load i32, ptr %least.in
+  %most.in = getelementptr $KERNEL$, ptr %kernel, i64 0, i32 7
+  %most = load i32, ptr %most.in
+  %old.enough = icmp sge i32 %capability, %least
+  %young.enough = icmp sle i32 %capability, %most
+  %fits = and i1 %old.enough, %young.enough
+  br i1 %fits, label %load.it, label %other
+other:
+  %others.in = getelementptr $KERNEL$, ptr %kernel, i64 0, i32 8
+  %others = load ptr, ptr %others.in
+  store ptr %others, ptr %found.at
+  %no.code = icmp eq ptr %others, null
+  br i1 %no.code, label %other.gpu, label %choice
+other.gpu:
+  drop driver cuCtxPopCurrent_v2(ptr %popped.at)
+  %names = alloca %Port
+  store ptr %label, ptr %names
+  %wide = sext i32 %capability to i64
+  %fail.gpu = call ptr @igniter_fail(ptr %api, ptr %desc, i32 $OTHER_GPU$, ptr %names, i64 0, i64 0, i64 0, i64 %wide)
+  store ptr %fail.gpu, ptr %status
+  call void @igniter_device_close(ptr %api, ptr %device)
+  br label %broken
+load.it:
+  %kernel.in = getelementptr %Device, ptr %device, i64 0, i32 4, i64 %slot, i32 2
+  store ptr %kernel, ptr %kernel.in
   %code.in = getelementptr $KERNEL$, ptr %kernel, i64 0, i32 1
   %ptx = load ptr, ptr %code.in
   %module.in = getelementptr %Device, ptr %device, i64 0, i32 4, i64 %slot, i32 0
@@ -579,7 +628,9 @@ entry:
 check:
   %desc.at = getelementptr %Launches, ptr %call, i64 0, i32 3
   %desc = load ptr, ptr %desc.at
-  %kernel.at = getelementptr ptr, ptr @igniter_kernels, i64 %slot
+  %device.at = getelementptr %Launches, ptr %call, i64 0, i32 4
+  %device = load ptr, ptr %device.at
+  %kernel.at = getelementptr %Device, ptr %device, i64 0, i32 4, i64 %slot, i32 2
   %kernel = load ptr, ptr %kernel.at
   %label = load ptr, ptr %kernel
   %api = load ptr, ptr %call
@@ -616,8 +667,6 @@ too.many:
   store ptr %fail.grid, ptr %error.at
   br label %done
 launch:
-  %device.at = getelementptr %Launches, ptr %call, i64 0, i32 4
-  %device = load ptr, ptr %device.at
   %stream.at = getelementptr %Launches, ptr %call, i64 0, i32 5
   %stream = load ptr, ptr %stream.at
   %function.at = getelementptr %Device, ptr %device, i64 0, i32 4, i64 %slot, i32 1

@@ -17,7 +17,7 @@ _OUTPUT = ("output ", "$index", " ('", "$name", "') ")
 TOO_MANY_INPUTS, MISSING, WRONG_TYPE, WRONG_RANK, WRONG_DIM, WRONG_SYMBOL = 1, 2, 3, 4, 5, 6
 BAD_OUTPUT, BAD_SCRATCH, NO_MEMORY, TOO_MANY_OUTPUTS, MISSING_OUTPUT, UNSOLVABLE = 7, 8, 9, 10, 11, 12
 BROKEN_REQUIREMENT, NEGATIVE_VALUE = 13, 14
-NO_DRIVER, OLD_DRIVER, DRIVER_FAILED, BAD_GRID, BAD_ADDRESS = 15, 16, 17, 18, 19
+NO_DRIVER, OLD_DRIVER, DRIVER_FAILED, BAD_GRID, BAD_ADDRESS, OTHER_GPU = 15, 16, 17, 18, 19, 20
 
 KINDS: dict[int, tuple[str, ...]] = {
     TOO_MANY_INPUTS: ("expected at most ", "$want", " inputs, got ", "$got"),
@@ -44,6 +44,10 @@ KINDS: dict[int, tuple[str, ...]] = {
     BAD_ADDRESS: (
         "$name", ": its buffer ", "$index", " is at address ", "$got",
         ", which is no multiple of 16: give ONNX Runtime memory that is",
+    ),
+    OTHER_GPU: (
+        "$name", ": the library has no code for a GPU of compute capability ", "$got",
+        " (in tenths): compile for it, or with the target cuda for all since 80",
     ),
     BAD_GRID: ("$name", ": ", "$got", " programs are more than a GPU launches at a time"),
 }  # fmt: skip

@@ -51,10 +51,8 @@ class TritonBackend(Backend):
         return target_of(name)
 
     def targets_of(self, names: str) -> Sequence[CudaTarget]:
-        found = list(dict.fromkeys(target_of(name.strip()) for name in names.split(",")))
-        if len(found) > 1:
-            raise IgniterError(f"one library is for one kind of GPU: name one of {' and '.join(t.name for t in found)}")
-        return found
+        # Code for several GPUs is several codes of each kernel, of one schedule.
+        return [target_of(names)]
 
     def machine_for(self, target: AnyTarget | str, given: Iterable[Given] = ()) -> MachineModel:
         found = target_of(target) if isinstance(target, str) else _own(target)
@@ -100,7 +98,8 @@ class TritonBackend(Backend):
         from igniter.backends.triton.texts import kernels_of
 
         for kernel in kernels_of(text):
-            kernel.compiled(_own(target).arch)
+            for arch in _own(target).archs:
+                kernel.compiled(arch)
 
     def expected(self, func: FuncOp, text: str, target: AnyTarget) -> Sequence[Expectation]:
         from igniter.backends.triton.expectations import expected
@@ -131,14 +130,15 @@ class TritonBackend(Backend):
         """The PTX of each kernel of a text, one after the other."""
         from igniter.backends.triton.texts import kernels_of
 
-        return "\n".join(f"// {k.label}\n{k.compiled(_own(target).arch).ptx}" for k in kernels_of(text))
+        archs = _own(target).archs
+        return "\n".join(f"// {k.label}\n{k.compiled(arch).ptx}" for k in kernels_of(text) for arch in archs)
 
     def object_code(self, text: str, target: AnyTarget) -> bytes:
         """An object for the host, with the PTX of the kernels in it."""
         from igniter.backends.triton.texts import host_module
 
         host = _host()
-        return backend_for(host.name).object_code(host_module(text, _own(target).arch), host)
+        return backend_for(host.name).object_code(host_module(text, _own(target).archs), host)
 
     def least(self, target: AnyTarget) -> AnyTarget:
         """That of the host."""

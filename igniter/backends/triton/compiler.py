@@ -130,14 +130,14 @@ def compile_source(
     types = dict(zip(names, signature, strict=True))
     aligned = {(k,): [["tt.divisibility", ALIGNMENT]] for k, kind in enumerate(signature) if kind.startswith("*")}
     source = part_of_triton("triton.compiler").ASTSource(fn=function, signature=types, constexprs={}, attrs=aligned)
-    with _own_cache(triton):
+    with own_cache(triton):
         return _compiled(triton, source, len(signature), warps, stages, arch)
 
 
 def compile_ttir(text: str, arguments: int, warps: int = 4, stages: int = 3, arch: int = PORTABLE) -> Kernel:
     """Compiles a module in Triton's IR, which a func's generic form is."""
     triton = find_triton()
-    with _own_cache(triton), tempfile.TemporaryDirectory() as folder:
+    with own_cache(triton), tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.ttir"
         path.write_text(text, encoding="utf-8")
         return _compiled(triton, str(path), arguments, warps, stages, arch)
@@ -168,7 +168,7 @@ def _parameters(ptx: str) -> list[str]:
 
 
 @contextmanager
-def _own_cache(triton: Any) -> Generator[None]:
+def own_cache(triton: Any) -> Generator[None]:
     """Triton's files in a folder that goes: Igniter has a cache of its own."""
     with tempfile.TemporaryDirectory() as folder, triton.knobs.cache.scope():
         triton.knobs.cache.dir = folder

@@ -1,5 +1,5 @@
-"""GPUs that kernels are compiled for, by name: `cuda` for all since sm_80, `cuda:sm_90` for one alone, `cuda+tf32` with
-products of f32 by tensor cores."""
+"""GPUs that kernels are compiled for, by name: `cuda` for all since sm_80, `cuda:sm_90` for one alone,
+`cuda,cuda:sm_90` for all with code of its own for one, `cuda+tf32` with products of f32 by tensor cores."""
 
 from __future__ import annotations
 
@@ -17,22 +17,32 @@ ARCHITECTURES = (80, 86, 89, 90, 100, 120)
 
 PORTABLE = ARCHITECTURES[0]
 
+ALONE = 90
+"""From here on Triton's code uses what a GPU has and later ones do not: it runs on that one alone."""
+
 LAUNCH_MICROSECONDS, MEMORY_BYTES_A_MICROSECOND, CACHE_BYTES = 2.0, 1_500_000.0, 40 << 20
 """Of an A100: from one kernel to the next, what kernels reach of its memory, and its second-level cache."""
 
 
 @dataclass(frozen=True)
 class CudaTarget:
-    """A GPU of NVIDIA."""
+    """A GPU of NVIDIA, or several kinds of them that one library is for."""
 
-    arch: int
-    """Its compute capability, by ten."""
+    archs: tuple[int, ...]
+    """The compute capabilities, by ten, that a library has code for, in order: a GPU is given the latest that it takes.
+    Schedules are chosen for the first."""
     products: str = ""
     """How products of f32 are computed, on request: see `igniter.dialects.loop.schedule.PRODUCTS`."""
 
     @property
+    def arch(self) -> int:
+        """The first of them."""
+        return self.archs[0]
+
+    @property
     def name(self) -> str:
-        return f"{NAME}:sm_{self.arch}" + (f"+{self.products}" if self.products else "")
+        said = f"+{self.products}" if self.products else ""
+        return ",".join(f"{NAME}:sm_{arch}{said}" for arch in self.archs)
 
     @property
     def key(self) -> str:
@@ -52,18 +62,25 @@ class CudaTarget:
 
 
 def target_of(name: str) -> CudaTarget:
-    """The target called `cuda`, `cuda:sm_90` or `sm_90`, each also with `+tf32` or `+tf32x3`; `IgniterError` lists what
-    there is."""
+    """The target called `cuda`, `cuda:sm_90` or `sm_90`, each also with `+tf32` or `+tf32x3`, or several of these for
+    one library; `IgniterError` lists what there is."""
+    found = [_one(each.strip()) for each in name.split(",")]
+    if len({each.products for each in found}) > 1:
+        raise IgniterError(f"'{name}': products of f32 are computed in one way for all GPUs of a library")
+    return CudaTarget(tuple(sorted({each.arch for each in found})), found[0].products)
+
+
+def _one(name: str) -> CudaTarget:
     bare, _, products = name.removeprefix(f"{NAME}:").partition("+")
     if products and products not in PRODUCTS:
         raise IgniterError(f"there is no target '{name}': what can be asked of it is +{' or +'.join(PRODUCTS)}")
     if bare == NAME:
-        return CudaTarget(PORTABLE, products)
+        return CudaTarget((PORTABLE,), products)
     number = bare.removeprefix("sm_")
     if not bare.startswith("sm_") or not number.isdigit() or int(number) not in ARCHITECTURES:
         known = ", ".join(f"{NAME}:sm_{arch}" for arch in ARCHITECTURES)
         raise IgniterError(f"there is no target '{name}': GPUs are {NAME} (all since sm_{PORTABLE}), {known}")
-    return CudaTarget(int(number), products)
+    return CudaTarget((int(number),), products)
 
 
 def machine_of_target(target: CudaTarget) -> MachineModel:

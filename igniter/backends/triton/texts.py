@@ -15,14 +15,15 @@ A kernel's name stands for all that follows it, so equal kernels of a library ar
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from igniter.backends.launches import KERNEL_TYPE, kernel_symbol
+from igniter.backends.launches import ANY_LATER, KERNEL_TYPE, kernel_symbol
 from igniter.backends.ort.messages import c_literal
 from igniter.backends.triton.compiler import Kernel, compile_source, signature_of
 from igniter.backends.triton.python_source import print_kernel
+from igniter.backends.triton.target import ALONE
 from igniter.dialects import triton as tt
 from igniter.dialects.loop import AllocOp, CallOp, FuncOp, LaunchOp, ViewOp
 from igniter.dialects.sym import space_of
@@ -124,35 +125,49 @@ def launched(texts: Iterable[str]) -> dict[str, list[str]]:
     return {name: of(name) for name in own}
 
 
-def host_module(text: str, arch: int) -> str:
-    """The LLVM module of the funcs of a text, with their kernels as PTX."""
+def host_module(text: str, archs: Sequence[int]) -> str:
+    """The LLVM module of the funcs of a text, with their kernels as PTX for each of the GPUs."""
     codes = [body for head, body in _parts(text) if head.startswith(HOST)]
     if len(codes) > 1:
         cpu = backend_for("native")
         codes = [cpu.merged(codes, cpu.least(cpu.target_of("native")))]
     kernels = {kernel.name: kernel for kernel in kernels_of(text)}
-    return "\n".join([*codes, *(_described(kernel, arch) for kernel in kernels.values())]) + "\n"
+    return "\n".join([*codes, *(_described(kernel, archs) for kernel in kernels.values())]) + "\n"
 
 
-def _described(kernel: KernelText, arch: int) -> str:
-    """The globals of a kernel: every object that launches it has them, and the library one of each."""
-    made = kernel.compiled(arch)
-    code, symbol = f'@"igniter.code.{kernel.name}"', kernel_symbol(kernel.name)
-    texts = {"label": kernel.label.encode(), "entry": made.entry.encode()}
-    lines = [f"${name[1:]} = comdat any" for name in (code, symbol)]
-    for name, data in texts.items():
-        lines.append(
-            f'@"{name}.{kernel.name}" = private unnamed_addr constant [{len(data) + 1} x i8] {c_literal(data)}'
+def _described(kernel: KernelText, archs: Sequence[int]) -> str:
+    """The globals of a kernel: every object that launches it has them, and the library one of each.
+
+    The code for the latest GPU comes first: a GPU is given the first that it takes.
+    """
+    symbol = kernel_symbol(kernel.name)
+    label = kernel.label.encode()
+    lines = [f'@"label.{kernel.name}" = private unnamed_addr constant [{len(label) + 1} x i8] {c_literal(label)}']
+    others = "null"
+    for k, arch in enumerate(sorted(archs)):
+        made = kernel.compiled(arch)
+        last = k == len(archs) - 1
+        code, entry = f'@"igniter.code.{kernel.name}.{arch}"', f'@"entry.{kernel.name}.{arch}"'
+        here = symbol if last else f'{symbol[:-1]}.{arch}"'
+        lines += [f"${name[1:]} = comdat any" for name in (code, here)]
+        for name, text, kind in ((entry, made.entry, "private unnamed_addr"), (code, made.ptx, "weak_odr hidden")):
+            data = text.encode()
+            comdat = ", comdat" if name is code else ""
+            lines.append(f"{name} = {kind} constant [{len(data) + 1} x i8] {c_literal(data)}{comdat}")
+        addresses = sum(kind.startswith("*") for kind in kernel.signature)
+        least, most = capabilities(arch)
+        fields = (
+            f'ptr @"label.{kernel.name}", ptr {code}, ptr {entry}, i32 {made.threads}, i32 {made.shared}, '
+            f"i64 {addresses}, i32 {least}, i32 {most}, ptr {others}"
         )
-    ptx = made.ptx.encode()
-    lines.append(f"{code} = weak_odr hidden constant [{len(ptx) + 1} x i8] {c_literal(ptx)}, comdat")
-    addresses = sum(kind.startswith("*") for kind in kernel.signature)
-    fields = (
-        f'ptr @"label.{kernel.name}", ptr {code}, ptr @"entry.{kernel.name}", i32 {made.threads}, i32 {made.shared}, '
-        f"i64 {addresses}"
-    )
-    lines.append(f"{symbol} = weak_odr hidden constant {KERNEL_TYPE} {{ {fields} }}, comdat")
+        lines.append(f"{here} = weak_odr hidden constant {KERNEL_TYPE} {{ {fields} }}, comdat")
+        others = here
     return "\n".join(lines)
+
+
+def capabilities(arch: int) -> tuple[int, int]:
+    """The least and the greatest compute capability, by ten, of the GPUs that take PTX for `arch`."""
+    return (arch, ANY_LATER) if arch < ALONE else (arch, arch)
 
 
 def _parts(text: str) -> list[tuple[str, str]]:

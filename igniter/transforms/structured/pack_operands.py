@@ -19,7 +19,8 @@ where they do; 16-bit floats are made f32 by the way (by the nest that computes 
 Where enough rows share what is packed, and only where the columns of neither factor lie side by side in panels already
 (`igniter.analysis.structured.contractions`), or where they do in rows of which they are a part: the values of one head
 of an attention, a few lines of every row of all heads. Steps of depth are then whole pages apart, and those lines meet
-in a few sets of the caches. It stands before `choose-schedule`, after the passes that change how a nest reads.
+in a few sets of the caches. So do the lines of a panel of any matrix whose rows are long and many. It stands before
+`choose-schedule`, after the passes that change how a nest reads.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from xdsl.rewriter import Rewriter
 
 from igniter.analysis.machine import MachineModel, machine_of
 from igniter.analysis.structured.contractions import Contraction, contraction_of, factors_of, offset_of
-from igniter.analysis.structured.packing import unpacked_factor
+from igniter.analysis.structured.packing import crowded_factor, is_packed, unpacked_factor
 from igniter.analysis.structured.product_schedules import reads_weights
 from igniter.analysis.typical_sizes import typical_of
 from igniter.dialects.loop import Axis, Clause, KernelOp, NestOp, ReadOp, ViewOp, YieldOp
@@ -126,7 +127,7 @@ def pack_operand(nest: NestOp, machine: MachineModel) -> str | None:
         return ""
     found = contraction_of(nest)
     if not isinstance(found, str):
-        if not _is_spread(nest, found, machine):
+        if not _is_spread(nest, found, machine) and not _is_crowded(nest, machine):
             return ""
         _hoist(_pack(nest, found.b, found.columns, found.depth))
         return None
@@ -162,8 +163,8 @@ def _is_spread(nest: NestOp, contraction: Contraction, machine: MachineModel) ->
     read = contraction.b
     if contraction.rows is None or element_of(read.source.type) != element_of(nest.outputs[0].type):
         return False
-    if any(s.call is not None for s in read.subscripts):
-        return False  # It is packed.
+    if is_packed(read):
+        return False
     columns, depth = nest.axis(contraction.columns).extent, nest.axis(contraction.depth).extent
     rows = nest.axis(contraction.rows).extent
     count = typical_of(nest).known(rows)
@@ -172,6 +173,18 @@ def _is_spread(nest: NestOp, contraction: Contraction, machine: MachineModel) ->
     if few or step is None or step.constant is None or columns.constant is None:
         return False
     return step.constant >= SPREAD * columns.constant
+
+
+def _is_crowded(nest: NestOp, machine: MachineModel) -> bool:
+    """Whether the lines of a panel crowd a few sets of the caches, and rows enough share them: a number that is known,
+    or typical, or those for which a kernel has its own body beside the variant for few."""
+    factor = crowded_factor(nest, machine)
+    if factor is None:
+        return False
+    count = typical_of(nest).known(factor.all_rows)
+    kernel = nest.parent_op()
+    assert isinstance(kernel, KernelOp)
+    return bool(kernel.variants) if count is None else count >= machine.pack_rows
 
 
 def _hoist(copy: NestOp) -> None:

@@ -93,3 +93,23 @@ builtin.module {
     loop.return %c : tensor<8x?x?xf32, #sym.dims<8, m, m>>
   }
 }
+
+// -----
+
+// The factor lies in panels, whose lines crowd the caches: it is packed where rows enough share it.
+
+// CHECK:     loop.kernel @crowded symbols [m]
+// CHECK:     } variants {
+// CHECK:       loop.kernel @few_rows symbols [m] {{.*}} typical [m = 1] when m <= 3 {
+
+builtin.module {
+  loop.kernel @crowded symbols [m] (%x: tensor<?x512xf32, #sym.dims<m, 512>>, %y: tensor<512x512xf32>) -> (tensor<?x512xf32, #sym.dims<m, 512>>) {
+    %c = loop.nest "product" [i: parallel m, j: parallel 512, k: reduction 512] -> tensor<?x512xf32, #sym.dims<m, 512>> {
+      %v = loop.read %x[i, k] : f32
+      %u = loop.read %y[k, j] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x512xf32, #sym.dims<m, 512>>
+  }
+}

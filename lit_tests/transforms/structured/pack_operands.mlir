@@ -3,7 +3,7 @@
 // RUN: igniter-opt %s -p pack-operands --remarks --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=REMARKS
 // RUN: igniter-opt %s -p pack-operands,choose-schedule,lower-to-loops,fuse-loops,promote-buffers --check-each --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=CHECKED
 
-// CHECKED-COUNT-11: check: promote-buffers: 1 results agree
+// CHECKED-COUNT-14: check: promote-buffers: 1 results agree
 
 // The keys of attention: columns that lie across memory are brought side by side, zeros behind the last of them.
 
@@ -360,5 +360,63 @@ builtin.module {
       loop.yield add %p at [b, i, j]
     }
     loop.return %c, %d : tensor<?x16x48xf32, #sym.dims<s, 16, 48>>, tensor<?x?x48xf32, #sym.dims<n, s, 48>>
+  }
+}
+
+// -----
+
+// The columns lie in panels, but the lines of a panel crowd a few sets of the caches: 512 of them, 2 KiB apart.
+
+// CHECK-LABEL:  loop.kernel @crowded
+// CHECK:          %[[PANELS:.*]] = loop.nest "product.pack" [p: parallel 32, k: parallel 512, l: parallel 16]
+// CHECK:          loop.read %[[PANELS]][(j floordiv 16), k, (j mod 16)]
+// REMARKS:      remark: pack-operands: 'product' applied: its right factor is packed into panels
+
+builtin.module {
+  loop.kernel @crowded symbols [] (%x: tensor<32x512xf32>, %y: tensor<512x512xf32>) -> (tensor<32x512xf32>) {
+    %c = loop.nest "product" [i: parallel 32, j: parallel 512, k: reduction 512] -> tensor<32x512xf32> {
+      %v = loop.read %x[i, k] : f32
+      %u = loop.read %y[k, j] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<32x512xf32>
+  }
+}
+
+// -----
+
+// Three rows do not share it, and how many there are has to be known: where that is a symbol, the kernel has a variant
+// for few (`form-variants`).
+
+// CHECK-LABEL:  loop.kernel @crowded_few
+// CHECK-NOT:      .pack"
+
+builtin.module {
+  loop.kernel @crowded_few symbols [] (%x: tensor<3x512xf32>, %y: tensor<512x512xf32>) -> (tensor<3x512xf32>) {
+    %c = loop.nest "product" [i: parallel 3, j: parallel 512, k: reduction 512] -> tensor<3x512xf32> {
+      %v = loop.read %x[i, k] : f32
+      %u = loop.read %y[k, j] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<3x512xf32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL:  loop.kernel @crowded_unknown
+// CHECK-NOT:      .pack"
+
+builtin.module {
+  loop.kernel @crowded_unknown symbols [m] (%x: tensor<?x512xf32, #sym.dims<m, 512>>, %y: tensor<512x512xf32>) -> (tensor<?x512xf32, #sym.dims<m, 512>>) {
+    %c = loop.nest "product" [i: parallel m, j: parallel 512, k: reduction 512] -> tensor<?x512xf32, #sym.dims<m, 512>> {
+      %v = loop.read %x[i, k] : f32
+      %u = loop.read %y[k, j] : f32
+      %p = arith.mulf %v, %u : f32
+      loop.yield add %p at [i, j]
+    }
+    loop.return %c : tensor<?x512xf32, #sym.dims<m, 512>>
   }
 }

@@ -30,6 +30,7 @@ _TYPES: dict[str, tuple[Any, ...]] = {
     "cuGetErrorName": (_I, _P),
     "cuGetErrorString": (_I, _P),
     "cuDeviceGet": (_P, _I),
+    "cuDeviceGetAttribute": (_P, _I, _I),
     "cuDevicePrimaryCtxRetain": (_P, _I),
     "cuDevicePrimaryCtxRelease_v2": (_I,),
     "cuCtxGetCurrent": (_P,),
@@ -68,12 +69,14 @@ class Launch:
 class RecordingDriver:
     """What the library sees as the driver. `fails` has the codes that functions give instead of doing their work."""
 
-    kernels: dict[bytes, KernelText] = field(default_factory=dict[bytes, KernelText])
-    """What computes, by PTX."""
+    capability: int = 80
+    """Of the GPU that there seems to be, by ten."""
+    kernels: dict[bytes, tuple[KernelText, int]] = field(default_factory=dict[bytes, tuple[KernelText, int]])
+    """What computes, and the capability that it was compiled for, by PTX."""
     fails: dict[str, int] = field(default_factory=dict[str, int])
     calls: list[str] = field(default_factory=list[str])
     launches: list[Launch] = field(default_factory=list[Launch])
-    modules: dict[int, KernelText] = field(default_factory=dict[int, KernelText])
+    modules: dict[int, tuple[KernelText, int]] = field(default_factory=dict[int, tuple[KernelText, int]])
     """Those that are loaded."""
     contexts: list[int] = field(default_factory=list[int])
     """The stack of current ones."""
@@ -87,7 +90,7 @@ class RecordingDriver:
         """Makes the kernels of compiled funcs known, for computing."""
         for text in texts:
             for kernel in kernels_of(text):
-                self.kernels[kernel.compiled(arch).ptx.encode()] = kernel
+                self.kernels[kernel.compiled(arch).ptx.encode()] = kernel, arch
 
     def reset(self) -> None:
         """As new, but for the kernels that it knows."""
@@ -116,6 +119,13 @@ class RecordingDriver:
         if ordinal != 0:
             return 1
         ctypes.c_int.from_address(out).value = 0
+        return 0
+
+    def _cuDeviceGetAttribute(self, out: int, attribute: int, device: int) -> int:
+        digits = divmod(self.capability, 10)
+        if attribute not in (75, 76) or device != 0:
+            return 1
+        ctypes.c_int.from_address(out).value = digits[attribute - 75]
         return 0
 
     def _cuDevicePrimaryCtxRetain(self, out: int, device: int) -> None:
@@ -156,7 +166,8 @@ class RecordingDriver:
         del self.modules[module]
 
     def _cuModuleGetFunction(self, out: int, module: int, name: bytes) -> int:
-        if name != self.modules[module].compiled(80).entry.encode():
+        kernel, arch = self.modules[module]
+        if name != kernel.compiled(arch).entry.encode():
             return 500
         _store(out, module)
         return 0
@@ -169,8 +180,8 @@ class RecordingDriver:
 
     def _cuLaunchKernel(self, function: int, *rest: Any) -> int:
         gx, gy, gz, bx, by, bz, shared, stream, parameters, extra = rest
-        kernel = self.modules[function]
-        made = kernel.compiled(80)
+        kernel, arch = self.modules[function]
+        made = kernel.compiled(arch)
         assert self.contexts, "a kernel is launched without a context"
         assert (gy, gz, by, bz, extra) == (1, 1, 1, 1, None)
         assert gx > 0, "the driver refuses empty grids"
@@ -237,9 +248,10 @@ def knowing(driver: RecordingDriver) -> Generator[None]:
     """What is compiled in here, the driver can compute."""
     original = texts.host_module
 
-    def noted(text: str, arch: int) -> str:
-        driver.know([text], arch)
-        return original(text, arch)
+    def noted(text: str, archs: Sequence[int]) -> str:
+        for arch in archs:
+            driver.know([text], arch)
+        return original(text, archs)
 
     with mock.patch.object(texts, "host_module", noted):
         yield

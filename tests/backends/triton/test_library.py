@@ -75,9 +75,11 @@ def rows(name: str = "y", width: int = 48) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
 
 
-def compiled(model: onnx.ModelProto, driver: RecordingDriver, provider: str = CPU, **options: Any) -> igniter.Artifact:
+def compiled(
+    model: onnx.ModelProto, driver: RecordingDriver, provider: str = CPU, target: str = "cuda", **options: Any
+) -> igniter.Artifact:
     with knowing(driver):
-        chosen = CompileOptions(target="cuda", provider=provider)
+        chosen = CompileOptions(target=target, provider=provider)
         return igniter.load(model).compile(options=chosen, cache=False, **{"verify": False, **options})
 
 
@@ -302,9 +304,35 @@ def test_options_that_gpus_do_not_have_are_refused(option: dict[str, Any]) -> No
         igniter.load(rows()).compile(options=CompileOptions(target="cuda", **option), cache=False)
 
 
-def test_several_gpus_are_refused_before_the_work() -> None:
-    with pytest.raises(IgniterError, match="one library is for one kind of GPU: name one of cuda:sm_80 and cuda:sm_90"):
-        igniter.load(rows()).compile(target="cuda,cuda:sm_90", cache=False)
+@pytest.mark.parametrize("capability, code", [(80, 80), (86, 80), (90, 90), (103, 80), (120, 120)])
+def test_a_library_for_several_gpus_loads_the_code_of_the_one_there_is(
+    driver: RecordingDriver, monkeypatch: pytest.MonkeyPatch, several: igniter.Artifact, capability: int, code: int
+) -> None:
+    """The latest that the GPU takes; code since sm_90 is for one GPU alone."""
+    monkeypatch.setattr(driver, "capability", capability)
+    session: Any = several.session()
+    assert {arch for _, arch in driver.modules.values()} == {code}
+    np.testing.assert_allclose(session.run(None, feed(3))[0], of_ort(rows(), feed(3)), rtol=1e-4, atol=1e-5)
+
+
+def test_a_gpu_that_no_code_is_for_is_named(
+    driver: RecordingDriver, monkeypatch: pytest.MonkeyPatch, several: igniter.Artifact
+) -> None:
+    monkeypatch.setattr(driver, "capability", 75)
+    with pytest.raises(IgniterError, match=r"r0\.0: the library has no code for a GPU of compute capability 75"):
+        several.session()
+    assert not driver.modules and driver.contexts == [] and set(driver.retained.values()) <= {0}
+
+
+@pytest.fixture(scope="module")
+def several(installed: RecordingDriver) -> igniter.Artifact:
+    """A library with three codes of each kernel."""
+    return compiled(rows(), installed, target="cuda:sm_120,cuda,cuda:sm_90")
+
+
+def test_one_library_multiplies_in_one_way() -> None:
+    with pytest.raises(IgniterError, match="are computed in one way for all GPUs of a library"):
+        igniter.load(rows()).compile(target="cuda,cuda:sm_90+tf32", cache=False)
 
 
 def test_cpus_have_no_other_provider() -> None:

@@ -1,0 +1,115 @@
+"""The backend for GPUs of AMD: the same schedules and kernels, compiled by Triton to AMDGCN and not run.
+
+    igniter compile model.onnx --target=hip:gfx942 --emit=asm
+
+It shows how far the levels above carry to a second kind of GPU. There is no library: nothing here loads such code into
+ONNX Runtime, and it has run nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Never, cast
+
+from igniter.analysis.machine import Given, MachineModel, override
+from igniter.backends.triton.backend import TritonBackend
+from igniter.backends.triton.compiler import find_triton, load_source, own_cache, part_of_triton
+from igniter.backends.triton.target import CudaTarget, machine_of_target
+from igniter.errors import IgniterError
+from igniter.targets import Target as AnyTarget
+
+if TYPE_CHECKING:
+    from igniter.backends.triton.texts import KernelText
+    from igniter.dialects.loop import FuncOp
+    from igniter.targets import Expectation
+
+NAME = "hip"
+
+WAVES = {"gfx90a": 64, "gfx942": 64, "gfx950": 64, "gfx1100": 32, "gfx1101": 32, "gfx1200": 32, "gfx1201": 32}
+"""The GPUs that Triton compiles for here, and the threads of a wave of each."""
+
+
+@dataclass(frozen=True)
+class HipTarget(CudaTarget):
+    """A GPU of AMD. What schedules are chosen by is what they are chosen by for those of NVIDIA since sm_80."""
+
+    gpu: str = "gfx942"
+
+    @property
+    def name(self) -> str:
+        return f"{NAME}:{self.gpu}"
+
+    @property
+    def triple(self) -> str:
+        return "amdgcn-amd-amdhsa"
+
+    @property
+    def identity(self) -> Mapping[str, str]:
+        return {"target": self.name}
+
+
+class HipBackend(TritonBackend):
+    """GPUs of AMD, by Triton: code to be looked at."""
+
+    name = NAME
+    provider = "MIGraphXExecutionProvider"
+    no_library = (
+        "kernels for GPUs of AMD are compiled and not run, so there is no library: --emit=asm gives their code, and "
+        "--emit=llvm their text"
+    )
+
+    def target_of(self, name: str) -> HipTarget:
+        gpu = name.removeprefix(f"{NAME}:")
+        if gpu not in WAVES:
+            raise IgniterError(
+                f"there is no target '{name}': GPUs of AMD are {', '.join(f'{NAME}:{g}' for g in WAVES)}"
+            )
+        return HipTarget((80,), gpu=gpu)
+
+    def targets_of(self, names: str) -> Sequence[HipTarget]:
+        return list(dict.fromkeys(self.target_of(name.strip()) for name in names.split(",")))
+
+    def machine_for(self, target: AnyTarget | str, given: Iterable[Given] = ()) -> MachineModel:
+        found = self.target_of(target) if isinstance(target, str) else target
+        assert isinstance(found, HipTarget), f"'{found.name}' is no GPU of AMD"
+        return override(machine_of_target(found), given)
+
+    def vouch(self, text: str, target: AnyTarget) -> None:
+        self.assembly(text, target)
+
+    def expected(self, func: FuncOp, text: str, target: AnyTarget) -> Sequence[Expectation]:
+        return ()
+
+    def assembly(self, text: str, target: AnyTarget) -> str:
+        """The AMDGCN of each kernel of a text, one after the other."""
+        from igniter.backends.triton.texts import kernels_of
+
+        assert isinstance(target, HipTarget)
+        return "\n".join(f"; {kernel.label}\n{amdgcn(kernel, target.gpu)}" for kernel in kernels_of(text))
+
+    def object_code(self, text: str, target: AnyTarget) -> Never:
+        raise IgniterError(self.no_library)
+
+
+def amdgcn(kernel: KernelText, gpu: str) -> str:
+    """The machine code of a kernel for a GPU of AMD, as text; `IgniterError` where Triton refuses it."""
+    return _amdgcn(kernel.source, kernel.signature, kernel.warps, kernel.stages, gpu)
+
+
+@lru_cache(maxsize=512)
+def _amdgcn(source: str, signature: tuple[str, ...], warps: int, stages: int, gpu: str) -> str:
+    triton = find_triton()
+    function = load_source(source, libdevice=part_of_triton("triton.language.extra.hip.libdevice"))
+    names = cast("list[str]", function.arg_names)
+    ast = part_of_triton("triton.compiler").ASTSource(
+        fn=function, signature=dict(zip(names, signature, strict=True)), constexprs={}, attrs={}
+    )
+    options: dict[str, Any] = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": True}
+    target = part_of_triton("triton.backends.compiler").GPUTarget(NAME, gpu, WAVES[gpu])
+    with own_cache(triton):
+        try:
+            return str(triton.compile(ast, target=target, options=options).asm["amdgcn"])
+        except Exception as error:
+            raise IgniterError(f"Triton refuses a kernel for {gpu}: {type(error).__name__}: {error}") from error
