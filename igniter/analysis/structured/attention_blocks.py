@@ -23,6 +23,8 @@ ROWLESS_ELEMENTS = 4096
 """Of the keys that a step of decoding has at hand."""
 SHARE, LEAST_SHARE = 512, 256
 """The keys of a program where nobody said how many there are, and the fewest that it has."""
+ROWLESS_PROGRAMS = 8
+"""Of a multiprocessor, where a program has a single row: each waits for its blocks of keys, one after the other."""
 STAGES = 2
 """The blocks of keys that are under way."""
 
@@ -86,7 +88,8 @@ def _shares(group: LaunchGroup, dims: AttentionDims, rows: int, keys: int) -> di
     if count is None:
         return {dims.keys: max(keys, SHARE)}
     programs = prod(max(1, typical.value(group.dims[d], 1)) for d in group.grid if d != dims.rows)
-    parts = min(-(-2 * MULTIPROCESSORS // programs), count // LEAST_SHARE)
+    wanted = (2 if dims.rows else ROWLESS_PROGRAMS) * MULTIPROCESSORS
+    parts = min(-(-wanted // programs), count // LEAST_SHARE)
     return {dims.keys: max(keys, 1 << (-(-count // parts) - 1).bit_length())} if parts > 1 else {}
 
 

@@ -77,7 +77,7 @@ def dot_product(nest: NestOp) -> DotProduct | None:
 
 def _factors(x: SSAValue, y: SSAValue, sums: Attribute) -> tuple[SSAValue, SSAValue] | None:
     """What is multiplied, without the widening that a product of blocks does itself; None for types that it has not."""
-    narrow = [_narrow(v) for v in (x, y)]
+    narrow = [narrowed(v) for v in (x, y)]
     kinds = {v.type for v in narrow}
     if len(kinds) == 1:
         (kind,) = kinds
@@ -88,7 +88,8 @@ def _factors(x: SSAValue, y: SSAValue, sums: Attribute) -> tuple[SSAValue, SSAVa
     return (x, y) if isinstance(x.type, Float32Type) and isinstance(sums, Float32Type) else None
 
 
-def _narrow(value: SSAValue) -> SSAValue:
+def narrowed(value: SSAValue) -> SSAValue:
+    """What a value is widened from; itself where it is not."""
     op = value.owner
     return op.operands[0] if isinstance(op, Operation) and op.name in ("arith.extf", "arith.extsi") else value
 

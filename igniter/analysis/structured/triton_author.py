@@ -12,7 +12,6 @@ Nests that work on the same blocks are a launch (`launch_groups.py`). A program 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -183,22 +182,22 @@ def _power(extent: Expr, most: int) -> int:
 
 
 def _side_by_side(group: LaunchGroup) -> list[str]:
-    """The dims that lie side by side in tensors of many dims: those of what is written first, each once."""
-    found: dict[str, None] = {}
-    for nest in group.members:
-        for clause in nest.yield_op.clauses:
-            _last(renamed(clause.subscripts, group.names[nest]), group, found)
-    for nest in group.members:
-        for read in nest.reads:
-            if not group.makes(read.source):
-                _last(renamed(read.subscripts, group.names[nest]), group, found)
-    return list(found)
-
-
-def _last(at: Sequence[Expr], group: LaunchGroup, found: dict[str, None]) -> None:
-    """The dim of the last subscript, where all that a launch has is there."""
+    """The dims that lie side by side in tensors of many dims, those of the most dims first, and of these those that
+    are written, each once: what a launch makes of rows on the way, as their maxima, decides nothing."""
+    accesses = [
+        renamed(clause.subscripts, group.names[nest]) for nest in group.members for clause in nest.yield_op.clauses
+    ]
+    accesses += [
+        renamed(read.subscripts, group.names[nest])
+        for nest in group.members
+        for read in nest.reads
+        if not group.makes(read.source)
+    ]
     wide = {d for d in group.dims if group.dims[d] != ONE}
-    used = {s for e in at for s in e.symbols} & wide
-    if at and len(used) >= min(2, len(wide)):
-        for dim in (d for d in at[-1].symbols if d in wide and at[-1].coefficient(d) == ONE):
-            found.setdefault(dim)
+    counts = [len({s for e in at for s in e.symbols} & wide) for at in accesses]
+    found: dict[str, None] = {}
+    for _, at in sorted(zip(counts, accesses, strict=True), key=lambda each: -each[0]):
+        if at and len({s for e in at for s in e.symbols} & wide) >= min(2, len(wide)):
+            for dim in (d for d in at[-1].symbols if d in wide and at[-1].coefficient(d) == ONE):
+                found.setdefault(dim)
+    return list(found)

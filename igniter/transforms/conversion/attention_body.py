@@ -26,11 +26,12 @@ from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from igniter.analysis.structured.attention import Weights
-from igniter.analysis.structured.dot_products import LEAST, DotProduct, dot_product, hangs_on
+from igniter.analysis.structured.dot_products import LEAST, DotProduct, dot_product, hangs_on, narrowed
 from igniter.analysis.structured.launch_groups import attention_dims
 from igniter.dialects import triton as tt
 from igniter.dialects.arith import CmpiOp
 from igniter.dialects.loop import NestOp, ReadOp
+from igniter.dialects.loop.panels import is_half
 from igniter.errors import IgniterError
 from igniter.transforms.conversion.block_builder import BlockBuilder
 from igniter.transforms.conversion.launch_body import LaunchBody, Scope, renamed_names
@@ -68,7 +69,11 @@ class AttentionBody(LaunchBody):
         inner = dot_product(attention.scores)
         assert inner is not None
         scores = inner.renamed(names[attention.scores])
-        values = DotProduct(attention.weight, attention.weighed, at.rows, at.features, at.keys)
+        weighed = attention.weighed
+        if is_half(scores.element) and is_half(narrowed(weighed).type):
+            # Weights are rounded to what is weighed, as in every attention by tensor cores: they are 1 at most.
+            weighed = narrowed(weighed)
+        values = DotProduct(attention.weight, weighed, at.rows, at.features, at.keys)
         return {
             attention.scores: scores if (scores.row, scores.column) == self.inner else scores.swapped(),
             attention.values: values,
@@ -174,6 +179,8 @@ class AttentionBody(LaunchBody):
         if values is not None:
             a = builder.shaped(weight, tuple(self.by_name[name].lanes for name in self.inner))
             b = self._factor(attention.values, values.b, (values.depth, values.column), values.depth, scope)
+            if tt.element_type(a.type) != tt.element_type(b.type):
+                a = builder.cast(arith.TruncFOp, a, tt.element_type(b.type))
             return self._dot(a, b, total, builder)
         weighed = self._value(attention.values, attention.weighed, inside)
         terms = builder.binary(arith.MulfOp, weight, weighed)

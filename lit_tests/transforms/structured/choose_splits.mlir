@@ -68,3 +68,36 @@ loop.kernel @whole symbols [n] (%x: tensor<4096x4096xf32>, %s: tensor<2000xf32>,
   }
   loop.return %rows, %short, %c, %m : tensor<4096xf32>, tensor<f32>, tensor<?x64xf32, #sym.dims<n, 64>>, tensor<f32>
 }
+
+// -----
+
+// Sums of columns: a program has 64 of them, and so few programs do not read as fast as the memory is.
+
+// CHECK-LABEL: loop.kernel @columns
+// CHECK:         loop.nest "sums.parts" [part: parallel 8, j: parallel 4096, k: reduction 1024]
+// CHECK:         loop.nest "sums" [j: parallel 4096, part: reduction 8]
+loop.kernel @columns symbols [] (%x: tensor<8192x4096xf32>) -> (tensor<4096xf32>) {
+  %sums = loop.nest "sums" [j: parallel 4096, k: reduction 8192] -> tensor<4096xf32> {
+    %0 = loop.read %x[k, j] : f32
+    loop.yield add %0 at [j]
+  }
+  loop.return %sums : tensor<4096xf32>
+}
+
+// -----
+
+// One row by a matrix: the same, though it is a product.
+
+// CHECK-LABEL: loop.kernel @row
+// CHECK:         loop.nest "matmul.parts" [part: parallel 8, j: parallel 4096, k: reduction 512]
+loop.kernel @row symbols [] (%x: tensor<4096xf16>, %w: tensor<4096x4096xf16>) -> (tensor<4096xf32>) {
+  %y = loop.nest "matmul" [j: parallel 4096, k: reduction 4096] -> tensor<4096xf32> {
+    %0 = loop.read %x[k] : f16
+    %1 = loop.read %w[k, j] : f16
+    %2 = arith.extf %0 : f16 to f32
+    %3 = arith.extf %1 : f16 to f32
+    %4 = arith.mulf %2, %3 : f32
+    loop.yield add %4 at [j]
+  }
+  loop.return %y : tensor<4096xf32>
+}
