@@ -129,7 +129,7 @@ def test_halves() -> None:
 
 @pytest.mark.parametrize("kind", [HALF, TensorProto.BFLOAT16], ids=["f16", "bf16"])
 def test_the_op_of_halves_multiplies_halves(kind: int) -> None:
-    """`Attention` keeps its weights in f32; a product of f32 would go without tensor cores, in thirty times the time."""
+    """`Attention` keeps its weights in f32, and a product of f32 goes without tensor cores, in 30 times the time."""
     dims = [2, 4, 40, 64]
     nodes = [helper.make_node("Attention", ["q", "k", "v"], ["y"])]
     made = model(nodes, {name: (kind, list(dims)) for name in "qkv"}, opset=23)
