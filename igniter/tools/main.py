@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from enum import StrEnum
 from typing import Annotated
@@ -27,11 +28,14 @@ from igniter.tools.commands.options import (
     Target,
     Threads,
 )
+from igniter.tools.completion import REQUEST
+from igniter.tools.completion.values import fusion_authors, pipeline, targets
 from igniter.tools.watch import watched
 
 app = typer.Typer(
     help="Compile ONNX models to native kernels that stock ONNX Runtime runs.",
     no_args_is_help=True,
+    # Typer's own adds options and imports to every start; `igniter.tools.completion` asks typer when a shell asks.
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -120,7 +124,10 @@ def compile(
     fusion_author: Annotated[
         str,
         typer.Option(
-            "--fusion-author", help="Who decides what is fused, NAME or NAME{option=value}.", show_default=False
+            "--fusion-author",
+            help="Who decides what is fused, NAME or NAME{option=value}.",
+            autocompletion=fusion_authors,
+            show_default=False,
         ),
     ] = "",
     emit: Annotated[Level, typer.Option(help="Stop at this level and print it.")] = Level.library,
@@ -352,7 +359,11 @@ def reduce(
     passes: Annotated[
         str | None,
         typer.Option(
-            "-p", "--passes", help="The pipeline that fails, rather than the whole compile.", show_default=False
+            "-p",
+            "--passes",
+            help="The pipeline that fails, rather than the whole compile.",
+            autocompletion=pipeline,
+            show_default=False,
         ),
     ] = None,
     at_pass: Annotated[bool, typer.Option("--at-pass", help="Reduce the IR in front of the pass that fails.")] = False,
@@ -364,7 +375,10 @@ def reduce(
     ] = "",
     timeout: Annotated[float, typer.Option(help="Seconds that a candidate may take.")] = 60.0,
     target: Annotated[
-        str, typer.Option(help="The CPU that is compiled for, or that passes work for.", show_default=False)
+        str,
+        typer.Option(
+            help="The CPU that is compiled for, or that passes work for.", autocompletion=targets, show_default=False
+        ),
     ] = "",
     seed: Seed = 0,
     strict: Annotated[bool, typer.Option("--strict", help="A node without a kernel is a refusal.")] = False,
@@ -451,8 +465,20 @@ def demo(
 commands.add_to(app)
 
 
+def complete() -> None:
+    """Answer a shell that completes a command line of `igniter`."""
+    from functools import partial
+
+    from igniter.tools.completion import answer_for, respond
+
+    respond(sys.argv[1:], partial(answer_for, typer.main.get_command(app)))
+
+
 def main() -> None:
     """The console script."""
+    if REQUEST in os.environ:
+        complete()
+        return
     watched(sys.argv[1:])
     app()
 
