@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from igniter.tools.cli.output import reported
+from igniter.tools.commands.options import Debug, Json
 
 
 class Shell(StrEnum):
@@ -28,6 +29,19 @@ def completion(
         print(script(shell.value))
 
 
+def doctor(json: Json = False, debug: Debug = False) -> None:
+    """Look at the packages, the CPU, the linker, the cache and ONNX Runtime, and compile a small model.
+
+    Exit status 1 where something that is needed is broken; each line says what to do.
+    """
+    from igniter.tools.cli.doctor import run
+
+    with reported(debug, json):
+        if not run(json):
+            raise typer.Exit(1)
+
+
 def add_to(app: typer.Typer) -> None:
     """Adds the commands to the tool."""
+    app.command()(doctor)
     app.command()(completion)
