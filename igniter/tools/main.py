@@ -242,6 +242,11 @@ def bench(
     seed: Seed = 0,
     threads: Threads = 1,
     rounds: Annotated[int, typer.Option(min=1, help="How often each system gets its turn.")] = 7,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(help="Every choice of these sizes, 'batch=1,8 seq=64,128'; may be repeated, a dim each."),
+    ] = None,
+    csv: Annotated[str, typer.Option("--csv", help="Write the table to this file.", show_default=False)] = "",
     target: Target = "native",
     spinning: Annotated[bool, typer.Option(help="Let ONNX Runtime's threads spin between ops.")] = False,
     profile: Annotated[
@@ -255,17 +260,24 @@ def bench(
     debug: Debug = False,
 ) -> None:
     """Time a model in ONNX Runtime before and after, in turns, each in its own process."""
-    from igniter.tools.cli.bench import run
+    from igniter.errors import IgniterError
+    from igniter.tools.cli.bench import BenchRequest, run
     from igniter.tools.cli.output import InputRequest
 
     with reported(debug, json):
         asked = InputRequest(tuple(shape or ()), inputs, rtol, atol, seed)
         if profile or trace:
+            if sweep or csv:
+                raise IgniterError("--sweep and --csv are for times of whole models: leave out --profile and --trace")
             from igniter.tools.cli.profile import run as run_profile
 
             run_profile(model, reference, asked, threads, target, spinning, trace, json)
             return
-        run(model, reference, asked, threads, rounds, target, spinning, json)
+        request = BenchRequest(
+            model, reference, asked, threads, rounds, target, spinning, json, tuple(sweep or ()), csv
+        )
+        if not run(request):
+            raise typer.Exit(1)
 
 
 @app.command()
