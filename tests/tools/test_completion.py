@@ -54,7 +54,7 @@ def words(line: str) -> list[str]:
         ("igniter no-such", ["<nothing>"]),
         ("igniter compile --target nat", ["native"]),
         ("igniter compile --target native,cuda:sm_9", ["native,cuda:sm_90"]),
-        ("igniter compile --target=native,nat", ["<files>"]),
+        ("igniter compile --target=native,nat", ["<nothing>"]),
         ("igniter bench --target x86-64-v4+avx512bf16+avx512vn", ["x86-64-v4+avx512bf16+avx512vnni"]),
         ("igniter bench --target vax+", ["<nothing>"]),
         ("igniter compile --fusion-author d", ["default"]),

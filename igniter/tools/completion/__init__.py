@@ -90,4 +90,7 @@ def _may_be_file(command: Any, before: Sequence[str], last: str) -> bool:
         return False
     name = prefix.rstrip("=") or (before[-1] if before else "")
     option = next((p for p in command.params if name in p.opts and not getattr(p, "is_flag", False)), None)
-    return option is None or not isinstance(option.default, (int, float))
+    if option is None:
+        return True
+    # One that has values of its own to offer has no files besides.
+    return not isinstance(option.default, (int, float)) and getattr(option, "_custom_shell_complete", None) is None
