@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 MODEL ?= google/mobilebert-uncased
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-gpu pytest lint lit format bench clean
+.PHONY: help setup demo test test-full test-gpu pytest lint lit format bench docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,10 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 $(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
 	$(PIP) install -e '.[bench$(LINK:%=,%)]'
 	@touch $@ $(VENV)/.installed-run
+
+$(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[docs]'
+	@touch $@
 
 setup: $(VENV)/.installed-dev ## make .venv with everything that the tests need
 
@@ -64,6 +68,10 @@ format: $(VENV)/.installed-dev ## reformat the sources
 
 bench: $(VENV)/.installed-bench ## compile and time one model beside ONNX Runtime (MODEL=google/mobilebert-uncased)
 	$(BIN)/python benchmark/run_benchmark.py --model_name=$(MODEL) --backend=x86_64
+
+docs: $(VENV)/.installed-docs ## the documentation as a site, in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo build/site/index.html
 
 clean: ## remove .venv, caches and build products
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis benchmark/results

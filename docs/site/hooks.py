@@ -1,7 +1,7 @@
 """What MkDocs is told besides `mkdocs.yml`: the pages that are no file in docs/, and how headings are called.
 
-The README becomes the first page, each notebook of docs/notebooks a page of its cells, and each entry of `REFERENCE` a page
-of docstrings. Links that lead somewhere in the repository lead to the page of the site.
+The README becomes the first page, each notebook of docs/notebooks a page of its cells, and each entry of `REFERENCE` a
+page of docstrings. Links that lead somewhere in the repository lead to the page of the site.
 """
 
 from __future__ import annotations
