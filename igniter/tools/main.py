@@ -445,6 +445,7 @@ def tune(
 @app.command()
 def inspect(
     path: Annotated[str, typer.Argument(help="A compiled model's folder, a library, or an ONNX model.")],
+    everything: Annotated[bool, typer.Option("--all", help="Print all that is known, and not a summary.")] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -452,7 +453,7 @@ def inspect(
     from igniter.tools.cli.inspect import run
 
     with reported(debug, json):
-        run(path, json)
+        run(path, everything, json)
 
 
 @app.command()
