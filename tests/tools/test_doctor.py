@@ -85,6 +85,7 @@ def requirements(*lines: str) -> Callable[[], tuple[Requirement, ...]]:
     [
         ("1.30.0", "ok", "1.30.0 (>=1.22); the tests run with 1.32.0"),
         ("1.32.0", "ok", "1.32.0, as tested"),
+        ("1.32.0+local", "ok", "1.32.0+local, as tested"),
         ("1.40.0", "warning", "1.40.0, newer than 1.32.0, with which the tests run"),
         ("1.20.1", "problem", "1.20.1, and what is asked for is >=1.22"),
         (None, "problem", "not installed, and nothing works without it"),

@@ -147,7 +147,7 @@ def _package(name: str, allowed: _Range, *, needed: bool, purpose: str = "") -> 
         return Finding(GROUP, name, "warning", says, f"pip install '{name}=={tested}' where something fails")
     note = f", as pinned ({wanted})" if wanted.startswith("==") else f" ({wanted})" if wanted else ""
     if tested:
-        note = ", as tested" if tested == found.version else f"{note}; the tests run with {tested}"
+        note = ", as tested" if tested == _public(found.version) else f"{note}; the tests run with {tested}"
     return Finding(GROUP, name, "ok", label + note)
 
 
@@ -160,7 +160,12 @@ def _tested(allowed: _Range) -> str:
 def _newer(version: str, tested: str) -> bool:
     from packaging.version import Version
 
-    return Version(version) > Version(tested)
+    return Version(_public(version)) > Version(tested)
+
+
+def _public(version: str) -> str:
+    """A version without what a build adds to it: 2.13.0 of 2.13.0+cpu."""
+    return version.partition("+")[0]
 
 
 @cache
