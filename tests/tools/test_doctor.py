@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -130,6 +131,13 @@ def test_sources_that_are_not_installed_are_said_to_be(monkeypatch: pytest.Monke
     assert named(found, "metadata").status == "warning"
     assert named(found, "numpy").says == metadata.version("numpy")
     assert list(packages.extras()) == []
+
+
+def test_every_extra_is_said_to_be_for_something() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert set(project["optional-dependencies"]) == set(packages.EXTRAS) | {"bench", "dev", "docs"}
+    needed = {Requirement(line).name for line in project["dependencies"]}
+    assert set(packages._FALLBACK) | {"packaging", "ml_dtypes"} == needed | {"ml-dtypes"}
 
 
 def test_a_linker_that_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
