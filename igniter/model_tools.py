@@ -6,11 +6,14 @@ as it is; those that change it run a pass of the same name in place and return t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from igniter.analysis.model.shape_engine import ShapeEngine
+    from igniter.analysis.model.shapes import ModelShapes
     from igniter.context import IgniterContext
 
 
@@ -19,3 +22,36 @@ class ModelTools:
 
     ir: ModuleOp
     ctx: IgniterContext
+
+    def shapes(self) -> ModelShapes:
+        """The shape and type of every value, as expressions of the symbols of the inputs' dims."""
+        from igniter.analysis.model.shapes import model_shapes
+        from igniter.passes import run_pipeline
+        from igniter.transforms.fusion.inline_regions import onnx_level
+
+        copy = onnx_level(self.ir)
+        run_pipeline(self.ctx.clone(), copy, "inline-functions,infer-shapes", verify_each=False)
+        return model_shapes(copy)
+
+    def shape_engine(self, values: Sequence[str] | None = None) -> ShapeEngine:
+        """What tells the shapes of all values, or of those named, at any sizes, in microseconds."""
+        from igniter.analysis.model.shape_engine import ShapeEngine
+
+        return ShapeEngine(self.shapes(), values)
+
+    def compute_graph(self, sizes: Mapping[str, int] | None = None) -> Self:
+        """Drops the nodes that only compute shapes, in place. With `sizes`, one for each symbol of the inputs' dims,
+        all dims that follow from the inputs' are fixed.
+
+        What a constant operand, 0 or -1 cannot say stays computed, and remarks of `drop-shape-nodes` say so. Calls of
+        functions are inlined.
+        """
+        from igniter.passes import run_pipeline
+
+        fixed = ",".join(f"{name}={size}" for name, size in (sizes or {}).items())
+        steps = ["inline-functions", "infer-shapes"]
+        if fixed:
+            steps += [f'fix-symbols{{sizes="{fixed}"}}', "infer-shapes"]
+        steps += ["fold-constants{weights=false}", "drop-shape-nodes", "eliminate-dead-nodes", "infer-shapes"]
+        run_pipeline(self.ctx, self.ir, ",".join(steps))
+        return self
