@@ -180,9 +180,7 @@ class ShapeEngine:
                 raise UnknownName("input", name, by_name, listed=True)
             if told.rank >= 0 and len(shape) != told.rank:
                 dims = next(i.dims for i in self.shapes.inputs if i.name == name)
-                raise IgniterError(
-                    f"input '{name}' is {shape_text(dims)}, and the shape {list(shape)} has another rank"
-                )
+                raise IgniterError(f"input '{name}' is {shape_text(dims)}: the shape {list(shape)} has another rank")
             for axis, symbol in told.reads:
                 size = _size(f"axis {axis} of input '{name}'", shape[axis])
                 if sizes.setdefault(symbol, size) != size:

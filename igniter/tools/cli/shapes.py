@@ -141,8 +141,7 @@ def _said(written: dict[str, Any]) -> str:
     from rich.markup import escape
 
     before, after = written["nodes_before"], written["nodes_after"]
-    line = (
-        f"wrote {written['path']}: {after['nodes']} nodes of {before['nodes']}, of which {after['shape']} of "
-        f"{before['shape']} compute shapes and {after['constant']} of {before['constant']} depend on no input"
-    )
+    line = f"wrote {written['path']}: {after['nodes']} nodes of {before['nodes']}"
+    line += f", of which {after['shape']} of {before['shape']} depend on the shapes of inputs alone"
+    line += f" and {after['constant']} of {before['constant']} on no input"
     return escape("\n".join([line, *written["left"]]))

@@ -143,7 +143,9 @@ class ShapeArithmetic:
         return self._made[key]
 
     def _op(self, name: str, operands: Sequence[SSAValue], type_: Attribute, **attrs: int) -> SSAValue:
-        return self._insert(make_op(name, list(operands), [type_], attrs))
+        made = make_op(name, list(operands), [type_], attrs)
+        made.results[0].name_hint = f"{name.lower()}_of_shape"
+        return self._insert(made)
 
     def _insert(self, op: OnnxOp) -> SSAValue:
         self._graph.body.insert_op_before(op, self._before)
