@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from igniter.analysis.model.diff import ModelDiff
     from igniter.analysis.model.shape_engine import ShapeEngine
     from igniter.analysis.model.shapes import ModelShapes
     from igniter.context import IgniterContext
@@ -55,3 +56,11 @@ class ModelTools:
         steps += ["fold-constants{weights=false}", "drop-shape-nodes", "eliminate-dead-nodes", "infer-shapes"]
         run_pipeline(self.ctx, self.ir, ",".join(steps))
         return self
+
+    def diff(self, other: ModelTools) -> ModelDiff:
+        """What differs from this model to `other`: nodes, weights, inputs and outputs, opsets and metadata. Nodes are
+        matched whatever they are called and wherever they stand. False where nothing does."""
+        from igniter.analysis.model.diff import diff_modules
+        from igniter.transforms.fusion.inline_regions import onnx_level
+
+        return diff_modules(onnx_level(self.ir), onnx_level(other.ir))
