@@ -7,6 +7,7 @@ as it is; those that change it run a pass of the same name in place and return t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -64,3 +65,23 @@ class ModelTools:
         from igniter.transforms.fusion.inline_regions import onnx_level
 
         return diff_modules(onnx_level(self.ir), onnx_level(other.ir))
+
+    def fuse(self, pattern: str | PathLike[str], into: str = "") -> Self:
+        """Replaces the instances of a pattern, in place: by calls of a function of the model that is made of the nodes
+        that were there, or by the op `into` (`"com.microsoft.Gelu"`; `"default"` for the one that the pattern names).
+
+        `pattern` is a file, or the name of one that comes with Igniter. `IgniterError` says what came nearest where
+        nothing matches; where something does, remarks of `fuse-pattern` do.
+        """
+        from igniter.errors import IgniterError
+        from igniter.passes import run_passes
+        from igniter.transforms.edit.fuse_pattern import FusePattern
+        from igniter.transforms.onnx.infer_shapes import InferShapes
+
+        told = len(self.ctx.remarks)
+        run_passes(self.ctx, self.ir, (InferShapes(), FusePattern(str(pattern), into)))
+        said = [r for r in list(self.ctx.remarks)[told:] if r.pass_name == FusePattern.name]
+        if not any(r.kind == "applied" for r in said):
+            nearest = "; ".join(f"'{r.node}': {r.message}" for r in said if r.kind == "missed")
+            raise IgniterError(f"nothing in the model matches {pattern}: {nearest or 'no two nodes of it are there'}")
+        return self

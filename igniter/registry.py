@@ -85,6 +85,7 @@ PASSES: dict[str, str] = {
     "form-subpixel-convolutions": "igniter.transforms.onnx.form_subpixel_convolutions:FormSubpixelConvolutions",
     "form-variants": "igniter.transforms.structured.form_variants:FormVariants",
     "fuse-loops": "igniter.transforms.scheduled.fuse_loops:FuseLoops",
+    "fuse-pattern": "igniter.transforms.edit.fuse_pattern:FusePattern",
     "guard-assumptions": "igniter.transforms.fusion.guard_assumptions:GuardAssumptions",
     "hoist-zero-points": "igniter.transforms.onnx.hoist_zero_points:HoistZeroPoints",
     "infer-shapes": "igniter.transforms.onnx.infer_shapes:InferShapes",

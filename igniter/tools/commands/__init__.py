@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import typer
 
-from igniter.tools.commands import look
+from igniter.tools.commands import fuse, look
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds the commands to the tool, in the order in which its help lists them."""
     look.add_to(app)
+    fuse.add_to(app)
