@@ -76,11 +76,12 @@ def _print(found: ModelDiff, outputs: Verification | None) -> None:
     if outputs is not None:
         if outputs.cases:
             out.print(verification_table(outputs))
-        said = {"passed": "the outputs agree", "differs": "the outputs differ", "not verified": "nothing was compared"}
-        out.print(escape(f"{said[outputs.status]}{f': {outputs.cannot}' if outputs.cannot else ''}"))
+        told = {"passed": "the outputs agree", "differs": "the outputs differ", "not verified": "nothing was compared"}
+        out.print(escape(f"{told[outputs.status]}{f': {outputs.cannot}' if outputs.cannot else ''}"))
     from igniter.analysis.model.diff import count_kinds
 
-    kinds = ", ".join(f"{n} {kind}" for kind, n in count_kinds(found.nodes).items()) or "none changed"
+    said = {"attributes": "with other attributes"}
+    kinds = ", ".join(f"{n} {said.get(kind, kind)}" for kind, n in count_kinds(found.nodes).items()) or "none changed"
     same = f"{found.matched} nodes are in both, {kinds}; {found.same_weights} weights and constants are the same"
     out.print(escape(f"{same}, {len(found.weights)} are not"))
 

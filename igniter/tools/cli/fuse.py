@@ -68,4 +68,4 @@ def _print(output: str, applied: list[Any], nearest: list[Any], verification: di
     if verification is not None:
         for line in verification_lines(verification):
             out.print(line)
-    out.print(escape(f"wrote {output}: {len(applied)} instances replaced"))
+    out.print(escape(f"wrote {output}: {len(applied)} instance{'s' * (len(applied) != 1)} replaced"))

@@ -95,7 +95,7 @@ class _Fuser:
             if match is None:
                 reason = attempt.failure
             else:
-                reason = self._replace(match, root)
+                reason = best = self._replace(match, root)
                 if reason is None:
                     return
             if reason is not None and (best is None or reason.matched > best.matched):
@@ -125,13 +125,11 @@ class _Fuser:
         nodes = _in_order(match.nodes.values())
         if len(outputs) > 1 and _depends_on(inputs, set(nodes)):
             return Failure(len(nodes), root.node_name, "the pattern", "an input depends on an output of the instance")
+        target = pattern.target if self.by_default else self.target
+        if target is None and self.by_default:
+            return Failure(len(nodes), root.node_name, "the pattern", "it names no op to fuse to (a line `as OP`)")
         if not self.rewrites.take(root.node_name, f"an instance of {pattern.name} is replaced"):
             return None
-        target = self.target
-        if target is None and self.by_default:
-            target = pattern.target
-            if target is None:
-                raise IgniterError(f"pattern {pattern.name} names no op to fuse to (a line `as OP`): name one")
         if target is None:
             call = self._call(match, inputs, outputs, nodes, root)
             results: Mapping[SSAValue, SSAValue] = dict(zip(outputs, call.results, strict=True))
@@ -311,6 +309,9 @@ def _named(name: str, values: Mapping[str, SSAValue], pattern: Pattern) -> SSAVa
 def _argument(value: object, match: Match, target: Target) -> object:
     if not isinstance(value, str) or not value.startswith("@"):
         return value
+    dim = match.dims.get(value[1:])
+    if dim is not None and dim.constant is not None:
+        return dim.constant
     if value[1:] not in match.parameters:
         known = ", ".join(match.parameters) or "none"
         raise IgniterError(f"{target.op} is to get {value}, and the parameters of {match.pattern.name} are {known}")

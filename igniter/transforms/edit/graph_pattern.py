@@ -10,7 +10,8 @@ that name. So does a Constant whose value is a reference. Conditions are lines:
     rank VALUE N
     shape VALUE [_, 3, seq]      dims: anything, an integer, or the same wherever the name stands
     type VALUE float16
-    as OP<a = @p, b = 1>(x, y) => (z, _, s)      the op to replace it by, where that is asked for
+    as OP<a = @p, b = 1>(x, y) => (z, _, s)      the op to replace it by, where that is asked for;
+                                                 @p is a parameter, or a dim that a line `shape` names
 """
 
 from __future__ import annotations

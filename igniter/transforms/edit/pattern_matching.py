@@ -13,11 +13,12 @@ from itertools import permutations
 from typing import Any
 
 from xdsl.dialects.builtin import NoneType
-from xdsl.ir import Attribute, Block, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, OpResult, SSAValue
 
 from igniter.dialects.onnx.algebra import attribute_text, commutes, said_attributes
 from igniter.dialects.onnx.attributes import RefAttr, to_attr, to_python
 from igniter.dialects.onnx.base import OnnxOp, constant_value
+from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.onnx.types import BY_ATTR
 from igniter.dialects.sym.expr import Expr
 from igniter.transforms.edit.graph_pattern import Pattern
@@ -346,7 +347,9 @@ def _told(value: SSAValue) -> str:
     owner = value.owner
     if isinstance(owner, OnnxOp):
         return "a constant" if owner.name == "onnx.Constant" else f"{owner.qualified_name} '{_called(owner)}'"
-    return "an input of the graph"
+    graph = value.owner.parent_op() if isinstance(value, BlockArgument) else None
+    names = graph.input_names if isinstance(graph, GraphOp) and isinstance(value, BlockArgument) else []
+    return f"input '{names[value.index]}'" if names and isinstance(value, BlockArgument) else "an input of the graph"
 
 
 def _called(op: OnnxOp) -> str:
