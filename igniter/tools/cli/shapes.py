@@ -7,16 +7,27 @@ import io
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from igniter.analysis.model.shape_engine import SizedShapes
 from igniter.analysis.model.shapes import ModelShapes, ValueShape, shape_text, walk_values
 from igniter.errors import IgniterError
-from igniter.tools.cli.output import console, parse_sizes, print_json
+from igniter.tools.cli.output import InputRequest, console, parse_sizes, print_json, verification_lines
+from igniter.tools.cli.verified_save import save_verified
+
+if TYPE_CHECKING:
+    from igniter.api import Module
 
 
 def run(
-    path: str, sizes: str, asked: Sequence[str], weights: bool, compute_graph: str, csv: str, as_json: bool
+    path: str,
+    sizes: str,
+    asked: Sequence[str],
+    weights: bool,
+    compute_graph: str,
+    verify: bool,
+    csv: str,
+    as_json: bool,
 ) -> None:
     """Infer, and print or write."""
     from igniter.api import load
@@ -28,7 +39,12 @@ def run(
     engine = module.shape_engine()
     sized = engine.at(given) if given else None
     shown = _chosen(engine.shapes, asked, weights)
-    written = _write_compute_graph(module, given, compute_graph) if compute_graph else None
+    written: dict[str, Any] | None = None
+    if compute_graph:
+        checked = InputRequest((sizes,) if sizes else ()) if verify else None
+        written = _write_compute_graph(module, path, given, compute_graph, checked, as_json)
+    elif not verify:
+        raise IgniterError("--no-verify is for --compute-graph: nothing else is verified")
     rows = [_row(engine.shapes, v, sized) for v in shown]
     if csv:
         _write_csv(csv, rows)
@@ -37,6 +53,9 @@ def run(
         return
     _print(path, engine.shapes, sized, shown)
     if written is not None:
+        if written["verification"] is not None:
+            for line in verification_lines(written["verification"]):
+                console().print(line)
         console().print(_said(written))
 
 
@@ -125,16 +144,19 @@ def _print(path: str, shapes: ModelShapes, sized: SizedShapes | None, shown: Seq
         out.print(escape(f"it is assumed that {r}{by}"))
 
 
-def _write_compute_graph(module: Any, sizes: dict[str, int], output: str) -> dict[str, Any]:
+def _write_compute_graph(
+    module: Module, path: str, sizes: dict[str, int], output: str, checked: InputRequest | None, quiet: bool
+) -> dict[str, Any]:
     """Writes the model without shape nodes; how many nodes there are, and what is still computed."""
     from igniter.analysis.model.compute_nodes import count_nodes
 
     before = count_nodes(module.ir)
     module.compute_graph(sizes or None)
-    module.save(output)
+    verification = save_verified(module, path, output, checked, "the compute graph", quiet)
     after = count_nodes(module.ir)
     left = [f"'{r.node}': {r.message}" for r in module.remarks if r.pass_name == "drop-shape-nodes"]
-    return {"path": output, "nodes_before": before.to_dict(), "nodes_after": after.to_dict(), "left": left}
+    counts = {"nodes_before": before.to_dict(), "nodes_after": after.to_dict()}
+    return {"path": output, **counts, "left": left, "verification": verification}
 
 
 def _said(written: dict[str, Any]) -> str:

@@ -28,6 +28,9 @@ def shapes(
             show_default=False,
         ),
     ] = "",
+    verify: Annotated[
+        bool, typer.Option(help="Compare the model without these nodes with the original in ONNX Runtime.")
+    ] = True,
     csv: Annotated[str, typer.Option("--csv", help="Write the table to this file.", show_default=False)] = "",
     json: Json = False,
     debug: Debug = False,
@@ -36,7 +39,7 @@ def shapes(
     from igniter.tools.cli.shapes import run
 
     with reported(debug, json):
-        run(model, sizes, value or (), weights, compute_graph, csv, json)
+        run(model, sizes, value or (), weights, compute_graph, verify, csv, json)
 
 
 def diff(
