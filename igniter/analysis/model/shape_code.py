@@ -18,13 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from igniter.dialects.sym.expr import Call, Expr, Sym
 from igniter.dialects.sym.ranges import is_nonneg
-
-if TYPE_CHECKING:
-    from igniter.dialects.sym.requirements import Requirement
+from igniter.dialects.sym.requirements import Requirement, is_defined
 
 Dims = tuple[Expr, ...]
 Evaluate = Callable[..., "tuple[tuple[int | None, ...], ...] | int"]
@@ -54,15 +52,22 @@ def compile_shapes(
     shapes: Sequence[Dims],
     requirements: Sequence[Requirement] = (),
     names: Sequence[str] = (),
+    nested: Sequence[bool] = (),
 ) -> ShapeCode:
     """A function from the sizes of `symbols` to `shapes`. Dims with other symbols in them come out as `None`; a dim
-    that is negative is refused, with the one of `names` whose shape it is in."""
+    that is negative is refused, with the one of `names` whose shape it is in. Those of `nested` shapes are `None`
+    instead: their graph may be one that does not run."""
     writer = _Writer(symbols)
     for r in requirements:
         if r.symbols <= writer.known:
             about = r.text if r.node is None else f"{r.text} (node '{r.node}')"
             writer.check(Check(r.left, r.relation, r.right, about))
-    rows = [writer.shape(dims, names[k] if k < len(names) else "") for k, dims in enumerate(shapes)]
+    rows = [
+        writer.nested_shape(dims)
+        if k < len(nested) and nested[k]
+        else writer.shape(dims, names[k] if k < len(names) else "")
+        for k, dims in enumerate(shapes)
+    ]
     body = [*writer.lines, f"return ({''.join(f'{row}, ' for row in rows)})"]
     source = f"def evaluate({', '.join(writer.places.values())}):\n" + "".join(f"    {line}\n" for line in body)
     space: dict[str, Any] = {}
@@ -90,6 +95,17 @@ class _Writer:
             parts.append(self.expr(dim))
             if not is_nonneg(dim):
                 self.check(Check(Expr.of(0), "<=", dim, f"it is a dim of '{name}'" if name else "it is a dim"))
+        return f"({''.join(f'{p}, ' for p in parts)})"
+
+    def nested_shape(self, dims: Dims) -> str:
+        """The same without tests."""
+        parts: list[str] = []
+        for dim in dims:
+            if not dim.symbols <= self.known or not is_defined(dim):
+                parts.append("None")
+                continue
+            part = self.expr(dim)
+            parts.append(part if is_nonneg(dim) else f"{part} if {part} >= 0 else None")
         return f"({''.join(f'{p}, ' for p in parts)})"
 
     def check(self, check: Check) -> None:

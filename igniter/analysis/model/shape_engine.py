@@ -80,6 +80,7 @@ class ShapeEngine:
         self._values = tuple(by_name[n] for n in values) if values is not None else shapes.values
         rows: dict[tuple[Expr, ...], int] = {}
         first: list[str] = []
+        nested: list[bool] = []
         self._index: dict[str, int] = {}
         for v in self._values:
             if v.dims is None:
@@ -87,8 +88,11 @@ class ShapeEngine:
                 continue
             if v.dims not in rows:
                 first.append(v.name)
-            self._index[v.name] = rows.setdefault(v.dims, len(rows))
-        self._code: ShapeCode = compile_shapes(self.symbols, list(rows), shapes.assumptions, first)
+                nested.append(True)
+            row = self._index[v.name] = rows.setdefault(v.dims, len(rows))
+            if not v.scope and nested[row]:
+                first[row], nested[row] = v.name, False
+        self._code: ShapeCode = compile_shapes(self.symbols, list(rows), shapes.assumptions, first, nested)
         self._evaluate = self._code.evaluate
         self._get: Any = operator.itemgetter(*self.symbols) if len(self.symbols) > 1 else None
         self._aliases = _aliases(shapes)

@@ -80,7 +80,7 @@ class ModelShapes:
         """What the shape of a value depends on besides the inputs' shapes, in words."""
         if value.dims is None:
             return [] if tensor_like(value.type) is None else ["its rank is not known"]
-        return [self.origins[s] for s in sorted(symbols_of(value.dims)) if s in self.origins]
+        return list(dict.fromkeys(self.origins[s] for s in sorted(symbols_of(value.dims)) if s in self.origins))
 
 
 def tensor_like(type_: str) -> str | None:

@@ -22,10 +22,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Operation, SSAValue
 
-from igniter.dialects.onnx.attributes import RefAttr, texts_of
+from igniter.dialects.onnx.attributes import texts_of
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.structure import FunctionOp
 from igniter.dialects.onnx.types import ELEMENT_TYPES
@@ -93,10 +92,6 @@ class Pattern:
         owner = self.function.terminator.operands[0].owner
         assert isinstance(owner, OnnxOp)
         return owner
-
-    def conditions(self, value: str) -> list[str]:
-        """The values that conditions name."""
-        return [n for n in (*self.free, *self.constants, *self.ranks, *self.shapes, *self.types) if n == value]
 
 
 def load_patterns(name: str) -> list[Pattern]:
@@ -253,14 +248,3 @@ def _value(text: str) -> Any:
         except ValueError:
             continue
     return text.strip("\"'")
-
-
-def parameter_of(op: OnnxOp, name: str) -> str | None:
-    """The parameter that an attribute refers to."""
-    attr = op.attributes.get(name)
-    return attr.parameter.data if isinstance(attr, RefAttr) else None
-
-
-def is_omitted(value: SSAValue) -> bool:
-    """Whether an operand is left out."""
-    return isinstance(value.type, NoneType)

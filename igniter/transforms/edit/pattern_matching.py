@@ -41,9 +41,6 @@ class Failure:
     node: str
     reason: str
 
-    def __str__(self) -> str:
-        return f"from '{self.root}', {self.matched} nodes match, then {self.node}: {self.reason}"
-
 
 @dataclass
 class Match:
@@ -187,7 +184,7 @@ class Attempt:
     def _same_node(self, wanted: OnnxOp, found: OnnxOp, state: Match) -> str | None:
         if self._free(wanted):
             return None
-        mine, theirs = _attributes(wanted, wanted), _attributes(found, found)
+        mine, theirs = _attributes(wanted), _attributes(found)
         for name in sorted({*mine, *theirs}):
             parameter = mine.get(name)
             given = theirs.get(name)
@@ -302,7 +299,7 @@ def _has_axes(op: OnnxOp) -> bool:
     return op.domain == "" and (op.op_type in AXES or op.op_type.startswith("Reduce"))
 
 
-def _attributes(op: OnnxOp, ranked: OnnxOp) -> dict[str, Attribute]:
+def _attributes(op: OnnxOp) -> dict[str, Attribute]:
     """The attributes of a node, axes that are an operand among them."""
     found = said_attributes(op)
     if _has_axes(op) and "axes" not in found:

@@ -22,6 +22,7 @@ from igniter.dialects.onnx.registry import Dims
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.sym import tensor_of
 from igniter.dialects.sym.expr import Atom, Expr, Monomial, Sym
+from igniter.dialects.sym.ranges import is_nonneg
 from igniter.dialects.sym.tensor_types import known_dims_of
 
 CALLS = {"floordiv": ("Div", 7), "mod": ("Mod", 10), "min": ("Min", 12), "max": ("Max", 12)}
@@ -68,6 +69,10 @@ class ShapeArithmetic:
     def _can_atom(self, atom: Atom) -> bool:
         if isinstance(atom, Sym):
             return atom.name in self._places
+        # ONNX's Div rounds towards zero, and floordiv downwards: the same where nothing is negative.
+        divides = atom.fn in ("floordiv", "mod")
+        if divides and not (is_nonneg(atom.args[0]) and is_nonneg(atom.args[1])):
+            return False
         return self._opset >= CALLS[atom.fn][1] and all(self._can(a) for a in atom.args)
 
     def _list(self, elements: Dims) -> SSAValue:
@@ -104,7 +109,6 @@ class ShapeArithmetic:
                 arg, axis = self._places[atom.name]
                 self._made[atom] = self._shape(arg, axis, axis + 1)
             else:
-                # ONNX's Div rounds towards zero; dims and divisors of shapes are not negative.
                 self._made[atom] = self._fold(CALLS[atom.fn][0], [self._expr(a) for a in atom.args])
         return self._made[atom]
 

@@ -143,6 +143,38 @@ def test_nested_graphs_and_functions() -> None:
     assert igniter.shape_engine(proto).at(n=3)["twice_0/t"] == (3, 4)
 
 
+def test_a_branch_that_does_not_run_may_have_no_shape() -> None:
+    nodes = "i = Add(one, one) e = Slice(x, i, end, zero) a = Conv<kernel_shape = [5]>(x, k)"
+    text = f"""g (float[1, 1, n] x, bool c) => (float[?, ?, ?] y)
+    <float[1, 1, 5] k = {{1, 1, 1, 1, 1}}, int64[1] one = {{1}}, int64[1] zero = {{0}}, int64[1] end = {{9}}> {{
+      y = If<then_branch = t () => (float[?, ?, ?] a) {{ {nodes} }},
+             else_branch = f () => (float[?, ?, ?] b) {{ b = Relu(x) }}>(c) }}"""
+    engine = igniter.shape_engine(model(text))
+    assert engine.at(n=9)["if_0/then_branch/a"] == (1, 1, 5)
+    assert engine.at(n=3)["if_0/then_branch/a"] == (1, 1, None)
+    assert engine.at(n=3)["if_0/else_branch/b"] == (1, 1, 3)
+
+
+LOOP = """g (int64 trips, bool go, float[n, 2] x) => (float[n, 2] last, float[k, n, 2] all) {
+  last, all = Loop<body = step (int64 i, bool c, float[n, 2] s) => (bool d, float[n, 2] t, float[n, 2] u)
+    { d = Identity(c) t = Add(s, s) u = Neg(t) }>(trips, go, x) }"""
+SCAN = """g (float[n, 2] s, float[m, n, 2] x) => (float[n, 2] last, float[m, n, 2] all) {
+  last, all = Scan<num_scan_inputs = 1, body = step (float[n, 2] p, float[n, 2] q) => (float[n, 2] t, float[n, 2] u)
+    { t = Add(p, q) u = Neg(t) }>(s, x) }"""
+
+
+def test_loops_and_scans() -> None:
+    engine = igniter.shape_engine(model(LOOP))
+    found = engine.at(n=3)
+    assert found["last"] == (3, 2) and found["loop_0/body/u"] == (3, 2)
+    # Of no trips at all ONNX does not say how long the rows are.
+    assert found["all"] == (None, None, 2)
+    value = next(v for v in engine.shapes.values if v.name == "all")
+    assert set(engine.shapes.unknown_of(value)) == {"the data of Loop 'loop_0'"}
+    found = igniter.shape_engine(model(SCAN)).at(n=3, m=5)
+    assert found["all"] == (5, 3, 2) and found["scan_0/body/u"] == (3, 2)
+
+
 def test_names_that_the_model_found_to_be_one() -> None:
     proto = model(
         "g (float[a, 4] x, float[b, 4] z) => (float[c, 4] y) { y = Concat<axis = 1>(x, z) }".replace("c, 4", "c, 8")
