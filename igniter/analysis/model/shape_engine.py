@@ -186,7 +186,7 @@ class ShapeEngine:
                 dims = next(i.dims for i in self.shapes.inputs if i.name == name)
                 raise IgniterError(f"input '{name}' is {shape_text(dims)}: the shape {list(shape)} has another rank")
             for axis, symbol in told.reads:
-                size = _size(f"axis {axis} of input '{name}'", shape[axis])
+                size = _axis_size(name, axis, shape[axis])
                 if sizes.setdefault(symbol, size) != size:
                     raise IgniterError(
                         f"axis {axis} of input '{name}' is {size}, but '{symbol}', which it is, is {sizes[symbol]}"
@@ -194,7 +194,7 @@ class ShapeEngine:
             for axis, size in told.fixed:
                 if shape[axis] != size:
                     raise IgniterError(f"axis {axis} of input '{name}' is {size}, and not {shape[axis]}")
-            late += [(told, axis, e, _size(f"axis {axis} of input '{name}'", shape[axis])) for axis, e in told.rest]
+            late += [(told, axis, e, _axis_size(name, axis, shape[axis])) for axis, e in told.rest]
         for told, axis, e, size in late:
             _solve(e, size, sizes)
             if e.symbols <= sizes.keys() and e.evaluate(sizes) != size:
@@ -226,6 +226,11 @@ def _size(name: str, value: Any) -> int:
     if size < 0:
         raise IgniterError(f"the size of '{name}' is {size}: sizes are not negative")
     return size
+
+
+def _axis_size(name: str, axis: int, value: Any) -> int:
+    # The usual case first: a text for each axis would take longer than all else.
+    return value if type(value) is int and value >= 0 else _size(f"axis {axis} of input '{name}'", value)
 
 
 def _aliases(shapes: ModelShapes) -> dict[str, Expr]:
