@@ -100,7 +100,9 @@ class _Fuser:
                     return
             if reason is not None and (best is None or reason.matched > best.matched):
                 best = reason
-        if best is not None and best.matched > 1:
+        # That the root is of the right op says little, but of patterns of two nodes.
+        least = 2 if all(len(p.nodes) > 2 for p in self.patterns) else 1
+        if best is not None and best.matched >= least:
             self.failures[root] = best
 
     def tell(self) -> None:

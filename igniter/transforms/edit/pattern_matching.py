@@ -93,11 +93,13 @@ class Attempt:
                 self._fail(state, self._name(wanted), reason)
                 return None
             owner = wanted.owner
-            if not isinstance(owner, OnnxOp) or owner.name == "onnx.Constant" or owner in state.nodes:
+            if not isinstance(owner, OnnxOp) or owner.name == "onnx.Constant" or state.nodes.get(owner) is found.owner:
                 continue
             node = found.owner
             assert isinstance(node, OnnxOp)
-            reason = self._same_node(owner, node, state)
+            other = state.nodes.get(owner)
+            reason = f"its results are of '{_called(other)}' and '{_called(node)}'" if other is not None else None
+            reason = reason or self._same_node(owner, node, state)
             if reason is not None:
                 self._fail(state, self._name(wanted), reason)
                 return None
@@ -182,6 +184,9 @@ class Attempt:
         return f"{others[0]:.9g} is wanted, and found is {mine[0]:.9g}" if theirs.size == 1 else "its values differ"
 
     def _same_node(self, wanted: OnnxOp, found: OnnxOp, state: Match) -> str | None:
+        counts = len(_operands(wanted)), len(_operands(found))
+        if counts[0] != counts[1]:
+            return f"'{_called(found)}' has {counts[1]} operands, and the pattern's {counts[0]}"
         if self._free(wanted):
             return None
         mine, theirs = _attributes(wanted), _attributes(found)
@@ -279,10 +284,6 @@ def _parameter(op: OnnxOp, name: str) -> str | None:
 def _orders(wanted: OnnxOp, found: OnnxOp) -> Iterator[list[Goal]]:
     """The operands side by side: those that commute in each order; axes among the attributes are left out."""
     mine, theirs = _operands(wanted), _operands(found)
-    if len(mine) != len(theirs):
-        # A goal that cannot be reached says so.
-        yield list(zip(mine, theirs, strict=False))
-        return
     if not commutes(wanted) or len(mine) > 4:
         yield list(zip(mine, theirs, strict=True))
         return
@@ -292,7 +293,10 @@ def _orders(wanted: OnnxOp, found: OnnxOp) -> Iterator[list[Goal]]:
 
 
 def _operands(op: OnnxOp) -> Sequence[SSAValue]:
-    return [v for k, v in enumerate(op.operands) if not (k == 1 and _has_axes(op) and ints_of(v) is not None)]
+    found = [v for k, v in enumerate(op.operands) if not (k == 1 and _has_axes(op) and ints_of(v) is not None)]
+    while found and isinstance(found[-1].type, NoneType):
+        found.pop()
+    return found
 
 
 def _has_axes(op: OnnxOp) -> bool:

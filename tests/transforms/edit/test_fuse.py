@@ -331,6 +331,27 @@ def test_names_that_are_wrong(tmp_path: Path) -> None:
         parse_target("my.Op(")
 
 
+def test_operands_and_results_are_counted(tmp_path: Path) -> None:
+    """A bias that the pattern does not have, and results of one node of the pattern that are of two of the model."""
+    weights = f"float[1, 1, 1, 1] w = {{2}}, float[1] k = {{1}}, {SCALARS}"
+    proto = net("c = Conv(x, w, k) n = BatchNormalization(c, k, k, k, k) y = Relu(n)", "float[1, 1, 4, 5] x", weights)
+    proto.graph.output[0].type.tensor_type.shape.dim.add()
+    module = fused(proto, "conv-bn-relu", {"x": random(1, 1, 4, 5)})
+    (call,) = (o for o in module.ir.walk() if isinstance(o, OnnxOp) and o.domain == "fused")
+    assert len(call.operands) == 7
+    without = '# any c\n<domain: "m", opset_import: ["" : 17]> P (x, w) => (y) { c = Conv (x, w) y = Relu (c) }'
+    plain = net("c = Conv(x, w, k) y = Relu(c)", "float[1, 1, 4, 5] x", weights)
+    with pytest.raises(IgniterError, match="Conv 'c' does not: 'conv_0' has 3 operands, and the pattern's 2"):
+        igniter.load(plain).fuse(write(tmp_path, without))
+    halves = """<domain: "m", opset_import: ["" : 17]>
+P (x) => (y) { a, b = Split <axis = 2> (x) y = Sub (a, b) }"""
+    path = write(tmp_path, halves, "halves.pattern")
+    assert ops(fused(net("a, b = Split<axis = 2>(x) y = Sub(a, b)"), path, X)) == ["m.P"]
+    two = net("a, b = Split<axis = 2>(x) n = Neg(x) c, d = Split<axis = 2>(n) y = Sub(a, d) o = Sub(c, b)", out="y o")
+    with pytest.raises(IgniterError, match=r"its results are of 'split_\d' and 'split_\d'"):
+        igniter.load(two).fuse(path)
+
+
 def test_an_instance_that_is_not_convex_is_left() -> None:
     """What the second output gives goes into an input of the same instance."""
     proto = net(
