@@ -157,3 +157,15 @@ def test_as_many_nodes_as_elsewhere(name: str) -> None:
     assert count.data == FOLDED[name] and count.shape == 0
     made = [op for op in ops(module) if op == "ConstantOfShape"]
     assert count.constant <= len(made) + 1
+
+
+def test_outputs_that_are_constants_or_shapes() -> None:
+    proto = model(
+        "g (float[n, 4] x, bool c) => (float[?] y, int64[?] z, float[1] k) { k = Constant<value = float[1] {3}>()"
+        " y = If<then_branch = t () => (float[1] a) { a = Constant<value = float[1] {2}>() },"
+        " else_branch = f () => (float[2] b) { b = Constant<value = float[2] {1, 2}>() }>(c) z = Shape(x) }"
+    )
+    for sizes in (None, {"n": 2}):
+        made = igniter.load(proto).compute_graph(sizes).to_onnx()
+        for flag in (True, False):
+            agree(proto, made, {"x": random(2, 4), "c": np.array(flag)})
