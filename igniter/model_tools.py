@@ -78,10 +78,11 @@ class ModelTools:
         from igniter.transforms.edit.fuse_pattern import FusePattern
         from igniter.transforms.onnx.infer_shapes import InferShapes
 
-        told = len(self.ctx.remarks)
+        told, name = len(self.ctx.remarks), FusePattern.name
+        before = self.ctx.rewrites.made.get(name, 0)
         run_passes(self.ctx, self.ir, (InferShapes(), FusePattern(str(pattern), into)))
-        said = [r for r in list(self.ctx.remarks)[told:] if r.pass_name == FusePattern.name]
-        if not any(r.kind == "applied" for r in said):
+        if self.ctx.rewrites.made.get(name, 0) == before:
+            said = [r for r in list(self.ctx.remarks)[told:] if r.pass_name == name]
             nearest = "; ".join(f"'{r.node}': {r.message}" for r in said if r.kind == "missed")
             raise IgniterError(f"nothing in the model matches {pattern}: {nearest or 'no two nodes of it are there'}")
         return self
