@@ -75,12 +75,13 @@ class ModelTools:
         """
         from igniter.errors import IgniterError
         from igniter.passes import run_passes
-        from igniter.transforms.edit.fuse_pattern import FusePattern
+        from igniter.transforms.edit.fuse_pattern import FusePattern, keeps_types
         from igniter.transforms.onnx.infer_shapes import InferShapes
 
         told, name = len(self.ctx.remarks), FusePattern.name
         before = self.ctx.rewrites.made.get(name, 0)
-        run_passes(self.ctx, self.ir, (InferShapes(), FusePattern(str(pattern), into)))
+        first = () if keeps_types(self.ir) else (InferShapes(),)
+        run_passes(self.ctx, self.ir, (*first, FusePattern(str(pattern), into)))
         if self.ctx.rewrites.made.get(name, 0) == before:
             said = [r for r in list(self.ctx.remarks)[told:] if r.pass_name == name]
             nearest = "; ".join(f"'{r.node}': {r.message}" for r in said if r.kind == "missed")

@@ -27,6 +27,7 @@ from igniter.dialects.onnx.attributes import entries_of, text_attr, texts_attr, 
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp, constant_value, make_op, no_value_near
 from igniter.dialects.onnx.structure import FunctionOp, GraphOp, ReturnOp, functions
 from igniter.dialects.onnx.types import NONE, UNKNOWN
+from igniter.dialects.sym.tensor_types import known_dims_of
 from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.rewrites import Budget, budget
@@ -61,6 +62,15 @@ class FusePattern(ModulePass):
         for graph in [g for g in op.ops if isinstance(g, GraphOp)]:
             fuser.block(graph.body)
         fuser.tell()
+
+
+def keeps_types(module: ModuleOp) -> bool:
+    """Whether the types that a model has say more than inference would: all are there, and some are of calls, of whose
+    results inference knows nothing. So it is behind an earlier fusion."""
+    graphs = [op for op in module.ops if isinstance(op, GraphOp)]
+    nodes = [op for graph in graphs for op in graph.body.ops if isinstance(op, OnnxOp)]
+    typed = all(r.type == NONE or known_dims_of(r.type) is not None for op in nodes for r in op.results)
+    return typed and any(op.schema is None for op in nodes)
 
 
 @dataclass

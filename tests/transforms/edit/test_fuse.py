@@ -231,6 +231,21 @@ def test_equal_instances_share_a_function() -> None:
     assert ops(inlined) == ["Div", "Erf", "Add", "Mul", "Mul"] * 3 + ["Neg"]
 
 
+def test_one_pattern_after_another(tmp_path: Path) -> None:
+    """The second asks for dims of what the first made, also in a model that was saved in between."""
+    proto = net(
+        "d = Div(x, root) e = Erf(d) a = Add(e, one) p = Mul(x, a) g = Mul(p, half)"
+        " sum = Add(g, x) y = LayerNormalization<axis = -1>(sum, scale, bias)"
+    )
+    module = igniter.load(proto).fuse("gelu")
+    module.save(tmp_path / "m.onnx")
+    for each in (module, igniter.load(tmp_path / "m.onnx")):
+        each.fuse("skip-layer-norm")
+        assert ops(each) == ["fused.Gelu", "fused.SkipLayerNorm"]
+        for a, b in zip(run(proto, X), run(each.to_onnx(), X), strict=True):
+            assert np.array_equal(a, b)
+
+
 def test_a_file_of_onnx_is_a_pattern(tmp_path: Path) -> None:
     pattern = model("Halves (float[?] x) => (float[?] y) <float h = {0.5}> { t = Tanh(x) y = Mul(t, h) }")
     onnx.save(pattern, tmp_path / "p.onnx")
