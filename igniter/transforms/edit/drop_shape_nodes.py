@@ -131,9 +131,11 @@ class _Dropper:
 
     def _resize(self, op: OnnxOp) -> None:
         elements, scales = known_values(op, 3), _scales(op)
-        if elements is None or all(e.constant is not None for e in elements):
+        if elements is None or ints_of(operand(op, 3)) is not None:
             return
-        if scales is None:
+        if all(e.constant is not None for e in elements):
+            self._operand(op, 3, elements)
+        elif scales is None:
             text = (
                 f"operand 3 of Resize stays computed: [{', '.join(map(str, elements))}] is no multiple of the operand"
             )

@@ -118,14 +118,15 @@ class _Fuser:
     def tell(self) -> None:
         """Says how much was replaced, and of what was not, what came nearest."""
         name = self.patterns[0].name
-        done = f"{self.count} instances of {name} replaced"
+        done = f"{self.count} instance{'s' * (self.count != 1)} of {name} replaced"
         remark(self.ctx, "fuse-pattern", "", "note", done)
         # A node that is gone was part of an instance in the end.
         left = [f for op, f in self.failures.items() if op.parent is not None]
         nearest = sorted(left, key=lambda f: -f.matched)
         for failure in nearest[:NEAREST]:
             details = {"matched": failure.matched, "pattern_node": failure.node}
-            text = f"{failure.matched} nodes match {name}, then {failure.node} does not: {failure.reason}"
+            count = f"{failure.matched} nodes match" if failure.matched > 1 else "1 node matches"
+            text = f"{count} {name}, then {failure.node} does not: {failure.reason}"
             remark(self.ctx, "fuse-pattern", failure.root, "missed", text, **details)
 
     # -- replacing ---------------------------------------------------------------------------------------------------
