@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import typer
 
-from igniter.tools.commands import fuse, look
+from igniter.tools.commands import diff, fuse, shapes
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds the commands to the tool, in the order in which its help lists them."""
-    look.add_to(app)
+    shapes.add_to(app)
+    diff.add_to(app)
     fuse.add_to(app)
