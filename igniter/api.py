@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from igniter.analysis.machine import Given
+    from igniter.analysis.model.shape_engine import ShapeEngine
     from igniter.context import IgniterContext
     from igniter.remarks import Remarks
     from igniter.runtime.artifact import Artifact
@@ -231,6 +232,11 @@ def load(model: Model) -> Module:
         module.external = external
     module.import_seconds = time.perf_counter() - start
     return module
+
+
+def shape_engine(model: Model, values: Sequence[str] | None = None) -> ShapeEngine:
+    """`load(model).shape_engine(values)`: what tells the shapes of a model's values at any sizes, in microseconds."""
+    return load(model).shape_engine(values)
 
 
 def parse(text: str, name: str = "<text>") -> Module:

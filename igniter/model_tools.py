@@ -6,11 +6,16 @@ as it is; those that change it run a pass of the same name in place and return t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from igniter.analysis.model.diff import ModelDiff
+    from igniter.analysis.model.shape_engine import ShapeEngine
+    from igniter.analysis.model.shapes import ModelShapes
     from igniter.context import IgniterContext
 
 
@@ -19,3 +24,66 @@ class ModelTools:
 
     ir: ModuleOp
     ctx: IgniterContext
+
+    def shapes(self) -> ModelShapes:
+        """The shape and type of every value, as expressions of the symbols of the inputs' dims."""
+        from igniter.analysis.model.shapes import model_shapes
+        from igniter.passes import run_pipeline
+        from igniter.transforms.fusion.inline_regions import onnx_level
+
+        copy = onnx_level(self.ir)
+        run_pipeline(self.ctx.clone(), copy, "inline-functions,infer-shapes", verify_each=False)
+        return model_shapes(copy)
+
+    def shape_engine(self, values: Sequence[str] | None = None) -> ShapeEngine:
+        """What tells the shapes of all values, or of those named, at any sizes, in microseconds."""
+        from igniter.analysis.model.shape_engine import ShapeEngine
+
+        return ShapeEngine(self.shapes(), values)
+
+    def compute_graph(self, sizes: Mapping[str, int] | None = None) -> Self:
+        """Drops the nodes that only compute shapes, in place. With `sizes`, one for each symbol of the inputs' dims,
+        all dims that follow from the inputs' are fixed.
+
+        What a constant operand, 0 or -1 cannot say stays computed, and remarks of `drop-shape-nodes` say so. Calls of
+        functions are inlined.
+        """
+        from igniter.passes import run_pipeline
+
+        fixed = ",".join(f"{name}={size}" for name, size in (sizes or {}).items())
+        steps = ["inline-functions", "infer-shapes"]
+        if fixed:
+            steps += [f'fix-symbols{{sizes="{fixed}"}}', "infer-shapes"]
+        steps += ["fold-constants{weights=false}", "drop-shape-nodes", "eliminate-dead-nodes", "infer-shapes"]
+        run_pipeline(self.ctx, self.ir, ",".join(steps))
+        return self
+
+    def diff(self, other: ModelTools) -> ModelDiff:
+        """What differs from this model to `other`: nodes, weights, inputs and outputs, opsets and metadata. Nodes are
+        matched whatever they are called and wherever they stand. False where nothing does."""
+        from igniter.analysis.model.diff import diff_modules
+        from igniter.transforms.fusion.inline_regions import onnx_level
+
+        return diff_modules(onnx_level(self.ir), onnx_level(other.ir))
+
+    def fuse(self, pattern: str | PathLike[str], into: str = "") -> Self:
+        """Replaces the instances of a pattern, in place: by calls of a function of the model that is made of the nodes
+        that were there, or by the op `into` (`"com.microsoft.Gelu"`; `"default"` for the one that the pattern names).
+
+        `pattern` is a file, or the name of one that comes with Igniter. `IgniterError` says what came nearest where
+        nothing matches; where something does, remarks of `fuse-pattern` do.
+        """
+        from igniter.errors import IgniterError
+        from igniter.passes import run_passes
+        from igniter.transforms.edit.fuse_pattern import FusePattern, keeps_types
+        from igniter.transforms.onnx.infer_shapes import InferShapes
+
+        told, name = len(self.ctx.remarks), FusePattern.name
+        before = self.ctx.rewrites.made.get(name, 0)
+        first = () if keeps_types(self.ir) else (InferShapes(),)
+        run_passes(self.ctx, self.ir, (*first, FusePattern(str(pattern), into)))
+        if self.ctx.rewrites.made.get(name, 0) == before:
+            said = [r for r in list(self.ctx.remarks)[told:] if r.pass_name == name]
+            nearest = "; ".join(f"'{r.node}': {r.message}" for r in said if r.kind == "missed")
+            raise IgniterError(f"nothing in the model matches {pattern}: {nearest or 'no two nodes of it are there'}")
+        return self

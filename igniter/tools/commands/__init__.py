@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import typer
 
-from igniter.tools.commands import installation
+from igniter.tools.commands import diff, fuse, installation, shapes
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds the commands to the tool, in the order in which its help lists them."""
+    shapes.add_to(app)
+    diff.add_to(app)
+    fuse.add_to(app)
     installation.add_to(app)

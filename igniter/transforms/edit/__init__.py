@@ -1,0 +1,1 @@
+"""Passes that change a model as its user asks: `onnx` to `onnx`."""
