@@ -1,0 +1,131 @@
+"""From a prepared graph and its frozen weights to a session; graphs and compiled models come from the cache where they
+have been there before."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from igniter._version import __version__
+from igniter.torch.exporter import OPSET, to_onnx
+from igniter.torch.graphs import Prepared, graph_text, tensor_bytes
+from igniter.torch.names import Tensor, torch
+from igniter.torch.options import TorchOptions
+from igniter.torch.statistics import PieceReport
+
+ALIGNMENT = 4096
+INSIDE = 1024
+"""Weights of less than this many bytes are in the model itself."""
+
+
+def make_runner(
+    prepared: Prepared, frozen: Mapping[str, Tensor], options: TorchOptions, report: PieceReport
+) -> Any:
+    """An `InferenceSession` of the graph with the inputs named in `frozen` as constants.
+
+    Inputs that nothing reads are not among the session's. Raises what the exporter, Igniter or ONNX Runtime raise.
+    """
+    import igniter
+
+    start = time.perf_counter()
+    data = exported(prepared, options, report)
+    report.add_seconds("export", time.perf_counter() - start)
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="igniter-torch-") as folder:
+        path = Path(folder) / "model.onnx"
+        write_frozen(data, frozen, path)
+        report.add_seconds("freeze", time.perf_counter() - start)
+        start = time.perf_counter()
+        chosen = {"verify": False, "cache": options.cache, **options.compile_options}
+        artifact = igniter.compile(path, **chosen)
+    report.compiled_from_cache = bool(artifact.report.get("from_cache"))
+    report.add_seconds("compile", time.perf_counter() - start)
+    start = time.perf_counter()
+    settings: dict[str, Any] = {
+        "intra_op_num_threads": options.threads or torch.get_num_threads(),
+        "log_severity_level": 4,
+        **options.session_options,
+    }
+    session = artifact.session(**settings)
+    # The files live as long as this object does.
+    session.igniter_artifact = artifact
+    report.add_seconds("session", time.perf_counter() - start)
+    return session
+
+
+def exported(prepared: Prepared, options: TorchOptions, report: PieceReport) -> bytes:
+    """The graph as an ONNX model, every parameter an input."""
+    if not options.cache:
+        return to_onnx(prepared.graph)
+    from igniter.runtime.cache import cache_key, default_cache
+
+    store = default_cache()
+    key = cache_key("torch graph", graph_text(prepared), str(OPSET), *_versions())
+    found = store.get(key)
+    report.exported_from_cache = found is not None
+    if found is None:
+        found = to_onnx(prepared.graph)
+        store.put(key, found)
+    return found
+
+
+def _versions() -> list[str]:
+    found = [__version__]
+    for name in ("torch", "onnxscript", "onnx"):
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            found.append(f"no {name}")
+    return found
+
+
+def write_frozen(data: bytes, frozen: Mapping[str, Tensor], path: Path) -> None:
+    """Write a model with some of its inputs as constants, large ones in a file beside it."""
+    import onnx
+
+    model = onnx.load_model_from_string(data)
+    graph = model.graph
+    used = {name for node in graph.node for name in _reads(node)}
+    kept: list[Any] = []
+    with (path.parent / "weights.bin").open("wb") as file:
+        for info in graph.input:
+            if info.name in frozen:
+                graph.initializer.append(_initializer(info, frozen[info.name], file))
+            elif info.name in used:
+                kept.append(info)
+        if file.tell() == 0:
+            file.write(bytes(ALIGNMENT))
+    del graph.input[:]
+    graph.input.extend(kept)
+    path.write_bytes(model.SerializeToString())
+
+
+def _reads(node: Any) -> list[str]:
+    """What a node reads, in its subgraphs too."""
+    found = list(node.input)
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            found += [name for inner in graph.node for name in _reads(inner)]
+            found += [output.name for output in graph.output]
+    return found
+
+
+def _initializer(info: Any, weight: Tensor, file: Any) -> Any:
+    import onnx
+
+    made = onnx.TensorProto(name=info.name, data_type=info.type.tensor_type.elem_type, dims=list(weight.shape))
+    content = memoryview(tensor_bytes(weight))
+    if content.nbytes < INSIDE:
+        made.raw_data = bytes(content)
+        return made
+    file.seek(-(-file.tell() // ALIGNMENT) * ALIGNMENT, os.SEEK_SET)
+    made.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in (("location", "weights.bin"), ("offset", file.tell()), ("length", content.nbytes)):
+        made.external_data.add(key=key, value=str(value))
+    file.write(content)
+    return made
