@@ -71,9 +71,13 @@ def exported_program(graph: GraphModule) -> Any:
     exported = import_module("torch.export.exported_program")
 
     def argument(node: Node) -> Any:
-        value = node.meta["val"]
-        number = isinstance(value, (int, float)) or is_symbolic(value)
-        return (signature.SymIntArgument if number else signature.TensorArgument)(name=node.name)
+        value = node.meta.get("val")
+        if is_tensor(value):
+            return signature.TensorArgument(name=node.name)
+        if is_symbolic(value) or node.op != "placeholder":
+            return signature.SymIntArgument(name=node.name)
+        # An argument that the trace has taken as it was.
+        return signature.ConstantArgument(name=node.name, value=value)
 
     taken = [argument(node) for node in graph.graph.nodes if node.op == "placeholder"]
     given = [argument(node) for node in output_nodes(graph)]

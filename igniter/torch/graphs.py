@@ -102,13 +102,13 @@ def _read_sizes(module: GraphModule) -> None:
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
     where: dict[str, tuple[Node, int]] = {}
     for node in inputs:
-        if is_tensor(node.meta["val"]):
+        if is_tensor(node.meta.get("val")):
             for axis, dim in enumerate(node.meta["val"].shape):
                 if is_symbolic(dim):
                     where.setdefault(str(dim.node.expr), (node, axis))
     after = inputs[-1].next if inputs else None
     for node in inputs:
-        value = node.meta["val"]
+        value = node.meta.get("val")
         found = where.get(str(value.node.expr)) if is_symbolic(value) else None
         if found is None or not node.users:
             continue

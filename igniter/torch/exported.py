@@ -1,0 +1,163 @@
+"""One export of a module by `torch.export`, compiled: for one structure of arguments, and for all sizes that the trace
+holds for.
+
+Every dim is dynamic that the module's code lets be. What the code takes for granted besides (a dim of 512 at most, two
+dims that are equal) `torch.export` notes, and it is checked before each call.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from types import CodeType
+from typing import Any
+
+from igniter.errors import IgniterError
+from igniter.torch.exporter import decompositions, quiet
+from igniter.torch.names import Tensor, is_symbolic, is_tensor, pytree, torch
+from igniter.torch.options import TorchOptions
+from igniter.torch.program import make_program
+from igniter.torch.statistics import GraphReport
+
+NAMES = {"min": min, "max": max, "math": math, "abs": abs, "int": int, "float": float, "round": round}
+"""What the conditions of `torch.export` may call."""
+
+
+class Exported:
+    """A module's export, called with the module's own arguments. Raises what `torch.export` raises of a module that it
+    cannot trace."""
+
+    def __init__(
+        self,
+        module: Any,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        options: TorchOptions,
+        report: GraphReport,
+    ):
+        self.report = report
+        program = _export(module, args, kwargs)
+        report.nodes = sum(node.op == "call_function" for node in program.graph.nodes)
+        self._signature = inspect.signature(module.forward)
+        self._spec: Any = program.call_spec.out_spec
+        self._sources = [_source(module, program, spec) for spec in program.graph_signature.input_specs]
+        self._targets = [_target(program, spec, self._sources) for spec in program.graph_signature.output_specs]
+        self._dims = _fixed_dims(program)
+        self._guards = _guards(program)
+        places = {id(target) for target in self._targets if target is not None}
+        never = [place for place, source in enumerate(self._sources) if id(source) in places]
+        states = [source for source in self._sources if source.owner is not None or source.constant is not None]
+        known = {id(source.value(())): source for source in states}
+
+        def is_weight(value: Any) -> bool:
+            source = known.get(id(value))
+            return source is not None and source.value(()) is value
+
+        self._run = make_program(program.graph_module, options, report, is_weight, never)
+        if not self.holds_for(args, kwargs, pytree.tree_leaves((tuple(args), dict(kwargs)))):
+            raise IgniterError("what torch.export takes for granted does not hold for what it was traced with")
+
+    def holds_for(self, args: Sequence[Any], kwargs: Mapping[str, Any], leaves: Sequence[Any]) -> bool:
+        """Whether the trace is right for these arguments, whose structure and types are those that were traced."""
+        for place, axis, size in self._dims:
+            if leaves[place].shape[axis] != size:
+                return False
+        if not self._guards:
+            return True
+        names: dict[str, Any] = dict(self._signature.bind(*args, **kwargs).arguments)
+        return all(eval(guard, {"__builtins__": {}, **NAMES}, {"L": names}) for guard in self._guards)
+
+    def __call__(self, leaves: Sequence[Any]) -> Any:
+        """What the module returns for the arguments whose leaves these are."""
+        given: Sequence[Any] = self._run(*[source.value(leaves) for source in self._sources])
+        results: list[Any] = []
+        for target, value in zip(self._targets, given, strict=True):
+            if target is None:
+                results.append(value)
+            else:
+                target.value(leaves).copy_(value)
+        return pytree.tree_unflatten(results, self._spec)
+
+
+class _Source:
+    """Where an input of the graph comes from: argument number `leaf`, an attribute of a module, or a constant."""
+
+    def __init__(self, leaf: int = -1, owner: Any = None, name: str = "", constant: Tensor | None = None):
+        self.leaf = leaf
+        self.owner = owner
+        self.name = name
+        self.constant = constant
+        # A module's own look-up takes longer than all else that is done for a weight before a call.
+        self._table: Any = owner._parameters if owner is not None and name in owner._parameters else None
+        if owner is not None and self._table is None:
+            self._table = owner._buffers
+
+    def value(self, leaves: Sequence[Any]) -> Any:
+        if self._table is not None:
+            return self._table[self.name]
+        return leaves[self.leaf] if self.leaf >= 0 else self.constant
+
+
+def _export(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The functional program of a module, in ops that the exporter has or knows how to take apart."""
+    config = import_module("torch.fx.experimental._config")
+
+    def dynamic(value: Any) -> Any:
+        return {axis: torch.export.Dim.AUTO for axis in range(value.dim())} if is_tensor(value) else None
+
+    bound = inspect.signature(module.forward).bind(*args, **kwargs)
+    shapes = pytree.tree_map(dynamic, dict(bound.arguments))
+    # Without this a dim that is 1 in the first call would be 1 for good.
+    with torch.no_grad(), quiet(), config.patch(backed_size_oblivious=True):
+        program = torch.export.export(module, tuple(args), dict(kwargs), dynamic_shapes=shapes, strict=False)
+        return program.run_decompositions(decompositions())
+
+
+def _source(module: Any, program: Any, spec: Any) -> _Source:
+    kind = spec.kind.name
+    if kind == "USER_INPUT":
+        inputs = [s for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
+        return _Source(leaf=inputs.index(spec))
+    if kind == "CONSTANT_TENSOR":
+        return _Source(constant=program.constants[spec.target])
+    if kind in ("PARAMETER", "BUFFER"):
+        path, _, name = spec.target.rpartition(".")
+        return _Source(owner=module.get_submodule(path), name=name)
+    raise IgniterError(f"torch.export gave the graph an input of kind {kind}")
+
+
+def _target(program: Any, spec: Any, sources: Sequence[_Source]) -> _Source | None:
+    """What an output of the graph is to be written to; `None` for one that is returned."""
+    kind = spec.kind.name
+    if kind == "USER_OUTPUT":
+        return None
+    inputs = program.graph_signature.input_specs
+    if kind == "USER_INPUT_MUTATION":
+        return next(source for source, s in zip(sources, inputs, strict=True) if s.arg.name == spec.target)
+    if kind == "BUFFER_MUTATION":
+        return next(source for source, s in zip(sources, inputs, strict=True) if s.target == spec.target)
+    raise IgniterError(f"torch.export gave the graph an output of kind {kind}")
+
+
+def _fixed_dims(program: Any) -> list[tuple[int, int, int]]:
+    """Argument, axis and size of each dim that the trace has fixed."""
+    places = {
+        spec.arg.name: place
+        for place, spec in enumerate(s for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT")
+    }
+    found: list[tuple[int, int, int]] = []
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        if node.op == "placeholder" and node.name in places and is_tensor(value):
+            found += [(places[node.name], axis, d) for axis, d in enumerate(value.shape) if not is_symbolic(d)]
+    return found
+
+
+def _guards(program: Any) -> list[CodeType]:
+    conditions: Sequence[str] = getattr(program, "_guards_code", None) or ()
+    return [compile(condition, "<torch.export>", "eval") for condition in conditions]
+
+
+Call = Callable[[Sequence[Any]], Any]
