@@ -7,9 +7,8 @@ dims that are equal) `torch.export` notes, and it is checked before each call.
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from types import CodeType
 from typing import Any
@@ -26,59 +25,73 @@ NAMES = {"min": min, "max": max, "math": math, "abs": abs, "int": int, "float": 
 
 
 class Exported:
-    """A module's export, called with the module's own arguments. Raises what `torch.export` raises of a module that it
-    cannot trace."""
+    """A module's export, called with the leaves of the module's own arguments. Raises what `torch.export` raises of a
+    module that it cannot trace."""
 
-    def __init__(
-        self,
-        module: Any,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        options: TorchOptions,
-        report: GraphReport,
-    ):
+    def __init__(self, module: Any, leaves: Sequence[Any], spec: Any, options: TorchOptions, report: GraphReport):
         self.report = report
-        program = _export(module, args, kwargs)
+        self._tensors = [place for place, leaf in enumerate(leaves) if is_tensor(leaf)]
+        flat = _Flat(module, leaves, spec)
+        program = _export(flat, [leaves[place] for place in self._tensors])
         report.nodes = sum(node.op == "call_function" for node in program.graph.nodes)
-        self._signature = inspect.signature(module.forward)
         self._spec: Any = program.call_spec.out_spec
-        self._sources = [_source(module, program, spec) for spec in program.graph_signature.input_specs]
+        self._sources = [_source(flat, program, spec) for spec in program.graph_signature.input_specs]
         self._targets = [_target(program, spec, self._sources) for spec in program.graph_signature.output_specs]
         self._dims = _fixed_dims(program)
         self._guards = _guards(program)
         places = {id(target) for target in self._targets if target is not None}
         never = [place for place, source in enumerate(self._sources) if id(source) in places]
-        states = [source for source in self._sources if source.owner is not None or source.constant is not None]
-        known = {id(source.value(())): source for source in states}
+        known = {id(source.value(())): source for source in self._sources if source.leaf < 0}
 
         def is_weight(value: Any) -> bool:
             source = known.get(id(value))
             return source is not None and source.value(()) is value
 
         self._run = make_program(program.graph_module, options, report, is_weight, never)
-        if not self.holds_for(args, kwargs, pytree.tree_leaves((tuple(args), dict(kwargs)))):
+        if not self.holds_for(leaves):
             raise IgniterError("what torch.export takes for granted does not hold for what it was traced with")
 
-    def holds_for(self, args: Sequence[Any], kwargs: Mapping[str, Any], leaves: Sequence[Any]) -> bool:
+    def holds_for(self, leaves: Sequence[Any]) -> bool:
         """Whether the trace is right for these arguments, whose structure and types are those that were traced."""
+        tensors = [leaves[place] for place in self._tensors]
         for place, axis, size in self._dims:
-            if leaves[place].shape[axis] != size:
+            if tensors[place].shape[axis] != size:
                 return False
-        if not self._guards:
-            return True
-        names: dict[str, Any] = dict(self._signature.bind(*args, **kwargs).arguments)
-        return all(eval(guard, {"__builtins__": {}, **NAMES}, {"L": names}) for guard in self._guards)
+        names = {"L": {"tensors": tensors}}
+        return self._guards is None or bool(eval(self._guards, {"__builtins__": {}, **NAMES}, names))
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """What the module returns for the arguments whose leaves these are."""
-        given: Sequence[Any] = self._run(*[source.value(leaves) for source in self._sources])
+        tensors = [leaves[place] for place in self._tensors]
+        given: Sequence[Any] = self._run(*[source.value(tensors) for source in self._sources])
         results: list[Any] = []
         for target, value in zip(self._targets, given, strict=True):
             if target is None:
                 results.append(value)
             else:
-                target.value(leaves).copy_(value)
+                target.value(tensors).copy_(value)
         return pytree.tree_unflatten(results, self._spec)
+
+
+class _Flat(torch.nn.Module):
+    """A module that takes the tensors among the arguments of another, in their order; the other arguments are fixed.
+
+    `torch.export` does not take all signatures, and names what it takes for granted by them.
+    """
+
+    def __init__(self, module: Any, leaves: Sequence[Any], spec: Any):
+        super().__init__()
+        self.module = module
+        self._others = [None if is_tensor(leaf) else leaf for leaf in leaves]
+        self._places = [place for place, leaf in enumerate(leaves) if is_tensor(leaf)]
+        self._spec = spec
+
+    def forward(self, *tensors: Any) -> Any:
+        leaves = list(self._others)
+        for place, tensor in zip(self._places, tensors, strict=True):
+            leaves[place] = tensor
+        args, kwargs = pytree.tree_unflatten(leaves, self._spec)
+        return self.module(*args, **kwargs)
 
 
 class _Source:
@@ -100,18 +113,13 @@ class _Source:
         return leaves[self.leaf] if self.leaf >= 0 else self.constant
 
 
-def _export(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _export(module: _Flat, tensors: Sequence[Any]) -> Any:
     """The functional program of a module, in ops that the exporter has or knows how to take apart."""
     config = import_module("torch.fx.experimental._config")
-
-    def dynamic(value: Any) -> Any:
-        return {axis: torch.export.Dim.AUTO for axis in range(value.dim())} if is_tensor(value) else None
-
-    bound = inspect.signature(module.forward).bind(*args, **kwargs)
-    shapes = pytree.tree_map(dynamic, dict(bound.arguments))
+    shapes = {"tensors": tuple({axis: torch.export.Dim.AUTO for axis in range(t.dim())} for t in tensors)}
     # Without this a dim that is 1 in the first call would be 1 for good.
     with torch.no_grad(), quiet(), config.patch(backed_size_oblivious=True):
-        program = torch.export.export(module, tuple(args), dict(kwargs), dynamic_shapes=shapes, strict=False)
+        program = torch.export.export(module, tuple(tensors), dynamic_shapes=shapes, strict=False)
         return program.run_decompositions(decompositions())
 
 
@@ -155,9 +163,8 @@ def _fixed_dims(program: Any) -> list[tuple[int, int, int]]:
     return found
 
 
-def _guards(program: Any) -> list[CodeType]:
+def _guards(program: Any) -> CodeType | None:
+    """The conditions on sizes that the trace has noted, as one expression."""
     conditions: Sequence[str] = getattr(program, "_guards_code", None) or ()
-    return [compile(condition, "<torch.export>", "eval") for condition in conditions]
-
-
-Call = Callable[[Sequence[Any]], Any]
+    text = " and ".join(f"({condition})" for condition in conditions)
+    return compile(text, "<torch.export>", "eval") if text else None

@@ -10,6 +10,7 @@ The exporter optimises what it has made, which takes most of its time. That is l
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -37,6 +38,8 @@ def decompositions() -> dict[Any, Any]:
     table: dict[Any, Any] = decomp.create_onnx_friendly_decomposition_table(
         set(decomp.get_onnx_implemented_overloads(registry()))
     )
+    # It would be taken apart where constants are no fake tensors yet; the exporter has what it becomes afterwards.
+    table.pop(torch.ops.aten.lift_fresh.default, None)
     return table
 
 
@@ -116,11 +119,13 @@ def is_number(value: Any) -> bool:
 
 @contextmanager
 def quiet() -> Generator[None]:
-    """Without the exporter's warnings on what its metadata lacks, which concern nobody here."""
+    """Without the warnings of exporters on what their metadata lacks and what will change in PyTorch itself."""
     logger = logging.getLogger("torch.onnx._internal.exporter")
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         logger.setLevel(level)

@@ -52,8 +52,9 @@ class Output:
 
 def prepare(graph: GraphModule) -> Prepared:
     """A copy of `graph` for the exporter; `graph` stays as it is."""
-    copy = fx.GraphModule(graph, fx.Graph())
-    copy.graph.output(copy.graph.graph_copy(graph.graph, {}))
+    nodes = fx.Graph()
+    nodes.output(nodes.graph_copy(graph.graph, {}))
+    copy = fx.GraphModule(graph, nodes)
     original = next(n for n in reversed(graph.graph.nodes) if n.op == "output")
     prepared = Prepared(copy, single=not isinstance(original.args[0], (tuple, list)))
     _inputs_first(copy)

@@ -99,7 +99,7 @@ class Igniter(torch.nn.Module):
         if all(isinstance(leaf, HASHABLE) for leaf in leaves):
             kinds = tuple(map(_kind, leaves))
             with self._lock:
-                found = self._find((hash((spec, kinds)), spec, kinds), args, kwargs, leaves)
+                found = self._find((hash((spec, kinds)), spec, kinds), leaves)
         if found is None:
             self.statistics.partly += 1
             return self._in_parts()(*args, **kwargs)
@@ -121,21 +121,19 @@ class Igniter(torch.nn.Module):
         self.statistics.eager += 1
         return self.wrapped(*args, **kwargs)
 
-    def _find(
-        self, key: Any, args: Sequence[Any], kwargs: Mapping[str, Any], leaves: Sequence[Any]
-    ) -> Exported | None:
+    def _find(self, key: tuple[int, Any, Any], leaves: Sequence[Any]) -> Exported | None:
         """The export that holds for a call, made where there is none; `None` where there can be none."""
         if key in self._untraceable:
             return None
         for number, (other, candidate) in reversed(self._sessions.items()):
-            if other == key and candidate.holds_for(args, kwargs, leaves):
+            if other == key and candidate.holds_for(leaves):
                 self._sessions.move_to_end(number)
                 self.statistics.hits += 1
                 return candidate
         self.statistics.misses += 1
         report = note(f"igniter.torch.compile({type(self.wrapped).__name__})", 0)
         try:
-            made = Exported(self.wrapped, args, kwargs, self.options, report)
+            made = Exported(self.wrapped, leaves, key[1], self.options, report)
         except Exception as error:
             # torch.export's errors have no base of their own; what it does not trace is compiled in parts.
             self._untraceable.add(key)
