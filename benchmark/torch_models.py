@@ -106,7 +106,11 @@ OF_TRANSFORMERS: dict[str, tuple[str, dict[str, Any], str]] = {
         "speech",
     ),
     "ViT": ("vit", {**VISION, "image_size": 64, "patch_size": 8}, "image"),
-    "Swin": ("swin", {"image_size": 64, "patch_size": 2, "embed_dim": 48, "depths": [2, 2], "num_heads": [3, 6]}, "image"),
+    "Swin": (
+        "swin",
+        {"image_size": 64, "patch_size": 2, "embed_dim": 48, "depths": [2, 2], "num_heads": [3, 6]},
+        "image",
+    ),
     "ConvNeXt": ("convnext", {"hidden_sizes": [32, 64, 128, 256], "depths": [1, 1, 2, 1]}, "image"),
     "CLIP": (
         "clip",
@@ -139,11 +143,19 @@ def of_torch() -> dict[str, tuple[Any, str]]:
         "nn.LSTM": (nn.LSTM(WIDTH, WIDTH, 1, batch_first=True), "vectors"),
         "CNN": (
             nn.Sequential(
-                block(3, 32, 2), block(32, 64, 2), block(64, 128, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten(1), nn.Linear(128, 10)
+                block(3, 32, 2),
+                block(32, 64, 2),
+                block(64, 128, 2),
+                nn.AdaptiveAvgPool2d(1),
+                nn.Flatten(1),
+                nn.Linear(128, 10),
             ),
             "image",
         ),
-        "MLP": (nn.Sequential(nn.Linear(WIDTH, INNER), nn.GELU(), nn.Linear(INNER, WIDTH), nn.LayerNorm(WIDTH)), "vectors"),
+        "MLP": (
+            nn.Sequential(nn.Linear(WIDTH, INNER), nn.GELU(), nn.Linear(INNER, WIDTH), nn.LayerNorm(WIDTH)),
+            "vectors",
+        ),
     }
 
 
@@ -172,7 +184,12 @@ def inputs(given: str, batch: int, length: int) -> Any:
     return {
         "text": {"input_ids": words, "attention_mask": mask},
         "decoder": {"input_ids": words, "attention_mask": mask, "use_cache": False},
-        "translation": {"input_ids": words, "attention_mask": mask, "decoder_input_ids": words[:, :5], "use_cache": False},
+        "translation": {
+            "input_ids": words,
+            "attention_mask": mask,
+            "decoder_input_ids": words[:, :5],
+            "use_cache": False,
+        },
         "speech": {
             "input_features": torch.randn(batch, 80, 100),
             "decoder_input_ids": words,
@@ -252,7 +269,17 @@ def resident() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
-HEADER = ("model", "error", "eager ms", "igniter ms", "backend ms", "Inductor ms", "first call s", "memory MB", "eager ops")
+HEADER = (
+    "model",
+    "error",
+    "eager ms",
+    "igniter ms",
+    "backend ms",
+    "Inductor ms",
+    "first call s",
+    "memory MB",
+    "eager ops",
+)
 
 
 def table(rows: list[dict[str, Any]]) -> str:

@@ -1,13 +1,13 @@
 """Igniter in PyTorch: a backend of `torch.compile`, and modules that run compiled.
 
-    import igniter.torch
+import igniter.torch
 
-    fast = torch.compile(model, backend="igniter", dynamic=True)
-    with torch.inference_mode():
-        fast(x)
-    print(igniter.torch.explain())
+fast = torch.compile(model, backend="igniter", dynamic=True)
+with torch.inference_mode():
+    fast(x)
+print(igniter.torch.explain())
 
-    fast = igniter.torch.compile(model)  # or without torch.compile: one session for all sizes
+fast = igniter.torch.compile(model)  # or without torch.compile: one session for all sizes
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`torch.compile(model, backend="igniter")`.
 
-Dynamo traces the Python code, breaks graphs where it must and guards what it took for granted. AOTAutograd makes the graph
-functional: in-place ops on inputs become outputs that are copied back, outputs that are views of inputs are made anew.
+Dynamo traces the Python code, breaks graphs where it must and guards what it took for granted. AOTAutograd makes the
+graph functional: in-place ops on inputs become outputs that are copied back, outputs that are views are made anew.
 What is left is a graph of ATen ops, which `igniter.torch.program` compiles. Where gradients are wanted the graph stays
 as Dynamo made it, so autograd sees what it would see in eager.
 """

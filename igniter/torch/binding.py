@@ -1,8 +1,8 @@
 """Running a session on tensors, without copies.
 
-Inputs are bound by the address of their data. Outputs are allocated by ONNX Runtime, by the size that the run finds, and
-handed over by DLPack: the tensor owns ONNX Runtime's buffer, and gives it back when it is gone. So an input is copied
-only where it is not dense, and an output never.
+Inputs are bound by the address of their data. Outputs are allocated by ONNX Runtime, at the size that the run finds,
+and handed over by DLPack: the tensor owns ONNX Runtime's buffer, and gives it back when it is gone. So an input is
+copied only where it is not dense, and an output never.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class _Source:
 def _export(module: _Flat, tensors: Sequence[Any]) -> Any:
     """The functional program of a module, in ops that the exporter has or knows how to take apart."""
     config = import_module("torch.fx.experimental._config")
-    shapes = {"tensors": tuple({axis: torch.export.Dim.AUTO for axis in range(t.dim())} for t in tensors)}
+    shapes = {"tensors": tuple(dict.fromkeys(range(t.dim()), torch.export.Dim.AUTO) for t in tensors)}
     # Without this a dim that is 1 in the first call would be 1 for good.
     with torch.no_grad(), quiet(), config.patch(backed_size_oblivious=True):
         program = torch.export.export(module, tuple(tensors), dynamic_shapes=shapes, strict=False)

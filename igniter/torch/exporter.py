@@ -1,8 +1,9 @@
 """A functional ATen graph to ONNX, by PyTorch's own exporter.
 
-The exporter takes an `ExportedProgram`. One is put together here around the graph that AOTAutograd or `torch.export` has
-traced, so that nothing is traced again: the symbols, and the guards on them, stay those that Dynamo checks. Parameters
-are inputs of the program like all else; which become constants is decided later, by what is given at the first call.
+The exporter takes an `ExportedProgram`. One is put together here around the graph that AOTAutograd or `torch.export`
+has traced, so that nothing is traced again: the symbols, and the guards on them, stay those that Dynamo checks.
+Parameters are inputs of the program like all else; which become constants is decided later, by what is given at the
+first call.
 
 The exporter optimises what it has made, which takes most of its time. That is left out: Igniter's own passes do it.
 """
@@ -11,11 +12,11 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 from igniter.torch.names import GraphModule, Node, is_symbolic, is_tensor, pytree, torch
 
@@ -108,8 +109,10 @@ def exported_program(graph: GraphModule) -> Any:
 def output_nodes(graph: GraphModule) -> list[Any]:
     """What a graph returns, as a flat list: nodes, and constants such as `None`."""
     output = next(node for node in reversed(graph.graph.nodes) if node.op == "output")
-    value = output.args[0]
-    return list(value) if isinstance(value, Sequence) else [value]
+    value: Any = output.args[0]
+    if isinstance(value, (list, tuple)):
+        return list(cast("list[Any]", value))
+    return [value]
 
 
 def is_number(value: Any) -> bool:

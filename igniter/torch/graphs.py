@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from igniter.torch.exporter import is_number, output_nodes
 from igniter.torch.names import GraphModule, Node, fx, is_symbolic, is_tensor, torch
@@ -204,7 +204,7 @@ def _kind(value: Any) -> str:
     if is_tensor(value):
         return f"{value.dtype}{[str(d) for d in value.shape]}"
     if isinstance(value, (tuple, list)):
-        return str([_kind(each) for each in value])
+        return str([_kind(each) for each in cast("list[Any]", value)])
     return f"{type(value).__name__} {value}"
 
 

@@ -25,7 +25,7 @@ from igniter.errors import IgniterError
 from igniter.runtime.files import write_whole
 from igniter.runtime.folders import make_readable, put_in_place, staging_folder
 from igniter.torch.compare import differences
-from igniter.torch.names import pytree, torch
+from igniter.torch.names import Tensor, pytree, torch
 from igniter.torch.trees import can_replay, decode, encode, summary
 
 FORMAT = 1
@@ -74,8 +74,8 @@ def intercept(
     """A context in which calls of the model and its submodules are shown and kept in the list that it gives.
 
     `folder` gets a record of them when the context ends without an error; a record that is there is replaced, and
-    another folder is not. `show` is what prints a line for each call, `None` for none. `only` and `depth` choose modules
-    as in `chosen_modules`. Tensors are copied, so a module that changes its inputs in place is recorded as it was called.
+    another folder is not. `show` is what prints a line for each call, `None` for none. `only` and `depth` choose
+    modules as in `chosen_modules`. Tensors are copied, so that a module which changes its inputs is recorded as called.
     """
     target = Path(folder) if folder else None
     if target is not None and target.exists() and not (target / INDEX).is_file():
@@ -111,7 +111,11 @@ def intercept(
 
 def copied(value: Any) -> Any:
     """A copy of a nest of values: its tensors have their own memory and no gradients."""
-    return pytree.tree_map_only(torch.Tensor, lambda tensor: tensor.detach().clone(), value)
+
+    def copy(tensor: Tensor) -> Tensor:
+        return tensor.detach().clone()
+
+    return pytree.tree_map_only(torch.Tensor, copy, value)
 
 
 def save_calls(calls: Sequence[Call], folder: Path) -> None:

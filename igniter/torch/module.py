@@ -62,8 +62,8 @@ class SessionStatistics:
 
     def __str__(self) -> str:
         return (
-            f"{self.sessions} of {self.limit} sessions: {self.hits} hits, {self.misses} misses, {self.evicted} evicted; "
-            f"{self.partly} calls in parts, {self.eager} eager"
+            f"{self.sessions} of {self.limit} sessions: {self.hits} hits, {self.misses} misses, "
+            f"{self.evicted} evicted, {self.partly} calls in parts, {self.eager} eager"
         )
 
 
@@ -149,9 +149,11 @@ class Igniter(torch.nn.Module):
         return made
 
     def _in_parts(self) -> Callable[..., Any]:
-        if self._parts is None:
-            self._parts = torch.compile(self.wrapped, backend=backend, dynamic=True, options=self._given)
-        return self._parts
+        made = self._parts
+        if made is None:
+            made = torch.compile(self.wrapped, backend=backend, dynamic=True, options=self._given)
+            self._parts = made
+        return made
 
     # -- in the module's place ----------------------------------------------------------------------------------------
 

@@ -26,6 +26,9 @@ from igniter.torch.sessions import make_runner
 from igniter.torch.statistics import PieceReport, log
 from igniter.torch.weights import WeightWatch
 
+PATIENCE = 3
+"""So many calls in a row may fail in ONNX Runtime before a part that has worked stays eager."""
+
 
 @dataclass
 class _Frozen:
@@ -63,6 +66,7 @@ class Piece:
         self._frozen: OrderedDict[tuple[int, ...], _Frozen] = OrderedDict()
         self._checked = False
         self._gave_up = False
+        self._failures = 0
 
     def __call__(self, *args: Any) -> Any:
         if self._gave_up:
@@ -78,11 +82,13 @@ class Piece:
     def _run(self, runner: Runner, args: Sequence[Any]) -> Any:
         assert self._prepared is not None
         copied = runner.copied_inputs, runner.copied_outputs
+        everything = self._all(args)
         try:
-            given = runner([self._all(args)[place] for place in self._rest])
+            given = runner([everything[place] for place in self._rest])
         except Exception as error:
             # ONNX Runtime's errors have no base of their own. The graph is functional: nothing has been changed yet.
-            return self._give_up(f"ONNX Runtime failed: {error}", args)
+            return self._failed(error, args)
+        self._failures = 0
         self.report.calls += 1
         self.report.copied_inputs += runner.copied_inputs - copied[0]
         self.report.copied_outputs += runner.copied_outputs - copied[1]
@@ -90,6 +96,17 @@ class Piece:
         if not self._checked and self.options.verify:
             return self._check(results, args)
         return results[0] if self._prepared.single else tuple(results)
+
+    def _failed(self, error: Exception, args: Sequence[Any]) -> Any:
+        """A call in eager, and all further ones where the first or several in a row have failed."""
+        self._failures += 1
+        reason = f"ONNX Runtime failed: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+        if self.report.calls == 0 or self._failures >= PATIENCE:
+            return self._give_up(reason, args)
+        log.warning("one call is eager: %s", reason)
+        self.report.failed_calls += 1
+        self.report.eager_calls += 1
+        return self.eager(*args)
 
     def _check(self, results: list[Any], args: Sequence[Any]) -> Any:
         """Compare the first results with eager's, and return those."""
@@ -105,7 +122,7 @@ class Piece:
     def _give_up(self, reason: str, args: Sequence[Any]) -> Any:
         self._gave_up = True
         self._frozen.clear()
-        self.report.leave(reason.splitlines()[0])
+        self.report.leave(reason)
         self.report.eager_calls += 1
         return self.eager(*args)
 

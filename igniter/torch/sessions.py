@@ -23,9 +23,7 @@ INSIDE = 1024
 """Weights of less than this many bytes are in the model itself."""
 
 
-def make_runner(
-    prepared: Prepared, frozen: Mapping[str, Tensor], options: TorchOptions, report: PieceReport
-) -> Any:
+def make_runner(prepared: Prepared, frozen: Mapping[str, Tensor], options: TorchOptions, report: PieceReport) -> Any:
     """An `InferenceSession` of the graph with the inputs named in `frozen` as constants.
 
     Inputs that nothing reads are not among the session's. Raises what the exporter, Igniter or ONNX Runtime raise.
@@ -41,7 +39,7 @@ def make_runner(
         write_frozen(data, frozen, path)
         report.add_seconds("freeze", time.perf_counter() - start)
         start = time.perf_counter()
-        chosen = {"verify": False, "cache": options.cache, **options.compile_options}
+        chosen: dict[str, Any] = {"verify": False, "cache": options.cache, **options.compile_options}
         artifact = igniter.compile(path, **chosen)
     report.compiled_from_cache = bool(artifact.report.get("from_cache"))
     report.add_seconds("compile", time.perf_counter() - start)
@@ -51,7 +49,7 @@ def make_runner(
         "log_severity_level": 4,
         **options.session_options,
     }
-    session = artifact.session(**settings)
+    session: Any = artifact.session(**settings)
     # The files live as long as this object does.
     session.igniter_artifact = artifact
     report.add_seconds("session", time.perf_counter() - start)

@@ -20,6 +20,8 @@ class PieceReport:
     """How many sessions were made: one for each set of frozen weights, and for each change of them."""
     calls: int = 0
     eager_calls: int = 0
+    failed_calls: int = 0
+    """Calls that ONNX Runtime refused, and that eager took."""
     copied_inputs: int = 0
     """Inputs that were copied because ONNX Runtime takes dense tensors only."""
     copied_outputs: int = 0

@@ -60,7 +60,8 @@ class ModuleResults:
         rows = [COLUMNS, *self.rows()]
         widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS) - 1)]
         return "\n".join(
-            "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[-1]]).rstrip() for row in rows
+            "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[-1]]).rstrip()
+            for row in rows
         )
 
 

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from igniter.torch.exporter import is_exportable
-from igniter.torch.names import Node, fx, is_tensor, pytree, torch
+from igniter.torch.names import Node, is_tensor, pytree, torch
 
 ELEMENT_TYPES: dict[Any, int] = {
     torch.float32: 1,
@@ -25,7 +25,7 @@ ELEMENT_TYPES: dict[Any, int] = {
 
 def why_not(node: Node) -> str:
     """Why a node cannot be compiled; empty where it can."""
-    wrong = next(filter(None, map(_wrong_type, _values(node))), "")
+    wrong = next((why for value in _values(node) if (why := _wrong_type(value))), "")
     if wrong or node.op in ("placeholder", "get_attr", "output"):
         return wrong
     if node.op != "call_function":
@@ -64,7 +64,7 @@ def is_assertion(node: Node) -> bool:
 
 def _values(node: Node) -> list[Any]:
     """The node's values, and those that it takes."""
-    nodes = [node, *node.all_input_nodes]
+    nodes: list[Any] = [node, *node.all_input_nodes]
     return [value for each in nodes for value in pytree.tree_leaves(each.meta.get("val"))]
 
 
@@ -88,8 +88,4 @@ def computes(node: Node) -> bool:
 
 
 def _first(value: Any) -> Any:
-    return value[0] if isinstance(value, (tuple, list)) and value else value
-
-
-def is_node(value: Any) -> bool:
-    return isinstance(value, fx.Node)
+    return next(iter(pytree.tree_leaves(value)), None)

@@ -1,15 +1,15 @@
 """What modules are given and give, as JSON and arrays: nothing in a record is code, and reading one runs none.
 
-    {"tensor": 3, "dtype": "bfloat16"}    array number 3 of the file beside
-    {"list": [...]}, {"tuple": [...]}, {"dict": [[key, value], ...]}
-    {"value": 1}                          None, booleans, numbers and strings
-    {"object": "DynamicCache"}            what is none of these: it is named, and cannot be replayed
+{"tensor": 3, "dtype": "bfloat16"}    array number 3 of the file beside
+{"list": [...]}, {"tuple": [...]}, {"dict": [[key, value], ...]}
+{"value": 1}                          None, booleans, numbers and strings
+{"object": "DynamicCache"}            what is none of these: it is named, and cannot be replayed
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -29,10 +29,10 @@ def encode(value: Any, arrays: list[Any]) -> dict[str, Any]:
     if value is None or isinstance(value, (bool, int, float, str)):
         return {"value": value}
     if isinstance(value, Mapping):
-        items: Mapping[Any, Any] = value
+        items = cast("Mapping[Any, Any]", value)
         return {"dict": [[str(key), encode(each, arrays)] for key, each in items.items()]}
     if isinstance(value, (list, tuple)):
-        sequence: list[Any] | tuple[Any, ...] = value
+        sequence = cast("list[Any]", value)
         return {"list" if isinstance(value, list) else "tuple": [encode(each, arrays) for each in sequence]}
     return {"object": type(value).__name__}
 
@@ -47,10 +47,12 @@ def decode(tree: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
         return tree["value"]
     if "dict" in tree:
         return {key: decode(each, arrays) for key, each in tree["dict"]}
-    for kind, make in (("list", list), ("tuple", tuple)):
+    for kind in ("list", "tuple"):
         if kind in tree:
-            return make(decode(each, arrays) for each in tree[kind])
-    raise IgniterError(f"a {tree.get('object')} was given, which a record names but does not hold: it cannot be replayed")
+            values: list[Any] = [decode(each, arrays) for each in tree[kind]]
+            return values if kind == "list" else tuple(values)
+    what = tree.get("object")
+    raise IgniterError(f"a {what} was given, which a record names but does not hold: it cannot be replayed")
 
 
 def can_replay(tree: Any) -> bool:
@@ -65,10 +67,10 @@ def summary(value: Any) -> str:
     if is_tensor(value):
         return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
     if isinstance(value, Mapping):
-        items: Mapping[Any, Any] = value
+        items = cast("Mapping[Any, Any]", value)
         return "{" + ", ".join(f"{key}: {summary(each)}" for key, each in items.items()) + "}"
     if isinstance(value, (list, tuple)):
-        sequence: list[Any] | tuple[Any, ...] = value
+        sequence = cast("list[Any]", value)
         left, right = ("[", "]") if isinstance(value, list) else ("(", ")")
         return left + ", ".join(map(summary, sequence)) + right
     if value is None or isinstance(value, (bool, int, float, str)):

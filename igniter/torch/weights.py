@@ -29,7 +29,9 @@ class WeightWatch:
 
     def __init__(self, weights: Sequence[Tensor], whole: bool):
         self._tensors = [weakref.ref(w) for w in weights]
-        self._versions = [_version(w) for w in weights]
+        # Tensors that were made in inference mode count no versions.
+        self._counted = [place for place, w in enumerate(weights) if not w.is_inference()]
+        self._versions = [weights[place]._version for place in self._counted]
         self._addresses = [w.data_ptr() for w in weights]
         self._cells = [cell for w in weights for cell in _cells(w)]
         self._samples = [cell.value for cell in self._cells]
@@ -42,7 +44,9 @@ class WeightWatch:
     def unchanged(self, weights: Sequence[Tensor]) -> bool:
         """Whether `weights`, which are those that were frozen, hold what they held."""
         # The addresses come first: a cell may be read only while its tensor is where it was.
-        if [w.data_ptr() for w in weights] != self._addresses or [_version(w) for w in weights] != self._versions:
+        if [w.data_ptr() for w in weights] != self._addresses:
+            return False
+        if [weights[place]._version for place in self._counted] != self._versions:
             return False
         if [cell.value for cell in self._cells] != self._samples:
             return False
@@ -52,20 +56,17 @@ class WeightWatch:
         """Which of `weights` are not what they were."""
         found: list[int] = []
         start = 0
+        versions = dict(zip(self._counted, self._versions, strict=True))
         for place, weight in enumerate(weights):
             count = len(_places(weight))
             cells, samples = self._cells[start : start + count], self._samples[start : start + count]
             start += count
-            same = weight.data_ptr() == self._addresses[place] and _version(weight) == self._versions[place]
+            same = weight.data_ptr() == self._addresses[place]
+            same = same and (place not in versions or weight._version == versions[place])
             same = same and [cell.value for cell in cells] == samples
             if not same or (self._digests is not None and _digest(weight) != self._digests[place]):
                 found.append(place)
         return found
-
-
-def _version(weight: Tensor) -> int:
-    # Tensors made in inference mode count no versions.
-    return -1 if weight.is_inference() else weight._version
 
 
 def _digest(weight: Tensor) -> bytes:

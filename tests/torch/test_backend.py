@@ -383,7 +383,9 @@ def test_a_graph_with_other_constants_is_another_graph():
 
 
 def test_options_that_there_are_not():
-    with pytest.raises((IgniterError, torch._dynamo.exc.BackendCompilerFailed), match="no option 'wieghts'; did you mean"):
+    with pytest.raises(
+        (IgniterError, torch._dynamo.exc.BackendCompilerFailed), match="no option 'wieghts'; did you mean"
+    ):
         compiled(Net().eval(), wieghts="inputs")(randn(2, 8))
 
 

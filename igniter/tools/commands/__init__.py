@@ -10,3 +10,6 @@ import typer
 
 def add_to(app: typer.Typer) -> None:
     """Adds the commands to the tool, in the order in which its help lists them."""
+    from igniter.tools.commands import torch
+
+    torch.add_to(app)
