@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 SYSTEMS = ("igniter", "backend", "inductor")
-SIZES = ((2, 16), (3, 29), (1, 64))
+SIZES = ((2, 16), (3, 29), (4, 64))
 """Batch and sequence; of images the batch."""
 
 WIDTH, INNER, HEADS, LAYERS, WORDS = 256, 1024, 4, 2, 1000
