@@ -179,8 +179,16 @@ class Igniter(torch.nn.Module):
         self.wrapped._apply(fn, recurse)
         return self
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are of the module and the options; sessions are made again."""
+        return _remade, (self.wrapped, self._given)
+
     def __repr__(self) -> str:
         return f"Igniter({self.wrapped!r})"
+
+
+def _remade(module: Any, options: Mapping[str, Any]) -> Igniter:
+    return Igniter(module, **options)
 
 
 def _delegated(name: str) -> Callable[..., Any]:

@@ -81,9 +81,9 @@ def test_a_record_is_replaced_and_another_folder_is_not(tmp_path):
             net(x)
     assert len(igniter.torch.load_calls(tmp_path / "calls")) == 1
     (tmp_path / "mine").mkdir()
-    with pytest.raises(IgniterError, match="holds no record of calls"):
-        with igniter.torch.intercept(net, tmp_path / "mine"):
-            pass
+    refused = pytest.raises(IgniterError, match="holds no record of calls")
+    with refused, igniter.torch.intercept(net, tmp_path / "mine"):
+        pass
     assert list((tmp_path / "mine").iterdir()) == []
     with pytest.raises(IgniterError, match="holds no record"):
         igniter.torch.load_calls(tmp_path / "mine")
@@ -188,7 +188,11 @@ def test_the_command(tmp_path, capsys):
     assert len(igniter.torch.load_calls(record)) == 3
     assert run(TorchRequest(f"{file}:make", False, "*", 0, "", 1e-4, "", False))
     assert "1 modules: 1 same" in capsys.readouterr().out
-    for wrong, why in (("mine", "names no function"), (f"{file}:none", "has no function"), ("no_such:f", "cannot import")):
+    for wrong, why in (
+        ("mine", "names no function"),
+        (f"{file}:none", "has no function"),
+        ("no_such:f", "cannot import"),
+    ):
         with pytest.raises(IgniterError, match=why):
             run(TorchRequest(wrong, False, "*", 0, "", 1e-4, "", False))
     with pytest.raises(IgniterError, match="--only and --depth choose submodules"):

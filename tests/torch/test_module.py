@@ -104,6 +104,18 @@ def test_a_loaded_state_dict_is_used():
         assert net.up is fast.up
 
 
+def test_copies_are_of_the_module_and_its_options():
+    fast = igniter.torch.compile(Net().eval(), sessions=3)
+    x = randn(4, 8)
+    with torch.no_grad():
+        expected = fast(x)
+        other = copy.deepcopy(fast)
+        assert other.wrapped is not fast.wrapped and other.options == fast.options
+        same(other(x), expected)
+        fast.up.weight.mul_(2)
+        same(other(x), expected)
+
+
 def test_a_replaced_parameter_is_used():
     net = Net().eval()
     fast = igniter.torch.compile(net)
@@ -223,7 +235,9 @@ def test_options_that_there_are_not():
 
 def test_options_reach_the_compiler_and_the_session():
     net = Net().eval()
-    fast = igniter.torch.compile(net, compile_options={"target": "x86-64-v3"}, session_options={"enable_profiling": False})
+    fast = igniter.torch.compile(
+        net, compile_options={"target": "x86-64-v3"}, session_options={"enable_profiling": False}
+    )
     x = randn(3, 8)
     with torch.no_grad():
         same(fast(x), net(x))
