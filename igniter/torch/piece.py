@@ -141,7 +141,7 @@ class Piece:
                     self._frozen.move_to_end(key)
                     return found.runner
                 self._note_changes(found.watch.changed(weights))
-            elif len(self._frozen) >= self.options.sets_of_weights:
+            elif self._living() >= self.options.sets_of_weights:
                 log.warning("%d sets of weights for one graph: they are inputs from now on", len(self._frozen))
                 self._thaw(self._weights)
             return self._freeze(args)
@@ -152,6 +152,12 @@ class Piece:
             self._gave_up = True
             self.report.leave(_reason(error))
             return None
+
+    def _living(self) -> int:
+        """How many sets of weights there are sessions for, after those are dropped whose modules are gone."""
+        for key in [key for key, frozen in self._frozen.items() if not frozen.watch.alive()]:
+            del self._frozen[key]
+        return len(self._frozen)
 
     def _begin(self, args: Sequence[Any]) -> None:
         self._prepared = prepare(self.eager)

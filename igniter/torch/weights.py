@@ -37,6 +37,10 @@ class WeightWatch:
         self._samples = [cell.value for cell in self._cells]
         self._digests = [_digest(w) for w in weights] if whole else None
 
+    def alive(self) -> bool:
+        """Whether all the tensors that were frozen are still there."""
+        return all(ref() is not None for ref in self._tensors)
+
     def are(self, weights: Sequence[Tensor]) -> bool:
         """Whether these are the tensors that were frozen, whatever is in them now."""
         return all(ref() is w for ref, w in zip(self._tensors, weights, strict=True))

@@ -359,6 +359,23 @@ def test_more_sets_of_weights_than_allowed_become_inputs():
     assert told.sessions == 3 and told.graphs[0].pieces[0].weight_inputs == 7, str(told)
 
 
+def test_sessions_go_with_their_modules():
+    import gc
+
+    x = randn(3, 8)
+    with torch.no_grad():
+        for _ in range(4):
+            layer = Net().eval()
+            layer.compile(backend="igniter", dynamic=True, options={"sets_of_weights": 1})
+            expected = layer(x)
+            same(expected, layer.forward(x))
+            del layer
+            gc.collect()
+    # Each is gone before the next comes: no limit is reached, nothing became an input.
+    told = igniter.torch.explain()
+    assert not any(piece.weight_inputs for graph in told.graphs for piece in graph.pieces), str(told)
+
+
 def test_another_process_finds_graph_and_model_in_the_cache():
     net, x = Net().eval(), randn(4, 8)
     with torch.no_grad():
