@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from igniter.torch.exporter import is_number, output_nodes
-from igniter.torch.names import GraphModule, Node, fx, is_symbolic, is_tensor, torch
+from igniter.torch.names import GraphModule, Node, fx, is_symbolic, is_tensor, pytree, torch
 
 _SYMBOL = re.compile(r"\b[a-z]+\d+\b")
 
@@ -186,7 +187,7 @@ def graph_text(prepared: Prepared) -> str:
     each tensor that it holds."""
     names: dict[str, str] = {}
 
-    def symbol(match: re.Match[str]) -> str:
+    def renamed(match: re.Match[str]) -> str:
         return names.setdefault(match[0], f"n{len(names)}")
 
     lines: list[str] = []
@@ -194,18 +195,17 @@ def graph_text(prepared: Prepared) -> str:
         if not isinstance(module, fx.GraphModule):
             continue
         for node in module.graph.nodes:
-            kind = _SYMBOL.sub(symbol, _kind(node.meta.get("val")))
-            lines.append(f"{name} {node.name} = {node.op} {node.target} {node.args} {node.kwargs}: {kind}")
+            values = ", ".join(_kind(v, renamed) for v in pytree.tree_leaves(node.meta.get("val")))
+            lines.append(f"{name} {node.name} = {node.op} {node.target} {node.args} {node.kwargs}: {values}")
     lines += [hashlib.sha256(tensor_bytes(value)).hexdigest() for value in prepared.constants]
     return "\n".join(lines)
 
 
-def _kind(value: Any) -> str:
+def _kind(value: Any, renamed: Callable[[re.Match[str]], str]) -> str:
+    """A type as text; symbols are renamed in sizes alone, for element types look like some."""
     if is_tensor(value):
-        return f"{value.dtype}{[str(d) for d in value.shape]}"
-    if isinstance(value, (tuple, list)):
-        return str([_kind(each) for each in cast("list[Any]", value)])
-    return f"{type(value).__name__} {value}"
+        return f"{value.dtype}{[_SYMBOL.sub(renamed, str(dim)) for dim in value.shape]}"
+    return f"{type(value).__name__} {_SYMBOL.sub(renamed, str(value)) if is_symbolic(value) else value}"
 
 
 def tensor_bytes(value: Any) -> Any:

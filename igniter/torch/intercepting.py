@@ -25,6 +25,7 @@ from igniter.errors import IgniterError
 from igniter.runtime.files import write_whole
 from igniter.runtime.folders import make_readable, put_in_place, staging_folder
 from igniter.torch.compare import differences
+from igniter.torch.module import Igniter
 from igniter.torch.names import Tensor, pytree, torch
 from igniter.torch.trees import can_replay, decode, encode, summary
 
@@ -77,6 +78,8 @@ def intercept(
     another folder is not. `show` is what prints a line for each call, `None` for none. `only` and `depth` choose
     modules as in `chosen_modules`. Tensors are copied, so that a module which changes its inputs is recorded as called.
     """
+    if isinstance(model, Igniter):
+        raise IgniterError("a compiled module calls none of its submodules: intercept its `wrapped`, which does")
     target = Path(folder) if folder else None
     if target is not None and target.exists() and not (target / INDEX).is_file():
         raise IgniterError(f"{target} is there and holds no record of calls: name another folder")

@@ -7,9 +7,10 @@ import os
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from igniter._version import __version__
 from igniter.torch.exporter import OPSET, to_onnx
@@ -18,7 +19,14 @@ from igniter.torch.names import Tensor, torch
 from igniter.torch.options import TorchOptions
 from igniter.torch.statistics import PieceReport
 
+if TYPE_CHECKING:
+    from igniter.runtime.artifact import Artifact
+
 ALIGNMENT = 4096
+UNTOUCHED = 1 << 40
+"""Nanoseconds, more than any clock is off by."""
+KEYED = {"options", "target", "machine", "sizes", "precision", "winograd", "fusion_author", "sanitize", "strict"}
+"""Options of `igniter.compile` that a result is kept under; with others nothing is kept."""
 INSIDE = 1024
 """Weights of less than this many bytes are in the model itself."""
 
@@ -28,8 +36,6 @@ def make_runner(prepared: Prepared, frozen: Mapping[str, Tensor], options: Torch
 
     Inputs that nothing reads are not among the session's. Raises what the exporter, Igniter or ONNX Runtime raise.
     """
-    import igniter
-
     start = time.perf_counter()
     data = exported(prepared, options, report)
     report.add_seconds("export", time.perf_counter() - start)
@@ -39,8 +45,7 @@ def make_runner(prepared: Prepared, frozen: Mapping[str, Tensor], options: Torch
         write_frozen(data, frozen, path)
         report.add_seconds("freeze", time.perf_counter() - start)
         start = time.perf_counter()
-        chosen: dict[str, Any] = {"verify": False, "cache": options.cache, **options.compile_options}
-        artifact = igniter.compile(path, **chosen)
+        artifact = compiled(path, options)
     report.compiled_from_cache = bool(artifact.report.get("from_cache"))
     report.add_seconds("compile", time.perf_counter() - start)
     start = time.perf_counter()
@@ -54,6 +59,29 @@ def make_runner(prepared: Prepared, frozen: Mapping[str, Tensor], options: Torch
     session.igniter_artifact = artifact
     report.add_seconds("session", time.perf_counter() - start)
     return session
+
+
+def compiled(path: Path, options: TorchOptions) -> Artifact:
+    """The model compiled, from the cache where it can be."""
+    import igniter
+    from igniter.api import _chosen, check
+    from igniter.runtime.cache import default_cache
+    from igniter.runtime.results import Results
+
+    given: dict[str, Any] = {"verify": False, "cache": options.cache, **options.compile_options}
+    if not set(options.compile_options) <= KEYED or not options.cache:
+        return igniter.compile(path, **given)
+    settings = {name: value for name, value in options.compile_options.items() if name != "strict"}
+    results = Results.of(default_cache(), path, _chosen(**settings), bool(given.get("strict")))
+    if results is None:
+        return igniter.compile(path, **given)
+    found = results.take(None, None, check)
+    if found is None:
+        module = igniter.load(path)
+        found = module.compile(**given)
+        # The file is a moment old, which elsewhere means that it may have changed since it was read. It is this call's.
+        replace(results, opened=time.time_ns() + UNTOUCHED).keep(found, sorted(module.external), None)
+    return found
 
 
 def exported(prepared: Prepared, options: TorchOptions, report: PieceReport) -> bytes:

@@ -167,6 +167,18 @@ def test_other_floats(dtype):
             same(fast(x), net(x), rtol=0.05)
 
 
+def test_a_graph_of_another_element_type_is_another_graph():
+    def f(x):
+        return torch.relu(x @ x.t()) * 2
+
+    for dtype in (torch.float32, torch.float64):
+        fast, x = compiled(f), randn(3, 5, dtype=dtype)
+        with torch.no_grad():
+            same(fast(x), f(x))
+    pieces = [piece for graph in igniter.torch.explain().graphs for piece in graph.pieces]
+    assert [piece.calls for piece in pieces] == [1, 1] and not igniter.torch.explain().reasons
+
+
 def test_empty_and_scalar_inputs():
     def f(x, s):
         return x * s, (x * s).sum()

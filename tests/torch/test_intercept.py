@@ -160,6 +160,12 @@ def test_a_module_that_differs_is_named(monkeypatch):
     assert not results
 
 
+def test_a_compiled_module_cannot_be_intercepted():
+    fast = igniter.torch.compile(Net().eval())
+    with pytest.raises(IgniterError, match="intercept its `wrapped`"), igniter.torch.intercept(fast):
+        pass
+
+
 def test_a_pattern_that_fits_nothing_is_an_error():
     with pytest.raises(IgniterError, match="no submodule's name fits 'frist'"):
         igniter.torch.verify_every_module(Two(), (randn(3, 8),), only="frist")
