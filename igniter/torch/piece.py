@@ -22,7 +22,7 @@ from igniter.torch.exporter import is_number
 from igniter.torch.graphs import Prepared, prepare
 from igniter.torch.names import GraphModule, is_tensor, torch
 from igniter.torch.options import TorchOptions
-from igniter.torch.sessions import make_runner
+from igniter.torch.sessions import make_session
 from igniter.torch.statistics import PieceReport, log
 from igniter.torch.weights import WeightWatch
 
@@ -195,7 +195,9 @@ class Piece:
         self._rest = [p for p in used if p not in frozen]
         weights = [args[place] for place in self._weights]
         watch = WeightWatch(weights, self.options.weights == "checked")
-        session = make_runner(self._prepared, {inputs[p].name: v for p, v in frozen.items()}, self.options, self.report)
+        session = make_session(
+            self._prepared, {inputs[p].name: v for p, v in frozen.items()}, self.options, self.report
+        )
         names = [inputs[p].name for p in self._rest]
         numbers = [_number_type(inputs[p].meta["val"]) for p in self._rest]
         runner = Runner(session, names, numbers)

@@ -31,7 +31,7 @@ INSIDE = 1024
 """Weights of less than this many bytes are in the model itself."""
 
 
-def make_runner(prepared: Prepared, frozen: Mapping[str, Tensor], options: TorchOptions, report: PieceReport) -> Any:
+def make_session(prepared: Prepared, frozen: Mapping[str, Tensor], options: TorchOptions, report: PieceReport) -> Any:
     """An `InferenceSession` of the graph with the inputs named in `frozen` as constants.
 
     Inputs that nothing reads are not among the session's. Raises what the exporter, Igniter or ONNX Runtime raise.
