@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from igniter.tools.commands import diff, fuse, installation, shapes
+from igniter.tools.commands import diff, fuse, installation, shapes, torch
 
 
 def add_to(app: typer.Typer) -> None:
@@ -15,4 +15,5 @@ def add_to(app: typer.Typer) -> None:
     shapes.add_to(app)
     diff.add_to(app)
     fuse.add_to(app)
+    torch.add_to(app)
     installation.add_to(app)
