@@ -108,8 +108,11 @@ class OpSpec:
     requires: RequiresRule | None = None
     """What the node takes for granted of its operands' dims where its shape rule does not say so (by `equate`): that a
     Reshape divides, that the sizes of a Split add up. ONNX Runtime refuses a run that breaks it, and so does the op."""
+    macs: FlopsRule | None = None
+    """Multiply-adds of the sums of products that a run computes, as papers count them; `None` for an op without."""
     flops: FlopsRule | None = None
-    """Scalar operations a run performs; for ops without, one an output element."""
+    """Scalar operations a run performs, two for each of `macs` among them (`ops/counts.py`). Without a rule, an op
+    whose kind is movement or shape performs none; the cost model takes one an output element for the others."""
     slow: SlowRule | None = None
     """Why ORT's kernel is faster for this node whatever it is fused with, given typical sizes; None when it is not."""
     slow_when_small: bool = False

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, bf16, f16, f32, f64, i1
 from xdsl.ir import Attribute, SSAValue
 
+from igniter.dialects.onnx.ops.counts import counted
 from igniter.dialects.onnx.ops.rules import broadcast, element_type, input_dims, legal, operand_dims
 from igniter.dialects.onnx.registry import FlopsRule, InferContext, InferRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
@@ -117,7 +118,8 @@ def same_as_input(*elements: Attribute | None) -> InferRule:
 
 def elementwise_flops(cost: int) -> FlopsRule:
     """`cost` for each element of the first result."""
-    return lambda op: result_count(op) * cost
+    text = f"{cost} × elements of the result" if cost else "0: no arithmetic"
+    return counted(text, lambda op: result_count(op) * cost)
 
 
 def result_count(op: OnnxOp) -> Expr:
