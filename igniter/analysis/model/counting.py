@@ -1,0 +1,276 @@
+"""Counts what a model does, node by node: the profile of a module whose shapes are inferred and functions inlined.
+
+A graph inside a node counts as often as it runs: the body of a Loop or a Scan by its trips, a symbol where the model
+does not say how many; of the branches of an If, the one with more FLOPs counts, and the other is listed with 0 times.
+What depends on no input is computed when a runtime loads the model, and makes weights of the values that it gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import cast
+
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType
+from xdsl.ir import Block, SSAValue
+
+from igniter.analysis.fusion.program_loops import is_unconditional
+from igniter.analysis.model.constants import Constants
+from igniter.analysis.model.modules import module_chain
+from igniter.analysis.model.profile import Cost, NodeProfile, Port, Profile, Tensor, WeightUse, summed
+from igniter.analysis.model.tensors import TensorTable
+from igniter.analysis.model.traffic import bytes_read
+from igniter.dialects.onnx.attributes import entries_of
+from igniter.dialects.onnx.base import OnnxOp, constant_value
+from igniter.dialects.onnx.names import VIEWS
+from igniter.dialects.onnx.ops.counts import flops_of, macs_of
+from igniter.dialects.onnx.ops.rules import known
+from igniter.dialects.onnx.structure import GraphOp, functions, main_graph
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, symbols_of
+from igniter.errors import IgniterError
+
+ASSUMED = 64
+"""The size of a symbol that has none, where branches are compared."""
+
+STEPS = frozenset(f"com.microsoft.{name}" for name in ("BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"))
+"""Ops that run their graph `decoder` once a token, and `encoder` and `init_decoder` once."""
+
+
+def count_model(module: ModuleOp, sizes: Mapping[str, int] | None = None) -> Profile:
+    """The profile of a module's graph, which has its shapes inferred and its functions inlined.
+
+    Amounts are in the symbols of the graph; `sizes` only decide between the branches of an If.
+    """
+    try:
+        graph = main_graph(module)
+    except ValueError as error:
+        raise IgniterError(f"{error}: a profile is of a model") from error
+    counter = _Counter(module, graph, sizes or {}, fold=True)
+    found = counter.run()
+    # A model without inputs is computed ahead as a whole: then what it computes is what is asked about.
+    return found if found.nodes or not found.constant_nodes else _Counter(module, graph, sizes or {}, fold=False).run()
+
+
+class _Counter:
+    def __init__(self, module: ModuleOp, graph: GraphOp, sizes: Mapping[str, int], fold: bool):
+        self.graph = graph
+        self.sizes = sizes
+        self.calls = {key[:2] for key in functions(module)}
+        self.tensors = TensorTable()
+        self.constants = Constants(self.tensors, fold)
+        self.folded = 0
+        self.unnamed: dict[str, int] = {}
+        self.symbols: dict[str, str] = {}
+        self.notes: list[str] = []
+
+    def run(self) -> Profile:
+        graph = self.graph
+        defaults = graph.attributes.get("input_defaults")
+        given = set(entries_of(defaults)) if isinstance(defaults, DictionaryAttr) else set[str]()
+        for name, arg in zip(graph.input_names, graph.body.args, strict=True):
+            if name in given:
+                self.constants.add_default(arg, name)
+        nodes = self._block(graph.body, (), ONE)
+        ports = (
+            self._ports(zip(graph.input_names, graph.body.args, strict=True)),
+            self._ports(zip(graph.output_names, graph.terminator.operands, strict=True)),
+        )
+        self._name_symbols(ports[0], nodes)
+        return Profile(tuple(nodes), *ports, self.folded, self.symbols, tuple(self.notes))
+
+    def _ports(self, pairs: Iterable[tuple[str, SSAValue]]) -> tuple[Port, ...]:
+        found: list[Port] = []
+        for name, value in pairs:
+            fact = self.tensors.of(value.type)
+            found.append(Port(name, Tensor(str(value.type), None) if fact is None else fact.tensor))
+        return tuple(found)
+
+    def _name_symbols(self, inputs: tuple[Port, ...], nodes: list[NodeProfile]) -> None:
+        """Say of every symbol that an amount depends on what it is."""
+        named: dict[str, str] = {}
+        for port in inputs:
+            for k, dim in enumerate(port.tensor.dims or ()):
+                for name in sorted(dim.symbols):
+                    named.setdefault(name, f"dim {k} of input {port.name}")
+        used: dict[str, str] = {}
+        for node in nodes:
+            cost = node.cost
+            for name in symbols_of((node.times, cost.macs, cost.flops, cost.moved, cost.activations)):
+                used.setdefault(name, named.get(name) or self.symbols.get(name) or f"a size that {node.name} finds")
+        # Those of inputs first, as a caller gives them.
+        self.symbols = {n: used[n] for n in (*(n for n in named if n in used), *sorted(set(used) - set(named)))}
+
+    # -- the walk ----------------------------------------------------------------------------------------------------
+
+    def _block(self, block: Block, inside: tuple[str, ...], times: Expr) -> list[NodeProfile]:
+        """The nodes of a graph that runs `times` times in a run of the model."""
+        found: list[NodeProfile] = []
+        for op in block.ops:
+            if not isinstance(op, OnnxOp):
+                continue
+            if op.name == "onnx.Constant":
+                self.constants.add(op)
+            elif self.constants.fold(op):
+                self.folded += 1
+            else:
+                node = self._node(op, inside, times)
+                found.append(node)
+                if op.regions:
+                    found += self._graphs(op, (*inside, node.name), times)
+        return found
+
+    def _node(self, op: OnnxOp, inside: tuple[str, ...], times: Expr) -> NodeProfile:
+        uncounted, macs, flops = "", ZERO, ZERO
+        try:
+            macs = macs_of(op)
+            counted = flops_of(op)
+            if counted is None:
+                uncounted = self._without_rule(op)
+            else:
+                flops = counted
+        except (ValueError, IndexError, ArithmeticError, AttributeError, TypeError, AssertionError) as error:
+            # A rule that needs a dim which nothing says, or an operand that the node has not.
+            uncounted, macs = f"{op.qualified_name}: {error or type(error).__name__}", ZERO
+        inputs, weights, read = self._operands(op)
+        outputs, written = self._results(op)
+        return NodeProfile(
+            self._name(op),
+            op.qualified_name,
+            module_chain(op),
+            inside,
+            times,
+            Cost(macs, flops, read + written, written),
+            weights,
+            inputs,
+            outputs,
+            uncounted,
+        )
+
+    def _without_rule(self, op: OnnxOp) -> str:
+        if (op.domain, op.op_type) in self.calls:
+            return f"{op.qualified_name}: a function of the model that could not be put in the place of its call"
+        return f"{op.qualified_name}: Igniter does not know this op; register an OpSpec with flops (docs/add-an-op.md)"
+
+    def _name(self, op: OnnxOp) -> str:
+        """The node's name; without one, its op and a number."""
+        if op.node_name:
+            return op.node_name
+        number = self.unnamed[op.op_type] = self.unnamed.get(op.op_type, 0) + 1
+        return f"{op.op_type}_{number}"
+
+    def _operands(self, op: OnnxOp) -> tuple[tuple[Tensor, ...], tuple[WeightUse, ...], Expr]:
+        """The tensors and the constants among the operands, and the bytes that are read of them."""
+        first = self.tensors.of(op.results[0].type) if op.results else None
+        picked = None if first is None else first.elements
+        inputs: list[Tensor] = []
+        weights: list[WeightUse] = []
+        read = ZERO
+        for index, value in enumerate(op.operands):
+            if isinstance(value.type, NoneType):
+                continue
+            constant = self.constants.known.get(value)
+            if constant is not None:
+                weights.append(constant.use(op, index))
+                read += bytes_read(op, index, Expr.of(constant.elements), Expr.of(constant.nbytes), picked)
+                continue
+            fact = self.tensors.of(value.type)
+            if fact is None:
+                continue
+            inputs.append(fact.tensor)
+            if fact.elements is not None and fact.nbytes is not None:
+                read += bytes_read(op, index, fact.elements, fact.nbytes, picked)
+        return tuple(inputs), tuple(weights), ZERO if op.regions else read
+
+    def _results(self, op: OnnxOp) -> tuple[tuple[Tensor, ...], Expr]:
+        """The results, and the bytes that are written."""
+        views = op.regions or op.qualified_name in VIEWS
+        outputs: list[Tensor] = []
+        written = ZERO
+        for result in op.results:
+            fact = None if isinstance(result.type, NoneType) else self.tensors.of(result.type)
+            if fact is None:
+                continue
+            outputs.append(fact.tensor)
+            if fact.nbytes is not None and not views:
+                written += fact.nbytes
+        return tuple(outputs), written
+
+    # -- graphs of nodes ---------------------------------------------------------------------------------------------
+
+    def _graphs(self, op: OnnxOp, inside: tuple[str, ...], times: Expr) -> list[NodeProfile]:
+        names = [*op.graph_names, *(str(k) for k in range(len(op.graph_names), len(op.regions)))]
+        trips = self._trips(op, inside)
+        found: list[list[NodeProfile]] = []
+        for name, region in zip(names, op.regions, strict=False):
+            once = op.qualified_name in STEPS and name != "decoder"
+            where = (*inside[:-1], f"{inside[-1]}.{name}")
+            found.append(self._block(region.block, where, times if once else times * trips))
+        if op.op_type == "If" and op.domain == "" and len(found) == 2:
+            found = self._choose(op, inside[-1], names, found)
+        return [node for graph in found for node in graph]
+
+    def _choose(
+        self, op: OnnxOp, label: str, names: list[str], branches: list[list[NodeProfile]]
+    ) -> list[list[NodeProfile]]:
+        """The branches of an If, with 0 times for the one that does not count."""
+        condition = constant_value(op.operands[0])
+        flops = [summed(n.total for n in nodes).flops for nodes in branches]
+        if condition is not None and condition.size == 1:
+            chosen, why = (0 if bool(condition.reshape(-1)[0]) else 1), "its condition is constant"
+        else:
+            chosen = 0 if self._estimate(flops[0]) >= self._estimate(flops[1]) else 1
+            why = f"it has more FLOPs than {names[1 - chosen]} ({flops[chosen]} and {flops[1 - chosen]})"
+        self.notes.append(f"If {label}: {names[chosen]} counts, for {why}")
+        other = [replace(n, times=ZERO) for n in branches[1 - chosen]]
+        return [branches[0], other] if chosen == 0 else [other, branches[1]]
+
+    def _estimate(self, e: Expr) -> int:
+        return e.evaluate({s: self.sizes.get(s, ASSUMED) for s in e.symbols})
+
+    def _trips(self, op: OnnxOp, inside: tuple[str, ...]) -> Expr:
+        """How often the graph of a node runs for each execution of the node."""
+        kind = op.qualified_name
+        found: Expr | None = ONE if kind == "If" else None
+        if kind == "Loop":
+            found = self._loop_trips(op)
+        elif kind == "Scan":
+            found = self._scan_trips(op)
+        if found is not None:
+            return found
+        taken = {*self.symbols, *self.sizes}
+        base = "steps" if kind in STEPS else "trips"
+        name = next(n for n in (base, *(f"{base}_{k}" for k in range(1, 1 << 30))) if n not in taken or n in self.sizes)
+        what = "tokens that {} makes" if kind in STEPS else "iterations of {}"
+        self.symbols[name] = what.format(f"{kind} {'/'.join(inside)}")
+        return Expr.of(name)
+
+    def _loop_trips(self, op: OnnxOp) -> Expr | None:
+        limit = known(op, 0) if op.inputs and op.inputs[0] is not None else None
+        constant = constant_value(op.inputs[0]) if limit is None else None
+        if constant is not None and constant.size == 1:
+            limit = (Expr.of(int(constant.reshape(-1)[0])),)
+        if limit is not None and len(limit) == 1 and is_unconditional(op):
+            return limit[0]
+        # What is stacked says how many there were.
+        carried = max(len(op.operands) - 2, 0)
+        for result in op.results[carried:]:
+            fact = self.tensors.of(result.type)
+            if fact is not None and fact.tensor.dims:
+                return self._noted(fact.tensor.dims[0], op)
+        return None
+
+    def _scan_trips(self, op: OnnxOp) -> Expr | None:
+        count = int(op.attr("num_scan_inputs"))
+        fact = self.tensors.of(op.operands[-count].type) if count else None
+        if fact is None or not fact.tensor.dims:
+            return None
+        if op.opset < 9:
+            # The first version runs over a batch, and then along the second dim.
+            return fact.tensor.dims[0] * fact.tensor.dims[1]
+        axes = cast("list[int]", op.attr("scan_input_axes") or [0])
+        return fact.tensor.dims[axes[0]]
+
+    def _noted(self, dim: Expr, op: OnnxOp) -> Expr:
+        for name in dim.symbols:
+            self.symbols.setdefault(name, f"iterations of {op.qualified_name} {op.node_name}")
+        return dim
