@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.traits import Pure
 
-from igniter.analysis.model.profile import Tensor, WeightUse
+from igniter.analysis.model.profile import Sparsity, Tensor, WeightUse
+from igniter.analysis.model.sparsity import sparsity_of
 from igniter.analysis.model.tensors import TensorTable
-from igniter.dialects.onnx.base import OnnxOp, constant_weight
+from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
 from igniter.dialects.sym.expr import Expr
 
 if TYPE_CHECKING:
@@ -60,13 +61,33 @@ class Constant:
         return WeightUse(self.root, self.name, self.tensor, count, self.nbytes)
 
 
+def _is_packed(op: OnnxOp, index: int) -> bool:
+    return index in PACKED.get(op.qualified_name, ((),))[0]
+
+
 class Constants:
     """The constants that have been met so far; nodes are offered in the order of the graph."""
 
-    def __init__(self, tensors: TensorTable, fold: bool):
+    def __init__(self, tensors: TensorTable, fold: bool, sparsity: bool):
         self.known: dict[SSAValue, Constant] = {}
-        self._tensors = tensors
+        self.tensors = tensors
         self._fold = fold
+        self._sparsity = sparsity
+        self._zeros: dict[object, Sparsity | None] = {}
+
+    def use(self, value: SSAValue, op: OnnxOp, index: int) -> WeightUse:
+        """A constant as operand `index` of a node; with its sparsity where that is asked for."""
+        constant = self.known[value]
+        found = constant.use(op, index)
+        if not self._sparsity or constant.weight is None or not found.parameters or _is_packed(op, index):
+            return found
+        zero = 0
+        if op.op_type == "DequantizeLinear" and index == 0 and len(op.inputs) > 2:
+            point = constant_value(op.inputs[2])
+            zero = int(point.reshape(-1)[0]) if point is not None and point.size == 1 else 0
+        if constant.root not in self._zeros:
+            self._zeros[constant.root] = sparsity_of(constant.weight, zero)
+        return replace(found, sparsity=self._zeros[constant.root])
 
     def add(self, op: OnnxOp) -> None:
         """Note the result of an `onnx.Constant`."""
@@ -94,7 +115,7 @@ class Constants:
         given = [v for v in op.inputs if v is not None]
         if any(v not in self.known for v in given):
             return False
-        found = [self._tensors.of(r.type) for r in op.results]
+        found = [self.tensors.of(r.type) for r in op.results]
         if any(t is None or t.elements is None or t.elements.constant is None for t in found):
             return False
         first = self.known[given[0]] if given else None
@@ -106,7 +127,7 @@ class Constants:
         return True
 
     def _note(self, value: SSAValue, root: object, name: str) -> None:
-        fact = self._tensors.of(value.type)
+        fact = self.tensors.of(value.type)
         elements = None if fact is None or fact.elements is None else fact.elements.constant
         nbytes = None if fact is None or fact.nbytes is None else fact.nbytes.constant
         if fact is not None and elements is not None:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import cast
 
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType
-from xdsl.ir import Block, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, NoneType
+from xdsl.ir import Attribute, Block, SSAValue
 
 from igniter.analysis.fusion.program_loops import is_unconditional
 from igniter.analysis.model.constants import Constants
@@ -25,8 +25,10 @@ from igniter.dialects.onnx.base import OnnxOp, constant_value
 from igniter.dialects.onnx.names import VIEWS
 from igniter.dialects.onnx.ops.counts import flops_of, macs_of
 from igniter.dialects.onnx.ops.rules import known
+from igniter.dialects.onnx.registry import SIGNATURE_ATTRIBUTE
 from igniter.dialects.onnx.structure import GraphOp, functions, main_graph
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, symbols_of
+from igniter.dialects.sym.tensor_types import declared_dims, known_dims_of
 from igniter.errors import IgniterError
 
 ASSUMED = 64
@@ -36,28 +38,30 @@ STEPS = frozenset(f"com.microsoft.{name}" for name in ("BeamSearch", "GreedySear
 """Ops that run their graph `decoder` once a token, and `encoder` and `init_decoder` once."""
 
 
-def count_model(module: ModuleOp, sizes: Mapping[str, int] | None = None) -> Profile:
+def count_model(module: ModuleOp, sizes: Mapping[str, int] | None = None, sparsity: bool = False) -> Profile:
     """The profile of a module's graph, which has its shapes inferred and its functions inlined.
 
-    Amounts are in the symbols of the graph; `sizes` only decide between the branches of an If.
+    Amounts are in the symbols of the graph; `sizes` only decide between the branches of an If. Weights are read only
+    for `sparsity`.
     """
     try:
         graph = main_graph(module)
     except ValueError as error:
         raise IgniterError(f"{error}: a profile is of a model") from error
-    counter = _Counter(module, graph, sizes or {}, fold=True)
-    found = counter.run()
+    found = _Counter(module, graph, sizes or {}, Constants(TensorTable(), True, sparsity)).run()
+    if found.nodes or not found.constant_nodes:
+        return found
     # A model without inputs is computed ahead as a whole: then what it computes is what is asked about.
-    return found if found.nodes or not found.constant_nodes else _Counter(module, graph, sizes or {}, fold=False).run()
+    return _Counter(module, graph, sizes or {}, Constants(TensorTable(), False, sparsity)).run()
 
 
 class _Counter:
-    def __init__(self, module: ModuleOp, graph: GraphOp, sizes: Mapping[str, int], fold: bool):
+    def __init__(self, module: ModuleOp, graph: GraphOp, sizes: Mapping[str, int], constants: Constants):
         self.graph = graph
         self.sizes = sizes
         self.calls = {key[:2] for key in functions(module)}
-        self.tensors = TensorTable()
-        self.constants = Constants(self.tensors, fold)
+        self.tensors = constants.tensors
+        self.constants = constants
         self.folded = 0
         self.unnamed: dict[str, int] = {}
         self.symbols: dict[str, str] = {}
@@ -76,7 +80,23 @@ class _Counter:
             self._ports(zip(graph.output_names, graph.terminator.operands, strict=True)),
         )
         self._name_symbols(ports[0], nodes)
-        return Profile(tuple(nodes), *ports, self.folded, self.symbols, tuple(self.notes))
+        return Profile(tuple(nodes), *ports, self.folded, self.symbols, self._aliases(), tuple(self.notes))
+
+    def _aliases(self) -> dict[str, Expr]:
+        """The symbols of the inputs' types, as the model gives them, that inference found to be others."""
+        signature = self.graph.attributes.get(SIGNATURE_ATTRIBUTE)
+        if not isinstance(signature, ArrayAttr):
+            return {}
+        found: dict[str, Expr] = {}
+        for given, arg in zip(cast("ArrayAttr[Attribute]", signature), self.graph.body.args, strict=True):
+            before, after = declared_dims(given), known_dims_of(arg.type)
+            if before is None or after is None or len(before) != len(after):
+                continue
+            for old, new in zip(before, after, strict=True):
+                name = None if old is None else old.symbol
+                if name is not None and new.symbol != name:
+                    found[name] = new
+        return found
 
     def _ports(self, pairs: Iterable[tuple[str, SSAValue]]) -> tuple[Port, ...]:
         found: list[Port] = []
@@ -170,7 +190,7 @@ class _Counter:
                 continue
             constant = self.constants.known.get(value)
             if constant is not None:
-                weights.append(constant.use(op, index))
+                weights.append(self.constants.use(value, op, index))
                 read += bytes_read(op, index, Expr.of(constant.elements), Expr.of(constant.nbytes), picked)
                 continue
             fact = self.tensors.of(value.type)

@@ -114,10 +114,9 @@ class NodeProfile:
 
     @property
     def element(self) -> str:
-        """The element type that the node computes in: that of its first float, else of its first operand."""
-        tensors = [*self.inputs, *(w.tensor for w in self.weights), *self.outputs]
-        kinds = [t.element for t in tensors]
-        return next((k for k in kinds if "float" in k or k == "double"), kinds[0] if kinds else "")
+        """The element type of what products multiply: that of the first operand that is no constant."""
+        tensors = (*self.inputs, *(w.tensor for w in self.weights), *self.outputs)
+        return tensors[0].element if tensors else ""
 
     @property
     def total(self) -> Cost:
@@ -197,6 +196,8 @@ class Profile:
     """Nodes that depend on no input: computed once, when a runtime loads the model, they cost nothing here."""
     symbols: Mapping[str, str] = field(default_factory=dict[str, str])
     """What each symbol is that the amounts depend on: `dim of input_ids`, `iterations of loop`."""
+    aliases: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
+    """Symbols of the model that are others in every valid run, and which."""
     notes: tuple[str, ...] = ()
 
     # -- tables ------------------------------------------------------------------------------------------------------

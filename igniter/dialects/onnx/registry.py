@@ -146,6 +146,10 @@ RIM_ATTRIBUTE = "igniter.rim"
 """`choose-layouts` leaves, on a convolution in tiles, how many zeros there are beyond what a Slice cuts out for it: at
 the beginning of each spatial axis, then at the end. Tiles may read them; windows do not."""
 
+SIGNATURE_ATTRIBUTE = "igniter.signature"
+"""`infer-shapes` leaves, on a graph, the types of its inputs as the model gives them, which an exported model has
+again."""
+
 VALUES_ATTRIBUTE = "igniter.values"
 """`infer-shapes` leaves, on a consumer, the known elements of its integer operands: a dictionary from the operand's
 index to `#sym.dims`. Attributes that begin with `igniter.` are Igniter's own and are not exported."""

@@ -29,7 +29,7 @@ from xdsl.passes import ModulePass
 
 from igniter.analysis.onnx.shape_inference import ShapeFacts, infer_shapes, operand_values
 from igniter.dialects.onnx.base import OnnxOp
-from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
+from igniter.dialects.onnx.registry import SIGNATURE_ATTRIBUTE, VALUES_ATTRIBUTE, Dims
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.sym import DimsAttr, RequirementAttr, requirements_attr, tensor_of
 from igniter.dialects.sym.expr import Expr
@@ -38,8 +38,6 @@ from igniter.dialects.sym.tensor_types import declared_dims, known_dims_of, tens
 from igniter.remarks import remark
 
 ASSUMPTIONS_ATTRIBUTE = "igniter.assumptions"
-SIGNATURE_ATTRIBUTE = "igniter.signature"
-"""The types of a graph's inputs as the model gives them, which an exported model has again."""
 
 
 @dataclass(frozen=True)
