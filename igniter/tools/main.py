@@ -254,7 +254,7 @@ def bench(
     with reported(debug, json):
         asked = InputRequest(tuple(shape or ()), inputs, rtol, atol, seed)
         if profile or trace:
-            from igniter.tools.cli.profile import run as run_profile
+            from igniter.tools.cli.bench_profile import run as run_profile
 
             run_profile(model, reference, asked, threads, target, spinning, trace, json)
             return
