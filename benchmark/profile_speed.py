@@ -1,10 +1,11 @@
 """How fast `igniter profile` is: nodes a second by stage, and a model of 5 GB in time and memory.
 
-    python -m benchmark.profile_speed [MODEL...]     without models, the nine light ones of the onnx package and the cache
+    python -m benchmark.profile_speed [MODEL...]     without models, the light ones of the onnx package and the cache
     python -m benchmark.profile_speed --large        a model of 5 GB, whose weights are a file with no data in it
 
-Each stage is the best of some rounds, in one process: reading the file, inferring shapes, counting. A node is one of
-the file, those that become constants included. `--large` runs the command in a process of its own and says what the
+Each stage is the best of some rounds, in one process: reading the file, inferring shapes, counting. Times are of the
+CPU, so that what else runs on the machine disturbs less. A node is one of the file, those that become constants
+included. `--large` runs the command in a process of its own and says what the
 process had at most.
 """
 
@@ -45,15 +46,16 @@ def measure(path: Path, rounds: int = ROUNDS) -> dict[str, float]:
     nodes = 0
     for _ in range(rounds):
         gc.collect()
-        start = time.perf_counter()
+        gc.disable()
+        start = time.process_time()
         module = igniter.load(path)
-        read = time.perf_counter()
+        read = time.process_time()
         nodes = count_nodes(module.ir)
-        inferring = time.perf_counter()
+        inferring = time.process_time()
         module.run_passes("inline-functions,infer-shapes", verify_each=False)
-        counting = time.perf_counter()
+        counting = time.process_time()
         count_model(module.ir)
-        done = time.perf_counter()
+        done = time.process_time()
         for name, took in (("import", read - start), ("infer", counting - inferring), ("count", done - counting)):
             best[name] = min(best[name], took)
     return {"nodes": nodes, **best}
@@ -123,7 +125,9 @@ def main() -> None:
         name = path.parent.name if path.stem == "model" else path.stem
         stages = [found[s] for s in ("import", "infer", "count")]
         times = "".join(f"{1e3 * s:>9.1f}" for s in (*stages, sum(stages)))
-        rates = ", ".join(f"{n} {found['nodes'] / s:,.0f}" for n, s in zip(("import", "infer", "count"), stages))
+        rates = ", ".join(
+            f"{n} {found['nodes'] / s:,.0f}" for n, s in zip(("import", "infer", "count"), stages, strict=True)
+        )
         print(f"{name:<28}{found['nodes']:>7.0f}{times}   {rates}; all {found['nodes'] / sum(stages):,.0f}")
 
 

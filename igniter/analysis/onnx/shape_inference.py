@@ -26,7 +26,7 @@ from igniter.dialects.onnx.bound import is_carrier
 from igniter.dialects.onnx.registry import Dims, OpSpec, TensorInfo
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.onnx.types import UNKNOWN, OptionalType, SequenceType
-from igniter.dialects.sym import tensor_of
+from igniter.dialects.sym import DimsAttr, tensor_of
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.ranges import NO_RANGES, simplify
 from igniter.dialects.sym.requirements import Requirement
@@ -104,6 +104,9 @@ class ShapeEngine:
     def _declare(self, op: Operation) -> None:
         values = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)]
         for value in values:
+            tensor = ranked(value.type)
+            if tensor is None or not isinstance(tensor.encoding, DimsAttr):
+                continue
             for name in symbol_names(d for d in declared_dims(value.type) or () if d is not None):
                 if name not in self._taken:
                     self._taken.add(name)
@@ -213,7 +216,7 @@ class ShapeEngine:
         spec = find_spec(ctx.op)
         if spec is None or spec.infer is None:
             return None
-        if any(v in self.others and not isinstance(v.type, NoneType) for v in ctx.op.operands):
+        if any(v in self.others and type(v.type) is not NoneType for v in ctx.op.operands):
             # Rules speak of tensors; of sequences, which Identity takes as well, the schemas know more.
             return None
         try:
@@ -227,7 +230,7 @@ class ShapeEngine:
         from igniter.frontend.schema_inference import infer_result_types
 
         op = ctx.op
-        operands = [None if isinstance(v.type, NoneType) else self.type_of(v) for v in op.operands]
+        operands = [None if type(v.type) is NoneType else self.type_of(v) for v in op.operands]
         hint = op.op_type.lower()
         types = infer_result_types(
             op,
@@ -256,7 +259,8 @@ class ShapeEngine:
         """`info` in terms of canonical symbols; itself when it is."""
         if info.dims is None or self.equalities.version == 0:
             return info
-        dims = tuple(self.equalities.resolve(d) for d in info.dims)
+        resolve = self.equalities.resolve
+        dims = tuple([resolve(d) for d in info.dims])
         return info if dims == info.dims else TensorInfo(info.element, dims)
 
     def fresh(self, owner: Operation | Block, hint: str) -> Expr:
@@ -310,7 +314,7 @@ class ShapeEngine:
 
     def assign(self, result: SSAValue, info: TensorInfo | None, ctx: NodeContext) -> None:
         """Sets a result to what its rule says, completed by what the model says where the rule knows nothing."""
-        if isinstance(result.type, NoneType):
+        if type(result.type) is NoneType:
             return
         type_ = result.type
         if (info is None or info.dims is None) and any(v in self.varying for v in ctx.op.operands):
@@ -379,7 +383,7 @@ class NodeContext:
         if index >= len(self._operands):
             return None
         value = self._operands[index]
-        return None if isinstance(value.type, NoneType) else value
+        return None if type(value.type) is NoneType else value
 
     def input(self, index: int) -> TensorInfo | None:
         """The operand; None when it is omitted or no tensor."""
