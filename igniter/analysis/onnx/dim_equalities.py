@@ -53,7 +53,7 @@ class DimEqualities:
 
     def resolve(self, e: Expr) -> Expr:
         """The canonical form of `e`."""
-        if e.constant is not None or not self.version:
+        if not self.version:
             return e
         if self._known_at != self.version:
             self._known, self._known_at = {}, self.version

@@ -14,16 +14,16 @@ from igniter.dialects.sym.expr import Expr
 
 def ranked(type_: Attribute) -> TensorType[Attribute] | None:
     """The type, when it is a tensor of known rank."""
-    return cast("TensorType[Attribute]", type_) if type(type_) is TensorType else None
+    return type_ if type(type_) is TensorType else None
 
 
 def tensor_element(type_: Attribute) -> Attribute | None:
     """The element type of a tensor of any rank; `None` for what is no tensor."""
     # Types are final classes, and an isinstance that fails asks their metaclass.
     kind = type(type_)
-    return (
-        cast("TensorType[Attribute]", type_).element_type if kind is TensorType or kind is UnrankedTensorType else None
-    )
+    if kind is TensorType or kind is UnrankedTensorType:
+        return cast("TensorType[Attribute]", type_).element_type
+    return None
 
 
 @cache
