@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import count
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, NoneType
@@ -65,6 +66,7 @@ class _Counter:
         self.folded = 0
         self.unnamed: dict[str, int] = {}
         self.symbols: dict[str, str] = {}
+        self.own = {s for a in graph.body.args for d in known_dims_of(a.type) or () for s in d.symbols}
         self.notes: list[str] = []
 
     def run(self) -> Profile:
@@ -236,7 +238,8 @@ class _Counter:
         condition = constant_value(op.operands[0])
         flops = [summed(n.total for n in nodes).flops for nodes in branches]
         if condition is not None and condition.size == 1:
-            chosen, why = (0 if bool(condition.reshape(-1)[0]) else 1), "its condition is constant"
+            taken = "then_branch" if bool(condition.reshape(-1)[0]) else "else_branch"
+            chosen, why = names.index(taken), "its condition is constant"
         else:
             chosen = 0 if self._estimate(flops[0]) >= self._estimate(flops[1]) else 1
             why = f"it has more FLOPs than {names[1 - chosen]} ({flops[chosen]} and {flops[1 - chosen]})"
@@ -257,9 +260,12 @@ class _Counter:
             found = self._scan_trips(op)
         if found is not None:
             return found
-        taken = {*self.symbols, *self.sizes}
         base = "steps" if kind in STEPS else "trips"
-        name = next(n for n in (base, *(f"{base}_{k}" for k in range(1, 1 << 30))) if n not in taken or n in self.sizes)
+        name = base
+        for number in count(1):
+            if name not in self.symbols and name not in self.own:
+                break
+            name = f"{base}_{number}"
         what = "tokens that {} makes" if kind in STEPS else "iterations of {}"
         self.symbols[name] = what.format(f"{kind} {'/'.join(inside)}")
         return Expr.of(name)
