@@ -152,7 +152,7 @@ class _Counter:
                 flops = counted
         except (ValueError, IndexError, ArithmeticError, AttributeError, TypeError, AssertionError) as error:
             # A rule that needs a dim which nothing says, or an operand that the node has not.
-            uncounted, macs = f"{op.qualified_name}: {error or type(error).__name__}", ZERO
+            uncounted, macs = f"{op.qualified_name}: {self._why(op, error)}", ZERO
         inputs, weights, read = self._operands(op)
         outputs, written = self._results(op)
         return NodeProfile(
@@ -167,6 +167,12 @@ class _Counter:
             outputs,
             uncounted,
         )
+
+    def _why(self, op: OnnxOp, error: Exception) -> str:
+        facts = [self.tensors.of(v.type) for v in (*op.operands, *op.results) if type(v.type) is not NoneType]
+        if any(f is None or f.elements is None for f in facts):
+            return "the rank of a tensor that it reads or makes is not known"
+        return str(error) or "it lacks an operand or an attribute that its count needs"
 
     def _without_rule(self, op: OnnxOp) -> str:
         if (op.domain, op.op_type) in self.calls:

@@ -339,3 +339,34 @@ def test_sparsity_of_a_quantised_weight_is_by_its_zero_point():
     model = model_of(nodes, {"x": (F32, ["n", 2])}, {"y": (F32, None)}, weights)
     found = profile_of(model, sparsity=True).total.sparsity
     assert found is not None and (found.zeros, found.elements) == (4, 8)
+
+
+def test_what_a_quantiser_writes_is_counted_without_shapes_in_the_model():
+    """The ops of ONNX Runtime's quantiser, for which ONNX has no shape rule, against the same network in floats."""
+    scales: dict[str, np.ndarray] = {"s": np.array(0.1, np.float32), "z": np.array(0, np.uint8)}
+    weights = {
+        **scales,
+        "w": np.zeros((4, 3, 3, 3), np.uint8),
+        "g": np.zeros((8, 5), np.uint8),
+    }
+
+    def node(op: str, inputs: list[str], output: str, **attributes: Any) -> onnx.NodeProto:
+        return helper.make_node(op, inputs, [output], output, domain="com.microsoft", **attributes)
+
+    nodes = [
+        helper.make_node("QLinearConv", ["x", "s", "z", "w", "s", "z", "s", "z"], ["c"], "c"),
+        node("QLinearSigmoid", ["c", "s", "z", "s", "z"], "a"),
+        node("QLinearAdd", ["c", "s", "z", "a", "s", "z", "s", "z"], "b"),
+        node("QLinearConcat", ["s", "z", "a", "s", "z", "b", "s", "z"], "d", axis=1),
+        node("QLinearGlobalAveragePool", ["d", "s", "z", "s", "z"], "p"),
+        helper.make_node("Flatten", ["p"], ["f"], "f"),
+        node("QGemm", ["f", "s", "z", "g", "s", "z", "", "s", "z"], "y"),
+    ]
+    kind = TensorProto.UINT8
+    model = model_of(
+        *(nodes, {"x": (kind, ["n", 3, 8, 8])}, {"y": (kind, None)}, weights), opset=17, domains=["com.microsoft"]
+    )
+    profile = profile_of(model)
+    assert not profile.total.uncounted
+    assert str(profile.total.cost.macs) == f"{4 * 36 * 27 + 40}*n"
+    assert [str(t) for t in profile.by_node()[-1].outputs] == ["nx5"]

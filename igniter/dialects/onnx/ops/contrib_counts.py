@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Attribute
+
 from igniter.dialects.onnx.ops.convolution import conv_macs
 from igniter.dialects.onnx.ops.counts import counted, no_arithmetic, twice
 from igniter.dialects.onnx.ops.node_counts import (
@@ -20,13 +23,22 @@ from igniter.dialects.onnx.ops.node_counts import (
     per_result,
     quantized_conv_macs,
 )
-from igniter.dialects.onnx.ops.pointwise import EXP, result_count
+from igniter.dialects.onnx.ops.pointwise import EXP, result_count, same_as_input
 from igniter.dialects.onnx.ops.pooling import window_flops
 from igniter.dialects.onnx.ops.recurrent import gates_flops
-from igniter.dialects.onnx.ops.rules import known, operand, operand_dims
+from igniter.dialects.onnx.ops.rules import (
+    broadcast,
+    element_type,
+    infos,
+    input_dims,
+    known,
+    normal_axis,
+    operand,
+    operand_dims,
+)
 from igniter.dialects.onnx.ops.signal import quadratic_flops
 from igniter.dialects.onnx.ops.transposed import transposed_macs
-from igniter.dialects.onnx.registry import Dims, FlopsRule, OpSpec
+from igniter.dialects.onnx.registry import Dims, FlopsRule, InferContext, InferRule, OpSpec, TensorInfo
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, product
 
 if TYPE_CHECKING:
@@ -34,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def _spec(name: str, flops: FlopsRule, macs: FlopsRule | None = None) -> OpSpec:
-    return OpSpec(f"com.microsoft.{name}", macs=macs, flops=flops)
+    return OpSpec(f"com.microsoft.{name}", infer=INFER.get(name), macs=macs, flops=flops)
 
 
 def _product(name: str, macs: FlopsRule, text: str = "", rest: FlopsRule | None = None) -> OpSpec:
@@ -58,6 +70,74 @@ def _rows(dims: Dims) -> Expr:
 
 def _all_inputs(op: OnnxOp) -> Expr:
     return sum((_count(op, k) for k in range(len(op.inputs))), ZERO)
+
+
+# -- shapes -----------------------------------------------------------------------------------------------------------
+# Of the ops that quantisers write, without which all that follows them would have no shape.
+
+
+def _infer_pair(ctx: InferContext) -> list[TensorInfo]:
+    """The operands are 0 and 3: what lies between are scales and zero points."""
+    a, b = input_dims(ctx, 0), input_dims(ctx, 3)
+    return infos(element_type(ctx), None if a is None or b is None else broadcast(ctx, [a, b], "sum"))
+
+
+def _infer_product(a: int, b: int, element: int, otherwise: Attribute | None = None) -> InferRule:
+    """Rows of operand `a` by columns of the matrix `b`, of the element type of `element`, or `otherwise` without it."""
+
+    def rule(ctx: InferContext) -> list[TensorInfo]:
+        left, right = input_dims(ctx, a), input_dims(ctx, b)
+        kind = otherwise if otherwise is not None and operand(ctx.op, element) is None else element_type(ctx, element)
+        if left is None or right is None or len(right) != 2:
+            return infos(kind, None)
+        depth, columns = right[::-1] if ctx.op.attr("transB", 0) else right
+        ctx.equate(left[-1], depth)
+        return infos(kind, (*left[:-1], columns))
+
+    return rule
+
+
+def _infer_quantized_attention(ctx: InferContext) -> list[TensorInfo]:
+    """Queries, keys and values are a third of the columns each."""
+    given, weights = input_dims(ctx, 0), input_dims(ctx, 1)
+    whole = given is not None and weights is not None and len(given) == 3 and len(weights) == 2
+    width = floordiv(weights[1], Expr.of(3)) if whole and weights is not None else None
+    first = infos(element_type(ctx, 3), None if given is None or width is None else (*given[:2], width))
+    return [*first, *infos(element_type(ctx, 3), *([None] * (len(ctx.op.results) - 1)))]
+
+
+def _infer_global_pool(ctx: InferContext) -> list[TensorInfo]:
+    """One place is left of an image, whose channels are the second dim or the last one."""
+    dims = input_dims(ctx, 0)
+    if dims is None or len(dims) < 2:
+        return infos(element_type(ctx), None)
+    channel = len(dims) - 1 if ctx.op.attr("channels_last", 0) else 1
+    return infos(element_type(ctx), [d if k in (0, channel) else ONE for k, d in enumerate(dims)])
+
+
+def _infer_concat(ctx: InferContext) -> list[TensorInfo]:
+    """Behind scale and zero point of the result come triples of a tensor, its scale and its zero point."""
+    shapes = [input_dims(ctx, k) for k in range(2, len(ctx.op.inputs), 3)]
+    known_shapes = [s for s in shapes if s is not None]
+    kind = element_type(ctx, 1)
+    if not known_shapes or len(known_shapes) < len(shapes):
+        return infos(kind, None)
+    axis = normal_axis(int(ctx.op.attr("axis")), len(known_shapes[0]))
+    dims = list(known_shapes[0])
+    dims[axis] = sum((s[axis] for s in known_shapes), ZERO)
+    return infos(kind, dims)
+
+
+INFER: dict[str, InferRule] = {
+    "QLinearConcat": _infer_concat,
+    "QLinearGlobalAveragePool": _infer_global_pool,
+    **dict.fromkeys(("QLinearAdd", "QLinearMul"), _infer_pair),
+    **dict.fromkeys(("BiasSoftmax", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax"), same_as_input(None)),
+    "DynamicQuantizeMatMul": _infer_product(0, 1, 0),
+    "MatMulIntegerToFloat": _infer_product(0, 1, 2),
+    "QAttention": _infer_quantized_attention,
+    "QGemm": _infer_product(0, 3, 8, f32),
+}
 
 
 # -- products ---------------------------------------------------------------------------------------------------------
