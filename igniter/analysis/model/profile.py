@@ -23,7 +23,10 @@ class Tensor:
     dims: Shape | None
 
     def __str__(self) -> str:
-        return "?" if self.dims is None else "x".join(_dim(d) for d in self.dims) or "scalar"
+        if self.dims is None:
+            return "?"
+        numbers = all(d.constant is not None for d in self.dims)
+        return ("x" if numbers else " x ").join(_dim(d) for d in self.dims) or "scalar"
 
     def at(self, sizes: Mapping[str, Expr]) -> Tensor:
         return self if self.dims is None else Tensor(self.element, tuple(d.substitute(sizes) for d in self.dims))

@@ -369,4 +369,4 @@ def test_what_a_quantiser_writes_is_counted_without_shapes_in_the_model():
     profile = profile_of(model)
     assert not profile.total.uncounted
     assert str(profile.total.cost.macs) == f"{4 * 36 * 27 + 40}*n"
-    assert [str(t) for t in profile.by_node()[-1].outputs] == ["nx5"]
+    assert [str(t) for t in profile.by_node()[-1].outputs] == ["n x 5"]

@@ -33,6 +33,11 @@ def counted(text: str, count: Callable[[OnnxOp], Expr]) -> FlopsRule:
     return rule
 
 
+def times(cost: int, what: str) -> str:
+    """The text of so many operations for each of `what`."""
+    return f"{cost} × {what}" if cost > 1 else what if cost else "0: no arithmetic"
+
+
 def twice(macs: FlopsRule, text: str = "", rest: FlopsRule | None = None) -> FlopsRule:
     """The FLOPs of an op of these MACs: two each, and `rest`, which `text` names."""
     if rest is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from igniter.dialects.onnx.ops.counts import counted, no_arithmetic, twice
+from igniter.dialects.onnx.ops.counts import counted, no_arithmetic, times, twice
 from igniter.dialects.onnx.ops.pointwise import EXP, operand_count, result_count
 from igniter.dialects.onnx.ops.rules import operand_dims
 from igniter.dialects.onnx.ops.selection import suppression_flops
@@ -27,14 +27,14 @@ TEXT = no_arithmetic("it works on text")
 
 def per_result(cost: int, why: str = "") -> FlopsRule:
     """`cost` for each element of the first result."""
-    text = f"{cost} × elements of the result" if cost > 1 else "elements of the result"
+    text = times(cost, "elements of the result")
     return counted(f"{text}: {why}" if why else text, lambda op: result_count(op) * cost)
 
 
 def per_operand(cost: int, why: str = "", index: int = 0) -> FlopsRule:
     """`cost` for each element of an operand."""
     of = "the input" if index == 0 else f"input {index}"
-    text = f"{cost} × elements of {of}" if cost > 1 else f"elements of {of}"
+    text = times(cost, f"elements of {of}")
     return counted(f"{text}: {why}" if why else text, lambda op: product(operand_dims(op, index)) * cost)
 
 
