@@ -110,10 +110,11 @@ class _Counter:
     def _name_symbols(self, inputs: tuple[Port, ...], nodes: list[NodeProfile]) -> None:
         """Say of every symbol that an amount depends on what it is."""
         named: dict[str, str] = {}
-        for port in inputs:
-            for k, dim in enumerate(port.tensor.dims or ()):
-                for name in sorted(dim.symbols):
-                    named.setdefault(name, f"dim {k} of input {port.name}")
+        dims = [(d, f"dim {k} of input {p.name}") for p in inputs for k, d in enumerate(p.tensor.dims or ())]
+        # A dim that is the symbol itself says more than one that it is a part of.
+        for dim, where in sorted(dims, key=lambda pair: pair[0].symbol is None):
+            for name in sorted(dim.symbols):
+                named.setdefault(name, where)
         used: dict[str, str] = {}
         for node in nodes:
             cost = node.cost
@@ -254,7 +255,11 @@ class _Counter:
         return [branches[0], other] if chosen == 0 else [other, branches[1]]
 
     def _estimate(self, e: Expr) -> int:
-        return e.evaluate({s: self.sizes.get(s, ASSUMED) for s in e.symbols})
+        try:
+            return e.evaluate({s: self.sizes.get(s, ASSUMED) for s in e.symbols})
+        except ZeroDivisionError:
+            # A size of 0 where a dim is divided: nothing is computed there.
+            return 0
 
     def _trips(self, op: OnnxOp, inside: tuple[str, ...]) -> Expr:
         """How often the graph of a node runs for each execution of the node."""

@@ -135,8 +135,10 @@ def _grown(port: Port, output: Port) -> tuple[Expr, Expr] | None:
     step = (total - past).constant
     if (step is not None and step > 0) or (step is None and (total - past).symbol is not None):
         return past, total
+    # A length of its own, or the longer one of it and the past, as of a buffer that both share.
+    others = total.symbols - past.symbols
     named = _PAST.search(port.name) and _PRESENT.search(output.name)
-    return (past, total) if named and total.symbol is not None else None
+    return (past, Expr.of(next(iter(others)))) if named and len(others) == 1 else None
 
 
 def _tokens(profile: Profile, past: str) -> Expr | None:

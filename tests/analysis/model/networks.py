@@ -166,3 +166,46 @@ def decoder(layers: int = 2, hidden: int = 64, heads: int = 4, new: int | str = 
     nodes.append(helper.make_node("MatMul", [value, "head"], ["logits"]))
     outputs = {"logits": (F32, None), **outputs}
     return model_of(nodes, inputs, outputs, weights)
+
+
+def grouped_decoder(heads: int = 4, kv_heads: int = 2, size: int = 16) -> onnx.ModelProto:
+    """A layer with GroupQueryAttention as ONNX Runtime's model builder writes it: the length of the cache that comes back
+    is a dim of the mask, with a name of its own."""
+    nodes = [
+        helper.make_node("Shape", ["attention_mask"], ["shape"]),
+        helper.make_node("Gather", ["shape", "one"], ["total64"]),
+        helper.make_node("Cast", ["total64"], ["total"], to=TensorProto.INT32),
+        helper.make_node("ReduceSum", ["attention_mask", "axis"], ["lengths"], keepdims=0),
+        helper.make_node("Sub", ["lengths", "one"], ["last"]),
+        helper.make_node("Cast", ["last"], ["seqlens"], to=TensorProto.INT32),
+        helper.make_node("Gather", ["embed", "input_ids"], ["x"]),
+        *(helper.make_node("MatMul", ["x", f"w{p}"], [p]) for p in "qkv"),
+        helper.make_node(
+            "GroupQueryAttention",
+            ["q", "k", "v", "past_key_values.0.key", "past_key_values.0.value", "seqlens", "total"],
+            ["y", "present.0.key", "present.0.value"],
+            "attention",
+            domain="com.microsoft",
+            num_heads=heads,
+            kv_num_heads=kv_heads,
+        ),
+        helper.make_node("MatMul", ["y", "head"], ["logits"]),
+    ]
+    width, narrow = heads * size, kv_heads * size
+    weights = [
+        numpy_helper.from_array(np.array(1, np.int64), "one"),
+        numpy_helper.from_array(np.array([1], np.int64), "axis"),
+        empty_weight("embed", 100, width),
+        empty_weight("wq", width, width),
+        *(empty_weight(f"w{p}", width, narrow) for p in "kv"),
+        empty_weight("head", width, 100),
+    ]
+    cache = ["batch_size", kv_heads, "past_sequence_length", size]
+    grown = ["batch_size", kv_heads, "total_sequence_length", size]
+    inputs = {
+        "input_ids": (I64, ["batch_size", "sequence_length"]),
+        "attention_mask": (I64, ["batch_size", "total_sequence_length"]),
+        **{f"past_key_values.0.{n}": (F32, cache) for n in ("key", "value")},
+    }
+    outputs = {"logits": (F32, None), **{f"present.0.{n}": (F32, grown) for n in ("key", "value")}}
+    return model_of(nodes, inputs, outputs, weights, domains=["com.microsoft"])

@@ -15,7 +15,7 @@ from igniter.analysis.model.decoder import Decoder, find_decoder, generation
 from igniter.analysis.model.devices import DEVICES, Device, device_of, read_device
 from igniter.analysis.model.roofline import estimate
 
-from .networks import F32, bert, decoder, model_of
+from .networks import F32, bert, decoder, grouped_decoder, model_of
 
 TOY = Device("toy", {"float": 1e9, "float16": 4e9}, bandwidth=1e8)
 
@@ -139,6 +139,24 @@ def test_a_decoder_of_one_token_has_no_prefill():
     assert one.prefill is None and one.decode is not None
     with pytest.raises(igniter.IgniterError, match="takes 1 new tokens in a run, and not 4"):
         found.sizes(0, 4)
+
+
+def test_a_decoder_whose_cache_has_a_length_of_its_own_is_known_by_names():
+    profile = igniter.load(grouped_decoder()).profile()
+    found = find_decoder(profile)
+    assert isinstance(found, Decoder), found
+    assert (found.past, str(found.new), found.total) == (
+        "past_sequence_length",
+        "sequence_length",
+        "total_sequence_length",
+    )
+    (one,) = generation(profile, found, TOY, {}, contexts=(32,), precisions=("float",))
+    sizes = {"batch_size": 1, "past_sequence_length": 32, "sequence_length": 1, "total_sequence_length": 33}
+    assert one.decode == pytest.approx(estimate(profile.at(sizes), TOY).seconds)
+    assert one.cache_bytes == 2 * 2 * 16 * 4 * 32
+    # Scores and their mixture: four heads of 16, each with the 33 keys.
+    attention = next(n for n in profile.at(sizes).nodes if n.name == "attention")
+    assert attention.cost.macs == 4 * 33 * 2 * 16
 
 
 def test_what_is_no_decoder_says_so():

@@ -9,9 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import f32
-from xdsl.ir import Attribute
-
+from igniter.dialects.onnx.ops.contrib_attention_counts import (
+    decoder_attention_macs,
+    elements,
+    grouped_macs,
+    indexer_macs,
+    longformer_macs,
+    masked_multi_head_macs,
+    ordered_attention_macs,
+    packed_attention_macs,
+    packed_multi_head_macs,
+    paged_macs,
+    projected_attention_macs,
+    relative_bias_macs,
+    rows,
+    selected_macs,
+)
+from igniter.dialects.onnx.ops.contrib_shapes import INFER
 from igniter.dialects.onnx.ops.convolution import conv_macs
 from igniter.dialects.onnx.ops.counts import counted, no_arithmetic, twice
 from igniter.dialects.onnx.ops.node_counts import (
@@ -23,22 +37,17 @@ from igniter.dialects.onnx.ops.node_counts import (
     per_result,
     quantized_conv_macs,
 )
-from igniter.dialects.onnx.ops.pointwise import EXP, result_count, same_as_input
+from igniter.dialects.onnx.ops.pointwise import EXP, result_count
 from igniter.dialects.onnx.ops.pooling import window_flops
 from igniter.dialects.onnx.ops.recurrent import gates_flops
 from igniter.dialects.onnx.ops.rules import (
-    broadcast,
-    element_type,
-    infos,
-    input_dims,
     known,
-    normal_axis,
     operand,
     operand_dims,
 )
 from igniter.dialects.onnx.ops.signal import quadratic_flops
 from igniter.dialects.onnx.ops.transposed import transposed_macs
-from igniter.dialects.onnx.registry import Dims, FlopsRule, InferContext, InferRule, OpSpec, TensorInfo
+from igniter.dialects.onnx.registry import FlopsRule, OpSpec
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, product
 
 if TYPE_CHECKING:
@@ -58,86 +67,8 @@ def _each(rule: FlopsRule, *names: str) -> list[OpSpec]:
     return [_spec(name, rule) for name in names]
 
 
-def _count(op: OnnxOp, index: int) -> Expr:
-    """The elements of an operand; 0 where it is omitted."""
-    return ZERO if operand(op, index) is None else product(operand_dims(op, index))
-
-
-def _rows(dims: Dims) -> Expr:
-    """The rows of a tensor whose last dim is a row."""
-    return product(dims[:-1])
-
-
 def _all_inputs(op: OnnxOp) -> Expr:
-    return sum((_count(op, k) for k in range(len(op.inputs))), ZERO)
-
-
-# -- shapes -----------------------------------------------------------------------------------------------------------
-# Of the ops that quantisers write, without which all that follows them would have no shape.
-
-
-def _infer_pair(ctx: InferContext) -> list[TensorInfo]:
-    """The operands are 0 and 3: what lies between are scales and zero points."""
-    a, b = input_dims(ctx, 0), input_dims(ctx, 3)
-    return infos(element_type(ctx), None if a is None or b is None else broadcast(ctx, [a, b], "sum"))
-
-
-def _infer_product(a: int, b: int, element: int, otherwise: Attribute | None = None) -> InferRule:
-    """Rows of operand `a` by columns of the matrix `b`, of the element type of `element`, or `otherwise` without it."""
-
-    def rule(ctx: InferContext) -> list[TensorInfo]:
-        left, right = input_dims(ctx, a), input_dims(ctx, b)
-        kind = otherwise if otherwise is not None and operand(ctx.op, element) is None else element_type(ctx, element)
-        if left is None or right is None or len(right) != 2:
-            return infos(kind, None)
-        depth, columns = right[::-1] if ctx.op.attr("transB", 0) else right
-        ctx.equate(left[-1], depth)
-        return infos(kind, (*left[:-1], columns))
-
-    return rule
-
-
-def _infer_quantized_attention(ctx: InferContext) -> list[TensorInfo]:
-    """Queries, keys and values are a third of the columns each."""
-    given, weights = input_dims(ctx, 0), input_dims(ctx, 1)
-    whole = given is not None and weights is not None and len(given) == 3 and len(weights) == 2
-    width = floordiv(weights[1], Expr.of(3)) if whole and weights is not None else None
-    first = infos(element_type(ctx, 3), None if given is None or width is None else (*given[:2], width))
-    return [*first, *infos(element_type(ctx, 3), *([None] * (len(ctx.op.results) - 1)))]
-
-
-def _infer_global_pool(ctx: InferContext) -> list[TensorInfo]:
-    """One place is left of an image, whose channels are the second dim or the last one."""
-    dims = input_dims(ctx, 0)
-    if dims is None or len(dims) < 2:
-        return infos(element_type(ctx), None)
-    channel = len(dims) - 1 if ctx.op.attr("channels_last", 0) else 1
-    return infos(element_type(ctx), [d if k in (0, channel) else ONE for k, d in enumerate(dims)])
-
-
-def _infer_concat(ctx: InferContext) -> list[TensorInfo]:
-    """Behind scale and zero point of the result come triples of a tensor, its scale and its zero point."""
-    shapes = [input_dims(ctx, k) for k in range(2, len(ctx.op.inputs), 3)]
-    known_shapes = [s for s in shapes if s is not None]
-    kind = element_type(ctx, 1)
-    if not known_shapes or len(known_shapes) < len(shapes):
-        return infos(kind, None)
-    axis = normal_axis(int(ctx.op.attr("axis")), len(known_shapes[0]))
-    dims = list(known_shapes[0])
-    dims[axis] = sum((s[axis] for s in known_shapes), ZERO)
-    return infos(kind, dims)
-
-
-INFER: dict[str, InferRule] = {
-    "QLinearConcat": _infer_concat,
-    "QLinearGlobalAveragePool": _infer_global_pool,
-    **dict.fromkeys(("QLinearAdd", "QLinearMul"), _infer_pair),
-    **dict.fromkeys(("BiasSoftmax", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax"), same_as_input(None)),
-    "DynamicQuantizeMatMul": _infer_product(0, 1, 0),
-    "MatMulIntegerToFloat": _infer_product(0, 1, 2),
-    "QAttention": _infer_quantized_attention,
-    "QGemm": _infer_product(0, 3, 8, f32),
-}
+    return sum((elements(op, k) for k in range(len(op.inputs))), ZERO)
 
 
 # -- products ---------------------------------------------------------------------------------------------------------
@@ -160,7 +91,7 @@ def _rows_by(text: str, *attributes: str, of: int = 0) -> FlopsRule:
     """Rows of the input by what attributes say of the weights, which are packed."""
 
     def rule(op: OnnxOp) -> Expr:
-        return _rows(operand_dims(op, of)) * int(op.attr("K")) * sum(int(op.attr(n)) for n in attributes)
+        return rows(operand_dims(op, of)) * int(op.attr("K")) * sum(int(op.attr(n)) for n in attributes)
 
     return counted(f"rows × {text}", rule)
 
@@ -169,7 +100,7 @@ def _by_weights(text: str, *weights: int) -> FlopsRule:
     """Each row of the input by every element of the weights."""
 
     def rule(op: OnnxOp) -> Expr:
-        return _rows(operand_dims(op, 0)) * sum((_count(op, k) for k in weights), ZERO)
+        return rows(operand_dims(op, 0)) * sum((elements(op, k) for k in weights), ZERO)
 
     return counted(f"rows × elements of {text}", rule)
 
@@ -177,8 +108,8 @@ def _by_weights(text: str, *weights: int) -> FlopsRule:
 def _lora_macs(op: OnnxOp) -> Expr:
     """rows × (K × N + elements of the two narrow matrices)"""
     packed = 8 // int(op.attr("lora_bits", 4) or 4)
-    narrow = (_count(op, 3) + _count(op, 5)) * packed
-    return _rows(operand_dims(op, 0)) * (int(op.attr("K")) * int(op.attr("N")) + narrow)
+    narrow = (elements(op, 3) + elements(op, 5)) * packed
+    return rows(operand_dims(op, 0)) * (int(op.attr("K")) * int(op.attr("N")) + narrow)
 
 
 def _fp4_macs(op: OnnxOp) -> Expr:
@@ -205,128 +136,9 @@ def _experts_macs(weights: tuple[int, ...], per_byte: Callable[[OnnxOp], int]) -
 
     def rule(op: OnnxOp) -> Expr:
         one = sum((product(operand_dims(op, k)[1:]) for k in weights if operand(op, k) is not None), ZERO)
-        return _rows(operand_dims(op, 0)) * int(op.attr("k", 1) or 1) * one * per_byte(op)
+        return rows(operand_dims(op, 0)) * int(op.attr("k", 1) or 1) * one * per_byte(op)
 
     return counted("tokens × k × elements of the weights of one expert", rule)
-
-
-# -- attention --------------------------------------------------------------------------------------------------------
-
-
-def _attention(queries: Expr, keys: Expr, width: Expr) -> Expr:
-    """`queries` counts those of all sequences; `width` is that of all heads, of keys and of values alike."""
-    return queries * keys * (2 * width)
-
-
-def _past(op: OnnxOp, index: int, dim: int) -> Expr:
-    return operand_dims(op, index)[dim] if operand(op, index) is not None else ZERO
-
-
-def _decoder_attention_macs(op: OnnxOp) -> Expr:
-    """rows × elements of the weights + queries × keys × 2 × width"""
-    query, key = operand_dims(op, 0), operand_dims(op, 1)
-    projected = _rows(query) * _count(op, 2) + _rows(key) * _count(op, 3)
-    return projected + _attention(_rows(query), key[0] + _past(op, 6, 2), query[2])
-
-
-def _masked_multi_head_macs(op: OnnxOp) -> Expr:
-    """queries × (past + keys) × 2 × width"""
-    query = operand_dims(op, 0)
-    own = operand_dims(op, 1)[1] if operand(op, 1) is not None and len(operand_dims(op, 1)) == 3 else query[1]
-    return _attention(query[0] * query[1], _past(op, 5, 2) + own, query[2])
-
-
-def _projected_attention_macs(past: int) -> FlopsRule:
-    """Attention whose queries, keys and values are the product of the input and one matrix."""
-
-    def rule(op: OnnxOp) -> Expr:
-        given, weights = operand_dims(op, 0), operand_dims(op, 1)
-        keys = given[1] + _past(op, past, 3)
-        return _rows(given) * product(weights) + _attention(_rows(given), keys, floordiv(weights[1], Expr.of(3)))
-
-    return counted("rows × elements of the weights + queries × keys × 2 × width", rule)
-
-
-def _ordered_attention_macs(op: OnnxOp) -> Expr:
-    """rows × elements of the weights + queries × keys × 2 × width"""
-    given = operand_dims(op, 0)
-    projected = _rows(given) * sum((_count(op, k) for k in (5, 6, 7)), ZERO)
-    return projected + _attention(_rows(given), given[1] + _past(op, 18, 3), operand_dims(op, 5)[1])
-
-
-def _packed_attention_macs(op: OnnxOp) -> Expr:
-    """tokens × elements of the weights + tokens × longest sequence × 2 × width"""
-    given, weights = operand_dims(op, 0), operand_dims(op, 1)
-    longest = operand_dims(op, 3)[1]
-    return given[0] * product(weights) + _attention(given[0], longest, floordiv(weights[1], Expr.of(3)))
-
-
-def _packed_multi_head_macs(op: OnnxOp) -> Expr:
-    """tokens × longest sequence × 2 × width"""
-    query = operand_dims(op, 0)
-    width = query[1] if len(query) == 2 else query[1] * query[3]
-    return _attention(query[0], operand_dims(op, 4)[1], width)
-
-
-def _longformer_macs(weight: int, global_weight: int) -> FlopsRule:
-    """Each query sees a window to both sides."""
-
-    def rule(op: OnnxOp) -> Expr:
-        given = operand_dims(op, 0)
-        projected = _rows(given) * (_count(op, weight) + _count(op, global_weight))
-        return projected + _attention(_rows(given), Expr.of(2 * int(op.attr("window"))), given[2])
-
-    return counted("rows × elements of the weights + queries × 2 × window × 2 × width", rule)
-
-
-def _grouped_macs(past: int, past_dim: int) -> FlopsRule:
-    """Queries of `num_heads` heads, [batch, steps, width], beside a cache of keys; every key counts."""
-
-    def rule(op: OnnxOp) -> Expr:
-        query = operand_dims(op, 0)
-        heads, kv_heads = int(op.attr("num_heads")), int(op.attr("kv_num_heads", 0) or 0)
-        width = query[-1]
-        if operand(op, 1) is None and kv_heads:
-            # Keys and values are packed behind the queries.
-            width = floordiv(width * heads, Expr.of(heads + 2 * kv_heads))
-        own = query[1] if len(query) == 3 else ZERO
-        return _attention(_rows(query), own + _past(op, past, past_dim), width)
-
-    return counted("queries × (past + keys) × 2 × width", rule)
-
-
-def _paged_macs(op: OnnxOp) -> Expr:
-    """tokens × entries of the block table × block size × 2 × width"""
-    query, cache, table = operand_dims(op, 0), operand_dims(op, 3), operand_dims(op, 7)
-    heads, kv_heads = int(op.attr("num_heads")), int(op.attr("kv_num_heads", 0) or 0)
-    packed = operand(op, 1) is None and kv_heads
-    width = floordiv(query[-1] * heads, Expr.of(heads + 2 * kv_heads)) if packed else query[-1]
-    return _attention(_rows(query), table[1] * cache[1], width)
-
-
-def _selected_macs(selected: int) -> FlopsRule:
-    """Each query sees the keys that are selected for it."""
-
-    def rule(op: OnnxOp) -> Expr:
-        query, chosen = operand_dims(op, 0), operand_dims(op, selected)
-        return _attention(_rows(query), chosen[-1], query[-1])
-
-    return counted("queries × selected keys × 2 × width", rule)
-
-
-def _indexer_macs(past: int) -> FlopsRule:
-    """Every query is multiplied by every key, to select the best ones."""
-
-    def rule(op: OnnxOp) -> Expr:
-        query, key = operand_dims(op, 0), operand_dims(op, 1)
-        return product(query) * (key[-2] + _past(op, past, -2))
-
-    return counted("elements of the queries × (past + keys)", rule)
-
-
-def _relative_bias_macs(op: OnnxOp) -> Expr:
-    """elements of the queries × columns of the weight"""
-    return product(operand_dims(op, 0)) * operand_dims(op, 3)[-1]
 
 
 # -- states -----------------------------------------------------------------------------------------------------------
@@ -336,7 +148,7 @@ def _attention_lstm_macs(op: OnnxOp) -> Expr:
     """steps × batch × elements of W, R, QW and AW + steps × batch × memory × (its width + units)"""
     x = operand_dims(op, 0)
     steps = x[0] * x[1]
-    cells = sum((_count(op, k) for k in (1, 2, 8, 13)), ZERO)
+    cells = sum((elements(op, k) for k in (1, 2, 8, 13)), ZERO)
     memory = operand_dims(op, 11)
     units = operand_dims(op, 10)[-1]
     return steps * cells + product(memory) * units + steps * memory[1] * (memory[2] + units)
@@ -350,7 +162,7 @@ def _delta_net_macs(op: OnnxOp) -> Expr:
 def _mamba_macs(op: OnnxOp) -> Expr:
     """rows × (3 × heads × head size × state + elements of the window)"""
     state = int(op.attr("heads")) * int(op.attr("head_dim")) * int(op.attr("d_state"))
-    return _rows(operand_dims(op, 0)) * (3 * state + _count(op, 3))
+    return rows(operand_dims(op, 0)) * (3 * state + elements(op, 3))
 
 
 def _varlen_conv_macs(op: OnnxOp) -> Expr:
@@ -360,7 +172,7 @@ def _varlen_conv_macs(op: OnnxOp) -> Expr:
 
 def _word_conv_macs(op: OnnxOp) -> Expr:
     """characters × elements of the weights"""
-    return product(operand_dims(op, 0)) * _count(op, 1)
+    return product(operand_dims(op, 0)) * elements(op, 1)
 
 
 def _bits(op: OnnxOp) -> int:
@@ -414,23 +226,23 @@ SPECS: list[OpSpec] = [
     _product("WordConvEmbedding", _word_conv_macs),
     # attention
     *_attentions(
-        ("DecoderAttention", _decoder_attention_macs),
-        ("DecoderMaskedMultiHeadAttention", _masked_multi_head_macs),
-        ("DecoderMaskedSelfAttention", _projected_attention_macs(4)),
-        ("QAttention", _projected_attention_macs(8)),
-        ("QOrderedAttention", _ordered_attention_macs),
-        ("PackedAttention", _packed_attention_macs),
-        ("PackedMultiHeadAttention", _packed_multi_head_macs),
-        ("LongformerAttention", _longformer_macs(1, 4)),
-        ("QOrderedLongformerAttention", _longformer_macs(2, 8)),
-        ("SparseAttention", _grouped_macs(3, 2)),
-        ("PagedAttention", _paged_macs),
-        ("DynamicSparseAttention", _selected_macs(7)),
-        ("SparsePagedAttention", _selected_macs(9)),
+        ("DecoderAttention", decoder_attention_macs),
+        ("DecoderMaskedMultiHeadAttention", masked_multi_head_macs),
+        ("DecoderMaskedSelfAttention", projected_attention_macs(4)),
+        ("QAttention", projected_attention_macs(8)),
+        ("QOrderedAttention", ordered_attention_macs),
+        ("PackedAttention", packed_attention_macs),
+        ("PackedMultiHeadAttention", packed_multi_head_macs),
+        ("LongformerAttention", longformer_macs(1, 4)),
+        ("QOrderedLongformerAttention", longformer_macs(2, 8)),
+        ("SparseAttention", grouped_macs(3, 2)),
+        ("PagedAttention", paged_macs),
+        ("DynamicSparseAttention", selected_macs(7)),
+        ("SparsePagedAttention", selected_macs(9)),
     ),
-    _product("SparseAttentionIndexer", _indexer_macs(7)),
-    _product("PackedSparseAttentionIndexer", _indexer_macs(12)),
-    _product("GatedRelativePositionBias", _relative_bias_macs, "20 × elements of the queries", per_operand(2 * EXP)),
+    _product("SparseAttentionIndexer", indexer_macs(7)),
+    _product("PackedSparseAttentionIndexer", indexer_macs(12)),
+    _product("GatedRelativePositionBias", relative_bias_macs, "20 × elements of the queries", per_operand(2 * EXP)),
     # states
     _product("AttnLSTM", _attention_lstm_macs, "12 × gates", gates_flops),
     _product("GatedDeltaNet", _delta_net_macs),
