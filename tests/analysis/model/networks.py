@@ -169,8 +169,8 @@ def decoder(layers: int = 2, hidden: int = 64, heads: int = 4, new: int | str = 
 
 
 def grouped_decoder(heads: int = 4, kv_heads: int = 2, size: int = 16) -> onnx.ModelProto:
-    """A layer with GroupQueryAttention as ONNX Runtime's model builder writes it: the length of the cache that comes back
-    is a dim of the mask, with a name of its own."""
+    """A layer with GroupQueryAttention as ONNX Runtime's model builder writes it: the length of the cache that comes
+    back is a dim of the mask, with a name of its own."""
     nodes = [
         helper.make_node("Shape", ["attention_mask"], ["shape"]),
         helper.make_node("Gather", ["shape", "one"], ["total64"]),
