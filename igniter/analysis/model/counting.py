@@ -19,11 +19,12 @@ from igniter.analysis.fusion.program_loops import is_unconditional
 from igniter.analysis.model.constants import Constants
 from igniter.analysis.model.modules import module_chain
 from igniter.analysis.model.profile import Cost, NodeProfile, Port, Profile, Tensor, WeightUse, summed
-from igniter.analysis.model.tensors import TensorTable
+from igniter.analysis.model.tensors import TensorFact, TensorTable
 from igniter.analysis.model.traffic import bytes_read
 from igniter.dialects.onnx.attributes import entries_of
-from igniter.dialects.onnx.base import OnnxOp, constant_value
+from igniter.dialects.onnx.base import CustomOp, OnnxOp, constant_value
 from igniter.dialects.onnx.names import VIEWS
+from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.ops.counts import flops_of, macs_of
 from igniter.dialects.onnx.ops.rules import known
 from igniter.dialects.onnx.registry import SIGNATURE_ATTRIBUTE
@@ -31,6 +32,12 @@ from igniter.dialects.onnx.structure import GraphOp, functions, main_graph
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, symbols_of
 from igniter.dialects.sym.tensor_types import declared_dims, known_dims_of
 from igniter.errors import IgniterError
+
+BY_TYPES = frozenset(("elementwise", "movement", "normalization", "shape"))
+"""The kinds of ops whose counts ask for nothing but types and attributes."""
+
+PRODUCTS = frozenset(("Conv", "Gemm", "MatMul"))
+"""Products of which that is so too."""
 
 ASSUMED = 64
 """The size of a symbol that has none, where branches are compared."""
@@ -66,6 +73,8 @@ class _Counter:
         self.folded = 0
         self.unnamed: dict[str, int] = {}
         self.symbols: dict[str, str] = {}
+        self.costs: dict[object, tuple[Cost, str]] = {}
+        self.plain: dict[type[OnnxOp], bool] = {}
         self.own = {s for a in graph.body.args for d in known_dims_of(a.type) or () for s in d.symbols}
         self.notes: list[str] = []
 
@@ -116,8 +125,12 @@ class _Counter:
             for name in sorted(dim.symbols):
                 named.setdefault(name, where)
         used: dict[str, str] = {}
+        seen: set[tuple[int, Expr]] = set()
         for node in nodes:
             cost = node.cost
+            if (id(cost), node.times) in seen:
+                continue
+            seen.add((id(cost), node.times))
             for name in symbols_of((node.times, cost.macs, cost.flops, cost.moved, cost.activations)):
                 used.setdefault(name, named.get(name) or self.symbols.get(name) or f"a size that {node.name} finds")
         # Those of inputs first, as a caller gives them.
@@ -143,6 +156,44 @@ class _Counter:
         return found
 
     def _node(self, op: OnnxOp, inside: tuple[str, ...], times: Expr) -> NodeProfile:
+        key = self._key(op)
+        known = None if key is None else self.costs.get(key)
+        if known is None:
+            known = self._cost(op)
+            if key is not None:
+                self.costs[key] = known
+        cost, uncounted = known
+        inputs, weights = self._operands(op)
+        outputs = [f.tensor for r in op.results if (f := self._fact(r)) is not None]
+        where = module_chain(op)
+        name = op.qualified_name
+        return NodeProfile(
+            *(self._name(op), name, where, inside, times, cost, weights, inputs, tuple(outputs), uncounted)
+        )
+
+    def _key(self, op: OnnxOp) -> object | None:
+        """What the cost of a node hangs on, for ops that ask for types and attributes alone: layers are alike. Types
+        and attributes are alive as long as their nodes are, so that their identities tell them apart."""
+        plain = self.plain.get(type(op))
+        if plain is None:
+            spec = spec_of(op)
+            plain = spec is not None and (spec.kind in BY_TYPES or op.qualified_name in PRODUCTS)
+            # One class stands for all ops without a schema.
+            plain = self.plain[type(op)] = plain and type(op) is not CustomOp
+        if not plain:
+            return None
+        known = self.constants.known
+        operands = [known[v].nbytes if v in known else -1 for v in op.operands]
+        return (
+            type(op),
+            *operands,
+            *[id(v.type) for v in op.operands],
+            *[id(r.type) for r in op.results],
+            *[(k, id(a)) for k, a in op.attributes.items()],
+        )
+
+    def _cost(self, op: OnnxOp) -> tuple[Cost, str]:
+        """The cost of one execution, and why its arithmetic is not known."""
         uncounted, macs, flops = "", ZERO, ZERO
         try:
             macs = macs_of(op)
@@ -154,20 +205,8 @@ class _Counter:
         except (ValueError, IndexError, ArithmeticError, AttributeError, TypeError, AssertionError) as error:
             # A rule that needs a dim which nothing says, or an operand that the node has not.
             uncounted, macs = f"{op.qualified_name}: {self._why(op, error)}", ZERO
-        inputs, weights, read = self._operands(op)
-        outputs, written = self._results(op)
-        return NodeProfile(
-            self._name(op),
-            op.qualified_name,
-            module_chain(op),
-            inside,
-            times,
-            Cost(macs, flops, read + written, written),
-            weights,
-            inputs,
-            outputs,
-            uncounted,
-        )
+        read, written = self._bytes(op)
+        return Cost(macs, flops, read + written, written), uncounted
 
     def _why(self, op: OnnxOp, error: Exception) -> str:
         facts = [self.tensors.of(v.type) for v in (*op.operands, *op.results) if type(v.type) is not NoneType]
@@ -187,42 +226,36 @@ class _Counter:
         number = self.unnamed[op.op_type] = self.unnamed.get(op.op_type, 0) + 1
         return f"{op.op_type}_{number}"
 
-    def _operands(self, op: OnnxOp) -> tuple[tuple[Tensor, ...], tuple[WeightUse, ...], Expr]:
-        """The tensors and the constants among the operands, and the bytes that are read of them."""
-        first = self.tensors.of(op.results[0].type) if op.results else None
-        picked = None if first is None else first.elements
+    def _fact(self, value: SSAValue) -> TensorFact | None:
+        return None if type(value.type) is NoneType else self.tensors.of(value.type)
+
+    def _operands(self, op: OnnxOp) -> tuple[tuple[Tensor, ...], tuple[WeightUse, ...]]:
+        """The tensors and the constants among the operands."""
         inputs: list[Tensor] = []
         weights: list[WeightUse] = []
-        read = ZERO
         for index, value in enumerate(op.operands):
-            if isinstance(value.type, NoneType):
-                continue
-            constant = self.constants.known.get(value)
-            if constant is not None:
+            if value in self.constants.known:
                 weights.append(self.constants.use(value, op, index))
-                read += bytes_read(op, index, Expr.of(constant.elements), Expr.of(constant.nbytes), picked)
-                continue
-            fact = self.tensors.of(value.type)
-            if fact is None:
-                continue
-            inputs.append(fact.tensor)
-            if fact.elements is not None and fact.nbytes is not None:
-                read += bytes_read(op, index, fact.elements, fact.nbytes, picked)
-        return tuple(inputs), tuple(weights), ZERO if op.regions else read
+            elif (fact := self._fact(value)) is not None:
+                inputs.append(fact.tensor)
+        return tuple(inputs), tuple(weights)
 
-    def _results(self, op: OnnxOp) -> tuple[tuple[Tensor, ...], Expr]:
-        """The results, and the bytes that are written."""
-        views = op.regions or op.qualified_name in VIEWS
-        outputs: list[Tensor] = []
-        written = ZERO
-        for result in op.results:
-            fact = None if isinstance(result.type, NoneType) else self.tensors.of(result.type)
-            if fact is None:
-                continue
-            outputs.append(fact.tensor)
-            if fact.nbytes is not None and not views:
-                written += fact.nbytes
-        return tuple(outputs), written
+    def _bytes(self, op: OnnxOp) -> tuple[Expr, Expr]:
+        """The bytes that a node reads and writes itself, its graphs left out."""
+        if op.regions:
+            return ZERO, ZERO
+        results = [f for r in op.results if (f := self._fact(r)) is not None]
+        picked = results[0].elements if results else None
+        read = written = ZERO
+        for index, value in enumerate(op.operands):
+            constant, fact = self.constants.known.get(value), self._fact(value)
+            if constant is not None:
+                read += bytes_read(op, index, Expr.of(constant.elements), Expr.of(constant.nbytes), picked)
+            elif fact is not None and fact.elements is not None and fact.nbytes is not None:
+                read += bytes_read(op, index, fact.elements, fact.nbytes, picked)
+        if op.qualified_name not in VIEWS:
+            written = sum((f.nbytes for f in results if f.nbytes is not None), ZERO)
+        return read, written
 
     # -- graphs of nodes ---------------------------------------------------------------------------------------------
 

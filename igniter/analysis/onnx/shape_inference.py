@@ -91,6 +91,9 @@ class ShapeEngine:
         of what is made of them, is not taken: ONNX Runtime only warns of it."""
         self._fresh: dict[tuple[Operation | Block, str], str] = {}
         self._unfinished: set[str] = set()
+        self._canonical: dict[int, TensorInfo] = {}
+        self._canonical_at = 0
+        """What is in terms of canonical symbols, by identity, and the version of the equalities for which it is."""
         inputs = symbol_names(d for a in graph.body.args for d in declared_dims(a.type) or () if d is not None)
         self._owners: dict[str, tuple[Operation | Block, str] | None] = dict.fromkeys(inputs)
         """The dims that declared symbols are the names of: for those of inputs `None`, no other dim is called so."""
@@ -98,12 +101,17 @@ class ShapeEngine:
         self._taken = set(inputs)
         for name in inputs:
             self.equalities.declare(name)
+        seen: set[int] = set()
         for op in graph.walk():
-            self._declare(op)
+            self._declare(op, seen)
 
-    def _declare(self, op: Operation) -> None:
+    def _declare(self, op: Operation, seen: set[int]) -> None:
+        """Notes the symbols of an op's types; `seen` are the identities of types that have been looked at."""
         values = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)]
         for value in values:
+            if id(value.type) in seen:
+                continue
+            seen.add(id(value.type))
             tensor = ranked(value.type)
             if tensor is None or not isinstance(tensor.encoding, DimsAttr):
                 continue
@@ -257,11 +265,18 @@ class ShapeEngine:
 
     def resolved(self, info: TensorInfo) -> TensorInfo:
         """`info` in terms of canonical symbols; itself when it is."""
-        if info.dims is None or self.equalities.version == 0:
+        version = self.equalities.version
+        if info.dims is None or version == 0:
+            return info
+        if self._canonical_at != version:
+            self._canonical, self._canonical_at = {}, version
+        if self._canonical.get(id(info)) is info:
             return info
         resolve = self.equalities.resolve
         dims = tuple([resolve(d) for d in info.dims])
-        return info if dims == info.dims else TensorInfo(info.element, dims)
+        found = info if dims == info.dims else TensorInfo(info.element, dims)
+        self._canonical[id(found)] = found
+        return found
 
     def fresh(self, owner: Operation | Block, hint: str) -> Expr:
         """A symbol of which nothing is known, always the same for one owner and hint."""
