@@ -31,10 +31,12 @@ class ModelTools:
         """
         from igniter.analysis.model.counting import count_model
         from igniter.analysis.model.sizes import given_sizes
+        from igniter.memory import collection_paused
         from igniter.passes import run_pipeline
         from igniter.transforms.fusion.inline_regions import onnx_level
 
-        module = onnx_level(self.ir)
-        run_pipeline(self.ctx.clone(), module, "inline-functions,infer-shapes", verify_each=False)
-        found = count_model(module, sizes, sparsity)
+        with collection_paused():
+            module = onnx_level(self.ir)
+            run_pipeline(self.ctx.clone(), module, "inline-functions,infer-shapes", verify_each=False)
+            found = count_model(module, sizes, sparsity)
         return found.at(given_sizes(found, sizes or {}))

@@ -189,6 +189,9 @@ def _described(
     return found
 
 
+WIDEST = 400
+"""The most columns of text that a table takes in a file."""
+
 CSV = (
     *("name", "op", "nodes", "macs", "flops", "parameters", "weight_bytes", "activation_bytes", "memory_bytes"),
     *("moved_bytes", "intensity", "times", "inputs", "outputs", "uncounted"),
@@ -228,8 +231,12 @@ def _print(
 ) -> None:
     from rich.markup import escape
 
-    out = console()
-    out.print(_table(asked, profile, rows, times, timed))
+    out, table = console(), _table(asked, profile, rows, times, timed)
+    if not out.is_terminal:
+        # A file has room for what a terminal has to fold.
+        wide = out.options.update(width=WIDEST)
+        out.width = min(WIDEST, max(out.width, out.measure(table, options=wide).maximum))
+    out.print(table)
     total = profile.total
     out.print(_summary(total), markup=False)
     if profile.constant_nodes:
@@ -330,10 +337,10 @@ def _shapes(tensors: Sequence[Tensor]) -> str:
 
 def _time(seconds: float) -> str:
     """Three digits, in the unit that fits."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} µs" if seconds else ""
+    return "< 1 ns" if seconds else ""
 
 
 def scaled(amount: float) -> str:
