@@ -164,11 +164,17 @@ class _Counter:
                 self.costs[key] = known
         cost, uncounted = known
         inputs, weights = self._operands(op)
-        outputs = [f.tensor for r in op.results if (f := self._fact(r)) is not None]
-        where = module_chain(op)
-        name = op.qualified_name
         return NodeProfile(
-            *(self._name(op), name, where, inside, times, cost, weights, inputs, tuple(outputs), uncounted)
+            name=self._name(op),
+            op=op.qualified_name,
+            modules=module_chain(op),
+            inside=inside,
+            times=times,
+            cost=cost,
+            weights=weights,
+            inputs=inputs,
+            outputs=tuple([f.tensor for r in op.results if (f := self._fact(r)) is not None]),
+            uncounted=uncounted,
         )
 
     def _key(self, op: OnnxOp) -> object | None:
@@ -186,6 +192,7 @@ class _Counter:
         operands = [known[v].nbytes if v in known else -1 for v in op.operands]
         return (
             type(op),
+            len(operands),
             *operands,
             *[id(v.type) for v in op.operands],
             *[id(r.type) for r in op.results],
