@@ -234,14 +234,21 @@ class Profile:
             return self
         values = {name: Expr.of(value) for name, value in sizes.items()}
 
+        # Like nodes share costs and tensors, which live as long as the profile: each is put in once.
+        costs: dict[int, Cost] = {}
+        shapes: dict[int, Tensor] = {}
+
+        def cost_at(cost: Cost) -> Cost:
+            return costs.get(id(cost)) or costs.setdefault(id(cost), cost.at(values))
+
         def put(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-            return tuple(t.at(values) for t in tensors)
+            return tuple([shapes.get(id(t)) or shapes.setdefault(id(t), t.at(values)) for t in tensors])
 
         nodes = tuple(
             replace(
                 n,
                 times=n.times.substitute(values),
-                cost=n.cost.at(values),
+                cost=cost_at(n.cost),
                 inputs=put(n.inputs),
                 outputs=put(n.outputs),
             )
