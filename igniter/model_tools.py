@@ -11,9 +11,12 @@ from os import PathLike
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from xdsl.dialects.builtin import ModuleOp
 
     from igniter.analysis.model.diff import ModelDiff
+    from igniter.analysis.model.profile import Profile
     from igniter.analysis.model.shape_engine import ShapeEngine
     from igniter.analysis.model.shapes import ModelShapes
     from igniter.context import IgniterContext
@@ -87,3 +90,21 @@ class ModelTools:
             nearest = "; ".join(f"'{r.node}': {r.message}" for r in said if r.kind == "missed")
             raise IgniterError(f"nothing in the model matches {pattern}: {nearest or 'no two nodes of it are there'}")
         return self
+
+    def profile(self, sizes: Mapping[str, int] | None = None, *, sparsity: bool = False) -> Profile:
+        """What the model computes, holds and moves, by node, op type, module and in total (docs/profile.md).
+
+        Amounts are expressions in the symbols of the model, and numbers where `sizes` gives all of these. Weights are
+        read only for `sparsity`. `IgniterError` for a size of a symbol that the model has not.
+        """
+        from igniter.analysis.model.counting import count_model
+        from igniter.analysis.model.sizes import given_sizes
+        from igniter.memory import collection_paused
+        from igniter.passes import run_pipeline
+        from igniter.transforms.fusion.inline_regions import onnx_level
+
+        with collection_paused():
+            module = onnx_level(self.ir)
+            run_pipeline(self.ctx.clone(), module, "inline-functions,infer-shapes", verify_each=False)
+            found = count_model(module, sizes, sparsity)
+        return found.at(given_sizes(found, sizes or {}))

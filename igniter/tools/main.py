@@ -269,7 +269,7 @@ def bench(
         if profile or trace:
             if sweep or csv:
                 raise IgniterError("--sweep and --csv are for times of whole models: leave out --profile and --trace")
-            from igniter.tools.cli.profile import run as run_profile
+            from igniter.tools.cli.bench_profile import run as run_profile
 
             run_profile(model, reference, asked, threads, target, spinning, trace, json)
             return

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Operation
 
 from igniter.analysis.fusion.graph import is_node, node_label
 from igniter.dialects.fusion import ProgramOp, RegionOp, is_step
-from igniter.dialects.onnx.names import VIEWS, op_name
+from igniter.dialects.onnx.names import op_name
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
 
@@ -94,13 +94,11 @@ def _loop_step(op: OnnxOp) -> Step:
 def _flops(op: Operation) -> Expr:
     """The operations of a node: what its spec says, else one for every element of its largest result."""
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.dialects.onnx.ops import spec_of
+    from igniter.dialects.onnx.ops.counts import flops_of
 
-    if op_name(op) in VIEWS:
-        return ZERO
-    spec = spec_of(op) if isinstance(op, OnnxOp) else None
-    if isinstance(op, OnnxOp) and spec is not None and spec.flops is not None:
-        return spec.flops(op)
+    found = flops_of(op) if isinstance(op, OnnxOp) else None
+    if found is not None:
+        return found
     results = [r for r in op.results if not isinstance(r.type, NoneType)]
     return product(dims_of(results[0].type)) if results else ZERO
 

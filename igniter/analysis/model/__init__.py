@@ -1,1 +1,1 @@
-"""What a model is, told to people: pure functions over a module at the `onnx` level, after `infer-shapes`."""
+"""What the toolbox knows of a model: pure functions over its graphs, after `infer-shapes`, that return frozen data."""

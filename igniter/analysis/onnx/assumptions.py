@@ -7,12 +7,11 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute, Operation
 
+from igniter.dialects.onnx.registry import SIGNATURE_ATTRIBUTE
 from igniter.dialects.sym import RequirementAttr
 from igniter.dialects.sym.requirements import Requirement
 
 ASSUMPTIONS_ATTRIBUTE = "igniter.assumptions"
-SIGNATURE_ATTRIBUTE = "igniter.signature"
-"""The types of a graph's inputs as the model gives them, which an exported model has again."""
 
 
 def graph_assumptions(graph: Operation) -> tuple[Requirement, ...]:

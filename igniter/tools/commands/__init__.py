@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import typer
 
-from igniter.tools.commands import diff, fuse, installation, shapes, torch
+from igniter.tools.commands import diff, fuse, installation, profile, shapes, torch
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds the commands to the tool, in the order in which its help lists them."""
     shapes.add_to(app)
+    profile.add_to(app)
     diff.add_to(app)
     fuse.add_to(app)
     torch.add_to(app)

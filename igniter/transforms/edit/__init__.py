@@ -1,1 +1,1 @@
-"""Passes that change a model as its user asks: `onnx` to `onnx`."""
+"""Passes that change a model because its user asks for it: `onnx` to `onnx`, one a file (`docs/toolbox.md`)."""

@@ -22,8 +22,8 @@ from xdsl.passes import ModulePass
 
 from igniter.analysis.model.shape_engine import ShapeEngine
 from igniter.analysis.model.shapes import model_shapes
-from igniter.analysis.onnx.assumptions import ASSUMPTIONS_ATTRIBUTE, SIGNATURE_ATTRIBUTE
-from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
+from igniter.analysis.onnx.assumptions import ASSUMPTIONS_ATTRIBUTE
+from igniter.dialects.onnx.registry import SIGNATURE_ATTRIBUTE, VALUES_ATTRIBUTE
 from igniter.dialects.onnx.structure import main_graph
 from igniter.dialects.sym import tensor_of
 from igniter.dialects.sym.expr import Expr

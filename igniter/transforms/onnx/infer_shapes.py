@@ -27,10 +27,10 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, NoneType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from igniter.analysis.onnx.assumptions import ASSUMPTIONS_ATTRIBUTE, SIGNATURE_ATTRIBUTE, graph_assumptions
+from igniter.analysis.onnx.assumptions import ASSUMPTIONS_ATTRIBUTE, graph_assumptions
 from igniter.analysis.onnx.shape_inference import ShapeFacts, infer_shapes, operand_values
 from igniter.dialects.onnx.base import OnnxOp
-from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
+from igniter.dialects.onnx.registry import SIGNATURE_ATTRIBUTE, VALUES_ATTRIBUTE, Dims
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.sym import DimsAttr, requirements_attr, tensor_of
 from igniter.dialects.sym.expr import Expr

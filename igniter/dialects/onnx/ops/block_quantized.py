@@ -22,6 +22,7 @@ from igniter.dialects.loop.attrs import SMALL_FLOATS
 from igniter.dialects.loop.panels import PANEL_BYTES
 from igniter.dialects.onnx.base import constant_weight
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+from igniter.dialects.onnx.ops.counts import twice
 from igniter.dialects.onnx.ops.indexing import from_front
 from igniter.dialects.onnx.ops.pointwise import elementwise_flops, ui8
 from igniter.dialects.onnx.ops.rules import (
@@ -320,13 +321,19 @@ def _gather(ctx: Lowering) -> list[SSAValue]:
     return [ctx.generate(ctx.out_dims(), point)]
 
 
+def _matmul_macs(op: OnnxOp) -> Expr:
+    """elements of the result × K"""
+    return product(dims_of(op.results[0].type)) * int(op.attr("K"))
+
+
 SPECS: list[OpSpec] = [
     OpSpec(
         "com.microsoft.MatMulNBits",
         infer=_matmul_infer,
         lower=_matmul,
         legal=legal(_matmul_reason),
-        flops=lambda op: 2 * product(dims_of(op.results[0].type)) * int(op.attr("K")),
+        macs=_matmul_macs,
+        flops=twice(_matmul_macs),
         panels=_matmul_panels,
         slow=_matmul_slow,
         kind="contraction",
