@@ -70,6 +70,13 @@ def _step(op: Operation) -> Step:
     if not isinstance(op, RegionOp):
         assert isinstance(op, OnnxOp)
         return _loop_step(op)
+    return region_step(op)
+
+
+def region_step(op: RegionOp) -> Step:
+    """The call of the kernel of a region."""
+    from igniter.dialects.onnx.base import OnnxOp
+
     nodes = [node for node in op.block.ops if isinstance(node, OnnxOp) and is_node(node)]
     flops = sum((_flops(node) for node in nodes), ZERO)
     moved = sum((_bytes(value.type) for value in (*op.inputs, *op.results)), ZERO)
