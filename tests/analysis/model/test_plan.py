@@ -317,7 +317,7 @@ def test_overlaps_are_found() -> None:
 
 
 def test_a_longer_search_finds_what_orders_miss() -> None:
-    """Random lifetimes of which the orders and their mending leave the plan above the bound, and the search does not."""
+    """Random lifetimes whose plan the orders and their mending leave above the bound, and the search does not."""
     chance = random.Random(33)
     spans: list[Span] = []
     for _ in range(20):
