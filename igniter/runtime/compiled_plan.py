@@ -89,7 +89,7 @@ def plan_compiled(module: Module, sizes: Mapping[str, int] | None = None, target
     from igniter.driver import make_fusion, make_loop, make_onnx, make_programs
     from igniter.runtime.cache import default_cache
 
-    if is_fused(module.ir):
+    if is_fused(module.ir) or not any(op.name == "onnx.graph" for op in module.ir.ops):
         raise IgniterError("the module has been lowered already: give the model, or IR of the onnx level")
     copy = module.clone()
     c = Compilation(copy.ir, CompileOptions(target=target), copy.ctx, cache=default_cache())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from igniter.dialects.sym.expr import Expr
@@ -100,11 +101,10 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 def _text(live: Sequence[int], columns: int, rows: int) -> list[str]:
     if not live or not max(live):
         return []
-    count = min(columns, len(live))
-    heights = [
-        max(live[k * len(live) // count : max(k * len(live) // count + 1, (k + 1) * len(live) // count)])
-        for k in range(count)
-    ]
+    # Few steps are drawn wide, many together.
+    count = len(live) * (columns // len(live)) if len(live) <= columns else columns
+    edges = [k * len(live) // count for k in range(count + 1)]
+    heights = [max(live[first : max(first + 1, end)]) for first, end in pairwise(edges)]
     top = max(heights)
     eighths = [-(-h * rows * 8 // top) for h in heights]
     lines: list[str] = []
@@ -114,7 +114,7 @@ def _text(live: Sequence[int], columns: int, rows: int) -> list[str]:
         lines.append(f"{label:>11} │{bar}")
     end = f"step {len(live) - 1}"
     lines.append(f"{'':>11} └{'─' * count}")
-    lines.append(f"{'':>13}{'step 0':<{max(7, count - len(end))}}{end if count > 16 else ''}".rstrip())
+    lines.append(f"{'':>13}{'step 0':<{max(7, count - len(end))}}{end if len(live) > 1 else ''}".rstrip())
     return lines
 
 

@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Any
 from igniter.analysis.model.plan_values import Lifetimes, Rules, lifetimes
 from igniter.analysis.scheduled.placement import ALIGNMENT, Conflicts, Span, aligned, place
 from igniter.analysis.typical_sizes import MEMORY, TypicalSizes, module_symbols, require_known
+from igniter.dialects.fusion import ProgramOp
 from igniter.dialects.onnx.names import op_name
-from igniter.dialects.onnx.structure import main_graph
+from igniter.dialects.onnx.structure import GraphOp, main_graph
 from igniter.dialects.sym.expr import ZERO, Expr, maximum
 from igniter.dialects.sym.ranges import is_nonneg
 from igniter.errors import IgniterError
@@ -216,6 +217,8 @@ def plan_memory(
     """
     if align < 1:
         raise IgniterError(f"buffers cannot be aligned to {align} bytes: 1 is no alignment, 64 a cache line")
+    if not any(isinstance(op, GraphOp) for op in module.ops):
+        raise IgniterError("there is no graph to plan: kernels are not a model")
     sizes = dict(sizes or {})
     require_known(sizes, module_symbols(module))
     found = lifetimes(main_graph(module), order, rules or Rules(), arenas)
@@ -241,7 +244,7 @@ def _placed(found: Lifetimes, order: str, sizes: dict[str, int], typical: dict[s
     home = {id(v): k for k, group in enumerate(groups) for v in group}
     return MemoryPlan(
         order,
-        tuple(PlanStep(s.name, op_name(s.op), s.graph, e) for s, e in zip(found.steps, live, strict=True)),
+        tuple(PlanStep(s.name, _op_text(s.op), s.graph, e) for s, e in zip(found.steps, live, strict=True)),
         tuple(
             Activation(v.name, v.kind, v.dtype, v.dims, v.size, v.first, v.last, home[id(v)], v.how)
             for v in found.values
@@ -257,6 +260,10 @@ def _placed(found: Lifetimes, order: str, sizes: dict[str, int], typical: dict[s
         tuple(found.uncounted),
         found.folded,
     )
+
+
+def _op_text(op: Operation) -> str:
+    return "program" if isinstance(op, ProgramOp) else op_name(op)
 
 
 def _live(spans: Sequence[Span], steps: int) -> list[Expr]:

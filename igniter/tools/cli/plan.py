@@ -158,7 +158,8 @@ def _page(charts: Sequence[Any], model: str) -> str:
 def _print(out: Console, plan: MemoryPlan, every: bool) -> None:
     from igniter.runtime.plan_chart import Chart
 
-    out.print(_totals(plan))
+    out.print(_heading(plan), highlight=False, markup=False)
+    out.print(_totals(plan, (("native", plan.native), ("plan", plan.total), ("lower bound", plan.lower_bound))))
     for line in Chart.of(plan, "").text():
         out.print(line, highlight=False, markup=False)
     if plan.steps and every:
@@ -177,17 +178,18 @@ def _print(out: Console, plan: MemoryPlan, every: bool) -> None:
         out.print(f"and {len(plan.uncounted) - MOST} more are not counted; --all lists them")
 
 
-def _totals(plan: MemoryPlan) -> Any:
+def _heading(plan: MemoryPlan) -> str:
+    said = ", ".join(f"{k}={v}" for k, v in plan.sizes.items())
+    folded = f" ({plan.folded} more are folded)" if plan.folded else ""
+    counts = f"{len(plan.activations)} activations in {len(plan.buffers)} buffers"
+    return f"{len(plan.steps)} steps{folded}, {counts}{said and f', at {said}'}"
+
+
+def _totals(plan: MemoryPlan, totals: Sequence[tuple[str, Expr]]) -> Any:
     from rich.table import Table
 
-    said = ", ".join(f"{k}={v}" for k, v in plan.sizes.items())
     taken = ", ".join(f"{k}={v}" for k, v in plan.typical.items())
-    folded = f", {plan.folded} more folded" if plan.folded else ""
-    title = f"{len(plan.steps)} steps{folded}, {len(plan.activations)} activations in {len(plan.buffers)} buffers"
-    table = Table(
-        "", "bytes" if not plan.typical else f"bytes at {taken}", "", title=f"{title}{said and f', at {said}'}"
-    )
-    totals = [("native", plan.native), ("plan", plan.total), ("lower bound", plan.lower_bound)]
+    table = Table("", f"bytes at {taken}" if taken else "bytes", "")
     for name, size in totals:
         table.add_row(name, *_size(plan, size))
     return table
@@ -238,13 +240,13 @@ def _print_arenas(out: Console, compiled: CompiledPlan, every: bool) -> None:
     plan = compiled.graph
     for arena in compiled.arenas:
         kernels = len({call.kernel for call in arena.calls})
-        title = (
-            f"arena of @{arena.program}: {len(arena.calls)} calls of {kernels} kernels, {len(arena.buffers)} buffers"
-        )
-        table = Table("", "bytes", "", title=title)
-        for name, size in (("native", arena.native), ("plan", arena.total), ("lower bound", arena.lower_bound)):
-            table.add_row(name, *_size(plan, size))
-        out.print(table)
+        what = f"@{arena.program}: {len(arena.calls)} calls of {kernels} kernels"
+        if not arena.buffers:
+            out.print(f"{what}, and no arena", highlight=False, markup=False)
+            continue
+        out.print(f"{what}, with {len(arena.buffers)} buffers in an arena", highlight=False, markup=False)
+        totals = (("native", arena.native), ("plan", arena.total), ("lower bound", arena.lower_bound))
+        out.print(_totals(plan, totals))
         for line in Chart.of_arena(arena, "", plan.value).text():
             out.print(line, highlight=False, markup=False)
         if every:
