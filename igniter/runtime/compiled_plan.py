@@ -9,13 +9,14 @@ it.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from igniter.analysis.fusion.program_steps import Step, region_step
 from igniter.analysis.model.plan import Buffer, MemoryPlan, largest, plan_memory
+from igniter.compilation import Compilation, CompileOptions
 from igniter.dialects.sym.expr import ZERO, Expr
 from igniter.errors import IgniterError
 
@@ -84,23 +85,33 @@ def plan_compiled(module: Module, sizes: Mapping[str, int] | None = None, target
 
     `sizes` are of symbols. `IgniterError` where a size is of no symbol, or the module has been lowered already.
     """
+    return plan_programs(*compiled_programs(module, CompileOptions(target=target)), sizes)
+
+
+def compiled_programs(module: Module, options: CompileOptions) -> tuple[Compilation, list[tuple[ProgramOp, FuncOp]]]:
+    """A copy of a module compiled as far as the calls of its programs, and these."""
     from igniter.api import is_fused
-    from igniter.compilation import Compilation, CompileOptions
     from igniter.driver import make_fusion, make_loop, make_onnx, make_programs
     from igniter.runtime.cache import default_cache
 
     if is_fused(module.ir) or not any(op.name == "onnx.graph" for op in module.ir.ops):
         raise IgniterError("the module has been lowered already: give the model, or IR of the onnx level")
     copy = module.clone()
-    c = Compilation(copy.ir, CompileOptions(target=target), copy.ctx, cache=default_cache())
+    c = Compilation(copy.ir, options, copy.ctx, cache=default_cache())
     make_onnx(c)
     make_fusion(c)
     make_loop(c)
-    programs = make_programs(c)
+    return c, make_programs(c)
+
+
+def plan_programs(
+    c: Compilation, programs: Sequence[tuple[ProgramOp, FuncOp]], sizes: Mapping[str, int] | None = None
+) -> CompiledPlan:
+    """The plan of a compilation whose programs have been made."""
     scratch = {program: func.scratch_bytes or ZERO for program, func in programs}
     plan = plan_memory(c.module, sizes, arenas={p: e for p, e in scratch.items() if e != ZERO})
     arenas = tuple(_arena(program, func, plan.sizes) for program, func in programs)
-    return CompiledPlan(plan, arenas, target)
+    return CompiledPlan(plan, arenas, c.options.target)
 
 
 def _arena(program: ProgramOp, func: FuncOp, sizes: Mapping[str, int]) -> ArenaPlan:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import typer
 
-from igniter.tools.commands import plan
+from igniter.tools.commands import plan, report
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds the commands to the tool, in the order in which its help lists them."""
     plan.add_to(app)
+    report.add_to(app)
