@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from os import PathLike
 
     from xdsl.dialects.builtin import ModuleOp
 
@@ -51,6 +52,25 @@ class ModelTools:
         module = onnx_level(self.ir)
         run_pipeline(self.ctx.clone(), module, "inline-functions,infer-shapes", verify_each=False)
         return plan_memory(module, sizes, order, Rules(inputs, fold, views, in_place), align)
+
+    def report(
+        self,
+        output: str | PathLike[str],
+        sizes: Mapping[str, int] | None = None,
+        *,
+        threads: int = 1,
+        target: str = "native",
+        verify: bool = True,
+    ) -> None:
+        """Write a page on the model as compiled for `target`, which it is for it, and measured on made inputs of `sizes`
+        with so many threads (docs/report.md). `VerificationFailed` where it does not compute what it should."""
+        from pathlib import Path
+        from typing import cast
+
+        from igniter.api import Module
+        from igniter.runtime.report.make import report_module
+
+        report_module(cast("Module", self), Path(output), sizes, threads, target, verify)
 
     def plan_compiled(self, sizes: Mapping[str, int] | None = None, *, target: str = "native") -> CompiledPlan:
         """The memory of the model as Igniter runs it on `target`: `graph` is the plan of what ONNX Runtime runs,

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 SCOPES = "pkg.torch.onnx.name_scopes"
 """Where PyTorch's exporter says which modules a node comes from."""
 
+NO_SCOPE = "empty_nn_module_stack"
+"""What PyTorch's exporter calls the module of a node that is in none."""
+
 
 @dataclass
 class Graph:
@@ -54,6 +57,7 @@ def graph_of(module: ModuleOp, original: ModuleOp, reasons: Mapping[str, str], s
     is in no kernel, and `sizes` the symbols where operations are counted."""
     builder = _Builder(_modules(original), reasons, sizes)
     builder.graph_op(main_graph(module))
+    _place_made(builder.graph)
     return builder.graph
 
 
@@ -73,7 +77,7 @@ def module_path(op: OnnxOp) -> tuple[str, ...]:
         try:
             # Each scope is the whole way to it; the last is the node's own.
             names = [str(s) for s in ast.literal_eval(text_of(scopes) or str(scopes))][:-1]
-            return _steps([name for name in names if name])
+            return _steps([name for name in names if name and not name.startswith(NO_SCOPE)])
         except (ValueError, SyntaxError):
             return ()
     name = op.node_name
@@ -94,7 +98,43 @@ def _steps(scopes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _modules(module: ModuleOp) -> dict[str, tuple[str, ...]]:
-    return {node_label(op): module_path(op) for op in module.walk() if isinstance(op, OnnxOp)}
+    """The modules of nodes, by their names and by those of their results: a pass that makes a node of others keeps what
+    it computes."""
+    found: dict[str, tuple[str, ...]] = {}
+    for op in module.walk():
+        if isinstance(op, OnnxOp) and (path := module_path(op)):
+            found.update(dict.fromkeys(filter(None, op.output_names), path))
+    named = {op.node_name: module_path(op) for op in module.walk() if isinstance(op, OnnxOp) and op.node_name}
+    return {**found, **{name: path for name, path in named.items() if path}}
+
+
+def _place_made(graph: Graph) -> None:
+    """Gives nodes that passes made the innermost module that all of their neighbours are in."""
+    beside: dict[str, list[str]] = {}
+    for source, target, _ in graph.edges:
+        beside.setdefault(source, []).append(target)
+        beside.setdefault(target, []).append(source)
+    by_id = {node["id"]: node for node in graph.nodes}
+    waiting = [n for n in graph.nodes if not n["module"] and n["kind"] in ("node", "left")]
+    if len(waiting) == sum(n["kind"] in ("node", "left") for n in graph.nodes):
+        return
+    while waiting:
+        found = [(n, [m for b in beside.get(n["id"], ()) if (m := by_id[b]["module"])]) for n in waiting]
+        placed = [(n, _common(paths)) for n, paths in found if paths]
+        for node, path in placed:
+            node["module"] = path
+        if not any(path for _, path in placed):
+            return
+        waiting = [n for n in waiting if not n["module"]]
+
+
+def _common(paths: Sequence[list[str]]) -> list[str]:
+    """The beginning that all have in common."""
+    first = paths[0]
+    length = 0
+    while all(len(p) > length and p[length] == first[length] for p in paths):
+        length += 1
+    return first[:length]
 
 
 class _Builder:
@@ -173,7 +213,7 @@ class _Builder:
         reason = self.reasons.get(name, "")
         node = self._node(name, op_name(op), "node" if _is_in_kernel(op) else "left", group)
         entry = self.graph.nodes[-1]
-        entry["module"] = list(self.modules.get(name, module_path(op)))
+        entry["module"] = list(self._module(op))
         entry["flops"] = self._flops(op)
         entry["inputs"] = [self._value(v) for v in op.operands if not isinstance(v.type, NoneType)]
         entry["outputs"] = [_result(r) for r in op.results if not isinstance(r.type, NoneType)]
@@ -183,6 +223,10 @@ class _Builder:
             self._edge(value, node)
         for result in op.results:
             self.sources[result] = (node, value_name(result))
+
+    def _module(self, op: OnnxOp) -> tuple[str, ...]:
+        names = [n for n in (op.node_name, *op.output_names) if n]
+        return next((found for n in names if (found := self.modules.get(n))), ()) or module_path(op)
 
     def _value(self, value: SSAValue) -> list[str]:
         found = self.sources.get(value)

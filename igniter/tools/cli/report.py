@@ -36,8 +36,7 @@ class ReportRequest:
 def run(asked: ReportRequest) -> None:
     """Compile, measure, and write the page."""
     from igniter.runtime.files import write_whole
-    from igniter.runtime.report.gather import gather
-    from igniter.runtime.report.page import page
+    from igniter.runtime.report.make import report_page, report_title
 
     output = asked.output or f"{Path(asked.model).stem}.html"
     if Path(output).suffix != ".html":
@@ -54,20 +53,21 @@ def run(asked: ReportRequest) -> None:
         sizes, inputs = inputs_for(artifact, original, cases[0], asked.inputs)
         step("verifying")
         verification = _verification(asked, artifact, original)
-        profile = None
-        if artifact.report.get("programs"):
-            from igniter.runtime.profile import profile_artifact
-
-            step("measuring")
-            profile = profile_artifact(artifact, inputs, threads=max(1, asked.threads))
         machine = _measured(asked.target, step) if asked.measure else None
-        title = Path(asked.model).name
-        data = gather(title, original, artifact, sizes, profile, verification, asked.threads, machine, step)
-        step("drawing")
-        text = page(data)
+        text = report_page(
+            report_title(Path(asked.model)),
+            original,
+            artifact,
+            sizes,
+            inputs,
+            verification=verification,
+            threads=asked.threads,
+            machine=machine,
+            step=step,
+        )
     write_whole(output, text)
     if asked.json:
-        print_json({"report": output, "bytes": len(text.encode()), "nodes": len(data.graph.nodes), "sizes": sizes})
+        print_json({"report": output, "bytes": len(text.encode()), "sizes": sizes})
     else:
         console().print(output, highlight=False, markup=False)
 

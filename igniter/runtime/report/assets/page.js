@@ -136,6 +136,16 @@
     return PALETTE[hash % PALETTE.length];
   }
 
+  // The ops of a group, those with the most operations first.
+  function mainOps(group) {
+    const work = new Map();
+    for (const n of nodesOf(group).map((id) => byId.get(id))) {
+      const op = n.op.split(".").pop();
+      work.set(op, (work.get(op) || 0) + (n.flops || 0));
+    }
+    return [...work].sort((a, b) => b[1] - a[1]).map(([op]) => op).join(", ");
+  }
+
   let hottest = 0;
 
   function elements() {
@@ -149,7 +159,7 @@
       for (const g of path(parent)) parents.add(g);
       const label = node
         ? node.kind === "input" || node.kind === "output" ? short(node.name) : `${short(node.op, 28)}\n${short(node.name, 28)}`
-        : `${short(group.label, 28)}\n${group.all} node${group.all === 1 ? "" : "s"}`;
+        : `${short(group.label, 20)}: ${group.all} node${group.all === 1 ? "" : "s"}\n${short(mainOps(group), 30)}`;
       found.push({
         data: { id, label, parent: tree.groups.has(parent) ? parent : undefined, color: colorOf(id, node) },
         classes: node ? node.kind : "closed " + group.kind,
@@ -180,7 +190,7 @@
       { selector: "node", style: {
         label: "data(label)", "text-wrap": "wrap", "text-valign": "center", "font-size": 11, color: "#1d2733",
         "background-color": "data(color)", "border-width": 1, "border-color": "#6b87a0", shape: "round-rectangle",
-        width: 170, height: 36 } },
+        width: 184, height: 36 } },
       { selector: "node.input, node.output", style: { shape: "round-tag", width: 150, height: 26, "border-color": "#8a949e" } },
       { selector: "node.left", style: { "border-style": "dashed", "border-color": "#b3701a", "border-width": 1.5 } },
       { selector: "node.closed", style: { "border-width": 2.5, "border-color": "#4a7fb0", "font-weight": "bold" } },
@@ -214,8 +224,9 @@
     if (cy.zoom() < readable && cy.nodes().length) {
       const box = cy.elements().boundingBox();
       cy.zoom(readable);
-      const top = cy.nodes().filter((n) => !n.isParent()).min((n) => n.position("y")).ele;
-      cy.pan({ x: cy.width() / 2 - top.position("x") * readable, y: 30 - box.y1 * readable });
+      const leaves = cy.nodes().filter((n) => !n.isParent());
+      const middle = leaves.reduce((sum, n) => sum + n.position("x"), 0) / leaves.length;
+      cy.pan({ x: cy.width() / 2 - middle * readable, y: 30 - box.y1 * readable });
     }
   }
 
