@@ -62,8 +62,9 @@ class ModelTools:
         target: str = "native",
         verify: bool = True,
     ) -> None:
-        """Write a page on the model as compiled for `target`, which it is for it, and measured on made inputs of `sizes`
-        with so many threads (docs/report.md). `VerificationFailed` where it does not compute what it should."""
+        """Compile the model for `target`, and write a page on it: its graph, and where time and memory go, measured
+        with so many threads on made inputs of `sizes` (docs/report.md). `VerificationFailed` where an output differs.
+        """
         from pathlib import Path
         from typing import cast
 

@@ -56,8 +56,8 @@ def gather(
     c, programs = compiled_programs(module, _options(artifact))
     known = _known_sizes(c.module, sizes)
     compiled = plan_programs(c, programs, known)
-    plan = module.plan()
-    plan = plan.at(**{name: size for name, size in sizes.items() if name in plan.typical})
+    free = module.plan()
+    plan = module.plan({name: size for name, size in sizes.items() if name in free.typical})
     left: list[dict[str, Any]] = artifact.report.get("left_to_onnxruntime", [])
     reasons = {str(node["node"]): str(node["reason"]) for node in left}
     graph = graph_of(c.module, module.ir, reasons, known)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 SCOPES = "pkg.torch.onnx.name_scopes"
 """Where PyTorch's exporter says which modules a node comes from."""
 
-NO_SCOPE = "empty_nn_module_stack"
+NO_SCOPE = "_empty_nn_module_stack"
 """What PyTorch's exporter calls the module of a node that is in none."""
 
 

@@ -178,7 +178,8 @@ def _time(data: ReportData) -> str:
         parts.append(
             f"<figure>{roofline(kernels, data.roof)}<figcaption>Each circle is a kernel, its area its time; the line "
             f"is what {_threads(data)} can do at the most ({source}). Above it are "
-            "kernels that read from caches, or a machine that is faster than its figures.</figcaption></figure>"
+            "kernels that read from caches, look up rows of a table that counts whole, or run on a machine that is "
+            "faster than its figures.</figcaption></figure>"
         )
     parts.append(_kernels(kernels, data.roof, profile.rest_ms, profile.run_ms))
     return "".join(parts)

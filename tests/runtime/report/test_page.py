@@ -113,6 +113,14 @@ def test_a_folder_is_reported_with_the_verification_that_it_has(tmp_path: Path) 
     assert done.exit_code == 0 and "was not compared" in Parsed(out.read_text()).sections["verification"]
 
 
+def test_a_module_writes_its_report(tmp_path: Path) -> None:
+    out = tmp_path / "d.html"
+    igniter.load(diamond()).report(out, {"rows": 9})
+    text = Parsed(out.read_text())
+    assert "rows=9" in text.sections["verification"] and "rows=9" in text.sections["time"]
+    assert "a model in memory" in out.read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

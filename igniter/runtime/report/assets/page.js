@@ -216,18 +216,19 @@
     else home();
   }
 
-  // The whole graph where it can be read, else its beginning.
+  // The whole graph where it can be read, else its width, else its beginning.
   function home() {
     cy.fit(undefined, 24);
     if (cy.zoom() > 1.1) { cy.zoom(1.1); cy.center(); }
-    const readable = 0.7;
-    if (cy.zoom() < readable && cy.nodes().length) {
-      const box = cy.elements().boundingBox();
-      cy.zoom(readable);
-      const leaves = cy.nodes().filter((n) => !n.isParent());
-      const middle = leaves.reduce((sum, n) => sum + n.position("x"), 0) / leaves.length;
-      cy.pan({ x: cy.width() / 2 - middle * readable, y: 30 - box.y1 * readable });
-    }
+    const leaves = cy.nodes().filter((n) => !n.isParent());
+    if (cy.zoom() >= 0.7 || !leaves.length) return;
+    const box = cy.elements().boundingBox(), wide = cy.width() / (box.w + 48);
+    const zoom = Math.max(0.45, Math.min(0.9, wide));
+    const first = leaves.filter(".node, .left, .closed").sort((a, b) => a.position("y") - b.position("y")).slice(0, 6);
+    const over = zoom > wide && first.length;
+    const middle = over ? first.reduce((sum, n) => sum + n.position("x"), 0) / first.length : (box.x1 + box.x2) / 2;
+    cy.zoom(zoom);
+    cy.pan({ x: cy.width() / 2 - middle * zoom, y: 24 - box.y1 * zoom });
   }
 
   function toggle(id) {
@@ -420,7 +421,9 @@
   });
 
   if (!trees.modules.groups.size) $("mode").options[1].disabled = true;
+  // Kernels tell most, but where one program of too many stays closed, modules do.
   setMode("regions");
+  if (trees.modules.groups.size && data.nodes.length > FIRST && visibleCount() < 12) setMode("modules");
   // For tests, and for whoever looks from the console.
   window.report = { cy, data, toggle, reveal, isOpen: (id) => open.has(id) };
 })();
