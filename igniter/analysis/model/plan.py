@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from igniter.analysis.model.plan_values import Lifetimes, Rules, lifetimes
 from igniter.analysis.scheduled.placement import ALIGNMENT, Conflicts, Span, aligned, place
 from igniter.analysis.typical_sizes import MEMORY, TypicalSizes, module_symbols, require_known
-from igniter.dialects.fusion import ProgramOp
+from igniter.dialects.fusion import GroupOp, ProgramOp
 from igniter.dialects.onnx.names import op_name
 from igniter.dialects.onnx.structure import GraphOp, main_graph
 from igniter.dialects.sym.expr import ZERO, Expr, maximum
@@ -263,7 +263,10 @@ def _placed(found: Lifetimes, order: str, sizes: dict[str, int], typical: dict[s
 
 
 def _op_text(op: Operation) -> str:
-    return "program" if isinstance(op, ProgramOp) else op_name(op)
+    """The op of a step; of what Igniter compiled `program`, or `kernel` for one in a graph of a node."""
+    if isinstance(op, GroupOp):
+        return "program" if isinstance(op, ProgramOp) else "kernel"
+    return op_name(op)
 
 
 def _live(spans: Sequence[Span], steps: int) -> list[Expr]:

@@ -185,6 +185,10 @@ def _heading(plan: MemoryPlan) -> str:
     return f"{len(plan.steps)} steps{folded}, {counts}{said and f', at {said}'}"
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
+
+
 def _totals(plan: MemoryPlan, totals: Sequence[tuple[str, Expr]]) -> Any:
     from rich.table import Table
 
@@ -240,11 +244,11 @@ def _print_arenas(out: Console, compiled: CompiledPlan, every: bool) -> None:
     plan = compiled.graph
     for arena in compiled.arenas:
         kernels = len({call.kernel for call in arena.calls})
-        what = f"@{arena.program}: {len(arena.calls)} calls of {kernels} kernels"
+        what = f"@{arena.program}: {_counted(len(arena.calls), 'call')} of {_counted(kernels, 'kernel')}"
         if not arena.buffers:
             out.print(f"{what}, and no arena", highlight=False, markup=False)
             continue
-        out.print(f"{what}, with {len(arena.buffers)} buffers in an arena", highlight=False, markup=False)
+        out.print(f"{what}, with {_counted(len(arena.buffers), 'buffer')} in an arena", highlight=False, markup=False)
         totals = (("native", arena.native), ("plan", arena.total), ("lower bound", arena.lower_bound))
         out.print(_totals(plan, totals))
         for line in Chart.of_arena(arena, "", plan.value).text():

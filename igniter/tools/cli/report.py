@@ -41,6 +41,8 @@ def run(asked: ReportRequest) -> None:
     output = asked.output or f"{Path(asked.model).stem}.html"
     if Path(output).suffix != ".html":
         raise IgniterError(f"{output} is no .html: a report is a page")
+    if Path(asked.model).suffix == ".mlir":
+        raise IgniterError(f"{asked.model} is IR, which ONNX Runtime does not run: give the ONNX model")
     cases = parse_shapes(asked.inputs.shapes) or [{}]
     if len(cases) > 1:
         raise IgniterError("a report is of one choice of sizes: give --shape once")

@@ -132,3 +132,12 @@ def test_every_order_runs_each_node_behind_what_it_reads() -> None:
                 for v in op.operands
                 if v.owner in place  # type: ignore[attr-defined]
             )
+
+
+def test_bytes_are_those_that_onnx_runtime_allocates(tmp_path: Path) -> None:
+    """What a run says that each node's results take, beside the plan of all nodes."""
+    path = LIGHT / "light_squeezenet.onnx"
+    events = profiled(path, feeds_of(path), "ort", tmp_path)
+    plan = igniter.load(path).plan(fold=False)
+    results = [[a.bytes.constant for a in plan.activations if a.first == k] for k in range(len(plan.steps))]
+    assert [int(e["args"]["output_size"]) for e in events] == [sum(n or 0 for n in sizes) for sizes in results]

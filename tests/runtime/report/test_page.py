@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
 import igniter
@@ -14,7 +15,7 @@ from igniter.runtime.profile import StepTime
 from igniter.runtime.report.charts import KernelTime, Roof, by_kernel, roofline
 from igniter.runtime.report.graph import module_path
 from igniter.tools.main import app
-from tests.analysis.model.models import diamond
+from tests.analysis.model.models import diamond, model_of
 
 from .models import EVIL
 
@@ -135,6 +136,21 @@ def test_what_cannot_be_reported_is_said(tmp_path: Path, arguments: tuple[str, .
     done = CliRunner().invoke(app, ["report", str(model), *arguments])
     assert done.exit_code == 1 and reason in done.output
     assert [p.name for p in tmp_path.iterdir()] == ["d.onnx"]
+
+
+def test_ir_is_not_reported(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["report", str(tmp_path / "a.mlir")])
+    assert done.exit_code == 1 and "give the ONNX model" in done.output
+
+
+def test_a_model_of_which_nothing_is_compiled_is_reported(tmp_path: Path) -> None:
+    node = helper.make_node("StringNormalizer", ["t"], ["y"], "n")
+    model, out = tmp_path / "s.onnx", tmp_path / "s.html"
+    model.write_bytes(model_of([node], {"t": [2]}, ["y"], t=TensorProto.STRING, y=TensorProto.STRING))
+    done = CliRunner().invoke(app, ["report", str(model), "-o", str(out)])
+    assert done.exit_code == 0, done.output
+    found = Parsed(out.read_text()).sections
+    assert "Nothing of the model is compiled" in found["time"] and "StringNormalizer" in found["left"]
 
 
 def test_the_roof_is_the_lower_of_arithmetic_and_memory() -> None:
