@@ -44,6 +44,8 @@ class Chart:
     steps: tuple[str, ...]
     live: tuple[int, ...]
     total: int
+    unit: str = "step"
+    """What a step is called."""
 
     @staticmethod
     def of(plan: MemoryPlan, title: str) -> Chart:
@@ -164,7 +166,7 @@ def _axes(chart: Chart, x: Callable[[float], float], y: Callable[[float], float]
         parts.append(
             f'<text x="{x(step + 0.5):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle" fill="#555">{step}</text>'
         )
-    parts.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 10}" text-anchor="middle" fill="#555">step</text>')
+    parts.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 10}" text-anchor="middle" fill="#555">{chart.unit}</text>')
     return parts
 
 
@@ -173,7 +175,7 @@ def _box(box: Box, chart: Chart, x: Callable[[float], float], y: Callable[[float
     first, last = (chart.steps[k] if k < len(chart.steps) else "" for k in (box.first, box.last))
     told = (
         f"{box.name}\n{box.kind}, {box.size:,} bytes at {box.offset:,}\n"
-        f"from step {box.first}: {first}\nto step {box.last}: {last}"
+        f"from {chart.unit} {box.first}: {first}\nto {chart.unit} {box.last}: {last}"
     )
     size = f'width="{max(0.6, right - left):.2f}" height="{max(0.6, lower - upper):.2f}"'
     style = f'fill="{COLORS.get(box.kind, "#bbb")}" fill-opacity="0.75" stroke="#46637a" stroke-width="0.4"'
