@@ -163,11 +163,12 @@ def _offsets(spans: Sequence[Span], places: Sequence[int], conflicts: Conflicts)
     ends: list[Expr] = []
     offsets: dict[int, Expr] = {}
     below: list[set[int]] = []
+    home = {k: n for n, block in enumerate(blocks) for k in block}
     for n, block in enumerate(blocks):
         others = {j for k in block for j in conflicts.with_all(k)} - set(block)
-        under = {m for m in range(n) if not others.isdisjoint(blocks[m])}
+        under = {home[j] for j in others if home[j] < n}
         # What lies below one of them says nothing more.
-        direct = [m for m in under if not any(m in below[other] for other in under)]
+        direct = [m for m in sorted(under) if not any(m in below[other] for other in under)]
         below.append(under.union(*(below[m] for m in under)))
         offset = _largest([ends[m] for m in direct])
         offsets.update(dict.fromkeys(block, offset))
