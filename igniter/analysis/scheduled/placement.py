@@ -10,7 +10,7 @@ The first step is the greedy one of Pisarchyk and Lee (Efficient memory manageme
 in several orders; it ends as soon as a plan takes no more than what is live at once. Where none does, the best of
 them is mended: whatever ends last in the arena is placed first, again and again (the squeaky wheel of Joslin and
 Clements, 1999). A caller who has the time has orders searched beyond that (`search`); compiled programs do not ask for
-it, whose plans are at the bound but for a few.
+it, since those that were looked at are at the bound without.
 """
 
 from __future__ import annotations
