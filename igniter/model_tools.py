@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from xdsl.dialects.builtin import ModuleOp
 
     from igniter.analysis.model.diff import ModelDiff
+    from igniter.analysis.model.plan import MemoryPlan
     from igniter.analysis.model.profile import Profile
     from igniter.analysis.model.shape_engine import ShapeEngine
     from igniter.analysis.model.shapes import ModelShapes
     from igniter.context import IgniterContext
+    from igniter.runtime.compiled_plan import CompiledPlan
 
 
 class ModelTools:
@@ -27,6 +28,7 @@ class ModelTools:
 
     ir: ModuleOp
     ctx: IgniterContext
+    source: str | Path | bytes | None
 
     def shapes(self) -> ModelShapes:
         """The shape and type of every value, as expressions of the symbols of the inputs' dims."""
@@ -44,6 +46,90 @@ class ModelTools:
 
         return ShapeEngine(self.shapes(), values)
 
+    def profile(self, sizes: Mapping[str, int] | None = None, *, sparsity: bool = False) -> Profile:
+        """What the model computes, holds and moves, by node, op type, module and in total (docs/profile.md).
+
+        Amounts are expressions in the symbols of the model, and numbers where `sizes` gives all of these. Weights are
+        read only for `sparsity`. `IgniterError` for a size of a symbol that the model has not.
+        """
+        from igniter.analysis.model.counting import count_model
+        from igniter.analysis.model.sizes import given_sizes
+        from igniter.memory import collection_paused
+        from igniter.passes import run_pipeline
+        from igniter.transforms.fusion.inline_regions import onnx_level
+
+        with collection_paused():
+            module = onnx_level(self.ir)
+            run_pipeline(self.ctx.clone(), module, "inline-functions,infer-shapes", verify_each=False)
+            found = count_model(module, sizes, sparsity)
+        return found.at(given_sizes(found, sizes or {}))
+
+    def plan(
+        self,
+        sizes: Mapping[str, int] | None = None,
+        *,
+        order: str = "ort",
+        inputs: bool = False,
+        fold: bool = True,
+        views: bool = True,
+        in_place: bool = True,
+        align: int = 64,
+    ) -> MemoryPlan:
+        """The memory of the model's activations: lifetimes, places and totals in bytes (docs/memory-plan.md).
+
+        Amounts are expressions in the symbols of the model, and numbers where `sizes` gives all of these. Nodes are in
+        the `order` in which ONNX Runtime runs them (`ort`, or with its `execution_order=1` `ort-priority`), or as the
+        `model` has them. `inputs` counts the model's inputs too; `fold` takes what only weights lead to for weights;
+        `views` and `in_place` let values share a buffer; buffers are multiples of `align` bytes. `IgniterError` for a
+        size of a symbol that the model does not have.
+        """
+        from igniter.analysis.model.plan import plan_memory
+        from igniter.analysis.model.plan_values import Rules
+        from igniter.passes import run_pipeline
+        from igniter.transforms.fusion.inline_regions import onnx_level
+
+        module = onnx_level(self.ir)
+        run_pipeline(self.ctx.clone(), module, "inline-functions,infer-shapes", verify_each=False)
+        return plan_memory(module, sizes, order, Rules(inputs, fold, views, in_place), align)
+
+    def plan_compiled(self, sizes: Mapping[str, int] | None = None, *, target: str = "native") -> CompiledPlan:
+        """The memory of the model as Igniter runs it on `target`: `graph` is the plan of what ONNX Runtime runs,
+        `arenas` has what passes between the kernels of each program. The model is compiled for it, but not linked."""
+        from typing import cast
+
+        from igniter.api import Module
+        from igniter.runtime.compiled_plan import plan_compiled
+
+        return plan_compiled(cast("Module", self), sizes, target)
+
+    def diff(self, other: ModelTools) -> ModelDiff:
+        """What differs from this model to `other`: nodes, weights, inputs and outputs, opsets and metadata. Nodes are
+        matched whatever they are called and wherever they stand. False where nothing does."""
+        from igniter.analysis.model.diff import diff_modules
+        from igniter.transforms.fusion.inline_regions import onnx_level
+
+        return diff_modules(onnx_level(self.ir), onnx_level(other.ir))
+
+    def report(
+        self,
+        output: str | PathLike[str],
+        sizes: Mapping[str, int] | None = None,
+        *,
+        threads: int = 1,
+        target: str = "native",
+        verify: bool = True,
+    ) -> None:
+        """Compile the model for `target`, and write a page on it: its graph, and where time and memory go, measured
+        with so many threads on made inputs of `sizes` (docs/report.md). `VerificationFailed` where an output differs.
+        """
+        from pathlib import Path
+        from typing import cast
+
+        from igniter.api import Module
+        from igniter.runtime.report.make import report_module
+
+        report_module(cast("Module", self), Path(output), sizes, threads, target, verify)
+
     def compute_graph(self, sizes: Mapping[str, int] | None = None) -> Self:
         """Drops the nodes that only compute shapes, in place. With `sizes`, one for each symbol of the inputs' dims,
         all dims that follow from the inputs' are fixed.
@@ -60,14 +146,6 @@ class ModelTools:
         steps += ["fold-constants{weights=false}", "drop-shape-nodes", "eliminate-dead-nodes", "infer-shapes"]
         run_pipeline(self.ctx, self.ir, ",".join(steps))
         return self
-
-    def diff(self, other: ModelTools) -> ModelDiff:
-        """What differs from this model to `other`: nodes, weights, inputs and outputs, opsets and metadata. Nodes are
-        matched whatever they are called and wherever they stand. False where nothing does."""
-        from igniter.analysis.model.diff import diff_modules
-        from igniter.transforms.fusion.inline_regions import onnx_level
-
-        return diff_modules(onnx_level(self.ir), onnx_level(other.ir))
 
     def fuse(self, pattern: str | PathLike[str], into: str = "") -> Self:
         """Replaces the instances of a pattern, in place: by calls of a function of the model that is made of the nodes
@@ -90,21 +168,3 @@ class ModelTools:
             nearest = "; ".join(f"'{r.node}': {r.message}" for r in said if r.kind == "missed")
             raise IgniterError(f"nothing in the model matches {pattern}: {nearest or 'no two nodes of it are there'}")
         return self
-
-    def profile(self, sizes: Mapping[str, int] | None = None, *, sparsity: bool = False) -> Profile:
-        """What the model computes, holds and moves, by node, op type, module and in total (docs/profile.md).
-
-        Amounts are expressions in the symbols of the model, and numbers where `sizes` gives all of these. Weights are
-        read only for `sparsity`. `IgniterError` for a size of a symbol that the model has not.
-        """
-        from igniter.analysis.model.counting import count_model
-        from igniter.analysis.model.sizes import given_sizes
-        from igniter.memory import collection_paused
-        from igniter.passes import run_pipeline
-        from igniter.transforms.fusion.inline_regions import onnx_level
-
-        with collection_paused():
-            module = onnx_level(self.ir)
-            run_pipeline(self.ctx.clone(), module, "inline-functions,infer-shapes", verify_each=False)
-            found = count_model(module, sizes, sparsity)
-        return found.at(given_sizes(found, sizes or {}))

@@ -70,8 +70,15 @@ def _step(op: Operation) -> Step:
     if not isinstance(op, RegionOp):
         assert isinstance(op, OnnxOp)
         return _loop_step(op)
+    return region_step(op)
+
+
+def region_step(op: RegionOp) -> Step:
+    """The call of the kernel of a region."""
+    from igniter.dialects.onnx.base import OnnxOp
+
     nodes = [node for node in op.block.ops if isinstance(node, OnnxOp) and is_node(node)]
-    flops = sum((_flops(node) for node in nodes), ZERO)
+    flops = sum((node_flops(node) for node in nodes), ZERO)
     moved = sum((_bytes(value.type) for value in (*op.inputs, *op.results)), ZERO)
     ops = tuple(op_name(node) for node in nodes)
     return Step(op.label, op.kernel_name or "", tuple(map(node_label, nodes)), ops, flops, moved)
@@ -91,7 +98,7 @@ def _loop_step(op: OnnxOp) -> Step:
     return Step(node_label(op), "", (node_label(op), *nodes), (op.qualified_name, *ops), flops, moved)
 
 
-def _flops(op: Operation) -> Expr:
+def node_flops(op: Operation) -> Expr:
     """The operations of a node: what its spec says, else one for every element of its largest result."""
     from igniter.dialects.onnx.base import OnnxOp
     from igniter.dialects.onnx.ops.counts import flops_of

@@ -38,7 +38,7 @@ def run(
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="igniter-profile-") as folder:
         with progress("compiling", json) as step:
-            original, artifact = _compile(path, reference, target, Path(folder) / "model.igniter", step)
+            original, artifact = compile_profiled(path, reference, target, Path(folder) / "model.igniter", step)
         for case in cases:
             sizes, inputs = inputs_for(artifact, original, case, asked)
             profile = profile_artifact(artifact, inputs, threads=threads, spinning=spinning)
@@ -51,7 +51,7 @@ def run(
         print_json(rows)
 
 
-def _compile(
+def compile_profiled(
     path: str, reference: str, target: str, folder: Path, step: Callable[[str], None]
 ) -> tuple[str | bytes, Artifact]:
     """The original model, and a compiled one that notes the time.

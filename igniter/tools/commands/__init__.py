@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import typer
 
-from igniter.tools.commands import diff, fuse, installation, profile, shapes, torch
+from igniter.tools.commands import diff, fuse, installation, plan, profile, report, shapes, torch
 
 
 def add_to(app: typer.Typer) -> None:
     """Adds the commands to the tool, in the order in which its help lists them."""
     shapes.add_to(app)
     profile.add_to(app)
+    plan.add_to(app)
     diff.add_to(app)
+    report.add_to(app)
     fuse.add_to(app)
     torch.add_to(app)
     installation.add_to(app)
