@@ -62,6 +62,7 @@ PASSES: dict[str, str] = {
     "choose-splits": "igniter.transforms.structured.choose_splits:ChooseSplits",
     "collapse-axes": "igniter.transforms.structured.collapse_axes:CollapseAxes",
     "compile-draws": "igniter.transforms.onnx.compile_draws:CompileDraws",
+    "compress-weights": "igniter.transforms.edit.compress_weights:CompressWeights",
     "copy-dequantized": "igniter.transforms.onnx.copy_dequantized:CopyDequantized",
     "cse": "xdsl.transforms.common_subexpression_elimination:CommonSubexpressionElimination",
     "dce": "xdsl.transforms.dead_code_elimination:DeadCodeElimination",

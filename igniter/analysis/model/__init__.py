@@ -1,0 +1,1 @@
+"""Analyses of a whole model, which the toolbox shows: pure functions over a module that return frozen data."""
