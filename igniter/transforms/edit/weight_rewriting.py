@@ -54,6 +54,14 @@ class _Made:
         assert half is not None
         rounded = self._constant(Weight(weight.shape, half, derivation=Narrowed(weight, half)), f"{half}")
         code = BY_ATTR[weight.element_type].code
+        for use in self.plan.uses:
+            if use.kind == "table" and use.through is None:
+                # Rows are gathered as they are stored.
+                kind, axis = _retyped(use.op.results[0].type, half), int(use.op.attr("axis", 0) or 0)
+                rows = make_op("Gather", [rounded, use.op.operands[1]], [kind], {"axis": axis})
+                self._instead(use.op, make_op("Cast", [self._before(use.op, rows)], [use.op.results[0].type], {"to": code}))
+        if self.plan.constant.results[0].first_use is None:
+            return
         self._whole(make_op("Cast", [rounded], [tensor_of(weight.element_type, weight.shape)], {"to": code}))
 
     # -- ops of ONNX -------------------------------------------------------------------------------------------------
