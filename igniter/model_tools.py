@@ -6,7 +6,8 @@ as it is; those that change it run a pass of the same name in place and return t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -19,3 +20,35 @@ class ModelTools:
 
     ir: ModuleOp
     ctx: IgniterContext
+
+    def compress(
+        self,
+        weights: str,
+        granularity: str = "channel",
+        *,
+        symmetric: bool = False,
+        only: Sequence[str] = (),
+        leave: Sequence[str] = (),
+        min_elements: int = 4096,
+        standard: bool = False,
+        accuracy_level: int = 0,
+        measure: bool = True,
+    ) -> Self:
+        """Store weights as `f16`, `bf16`, `int8` or `int4`, in place (`docs/compression.md`); returns the module.
+
+        `granularity` is what has a scale of its own: `tensor`, `channel`, or `block:32` for blocks of 32. `only` and
+        `leave` are patterns (`*` and `?`) of names of weights, and of names and op types of the nodes that read them.
+        Weights of fewer than `min_elements` elements stay. With `standard` there are no ops of com.microsoft;
+        `accuracy_level` is that of MatMulNBits. What became of each weight, with its error unless `measure` is false,
+        is a remark of the pass `compress-weights`. `IgniterError` where nothing could be compressed, and for a pattern
+        that names nothing.
+        """
+        from igniter.passes import run_passes
+        from igniter.transforms.edit.compress_weights import CompressWeights
+        from igniter.transforms.onnx.infer_shapes import InferShapes
+
+        chosen = CompressWeights(
+            weights, granularity, symmetric, tuple(only), tuple(leave), min_elements, standard, accuracy_level, measure
+        )
+        run_passes(self.ctx, self.ir, (InferShapes(), chosen))
+        return self

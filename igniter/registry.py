@@ -75,6 +75,7 @@ PASSES: dict[str, str] = {
     "flatten-rows": "igniter.transforms.structured.flatten_rows:FlattenRows",
     "fold-constants": "igniter.transforms.onnx.fold_constants:FoldConstants",
     "fold-packs": "igniter.transforms.fusion.fold_packs:FoldPacks",
+    "form-block-products": "igniter.transforms.onnx.form_block_products:FormBlockProducts",
     "form-fma": "igniter.transforms.structured.form_fma:FormFma",
     "form-fusion-regions": "igniter.transforms.fusion.form_fusion_regions:FormFusionRegions",
     "form-integer-products": "igniter.transforms.onnx.form_integer_products:FormIntegerProducts",

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, ModuleOp, bf16, f16
-from xdsl.ir import Attribute, OpResult
+from xdsl.ir import Attribute
 
 from igniter.analysis.model.weight_uses import WeightUse, weight_uses
 from igniter.analysis.onnx.weight_codes import Coding, error_of, is_finite
@@ -105,7 +105,7 @@ def plan_weights(module: ModuleOp, wanted: Wanted) -> list[WeightPlan]:
         if not isinstance(op, OnnxOp) or op.op_type != "Constant":
             continue
         weight = constant_weight(op.results[0])
-        if weight is None or len(weight.shape) < 2 or not isinstance(op.results[0], OpResult):
+        if weight is None or len(weight.shape) < 2:
             continue
         all_uses = weight_uses(op.results[0], len(weight.shape))
         uses = tuple(u for u in all_uses if u is not None)
@@ -232,8 +232,8 @@ def contrib_block(plan: WeightPlan, use: WeightUse) -> int:
 def _is_contrib(plan: WeightPlan, wanted: Wanted) -> bool:
     coding = plan.coding
     assert coding is not None
-    in_blocks = coding.bits == 4 or wanted.granularity == "block"
-    return in_blocks and not wanted.standard and not plan.foreign and all(_fits(plan, u) for u in plan.uses)
+    # Of 8 bits ONNX Runtime has no fast op unless the other factor may be rounded; it makes one of DequantizeLinear.
+    return coding.bits == 4 and not wanted.standard and not plan.foreign and all(_fits(plan, u) for u in plan.uses)
 
 
 def _fits(plan: WeightPlan, use: WeightUse) -> bool:
@@ -252,4 +252,4 @@ def _fits(plan: WeightPlan, use: WeightUse) -> bool:
     return op.attr("alpha", 1.0) == 1.0 and (len(op.operands) < 3 or op.attr("beta", 1.0) == 1.0)
 
 
-__all__ = ["WeightPlan", "Wanted", "contrib_block", "plan_weights"]
+__all__ = ["Wanted", "WeightPlan", "contrib_block", "plan_weights"]

@@ -82,7 +82,12 @@ def weight_uses(value: SSAValue, rank: int) -> list[WeightUse | None]:
     found: list[WeightUse | None] = []
     for use in value.uses:
         op = use.operation
-        if isinstance(op, OnnxOp) and op.qualified_name == "Transpose" and rank == 2 and op.attr("perm") in (None, [1, 0]):
+        if (
+            isinstance(op, OnnxOp)
+            and op.qualified_name == "Transpose"
+            and rank == 2
+            and op.attr("perm") in (None, [1, 0])
+        ):
             for later in op.results[0].uses:
                 found.append(_use(later.operation, later.index, rank, op))
         else:

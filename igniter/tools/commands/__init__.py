@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import typer
 
+from igniter.tools.commands import weights
+
 
 def add_to(app: typer.Typer) -> None:
     """Adds the commands to the tool, in the order in which its help lists them."""
+    weights.add_to(app)

@@ -5,7 +5,7 @@
     %y = onnx.Conv(%x, %w)       ->    %d = onnx.DequantizeLinear(%codes, %scales, %zeros) {axis = 0}
                                        %y = onnx.Conv(%x, %d)
 
-`weights=int4`, and `int8` in blocks: products have the op of ONNX Runtime that reads codes, unless `standard` is set.
+`weights=int4`: products have the op of ONNX Runtime that reads codes, unless `standard` is set.
 
     %y = onnx.MatMul(%x, %w)     ->    %y = onnx.com.microsoft.MatMulNBits(%x, %codes, %scales) {K, N, bits, block_size}
 
@@ -62,6 +62,8 @@ class CompressWeights(ModulePass):
     """Smaller weights stay as they are."""
     standard: bool = False
     """No ops of com.microsoft."""
+    accuracy_level: int = 0
+    """That of MatMulNBits: 4 lets ONNX Runtime round the other factor to eight bits."""
     measure: bool = True
     """Have the remarks say how far each weight is from the original."""
 
@@ -70,6 +72,8 @@ class CompressWeights(ModulePass):
         from igniter.frontend.opsets import import_domains
         from igniter.transforms.edit.weight_rewriting import rewrite_weight
 
+        if self.accuracy_level not in range(5):
+            raise IgniterError(f"the accuracy level is 0 to 4, not {self.accuracy_level}")
         wanted = Wanted.of(
             self.weights, self.granularity, self.symmetric, self.only, self.leave, self.min_elements, self.standard
         )
@@ -87,7 +91,7 @@ class CompressWeights(ModulePass):
                 break
             error = plan.error() if self.measure else None
             details = {"weight": plan.name, "shape": list(plan.weight.shape), "before": plan.weight.nbytes}
-            after, form = rewrite_weight(plan)
+            after, form = rewrite_weight(plan, self.accuracy_level)
             details |= {"after": after, "form": form, "readers": [_said(use.op) for use in plan.uses]}
             if error is not None:
                 details |= {"error": error.largest, "mean_error": error.mean}

@@ -21,9 +21,9 @@ from igniter.dialects.sym.tensor_types import known_dims_of, unranked
 UI8 = IntegerType(8, Signedness.UNSIGNED)
 
 
-def rewrite_weight(plan: WeightPlan) -> tuple[int, str]:
+def rewrite_weight(plan: WeightPlan, accuracy_level: int = 0) -> tuple[int, str]:
     """Puts the stored weight in the place of a constant; the bytes of what is stored, and the ops that read it."""
-    made = _Made(plan)
+    made = _Made(plan, accuracy_level)
     if plan.half is not None:
         made.cast()
     else:
@@ -43,6 +43,7 @@ def rewrite_weight(plan: WeightPlan) -> tuple[int, str]:
 @dataclass
 class _Made:
     plan: WeightPlan
+    accuracy_level: int = 0
     bytes: int = 0
     forms: list[str] = field(default_factory=list[str])
     constants: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
@@ -59,7 +60,9 @@ class _Made:
                 # Rows are gathered as they are stored.
                 kind, axis = _retyped(use.op.results[0].type, half), int(use.op.attr("axis", 0) or 0)
                 rows = make_op("Gather", [rounded, use.op.operands[1]], [kind], {"axis": axis})
-                self._instead(use.op, make_op("Cast", [self._before(use.op, rows)], [use.op.results[0].type], {"to": code}))
+                self._instead(
+                    use.op, make_op("Cast", [self._before(use.op, rows)], [use.op.results[0].type], {"to": code})
+                )
         if self.plan.constant.results[0].first_use is None:
             return
         self._whole(make_op("Cast", [rounded], [tensor_of(weight.element_type, weight.shape)], {"to": code}))
@@ -84,7 +87,9 @@ class _Made:
         assert coding is not None
         if coding.bits < 8:
             return False
-        return coding.axis is None or (bool(coding.block) and coding.axis == len(shape) - 1 and use.channel != coding.axis)
+        return coding.axis is None or (
+            bool(coding.block) and coding.axis == len(shape) - 1 and use.channel != coding.axis
+        )
 
     def gather_rows(self, use: WeightUse) -> None:
         """Gathers codes, scales and zero points, and dequantises those."""
@@ -122,6 +127,8 @@ class _Made:
         columns, depth = self.plan.weight.shape[use.channel], self.plan.weight.shape[use.depth]
         block = contrib_block(self.plan, use)
         attrs = {"K": depth, "N": columns, "bits": coding.bits, "block_size": block}
+        if self.accuracy_level:
+            attrs["accuracy_level"] = self.accuracy_level
         codes, scales, zeros = self._matrices("blocks", use, block)
         inputs: list[SSAValue | None] = [op.operands[0], codes, scales, zeros]
         bias = op.operands[2] if len(op.operands) > 2 and not isinstance(op.operands[2].owner, NoValueOp) else None
@@ -234,5 +241,3 @@ def _retyped(kind: Attribute, element: Attribute) -> Attribute:
 
 
 __all__ = ["rewrite_weight"]
-
-

@@ -178,7 +178,7 @@ def _matmul_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
 
 def _matmul_panels(op: OnnxOp) -> dict[int, tuple[int, ...]]:
     """The weights, and their scales and zero points, where they are matrices."""
-    found = {1: (0, 1, 2)}
+    found: dict[int, tuple[int, ...]] = {1: (0, 1, 2)}
     for index in (2, 3):
         if operand(op, index) is not None and len(operand_dims(op, index)) == 2:
             found[index] = (0, 1)
