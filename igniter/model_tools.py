@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from xdsl.dialects.builtin import ModuleOp
 
     from igniter.context import IgniterContext
@@ -20,6 +22,7 @@ class ModelTools:
 
     ir: ModuleOp
     ctx: IgniterContext
+    source: str | Path | bytes | None
 
     def compress(
         self,
@@ -51,4 +54,6 @@ class ModelTools:
             weights, granularity, symmetric, tuple(only), tuple(leave), min_elements, standard, accuracy_level, measure
         )
         run_passes(self.ctx, self.ir, (InferShapes(), chosen))
+        # The file is no longer what this module is to be compared with.
+        self.source = None
         return self

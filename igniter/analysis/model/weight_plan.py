@@ -209,6 +209,8 @@ def _opset_for(plan: WeightPlan) -> int:
     assert coding is not None
     if coding.block or coding.bits < 8:
         return 21
+    if not isinstance(plan.weight.element_type, Float32Type):
+        return 19
     return 10 if coding.axis is None else 13
 
 

@@ -1,8 +1,8 @@
 """Weights as integers of few bits: how they are coded, and their codes, scales and zero points as derived weights.
 
-A code `q` stands for `(q - zero) * scale`. A scale is one for the tensor, for each index along an axis, or for each block
-along an axis. Codes, scales and zero points are computed out of the weight when their bytes are asked for, a stretch of
-it at a time, so that a model of any size is rewritten and written in the memory of its largest tensor.
+A code `q` stands for `(q - zero) * scale`. A scale is one for the tensor, for each index along an axis, or for each
+block along an axis. Codes, scales and zero points are computed out of the weight when their bytes are asked for, a
+stretch of it at a time, so that a model of any size is rewritten and written in the memory of its largest tensor.
 
 Symmetric codes have no zero point: 0 is coded by 0. The scale is the least by which both the greatest and the least
 number have a code, so that the code at the negative end, of which there is one more, is used. Other codes are unsigned,

@@ -127,14 +127,14 @@ def output_error(name: str, expected: Any, got: Any) -> dict[str, Any] | None:
     holds no floats."""
     import numpy as np
 
-    if not hasattr(expected, "dtype") or expected.dtype.kind != "f" or expected.size == 0:
+    if getattr(getattr(expected, "dtype", None), "kind", "") != "f" or expected.size == 0:
         return None
     if expected.shape != got.shape:
         return {"output": name, "shape": list(expected.shape), "note": f"has another shape, {list(got.shape)}"}
-    exact: np.ndarray[Any, Any] = expected.astype(np.float64)
-    off = exact - got.astype(np.float64)
-    size, square = float(np.abs(exact).max()), float(np.vdot(exact, exact))
-    largest = float(np.abs(off).max())
+    exact: Any = expected.astype(np.float64)
+    off: Any = exact - got.astype(np.float64)
+    size, square = float(abs(exact).max()), float(np.vdot(exact, exact))
+    largest = float(abs(off).max())
     return {
         "output": name,
         "largest": largest / size if size else largest,
@@ -182,7 +182,7 @@ def _print(found: dict[str, Any]) -> None:
     from rich.table import Table
 
     out = console()
-    table = Table("weight", "shape", "stored for", "MB before", "MB after", "largest error", "mean error")
+    table = Table("weight", "shape", "stored for", "before", "after", "largest error", "mean error")
     rows = found["weights"]
     for row in rows[:SHOWN]:
         table.add_row(row["weight"], "x".join(map(str, row["shape"])), row["form"], *_figures(row))
@@ -197,8 +197,8 @@ def _print(found: dict[str, Any]) -> None:
     for reason, count in reasons.items():
         out.print(f"{count} left: {reason}")
     size = found["bytes"]
-    times = size["before"] / size["after"]
-    out.print(f"{found['output']}: {_mb(size['after'])} MB of {_mb(size['before'])} MB, {times:.2f} times smaller")
+    share = 100 * size["after"] / size["before"]
+    out.print(f"{found['output']}: {_mb(size['after'])}, {share:.3g}% of {_mb(size['before'])}")
     for case in found.get("outputs", ()):
         _print_errors(case)
     for timed in found.get("times", ()):
@@ -226,11 +226,15 @@ def _print_times(timed: dict[str, Any]) -> None:
     for name in (ORIGINAL, COMPRESSED, COMPILED):
         table.add_row(name, f"{timed[name]['ms']:.4g}", f"{1 / timed[name]['ratio']:.2f}x")
     console().print(table)
-    console().print(f"noise {100 * timed['noise']:.1f}%; the compiled model has {_mb(timed['compiled_bytes'])} MB")
+    console().print(f"noise {100 * timed['noise']:.1f}%; the compiled model has {_mb(timed['compiled_bytes'])}")
 
 
 def _mb(size: float) -> str:
-    return f"{size / 1e6:,.3g}" if size < 1e8 else f"{size / 1e6:,.0f}"
+    """Bytes in the unit that leaves them three digits."""
+    for unit, least in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= least:
+            return f"{size / least:.3g} {unit}"
+    return f"{size:.0f} B"
 
 
 def _figures(row: dict[str, Any]) -> tuple[str, ...]:

@@ -15,9 +15,9 @@
                                        %y = onnx.MatMul(%x, %d)
 
 Rows of an embedding are dequantised behind the Gather, which is exact and reads what it needs. A weight that several
-nodes read is stored once. The opset is raised where an op needs that (`DequantizeLinear` per axis 13, in blocks and of 4
-bits 21) and the nodes mean the same there. A weight that stays as it is, and why, is a remark; so is each that does not,
-with its bytes before and after and, unless `measure=false`, its error.
+nodes read is stored once. The opset is raised where an op needs that (`DequantizeLinear` per axis 13, in blocks and of
+4 bits 21) and the nodes mean the same there. A weight that stays as it is, and why, is a remark; so is each that does
+not, with its bytes before and after and, unless `measure=false`, its error.
 
 Weights are read when the model is written, one at a time (`igniter/analysis/onnx/weight_codes.py`).
 """
@@ -80,11 +80,13 @@ class CompressWeights(ModulePass):
         plans = plan_weights(op, wanted)
         refused = _raise_opset(op, [p.opset for p in plans if p.reason is None])
         rewrites, count = budget(ctx, self.name), 0
+        left: list[tuple[str, str]] = []
         for plan in plans:
             reason = plan.reason
             if reason is None and refused is not None and plan.opset > plan.current_opset:
                 reason = f"it needs opset {plan.opset}, and {refused}"
             if reason is not None:
+                left.append((plan.name, reason))
                 remark(ctx, self.name, plan.name, "missed", f"it stays as it is: {reason}", weight=plan.name)
                 continue
             if not rewrites.take(plan.name, f"it is stored as {self.weights}"):
@@ -99,7 +101,7 @@ class CompressWeights(ModulePass):
             count += 1
         import_domains(op)
         if count == 0 and not rewrites.is_spent:
-            raise IgniterError(_nothing(self.weights, [(p.name, p.reason or refused or "") for p in plans]))
+            raise IgniterError(_nothing(self.weights, left))
 
 
 def _said(op: OnnxOp) -> str:
