@@ -6,8 +6,8 @@ as it is; those that change it run a pass of the same name in place and return t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from igniter.context import IgniterContext
+    from igniter.runtime.calibration.histogram import Method
+    from igniter.runtime.calibration.quantizer import Quantization
 
 
 class ModelTools:
@@ -57,3 +59,39 @@ class ModelTools:
         # The file is no longer what this module is to be compared with.
         self.source = None
         return self
+
+    def quantize(
+        self,
+        data: Any,
+        *,
+        calibrate: Method = "min-max",
+        percentile: float = 99.999,
+        activations: str = "u8",
+        symmetric: bool = False,
+        granularity: str = "channel",
+        asymmetric_weights: bool = False,
+        ops: Sequence[str] = (),
+        only: Sequence[str] = (),
+        leave: Sequence[str] = (),
+        max_error: float | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> Quantization:
+        """Have products and convolutions compute on quantised tensors, in place (`docs/quantization.md`).
+
+        `data` are samples: a `.npz` file, a folder of them, `module:function`, a list of mappings of inputs by name, or
+        a function that yields them, which is called several times. `calibrate` is `min-max`, `entropy`, `percentile`
+        or `distribution`; `percentile` is for the third. `ops` are op types, and `only` and `leave` patterns of names
+        and op types of nodes. With `max_error`, nodes stay in float until the error of every output over the samples
+        (the root of the mean square, relative to that of the output) is no larger. Returns ranges, errors and choices.
+        """
+        from igniter.passes import run_passes
+        from igniter.runtime.calibration.quantizer import Asked, quantize_module
+        from igniter.transforms.edit.quantize_model import Style
+        from igniter.transforms.onnx.infer_shapes import InferShapes
+
+        style = Style(activations, symmetric, granularity, asymmetric_weights)
+        asked = Asked(calibrate, percentile, style, tuple(ops), tuple(only), tuple(leave), max_error)
+        run_passes(self.ctx, self.ir, (InferShapes(),))
+        found = quantize_module(self.ir, data, asked, progress or (lambda _: None))
+        self.source = None
+        return found

@@ -107,6 +107,7 @@ PASSES: dict[str, str] = {
     "postpone-scales": "igniter.transforms.structured.postpone_scales:PostponeScales",
     "prefetch-loops": "igniter.transforms.scheduled.prefetch_loops:PrefetchLoops",
     "promote-buffers": "igniter.transforms.scheduled.promote_buffers:PromoteBuffers",
+    "quantize-model": "igniter.transforms.edit.quantize_model:QuantizeModel",
     "read-past-views": "igniter.transforms.structured.read_past_views:ReadPastViews",
     "recompose": "igniter.transforms.onnx.recompose:Recompose",
     "rewrite-small-integers": "igniter.transforms.onnx.rewrite_small_integers:RewriteSmallIntegers",
