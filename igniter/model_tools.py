@@ -86,11 +86,12 @@ class ModelTools:
         """
         from igniter.passes import run_passes
         from igniter.runtime.calibration.quantizer import Asked, quantize_module
-        from igniter.transforms.edit.quantize_model import Style
+        from igniter.transforms.edit.quantize_model import Style, require_opset
         from igniter.transforms.onnx.infer_shapes import InferShapes
 
         style = Style(activations, symmetric, granularity, asymmetric_weights)
         asked = Asked(calibrate, percentile, style, tuple(ops), tuple(only), tuple(leave), max_error)
+        require_opset(self.ir, style.checked())
         run_passes(self.ctx, self.ir, (InferShapes(),))
         found = quantize_module(self.ir, data, asked, progress or (lambda _: None))
         self.source = None

@@ -70,6 +70,34 @@ def raise_opset(module: ModuleOp, version: int) -> str | None:
     return None
 
 
+def convert_opset(module: ModuleOp, version: int) -> str | None:
+    """Makes the model import `version` of ai.onnx, in place, and rewrites nodes that mean something else in it, by ONNX's
+    version converter. Why not, where that cannot."""
+    refused = raise_opset(module, version)
+    if refused is None:
+        return None
+    from onnx import version_converter
+
+    from igniter.errors import IgniterError
+    from igniter.frontend.exporter import export_module
+    from igniter.frontend.importer import import_proto
+    from igniter.frontend.reading import read_model
+
+    try:
+        converted = version_converter.convert_version(export_module(module), version)
+        made = import_proto(*read_model(converted, ""))
+    except (RuntimeError, ValueError, IgniterError) as error:
+        return f"{refused}; ONNX's converter says: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+    for op in list(module.ops):
+        op.detach()
+        op.erase(safe_erase=False)
+    for op in list(made.ops):
+        op.detach()
+        module.body.block.add_op(op)
+    module.attributes = dict(made.attributes)
+    return None
+
+
 def _own_opset(owner: FunctionOp | GraphOp, current: int) -> int:
     """The version of ai.onnx that a function imports itself, or that of the model."""
     own = owner.attributes.get("opset_import")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ class Asked:
 
     calibrate: Method = "min-max"
     percentile: float = 99.999
-    style: Style = Style()
+    style: Style = field(default_factory=Style)
     ops: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     leave: tuple[str, ...] = ()
@@ -168,9 +168,7 @@ class _Run:
             present = {output.name for output in proto.graph.output}
             with_more = with_outputs(proto, [n for n in outputs if n not in present])
             path.write_bytes(with_more.SerializeToString())
-        return make_session(path, config=EXACT)
+        return make_session(path, config=EXACT, log_severity_level=3)
 
 
 __all__ = ["Asked", "Quantization", "quantize_module"]
-
-

@@ -1,16 +1,16 @@
 """Samples to calibrate on, one at a time: a `.npz` file, a folder of samples, or a function that yields them.
 
-    FILE.npz            one sample, an array for each input
-    FOLDER              the `.npz` files in it in the order of their names, or folders `test_data_set_*` of `input_*.pb`
-    module:function     a function, called without arguments, that yields mappings of inputs by name
-    FILE.py:function    the same of a file
+FILE.npz            one sample, an array for each input
+FOLDER              the `.npz` files in it in the order of their names, or folders `test_data_set_*` of `input_*.pb`
+module:function     a function, called without arguments, that yields mappings of inputs by name
+FILE.py:function    the same of a file
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from igniter.errors import IgniterError
 
@@ -39,9 +39,9 @@ def samples(data: Any, names: Sequence[str]) -> Callable[[], Iterator[Feed]]:
 
 def _source(data: Any, names: Sequence[str]) -> Callable[[], Iterable[Feed]]:
     if callable(data):
-        return data
+        return cast("Callable[[], Iterable[Feed]]", data)
     if not isinstance(data, (str, Path)):
-        kept = data if isinstance(data, Sequence) else list(data)
+        kept: list[Feed] = list(data)
         return lambda: kept
     text = str(data)
     if Path(text).is_dir():

@@ -198,7 +198,7 @@ def _print(found: dict[str, Any]) -> None:
         out.print(f"{count} left: {reason}")
     size = found["bytes"]
     share = 100 * size["after"] / size["before"]
-    out.print(f"{found['output']}: {_mb(size['after'])}, {share:.3g}% of {_mb(size['before'])}")
+    out.print(f"{found['output']}: {bytes_text(size['after'])}, {share:.3g}% of {bytes_text(size['before'])}")
     for case in found.get("outputs", ()):
         _print_errors(case)
     for timed in found.get("times", ()):
@@ -226,10 +226,10 @@ def _print_times(timed: dict[str, Any]) -> None:
     for name in (ORIGINAL, COMPRESSED, COMPILED):
         table.add_row(name, f"{timed[name]['ms']:.4g}", f"{1 / timed[name]['ratio']:.2f}x")
     console().print(table)
-    console().print(f"noise {100 * timed['noise']:.1f}%; the compiled model has {_mb(timed['compiled_bytes'])}")
+    console().print(f"noise {100 * timed['noise']:.1f}%; the compiled model has {bytes_text(timed['compiled_bytes'])}")
 
 
-def _mb(size: float) -> str:
+def bytes_text(size: float) -> str:
     """Bytes in the unit that leaves them three digits."""
     for unit, least in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= least:
@@ -238,7 +238,7 @@ def _mb(size: float) -> str:
 
 
 def _figures(row: dict[str, Any]) -> tuple[str, ...]:
-    return _mb(row["before"]), _mb(row["after"]), f"{row['error']:.1e}", f"{row['mean_error']:.1e}"
+    return bytes_text(row["before"]), bytes_text(row["after"]), f"{row['error']:.1e}", f"{row['mean_error']:.1e}"
 
 
 def _total(rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -34,6 +34,7 @@ Csv = Annotated[str, typer.Option("--csv", help="Write the table here as CSV.", 
 def add_to(app: typer.Typer) -> None:
     """Adds the commands."""
     app.command()(compress)
+    app.command()(quantize)
 
 
 def compress(
@@ -89,3 +90,57 @@ def compress(
                 json,
             )
         )
+
+
+class Calibrate(StrEnum):
+    """`igniter.runtime.calibration.histogram.METHODS`, as a choice of the command line."""
+
+    min_max = "min-max"
+    entropy = "entropy"
+    percentile = "percentile"
+    distribution = "distribution"
+
+
+def quantize(
+    model: Annotated[str, typer.Argument(help="The ONNX model.")],
+    output: Output,
+    data: Annotated[
+        str,
+        typer.Option(help="Samples: a .npz file, a folder of them or of test_data_set_*, or module:function."),
+    ],
+    calibrate: Annotated[Calibrate, typer.Option(help="How ranges are found.")] = Calibrate.min_max,
+    percentile: Annotated[float, typer.Option(help="Of --calibrate percentile: what a range holds.")] = 99.999,
+    activations: Annotated[str, typer.Option(help="What activations are stored as: u8 or i8.")] = "u8",
+    symmetric: Annotated[
+        bool, typer.Option("--symmetric", help="The zero points of activations are the middle.")
+    ] = False,
+    granularity: Annotated[str, typer.Option(help="What of a weight has a scale: channel or tensor.")] = "channel",
+    asymmetric_weights: Annotated[bool, typer.Option("--asymmetric-weights", help="Weights have zero points.")] = False,
+    op: Annotated[list[str] | None, typer.Option("--op", help="The ops to quantise; may be repeated.")] = None,
+    only: Only = None,
+    leave: Except = None,
+    max_error: Annotated[
+        float | None,
+        typer.Option(help="The error that an output may have: nodes are left in float until it is met."),
+    ] = None,
+    csv: Csv = "",
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Quantise products and convolutions by the ranges of values over samples, and say what that does to each."""
+    from igniter.tools.cli.quantize import QuantizeRequest, run
+
+    with reported(debug, json):
+        choices = {
+            "calibrate": calibrate.value,
+            "percentile": percentile,
+            "activations": activations,
+            "symmetric": symmetric,
+            "granularity": granularity,
+            "asymmetric_weights": asymmetric_weights,
+            "ops": tuple(op or ()),
+            "only": tuple(only or ()),
+            "leave": tuple(leave or ()),
+            "max_error": max_error,
+        }
+        run(QuantizeRequest(model, output, data, choices, csv, json))

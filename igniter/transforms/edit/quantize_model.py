@@ -36,6 +36,7 @@ from igniter.dialects.sym.tensor_types import known_dims_of, unranked
 from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.rewrites import budget
+from igniter.transforms.onnx.infer_shapes import InferShapes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 Ranges = Mapping[str, tuple[float, float]]
-LEAST_OPSET = 13
+LEAST_OPSET, OF_CHANNELS = 10, 13
 I8, UI8 = IntegerType(8), IntegerType(8, Signedness.UNSIGNED)
 LARGEST_I32 = 2.0**31 - 1
 WITH_RESULTS = ("Conv", "ConvTranspose")
@@ -110,6 +111,8 @@ class QuantizeModel(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         style = Style(self.activations, self.symmetric, self.granularity, self.asymmetric_weights).checked()
+        if require_opset(op, style):
+            InferShapes().apply(ctx, op)
         chosen = candidates(op, (), self.only, self.leave)
         rewrites = budget(ctx, self.name)
         taken = [c for c in chosen if rewrites.take(c.name, "it is quantised")]
@@ -135,15 +138,25 @@ def quantize(module: ModuleOp, nodes: list[Candidate], ranges: Ranges, style: St
         made.node(candidate)
     for candidate in nodes:
         made.result(candidate)
+    made.erase_unread()
+
+
+def require_opset(module: ModuleOp, style: Style) -> bool:
+    """Raises the opset to what a style needs; whether nodes were rewritten for it. `IgniterError` where that fails."""
+    from igniter.frontend.opsets import convert_opset, raise_opset
+
+    least = OF_CHANNELS if style.granularity == "channel" else LEAST_OPSET
+    if raise_opset(module, least) is None:
+        return False
+    refused = convert_opset(module, least)
+    if refused is not None:
+        other = "; a granularity of tensor needs no more than opset 10" if least == OF_CHANNELS else ""
+        raise IgniterError(f"quantised models have opset {least} at least, and {refused}{other}")
+    return True
 
 
 def node_quantizer(module: ModuleOp, ranges: Ranges, style: Style) -> NodeQuantizer:
-    """What gives single nodes of a module quantised factors."""
-    from igniter.frontend.opsets import raise_opset
-
-    refused = raise_opset(module, LEAST_OPSET)
-    if refused is not None:
-        raise IgniterError(f"quantised models have opset {LEAST_OPSET} at least, and {refused}")
+    """What gives single nodes of a module, whose opset is new enough, quantised factors."""
     return NodeQuantizer(main_graph(module), ranges, style)
 
 
@@ -240,17 +253,23 @@ class NodeQuantizer:
             Weight(weight.shape, coding.element, derivation=Codes(weight, coding)),
             Weight(shape, f32, derivation=Scales(weight, coding)),
         ]
-        if not coding.symmetric:
-            parts.append(Weight(shape, coding.element, derivation=Zeros(weight, coding)))
+        # Also where they are 0: without them, some of ONNX Runtime's own rewrites fail.
+        parts.append(Weight(shape, coding.element, derivation=Zeros(weight, coding)))
         made = [
             self._insert(make_constant(part, f"{name}.{what}"), behind)
-            for part, what in zip(parts, ("codes", "scales", "zeros"), strict=False)
+            for part, what in zip(parts, ("codes", "scales", "zeros"), strict=True)
         ]
         attrs = {} if coding.axis is None else {"axis": coding.axis}
         back = make_op("DequantizeLinear", made, [value.type], attrs)
         found = (self._insert(back, behind), parameters(weight, coding)[0])
         self.weights[(value, axis)] = found
         return found
+
+    def erase_unread(self) -> None:
+        """Erases the constants that nothing reads any more."""
+        for op in list(self.graph.body.ops):
+            if isinstance(op, OnnxOp) and op.op_type == "Constant" and op.results[0].first_use is None:
+                self.graph.body.erase_op(op)
 
     def _bias(self, op: OnnxOp, left: float, right: Array) -> None:
         """The bias as i32 in steps of both scales, where it is a constant that i32 holds."""
@@ -287,4 +306,4 @@ def _retyped(kind: Attribute, element: Attribute) -> Attribute:
     return unranked(element) if dims is None else tensor_of(element, dims)
 
 
-__all__ = ["NodeQuantizer", "QuantizeModel", "Ranges", "Style", "node_quantizer", "quantize"]
+__all__ = ["NodeQuantizer", "QuantizeModel", "Ranges", "Style", "node_quantizer", "quantize", "require_opset"]
