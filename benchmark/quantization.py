@@ -1,9 +1,9 @@
 """Igniter's static quantisation beside ONNX Runtime's, on the same samples: trained models that ship inside packages.
 
-    python -m benchmark.quantization [--samples 8] [--markdown docs/quantization_table.md] [NAME ...]
+    python -m benchmark.quantization [--samples 8] [--methods min-max percentile] [NAME ...]
 
-Both quantise the same ops (Conv, Gemm, MatMul) with u8 activations and i8 weights, a scale for each channel, from the same
-samples. Both results are run in ONNX Runtime, exactly (`session.x64quantprecision`), on the samples and on as many
+Both quantise the same ops (Conv, Gemm, MatMul) with u8 activations and i8 weights, a scale for each channel, from the
+same samples. Both results are run in ONNX Runtime, exactly (`session.x64quantprecision`), on the samples and on as many
 others. The error is the root of the mean square over all samples, relative to that of the output in float; of several
 outputs the largest. `left` is what Igniter gives with `max_error` of half of ONNX Runtime's error, and how many nodes
 stay in float for it. `python -m benchmark.quantization --memory` measures the peak memory over growing data instead.

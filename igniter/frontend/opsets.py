@@ -71,8 +71,8 @@ def raise_opset(module: ModuleOp, version: int) -> str | None:
 
 
 def convert_opset(module: ModuleOp, version: int) -> str | None:
-    """Makes the model import `version` of ai.onnx, in place, and rewrites nodes that mean something else in it, by ONNX's
-    version converter. Why not, where that cannot."""
+    """Makes the model import `version` of ai.onnx, in place, and has ONNX's version converter rewrite nodes that mean
+    something else in it. Why not, where that fails."""
     refused = raise_opset(module, version)
     if refused is None:
         return None

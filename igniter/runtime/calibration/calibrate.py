@@ -1,8 +1,8 @@
 """The ranges of values over samples: ONNX Runtime gives some of them at a time, a histogram of each is kept.
 
-Values are asked for in groups whose bytes together stay under a limit, by what they had in earlier samples. So the memory
-is that of the model, one group of one sample, and 32 KiB for each value, however many samples there are and whatever
-their shapes.
+Values are asked for in groups whose bytes together stay under a limit, by what they had in earlier samples. So the
+memory is that of the model, one group of one sample, and 32 KiB for each value, however many samples there are and
+whatever their shapes.
 """
 
 from __future__ import annotations

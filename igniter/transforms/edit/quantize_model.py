@@ -175,16 +175,16 @@ class NodeQuantizer:
 
     def node(self, candidate: Candidate) -> None:
         """Gives a node quantised factors, and the bias that goes with them."""
-        op, scales = candidate.op, list[Any]()
+        op, scales, computed = candidate.op, list[Any](), candidate.computed
         for index in range(2):
             value = op.operands[index]
-            if index in candidate.computed:
+            if index in computed:
                 found, scale = self._pair(value)
             else:
                 found, scale = self._weight(value, candidate.weight_axis)
             op.operands[index] = found
             scales.append(scale)
-        if op.op_type != "MatMul" and len(op.operands) > 2 and 1 not in candidate.computed:
+        if op.op_type != "MatMul" and len(op.operands) > 2 and 1 not in computed:
             self._bias(op, scales[0], scales[1])
 
     def result(self, candidate: Candidate) -> None:
