@@ -5,8 +5,8 @@
 Both quantise the same ops (Conv, Gemm, MatMul) with u8 activations and i8 weights, a scale for each channel, from the
 same samples. Both results are run in ONNX Runtime, exactly (`session.x64quantprecision`), on the samples and on as many
 others. The error is the root of the mean square over all samples, relative to that of the output in float; of several
-outputs the largest. `left` is what Igniter gives with `max_error` of half of ONNX Runtime's error, and how many nodes
-stay in float for it. `python -m benchmark.quantization --memory` measures the peak memory over growing data instead.
+outputs the largest. `best` is Igniter's `calibrate="best"`. `python -m benchmark.quantization
+--memory` measures the peak memory over growing data instead.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ import numpy as np
 
 import igniter
 from benchmark.models.packaged import MODELS, Packaged, fetch
-from igniter.errors import IgniterError
 from igniter.runtime.calibration.errors import output_errors
 from igniter.runtime.calibration.quantizer import EXACT
 from igniter.runtime.session import make_session
@@ -61,7 +60,7 @@ def main() -> int:
         memory(asked.names)
         return 0
     entries = [e for e in MODELS if e.name in asked.names]
-    print("| model | method | nodes | ORT | Igniter | ORT, others | Igniter, others | half: error | half: in float |")
+    print("| model | method | nodes | ORT | Igniter | best | ORT, others | Igniter, others | best, others |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for entry in entries:
         fetch(entry.package)
@@ -104,16 +103,19 @@ def row(entry: Packaged, method: str, count: int, folder: Path) -> str:
         module.save(ours)
 
     own = errors(reference, ours, known, others, make)
-    half = ["", ""]
-    if isinstance(ort[0], float):
-        try:
-            module = igniter.load(source)
-            found = module.quantize(known, calibrate=method, ops=OPS, max_error=ort[0] / 2)  # pyright: ignore[reportArgumentType]
-            half = [f"{found.error:.2e}", f"{len(found.floats)}"]
-        except IgniterError as error:
-            half = [str(error)[:60], ""]
-    cells = [entry.name, method, str(nodes), *(shown(x) for pair in zip(ort, own, strict=True) for x in pair), *half]
+    best: list[float | str] = ["", ""]
+    if method == "min-max":
+        best = errors(reference, ours, known, others, lambda: best_of(source, known, ours))
+    columns = zip(ort, own, best, strict=True)
+    cells = [entry.name, method, str(nodes), *(shown(x) for each in columns for x in each)]
     return f"| {' | '.join(cells)} |"
+
+
+def best_of(source: Path, known: Any, path: Path) -> None:
+    """What has the least error on the samples, of all methods."""
+    module = igniter.load(source)
+    module.quantize(known, calibrate="best", ops=OPS)
+    module.save(path)
 
 
 def shown(value: float | str) -> str:

@@ -7,7 +7,7 @@ as it is; those that change it run a pass of the same name in place and return t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,7 +64,7 @@ class ModelTools:
         self,
         data: Any,
         *,
-        calibrate: Method = "min-max",
+        calibrate: Method | Literal["best"] = "min-max",
         percentile: float = 99.999,
         activations: str = "u8",
         symmetric: bool = False,
@@ -74,15 +74,18 @@ class ModelTools:
         only: Sequence[str] = (),
         leave: Sequence[str] = (),
         max_error: float | None = None,
+        correct: bool = True,
         progress: Callable[[str], None] | None = None,
     ) -> Quantization:
         """Have products and convolutions compute on quantised tensors, in place (`docs/quantization.md`).
 
         `data` are samples: a `.npz` file, a folder of them, `module:function`, a list of mappings of inputs by name, or
         a function that yields them, which is called several times. `calibrate` is `min-max`, `entropy`, `percentile`
-        or `distribution`; `percentile` is for the third. `ops` are op types, and `only` and `leave` patterns of names
-        and op types of nodes. With `max_error`, nodes stay in float until the error of every output over the samples
-        (the root of the mean square, relative to that of the output) is no larger. Returns ranges, errors and choices.
+        or `distribution`, or `best`, of all of them what has the least error; `percentile` is for the third. `ops` are
+        op types, and `only` and `leave` patterns of names and op types of nodes. With `max_error`, nodes stay in float
+        until the error of every output over the samples (the root of the mean square, relative to that of the output)
+        is no larger. With `correct`, biases make up for the mean error of each channel. Returns ranges, errors and
+        choices.
         """
         from igniter.passes import run_passes
         from igniter.runtime.calibration.quantizer import Asked, quantize_module
@@ -90,7 +93,7 @@ class ModelTools:
         from igniter.transforms.onnx.infer_shapes import InferShapes
 
         style = Style(activations, symmetric, granularity, asymmetric_weights)
-        asked = Asked(calibrate, percentile, style, tuple(ops), tuple(only), tuple(leave), max_error)
+        asked = Asked(calibrate, percentile, style, tuple(ops), tuple(only), tuple(leave), max_error, correct)
         require_opset(self.ir, style.checked())
         run_passes(self.ctx, self.ir, (InferShapes(),))
         found = quantize_module(self.ir, data, asked, progress or (lambda _: None))

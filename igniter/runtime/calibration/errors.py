@@ -13,10 +13,14 @@ from igniter.analysis.model.quantization_plan import Candidate
 from igniter.dialects.onnx.attributes import texts_attr
 from igniter.dialects.onnx.base import OnnxOp, make_op
 from igniter.dialects.sym import tensor_of
+from igniter.dialects.sym.tensor_types import unranked
 from igniter.transforms.edit.quantize_model import Ranges, Style, node_quantizer
 
 if TYPE_CHECKING:
+    import numpy as np
     from xdsl.ir import SSAValue
+
+    Array = np.ndarray[Any, Any]
 
 Samples = Callable[[], Iterator[Mapping[str, Any]]]
 
@@ -36,11 +40,12 @@ class LayerError:
         return math.inf if self.relative == 0 else -20.0 * math.log10(self.relative)
 
 
-def probes(module: ModuleOp, nodes: Sequence[Candidate], ranges: Ranges, style: Style) -> list[tuple[str, str]]:
-    """Puts beside each node one on quantised factors, and sums of squares of their difference and of the result; the
-    names of these. Changes the module: what it computes stays."""
+def probes(module: ModuleOp, nodes: Sequence[Candidate], ranges: Ranges, style: Style) -> list[tuple[str, str, str]]:
+    """Puts beside each node one on quantised factors, and sums of squares of their difference and of the result, and
+    the mean of the difference for each channel where the node can have a bias; the names of these, the last "" where
+    there is none. Changes the module: what it computes stays."""
     quantizer = node_quantizer(module, ranges, style)
-    found: list[tuple[str, str]] = []
+    found: list[tuple[str, str, str]] = []
     for number, candidate in enumerate(nodes):
         op = candidate.op
         copy = op.clone()
@@ -58,8 +63,18 @@ def probes(module: ModuleOp, nodes: Sequence[Candidate], ranges: Ranges, style: 
         power = _power(op.results[0], names[1])
         op.parent.insert_op_after(_power(difference.results[0], names[0]), difference)
         op.parent.insert_op_after(power, difference)
-        found.append(names)
+        channels = ""
+        if candidate.op.op_type in POOLED or candidate.op.op_type == "Gemm":
+            channels = f"igniter.mean.{number}"
+            pool = "GlobalAveragePool" if candidate.op.op_type in POOLED else "Identity"
+            mean = make_op(pool, [difference.results[0]], [unranked(f32)], output_names=[channels])
+            op.parent.insert_op_after(mean, difference)
+        found.append((*names, channels))
     return found
+
+
+POOLED = ("Conv", "ConvTranspose")
+"""The ops whose results have channels as their second dim, and places behind it."""
 
 
 def _power(value: SSAValue, name: str) -> OnnxOp:
@@ -67,18 +82,27 @@ def _power(value: SSAValue, name: str) -> OnnxOp:
 
 
 def layer_errors(
-    session: Any, nodes: Sequence[Candidate], names: Sequence[tuple[str, str]], samples: Samples
-) -> list[LayerError]:
-    """The errors of nodes, by a session that has the sums of `probes` as outputs."""
-    wanted = [name for pair in names for name in pair]
-    totals = [0.0] * len(wanted)
+    session: Any, nodes: Sequence[Candidate], names: Sequence[tuple[str, str, str]], samples: Samples
+) -> tuple[list[LayerError], dict[str, Array]]:
+    """The errors of nodes, by a session that has the outputs of `probes`; and by node the mean error of each channel,
+    over the rows of all samples."""
+    wanted = [name for each in names for name in each if name]
+    totals: dict[str, Any] = dict.fromkeys(wanted, 0.0)
+    rows = 0
     for feed in samples():
-        for k, value in enumerate(session.run(wanted, dict(feed))):
-            totals[k] += float(value)
-    return [
-        LayerError(node.name, node.op.op_type, _relative(totals[2 * k], totals[2 * k + 1]))
-        for k, node in enumerate(nodes)
+        found = dict(zip(wanted, session.run(wanted, dict(feed)), strict=True))
+        for error, power, mean in names:
+            totals[error] += float(found[error])
+            totals[power] += float(found[power])
+            if mean:
+                totals[mean] = totals[mean] + found[mean].reshape(found[mean].shape[:2]).mean(axis=0, dtype="float64")
+        rows += 1
+    layers = [
+        LayerError(node.name, node.op.op_type, _relative(totals[error], totals[power]))
+        for node, (error, power, _) in zip(nodes, names, strict=True)
     ]
+    means = zip(nodes, names, strict=True)
+    return layers, {node.name: totals[mean] / rows for node, (_, _, mean) in means if mean}
 
 
 def _relative(error: float, power: float) -> float:

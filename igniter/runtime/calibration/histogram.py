@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 Method = Literal["min-max", "entropy", "percentile", "distribution"]
-METHODS = ("min-max", "entropy", "percentile", "distribution")
+METHODS: tuple[Method, ...] = ("min-max", "entropy", "percentile", "distribution")
 
 BINS = 4096
 """Of which half are for either sign."""

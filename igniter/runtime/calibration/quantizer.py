@@ -10,18 +10,21 @@ import tempfile
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from xdsl.dialects.builtin import ModuleOp
 
 from igniter.analysis.model.quantization_plan import candidates, value_name
 from igniter.dialects.onnx.structure import main_graph
 from igniter.errors import IgniterError
-from igniter.runtime.calibration.calibrate import observe
+from igniter.runtime.calibration.calibrate import Observation, observe
 from igniter.runtime.calibration.errors import LayerError, Samples, layer_errors, output_errors, probes
 from igniter.runtime.calibration.histogram import METHODS, Method
 from igniter.runtime.calibration.samples import samples as samples_of
 from igniter.transforms.edit.quantize_model import WITH_RESULTS, Style, quantize
+
+BEST = "best"
+"""Of all methods the one with the least error of the outputs over the samples."""
 
 EXACT = {"session.x64quantprecision": "1"}
 """Without it ONNX Runtime multiplies u8 by i8, on x86-64 without VNNI, in 16 bits that saturate."""
@@ -31,7 +34,7 @@ EXACT = {"session.x64quantprecision": "1"}
 class Asked:
     """What is to be quantised, and how."""
 
-    calibrate: Method = "min-max"
+    calibrate: Method | Literal["best"] = "min-max"
     percentile: float = 99.999
     style: Style = field(default_factory=Style)
     ops: tuple[str, ...] = ()
@@ -39,6 +42,9 @@ class Asked:
     leave: tuple[str, ...] = ()
     max_error: float | None = None
     """What the error of an output may be."""
+    correct: bool = True
+    """Whether biases make up for the mean error of each channel (Nagel et al.: Data-Free Quantization Through Weight
+    Equalization and Bias Correction, ICCV 2019, by samples rather than by statistics of the model)."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,10 @@ class Quantization:
     """Values that were not finite, and count for no range."""
     tried: tuple[tuple[int, float], ...] = ()
     """How many nodes were left in float, and the largest error of an output then."""
+    method: Method = "min-max"
+    """What the ranges were found by."""
+    corrected: bool = False
+    """Whether biases make up for mean errors."""
 
     @property
     def error(self) -> float:
@@ -67,8 +77,8 @@ def quantize_module(
     """Quantises a module in place; shapes are inferred. `IgniterError` where nothing can be, or no choice meets
     `max_error`."""
     asked.style.checked()
-    if asked.calibrate not in METHODS:
-        raise IgniterError(f"ranges are found by {', '.join(METHODS)}, not by '{asked.calibrate}'")
+    if asked.calibrate not in (*METHODS, BEST):
+        raise IgniterError(f"ranges are found by {', '.join((*METHODS, BEST))}, not by '{asked.calibrate}'")
     if not 50 < asked.percentile <= 100:
         raise IgniterError(f"the percentile is over 50 and up to 100, not {asked.percentile:g}")
     if asked.max_error is not None and not asked.max_error > 0:
@@ -84,19 +94,42 @@ class _Run:
         self.reference = self._session(module, "float")
         names = [value.name for value in self.reference.get_inputs()]
         self.samples: Samples = samples_of(data, names)
+        self.shifts: dict[str, Any] = {}
+        self.method: Method = "min-max"
 
     def run(self) -> Quantization:
         """All of it."""
         asked = self.asked
         self.progress("calibrating")
         seen = observe(self._session(self.module, "seen", self._values()), self._values(), self.samples, self.progress)
-        ranges = {n: h.range(asked.calibrate, asked.percentile) for n, h in seen.histograms.items()}
-        self.progress("measuring each node")
-        layers = self._layers(ranges)
+        ranges, layers = self._best(seen)
         floats, errors, tried = self._choose(ranges, layers)
-        quantize(self.module, [c for c in self.chosen if c.name not in floats], ranges, asked.style)
+        kept = [c for c in self.chosen if c.name not in floats]
+        quantize(self.module, kept, ranges, asked.style, self.shifts)
         strange = sum(h.strange for h in seen.histograms.values())
-        return Quantization(seen.samples, ranges, tuple(layers), frozenset(floats), errors, strange, tuple(tried))
+        methods = (self.method, bool(self.shifts))
+        return Quantization(
+            seen.samples, ranges, tuple(layers), frozenset(floats), errors, strange, tuple(tried), *methods
+        )
+
+    def _best(self, seen: Observation) -> tuple[dict[str, tuple[float, float]], list[LayerError]]:
+        """The ranges of the method, and each node's own error with them. Of several methods, with biases corrected and
+        without, what has the least error of the whole."""
+        asked = self.asked
+        methods: tuple[Method, ...] = METHODS if asked.calibrate == BEST else (asked.calibrate,)
+        found: list[tuple[float, Method, dict[str, Any], dict[str, tuple[float, float]], list[LayerError]]] = []
+        for method in methods:
+            self.progress(f"measuring each node: {method}")
+            ranges = {n: h.range(method, asked.percentile) for n, h in seen.histograms.items()}
+            layers, shifts = self._layers(ranges)
+            for chosen in ({}, shifts) if asked.calibrate == BEST and shifts else (shifts,):
+                self.shifts = chosen
+                error = 0.0
+                if asked.calibrate == BEST:
+                    error = max(self._errors(ranges, ()).values(), default=0.0)
+                found.append((error, method, chosen, ranges, layers))
+        _, self.method, self.shifts, ranges, layers = min(found, key=lambda each: each[0])
+        return ranges, layers
 
     def _values(self) -> list[str]:
         """The values whose ranges are needed: factors, and results of convolutions."""
@@ -109,12 +142,13 @@ class _Run:
                 found[value_name(candidate.op.results[0], graph)] = None
         return list(found)
 
-    def _layers(self, ranges: dict[str, tuple[float, float]]) -> list[LayerError]:
+    def _layers(self, ranges: dict[str, tuple[float, float]]) -> tuple[list[LayerError], dict[str, Any]]:
         copy = self.module.clone()
         nodes = candidates(copy, self.asked.ops, self.asked.only, self.asked.leave)
         names = probes(copy, nodes, ranges, self.asked.style)
-        session = self._session(copy, "probes", [n for pair in names for n in pair])
-        return layer_errors(session, nodes, names, self.samples)
+        session = self._session(copy, "probes", [n for each in names for n in each if n])
+        layers, means = layer_errors(session, nodes, names, self.samples)
+        return layers, means if self.asked.correct else {}
 
     def _choose(
         self, ranges: dict[str, tuple[float, float]], layers: Sequence[LayerError]
@@ -152,7 +186,7 @@ class _Run:
     def _errors(self, ranges: dict[str, tuple[float, float]], floats: Collection[str]) -> dict[str, float]:
         copy = self.module.clone()
         nodes = candidates(copy, self.asked.ops, self.asked.only, self.asked.leave)
-        quantize(copy, [c for c in nodes if c.name not in floats], ranges, self.asked.style)
+        quantize(copy, [c for c in nodes if c.name not in floats], ranges, self.asked.style, self.shifts)
         return output_errors(self.reference, self._session(copy, "quantized"), self.samples)
 
     def _session(self, module: ModuleOp, name: str, outputs: Sequence[str] = ()) -> Any:

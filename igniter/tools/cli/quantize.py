@@ -56,6 +56,8 @@ def as_dict(found: Quantization) -> dict[str, Any]:
     """What was done, in JSON's types."""
     return {
         "samples": found.samples,
+        "method": found.method,
+        "corrected": found.corrected,
         "errors": found.errors,
         "tried": [{"in_float": count, "error": error} for count, error in found.tried],
         "not_finite": found.strange,
@@ -101,6 +103,8 @@ def _print(request: QuantizeRequest, found: Quantization, size: dict[str, int]) 
     out.print(
         f"{len(found.layers) - len(found.floats)} of {len(found.layers)} nodes quantised, {found.samples} samples"
     )
+    corrected = ", biases corrected" if found.corrected else ""
+    out.print(f"ranges by {found.method}{corrected}")
     if found.strange:
         out.print(f"[yellow]{found.strange:,} values were not finite[/], and count for no range")
     errors = ", ".join(f"{name} {error:.1e}" for name, error in found.errors.items())

@@ -93,12 +93,13 @@ def compress(
 
 
 class Calibrate(StrEnum):
-    """`igniter.runtime.calibration.histogram.METHODS`, as a choice of the command line."""
+    """`igniter.runtime.calibration.histogram.METHODS`, or the best of them, as a choice of the command line."""
 
     min_max = "min-max"
     entropy = "entropy"
     percentile = "percentile"
     distribution = "distribution"
+    best = "best"
 
 
 def quantize(
@@ -123,6 +124,7 @@ def quantize(
         float | None,
         typer.Option(help="The error that an output may have: nodes are left in float until it is met."),
     ] = None,
+    correct: Annotated[bool, typer.Option(help="Have biases make up for the mean errors of channels.")] = True,
     csv: Csv = "",
     json: Json = False,
     debug: Debug = False,
@@ -142,5 +144,6 @@ def quantize(
             "only": tuple(only or ()),
             "leave": tuple(leave or ()),
             "max_error": max_error,
+            "correct": correct,
         }
         run(QuantizeRequest(model, output, data, choices, csv, json))

@@ -131,9 +131,17 @@ def read_ranges(path: str) -> dict[str, tuple[float, float]]:
         raise IgniterError(f"there are no ranges in '{path}': {error}") from error
 
 
-def quantize(module: ModuleOp, nodes: list[Candidate], ranges: Ranges, style: Style) -> None:
-    """Has nodes compute on quantised tensors, in place."""
+def quantize(
+    module: ModuleOp,
+    nodes: list[Candidate],
+    ranges: Ranges,
+    style: Style,
+    shifts: Mapping[str, Array] | None = None,
+) -> None:
+    """Has nodes compute on quantised tensors, in place. `shifts` are, by node, what each channel of its result is too
+    large by in the mean; that is taken from its bias."""
     made = node_quantizer(module, ranges, style)
+    made.shifts = shifts or {}
     for candidate in nodes:
         made.node(candidate)
     for candidate in nodes:
@@ -173,6 +181,8 @@ class NodeQuantizer:
         default_factory=dict["tuple[SSAValue, int]", "tuple[SSAValue, Array]"]
     )
 
+    shifts: Mapping[str, Array] = field(default_factory=dict[str, "Array"])
+
     def node(self, candidate: Candidate) -> None:
         """Gives a node quantised factors, and the bias that goes with them."""
         op, scales, computed = candidate.op, list[Any](), candidate.computed
@@ -184,8 +194,10 @@ class NodeQuantizer:
                 found, scale = self._weight(value, candidate.weight_axis)
             op.operands[index] = found
             scales.append(scale)
-        if op.op_type != "MatMul" and len(op.operands) > 2 and 1 not in computed:
-            self._bias(op, scales[0], scales[1])
+        if op.op_type != "MatMul" and 1 not in computed:
+            self._shift(op, self.shifts.get(candidate.name))
+            if len(op.operands) > 2:
+                self._bias(op, scales[0], scales[1])
 
     def result(self, candidate: Candidate) -> None:
         """Quantises what a convolution gives, where it is read as it is."""
@@ -270,6 +282,24 @@ class NodeQuantizer:
         for op in list(self.graph.body.ops):
             if isinstance(op, OnnxOp) and op.op_type == "Constant" and op.results[0].first_use is None:
                 self.graph.body.erase_op(op)
+
+    def _shift(self, op: OnnxOp, shift: Array | None) -> None:
+        """Takes the mean error of each channel from the bias, where that is a constant or there is none."""
+        import numpy as np
+
+        if shift is None or not np.isfinite(shift).all():
+            return
+        bias = np.zeros(shift.shape, np.float32)
+        if len(op.operands) > 2 and not isinstance(op.operands[2].owner, NoValueOp):
+            weight = constant_weight(op.operands[2])
+            plain = op.op_type != "Gemm" or (op.attr("alpha", 1.0) == 1.0 and op.attr("beta", 1.0) == 1.0)
+            if weight is None or weight.shape != shift.shape or not plain:
+                return
+            bias = weight.array()
+        elif op.op_type == "Gemm" and op.attr("alpha", 1.0) != 1.0:
+            return
+        made = make_constant((bias - shift).astype(np.float32), f"{value_name(op.results[0], self.graph)}.shifted")
+        op.operands = [*op.operands[:2], self._insert(made, op)]
 
     def _bias(self, op: OnnxOp, left: float, right: Array) -> None:
         """The bias as i32 in steps of both scales, where it is a constant that i32 holds."""
