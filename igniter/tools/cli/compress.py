@@ -62,7 +62,7 @@ def run(request: CompressRequest) -> None:
             accuracy_level=request.accuracy_level,
         )
         step("writing")
-        module.save(request.output)
+        write(module, request.output)
         found: dict[str, Any] = {"model": request.model, "output": request.output, **_weights(module)}
         found["bytes"] = {"before": before, "after": file_bytes(request.output, beside(request.output))}
         if request.compare or request.time:
@@ -74,6 +74,13 @@ def run(request: CompressRequest) -> None:
         print_json(found)
     else:
         _print(found)
+
+
+def write(module: Module, output: str) -> None:
+    """Writes a model, its weights beside it where those of the original were: then they are never all in memory."""
+    from igniter.frontend import save_model
+
+    save_model(module.ir, output, external_data_threshold=1024 if module.external else None)
 
 
 def beside(path: str) -> set[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
-from igniter.tools.cli.compress import beside, file_bytes
+from igniter.tools.cli.compress import beside, file_bytes, write
 from igniter.tools.cli.output import console, print_json, progress
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def run(request: QuantizeRequest) -> None:
         before = file_bytes(request.model, module.external)
         found = module.quantize(request.data, progress=step, **request.choices)
         step("writing")
-        module.save(request.output)
+        write(module, request.output)
     size = {"before": before, "after": file_bytes(request.output, beside(request.output))}
     if request.csv:
         write_whole(request.csv, csv_text(found))
