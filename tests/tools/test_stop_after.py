@@ -55,6 +55,7 @@ def _cases(name: str) -> list[tuple[str, str]]:
             words = shlex.split(line.split("|")[0])
             pipeline = next((words[k + 1] for k, w in enumerate(words) if w in ("-p", "--passes")), "")
             if name in pipeline:
+                pipeline = pipeline.replace("%S", str(path.parent))
                 found += [(pipeline, chunk.decode()) for chunk, _ in split_chunks(text.encode())]
     return found
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from igniter.tools.commands import diff, fuse, installation, plan, profile, report, shapes, torch
+from igniter.tools.commands import diff, fuse, installation, plan, profile, report, shapes, torch, weights
 
 
 def add_to(app: typer.Typer) -> None:
@@ -18,5 +18,6 @@ def add_to(app: typer.Typer) -> None:
     diff.add_to(app)
     report.add_to(app)
     fuse.add_to(app)
+    weights.add_to(app)
     torch.add_to(app)
     installation.add_to(app)
