@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import typer
 
+from igniter.tools.commands import edit
+
 
 def add_to(app: typer.Typer) -> None:
     """Adds the commands to the tool, in the order in which its help lists them."""
+    edit.add_to(app)

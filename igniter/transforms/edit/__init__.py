@@ -1,0 +1,1 @@
+"""What changes a model because a user asks for it, one pass a file (docs/toolbox.md)."""
