@@ -165,6 +165,15 @@ class ModelTools:
             self.edits = (*self.edits, ReplaceWeights(weights=tuple(arrays)))
         return self.edit(ReplaceWeights(tuple(files), tuple(files.values()))) if files or not arrays else self
 
+    def extract(
+        self, start: Sequence[str] = (), end: Sequence[str] = (), part: str = "inside", *, exact: bool = True
+    ) -> Self:
+        """Keep what lies between the values `start` and `end`; with `part`, what is `before` or `after` that. With
+        `exact` the inside has no outputs but `end`, else also what the model reads of it behind them."""
+        from igniter.transforms.edit.extract_part import ExtractPart
+
+        return self.edit(ExtractPart(tuple(start), tuple(end), part, exact=exact and part == "inside"))
+
     def check_edits(self, *, run: bool = True, seed: int = 0, budget: float = 30.0) -> EditCheck:
         """Have ONNX's checker look at the edited model, and `run` it beside the original in ONNX Runtime where the
         edits leave the outputs as they are. `IgniterError` where the checker refuses it."""

@@ -64,11 +64,8 @@ def run(asked: EditRequest, json: bool) -> bool:
     told: dict[str, Any] = {}
     if asked.save_weights:
         written = module.save_weights(asked.save_weights, list(asked.only) or None)
-        told["weights"] = {
-            "path": asked.save_weights,
-            "count": len(written),
-            "bytes": sum(w.nbytes for w in written.values()),
-        }
+        size = sum(w.nbytes for w in written.values())
+        told["weights"] = {"path": asked.save_weights, "count": len(written), "bytes": size}
     ok = True
     if edits:
         module.edit(*edits)

@@ -17,7 +17,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from igniter.analysis.onnx.shape_inference import infer_shapes
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.types import UNKNOWN
 from igniter.dialects.sym.tensor_types import ranked
@@ -26,6 +25,7 @@ from igniter.remarks import remark
 from igniter.transforms.edit.edit import Edit, Interface
 from igniter.transforms.edit.graph_edits import add_outputs, is_omitted
 from igniter.transforms.edit.names import Names, Scope, result_names
+from igniter.transforms.edit.value_types import value_types
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ExposeValues(Edit):
         chosen.update({n: v for n, v in found.items() if n not in present})
         if not chosen:
             raise IgniterError("every value of the main graph is an output already" if found else "no value is named")
-        types = infer_shapes(op).types
+        types = value_types(op)
         for value in chosen.values():
             inferred = types.get(value, value.type)
             if value.type == UNKNOWN or (ranked(value.type) is None and ranked(inferred) is not None):

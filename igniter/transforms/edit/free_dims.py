@@ -18,7 +18,6 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from igniter.analysis.onnx.shape_inference import ShapeFacts, infer_shapes
 from igniter.dialects.onnx.base import OnnxOp, constant_value
-from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.structure import GraphOp, main_graph
 from igniter.dialects.sym import tensor_of
 from igniter.dialects.sym.expr import Expr
@@ -32,6 +31,7 @@ from igniter.transforms.edit.graph_edits import forget_derived, info_entries, se
 from igniter.transforms.edit.names import node_text, scopes
 from igniter.transforms.edit.parts import prefix_module
 from igniter.transforms.edit.rename_dims import require_name
+from igniter.transforms.edit.shape_conflicts import requirements, side_by_side, typed_by
 
 
 @dataclass(frozen=True)
@@ -148,48 +148,26 @@ def _is_fixed_by(graph: GraphOp, nodes: list[OnnxOp], symbol: str) -> bool:
 def _require_nodes(graph: GraphOp, facts: ShapeFacts, sizes: dict[str, int]) -> None:
     """`IgniterError` where a node takes a freed dim for granted. It sees the inferred types, which the model keeps only
     where it has some."""
-    before = {value: value.type for value in facts.types}
-    for value, type_ in facts.types.items():
-        value._type = type_
-    for node in graph.walk():
-        if isinstance(node, OnnxOp):
-            _require_node(node, sizes)
-    for value, type_ in before.items():
-        value._type = type_
+    with typed_by(facts):
+        for node in graph.walk():
+            if isinstance(node, OnnxOp):
+                _require_node(node, sizes)
 
 
 def _require_node(node: OnnxOp, sizes: dict[str, int]) -> None:
     """`IgniterError` where a node takes a freed dim for granted."""
-    spec = spec_of(node)
-    if spec is not None and spec.requires is not None and all(known_dims_of(v.type) is not None for v in node.operands):
-        for r in unproven(spec.requires(node)):
-            names = sorted(r.symbols & sizes.keys())
-            if names:
-                raise IgniterError(
-                    f"'{names[0]}' (now {sizes[names[0]]}) cannot be free: {node_text(node)} needs {r.left} "
-                    f"{r.relation} {r.right}, else {r.text}"
-                )
+    for r in unproven(requirements(node)):
+        names = sorted(r.symbols & sizes.keys())
+        if names:
+            text = f"'{names[0]}' (now {sizes[names[0]]}) cannot be free"
+            raise IgniterError(f"{text}: {node_text(node)} needs {r.left} {r.relation} {r.right}, else {r.text}")
+    for pair in side_by_side(node):
+        for dim, other in (pair, pair[::-1]):
+            if dim.symbol in sizes:
+                text = f"'{dim}' (now {sizes[dim.symbol]}) cannot be free"
+                raise IgniterError(f"{text}: {node_text(node)} has it beside {other}, so it has to be {other} or 1")
     if node.op_type == "Reshape" and node.domain == "":
         _require_reshape(node, sizes)
-    if (spec is not None and spec.kind == "elementwise") or node.op_type == "MatMul":
-        _require_broadcast(node, sizes)
-
-
-def _require_broadcast(node: OnnxOp, sizes: dict[str, int]) -> None:
-    """A freed dim beside another than 1 would have to be as long as that."""
-    shapes = [d for v in node.operands if (d := known_dims_of(v.type)) is not None]
-    if node.op_type == "MatMul":
-        shapes = [d[:-2] for d in shapes]
-    for axis in range(1, max(map(len, shapes), default=0) + 1):
-        found = [d[-axis] for d in shapes if len(d) >= axis and d[-axis] != Expr.of(1)]
-        for dim in found:
-            other = next((o for o in found if o != dim), None)
-            if dim.symbol in sizes and other is not None:
-                size = sizes[dim.symbol]
-                raise IgniterError(
-                    f"'{dim}' (now {size}) cannot be free: {node_text(node)} has it beside {other}, so it has to be "
-                    f"{other} or 1"
-                )
 
 
 def _require_reshape(node: OnnxOp, sizes: dict[str, int]) -> None:

@@ -15,15 +15,14 @@ from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.traits import Pure
 
-from igniter.analysis.onnx.shape_inference import infer_shapes
 from igniter.dialects.onnx.attributes import entries_of, text_attr, text_of, texts_attr
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp, info_list
 from igniter.dialects.onnx.structure import FunctionOp, GraphOp, ReturnOp, main_graph
-from igniter.dialects.onnx.types import UNKNOWN
-from igniter.dialects.sym.tensor_types import ranked, tensor_element
+from igniter.dialects.sym.tensor_types import ranked
 from igniter.errors import IgniterError
 from igniter.transforms.edit.graph_edits import info_entries, is_omitted, reads
 from igniter.transforms.edit.names import node_text, result_names, set_result_name
+from igniter.transforms.edit.value_types import is_unknown, value_types
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,6 @@ class Partition:
     def __init__(self, module: ModuleOp):
         self.module = module
         self.graph: GraphOp = main_graph(module)
-        self.types = infer_shapes(module).types
         self.shared = _shared(self.graph.body)
         """Constants, and what is computed from them alone: in every part that reads it."""
         self.reads: dict[Operation, list[SSAValue]] = {
@@ -57,6 +55,7 @@ class Partition:
         ]
         self.outputs = list(zip(self.graph.output_names, self.graph.terminator.operands, strict=True))
         self.names: dict[SSAValue, str] = self._named()
+        self.types = value_types(module)
 
     def _named(self) -> dict[SSAValue, str]:
         names: dict[SSAValue, str] = dict(zip(self.graph.body.args, self.graph.input_names, strict=True))
@@ -127,15 +126,22 @@ class Partition:
         arguments += [v for _, v in outputs if isinstance(v, BlockArgument) and v not in arguments]
         module = part_module(self.graph, nodes, arguments, outputs, self.type_of, self.names, title)
         part = main_graph(module)
+        for result, (_, value) in zip(part.terminator.operands, outputs, strict=True):
+            if ranked(result.type) is None:
+                result._type = self.best_type(value)
         return Part(title, module, tuple(part.input_names), tuple(part.output_names), len(nodes))
 
-    def type_of(self, value: SSAValue) -> Attribute:
-        """The type that a value has as an input: what the model says, and where that is less, what inference does."""
+    def best_type(self, value: SSAValue) -> Attribute:
+        """What is known of the type of a value; `!onnx.unknown` where that is nothing."""
         if isinstance(value, BlockArgument):
             return value.type
         inferred = self.types.get(value, value.type)
-        found = value.type if ranked(value.type) is not None and ranked(inferred) is None else inferred
-        if UNKNOWN in (found, tensor_element(found)):
+        return value.type if ranked(value.type) is not None and ranked(inferred) is None else inferred
+
+    def type_of(self, value: SSAValue) -> Attribute:
+        """The type that a value has as an input: what the model says, and where that is less, what inference does."""
+        found = self.best_type(value)
+        if is_unknown(found):
             by = node_text(value.owner) if isinstance(value.owner, Operation) else "nothing"
             raise IgniterError(
                 f"the type of '{self.names.get(value, '?')}', which {by} computes, is not known, so it cannot be the "

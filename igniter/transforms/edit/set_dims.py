@@ -15,11 +15,16 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from igniter.analysis.onnx.shape_inference import infer_shapes
+from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.structure import main_graph
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.transforms.edit.dims import ModelDims, Substitution
 from igniter.transforms.edit.edit import Edit, Interface, paired
+from igniter.transforms.edit.names import node_text
+from igniter.transforms.edit.shape_conflicts import requirements, side_by_side, typed_by
 
 
 @dataclass(frozen=True)
@@ -51,13 +56,13 @@ class SetDims(Edit):
 
     def _require_possible(self, module: ModuleOp) -> None:
         """`IgniterError` where a node can no longer run: two numbers that have to be equal are not."""
-        from igniter.analysis.onnx.shape_inference import infer_shapes
-
-        for requirements in infer_shapes(module.clone()).assumptions.values():
-            for r in requirements:
-                if not r.symbols and not r.holds({}):
-                    asked = ", ".join(f"{d}={t}" for d, t in zip(self.dims, self.to, strict=True))
-                    raise IgniterError(f"the model does not run with {asked}: {r.left} would have to be {r.right}")
+        copy = module.clone()
+        facts = infer_shapes(copy)
+        asked = ", ".join(f"{d}={t}" for d, t in zip(self.dims, self.to, strict=True))
+        with typed_by(facts):
+            for node in main_graph(copy).body.ops:
+                if isinstance(node, OnnxOp):
+                    _require_node(node, asked)
 
     def track(self, interface: Interface) -> None:
         for dim, to in zip(self.dims, self.to, strict=True):
@@ -68,6 +73,15 @@ class SetDims(Edit):
                 interface.sizes[original] = int(text)
             else:
                 interface.equal.append((original, text))
+
+
+def _require_node(node: OnnxOp, asked: str) -> None:
+    for one, other in side_by_side(node):
+        if one.constant is not None and other.constant is not None:
+            raise IgniterError(f"the model does not run with {asked}: {node_text(node)} has {one} beside {other}")
+    for r in requirements(node):
+        if not r.symbols and not r.holds({}):
+            raise IgniterError(f"the model does not run with {asked}: {node_text(node)} needs {r}, else {r.text}")
 
 
 def _target(known: ModelDims, text: str, to: str) -> Expr:

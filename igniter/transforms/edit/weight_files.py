@@ -210,7 +210,7 @@ def _from_array(array: Array, like: Weight, name: str, where: str) -> Weight:
     _require_dtype(array.dtype, like, name, where)
     if like.element_type == STRING:
         return Weight(array.shape, STRING, strings=[str(s).encode() for s in array.reshape(-1)])
-    made = np.ascontiguousarray(array)
+    made = np.asarray(array, order="C")
     if made.dtype != like.element.dtype:
         made = made.view(like.element.dtype)
     return Weight(made.shape, element_type(like.element_type).attr, array=made)
