@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from igniter.context import IgniterContext
     from igniter.dialects.onnx.weights import Weight
+    from igniter.runtime.stages.manifest import Manifest
     from igniter.runtime.verification.edited import EditCheck
     from igniter.transforms.edit.edit import Edit
 
@@ -173,6 +174,39 @@ class ModelTools:
         from igniter.transforms.edit.extract_part import ExtractPart
 
         return self.edit(ExtractPart(tuple(start), tuple(end), part, exact=exact and part == "inside"))
+
+    def split(
+        self,
+        folder: str | PathLike[str],
+        stages: int,
+        balance: str = "flops",
+        *,
+        sizes: Mapping[str, int] | None = None,
+        slack: float = 0.0,
+        verify: bool = True,
+        seed: int = 0,
+    ) -> tuple[Manifest, EditCheck | None]:
+        """Write the model as `stages` of a pipeline into a folder, with even `flops`, `bytes` or `time` at the given
+        sizes (64 where none is given); `slack` allows a dearer stage where fewer bytes flow then. Returns the manifest,
+        and how the stages compare with the whole model. `igniter.runtime.stages.workers.ProcessStages` runs them."""
+        from igniter.runtime.stages.splitting import split_model
+
+        return split_model(self, folder, stages, balance, dict(sizes or {}), slack, verify=verify, seed=seed)
+
+    def split_products(
+        self,
+        folder: str | PathLike[str],
+        ranks: int,
+        alone: bool = True,
+        *,
+        verify: bool = True,
+        seed: int = 0,
+    ) -> tuple[Manifest, EditCheck | None]:
+        """Write a model for each of several ranks that share the products with weights (`shard-products`) into a
+        folder. Returns the manifest, and how the ranks compare with the whole model."""
+        from igniter.runtime.stages.splitting import split_products
+
+        return split_products(self, folder, ranks, alone, verify=verify, seed=seed)
 
     def check_edits(self, *, run: bool = True, seed: int = 0, budget: float = 30.0) -> EditCheck:
         """Have ONNX's checker look at the edited model, and `run` it beside the original in ONNX Runtime where the

@@ -124,6 +124,7 @@ PASSES: dict[str, str] = {
     "rewrite-small-integers": "igniter.transforms.onnx.rewrite_small_integers:RewriteSmallIntegers",
     "schedule-kernels": "igniter.transforms.conversion.schedule_kernels:ScheduleKernels",
     "set-dims": "igniter.transforms.edit.set_dims:SetDims",
+    "shard-products": "igniter.transforms.edit.shard_products:ShardProducts",
     "sink-loops": "igniter.transforms.scheduled.sink_loops:SinkLoops",
     "slide-loops": "igniter.transforms.scheduled.slide_loops:SlideLoops",
     "split-axes": "igniter.transforms.structured.split_axes:SplitAxes",

@@ -36,6 +36,17 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Segment:
+    """What every rank runs between two collectives: the models, one a rank, and the sums that follow."""
+
+    models: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    reduces: dict[str, str] = field(default_factory=dict[str, str])
+    """The name of a sum over all ranks, and that of what each rank has of it."""
+
+
+@dataclass(frozen=True)
 class Manifest:
     """What is in a folder of stages."""
 
@@ -46,6 +57,14 @@ class Manifest:
     sizes: dict[str, int] = field(default_factory=dict[str, int])
     """The sizes that costs were counted for."""
     folder: Path = Path()
+    segments: tuple[Segment, ...] = ()
+    """Of ranks: what they run, in order."""
+
+    def places(self) -> list[list[str]]:
+        """The models of each stage, or of each rank: what has to be in one place."""
+        if self.kind == "pipeline":
+            return [[s.model] for s in self.stages]
+        return [[s.models[rank] for s in self.segments] for rank in range(len(self.stages))]
 
     def flows(self) -> list[dict[str, Any]]:
         """Between which stages each value flows: its name, the stage that computes it, and those that read it."""
@@ -68,6 +87,8 @@ class Manifest:
         data["stages"] = [asdict(s) for s in self.stages]
         if self.kind == "pipeline":
             data["flows"] = self.flows()
+        else:
+            data["segments"] = [asdict(s) for s in self.segments]
         path = self.folder / FILE
         write_whole(path, json.dumps(data, indent=2) + "\n")
         return path
@@ -90,17 +111,17 @@ def read_manifest(folder: str | Path) -> Manifest:
             Stage(s["name"], s["model"], tuple(s["inputs"]), tuple(s["outputs"]), s.get("nodes", 0), s.get("costs", {}))
             for s in data["stages"]
         ]
-        found = Manifest(
-            data["kind"],
-            tuple(data["inputs"]),
-            tuple(data["outputs"]),
-            tuple(stages),
-            data.get("sizes", {}),
-            path.parent,
-        )
+        segments = [
+            Segment(tuple(s["models"]), tuple(s["inputs"]), tuple(s["outputs"]), s["reduces"])
+            for s in data.get("segments", ())
+        ]
+        names = tuple(data["inputs"]), tuple(data["outputs"])
+        sizes = data.get("sizes", {})
+        found = Manifest(data["kind"], *names, tuple(stages), sizes, path.parent, tuple(segments))
     except (KeyError, TypeError) as error:
         raise IgniterError(f"{path} is not a manifest of stages: {error!r} is missing or wrong") from error
-    missing = [s.model for s in found.stages if not found.path(s).is_file()]
+    models = [*(s.model for s in found.stages), *(m for s in found.segments for m in s.models)]
+    missing = [m for m in models if not (found.folder / m).is_file()]
     if missing:
         raise IgniterError(f"{folder} has no {', '.join(missing)}, which its {FILE} names")
     _require_order(found)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from igniter.errors import IgniterError
 from igniter.frontend import import_model, save_model
 from igniter.runtime.stages.manifest import FILE, Manifest, Stage
-from igniter.runtime.stages.running import StageRunner
+from igniter.runtime.stages.running import runner_of
 from igniter.runtime.verification.edited import EditCheck
 from igniter.runtime.verification.graph_facts import facts_of
 from igniter.runtime.verification.judgement import compare_output
@@ -34,10 +34,7 @@ def write_stages(
 ) -> tuple[Manifest, EditCheck | None]:
     """Writes the models and the manifest of a folder, which appears when all is written and `check` has not found it to
     differ. A folder that is there already is replaced if it holds stages, and refused otherwise."""
-    target = Path(folder)
-    if target.exists() and (not target.is_dir() or (any(target.iterdir()) and not (target / FILE).is_file())):
-        raise IgniterError(f"{target} is there already and holds no stages: name another folder, or remove it")
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target = require_folder(folder)
     scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
     try:
         stages: list[Stage] = []
@@ -53,6 +50,15 @@ def write_stages(
         return Manifest(made.kind, made.inputs, made.outputs, made.stages, made.sizes, target), found
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def require_folder(folder: str | Path) -> Path:
+    """`IgniterError` where a folder of stages cannot be written: what is there already is something else."""
+    target = Path(folder)
+    if target.exists() and (not target.is_dir() or (any(target.iterdir()) and not (target / FILE).is_file())):
+        raise IgniterError(f"{target} is there already and holds no stages: name another folder, or remove it")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return target
 
 
 def replace_folder(made: Path, target: Path) -> None:
@@ -74,14 +80,14 @@ def check_stages(
     seed: int = 0,
     budget: float = 30.0,
 ) -> EditCheck:
-    """Whether stages that run in turn compute what the whole model does."""
+    """Whether stages, or ranks, compute what the whole model does."""
     original = Original(source if isinstance(source, bytes) else str(source))
     try:
         found, feed = example_inputs(original, source, sizes, seed, budget)
     except IgniterError as error:
         return EditCheck("not run", reason=error.message)
     expected = original.session.run(list(manifest.outputs), feed)
-    actual = StageRunner(manifest).run(feed)
+    actual = runner_of(manifest).run(feed)
     return judged(manifest.outputs, expected, [actual[n] for n in manifest.outputs], found)
 
 
@@ -104,7 +110,8 @@ def check_part(
     wanted = [n for n in dict.fromkeys((*part.inputs, *part.outputs)) if n not in feed]
     reference = original.exposing([n for n in wanted if n not in original.output_names])
     known = {**feed, **dict(zip(wanted, reference.run(wanted, feed), strict=True))}
-    actual = make_session(path).run(list(part.outputs), {n: known[n] for n in part.inputs if n in known})
+    session: Any = make_session(path)
+    actual = session.run(list(part.outputs), {n: known[n] for n in part.inputs if n in known})
     return judged(part.outputs, [known[n] for n in part.outputs], actual, found)
 
 

@@ -161,7 +161,8 @@ class _Comparison:
         place = ModelDims(self.module).place(text)
         name, _, axis = text.rpartition(":")
         symbol = place[2].symbol if place is not None and place[2] is not None else None
-        return next((n for n in (symbol, f"{name}.{axis}") if n is not None and n in known), None)
+        candidates = [symbol or "", f"{name}.{axis}"]
+        return next((n for n in candidates if n in known), None)
 
     def _bind(self, fixed: dict[str, int], known: set[str], dim: str, to: str) -> None:
         from igniter.dialects.sym.expr import Expr
@@ -189,7 +190,7 @@ class _Comparison:
         mine = {v.name: _dtype(v.type) for v in session.get_inputs()}
         given: dict[str, Any] = {}
         for name, dtype in mine.items():
-            old = self.interface.inputs.get(name, name)
+            old: str = self.interface.inputs.get(str(name), str(name))
             value = feed.get(old)
             if value is None:
                 continue

@@ -86,7 +86,7 @@ def run(asked: EditRequest, json: bool) -> bool:
 
 
 def save_checked(module: Module, output: str, keep: bool, verify: bool, seed: int) -> EditCheck:
-    """Writes an edited module once it is checked; one that differs from what it should be is not written. Of a big model
+    """Writes an edited module once it is checked; one that differs from what it should be is not written. Of a big one
     the file is checked as it was written, since it would not be written twice."""
     from igniter.frontend.saving import weight_bytes
     from igniter.runtime.verification.edited import MOST_BYTES, check_edits

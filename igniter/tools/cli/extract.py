@@ -11,6 +11,7 @@ from igniter.tools.cli.edit import print_check
 from igniter.tools.cli.output import console, parse_shapes, print_json
 
 if TYPE_CHECKING:
+    from igniter.runtime.stages.manifest import Manifest
     from igniter.runtime.verification.edited import EditCheck
 
 
@@ -41,8 +42,11 @@ def run(
         from igniter.runtime.stages.writing import check_stages, write_stages
 
         graph = main_graph(module.ir)
-        look = (lambda m: check_stages(model, m, shapes, seed)) if verify else None
-        _, check = write_stages(parts, output, graph.input_names, graph.output_names, check=look)
+
+        def look(made: Manifest) -> EditCheck:
+            return check_stages(model, made, shapes, seed)
+
+        _, check = write_stages(parts, output, graph.input_names, graph.output_names, check=look if verify else None)
     else:
         parts = [p for p in parts if p.name == part]
         if not parts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 from xdsl.ir import Attribute, SSAValue
@@ -15,10 +15,32 @@ from igniter.dialects.sym.requirements import Requirement
 from igniter.dialects.sym.tensor_types import known_dims_of
 
 ONE = Expr.of(1)
+# fmt: off
+BROADCASTS = frozenset((
+    "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",
+    "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "PRelu", "Pow", "Sub", "Sum", "Where", "Xor",
+))
+"""Ops of ai.onnx whose operands are laid beside each other from the last dim on, since opset 7."""
+POINTWISE = BROADCASTS | frozenset((
+    "Abs", "Cast", "Ceil", "Celu", "Clip", "Cos", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid",
+    "HardSwish", "Identity", "LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink",
+    "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu",
+))
+"""Ops that compute each element from those at the same place."""
+POINTWISE_OF_ORT = frozenset(("BiasGelu", "FastGelu", "Gelu", "QuickGelu"))
+# fmt: on
+
+
+def is_pointwise(node: OnnxOp) -> bool:
+    """Whether a node computes each element from those at the same place, operands laid beside each other from the last
+    dim on."""
+    if node.domain == "com.microsoft":
+        return node.op_type in POINTWISE_OF_ORT
+    return node.domain == "" and node.op_type in POINTWISE and (node.op_type not in BROADCASTS or node.opset >= 7)
 
 
 @contextmanager
-def typed_by(facts: ShapeFacts) -> Iterator[None]:
+def typed_by(facts: ShapeFacts) -> Generator[None]:
     """Gives values the types that inference found, for as long as the context lasts."""
     before: dict[SSAValue, Attribute] = {value: value.type for value in facts.types}
     for value, type_ in facts.types.items():
@@ -33,8 +55,7 @@ def typed_by(facts: ShapeFacts) -> Iterator[None]:
 def side_by_side(node: OnnxOp) -> Iterator[tuple[Expr, Expr]]:
     """Pairs of different dims, neither of them 1, that lie beside each other where a node broadcasts: a run in which
     they differ is refused, unless one of them is 1 then."""
-    spec = spec_of(node)
-    if (spec is None or spec.kind != "elementwise") and node.op_type != "MatMul":
+    if not is_pointwise(node) and (node.domain, node.op_type) != ("", "MatMul"):
         return
     shapes = [d for v in node.operands if (d := known_dims_of(v.type)) is not None]
     if node.op_type == "MatMul":

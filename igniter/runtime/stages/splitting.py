@@ -1,0 +1,83 @@
+"""`Module.split`: from a module to a folder of stages or ranks that is checked against the whole model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Operation
+
+from igniter.errors import IgniterError
+from igniter.runtime.stages.manifest import Manifest
+from igniter.runtime.stages.measuring import node_seconds
+from igniter.runtime.stages.ranks import write_ranks
+from igniter.runtime.stages.writing import check_stages, write_stages
+from igniter.runtime.verification.edited import EditCheck
+from igniter.transforms.edit.parts import Partition
+from igniter.transforms.edit.stages import split_stages
+
+if TYPE_CHECKING:
+    from igniter.model_tools import ModelTools
+
+
+def split_model(
+    module: ModelTools,
+    folder: str | PathLike[str],
+    stages: int,
+    balance: str,
+    sizes: Mapping[str, int],
+    slack: float,
+    *,
+    verify: bool,
+    seed: int,
+) -> tuple[Manifest, EditCheck | None]:
+    """See `Module.split`."""
+    source = _source(module, verify or balance == "time")
+
+    def seconds(partition: Partition) -> Mapping[Operation, float]:
+        assert source is not None
+        return node_seconds(partition, source, sizes, seed)
+
+    found = split_stages(module.ir, stages, balance, sizes, slack, seconds)
+    return write_stages(
+        found.parts,
+        fspath(folder),
+        found.inputs,
+        found.outputs,
+        costs=found.costs,
+        sizes=sizes,
+        check=_check(source, sizes, seed) if verify else None,
+    )
+
+
+def split_products(
+    module: ModelTools, folder: str | PathLike[str], ranks: int, alone: bool, *, verify: bool, seed: int
+) -> tuple[Manifest, EditCheck | None]:
+    """See `Module.split_products`."""
+    source = _source(module, verify)
+    look = _check(source, {}, seed) if verify else None
+    return write_ranks(module.ir, module.ctx, ranks, fspath(folder), alone=alone, check=look)
+
+
+def _check(source: str | Path | bytes | None, sizes: Mapping[str, int], seed: int) -> Callable[[Manifest], EditCheck]:
+    def look(manifest: Manifest) -> EditCheck:
+        assert source is not None
+        return check_stages(source, manifest, sizes, seed)
+
+    return look
+
+
+def _source(module: ModelTools, needed: bool) -> str | Path | bytes | None:
+    """The model as it is now: the file that it came from, or its bytes where it has been edited since."""
+    if not needed:
+        return None
+    if module.edits or module.source is None:
+        from igniter.frontend import export_model, fits_message
+
+        made = export_model(module.ir)
+        if not fits_message(made):
+            raise IgniterError("the edited model has over 2 GB: save it, and split what was saved")
+        return made.SerializeToString()
+    return module.source

@@ -1,0 +1,43 @@
+"""A process that runs the models of one place: started by `workers`, connected to it by a socket.
+
+    python -m igniter.runtime.stages.worker ADDRESS MODEL [MODEL ...]
+
+The key of the connection comes through the environment. Messages are (model, inputs) and what comes back is the outputs
+by name, or the text of an error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from multiprocessing.connection import Client
+from typing import Any
+
+KEY = "IGNITER_STAGE_KEY"
+READY = "ready"
+
+
+def main(address: str, models: list[str]) -> None:
+    """Loads the models, and runs them until the connection ends."""
+    from igniter.runtime.stages.running import local_caller
+
+    connection: Any = Client(address, authkey=bytes.fromhex(os.environ.pop(KEY)))
+    try:
+        call = local_caller(models)
+    except Exception as error:  # whatever it is, the other side says it
+        connection.send(("error", str(error)))
+        return
+    connection.send((READY, os.getpid()))
+    while True:
+        try:
+            index, values = connection.recv()
+        except EOFError:
+            return
+        try:
+            connection.send(("done", call(index, values)))
+        except Exception as error:
+            connection.send(("error", str(error)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])
