@@ -25,13 +25,17 @@ class RayStages:
     """The stages, or ranks, of a folder on a Ray cluster; a context manager that ends the actors.
 
     `cluster` is an address, `auto` for the cluster of this machine, `local` for a new one, or "" for the one that the
-    process is connected to. With a `name` the actors stay when the context ends; `RayStages.attach(name)` finds them.
+    process is connected to. With a `name` the actors stay when the context ends, until `stop`: whoever asks for the
+    same folder under that name, in another process too, gets those that are there.
     """
 
     def __init__(self, folder: str | Path | Manifest, cluster: str = "auto", *, cpus: float = 1.0, name: str = ""):
         self.manifest = folder if isinstance(folder, Manifest) else read_manifest(folder)
         self._ray = _import_ray()
         self._ours = _connect(self._ray, cluster)
+        if name and self._ours and cluster == "local":
+            self._ray.shutdown()
+            raise IgniterError("stages that stay need a cluster that does: --name and --ray local do not go together")
         self.name = name
         self.actors: list[Any] = []
         try:
@@ -51,6 +55,7 @@ class RayStages:
             given = dict(options)
             if self.name:
                 given |= {"name": f"{self.name}.{stage.name}", "namespace": NAMESPACE, "lifetime": "detached"}
+                given["get_if_exists"] = True
             packed = self._ray.put(_packed(self.manifest.folder, models))
             self.actors.append(kind.options(**given).remote(packed, models))
         try:
@@ -73,6 +78,11 @@ class RayStages:
                 raise IgniterError(f"{stage.name}: {_cause(error)}") from error
 
         return call
+
+    def stop(self) -> None:
+        """Ends the actors, also those with a name."""
+        self.name = ""
+        self.close()
 
     def close(self) -> None:
         """Ends the actors, unless they have a name, and a cluster that was started for them."""

@@ -30,7 +30,8 @@ def local_callers(manifest: Manifest, **options: Any) -> list[Caller]:
 
 def local_caller(paths: Sequence[str], **options: Any) -> Caller:
     """A caller that runs the models at `paths` in this process."""
-    sessions: list[Any] = [make_session(path, **{"log_severity_level": 4, **options}) for path in paths]
+    chosen: dict[str, Any] = {"log_severity_level": 4, **options}
+    sessions: list[Any] = [make_session(path, **chosen) for path in paths]
 
     def call(index: int, values: Values) -> dict[str, Any]:
         session = sessions[index]

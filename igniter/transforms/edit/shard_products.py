@@ -19,6 +19,7 @@ every rank.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, OpResult, SSAValue
 
 from igniter.analysis.onnx.shape_inference import infer_shapes
+from igniter.dialects.onnx.attributes import text_attr
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight, make_constant, make_op
 from igniter.dialects.onnx.structure import ReturnOp, main_graph
 from igniter.dialects.onnx.weights import Weight
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
 COLLECTIVES = "igniter.collective"
 ALL_REDUCE = "AllReduce"
+_MOVES = frozenset(("Concat", "Expand", "Reshape", "Slice", "Unsqueeze"))
 
 
 @dataclass(frozen=True)
@@ -65,21 +68,22 @@ class ShardProducts(Edit):
             raise IgniterError(f"rank {self.rank} of {self.ranks}: there are 2 ranks at least, counted from 0")
         graph = main_graph(op)
         products = [p for node in graph.body.ops if (p := _product(node, self.ranks)) is not None]
-        with typed_by(infer_shapes(op)):
+        facts = infer_shapes(op)
+        with typed_by(facts):
             plan = _Plan(self.ranks, products)
             groups = plan.groups()
         if not products or not (groups or self.alone):
             raise IgniterError(f"no product of the model has a weight that {self.ranks} ranks can share")
         done: set[OnnxOp] = set()
         for group in groups:
-            _shard_group(group, self.ranks, self.rank)
+            _shard_group(group, self.ranks, self.rank, facts.types)
             done |= set(group.columns) | set(group.rows)
             names = ", ".join(node_text(p) for p in group.rows)
             remark(ctx, self.name, node_text(group.columns[0]), "applied", f"by columns, and {names} by rows")
         for found in products:
             if found.node in done:
                 continue
-            if self.alone and found.can_cut_rows and _shard_alone(found, self.ranks, self.rank):
+            if self.alone and found.can_cut_rows and _shard_alone(found, self.ranks, self.rank, facts.types):
                 remark(
                     ctx, self.name, node_text(found.node), "applied", "by rows, each rank taking its part of the input"
                 )
@@ -124,12 +128,12 @@ def _product(node: object, ranks: int) -> _Product | None:
 @dataclass
 class _Group:
     """Products cut by columns, those by rows that they lead to, and what lies between: the axis of each value that is
-    shared out, and the Reshapes and constants that have to be made smaller."""
+    shared out, and the shapes and constants that have to be made smaller."""
 
     columns: list[OnnxOp] = field(default_factory=list[OnnxOp])
     rows: list[OnnxOp] = field(default_factory=list[OnnxOp])
     axes: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
-    reshapes: list[tuple[OnnxOp, int]] = field(default_factory=list[tuple[OnnxOp, int]])
+    targets: dict[OnnxOp, _Place] = field(default_factory=dict[OnnxOp, "_Place"])
     constants: list[tuple[OnnxOp, int, int]] = field(default_factory=list[tuple[OnnxOp, int, int]])
     """A node, the operand, and the axis of the constant."""
 
@@ -200,13 +204,35 @@ class _Plan:
         if node.op_type == "Softmax" and node.domain == "":
             at = int(node.attr("axis", -1)) % len(dims)
             return node.opset >= 13 and at != axis and self._mark(group, node.results[0], axis, pending)
-        if node.op_type == "Reshape" and node.domain == "":
-            return index == 0 and self._reshape(group, node, axis, pending)
+        if node.domain == "" and node.op_type in _MOVES:
+            return (index == 0 or node.op_type == "Concat") and self._move(group, node, axis, pending)
         if node.op_type == "MatMul" and node.domain == "":
             return self._by_heads(group, node, axis, pending)
         if is_pointwise(node):
             return self._elementwise(group, node, axis - len(dims), pending)
         return False
+
+    def _move(self, group: _Group, node: OnnxOp, axis: int, pending: list[SSAValue]) -> bool:
+        """What moves elements along other axes than the one that is shared out."""
+        before, after = known_dims_of(node.operands[0].type), known_dims_of(node.results[0].type)
+        if before is None or after is None:
+            return False
+        if node.op_type in ("Reshape", "Expand"):
+            return self._reshape(group, node, axis, pending)
+        if node.op_type == "Slice":
+            axes = constant_value(node.operands[3]) if len(node.operands) > 3 and node.inputs[3] is not None else None
+            cut = [int(a) % len(before) for a in axes.reshape(-1)] if axes is not None else [axis]
+            return node.opset >= 10 and axis not in cut and self._mark(group, node.results[0], axis, pending)
+        if node.op_type == "Concat":
+            if int(node.attr("axis")) % len(after) == axis:
+                return False
+            whole = all(self._wanted(group, v, axis, pending) for v in node.operands)
+            return whole and self._mark(group, node.results[0], axis, pending)
+        new = _new_axes(node, len(after))
+        if new is None:
+            return False
+        left = [i for i in range(len(after)) if i not in new]
+        return self._mark(group, node.results[0], left[axis], pending)
 
     def _rows(self, group: _Group, node: OnnxOp) -> bool:
         if node in group.columns or node in self.used or not self.products[node].can_cut_rows:
@@ -251,7 +277,18 @@ class _Plan:
         dims = known_dims_of(value.type)
         if dims is None or node.regions or not node.operands:
             return False
-        if node.op_type == "Transpose" and node.domain == "":
+        if node.domain == "" and node.op_type in ("Slice", "Concat"):
+            ok = all(
+                self._wanted(group, v, axis, pending) for v in node.operands[: None if node.op_type == "Concat" else 1]
+            )
+        elif node.op_type == "Expand" and node.domain == "":
+            before = known_dims_of(node.operands[0].type)
+            ok = before is not None and self._wanted(group, node.operands[0], axis + len(before) - len(dims), pending)
+        elif node.op_type == "Unsqueeze" and node.domain == "":
+            new = _new_axes(node, len(dims))
+            left = [i for i in range(len(dims)) if new is not None and i not in new]
+            ok = axis in left and self._wanted(group, node.operands[0], left.index(axis), pending)
+        elif node.op_type == "Transpose" and node.domain == "":
             perm = node.attr("perm") or list(reversed(range(len(dims))))
             ok = self._wanted(group, node.operands[0], int(perm[axis]), pending)
         elif node.op_type == "Reshape" and node.domain == "":
@@ -267,13 +304,16 @@ class _Plan:
 
     def _reshape(self, group: _Group, node: OnnxOp, axis: int, pending: list[SSAValue]) -> bool:
         before, after = known_dims_of(node.operands[0].type), known_dims_of(node.results[0].type)
-        if before is None or after is None or constant_value(node.operands[1]) is None:
+        if before is None or after is None:
             return False
-        target = next((j for j in range(len(after)) if _origin(before, after, j, self.ranks) == axis), None)
-        if target is None:
+        if node.op_type == "Expand":
+            target = axis + len(after) - len(before) if before[axis] == after[axis + len(after) - len(before)] else None
+        else:
+            target = next((j for j in range(len(after)) if _origin(before, after, j, self.ranks) == axis), None)
+        place = None if target is None else _written_at(node.operands[1], target)
+        if target is None or place is None:
             return False
-        if (node, target) not in group.reshapes:
-            group.reshapes.append((node, target))
+        group.targets[node] = place
         return self._mark(group, node.results[0], target, pending)
 
     def _by_heads(self, group: _Group, node: OnnxOp, axis: int, pending: list[SSAValue]) -> bool:
@@ -284,6 +324,38 @@ class _Plan:
         return all(self._wanted(group, v, axis, pending) for v in node.operands) and self._mark(
             group, node.results[0], axis, pending
         )
+
+
+def _new_axes(node: OnnxOp, rank: int) -> list[int] | None:
+    """Where an Unsqueeze puts dims of 1; `None` where only a run knows."""
+    given = node.attr("axes") if node.opset < 13 else None
+    found = constant_value(node.operands[1]) if given is None and len(node.operands) > 1 else None
+    axes = given if given is not None else found.reshape(-1).tolist() if found is not None else None
+    return None if axes is None else [int(a) % rank for a in axes]
+
+
+Types = Mapping[SSAValue, Attribute]
+_Place = tuple[OnnxOp | None, int, int]
+"""Where a number of a shape is written: in which operand of which Concat, or `None` for a constant, and where in it."""
+
+
+def _written_at(target: SSAValue, axis: int) -> _Place | None:
+    """Where the target of a Reshape or Expand has its number for an axis; `None` where that is not a constant."""
+    if constant_value(target) is not None:
+        return None, 0, axis
+    owner = target.owner
+    if not isinstance(owner, OnnxOp) or (owner.domain, owner.op_type) != ("", "Concat"):
+        return None
+    begin = 0
+    for i, piece in enumerate(owner.operands):
+        dims = known_dims_of(piece.type)
+        length = dims[0].constant if dims is not None and len(dims) == 1 else None
+        if length is None:
+            return None
+        if axis < begin + length:
+            return (owner, i, axis - begin) if constant_value(piece) is not None else None
+        begin += length
+    return None
 
 
 def _origin(before: tuple[Expr, ...], after: tuple[Expr, ...], axis: int, ranks: int) -> int | None:
@@ -335,7 +407,7 @@ def _smaller(type_: Attribute, axis: int, ranks: int) -> Attribute:
     return tensor_of(element, made)
 
 
-def _shard_group(group: _Group, ranks: int, rank: int) -> None:
+def _shard_group(group: _Group, ranks: int, rank: int, types: Types) -> None:
     for node in group.columns:
         found = _product(node, ranks)
         assert found is not None
@@ -345,16 +417,33 @@ def _shard_group(group: _Group, ranks: int, rank: int) -> None:
         weight = constant_weight(node.operands[index])
         assert weight is not None
         _replace_constant(node, index, _part(weight, len(weight.shape) + axis, ranks, rank), "part")
-    for node, target in group.reshapes:
-        value = constant_value(node.operands[1])
-        assert value is not None
-        _replace_constant(node, 1, Weight.of(_reshaped(value, target, ranks)), "part")
+    for node, place in group.targets.items():
+        _cut_target(node, place, ranks)
     for value, axis in group.axes.items():
         value._type = _smaller(value.type, axis, ranks)
     for node in group.rows:
         found = _product(node, ranks)
         assert found is not None
-        _cut_rows(found, ranks, rank)
+        _cut_rows(found, ranks, rank, types)
+
+
+def _cut_target(node: OnnxOp, place: _Place, ranks: int) -> None:
+    """Writes a smaller number into the target of a Reshape or Expand, which other nodes may read as it is."""
+    concat, index, position = place
+    at, holder = (1, node) if concat is None else (index, concat.clone())
+    if concat is not None:
+        block = node.parent
+        assert block is not None
+        block.insert_op_before(holder, node)
+        before = node.operands[1]
+        node.operands[1] = holder.results[0]
+        name = next(n for n in (*node.output_names, node.node_name, "node") if n)
+        set_result_name(holder.results[0], f"{name}.shape")
+        holder.properties["node_name"] = text_attr(f"{name}.shape")
+        sweep([before])
+    value = constant_value(holder.operands[at])
+    assert value is not None
+    _replace_constant(holder, at, Weight.of(_reshaped(value, position, ranks)), "part")
 
 
 def _reshaped(target: np.ndarray[Any, Any], axis: int, ranks: int) -> np.ndarray[Any, Any]:
@@ -371,7 +460,7 @@ def _cut_bias(node: OnnxOp, ranks: int, rank: int) -> None:
         _replace_constant(node, 2, _part(bias, len(bias.shape) - 1, ranks, rank), "columns")
 
 
-def _cut_rows(found: _Product, ranks: int, rank: int) -> None:
+def _cut_rows(found: _Product, ranks: int, rank: int, types: Types) -> None:
     """Cuts a weight by rows, and adds up what all ranks make of their rows."""
     node = found.node
     _replace_constant(node, 1, _part(found.weight, found.depth, ranks, rank), "rows")
@@ -380,8 +469,14 @@ def _cut_rows(found: _Product, ranks: int, rank: int) -> None:
     result = node.results[0]
     uses = list(result.uses)
     names = node.output_names or [""]
+    # It has no shape rule, so that the type is written into the model.
     reduced = make_op(
-        ALL_REDUCE, [result], [result.type], {"reduce": "sum", "ranks": ranks}, domain=COLLECTIVES, output_names=names
+        ALL_REDUCE,
+        [result],
+        [types.get(result, result.type)],
+        {"reduce": "sum", "ranks": ranks},
+        domain=COLLECTIVES,
+        output_names=names,
     )
     block = node.parent
     assert block is not None
@@ -408,7 +503,7 @@ def _drop_bias(node: OnnxOp) -> None:
         raise IgniterError(f"the bias of {node_text(node)} is computed: convert the model to opset 11 or newer first")
 
 
-def _shard_alone(found: _Product, ranks: int, rank: int) -> bool:
+def _shard_alone(found: _Product, ranks: int, rank: int, types: Types) -> bool:
     """Cuts a product by rows whose input is whole: the rank takes its columns of it."""
     import numpy as np
 
@@ -417,7 +512,7 @@ def _shard_alone(found: _Product, ranks: int, rank: int) -> bool:
     if node.opset < 10:
         return False
     size = found.weight.shape[found.depth] // ranks
-    dims = known_dims_of(value.type)
+    dims = known_dims_of(types.get(value, value.type))
     name = next(n for n in (*node.output_names, node.node_name, "product") if n)
     block = node.parent
     assert block is not None
@@ -432,5 +527,5 @@ def _shard_alone(found: _Product, ranks: int, rank: int) -> bool:
     cut = make_op("Slice", [value, *limits], [type_], output_names=[f"{name}.part"])
     block.insert_op_before(cut, node)
     node.operands[0] = cut.results[0]
-    _cut_rows(found, ranks, rank)
+    _cut_rows(found, ranks, rank, types)
     return True
