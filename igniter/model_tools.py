@@ -37,6 +37,9 @@ class ModelTools:
         """Make edits (`igniter.transforms.edit`) in order. One that is refused leaves the module as it was."""
         from igniter.passes import PassError, run_passes
 
+        if self.source is None and not self.edits:
+            # A module of a text: what it was is what edits are checked against.
+            self.source = self._whole_model()
         for this in edits:
             changed = self.ir.clone()
             try:
@@ -207,6 +210,23 @@ class ModelTools:
         from igniter.runtime.stages.splitting import split_products
 
         return split_products(self, folder, ranks, alone, verify=verify, seed=seed)
+
+    def _whole_model(self) -> bytes | None:
+        """The model as bytes; `None` where a message cannot hold it."""
+        from igniter.frontend import export_model, fits_message
+
+        made = export_model(self.ir)
+        return made.SerializeToString() if fits_message(made) else None
+
+    def current_source(self) -> str | Path | bytes:
+        """The model as it is now, for running it: the file that it came from, or bytes where it has been edited since.
+        `IgniterError` where it is too big for that."""
+        from igniter.errors import IgniterError
+
+        found = self._whole_model() if self.edits or self.source is None else self.source
+        if found is None:
+            raise IgniterError("the edited model has over 2 GB: save it, and load what was saved")
+        return found
 
     def check_edits(self, *, run: bool = True, seed: int = 0, budget: float = 30.0) -> EditCheck:
         """Have ONNX's checker look at the edited model, and `run` it beside the original in ONNX Runtime where the

@@ -30,7 +30,9 @@ def local_callers(manifest: Manifest, **options: Any) -> list[Caller]:
 
 def local_caller(paths: Sequence[str], **options: Any) -> Caller:
     """A caller that runs the models at `paths` in this process."""
-    chosen: dict[str, Any] = {"log_severity_level": 4, **options}
+    # Sessions wait for each other: threads that spin meanwhile would take the others' time.
+    quiet = {"session.intra_op.allow_spinning": "0"}
+    chosen: dict[str, Any] = {"log_severity_level": 4, "config": quiet, **options}
     sessions: list[Any] = [make_session(path, **chosen) for path in paths]
 
     def call(index: int, values: Values) -> dict[str, Any]:

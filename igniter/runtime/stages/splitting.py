@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation
 
-from igniter.errors import IgniterError
 from igniter.runtime.stages.manifest import Manifest
 from igniter.runtime.stages.measuring import node_seconds
 from igniter.runtime.stages.ranks import write_ranks
@@ -34,7 +33,7 @@ def split_model(
     seed: int,
 ) -> tuple[Manifest, EditCheck | None]:
     """See `Module.split`."""
-    source = _source(module, verify or balance == "time")
+    source = module.current_source() if verify or balance == "time" else None
 
     def seconds(partition: Partition) -> Mapping[Operation, float]:
         assert source is not None
@@ -56,7 +55,7 @@ def split_products(
     module: ModelTools, folder: str | PathLike[str], ranks: int, alone: bool, *, verify: bool, seed: int
 ) -> tuple[Manifest, EditCheck | None]:
     """See `Module.split_products`."""
-    source = _source(module, verify)
+    source = module.current_source() if verify else None
     look = _check(source, {}, seed) if verify else None
     return write_ranks(module.ir, module.ctx, ranks, fspath(folder), alone=alone, check=look)
 
@@ -67,17 +66,3 @@ def _check(source: str | Path | bytes | None, sizes: Mapping[str, int], seed: in
         return check_stages(source, manifest, sizes, seed)
 
     return look
-
-
-def _source(module: ModelTools, needed: bool) -> str | Path | bytes | None:
-    """The model as it is now: the file that it came from, or its bytes where it has been edited since."""
-    if not needed:
-        return None
-    if module.edits or module.source is None:
-        from igniter.frontend import export_model, fits_message
-
-        made = export_model(module.ir)
-        if not fits_message(made):
-            raise IgniterError("the edited model has over 2 GB: save it, and split what was saved")
-        return made.SerializeToString()
-    return module.source

@@ -2,8 +2,8 @@
 
     python -m igniter.runtime.stages.worker ADDRESS MODEL [MODEL ...]
 
-The key of the connection comes through the environment. Messages are (model, inputs) and what comes back is the outputs
-by name, or the text of an error.
+The key of the connection, and how many threads a session has, come through the environment. Messages are (model,
+inputs) and what comes back is the outputs by name, or the text of an error.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from multiprocessing.connection import Client
 from typing import Any
 
 KEY = "IGNITER_STAGE_KEY"
+THREADS = "IGNITER_STAGE_THREADS"
 READY = "ready"
 
 
@@ -23,7 +24,8 @@ def main(address: str, models: list[str]) -> None:
 
     connection: Any = Client(address, authkey=bytes.fromhex(os.environ.pop(KEY)))
     try:
-        call = local_caller(models)
+        threads = int(os.environ.get(THREADS, "0"))
+        call = local_caller(models, intra_op_num_threads=threads)
     except Exception as error:  # whatever it is, the other side says it
         connection.send(("error", str(error)))
         return

@@ -16,7 +16,7 @@ from typing import Any, Self
 from igniter.errors import IgniterError
 from igniter.runtime.stages.manifest import Manifest, read_manifest
 from igniter.runtime.stages.running import RankRunner, StageRunner, Values, runner_of
-from igniter.runtime.stages.worker import KEY, READY
+from igniter.runtime.stages.worker import KEY, READY, THREADS
 
 START_SECONDS = 120.0
 """How long a process may take to load its models."""
@@ -25,13 +25,18 @@ START_SECONDS = 120.0
 class Worker:
     """One process; `call` runs one of its models, and one call at a time."""
 
-    def __init__(self, name: str, models: list[str], folder: Path):
+    def __init__(self, name: str, models: list[str], folder: Path, threads: int = 0):
         self.name = name
         key = secrets.token_bytes(32)
         address = str(folder / f"{name}.socket")
         with Listener(address, "AF_UNIX" if hasattr(os, "fork") else None, authkey=key) as listener:
             command = [sys.executable, "-m", "igniter.runtime.stages.worker", str(listener.address), *models]
-            environment = {**os.environ, KEY: key.hex(), "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+            environment = {
+                **os.environ,
+                KEY: key.hex(),
+                THREADS: str(threads),
+                "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+            }
             self.process = subprocess.Popen(command, env=environment)
             self._connection: Any = self._accept(listener)
         self._lock = threading.Lock()
@@ -97,10 +102,12 @@ class ProcessStages:
         self.manifest = folder if isinstance(folder, Manifest) else read_manifest(folder)
         self._scratch = tempfile.TemporaryDirectory(prefix="igniter-stages-")
         self.workers: list[Worker] = []
+        # All of them work at the same time.
+        threads = max(1, (os.cpu_count() or 1) // len(self.manifest.stages))
         try:
             for stage, models in zip(self.manifest.stages, self.manifest.places(), strict=True):
                 paths = [str((self.manifest.folder / m).resolve()) for m in models]
-                self.workers.append(Worker(stage.name, paths, Path(self._scratch.name)))
+                self.workers.append(Worker(stage.name, paths, Path(self._scratch.name), threads))
             self.processes = [w.started() for w in self.workers]
         except BaseException:
             self.close()

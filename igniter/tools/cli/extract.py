@@ -11,6 +11,8 @@ from igniter.tools.cli.edit import print_check
 from igniter.tools.cli.output import console, parse_shapes, print_json
 
 if TYPE_CHECKING:
+    from igniter.api import Module
+    from igniter.transforms.edit.parts import Part
     from igniter.runtime.stages.manifest import Manifest
     from igniter.runtime.verification.edited import EditCheck
 
@@ -44,14 +46,14 @@ def run(
         graph = main_graph(module.ir)
 
         def look(made: Manifest) -> EditCheck:
-            return check_stages(model, made, shapes, seed)
+            return check_stages(module.current_source(), made, shapes, seed)
 
         _, check = write_stages(parts, output, graph.input_names, graph.output_names, check=look if verify else None)
     else:
         parts = [p for p in parts if p.name == part]
         if not parts:
             raise IgniterError(f"there is nothing {part} these values")
-        check = _write_one(module, parts[0], model, output, keep, verify, shapes, seed)
+        check = _write_one(module, parts[0], output, keep, verify, shapes, seed)
     ok = check is None or check.status != "differs"
     told: dict[str, Any] = {
         "output": output if ok else None,
@@ -76,7 +78,7 @@ def split_names(text: str) -> tuple[str, ...]:
 
 
 def _write_one(
-    module: Any, part: Any, source: str, output: str, keep: bool, verify: bool, shapes: dict[str, int], seed: int
+    module: Module, part: Part, output: str, keep: bool, verify: bool, shapes: dict[str, int], seed: int
 ) -> EditCheck | None:
     import tempfile
 
@@ -90,7 +92,7 @@ def _write_one(
     with tempfile.TemporaryDirectory(prefix="igniter-extract-") as scratch:
         path = Path(scratch) / "part.onnx"
         save_model(part.module, path)
-        check = check_part(source, part, path, shapes, seed)
+        check = check_part(module.current_source(), part, path, shapes, seed)
     if check.status != "differs":
         save_model(part.module, output, keep=kept)
     return check

@@ -1,4 +1,4 @@
-// RUN: igniter-opt %s -p 'extract-part{start="h" end="s" exact}' | filecheck %s
+// RUN: igniter-opt %s -p 'extract-part{start="h" end="s" exact=true}' | filecheck %s
 // RUN: not igniter-opt %s -p 'extract-part{start="s" end="h"}' 2>&1 | filecheck %s --check-prefix=BAD
 
 // The node between the two values, with the weight that it reads.

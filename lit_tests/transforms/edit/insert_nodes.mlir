@@ -4,8 +4,8 @@
 // The new node takes the place of the value, under its name.
 
 // CHECK: onnx.Exp(%x){{.*}}output_names = ["h_1"]
-// CHECK: %h = onnx.Neg{{.*}}output_names = ["h"]
-// CHECK: onnx.Add(%h,
+// CHECK: [[NEW:%[a-z0-9_]+]] = onnx.Neg{{.*}}output_names = ["h"]
+// CHECK: onnx.Add([[NEW]],
 // BAD: would depend on its own result
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<?x4xf32, #sym.dims<batch, 4>>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"]} {

@@ -4,7 +4,7 @@
 // Another node computes the value.
 
 // CHECK-NOT: onnx.Relu
-// CHECK: %y = onnx.LeakyRelu(%s) <{{.*}}node_name = "act"
+// CHECK: onnx.LeakyRelu(%s) <{{.*}}node_name = "act"
 // BAD: does not compute 'y'
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
   onnx.graph @main(%x: tensor<?x4xf32, #sym.dims<batch, 4>>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y"]} {
