@@ -12,9 +12,9 @@ from igniter.tools.cli.output import console, parse_shapes, print_json
 
 if TYPE_CHECKING:
     from igniter.api import Module
-    from igniter.transforms.edit.parts import Part
     from igniter.runtime.stages.manifest import Manifest
     from igniter.runtime.verification.edited import EditCheck
+    from igniter.transforms.edit.parts import Part
 
 
 def run(

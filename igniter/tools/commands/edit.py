@@ -39,10 +39,10 @@ def edit(
     model: Annotated[str, typer.Argument(help="The ONNX model.")],
     output: Output = "",
     opset: Annotated[int, typer.Option(help="Write the model in this version of ai.onnx.", show_default=False)] = 0,
-    weight: Annotated[Names, _many("--weight", "NAME=FILE", "Take a weight from a .npy file.")] = None,
     weights: Annotated[
         Names, _many("--weights", "FILE", "Take all weights in a .npz file, or a folder of .npy.")
     ] = None,
+    weight: Annotated[Names, _many("--weight", "NAME=FILE", "Take a weight from a .npy file.")] = None,
     drop: Annotated[Names, _many("--drop", "NODE[=VALUE]", "Take a node away, an input or VALUE in its place.")] = None,
     replace: Annotated[
         Names, _many("--replace", "NODE=>TEXT", "Another node in the place of one: 'act => y = Relu (x)'.")

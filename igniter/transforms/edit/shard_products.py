@@ -72,8 +72,6 @@ class ShardProducts(Edit):
         with typed_by(facts):
             plan = _Plan(self.ranks, products)
             groups = plan.groups()
-        if not products or not (groups or self.alone):
-            raise IgniterError(f"no product of the model has a weight that {self.ranks} ranks can share")
         done: set[OnnxOp] = set()
         for group in groups:
             _shard_group(group, self.ranks, self.rank, facts.types)
@@ -89,6 +87,8 @@ class ShardProducts(Edit):
                 )
             else:
                 remark(ctx, self.name, node_text(found.node), "missed", f"{self.ranks} ranks cannot share its weight")
+        if not done:
+            raise IgniterError(f"no product of the model has a weight that {self.ranks} ranks can share")
         import_domains(op)
 
 
