@@ -49,7 +49,7 @@ def edit(
     ] = None,
     insert: Annotated[
         Names,
-        _many("--insert", "TEXT[@NODE,...]", "A node behind a value, for all or some readers: 'h = Relu (h) @ add_1'."),
+        _many("--insert", "TEXT[@NODES]", "A node behind a value, for all or some readers: 'h = Relu (h) @ add_1'."),
     ] = None,
     expose: Annotated[Names, _many("--expose", "VALUE", "Make a value an output too.")] = None,
     expose_matching: Annotated[

@@ -82,9 +82,9 @@ class ShardProducts(Edit):
             if found.node in done:
                 continue
             if self.alone and found.can_cut_rows and _shard_alone(found, self.ranks, self.rank, facts.types):
-                remark(
-                    ctx, self.name, node_text(found.node), "applied", "by rows, each rank taking its part of the input"
-                )
+                done.add(found.node)
+                how = "by rows, each rank taking its part of the input"
+                remark(ctx, self.name, node_text(found.node), "applied", how)
             else:
                 remark(ctx, self.name, node_text(found.node), "missed", f"{self.ranks} ranks cannot share its weight")
         if not done:
