@@ -13,7 +13,7 @@ from igniter.runtime.stages.manifest import Manifest
 from igniter.runtime.stages.measuring import node_seconds
 from igniter.runtime.stages.ranks import write_ranks
 from igniter.runtime.stages.writing import check_stages, write_stages
-from igniter.runtime.verification.edited import EditCheck
+from igniter.runtime.verification.edited import EditCheck, too_big
 from igniter.transforms.edit.parts import Partition
 from igniter.transforms.edit.stages import split_stages
 
@@ -33,6 +33,7 @@ def split_model(
     seed: int,
 ) -> tuple[Manifest, EditCheck | None]:
     """See `Module.split`."""
+    verify, unverified = _verifies(module, verify)
     source = module.current_source() if verify or balance == "time" else None
 
     def seconds(partition: Partition) -> Mapping[Operation, float]:
@@ -40,7 +41,7 @@ def split_model(
         return node_seconds(partition, source, sizes, seed)
 
     found = split_stages(module.ir, stages, balance, sizes, slack, seconds)
-    return write_stages(
+    manifest, check = write_stages(
         found.parts,
         fspath(folder),
         found.inputs,
@@ -49,15 +50,24 @@ def split_model(
         sizes=sizes,
         check=_check(source, sizes, seed) if verify else None,
     )
+    return manifest, check or unverified
 
 
 def split_products(
     module: ModelTools, folder: str | PathLike[str], ranks: int, alone: bool, *, verify: bool, seed: int
 ) -> tuple[Manifest, EditCheck | None]:
     """See `Module.split_products`."""
+    verify, unverified = _verifies(module, verify)
     source = module.current_source() if verify else None
     look = _check(source, {}, seed) if verify else None
-    return write_ranks(module.ir, module.ctx, ranks, fspath(folder), alone=alone, check=look)
+    manifest, check = write_ranks(module.ir, module.ctx, ranks, fspath(folder), alone=alone, check=look)
+    return manifest, check or unverified
+
+
+def _verifies(module: ModelTools, verify: bool) -> tuple[bool, EditCheck | None]:
+    """Whether parts are compared with the whole model; and what is said where it was asked for and is not done."""
+    why = too_big(module.ir) if verify else ""
+    return (verify and not why), (EditCheck("not run", reason=why) if why else None)
 
 
 def _check(source: str | Path | bytes | None, sizes: Mapping[str, int], seed: int) -> Callable[[Manifest], EditCheck]:

@@ -29,6 +29,16 @@ TRIED_SIZE = 3
 """Dims that are made equal have this size where nothing else is said."""
 
 
+def too_big(module: ModuleOp) -> str:
+    """Why a model is not run beside another; "" where it is not too big for that."""
+    from igniter.frontend.saving import weight_bytes
+
+    size = weight_bytes(module)
+    return (
+        f"its weights are {size / 1e9:.1f} GB, and a model with more than 1 GB is not run" if size > MOST_BYTES else ""
+    )
+
+
 @dataclass(frozen=True)
 class EditCheck:
     """What was looked at. `status` is `passed` where outputs were compared and agree, `runs` where the edited model ran
@@ -78,7 +88,6 @@ def check_edits(
     """Check an edited module against the model in `source`. `path` is where it is written already; otherwise it is
     written to a temporary file. `IgniterError` where the edited model is not valid and the original is."""
     from igniter.frontend import import_model, save_model
-    from igniter.frontend.saving import weight_bytes
 
     if source is None:
         raise IgniterError("the model came from no file, so there is nothing to compare with")
@@ -89,10 +98,8 @@ def check_edits(
         _require_valid(path, source)
         if not run:
             return EditCheck("not run", reason="it was not asked for")
-        if (size := weight_bytes(edited)) > MOST_BYTES:
-            return EditCheck(
-                "not run", reason=f"its weights are {size / 1e9:.1f} GB: ONNX's checker alone looked at it"
-            )
+        if why := too_big(edited):
+            return EditCheck("not run", reason=f"{why}; ONNX's checker looked at it")
         given = source if isinstance(source, bytes) else str(source)
         module = import_model(given)
         return _Comparison(module, edited, given, str(path), interface_of(module, edits), seed, budget).run()

@@ -42,13 +42,17 @@ def run(
     if part == "all":
         from igniter.dialects.onnx.structure import main_graph
         from igniter.runtime.stages.writing import check_stages, write_stages
+        from igniter.runtime.verification.edited import EditCheck, too_big
 
         graph = main_graph(module.ir)
 
         def look(made: Manifest) -> EditCheck:
             return check_stages(module.current_source(), made, shapes, seed)
 
-        _, check = write_stages(parts, output, graph.input_names, graph.output_names, check=look if verify else None)
+        why = too_big(module.ir) if verify else ""
+        chosen = look if verify and not why else None
+        _, check = write_stages(parts, output, graph.input_names, graph.output_names, check=chosen)
+        check = EditCheck("not run", reason=why) if why else check
     else:
         parts = [p for p in parts if p.name == part]
         if not parts:
@@ -84,11 +88,13 @@ def _write_one(
 
     from igniter.frontend import save_model
     from igniter.runtime.stages.writing import check_part
+    from igniter.runtime.verification.edited import EditCheck, too_big
 
     kept = module.external if keep else ()
-    if not verify:
+    why = too_big(module.ir) if verify else ""
+    if not verify or why:
         save_model(part.module, output, keep=kept)
-        return None
+        return EditCheck("not run", reason=why) if why else None
     with tempfile.TemporaryDirectory(prefix="igniter-extract-") as scratch:
         path = Path(scratch) / "part.onnx"
         save_model(part.module, path)
