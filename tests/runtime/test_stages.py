@@ -365,6 +365,22 @@ def test_ranks_on_a_cluster(cluster: Any, tmp_path: Path):
     np.testing.assert_allclose(found["y"], models.run(model, feed)["y"], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.full
+def test_named_stages_stay_and_are_found_again(cluster: Any, tmp_path: Path):
+    from igniter.runtime.stages.on_ray import RayStages
+
+    igniter.load(models.branches()).split(tmp_path / "s", 2)
+    with pytest.raises(IgniterError, match="ask for less"):
+        RayStages(tmp_path / "s", cluster.address, cpus=9)
+    feed = models.feed_of_branches()
+    with RayStages(tmp_path / "s", cluster.address, cpus=0.5, name="kept") as first:
+        actors = [a._actor_id for a in first.actors]
+    again = RayStages(tmp_path / "s", cluster.address, cpus=0.5, name="kept")
+    assert [a._actor_id for a in again.actors] == actors
+    np.testing.assert_array_equal(again.runner.run(feed)["y"], models.run(models.branches(), feed)["y"])
+    again.stop()
+
+
 def test_without_ray_it_says_what_to_install(tmp_path: Path):
     igniter.load(models.branches()).split(tmp_path / "s", 2)
     script = "import sys; sys.modules['ray'] = None; from igniter.tools.main import app; app(sys.argv[1:])"

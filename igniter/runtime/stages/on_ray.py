@@ -49,6 +49,11 @@ class RayStages:
         )
 
     def _start(self, cpus: float) -> None:
+        there, count = float(self._ray.cluster_resources().get("CPU", 0)), len(self.manifest.stages)
+        if there < cpus * count:
+            raise IgniterError(
+                f"the cluster has {there:g} CPUs, and {count} stages ask for {cpus:g} each: ask for less (--cpus)"
+            )
         options: dict[str, Any] = {"num_cpus": cpus, "scheduling_strategy": "SPREAD", "max_concurrency": 1}
         kind = self._ray.remote(_Actor)
         for stage, models in zip(self.manifest.stages, self.manifest.places(), strict=True):
