@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,8 @@ class RankRunner:
 
     def run(self, feed: Values) -> dict[str, Any]:
         """The outputs of the whole model by name, those of rank 0. Sums are added up in the order of the ranks."""
+        import numpy as np
+
         ranks = len(self.callers)
         values = [dict(require_inputs(self.manifest, feed)) for _ in range(ranks)]
         with ThreadPoolExecutor(ranks) as pool:
@@ -155,7 +158,9 @@ class RankRunner:
                 for mine, made in zip(values, asked, strict=True):
                     mine.update(made.result())
                 for name, source in segment.reduces.items():
-                    whole = reduce(lambda a, b: a + b, [v[source] for v in values])
+                    # Infinities of both signs are NaN, as in one product; that is no warning.
+                    with np.errstate(invalid="ignore", over="ignore"):
+                        whole = reduce(add, [v[source] for v in values])
                     for mine in values:
                         mine.pop(source)
                         mine[name] = whole
