@@ -117,7 +117,9 @@ class Module(ModelTools):
 
     def clone(self) -> Module:
         """A copy that passes can change without changing this one."""
-        return Module(self.ir.clone(), self.ctx.clone(), self.source)
+        copy = Module(self.ir.clone(), self.ctx.clone(), self.source)
+        copy.external, copy.edits = set(self.external), self.edits
+        return copy
 
     def to_onnx(self) -> onnx.ModelProto:
         """The model as a `ModelProto`, fusion regions taken apart and kernels left out."""
@@ -125,11 +127,12 @@ class Module(ModelTools):
 
         return export_model(self._onnx_level())
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model as an ONNX file."""
+    def save(self, path: str | PathLike[str], *, keep_weights: bool = False) -> None:
+        """Write the model as an ONNX file. With `keep_weights`, those in files of external data in the folder of `path`
+        stay in these files, and the model refers to them."""
         from igniter.frontend import save_model
 
-        save_model(self._onnx_level(), path)
+        save_model(self._onnx_level(), path, keep=self.external if keep_weights else ())
 
     def _onnx_level(self) -> ModuleOp:
         from igniter.transforms.fusion.inline_regions import onnx_level

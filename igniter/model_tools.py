@@ -11,26 +11,23 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
+from igniter.model_edits import ModelEdits
 
+if TYPE_CHECKING:
     from igniter.analysis.model.diff import ModelDiff
     from igniter.analysis.model.plan import MemoryPlan
     from igniter.analysis.model.profile import Profile
     from igniter.analysis.model.shape_engine import ShapeEngine
     from igniter.analysis.model.shapes import ModelShapes
-    from igniter.context import IgniterContext
     from igniter.runtime.calibration.histogram import Method
     from igniter.runtime.calibration.quantizer import Quantization
     from igniter.runtime.compiled_plan import CompiledPlan
+    from igniter.runtime.stages.manifest import Manifest
+    from igniter.runtime.verification.edited import EditCheck
 
 
-class ModelTools:
+class ModelTools(ModelEdits):
     """The verbs of the toolbox, for `Module`."""
-
-    ir: ModuleOp
-    ctx: IgniterContext
-    source: str | Path | bytes | None
 
     def shapes(self) -> ModelShapes:
         """The shape and type of every value, as expressions of the symbols of the inputs' dims."""
@@ -124,7 +121,6 @@ class ModelTools:
         """Compile the model for `target`, and write a page on it: its graph, and where time and memory go, measured
         with so many threads on made inputs of `sizes` (docs/report.md). `VerificationFailed` where an output differs.
         """
-        from pathlib import Path
         from typing import cast
 
         from igniter.api import Module
@@ -244,3 +240,36 @@ class ModelTools:
         found = quantize_module(self.ir, data, asked, progress or (lambda _: None))
         self.source = None
         return found
+
+    def split(
+        self,
+        folder: str | PathLike[str],
+        stages: int,
+        balance: str = "flops",
+        *,
+        sizes: Mapping[str, int] | None = None,
+        slack: float = 0.0,
+        verify: bool = True,
+        seed: int = 0,
+    ) -> tuple[Manifest, EditCheck | None]:
+        """Write the model as `stages` of a pipeline into a folder, with even `flops`, `bytes` or `time` at the given
+        sizes (64 where none is given); `slack` allows a dearer stage where fewer bytes flow then. Returns the manifest,
+        and how the stages compare with the whole model. `igniter.runtime.stages.workers.ProcessStages` runs them."""
+        from igniter.runtime.stages.splitting import split_model
+
+        return split_model(self, folder, stages, balance, dict(sizes or {}), slack, verify=verify, seed=seed)
+
+    def split_products(
+        self,
+        folder: str | PathLike[str],
+        ranks: int,
+        alone: bool = True,
+        *,
+        verify: bool = True,
+        seed: int = 0,
+    ) -> tuple[Manifest, EditCheck | None]:
+        """Write a model for each of several ranks that share the products with weights (`shard-products`) into a
+        folder. Returns the manifest, and how the ranks compare with the whole model."""
+        from igniter.runtime.stages.splitting import split_products
+
+        return split_products(self, folder, ranks, alone, verify=verify, seed=seed)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from igniter.tools.commands import diff, fuse, installation, plan, profile, report, shapes, torch, weights
+from igniter.tools.commands import diff, edit, fuse, installation, plan, profile, report, shapes, torch, weights
 
 
 def add_to(app: typer.Typer) -> None:
@@ -17,6 +17,7 @@ def add_to(app: typer.Typer) -> None:
     plan.add_to(app)
     diff.add_to(app)
     report.add_to(app)
+    edit.add_to(app)
     fuse.add_to(app)
     weights.add_to(app)
     torch.add_to(app)
