@@ -197,8 +197,10 @@ class Module(ModelTools):
         given = {"shapes": shapes, "inputs": inputs, "rtol": rtol, "atol": atol, "seed": seed}
         if budget is not None:
             given["budget"] = budget
+        # An edited model is its own original: it may have other inputs and outputs than the file has.
+        source = None if self.edits else self.source
         with blaming(self.source):
-            return _compile(compilation, self.source, self, output, given if verify else None)
+            return _compile(compilation, source, self, output, given if verify else None)
 
     def __str__(self) -> str:
         return str(self.ir)

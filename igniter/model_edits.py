@@ -33,9 +33,7 @@ class ModelEdits:
         """Make edits (`igniter.transforms.edit`) in order. One that is refused leaves the module as it was."""
         from igniter.passes import PassError, run_passes
 
-        if self.source is None and not self.edits:
-            # A module of a text: what it was is what edits are checked against.
-            self.source = self._whole_model()
+        self._keep_original()
         for this in edits:
             changed = self.ir.clone()
             try:
@@ -161,6 +159,7 @@ class ModelEdits:
         files = {n: os.fspath(f) for n, f in given.items() if isinstance(f, (str, Path))}
         arrays = {n: a for n, a in given.items() if n not in files}
         if arrays:
+            self._keep_original()
             self.ir = with_arrays(self.ir, arrays)
             self.edits = (*self.edits, ReplaceWeights(weights=tuple(arrays)))
         return self.edit(ReplaceWeights(tuple(files), tuple(files.values()))) if files or not arrays else self
@@ -190,6 +189,15 @@ class ModelEdits:
         if found is None:
             raise IgniterError("the edited model has over 2 GB: save it, and load what was saved")
         return found
+
+    def _keep_original(self) -> None:
+        """Where the model is in no file, what it is before the first edit is what edits are checked against."""
+        if self.source is None and not self.edits:
+            self.source = self._whole_model()
+
+    def _forget_original(self) -> None:
+        """What the model is from here on is compared with itself: the file computes something else."""
+        self.source, self.edits = None, ()
 
     def _whole_model(self) -> bytes | None:
         """The model as bytes; `None` where a message cannot hold it."""

@@ -143,6 +143,8 @@ class ModelTools(ModelEdits):
             steps += [f'fix-symbols{{sizes="{fixed}"}}', "infer-shapes"]
         steps += ["fold-constants{weights=false}", "drop-shape-nodes", "eliminate-dead-nodes", "infer-shapes"]
         run_pipeline(self.ctx, self.ir, ",".join(steps))
+        if fixed:
+            self._forget_original()
         return self
 
     def fuse(self, pattern: str | PathLike[str], into: str = "") -> Self:
@@ -197,8 +199,7 @@ class ModelTools(ModelEdits):
             weights, granularity, symmetric, tuple(only), tuple(leave), min_elements, standard, accuracy_level, measure
         )
         run_passes(self.ctx, self.ir, (InferShapes(), chosen))
-        # The file is no longer what this module is to be compared with.
-        self.source = None
+        self._forget_original()
         return self
 
     def quantize(
@@ -238,7 +239,7 @@ class ModelTools(ModelEdits):
         require_opset(self.ir, style.checked())
         run_passes(self.ctx, self.ir, (InferShapes(),))
         found = quantize_module(self.ir, data, asked, progress or (lambda _: None))
-        self.source = None
+        self._forget_original()
         return found
 
     def split(

@@ -52,7 +52,7 @@ def report_module(
 
     shapes = [dict(sizes)] if sizes else None
     artifact = module.compile(options=CompileOptions(target=target, profile=True), verify=verify, shapes=shapes)
-    original = module.to_onnx().SerializeToString() if module.source is None else module.source
+    original = module.current_source()
     source = original if isinstance(original, bytes) else str(original)
     chosen, inputs = typical_inputs(
         Original(source, options={"intra_op_num_threads": 1}), model_facts(source), sizes or {}, 0

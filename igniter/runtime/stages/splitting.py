@@ -50,7 +50,7 @@ def split_model(
         sizes=sizes,
         check=_check(source, sizes, seed) if verify else None,
     )
-    return manifest, check or unverified
+    return manifest, (unverified if check is None else check)
 
 
 def split_products(
@@ -61,7 +61,7 @@ def split_products(
     source = module.current_source() if verify else None
     look = _check(source, {}, seed) if verify else None
     manifest, check = write_ranks(module.ir, module.ctx, ranks, fspath(folder), alone=alone, check=look)
-    return manifest, check or unverified
+    return manifest, (unverified if check is None else check)
 
 
 def _verifies(module: ModelTools, verify: bool) -> tuple[bool, EditCheck | None]:

@@ -90,7 +90,9 @@ def check_edits(
     from igniter.frontend import import_model, save_model
 
     if source is None:
-        raise IgniterError("the model came from no file, so there is nothing to compare with")
+        raise IgniterError(
+            "there is nothing to compare with: the model came from no file, or no longer computes what its file does"
+        )
     with tempfile.TemporaryDirectory(prefix="igniter-edit-") as scratch:
         if path is None:
             path = Path(scratch) / "edited.onnx"

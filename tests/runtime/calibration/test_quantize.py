@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime import GraphOptimizationLevel
 
 import igniter
 from igniter.errors import IgniterError
@@ -155,6 +156,26 @@ def test_transformers_share_what_they_quantise():
     made = module.to_onnx()
     quantised = [n.input[0] for n in made.graph.node if n.op_type == "QuantizeLinear"]
     assert len(quantised) == len(set(quantised))
+
+
+def test_a_weight_of_two_products_is_quantised_once():
+    text = """<ir_version: 8, opset_import: ["" : 17]> net (float[n, 64] x) => (float[n, 64] y) {
+        h = MatMul (x, w)
+        t = Tanh (h)
+        y = MatMul (t, w)
+    }"""
+    proto = onnx.parser.parse_model(text)
+    rng = np.random.default_rng(0)
+    proto.graph.initializer.append(numpy_helper.from_array(rng.standard_normal((64, 64), np.float32) / 8, "w"))
+    data = [{"x": rng.standard_normal((4, 64), np.float32)}]
+    module = igniter.load(proto)
+    found = module.quantize(data)
+    made = module.to_onnx()
+    assert [i.name for i in made.graph.initializer if i.name.endswith(".codes")] == ["w.codes"]
+    plain: dict[str, Any] = {"graph_optimization_level": GraphOptimizationLevel.ORT_DISABLE_ALL}
+    outputs = [make_session(m.SerializeToString(), **plain).run(None, data[0])[0] for m in (proto, made)]
+    assert 0 < np.sqrt(np.mean((outputs[0] - outputs[1]) ** 2) / np.mean(outputs[0] ** 2)) < 0.05
+    assert len(found.layers) == 2
 
 
 def test_the_largest_error_is_met_with_the_fewest_nodes_in_float():
