@@ -37,7 +37,7 @@ def words(line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("igniter comp", ["compile", "completion"]),
+        ("igniter comp", ["compile", "compress", "completion"]),
         ("igniter completion ", ["bash", "zsh", "fish"]),
         ("igniter --vers", ["--version"]),
         ("igniter compile --winog", ["--winograd"]),
