@@ -122,7 +122,8 @@ def test_a_damaged_record_is_an_error(tmp_path):
         torch.randn(3).to(torch.complex64),
         [torch.tensor([True, False]), torch.arange(3, dtype=torch.uint8)],
     ],
-    ids=str,
+    # Random numbers in the name of a test are others in each process that collects it.
+    ids=lambda value: f"{value.dtype}{tuple(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__,
 )
 def test_values_come_back(value):
     arrays = []
