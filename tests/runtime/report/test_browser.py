@@ -50,13 +50,13 @@ def test_groups_close_and_open(view: Any) -> None:
     assert closed < every
     # A closed group is selected by a click, and opened by its button.
     group = view.evaluate("report.data.groups.find(g => g.label === '@p0').id")
-    view.evaluate(f"report.cy.getElementById('{group}').emit('tap')")
+    view.evaluate(f"void report.cy.getElementById('{group}').emit('tap')")
     assert view.inner_text("#details h3") == "@p0" and view.inner_text("#toggle") == "Open"
     view.click("#toggle")
     assert view.evaluate(f"report.isOpen('{group}')") and view.evaluate(SHOWN) >= closed
     view.click("#toggle")
     assert view.evaluate(SHOWN) == closed
-    view.evaluate(f"report.cy.getElementById('{group}').emit('dbltap')")
+    view.evaluate(f"void report.cy.getElementById('{group}').emit('dbltap')")
     assert view.evaluate(f"report.isOpen('{group}')")
 
 
