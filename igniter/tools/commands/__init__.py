@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from igniter.tools.commands import diff, edit, fuse, installation, plan, profile, report, shapes, torch, weights
+from igniter.tools.commands import diff, edit, fuse, installation, plan, profile, report, shapes, split, torch, weights
 
 
 def add_to(app: typer.Typer) -> None:
@@ -20,5 +20,6 @@ def add_to(app: typer.Typer) -> None:
     edit.add_to(app)
     fuse.add_to(app)
     weights.add_to(app)
+    split.add_to(app)
     torch.add_to(app)
     installation.add_to(app)
