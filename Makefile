@@ -10,12 +10,15 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 LINK := $(shell command -v ld.lld >/dev/null 2>&1 || command -v ld >/dev/null 2>&1 || command -v cc >/dev/null 2>&1 || echo link)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 MODEL ?= google/mobilebert-uncased
+ORT_GPU ?= onnxruntime-gpu>=1.22
+ENGINE ?= $(shell command -v podman || echo docker)
+STAGE ?= cpu
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-gpu pytest lint lit format bench clean
+.PHONY: help setup install install-cuda demo-model image demo test test-full test-gpu pytest lint lit format bench docs clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "igniter needs Python 3.11 or newer on the path (or PYTHON=...)" >&2; exit 1; }
@@ -34,7 +37,29 @@ $(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
 	$(PIP) install -e '.[bench$(LINK:%=,%)]'
 	@touch $@ $(VENV)/.installed-run
 
+# ONNX Runtime for GPUs holds the module of the one for CPUs, so it takes its place.
+$(VENV)/.installed-cuda: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[triton$(LINK:%=,%)]'
+	$(PIP) uninstall --yes onnxruntime
+	$(PIP) install '$(ORT_GPU)'
+	@touch $@ $(VENV)/.installed-run
+
+$(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[docs]'
+	@touch $@
+
 setup: $(VENV)/.installed-dev ## make .venv with everything that the tests need
+
+install: $(VENV)/.installed-run ## make .venv with what igniter itself needs
+
+install-cuda: $(VENV)/.installed-cuda ## the same with Triton and the ONNX Runtime that has the CUDA provider
+
+demo-model: $(VENV)/.installed-run ## a small model of the demo's kind, made by code: models/demo.onnx
+	@mkdir -p models
+	$(BIN)/python -m igniter.tools.demo_model --layers 4 models/demo.onnx
+
+image: ## a container image of Containerfile, igniter:cpu (STAGE=cuda for GPUs), with podman or docker
+	$(ENGINE) build --file Containerfile --target $(STAGE) --tag igniter:$(STAGE) .
 
 demo: $(VENV)/.installed-run ## compile the embedded model, verify it against ONNX Runtime, print the speed-up
 	@$(BIN)/igniter demo
@@ -65,7 +90,11 @@ format: $(VENV)/.installed-dev ## reformat the sources
 bench: $(VENV)/.installed-bench ## compile and time one model beside ONNX Runtime (MODEL=google/mobilebert-uncased)
 	$(BIN)/python benchmark/run_benchmark.py --model_name=$(MODEL) --backend=x86_64
 
+docs: $(VENV)/.installed-docs ## the documentation as a site, in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo build/site/index.html
+
 clean: ## remove .venv, caches and build products
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis benchmark/results
+	rm -rf $(VENV) build dist models .pytest_cache .ruff_cache .hypothesis benchmark/results
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find lit_tests -name Output -type d -prune -exec rm -rf {} +

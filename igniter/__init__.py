@@ -1,7 +1,8 @@
 """Igniter: a multi-level IR compiler for ONNX.
 
-`load`, `parse`, `compile`, `Module`, `Schedule`, `CompileOptions`, `Artifact`, `VerificationFailed` and `IgniterError`
-are the public API. Importing the package imports none of what they need: each name is found when it is first used.
+`load`, `parse`, `compile`, `shape_engine`, `Module`, `Schedule`, `CompileOptions`, `Artifact`, `VerificationFailed` and
+`IgniterError` are the public API. Importing the package imports none of what they need: each name is found when it is
+first used.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from igniter._version import __version__
 
 if TYPE_CHECKING:
-    from igniter.api import Module, VerificationFailed, compile, load, parse
+    from igniter.api import Module, VerificationFailed, compile, load, parse, shape_engine
     from igniter.compilation import CompileOptions
     from igniter.errors import IgniterError
     from igniter.runtime.artifact import Artifact
@@ -28,6 +29,7 @@ __all__ = [
     "compile",
     "load",
     "parse",
+    "shape_engine",
 ]
 
 _WHERE = {
@@ -40,6 +42,7 @@ _WHERE = {
     "compile": "igniter.api",
     "load": "igniter.api",
     "parse": "igniter.api",
+    "shape_engine": "igniter.api",
 }
 
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from igniter.analysis.machine import Given
+    from igniter.analysis.model.shape_engine import ShapeEngine
     from igniter.context import IgniterContext
     from igniter.remarks import Remarks
     from igniter.runtime.artifact import Artifact
@@ -116,7 +117,9 @@ class Module(ModelTools):
 
     def clone(self) -> Module:
         """A copy that passes can change without changing this one."""
-        return Module(self.ir.clone(), self.ctx.clone(), self.source)
+        copy = Module(self.ir.clone(), self.ctx.clone(), self.source)
+        copy.external, copy.edits = set(self.external), self.edits
+        return copy
 
     def to_onnx(self) -> onnx.ModelProto:
         """The model as a `ModelProto`, fusion regions taken apart and kernels left out."""
@@ -124,11 +127,12 @@ class Module(ModelTools):
 
         return export_model(self._onnx_level())
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model as an ONNX file."""
+    def save(self, path: str | PathLike[str], *, keep_weights: bool = False) -> None:
+        """Write the model as an ONNX file. With `keep_weights`, those in files of external data in the folder of `path`
+        stay in these files, and the model refers to them."""
         from igniter.frontend import save_model
 
-        save_model(self._onnx_level(), path)
+        save_model(self._onnx_level(), path, keep=self.external if keep_weights else ())
 
     def _onnx_level(self) -> ModuleOp:
         from igniter.transforms.fusion.inline_regions import onnx_level
@@ -193,8 +197,10 @@ class Module(ModelTools):
         given = {"shapes": shapes, "inputs": inputs, "rtol": rtol, "atol": atol, "seed": seed}
         if budget is not None:
             given["budget"] = budget
+        # An edited model is its own original: it may have other inputs and outputs than the file has.
+        source = None if self.edits else self.source
         with blaming(self.source):
-            return _compile(compilation, self.source, self, output, given if verify else None)
+            return _compile(compilation, source, self, output, given if verify else None)
 
     def __str__(self) -> str:
         return str(self.ir)
@@ -231,6 +237,11 @@ def load(model: Model) -> Module:
         module.external = external
     module.import_seconds = time.perf_counter() - start
     return module
+
+
+def shape_engine(model: Model, values: Sequence[str] | None = None) -> ShapeEngine:
+    """`load(model).shape_engine(values)`: what tells the shapes of a model's values at any sizes, in microseconds."""
+    return load(model).shape_engine(values)
 
 
 def parse(text: str, name: str = "<text>") -> Module:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
     from igniter.analysis.fusion.left_nodes import LeftNode
-    from igniter.dialects.fusion import RegionOp
+    from igniter.dialects.fusion import ProgramOp, RegionOp
     from igniter.dialects.loop import FuncOp, KernelOp
     from igniter.dialects.ort import OpOp
     from igniter.runtime.library import Library
@@ -115,6 +115,24 @@ def make_llvm(c: Compilation) -> list[CompiledKernel]:
         _run(c, *_program_passes(c))
         emit_programs(c)
     return c.kernels
+
+
+def make_programs(c: Compilation) -> list[tuple[ProgramOp, FuncOp]]:
+    """The programs, a region alone being one too, each with the calls and the arena that it becomes for the first
+    backend: for looking at, with kernels out of the cache. `IgniterError` for several targets."""
+    from igniter.dialects.fusion import ProgramOp
+    from igniter.dialects.loop import FuncOp
+
+    c.one_target()
+    with c.stage("llvm"):
+        emit_kernels(c)
+        _run(c, "inline-failed-regions")
+    with c.stage("programs"):
+        _run(c, c.pipelines.programs, "form-programs{alone=true}")
+        with _described(c, 0):
+            _run(c, c.pipelines.calls, part=c.parts[0])
+    funcs = {f.sym_name.data: f for f in c.module.ops if isinstance(f, FuncOp)}
+    return [(p, funcs[p.label]) for p in c.module.walk() if isinstance(p, ProgramOp)]
 
 
 def _program_passes(c: Compilation) -> tuple[str, str]:

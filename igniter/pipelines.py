@@ -14,6 +14,8 @@ PIPELINES: dict[str, tuple[str, ...]] = {
         "canonicalize-onnx",
         "form-integer-products",
         "rewrite-small-integers",
+        # In front of what makes floats of codes.
+        "form-block-products",
         "fold-constants",
         "eliminate-common-nodes",
         # Once more on what is left: new constants and merged nodes tell more dims.

@@ -238,6 +238,12 @@ class Backend(ABC):
     def targets_of(self, names: str) -> Sequence[Target]:
         """The targets that a comma-separated list names, each once; `IgniterError` where no library is for all."""
 
+    def target_names(self, start: str = "") -> Sequence[str]:
+        """The names of its targets that begin with `start`, for a shell to complete; what can be added to a target
+        once `start` adds something to it."""
+        del start
+        return ()
+
     @abstractmethod
     def machine_for(self, target: Target | str, given: Iterable[Given] = ()) -> MachineModel:
         """The model of a target, with the figures that were given in the place of its own; `MachineError` where it

@@ -24,6 +24,20 @@ def test_a_target_without_a_prefix_is_a_cpu() -> None:
     assert cpu.machine_for("cpu:znver4") == cpu.machine_for(cpu.target_of("znver4"))
 
 
+def test_names_of_targets_can_be_completed() -> None:
+    cpu, cuda = backend_for("native"), backend_for("cuda")
+    names = cpu.target_names()
+    assert names[0] == "native" and {"x86-64-v3", "znver4", "aarch64", "neoverse-v2"} <= set(names)
+    assert len(names) == len(set(names))
+    # Each is a target, but for `native` on machines that there is no code for.
+    assert [cpu.target_of(name).name for name in names[1:]] == list(names[1:])
+    assert cpu.target_names("aarch64+dotp") == ["aarch64+dotprod"]
+    assert "x86-64-v4+avx512bf16" not in cpu.target_names("x86-64-v4+avx512bf16+")
+    assert cpu.target_names("native+") == cpu.target_names("vax") == []
+    assert cuda.target_names("cuda:sm_9") == ["cuda:sm_90"]
+    assert [cuda.target_of(name) for name in cuda.target_names("cuda+")]
+
+
 def test_what_no_backend_has_is_said_by_the_backend_for_cpus() -> None:
     with pytest.raises(IgniterError, match=r"unknown target 'vax:11'.*Known: native"):
         backend_for("vax:11").target_of("vax:11")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -60,17 +61,20 @@ def save_model(
     alignment: int = 4096,
     hashed: bool = False,
     oldest_ir: bool = False,
+    keep: Collection[str] = (),
 ) -> None:
     """Write the model to `path`, replacing it at once when all is written.
 
     Weights of `external_data_threshold` bytes and more go to `<path>.data` at offsets that are multiples of
     `alignment`, so that a reader can map them. By default that is done only for a model near or over 2 GB. With
     `hashed` the file is `<path without .onnx>.HASH.data`: other weights are in a file of another name. `oldest_ir`
-    lowers the IR version to the oldest one that the model runs with, so that older readers take it.
+    lowers the IR version to the oldest one that the model runs with, so that older readers take it. Weights that are
+    in one of the files `keep` (paths) stay there and are referred to, where that file is in the folder of `path` or
+    below; all others are copied.
     """
     from igniter.frontend.saving import save_module
 
-    save_module(module, path, external_data_threshold, alignment, hashed, oldest_ir)
+    save_module(module, path, external_data_threshold, alignment, hashed, oldest_ir, keep)
 
 
 def fits_message(model: onnx.ModelProto) -> bool:

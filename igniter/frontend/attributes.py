@@ -15,6 +15,7 @@ from igniter.dialects.onnx.attributes import (
     TensorAttr,
     attribute_kind,
     floats_attr,
+    int_attr,
     ints_attr,
     text_attr,
     text_of,
@@ -67,7 +68,7 @@ def import_attribute(
     if kind == Kind.FLOAT:
         return FloatAttr(proto.f, f32)
     if kind == Kind.INT:
-        return IntegerAttr(proto.i, i64)
+        return int_attr(proto.i)
     if kind == Kind.STRING:
         return text_attr(proto.s)
     if kind == Kind.TENSOR:

@@ -120,3 +120,18 @@ def _sentence(error: Exception) -> str:
     for noise in ("[ShapeInferenceError] Inference error(s): ", "[ShapeInferenceError] ", "[TypeInferenceError] "):
         text = text.replace(noise, "")
     return text.rstrip(". ")
+
+
+def checker_says(model: str | PathLike[str] | bytes) -> str | None:
+    """What ONNX's own checker has against a model; `None` where nothing. External data is not read.
+
+    An output of unknown rank has no shape in the file, as ONNX says; the checker asks for one all the same.
+    """
+    try:
+        onnx.checker.check_model(model if isinstance(model, bytes) else str(model))
+    except onnx.checker.ValidationError as error:
+        said = " ".join(str(error).split())
+        return None if "Field 'shape' of 'type' is required but missing" in said else said
+    except Exception as error:  # protobuf's limit on bytes, the system's errors
+        return str(error)
+    return None

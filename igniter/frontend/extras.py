@@ -86,6 +86,8 @@ def fill_annotations(attr: Attribute | None, graph: onnx.GraphProto) -> None:
 
 def tensor_extra(tensor: onnx.TensorProto, with_name: bool = True) -> DictionaryAttr | None:
     """A tensor's name, doc string and metadata; `None` when it has none of them."""
+    if not (with_name or tensor.doc_string or len(tensor.metadata_props)):
+        return None
     return _some(
         {
             "name": text_attr(tensor.name) if with_name and tensor.name else None,
@@ -128,7 +130,7 @@ def attribute_extra(proto: onnx.AttributeProto, kind: int) -> DictionaryAttr | N
     elif kind == Kind.SPARSE_TENSORS:
         tensors = [sparse_extra(t) for t in proto.sparse_tensors]
     doc_string = text_attr(proto.doc_string) if proto.doc_string else None
-    return _some({"doc_string": doc_string, "tensors": info_list(tensors)})
+    return _some({"doc_string": doc_string, "tensors": info_list(tensors)}) if tensors or doc_string else None
 
 
 def fill_attribute_extra(info: Attribute | None, proto: onnx.AttributeProto) -> None:
@@ -147,5 +149,4 @@ def fill_attribute_extra(info: Attribute | None, proto: onnx.AttributeProto) -> 
 
 
 def _some(entries: dict[str, Attribute | None]) -> DictionaryAttr | None:
-    found = dictionary(entries)
-    return found if found.data else None
+    return dictionary(entries) if any(e is not None for e in entries.values()) else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import onnx
+import onnx.helper
 from xdsl.dialects.builtin import (
     DictionaryAttr,
     IntegerAttr,
@@ -55,6 +56,19 @@ _INT32 = 1 << 31
 def import_proto(model: onnx.ModelProto, source: Source) -> ModuleOp:
     """The module of a model whose external data is found by `source`."""
     return _ModelImporter(model, source).run()
+
+
+def node_of_proto(
+    node: onnx.NodeProto, operands: list[SSAValue], opsets: dict[str, int], functions: Iterable[tuple[str, str]] = ()
+) -> OnnxOp:
+    """One node that reads `operands`, in a model that imports `opsets` and has local `functions` of these domains and
+    names. Its attributes hold no graphs, and its result types are what its schema says."""
+    model = onnx.ModelProto()
+    for domain, name in functions:
+        model.functions.add(domain=domain, name=name)
+    model.opset_import.extend(onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items())
+    importer = _GraphImporter(_ModelImporter(model, Source()), opsets)
+    return importer.node(node, operands, _Scope(), _Declared())
 
 
 @dataclass

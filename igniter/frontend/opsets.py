@@ -14,6 +14,8 @@ from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.schemas import OpSchema, find_schema
 from igniter.dialects.onnx.structure import FunctionOp, GraphOp
 
+CONTRIB = "com.microsoft"
+
 _CHANGED = {
     ("Hardmax", 13),
     ("LogSoftmax", 13),
@@ -36,7 +38,8 @@ _CHANGED = {
 
 
 def raise_opset(module: ModuleOp, version: int) -> str | None:
-    """Makes the model import `version` of ai.onnx. Why not, where a node would mean something else in it."""
+    """Makes the model and its functions import `version` of ai.onnx. Why not, where a node would mean something else in
+    it; nothing has changed then."""
     model = module.attributes.get("onnx.model")
     imports = model.data.get("opset_import") if isinstance(model, DictionaryAttr) else None
     if not isinstance(model, DictionaryAttr) or not isinstance(imports, DictionaryAttr):
@@ -47,12 +50,16 @@ def raise_opset(module: ModuleOp, version: int) -> str | None:
     current = int(to_python(imports.data[key]))
     if current >= version:
         return None
-    for graph in module.ops:
-        if isinstance(graph, FunctionOp):
-            return "functions of the model import opsets of their own"
-        for op in graph.walk() if isinstance(graph, GraphOp) else ():
-            if isinstance(op, OnnxOp) and op.domain == "" and not means_the_same(op.op_type, current, version):
-                return f"{op.op_type} '{op.node_name}' is another op in opset {version} than in opset {current}"
+    owners = [op for op in module.ops if isinstance(op, (FunctionOp, GraphOp))]
+    for owner in owners:
+        refused = _changes(owner, _own_opset(owner, current), version)
+        if refused is not None:
+            return refused
+    for owner in owners:
+        own = owner.attributes.get("opset_import")
+        if isinstance(own, DictionaryAttr) and _own_opset(owner, current) < version:
+            name = "ai.onnx" if "ai.onnx" in own.data else ""
+            owner.attributes["opset_import"] = DictionaryAttr({**own.data, name: to_attr(version)})
     opset = onnx.helper.make_opsetid("", version)
     least = onnx.helper.find_min_ir_version_for([opset], ignore_unknown=True)
     header = dict(model.data)
@@ -60,6 +67,53 @@ def raise_opset(module: ModuleOp, version: int) -> str | None:
     written = int(to_python(header["ir_version"])) if "ir_version" in header else 0
     header["ir_version"] = to_attr(max(written, least))
     module.attributes["onnx.model"] = DictionaryAttr(header)
+    return None
+
+
+def convert_opset(module: ModuleOp, version: int) -> str | None:
+    """Makes the model import `version` of ai.onnx, in place, and has ONNX's version converter rewrite nodes that mean
+    something else in it. Why not, where that fails."""
+    refused = raise_opset(module, version)
+    if refused is None:
+        return None
+    from onnx import version_converter
+
+    from igniter.errors import IgniterError
+    from igniter.frontend.exporter import export_module
+    from igniter.frontend.importer import import_proto
+    from igniter.frontend.reading import read_model
+
+    try:
+        converted = version_converter.convert_version(export_module(module), version)
+        made = import_proto(*read_model(converted, ""))
+    except (RuntimeError, ValueError, IgniterError) as error:
+        return f"{refused}; ONNX's converter says: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+    for op in list(module.ops):
+        op.detach()
+        op.erase(safe_erase=False)
+    for op in list(made.ops):
+        op.detach()
+        module.body.block.add_op(op)
+    module.attributes = dict(made.attributes)
+    return None
+
+
+def _own_opset(owner: FunctionOp | GraphOp, current: int) -> int:
+    """The version of ai.onnx that a function imports itself, or that of the model."""
+    own = owner.attributes.get("opset_import")
+    if isinstance(owner, GraphOp) or not isinstance(own, DictionaryAttr):
+        return current
+    found = own.data.get("", own.data.get("ai.onnx"))
+    return current if found is None else int(to_python(found))
+
+
+def _changes(owner: FunctionOp | GraphOp, current: int, version: int) -> str | None:
+    """Which node of a graph or function would be another op in `version`."""
+    if current >= version:
+        return None
+    for op in owner.walk():
+        if isinstance(op, OnnxOp) and op.domain == "" and not means_the_same(op.op_type, current, version):
+            return f"{op.op_type} '{op.node_name}' is another op in opset {version} than in opset {current}"
     return None
 
 
@@ -142,7 +196,8 @@ def _extends(before: OpSchema, after: OpSchema) -> bool:
 
 
 def import_domains(module: ModuleOp) -> None:
-    """Imports, at version 1, the domains that nodes of the model's graph have and the model does not import yet."""
+    """Imports, at version 1, the domains that nodes of the model's graph have and the model does not import yet, and in
+    each function those of com.microsoft that it has."""
     model = module.attributes.get("onnx.model")
     if not isinstance(model, DictionaryAttr):
         return
@@ -150,6 +205,13 @@ def import_domains(module: ModuleOp) -> None:
     known = dict(imports.data) if isinstance(imports, DictionaryAttr) else {}
     nodes = (op for graph in module.ops if isinstance(graph, GraphOp) for op in graph.walk())
     missing = {op.domain for op in nodes if isinstance(op, OnnxOp)} - known.keys() - {"", "ai.onnx"}
+    for function in (op for op in module.ops if isinstance(op, FunctionOp)):
+        own = function.attributes.get("opset_import")
+        if not isinstance(own, DictionaryAttr) or CONTRIB in own.data:
+            continue
+        if any(isinstance(op, OnnxOp) and op.domain == CONTRIB for op in function.walk()):
+            function.attributes["opset_import"] = DictionaryAttr({**own.data, CONTRIB: to_attr(1)})
+            missing |= {CONTRIB} - known.keys()
     if missing:
         header = {**model.data, "opset_import": DictionaryAttr({**known, **{d: to_attr(1) for d in sorted(missing)}})}
         module.attributes["onnx.model"] = DictionaryAttr(header)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from os import PathLike
 
 import onnx
-from google.protobuf.message import DecodeError, EncodeError
+from google.protobuf.message import DecodeError, EncodeError, Message
 
 from igniter.dialects.onnx.weights import map_file
 from igniter.errors import IgniterError
-from igniter.frontend.tensors import MESSAGE_LIMIT, Source
+from igniter.frontend.tensors import MESSAGE_LIMIT, SELF, Source
 from igniter.frontend.wire import WireError, without_weights
 
 
@@ -49,3 +50,27 @@ def _decode(data: bytes, what: str) -> onnx.ModelProto:
     if not model.HasField("graph"):
         raise IgniterError(f"{what} is not an ONNX model: it has no graph")
     return model
+
+
+def external_files(path: str | PathLike[str]) -> list[str]:
+    """The files of external data that a model names, relative to its folder; weights are not read."""
+    model, _ = read_model(path, "")
+    found = {
+        entry.value
+        for tensor in _tensors(model)
+        if tensor.data_location == onnx.TensorProto.EXTERNAL
+        for entry in tensor.external_data
+        if entry.key == "location" and entry.value != SELF
+    }
+    return sorted(found)
+
+
+def _tensors(message: Message) -> Iterator[onnx.TensorProto]:
+    """Every tensor of a message, in initializers, attributes and graphs inside nodes."""
+    if isinstance(message, onnx.TensorProto):
+        yield message
+        return
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            for inner in [value] if isinstance(value, Message) else value:
+                yield from _tensors(inner)

@@ -14,6 +14,7 @@ from igniter.dialects.onnx.attributes import SparseTensorAttr, TensorAttr, to_py
 from igniter.dialects.onnx.schemas import OpSchema, find_schema
 from igniter.dialects.onnx.types import BY_CODE, BY_NAME, UNKNOWN, OptionalType, SequenceType
 from igniter.dialects.sym import tensor_of
+from igniter.dialects.sym.tensor_types import unranked
 
 _DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "output_datatype")
 """Attributes that hold the element type of the first output."""
@@ -58,7 +59,7 @@ class ResultTypes:
                     code = attributes.get(name)
                     if isinstance(code, IntegerAttr) and code.value.data:
                         row = BY_CODE.get(code.value.data)
-                        return _in_sequence(schema, UnrankedTensorType(row.attr)) if row is not None else UNKNOWN
+                        return _in_sequence(schema, unranked(row.attr)) if row is not None else UNKNOWN
         return _by_schema(schema, index, operands)
 
 
@@ -76,9 +77,9 @@ def _by_schema(schema: OpSchema, index: int, operands: Sequence[SSAValue]) -> At
         return _of_name(next(iter(output.types)))
     default = schema.attributes.get("dtype")
     if default is not None and default.default in BY_CODE:
-        return UnrankedTensorType(BY_CODE[default.default].attr)
+        return unranked(BY_CODE[default.default].attr)
     if schema.name == "SequenceEmpty":
-        return SequenceType(UnrankedTensorType(f32))
+        return SequenceType(unranked(f32))
     return UNKNOWN
 
 
@@ -102,7 +103,7 @@ def _of_sequence(op_type: str, first: Attribute) -> Attribute:
 def _same_kind(type_: Attribute) -> Attribute | None:
     """A type with the same elements and unknown dims."""
     if isinstance(type_, (TensorType, UnrankedTensorType)):
-        return UnrankedTensorType(cast("TensorType[Attribute]", type_).element_type)
+        return unranked(cast("TensorType[Attribute]", type_).element_type)
     if isinstance(type_, (SequenceType, OptionalType)):
         inner = _same_kind(type_.element)
         return type(type_)(inner) if inner is not None else None
@@ -116,7 +117,7 @@ def _of_name(name: str) -> Attribute:
         return UNKNOWN if found == UNKNOWN else (SequenceType if word == "seq" else OptionalType)(found)
     if name.startswith("tensor("):
         row = BY_NAME.get(name[7:-1])
-        return UnrankedTensorType(row.attr) if row is not None else UNKNOWN
+        return unranked(row.attr) if row is not None else UNKNOWN
     return UNKNOWN
 
 
@@ -125,7 +126,7 @@ def _constant(op_type: str, attributes: Mapping[str, Attribute]) -> Attribute:
     if op_type == "ConstantOfShape":
         if value is not None and not isinstance(value, TensorAttr):
             return UNKNOWN
-        return UnrankedTensorType(value.data.element_type if value is not None else f32)
+        return unranked(value.data.element_type if value is not None else f32)
     if isinstance(value, TensorAttr):
         return value.type
     sparse = attributes.get("sparse_value")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import IO
@@ -23,6 +24,7 @@ _MARGIN = 64 << 20
 """Room for all that is in a message besides the weights."""
 
 _DEFAULT_THRESHOLD = 1024
+_NO_LIMIT = 1 << 62
 
 
 @dataclass
@@ -32,11 +34,20 @@ class FileSink:
     file: IO[bytes]
     threshold: int
     alignment: int
+    kept: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Files whose weights stay where they are: what the model calls them, by path."""
     _locations: list[onnx.StringStringEntryProto] = field(default_factory=list[onnx.StringStringEntryProto])
     _digest: hashlib.blake2b = field(default_factory=lambda: hashlib.blake2b(digest_size=8))
     _written: dict[Weight, int] = field(default_factory=dict[Weight, int])
 
     def put(self, proto: onnx.TensorProto, weight: Weight) -> None:
+        if weight.file is not None and weight.file.path in self.kept:
+            where = weight.file
+            proto.data_location = onnx.TensorProto.EXTERNAL
+            entries = {"location": self.kept[where.path], "offset": where.offset, "length": where.length}
+            for key, value in entries.items():
+                proto.external_data.add(key=key, value=str(value))
+            return
         if weight.nbytes < self.threshold:
             proto.raw_data = bytes(weight.raw())
             return
@@ -71,34 +82,52 @@ def save_module(
     alignment: int,
     hashed: bool = False,
     oldest_ir: bool = False,
+    keep: Collection[str] = (),
 ) -> None:
     """See `frontend.save_model`."""
     target: str = os.path.abspath(os.fspath(path))
-    if threshold is None and weight_bytes(module) + _MARGIN > tensors.MESSAGE_LIMIT:
+    kept = _kept(keep, os.path.dirname(target))
+    if threshold is None and weight_bytes(module, kept) + _MARGIN > tensors.MESSAGE_LIMIT:
         threshold = _DEFAULT_THRESHOLD
     folder, name = os.path.split(target)
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.") as scratch:
             # The weights first: a model without its weights cannot be read, weights without a model can be ignored.
-            for written in _write(module, scratch, name, threshold, alignment, hashed, oldest_ir):
+            for written in _write(module, scratch, name, threshold, alignment, hashed, oldest_ir, kept):
                 os.replace(os.path.join(scratch, written), os.path.join(folder, written))
     except OSError as error:
         raise IgniterError(f"cannot write the model {target}: {error.strerror}") from error
 
 
+def _kept(paths: Collection[str], folder: str) -> dict[str, str]:
+    """What a model in `folder` calls files that are in it, or below."""
+    found = {path: os.path.relpath(os.path.realpath(path), os.path.realpath(folder)) for path in paths}
+    return {path: name.replace(os.sep, "/") for path, name in found.items() if name.split(os.sep)[0] != os.pardir}
+
+
 def _write(
-    module: ModuleOp, scratch: str, name: str, threshold: int | None, alignment: int, hashed: bool, oldest_ir: bool
+    module: ModuleOp,
+    scratch: str,
+    name: str,
+    threshold: int | None,
+    alignment: int,
+    hashed: bool,
+    oldest_ir: bool,
+    kept: Mapping[str, str],
 ) -> list[str]:
     """Writes the files into `scratch`, and says their names: the weights, if they are a file, and the model."""
     files = [name]
-    if threshold is None:
+    if threshold is None and not kept:
         model = export_module(module)
     else:
         data = os.path.join(scratch, "weights")
         with open(data, "wb") as file:
-            sink = FileSink(file, threshold, alignment)
+            sink = FileSink(file, _NO_LIMIT if threshold is None else threshold, alignment, kept)
             model = export_module(module, sink)
         location = f"{os.path.splitext(name)[0]}.{sink.digest}.data" if hashed else f"{name}.data"
+        if location in kept.values():
+            # The file stays, since weights of the model are in it.
+            location = f"{os.path.splitext(name)[0]}.{sink.digest}.data"
         sink.name(location)
         if os.path.getsize(data):
             os.replace(data, os.path.join(scratch, location))
@@ -110,8 +139,7 @@ def _write(
     return files
 
 
-def weight_bytes(module: ModuleOp) -> int:
-    """The bytes of all tensors in the module's attributes."""
-    return sum(
-        attr.data.nbytes for op in module.walk() for attr in op.attributes.values() if isinstance(attr, TensorAttr)
-    )
+def weight_bytes(module: ModuleOp, kept: Collection[str] = ()) -> int:
+    """The bytes of all tensors in the module's attributes, those in the files `kept` left out."""
+    found = (attr.data for op in module.walk() for attr in op.attributes.values() if isinstance(attr, TensorAttr))
+    return sum(w.nbytes for w in found if w.file is None or w.file.path not in kept)

@@ -29,6 +29,8 @@ class Source:
     folder: str = ""
     external: set[str] = field(default_factory=set[str], compare=False)
     """The files of external data that tensors were found in."""
+    found: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]], compare=False)
+    """Their absolute paths and sizes by location, once that is known to be beside the model."""
 
 
 def import_tensor(tensor: onnx.TensorProto, source: Source) -> Weight:
@@ -55,7 +57,22 @@ def import_tensor(tensor: onnx.TensorProto, source: Source) -> Weight:
 
 def _external(tensor: onnx.TensorProto, source: Source, row: ElementType) -> FileRange:
     entries = {e.key: e.value for e in tensor.external_data}
-    location = entries.get("location", "")
+    path, size = _data_file(entries.get("location", ""), source)
+    try:
+        offset = int(entries.get("offset", "0"))
+        length = int(entries["length"]) if "length" in entries else _bytes_of(tensor, row)
+    except ValueError as error:
+        raise IgniterError(f"its external data has a bad offset or length: {error}") from error
+    if offset < 0 or length < 0 or offset + length > size:
+        raise IgniterError(f"its external data is bytes {offset} to {offset + length} of {path}, which has {size}")
+    return FileRange(path, offset, length)
+
+
+def _data_file(location: str, source: Source) -> tuple[str, int]:
+    """The absolute path of external data, and its size; looked at once, however many tensors are in it."""
+    known = source.found.get(location)
+    if known is not None:
+        return known
     if location == SELF:
         path = source.path
     else:
@@ -69,16 +86,10 @@ def _external(tensor: onnx.TensorProto, source: Source, row: ElementType) -> Fil
         _check_inside(path, location, source)
         source.external.add(os.path.abspath(path))
     try:
-        offset = int(entries.get("offset", "0"))
-        size = os.path.getsize(path)
-        length = int(entries["length"]) if "length" in entries else _bytes_of(tensor, row)
+        found = source.found[location] = os.path.abspath(path), os.path.getsize(path)
     except OSError as error:
         raise IgniterError(f"its external data {path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise IgniterError(f"its external data has a bad offset or length: {error}") from error
-    if offset < 0 or length < 0 or offset + length > size:
-        raise IgniterError(f"its external data is bytes {offset} to {offset + length} of {path}, which has {size}")
-    return FileRange(os.path.abspath(path), offset, length)
+    return found
 
 
 def _check_inside(path: str, location: str, source: Source) -> None:

@@ -32,6 +32,7 @@ from igniter.dialects.onnx.types import (
 )
 from igniter.dialects.sym import DYNAMIC, DimsAttr, tensor_of
 from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.tensor_types import unranked
 from igniter.errors import IgniterError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
@@ -159,7 +160,7 @@ def _element(code: int) -> Attribute:
 def _tensor(proto: onnx.TypeProto.Tensor | onnx.TypeProto.SparseTensor, symbols: Symbols) -> Attribute:
     element = _element(proto.elem_type)
     if not proto.HasField("shape"):
-        return UnrankedTensorType(element)
+        return unranked(element)
     dims: list[int | str | Expr] = []
     for dim in proto.shape.dim:
         if dim.HasField("dim_value") and dim.dim_value >= 0:
@@ -222,8 +223,7 @@ def value_info(proto: onnx.ValueInfoProto) -> DictionaryAttr | None:
     if len(proto.metadata_props):
         entries["metadata"] = pairs_attr([(p.key, p.value) for p in proto.metadata_props])
     entries["denotations"] = _denotations(proto.type)
-    found = dictionary(entries)
-    return found if found.data else None
+    return dictionary(entries) if any(e is not None for e in entries.values()) else None
 
 
 def _denotations(proto: onnx.TypeProto) -> Attribute | None:

@@ -218,6 +218,11 @@ class Cache:
         """The bytes of all entries, read from the disk."""
         return self._measure()
 
+    def contents(self) -> tuple[int, int]:
+        """How many entries there are, and the bytes of all; nothing is changed."""
+        sizes = [entry.size for entry in self._entries()]
+        return len(sizes), sum(sizes)
+
     def clear(self) -> int:
         """Remove every entry; how many there were."""
         removed = sum(_remove(e.path) for e in self._entries())

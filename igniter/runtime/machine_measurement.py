@@ -145,7 +145,7 @@ def _reading(machine: MachineModel, clock: Clock, found: Measurement) -> None:
         # A small part of a large cache: a neighbour may fill the rest of it.
         inside["l3_bytes_cycle"] = min((machine.l2_bytes + machine.l3_bytes) // 2, 8 * machine.l2_bytes)
     sizes = {name: min(size, LARGEST) // 512 * 512 for name, size in inside.items()}
-    func, buffer, sums = _rates().reader(), _lines(LARGEST), np.zeros(64, np.uint8)
+    func, buffer, sums = _rates().reader(), aligned_bytes(LARGEST), np.zeros(64, np.uint8)
     spent: dict[int, float] = {}
     for size in sorted({*(1 << k for k in range(13, 40) if 1 << k <= LARGEST), *sizes.values()}):
         repeats = max(1, (4 << 20) // size)
@@ -163,7 +163,7 @@ def _reading(machine: MachineModel, clock: Clock, found: Measurement) -> None:
     _memory(machine, func.prepared([buffer, sums], {"repeats": 1, "size": LARGEST}), buffer, found)
 
 
-def _lines(size: int) -> Array:
+def aligned_bytes(size: int) -> Array:
     """A buffer that begins where a line does: else every vector would be two accesses. All its pages are its own."""
     import numpy as np
 
@@ -193,9 +193,9 @@ def _functions(machine: MachineModel, clock: Clock, found: Measurement) -> None:
     ops = [op for op, _ in OP_CYCLES if op.startswith("math.") or op == "arith.divf"]
     lanes = machine.vector_bytes // 4
     # Between 0 and 1, where every function is defined; acosh is a NaN there, by the same way through its code.
-    x = _lines(rates.VECTORS * machine.vector_bytes).view(np.float32)
+    x = aligned_bytes(rates.VECTORS * machine.vector_bytes).view(np.float32)
     x[:] = np.linspace(0.01, 0.99, rates.VECTORS * lanes)
-    y = _lines(rates.VECTORS * machine.vector_bytes)
+    y = aligned_bytes(rates.VECTORS * machine.vector_bytes)
     func, repeats = rates.functions(ops), 40 * rates.VECTORS
     cycles: dict[str, int] = {}
     for k, op in enumerate(ops):

@@ -20,6 +20,7 @@ from igniter.dialects.fusion import RegionOp
 from igniter.dialects.loop import FuncOp
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
+from igniter.runtime.plan_chart import Box, Chart
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -188,22 +189,12 @@ def _buffers(spans: Sequence[BufferSpan]) -> str:
     head = "<h3>Buffers: bytes of the arena upwards, statements to the right</h3>\n"
     if not spans:
         return head + "<p>The kernel needs no arena.</p>"
-    total = max(1, *(s.offset + s.size for s in spans))
-    steps = 1 + max(s.last for s in spans)
-    width, height = 640, 240
-    boxes: list[str] = []
-    for k, s in enumerate(spans):
-        x, wide = s.first * width / steps, (s.last - s.first + 1) * width / steps
-        tall = max(1.0, s.size * height / total)
-        y = height - s.offset * height / total - tall
-        told = f"{s.label}: {s.size:,} bytes at {s.offset:,}, statements {s.first} to {s.last}"
-        boxes.append(
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{tall:.1f}" fill="{COLORS[k % len(COLORS)]}" '
-            f'stroke="#555"><title>{markup.escape(told)}</title></rect>'
-            f'<text x="{x + 3:.1f}" y="{y + min(tall, 14):.1f}">{markup.escape(s.label)}</text>'
-        )
-    svg = f'<svg width="{width}" height="{height}" font-size="11" font-family="sans-serif">{"".join(boxes)}</svg>'
-    return f"{head}<p>{total:,} bytes</p>\n{svg}"
+    total = max(s.offset + s.size for s in spans)
+    steps = range(1 + max(s.last for s in spans))
+    live = tuple(sum(s.size for s in spans if s.first <= k <= s.last) for k in steps)
+    boxes = tuple(Box(s.label, "result", s.offset, s.size, s.first, s.last) for s in spans)
+    chart = Chart(f"{total:,} bytes", boxes, tuple("" for _ in steps), live, total, "statement")
+    return head + chart.svg()
 
 
 PAGE = """<!DOCTYPE html>

@@ -240,6 +240,25 @@ def build_demo_model(shape: Shape | None = None) -> onnx.ModelProto:
 
 def save_demo_model(path: str | Path, shape: Shape | None = None) -> Path:
     """Build the model and write it to `path`."""
+    from igniter.runtime.files import write_whole
+
     target = Path(path)
-    target.write_bytes(build_demo_model(shape).SerializeToString())
+    write_whole(target, build_demo_model(shape).SerializeToString())
     return target
+
+
+def main() -> None:
+    """`python -m igniter.tools.demo_model --layers 4 model.onnx` writes a model."""
+    import argparse
+
+    parser = argparse.ArgumentParser("python -m igniter.tools.demo_model", description="Write the model of the demo.")
+    parser.add_argument("path", help="the file to write")
+    parser.add_argument("--layers", type=int, default=Shape.layers, help=f"layers of the model ({Shape.layers})")
+    given = parser.parse_args()
+    if given.layers < 1:
+        parser.error("--layers: a model has one or more")
+    save_demo_model(given.path, Shape(layers=given.layers))
+
+
+if __name__ == "__main__":
+    main()

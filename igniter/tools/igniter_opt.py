@@ -7,6 +7,7 @@ options do is in `opt_driver.py`.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import IO, Any
 
 from igniter._version import __version__
 from igniter.registry import PASSES
+from igniter.tools.completion import REQUEST, respond
 
 LISTS = ("list_passes", "list_pipelines", "list_fusion_authors", "list_schedule_authors")
 """Options that list what there is, by the functions of `listing.py` that do."""
@@ -234,15 +236,25 @@ def run(args: Sequence[str], stdin: IO[bytes], stdout: IO[str], stderr: IO[str])
     return OptDriver(OptOptions(**values), stdin, stdout, stderr).run()
 
 
+def complete() -> None:
+    """Answer a shell that completes a command line of `igniter-opt`."""
+    from functools import partial
+
+    from igniter.tools.completion.opt import answer
+
+    respond(sys.argv[1:], partial(answer, build_parser()))
+
+
 def main() -> None:
     """The console script."""
+    if REQUEST in os.environ:
+        complete()
+        return
     try:
         status = run(sys.argv[1:], sys.stdin.buffer, sys.stdout, sys.stderr)
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read the output has read enough; Python would complain when it closes the stream.
-        import os
-
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
     sys.exit(status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from enum import StrEnum
 from typing import Annotated
@@ -27,11 +28,14 @@ from igniter.tools.commands.options import (
     Target,
     Threads,
 )
+from igniter.tools.completion import REQUEST
+from igniter.tools.completion.values import fusion_authors, pipeline, targets
 from igniter.tools.watch import watched
 
 app = typer.Typer(
     help="Compile ONNX models to native kernels that stock ONNX Runtime runs.",
     no_args_is_help=True,
+    # Typer's own adds options and imports to every start; `igniter.tools.completion` asks typer when a shell asks.
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -120,7 +124,10 @@ def compile(
     fusion_author: Annotated[
         str,
         typer.Option(
-            "--fusion-author", help="Who decides what is fused, NAME or NAME{option=value}.", show_default=False
+            "--fusion-author",
+            help="Who decides what is fused, NAME or NAME{option=value}.",
+            autocompletion=fusion_authors,
+            show_default=False,
         ),
     ] = "",
     emit: Annotated[Level, typer.Option(help="Stop at this level and print it.")] = Level.library,
@@ -235,6 +242,11 @@ def bench(
     seed: Seed = 0,
     threads: Threads = 1,
     rounds: Annotated[int, typer.Option(min=1, help="How often each system gets its turn.")] = 7,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(help="Every choice of these sizes, 'batch=1,8 seq=64,128'; may be repeated, a dim each."),
+    ] = None,
+    csv: Annotated[str, typer.Option("--csv", help="Write the table to this file.", show_default=False)] = "",
     target: Target = "native",
     spinning: Annotated[bool, typer.Option(help="Let ONNX Runtime's threads spin between ops.")] = False,
     profile: Annotated[
@@ -248,17 +260,24 @@ def bench(
     debug: Debug = False,
 ) -> None:
     """Time a model in ONNX Runtime before and after, in turns, each in its own process."""
-    from igniter.tools.cli.bench import run
+    from igniter.errors import IgniterError
+    from igniter.tools.cli.bench import BenchRequest, run
     from igniter.tools.cli.output import InputRequest
 
     with reported(debug, json):
         asked = InputRequest(tuple(shape or ()), inputs, rtol, atol, seed)
         if profile or trace:
-            from igniter.tools.cli.profile import run as run_profile
+            if sweep or csv:
+                raise IgniterError("--sweep and --csv are for times of whole models: leave out --profile and --trace")
+            from igniter.tools.cli.bench_profile import run as run_profile
 
             run_profile(model, reference, asked, threads, target, spinning, trace, json)
             return
-        run(model, reference, asked, threads, rounds, target, spinning, json)
+        request = BenchRequest(
+            model, reference, asked, threads, rounds, target, spinning, json, tuple(sweep or ()), csv
+        )
+        if not run(request):
+            raise typer.Exit(1)
 
 
 @app.command()
@@ -352,7 +371,11 @@ def reduce(
     passes: Annotated[
         str | None,
         typer.Option(
-            "-p", "--passes", help="The pipeline that fails, rather than the whole compile.", show_default=False
+            "-p",
+            "--passes",
+            help="The pipeline that fails, rather than the whole compile.",
+            autocompletion=pipeline,
+            show_default=False,
         ),
     ] = None,
     at_pass: Annotated[bool, typer.Option("--at-pass", help="Reduce the IR in front of the pass that fails.")] = False,
@@ -364,7 +387,10 @@ def reduce(
     ] = "",
     timeout: Annotated[float, typer.Option(help="Seconds that a candidate may take.")] = 60.0,
     target: Annotated[
-        str, typer.Option(help="The CPU that is compiled for, or that passes work for.", show_default=False)
+        str,
+        typer.Option(
+            help="The CPU that is compiled for, or that passes work for.", autocompletion=targets, show_default=False
+        ),
     ] = "",
     seed: Seed = 0,
     strict: Annotated[bool, typer.Option("--strict", help="A node without a kernel is a refusal.")] = False,
@@ -419,6 +445,7 @@ def tune(
 @app.command()
 def inspect(
     path: Annotated[str, typer.Argument(help="A compiled model's folder, a library, or an ONNX model.")],
+    everything: Annotated[bool, typer.Option("--all", help="Print all that is known, and not a summary.")] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -426,7 +453,7 @@ def inspect(
     from igniter.tools.cli.inspect import run
 
     with reported(debug, json):
-        run(path, json)
+        run(path, everything, json)
 
 
 @app.command()
@@ -451,8 +478,20 @@ def demo(
 commands.add_to(app)
 
 
+def complete() -> None:
+    """Answer a shell that completes a command line of `igniter`."""
+    from functools import partial
+
+    from igniter.tools.completion import answer_for, respond
+
+    respond(sys.argv[1:], partial(answer_for, typer.main.get_command(app)))
+
+
 def main() -> None:
     """The console script."""
+    if REQUEST in os.environ:
+        complete()
+        return
     watched(sys.argv[1:])
     app()
 

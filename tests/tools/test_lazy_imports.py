@@ -26,7 +26,7 @@ def loaded(code: str, *argv: str) -> set[str]:
 @pytest.mark.parametrize(
     ("code", "argv", "also"),
     [
-        ("import igniter", (), ("xdsl", "typer", "rich")),
+        ("import igniter", (), ("xdsl", "typer", "rich", "torch")),
         ("import igniter; igniter.CompileOptions", (), ("xdsl", "typer", "rich")),
         (OPT, ("--help",), ("xdsl", "typer", "rich")),
         (OPT, ("--version",), ("xdsl", "typer", "rich")),

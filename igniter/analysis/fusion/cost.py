@@ -63,11 +63,11 @@ class CostModel:
     def flops(self, op: Operation) -> int:
         """The typical number of scalar operations of a node."""
         from igniter.dialects.onnx.base import OnnxOp
-        from igniter.dialects.onnx.ops import spec_of
+        from igniter.dialects.onnx.ops.counts import flops_of
 
-        spec = spec_of(op) if isinstance(op, OnnxOp) else None
-        if isinstance(op, OnnxOp) and spec is not None and spec.flops is not None:
-            return self.estimate(spec.flops(op))
+        found = flops_of(op) if isinstance(op, OnnxOp) else None
+        if found is not None:
+            return self.estimate(found)
         return max((self.elements(r.type) for r in op.results), default=0)
 
     def saved(self, launches: int, moved: int) -> float:

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Operation
 
 from igniter.analysis.fusion.graph import is_node, node_label
 from igniter.dialects.fusion import ProgramOp, RegionOp, is_step
-from igniter.dialects.onnx.names import VIEWS, op_name
+from igniter.dialects.onnx.names import op_name
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, product
 
@@ -70,8 +70,15 @@ def _step(op: Operation) -> Step:
     if not isinstance(op, RegionOp):
         assert isinstance(op, OnnxOp)
         return _loop_step(op)
+    return region_step(op)
+
+
+def region_step(op: RegionOp) -> Step:
+    """The call of the kernel of a region."""
+    from igniter.dialects.onnx.base import OnnxOp
+
     nodes = [node for node in op.block.ops if isinstance(node, OnnxOp) and is_node(node)]
-    flops = sum((_flops(node) for node in nodes), ZERO)
+    flops = sum((node_flops(node) for node in nodes), ZERO)
     moved = sum((_bytes(value.type) for value in (*op.inputs, *op.results)), ZERO)
     ops = tuple(op_name(node) for node in nodes)
     return Step(op.label, op.kernel_name or "", tuple(map(node_label, nodes)), ops, flops, moved)
@@ -91,16 +98,14 @@ def _loop_step(op: OnnxOp) -> Step:
     return Step(node_label(op), "", (node_label(op), *nodes), (op.qualified_name, *ops), flops, moved)
 
 
-def _flops(op: Operation) -> Expr:
+def node_flops(op: Operation) -> Expr:
     """The operations of a node: what its spec says, else one for every element of its largest result."""
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.dialects.onnx.ops import spec_of
+    from igniter.dialects.onnx.ops.counts import flops_of
 
-    if op_name(op) in VIEWS:
-        return ZERO
-    spec = spec_of(op) if isinstance(op, OnnxOp) else None
-    if isinstance(op, OnnxOp) and spec is not None and spec.flops is not None:
-        return spec.flops(op)
+    found = flops_of(op) if isinstance(op, OnnxOp) else None
+    if found is not None:
+        return found
     results = [r for r in op.results if not isinstance(r.type, NoneType)]
     return product(dims_of(results[0].type)) if results else ZERO
 

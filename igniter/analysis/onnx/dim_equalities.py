@@ -21,6 +21,9 @@ class DimEqualities:
         self._calls: dict[Call, tuple[Expr, str | None]] = {}
         self._age: dict[str, int] = {}
         self._local: list[set[str]] = []
+        self._known: dict[Expr, Expr] = {}
+        self._known_at = 0
+        """What has been resolved, at the version that it holds for."""
         self.version = 0
         self.node: str | None = None
         """The node whose rule speaks."""
@@ -50,6 +53,16 @@ class DimEqualities:
 
     def resolve(self, e: Expr) -> Expr:
         """The canonical form of `e`."""
+        if not self.version:
+            return e
+        if self._known_at != self.version:
+            self._known, self._known_at = {}, self.version
+        found = self._known.get(e)
+        if found is None:
+            found = self._known[e] = self._resolved(e)
+        return found
+
+    def _resolved(self, e: Expr) -> Expr:
         while True:
             bound = {name: self._bound[name] for name in e.symbols if name in self._bound}
             replaced = e.substitute(bound) if bound else e

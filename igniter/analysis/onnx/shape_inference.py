@@ -26,7 +26,7 @@ from igniter.dialects.onnx.bound import is_carrier
 from igniter.dialects.onnx.registry import Dims, OpSpec, TensorInfo
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.onnx.types import UNKNOWN, OptionalType, SequenceType
-from igniter.dialects.sym import tensor_of
+from igniter.dialects.sym import DimsAttr, tensor_of
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.ranges import NO_RANGES, simplify
 from igniter.dialects.sym.requirements import Requirement
@@ -91,6 +91,9 @@ class ShapeEngine:
         of what is made of them, is not taken: ONNX Runtime only warns of it."""
         self._fresh: dict[tuple[Operation | Block, str], str] = {}
         self._unfinished: set[str] = set()
+        self._canonical: dict[int, TensorInfo] = {}
+        self._canonical_at = 0
+        """What is in terms of canonical symbols, by identity, and the version of the equalities for which it is."""
         inputs = symbol_names(d for a in graph.body.args for d in declared_dims(a.type) or () if d is not None)
         self._owners: dict[str, tuple[Operation | Block, str] | None] = dict.fromkeys(inputs)
         """The dims that declared symbols are the names of: for those of inputs `None`, no other dim is called so."""
@@ -98,12 +101,20 @@ class ShapeEngine:
         self._taken = set(inputs)
         for name in inputs:
             self.equalities.declare(name)
+        seen: set[int] = set()
         for op in graph.walk():
-            self._declare(op)
+            self._declare(op, seen)
 
-    def _declare(self, op: Operation) -> None:
+    def _declare(self, op: Operation, seen: set[int]) -> None:
+        """Notes the symbols of an op's types; `seen` are the identities of types that have been looked at."""
         values = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)]
         for value in values:
+            if id(value.type) in seen:
+                continue
+            seen.add(id(value.type))
+            tensor = ranked(value.type)
+            if tensor is None or not isinstance(tensor.encoding, DimsAttr):
+                continue
             for name in symbol_names(d for d in declared_dims(value.type) or () if d is not None):
                 if name not in self._taken:
                     self._taken.add(name)
@@ -213,7 +224,7 @@ class ShapeEngine:
         spec = find_spec(ctx.op)
         if spec is None or spec.infer is None:
             return None
-        if any(v in self.others and not isinstance(v.type, NoneType) for v in ctx.op.operands):
+        if any(v in self.others and type(v.type) is not NoneType for v in ctx.op.operands):
             # Rules speak of tensors; of sequences, which Identity takes as well, the schemas know more.
             return None
         try:
@@ -227,7 +238,7 @@ class ShapeEngine:
         from igniter.frontend.schema_inference import infer_result_types
 
         op = ctx.op
-        operands = [None if isinstance(v.type, NoneType) else self.type_of(v) for v in op.operands]
+        operands = [None if type(v.type) is NoneType else self.type_of(v) for v in op.operands]
         hint = op.op_type.lower()
         types = infer_result_types(
             op,
@@ -254,10 +265,18 @@ class ShapeEngine:
 
     def resolved(self, info: TensorInfo) -> TensorInfo:
         """`info` in terms of canonical symbols; itself when it is."""
-        if info.dims is None or self.equalities.version == 0:
+        version = self.equalities.version
+        if info.dims is None or version == 0:
             return info
-        dims = tuple(self.equalities.resolve(d) for d in info.dims)
-        return info if dims == info.dims else TensorInfo(info.element, dims)
+        if self._canonical_at != version:
+            self._canonical, self._canonical_at = {}, version
+        if self._canonical.get(id(info)) is info:
+            return info
+        resolve = self.equalities.resolve
+        dims = tuple([resolve(d) for d in info.dims])
+        found = info if dims == info.dims else TensorInfo(info.element, dims)
+        self._canonical[id(found)] = found
+        return found
 
     def fresh(self, owner: Operation | Block, hint: str) -> Expr:
         """A symbol of which nothing is known, always the same for one owner and hint."""
@@ -310,7 +329,7 @@ class ShapeEngine:
 
     def assign(self, result: SSAValue, info: TensorInfo | None, ctx: NodeContext) -> None:
         """Sets a result to what its rule says, completed by what the model says where the rule knows nothing."""
-        if isinstance(result.type, NoneType):
+        if type(result.type) is NoneType:
             return
         type_ = result.type
         if (info is None or info.dims is None) and any(v in self.varying for v in ctx.op.operands):
@@ -379,7 +398,7 @@ class NodeContext:
         if index >= len(self._operands):
             return None
         value = self._operands[index]
-        return None if isinstance(value.type, NoneType) else value
+        return None if type(value.type) is NoneType else value
 
     def input(self, index: int) -> TensorInfo | None:
         """The operand; None when it is omitted or no tensor."""

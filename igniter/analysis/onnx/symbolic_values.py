@@ -75,7 +75,9 @@ def known_elements(array: Array) -> Dims | None:
 
 def elements_of(array: Array) -> Array | None:
     """The elements of a constant of integers or booleans that is small enough."""
-    if array.size > MAX_ELEMENTS or array.dtype.name not in ("int32", "int64", "bool"):
+    dtype = array.dtype
+    # A dtype's name is put together each time that it is asked for.
+    if array.size > MAX_ELEMENTS or not (dtype.kind == "b" or (dtype.kind == "i" and dtype.itemsize in (4, 8))):
         return None
     return as_elements([Expr.of(int(v)) for v in array.reshape(-1).tolist()], array.shape)
 

@@ -9,17 +9,21 @@ offsets are maxima, which are right for every value and tight for typical ones.
 The first step is the greedy one of Pisarchyk and Lee (Efficient memory management for deep neural net inference, 2020),
 in several orders; it ends as soon as a plan takes no more than what is live at once. Where none does, the best of
 them is mended: whatever ends last in the arena is placed first, again and again (the squeaky wheel of Joslin and
-Clements, 1999).
+Clements, 1999). A caller who has the time has orders searched beyond that (`search`); compiled programs do not ask for
+it, since those that were looked at are at the bound without.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from igniter.dialects.sym.expr import ZERO, Expr, maximum
+from igniter.dialects.sym.expr import ZERO, Atom, Expr, floordiv, maximum
 from igniter.dialects.sym.ranges import is_nonneg
+
+ALIGNMENT = 64
 
 MENDING = 4096
 """So many buffers are placed again to mend a plan: a part of the time that making it takes, whatever its size."""
@@ -48,10 +52,11 @@ class Conflicts:
 
 
 def place(
-    spans: Sequence[Span], conflicts: Conflicts, typical: Callable[[Expr], int], enough: int
+    spans: Sequence[Span], conflicts: Conflicts, typical: Callable[[Expr], int], enough: int, search: int = 0
 ) -> tuple[list[Expr], Expr]:
     """The offset of every buffer, and the size of the arena. `typical` is the value of a size, and `enough` the value
-    of an arena with which the search ends: no plan takes less."""
+    of an arena with which the search ends: no plan takes less. A plan that takes more is searched on for, until so many
+    more buffers have been placed as `search` says."""
     # Nothing is for nothing: two that are apart have places of their own, which tell the order.
     weights = [max(1, typical(s.size)) for s in spans]
     plans: list[_Placed] = []
@@ -62,6 +67,8 @@ def place(
     best = min(plans, key=lambda p: p.total, default=_Placed([], [], 0))
     if best.total > enough:
         best = min([best, *(_mended(p, weights, conflicts, enough) for p in plans)], key=lambda p: p.total)
+    if best.total > enough:
+        best = _searched(best, weights, conflicts, enough, search // max(1, len(weights)))
     return _offsets(spans, best.places, conflicts)
 
 
@@ -90,6 +97,27 @@ def _mended(plan: _Placed, weights: Sequence[int], conflicts: Conflicts, enough:
             break
         current = _placed(order, weights, conflicts)
         best = min(best, current, key=lambda p: p.total)
+        if best.total <= enough:
+            break
+    return best
+
+
+def _searched(plan: _Placed, weights: Sequence[int], conflicts: Conflicts, enough: int, trials: int) -> _Placed:
+    """The best of the plans that a walk through orders finds: in each step a buffer that ends last in the arena, or any
+    other, goes somewhere in front of where it was, and what takes more is left again. The walk is the same in each
+    run."""
+    chance = random.Random(len(weights))
+    best, current = plan, plan
+    for _ in range(trials):
+        ends = [p + w for p, w in zip(current.places, weights, strict=True)]
+        order = list(current.order)
+        moved = [k for k in order if ends[k] == current.total] if chance.random() < 0.5 else order
+        at = order.index(chance.choice(moved))
+        order.insert(chance.randrange(at + 1), order.pop(at))
+        tried = _placed(order, weights, conflicts)
+        if tried.total <= current.total:
+            current = tried
+        best = min(best, tried, key=lambda p: p.total)
         if best.total <= enough:
             break
     return best
@@ -135,11 +163,12 @@ def _offsets(spans: Sequence[Span], places: Sequence[int], conflicts: Conflicts)
     ends: list[Expr] = []
     offsets: dict[int, Expr] = {}
     below: list[set[int]] = []
+    home = {k: n for n, block in enumerate(blocks) for k in block}
     for n, block in enumerate(blocks):
         others = {j for k in block for j in conflicts.with_all(k)} - set(block)
-        under = {m for m in range(n) if not others.isdisjoint(blocks[m])}
+        under = {home[j] for j in others if home[j] < n}
         # What lies below one of them says nothing more.
-        direct = [m for m in under if not any(m in below[other] for other in under)]
+        direct = [m for m in sorted(under) if not any(m in below[other] for other in under)]
         below.append(under.union(*(below[m] for m in under)))
         offset = _largest([ends[m] for m in direct])
         offsets.update(dict.fromkeys(block, offset))
@@ -182,4 +211,23 @@ def _covers(large: Expr, small: Expr) -> bool:
     return is_nonneg(large - small)
 
 
-__all__ = ["Conflicts", "Span", "place"]
+def aligned(size: Expr, to: int = ALIGNMENT) -> Expr:
+    """A size in whole units of `to` bytes, by default cache lines. One of many bytes for each value of its symbols, for
+    which a unit more does not matter, is made so by its factors: sizes without roundings can be compared."""
+    if size.terms and all(c >= 16 * to and all(map(_is_dim, atoms)) for atoms, c in size.terms):
+        return Expr({atoms: -(-c // to) * to for atoms, c in size.terms})
+    return floordiv(size + (to - 1), Expr.of(to)) * to
+
+
+def _is_dim(atom: Atom) -> bool:
+    return is_nonneg(Expr({(atom,): 1}))
+
+
+def larger(a: Expr, b: Expr) -> Expr:
+    """The larger of two sizes: one that is known to be, else their maximum."""
+    if is_nonneg(b - a):
+        return b
+    return a if is_nonneg(a - b) else maximum(a, b)
+
+
+__all__ = ["ALIGNMENT", "Conflicts", "Span", "aligned", "larger", "place"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from igniter._version import __version__
 from igniter.analysis.machine import Given, MachineModel
-from igniter.backends.cpu.target import Target, target_of, targets_of
+from igniter.backends.cpu.target import Target, target_names, target_of, targets_of
 from igniter.targets import Backend, Pipelines
 from igniter.targets import Target as AnyTarget
 
@@ -53,6 +53,9 @@ class CpuBackend(Backend):
 
     def targets_of(self, names: str) -> Sequence[Target]:
         return targets_of(",".join(_bare(name.strip()) for name in names.split(",")))
+
+    def target_names(self, start: str = "") -> Sequence[str]:
+        return target_names(start)
 
     def machine_for(self, target: AnyTarget | str, given: Iterable[Given] = ()) -> MachineModel:
         from igniter.backends.cpu.machine import machine_for

@@ -184,6 +184,19 @@ def known_features(name: str) -> frozenset[str]:
     return _X86_FEATURES if name in _X86_CPUS else _ARM_FEATURES
 
 
+def target_names(start: str = "") -> list[str]:
+    """The names of targets that begin with `start`: CPUs, and behind a `+` the features that can be added to one."""
+    cpu, plus, _ = start.rpartition("+")
+    if not plus:
+        named = ["native", *X86_LEVELS, "aarch64", *sorted(known_cpus() - {*X86_LEVELS, "generic"})]
+        return [name for name in named if name.startswith(start)]
+    base, *given = cpu.split("+")
+    if base not in known_cpus() | {"aarch64"}:
+        return []
+    names = (f"{cpu}+{feature}" for feature in sorted(known_features(base) - set(given)))
+    return [name for name in names if name.startswith(start)]
+
+
 @lru_cache(maxsize=64)
 def target_of(name: str) -> Target:
     """The target called `name`; `UnknownTarget` lists what there is."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Never
 
 from igniter._version import __version__
 from igniter.analysis.machine import Given, MachineModel, override
-from igniter.backends.triton.target import NAME, CudaTarget, machine_of_target, target_of
+from igniter.backends.triton.target import NAME, CudaTarget, machine_of_target, target_names, target_of
 from igniter.errors import IgniterError
 from igniter.targets import Backend, Pipelines, backend_for
 from igniter.targets import Target as AnyTarget
@@ -53,6 +53,9 @@ class TritonBackend(Backend):
     def targets_of(self, names: str) -> Sequence[CudaTarget]:
         # Code for several GPUs is several codes of each kernel, of one schedule.
         return [target_of(names)]
+
+    def target_names(self, start: str = "") -> Sequence[str]:
+        return target_names(start)
 
     def machine_for(self, target: AnyTarget | str, given: Iterable[Given] = ()) -> MachineModel:
         found = target_of(target) if isinstance(target, str) else _own(target)

@@ -1,11 +1,13 @@
 """GPUs by their data sheets, for estimates: NVIDIA's white papers and data sheets of the A100, the H100 and the GeForce
-RTX 4090, and the CUDA C++ programming guide's table of compute capabilities. Peaks are dense ones."""
+RTX 4090, and the CUDA C++ programming guide's table of compute capabilities. Peaks are dense ones; those that the
+profile of a model counts with too are in `igniter.analysis.model.devices`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from igniter.analysis.model.devices import DEVICES as SHEETS
 from igniter.errors import IgniterError
 
 
@@ -34,23 +36,24 @@ class Device:
     """Of a multiprocessor."""
 
 
+def _device(
+    name: str, arch: int, multiprocessors: int, clock: float, cache: int, tf32: float, shared: int, warps: int
+) -> Device:
+    sheet = SHEETS[name]
+    half = {"f16": sheet.peaks["float16"], "bf16": sheet.peaks["bfloat16"], "i8": sheet.peaks["int8"]}
+    products = {**half, "tf32": tf32, "tf32x3": tf32 / 3}
+    flops = sheet.peaks["float"]
+    return Device(name, arch, multiprocessors, clock, sheet.bandwidth, cache, flops, products, shared, warps)
+
+
 DEVICES = {
     d.name: d
     for d in (
-        Device(
-            "a100", 80, 108, 1.41e9, 2039e9, 40 << 20, 19.5e12,
-            {"f16": 312e12, "bf16": 312e12, "tf32": 156e12, "tf32x3": 52e12, "i8": 624e12}, 164 << 10, 64,
-        ),
-        Device(
-            "h100", 90, 132, 1.98e9, 3350e9, 50 << 20, 66.9e12,
-            {"f16": 989.4e12, "bf16": 989.4e12, "tf32": 494.7e12, "tf32x3": 164.9e12, "i8": 1978.9e12}, 228 << 10, 64,
-        ),
-        Device(
-            "rtx4090", 89, 128, 2.52e9, 1008e9, 72 << 20, 82.6e12,
-            {"f16": 165.2e12, "bf16": 165.2e12, "tf32": 82.6e12, "tf32x3": 27.5e12, "i8": 660.6e12}, 100 << 10, 48,
-        ),
+        _device("a100", 80, 108, 1.41e9, 40 << 20, 156e12, 164 << 10, 64),
+        _device("h100", 90, 132, 1.98e9, 50 << 20, 494.7e12, 228 << 10, 64),
+        _device("rtx4090", 89, 128, 2.52e9, 72 << 20, 82.6e12, 100 << 10, 48),
     )
-}  # fmt: skip
+}
 
 
 def device_of(name: str) -> Device:

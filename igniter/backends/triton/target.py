@@ -61,6 +61,13 @@ class CudaTarget:
         return {"target": self.name}
 
 
+def target_names(start: str = "") -> list[str]:
+    """The names of targets that begin with `start`."""
+    bare = [NAME, *(f"{NAME}:sm_{arch}" for arch in ARCHITECTURES)]
+    added = [f"{name}+{products}" for name in bare for products in PRODUCTS]
+    return [name for name in (bare if "+" not in start else added) if name.startswith(start)]
+
+
 def target_of(name: str) -> CudaTarget:
     """The target called `cuda`, `cuda:sm_90` or `sm_90`, each also with `+tf32` or `+tf32x3`, or several of these for
     one library; `IgniterError` lists what there is."""

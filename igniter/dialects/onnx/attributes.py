@@ -19,6 +19,7 @@ A string that is not ASCII is a builtin bytes attribute, because xDSL reads an e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,6 +30,7 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     FloatAttr,
     IntegerAttr,
+    IntegerType,
     StringAttr,
     TensorType,
     f32,
@@ -138,8 +140,24 @@ STRING_KIND, FLOATS_KIND, INTS_KIND, STRINGS_KIND = 3, 6, 7, 8
 
 def text_attr(value: str | bytes) -> StringAttr | BytesAttr:
     """A string attribute that reads back equal."""
-    data = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+    return _short_text(value) if len(value) <= SHORT else _text(value)
+
+
+SHORT = 64
+"""Characters of texts that are kept: names of keys, ops and types come again and again, stack traces do not."""
+
+
+def _text(value: str | bytes) -> StringAttr | BytesAttr:
+    if isinstance(value, str):
+        if value.isascii():
+            return StringAttr(value)
+        data = value.encode("utf-8", "surrogateescape")
+    else:
+        data = value
     return StringAttr(data.decode("ascii")) if data.isascii() else BytesAttr(data)
+
+
+_short_text = lru_cache(maxsize=1 << 14)(_text)
 
 
 def text_of(attr: Attribute | None, default: str = "") -> str:
@@ -215,7 +233,18 @@ def _list_attr(values: Sequence[object]) -> Attribute:
 
 def ints_attr(values: Sequence[int]) -> Attribute:
     """A list of integers."""
+    return _ints_attr(tuple(values))
+
+
+@lru_cache(maxsize=1 << 10)
+def _ints_attr(values: tuple[int, ...]) -> Attribute:
     return DenseArrayBase.from_list(i64, values) if values else EmptyListAttr(IntegerAttr(INTS_KIND, i64))
+
+
+@lru_cache(maxsize=1 << 10)
+def int_attr(value: int) -> IntegerAttr[IntegerType]:
+    """An integer."""
+    return IntegerAttr(value, i64)
 
 
 def floats_attr(values: Sequence[float]) -> Attribute:

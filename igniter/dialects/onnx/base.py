@@ -17,6 +17,7 @@ One class stands for an op in all opset versions; the module's imports pick the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
@@ -111,12 +112,12 @@ class OnnxOp(Operation):
     @property
     def inputs(self) -> list[SSAValue | None]:
         """The operands, `None` for an omitted one."""
-        return [None if isinstance(v.type, NoneType) else v for v in self.operands]
+        return [None if type(v.type) is NoneType else v for v in self.operands]
 
     @property
     def outputs(self) -> list[OpResult | None]:
         """The results, `None` for an omitted one."""
-        return [None if isinstance(r.type, NoneType) else r for r in self.results]
+        return [None if type(r.type) is NoneType else r for r in self.results]
 
     @property
     def output_names(self) -> list[str]:
@@ -415,9 +416,16 @@ def _constant_attr(value: SSAValue | None, key: str) -> Attribute | None:
     return owner.attributes.get(key) if owner is not None and owner.name == "onnx.Constant" else None
 
 
+_PLAIN = re.compile(r"[A-Za-z]([A-Za-z0-9_.$-]*[A-Za-z0-9])?")
+"""Names that are kept as they are; most."""
+_OTHER = re.compile(r"[^A-Za-z0-9_.$-]")
+
+
 def name_hint(name: str) -> str | None:
     """A legal SSA name that resembles an ONNX value's name; `None` when nothing of it is left."""
-    kept = "".join(c if c.isascii() and (c.isalnum() or c in "_.$-") else "_" for c in name)
+    if _PLAIN.fullmatch(name):
+        return name
+    kept = _OTHER.sub("_", name)
     kept = kept.strip("_.$-") if kept.strip("_.$-") else ""
     if not kept:
         return None

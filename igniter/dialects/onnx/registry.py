@@ -108,8 +108,11 @@ class OpSpec:
     requires: RequiresRule | None = None
     """What the node takes for granted of its operands' dims where its shape rule does not say so (by `equate`): that a
     Reshape divides, that the sizes of a Split add up. ONNX Runtime refuses a run that breaks it, and so does the op."""
+    macs: FlopsRule | None = None
+    """Multiply-adds of the sums of products that a run computes, as papers count them; `None` for an op without."""
     flops: FlopsRule | None = None
-    """Scalar operations a run performs; for ops without, one an output element."""
+    """Scalar operations a run performs, two for each of `macs` among them (`ops/counts.py`). Without a rule, an op
+    whose kind is movement or shape performs none; the cost model takes one an output element for the others."""
     slow: SlowRule | None = None
     """Why ORT's kernel is faster for this node whatever it is fused with, given typical sizes; None when it is not."""
     slow_when_small: bool = False
@@ -142,6 +145,10 @@ side along each spatial axis: its channels are these phases, and then the channe
 RIM_ATTRIBUTE = "igniter.rim"
 """`choose-layouts` leaves, on a convolution in tiles, how many zeros there are beyond what a Slice cuts out for it: at
 the beginning of each spatial axis, then at the end. Tiles may read them; windows do not."""
+
+SIGNATURE_ATTRIBUTE = "igniter.signature"
+"""`infer-shapes` leaves, on a graph, the types of its inputs as the model gives them, which an exported model has
+again."""
 
 VALUES_ATTRIBUTE = "igniter.values"
 """`infer-shapes` leaves, on a consumer, the known elements of its integer operands: a dictionary from the operand's

@@ -161,6 +161,7 @@ def element_type(attr: Attribute) -> ElementType:
         raise ValueError(f"{attr} is not an ONNX element type") from None
 
 
+@cache
 def element_of_dtype(dtype: np.dtype[Any]) -> ElementType:
     """The row for a numpy dtype; `ValueError` where ONNX has no such type."""
     name = "object" if dtype.kind in "OUS" else dtype.name

@@ -152,7 +152,10 @@ class Weight:
         if self.file is not None:
             return _file_bytes(self.file)
         if self.derivation is not None:
-            return memoryview(cast(Any, self.array().reshape(-1).view(np.uint8)))
+            values = self.array()
+            if self.element.bits < 8:
+                return memoryview(_pack(values, self.element))
+            return memoryview(cast(Any, values.reshape(-1).view(np.uint8)))
         if self._raw is not None:
             return memoryview(self._raw)
         if self._array is None:
@@ -224,6 +227,11 @@ def _pack(array: np.ndarray[Any, Any], row: ElementType) -> bytes:
     import numpy as np
 
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    if row.bits == 4:
+        # The common case, without a byte for each bit.
+        low, high = flat[0::2] & 15, flat[1::2] << 4
+        low[: high.size] |= high
+        return low.tobytes()
     bits = np.unpackbits(flat[:, None], axis=1, count=row.bits, bitorder="little")
     return np.packbits(bits.reshape(-1), bitorder="little").tobytes()
 

@@ -13,6 +13,7 @@ any size from them: `requires [16*n == 64*(16*n floordiv 64) "the input cannot b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -279,9 +280,14 @@ def _static(dims: Sequence[Expr]) -> list[int]:
 
 def tensor_of(element: Attribute, dims: Iterable[ExprLike]) -> TensorType[Attribute]:
     """`tensor` with symbolic dims; the encoding is left out when every dim is an integer."""
-    exprs = tuple(Expr.of(d) for d in dims)
-    shape = _static(exprs)
-    return TensorType(element, shape, DimsAttr(exprs) if DYNAMIC in shape else NoneAttr())
+    return _tensor(element, tuple([Expr.of(d) for d in dims]))
+
+
+@lru_cache(maxsize=1 << 14)
+def _tensor(element: Attribute, dims: tuple[Expr, ...]) -> TensorType[Attribute]:
+    """A model has few different types, and making one, which is checked, takes longer than all else of a value."""
+    shape = _static(dims)
+    return TensorType(element, shape, DimsAttr(dims) if DYNAMIC in shape else NoneAttr())
 
 
 def memref_of(element: Attribute, dims: Iterable[ExprLike], space: str | None = None) -> MemRefType[Attribute]:

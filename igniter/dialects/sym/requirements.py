@@ -46,10 +46,10 @@ class Requirement:
     def proven(self) -> bool:
         """Whether it holds whatever the symbols are."""
         if self.relation == "==" and self.left == self.right:
-            return _defined(self.left)
+            return is_defined(self.left)
         difference = simplify(self.right - self.left, NO_RANGES)
         holds = difference == ZERO if self.relation == "==" else is_nonneg(difference)
-        return holds and _defined(self.left) and _defined(self.right)
+        return holds and is_defined(self.left) and is_defined(self.right)
 
     def substitute(self, values: Mapping[str, Expr]) -> Requirement:
         """The requirement in terms of other symbols."""
@@ -101,7 +101,7 @@ def unproven(requirements: Iterable[Requirement]) -> list[Requirement]:
     return list(found.values())
 
 
-def _defined(e: Expr) -> bool:
+def is_defined(e: Expr) -> bool:
     """Whether all divisors in `e` are proven to be positive: a division by anything else has no value."""
     return all(is_nonneg(divisor - 1) for divisor in _divisors(e))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import cast
 
 from xdsl.dialects.builtin import TensorType, UnrankedTensorType
@@ -13,16 +14,19 @@ from igniter.dialects.sym.expr import Expr
 
 def ranked(type_: Attribute) -> TensorType[Attribute] | None:
     """The type, when it is a tensor of known rank."""
-    return cast("TensorType[Attribute]", type_) if isinstance(type_, TensorType) else None
+    return type_ if type(type_) is TensorType else None
 
 
 def tensor_element(type_: Attribute) -> Attribute | None:
     """The element type of a tensor of any rank; `None` for what is no tensor."""
-    if isinstance(type_, TensorType):
+    # Types are final classes, and an isinstance that fails asks their metaclass.
+    kind = type(type_)
+    if kind is TensorType or kind is UnrankedTensorType:
         return cast("TensorType[Attribute]", type_).element_type
-    return cast("UnrankedTensorType[Attribute]", type_).element_type if isinstance(type_, UnrankedTensorType) else None
+    return None
 
 
+@cache
 def unranked(element: Attribute) -> UnrankedTensorType[Attribute]:
     """A tensor of unknown rank."""
     return UnrankedTensorType(element)

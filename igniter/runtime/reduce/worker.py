@@ -45,9 +45,15 @@ def _import_all() -> None:
 
     import igniter
 
-    for found in pkgutil.walk_packages(igniter.__path__, "igniter."):
-        if not found.name.startswith("igniter.tools") and found.name != __name__:
-            importlib.import_module(found.name)
+    # PyTorch is no part of a candidate, may be missing, and starts threads.
+    left_out = {"tools", "torch"}
+    for top in pkgutil.iter_modules(igniter.__path__, "igniter."):
+        if top.name.removeprefix("igniter.") in left_out:
+            continue
+        module = importlib.import_module(top.name)
+        for found in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{top.name}."):
+            if found.name != __name__:
+                importlib.import_module(found.name)
     # The tables that are made when they are first asked for.
     from igniter.dialects.onnx.base import op_classes
     from igniter.registry import external

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
-from igniter.tools.cli.output import InputRequest, console, parse_shapes, print_json, progress, progress_bar
+from igniter.tools.cli.output import (
+    InputRequest,
+    console,
+    parse_shapes,
+    print_json,
+    printable,
+    progress,
+    progress_bar,
+)
 
 if TYPE_CHECKING:
     from igniter.runtime.artifact import Artifact
@@ -17,46 +27,104 @@ if TYPE_CHECKING:
 ORT, IGNITER = "onnxruntime", "igniter"
 
 
-def run(
-    path: str,
-    reference: str,
-    asked: InputRequest,
-    threads: int,
-    rounds: int,
-    target: str,
-    spinning: bool,
-    json: bool,
-) -> None:
-    """Time and print."""
+@dataclass(frozen=True)
+class BenchRequest:
+    """What is timed and how, as the command line has it."""
+
+    path: str
+    reference: str
+    asked: InputRequest
+    threads: int
+    rounds: int
+    target: str
+    spinning: bool
+    json: bool
+    sweep: tuple[str, ...] = ()
+    csv: str = ""
+
+    def cases(self) -> list[dict[str, int]]:
+        """The sizes that are timed, one choice after the other; what is left out of one is chosen."""
+        from igniter.tools.cli.sweep import parse_sweep, sweep_points
+
+        given = parse_shapes(self.asked.shapes) or []
+        if not self.sweep:
+            return given or [{}]
+        if self.asked.inputs:
+            raise IgniterError("--inputs gives the sizes of what is in the file, and --sweep others: choose one")
+        return sweep_points(parse_sweep(self.sweep), given)
+
+
+def run(request: BenchRequest) -> bool:
+    """Time and print; whether there is a time for every choice of sizes."""
+    cases = request.cases()
+    with tempfile.TemporaryDirectory(prefix="igniter-bench-") as folder:
+        rows = _rows(request, cases, Path(folder))
+    if request.csv:
+        from igniter.runtime.files import write_whole
+
+        write_whole(request.csv, _csv(rows))
+    if request.json:
+        print_json(rows)
+    else:
+        _print(rows)
+        if request.csv:
+            console().print(request.csv, style="bold", markup=False)
+    return not any("error" in row for row in rows)
+
+
+def _rows(request: BenchRequest, cases: list[dict[str, int]], folder: Path) -> list[dict[str, Any]]:
     import igniter
     from igniter.runtime.artifact import Artifact
 
-    with tempfile.TemporaryDirectory(prefix="igniter-bench-") as folder:
-        if Path(path).is_dir():
-            artifact = Artifact.load(path)
-        else:
-            with progress("compiling", json) as step:
-                artifact = igniter.compile(
-                    path, Path(folder) / "model.igniter", target=target, progress=step, **asked.for_verify()
-                )
-        rows: list[dict[str, Any]] = []
-        for case in parse_shapes(asked.shapes) or [{}]:
-            with progress_bar("timing", rounds, json) as done:
+    asked, json = request.asked, request.json
+    if Path(request.path).is_dir():
+        artifact = Artifact.load(request.path)
+        _require_dims(_original(artifact, request.reference), cases)
+    else:
+        _require_dims(request.path, cases)
+        with progress("compiling", json) as step:
+            artifact = igniter.compile(
+                request.path, folder / "model.igniter", target=request.target, progress=step, **asked.for_verify()
+            )
+    rows: list[dict[str, Any]] = []
+    with progress_bar("timing", request.rounds * len(cases), json) as done:
+        for index, case in enumerate(cases):
+            before = index * request.rounds
+            try:
                 sizes, timing = time_artifact(
                     artifact,
                     case,
                     asked=asked,
-                    reference=reference,
-                    threads=threads,
-                    rounds=rounds,
-                    spinning=spinning,
-                    progress=done,
+                    reference=request.reference,
+                    threads=request.threads,
+                    rounds=request.rounds,
+                    spinning=request.spinning,
+                    progress=partial(_advance, done, before),
                 )
-            rows.append({"shapes": sizes, "threads": threads, "noise": timing.noise, **timing.to_dict()})
-    if json:
-        print_json(rows)
-    else:
-        _print(rows)
+            except IgniterError as error:
+                # Of a sweep, what can be timed is: a size that is too large for the model ends one row.
+                if not request.sweep:
+                    raise
+                rows.append({"shapes": case, "threads": request.threads, "error": error.message})
+                continue
+            rows.append({"shapes": sizes, "threads": request.threads, "noise": timing.noise, **timing.to_dict()})
+    return rows
+
+
+def _advance(done: Callable[[int], None], before: int, rounds: int) -> None:
+    done(before + rounds)
+
+
+def _require_dims(original: str | Path | bytes, cases: list[dict[str, int]]) -> None:
+    """`IgniterError` for a dim that the model does not have, before anything is compiled or timed."""
+    if not any(cases):
+        return
+    from igniter.runtime.verification.original import Original
+    from igniter.runtime.verification.specs import checked_shapes, specs_of
+
+    source = Original(original if isinstance(original, bytes) else str(original))
+    for case in cases:
+        checked_shapes(specs_of(source.session), case)
 
 
 def time_artifact(
@@ -73,15 +141,21 @@ def time_artifact(
     from igniter.runtime.timing import time_models
 
     given = asked or InputRequest()
-    original = reference or artifact.source
-    if original is None:
-        raise IgniterError(f"the original model of {artifact.folder} is not known or has changed: give --reference")
+    original = _original(artifact, reference)
     sizes, inputs = inputs_for(artifact, original, case, given)
     found = artifact.verify(inputs, rtol=given.rtol, atol=given.atol, reference=original, budget=0.0)
     if found.status == "differs":
         raise IgniterError(f"the two models do not agree on what is timed: {'; '.join(found.failures[:3])}")
     models = {ORT: (original, ()), IGNITER: (artifact.model_path, artifact.libraries)}
     return sizes, time_models(models, inputs, threads=threads, **options)
+
+
+def _original(artifact: Artifact, reference: str) -> str | bytes:
+    """The model that an artifact was compiled from."""
+    original = reference or artifact.source
+    if original is None:
+        raise IgniterError(f"the original model of {artifact.folder} is not known or has changed: give --reference")
+    return original
 
 
 def inputs_for(
@@ -100,16 +174,41 @@ def inputs_for(
     return typical_inputs(source, model_facts(original), case, asked.seed)
 
 
+def _speedup(row: dict[str, Any]) -> float:
+    """How many times as fast as ONNX Runtime: the median over the rounds."""
+    return 1 / row[IGNITER]["ratio"]
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    """A column for each dim, and the figures."""
+    from igniter.tools.cli.sweep import csv_text
+
+    dims = list(dict.fromkeys(name for row in rows for name in row["shapes"]))
+    figures = ("threads", "onnxruntime_ms", "igniter_ms", "speedup", "noise", "error")
+    lines: list[dict[str, object]] = []
+    for row in rows:
+        line = {**row["shapes"], "threads": row["threads"], "error": row.get("error", "")}
+        if "error" not in row:
+            line |= {"onnxruntime_ms": f"{row[ORT]['ms']:.6g}", "igniter_ms": f"{row[IGNITER]['ms']:.6g}"}
+            line |= {"speedup": f"{_speedup(row):.4f}", "noise": f"{row['noise']:.4f}"}
+        lines.append(line)
+    return csv_text([*dims, *figures], lines)
+
+
 def _print(rows: list[dict[str, Any]]) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table("shapes", "threads", "onnxruntime ms", "igniter ms", "speedup", "noise")
     for row in rows:
         shapes = ", ".join(f"{k}={v}" for k, v in row["shapes"].items()) or "as in the model"
-        speedup = 1 / row[IGNITER]["ratio"]
+        if "error" in row:
+            table.add_row(escape(shapes), str(row["threads"]), "[yellow]not timed", "", "", "")
+            continue
+        speedup = _speedup(row)
         colour = "green" if speedup > 1 + row["noise"] else "red" if speedup < 1 - row["noise"] else "yellow"
         table.add_row(
-            shapes,
+            escape(shapes),
             str(row["threads"]),
             f"{row[ORT]['ms']:.4g}",
             f"{row[IGNITER]['ms']:.4g}",
@@ -117,3 +216,6 @@ def _print(rows: list[dict[str, Any]]) -> None:
             f"{100 * row['noise']:.1f}%",
         )
     console().print(table)
+    for row in (row for row in rows if "error" in row):
+        shapes = ", ".join(f"{k}={v}" for k, v in row["shapes"].items())
+        console().print(f"{shapes}: {printable(row['error'])}", style="yellow", markup=False)

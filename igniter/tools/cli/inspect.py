@@ -4,53 +4,75 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
+from igniter.tools.cli import inspect_summary as summary
 from igniter.tools.cli.output import console, print_json
 
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
 
-def run(path: str, json: bool) -> None:
-    """Describe and print."""
+    from igniter.runtime.artifact import Artifact
+
+
+def run(path: str, everything: bool, json: bool) -> None:
+    """Describe and print: JSON and `everything` have all that is known, and else it is a summary."""
     where = Path(path)
     if where.is_dir():
-        described = describe_artifact(where)
+        described, lines = _artifact(where)
     elif where.suffix in (".so", ".dylib", ".dll"):
         from igniter.runtime.library import library_info
 
         described = {"library": str(where), **library_info(where)}
+        lines = summary.library_lines(described)
     elif where.suffix == ".onnx":
-        described = describe_model(where)
+        described, lines = _model(where)
     else:
         raise IgniterError(f"{path} is neither a compiled model's folder, nor a library (.so), nor a model (.onnx)")
     if json:
         print_json(described)
-    else:
+    elif everything:
         _print(described)
+    else:
+        _print_summary(path, lines)
 
 
-def describe_artifact(folder: Path) -> dict[str, Any]:
-    """The report without what it says of single nodes and regions, the model and the libraries."""
+def _artifact(folder: Path) -> tuple[dict[str, Any], summary.Lines]:
+    from igniter.frontend import import_model
     from igniter.runtime.artifact import Artifact
 
     artifact = Artifact.load(folder)
+    module = import_model(artifact.model_path)
+    described = _describe_artifact(artifact, module)
+    return described, summary.artifact_lines(described, module, folder, artifact.source is not None)
+
+
+def _model(path: Path) -> tuple[dict[str, Any], summary.Lines]:
+    from igniter.frontend import import_model
+
+    module = import_model(path)
+    described = _describe_model(path, module)
+    return described, summary.model_lines(described, module)
+
+
+def _describe_artifact(artifact: Artifact, module: ModuleOp) -> dict[str, Any]:
+    """The report without what it says of single nodes and regions, the model and the libraries."""
     report = {k: v for k, v in artifact.report.items() if k not in ("remarks", "fusion")}
     report["programs"] = {p["program"]: f"{len(p['steps'])} kernels" for p in report.get("programs", ())}
     return {
-        "folder": str(folder),
+        "folder": str(artifact.folder),
         **report,
-        "model": describe_model(artifact.model_path),
+        "model": _describe_model(artifact.model_path, module),
         "libraries": artifact.library_infos(),
     }
 
 
-def describe_model(path: Path) -> dict[str, Any]:
+def _describe_model(path: Path, module: ModuleOp) -> dict[str, Any]:
     """Inputs, outputs, opsets, the number of each op, and the size of the weights."""
     from igniter.dialects.onnx.base import OnnxOp, constant_weight
     from igniter.dialects.onnx.structure import main_graph
-    from igniter.frontend import import_model
 
-    module = import_model(path)
     graph = main_graph(module)
     ops: Counter[str] = Counter()
     weights = 0
@@ -70,6 +92,15 @@ def describe_model(path: Path) -> dict[str, Any]:
         "weight_bytes": weights,
         "ops": dict(ops.most_common()),
     }
+
+
+def _print_summary(path: str, lines: summary.Lines) -> None:
+    out = console()
+    out.print(path, style="bold", markup=False, soft_wrap=True)
+    width = max(len(name) for name, _ in lines)
+    for name, text in lines:
+        # A line for each thing that is said, however long: `grep` finds all of it.
+        out.print(f"  [cyan]{name:{width}}[/]  {text}", soft_wrap=True)
 
 
 def _print(described: dict[str, Any]) -> None:

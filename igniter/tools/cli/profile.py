@@ -1,135 +1,391 @@
-"""`igniter bench --profile`: where the time of a compiled model goes."""
+"""`igniter profile`: what a model computes, holds and moves, as a table."""
 
 from __future__ import annotations
 
-import dataclasses
-import json as jsonlib
-import tempfile
-from collections.abc import Callable
+import csv as csvlib
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
-from igniter.runtime.files import write_whole
-from igniter.tools.cli.bench import inputs_for
-from igniter.tools.cli.output import InputRequest, console, parse_shapes, print_json, progress
+from igniter.tools.cli.output import console, parse_sizes, print_json, progress
 
 if TYPE_CHECKING:
-    from igniter.runtime.artifact import Artifact
-    from igniter.runtime.profile import Profile
+    from igniter.analysis.model.decoder import Decoder, Generation
+    from igniter.analysis.model.devices import Device
+    from igniter.analysis.model.profile import Profile, Row, Tensor
+    from igniter.analysis.model.roofline import Estimate, NodeTime
+    from igniter.dialects.sym.expr import Expr
 
 
-def run(
-    path: str,
-    reference: str,
-    asked: InputRequest,
-    threads: int,
-    target: str,
-    spinning: bool,
-    trace: str,
-    json: bool,
-) -> None:
-    """Compile for a profile, run, and print."""
-    from igniter.runtime.profile import profile_artifact
+@dataclass(frozen=True)
+class ProfileRequest:
+    """What the command line asks for."""
 
-    cases = parse_shapes(asked.shapes) or [{}]
-    if trace and len(cases) > 1:
-        raise IgniterError("a trace is of one choice of sizes: give --shape once")
-    rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(prefix="igniter-profile-") as folder:
-        with progress("compiling", json) as step:
-            original, artifact = _compile(path, reference, target, Path(folder) / "model.igniter", step)
-        for case in cases:
-            sizes, inputs = inputs_for(artifact, original, case, asked)
-            profile = profile_artifact(artifact, inputs, threads=threads, spinning=spinning)
-            rows.append({"shapes": sizes, "threads": threads, **profile.to_dict()})
-            if trace:
-                write_whole(trace, jsonlib.dumps(profile.to_trace()))
-            if not json:
-                _print(sizes, profile)
-    if json:
-        print_json(rows)
+    model: str
+    by: str = "node"
+    depth: int = 0
+    sizes: str = ""
+    sparsity: bool = False
+    device: str = ""
+    context: str = ""
+    csv: str = ""
+    json: bool = False
 
 
-def _compile(
-    path: str, reference: str, target: str, folder: Path, step: Callable[[str], None]
-) -> tuple[str | bytes, Artifact]:
-    """The original model, and a compiled one that notes the time.
+@dataclass(frozen=True)
+class _Timed:
+    """The time on a device; of a decoder by context, and of other models, or at sizes of all symbols, of one run."""
 
-    A compiled model that does so is taken as it is. Another is compiled once more with its options, and must have the
-    same kernels then: one made with passes of one's own has others.
-    """
-    import igniter
-    from igniter.runtime.artifact import Artifact
+    device: Device
+    estimate: Estimate | None
+    decoder: Decoder | str
+    generations: Sequence[Generation]
 
-    options = igniter.CompileOptions(target=target, profile=True)
+
+def run(asked: ProfileRequest) -> None:
+    """Count and print."""
+    from igniter.api import load
+
+    if asked.depth and asked.by != "module":
+        raise IgniterError("--depth is of modules: give --by module too")
+    if asked.context and not asked.device:
+        raise IgniterError("--context asks for times: give --device too")
+    sizes = parse_sizes(asked.sizes)
+    with progress("profiling", asked.json) as step:
+        step("reading")
+        module = load(model_file(asked.model))
+        step("counting")
+        profile = module.profile(sizes, sparsity=asked.sparsity)
+    timed = _timed(asked, profile, sizes) if asked.device else None
+    rows = _rows(profile, asked)
+    times = _times(profile, asked, timed)
+    if asked.csv:
+        from igniter.runtime.files import write_whole
+
+        write_whole(asked.csv, _csv(rows, profile.total, times, timed))
+    if asked.json:
+        print_json(_described(asked, sizes, profile, rows, times, timed))
+        return
+    _print(asked, profile, rows, times, timed)
+
+
+def model_file(path: str) -> str:
+    """The model itself, or that which a compiled model's folder was made from. `IgniterError` where that is gone."""
     if not Path(path).is_dir():
-        return path, igniter.compile(path, folder, options=options, verify=False, progress=step)
-    given = Artifact.load(path)
-    original = reference or given.source
-    if original is None:
-        raise IgniterError(f"the original model of {path} is not known or has changed: give --reference")
-    said: dict[str, Any] = given.report["options"]
-    if said.get("profile"):
-        return original, given
-    known = {f.name for f in dataclasses.fields(options)} & said.keys()
-    options = dataclasses.replace(options, **{**{name: said[name] for name in known}, "profile": True})
-    made = igniter.compile(original, folder, options=options, verify=False, progress=step)
-    if given.report.get("kernel_digest", made.report["kernel_digest"]) != made.report["kernel_digest"]:
-        raise IgniterError(
-            f"the kernels of {path} are not those that Igniter makes of {reference or 'the original'}: it was compiled "
-            "from IR with a schedule of its own, or by another version. Compile it with --profile (in Python, "
-            "CompileOptions(profile=True)), and give that folder"
-        )
-    return original, made
+        return path
+    from igniter.runtime.artifact import Artifact
+
+    source = Artifact.load(path).source
+    if source is None:
+        raise IgniterError(f"the original model of {path} is not known or has changed: give its file")
+    return str(source)
 
 
-def _print(sizes: dict[str, int], profile: Profile) -> None:
-    from rich.table import Table
+# -- what is counted --------------------------------------------------------------------------------------------------
 
-    out = console()
-    shapes = ", ".join(f"{k}={v}" for k, v in sizes.items()) or "as in the model"
-    table = Table("step", "what", "kernel", "ms", "share", "GFLOP/s", "GB/s", title=f"{shapes}: every step")
-    for number, step in enumerate(profile.steps):
-        figures = (_figure(step.gflops), _figure(step.gbytes))
-        table.add_row(str(number), _short(step.what), step.kernel, _ms(step.ms), _percent(step.share), *figures)
-    rest = profile.rest_ms
-    table.add_row("", "ONNX Runtime", "", _ms(rest), _percent(rest / profile.run_ms), "", "")
+
+def _rows(profile: Profile, asked: ProfileRequest) -> list[Row]:
+    if asked.by == "node":
+        return profile.by_node()
+    if asked.by == "type":
+        return profile.by_type()
+    return profile.by_module(asked.depth) if asked.by == "module" else []
+
+
+def _timed(asked: ProfileRequest, profile: Profile, sizes: Mapping[str, int]) -> _Timed:
+    from igniter.analysis.model.decoder import CONTEXTS, find_decoder, generation
+    from igniter.analysis.model.devices import device_of
+    from igniter.analysis.model.roofline import estimate
+
+    contexts = _contexts(asked.context) or CONTEXTS
+    decoder = find_decoder(profile)
+    if isinstance(decoder, str) and asked.context:
+        raise IgniterError(f"--context is of decoders, and {decoder}")
+    if asked.device == "native":
+        from igniter.runtime.device_measurement import measure_device
+
+        with progress("measuring this machine", asked.json) as step:
+            device = measure_device(step)
+    else:
+        device = device_of(asked.device)
+    whole = all(e.constant is not None for n in profile.nodes for e in (n.cost.flops, n.cost.moved, n.times))
+    if isinstance(decoder, str) or whole:
+        return _Timed(device, estimate(profile, device), decoder, ())
+    return _Timed(device, None, decoder, generation(profile, decoder, device, sizes, contexts))
+
+
+def _contexts(text: str) -> tuple[int, ...]:
+    parts = [p.strip() for p in text.split(",")] if text else []
+    if any(not p.isdigit() or int(p) < 1 for p in parts):
+        raise IgniterError(f"'{text}' is no list of context lengths: write numbers, as in 128,1024")
+    return tuple(int(p) for p in parts)
+
+
+def _times(profile: Profile, asked: ProfileRequest, timed: _Timed | None) -> dict[str, list[NodeTime]]:
+    """What the nodes of each row take, by the row's name and op; empty where there is no estimate of one run."""
+    if timed is None or timed.estimate is None:
+        return {}
+    found: dict[str, list[NodeTime]] = {}
+    for k, (node, time) in enumerate(zip(profile.nodes, timed.estimate.nodes, strict=True)):
+        if asked.by == "node":
+            keys: Sequence[str] = (str(k),)
+        elif asked.by == "type":
+            keys = (node.op,)
+        else:
+            keys = node.modules[: asked.depth or None] or ("",)
+        for key in keys:
+            found.setdefault(key, []).append(time)
+    return found
+
+
+def _seconds(rows: Sequence[Row], asked_by: str, times: Mapping[str, list[NodeTime]]) -> list[tuple[float, str]]:
+    """Seconds of each row, and what bounds most of them."""
+    found: list[tuple[float, str]] = []
+    for k, row in enumerate(rows):
+        own = times.get(str(k) if asked_by == "node" else row.name, [])
+        seconds = sum(t.seconds for t in own)
+        bounds: dict[str, float] = {}
+        for t in own:
+            bounds[t.bound] = bounds.get(t.bound, 0.0) + t.seconds
+        found.append((seconds, max(bounds, key=lambda b: bounds[b]) if bounds and seconds else ""))
+    return found
+
+
+# -- what is printed --------------------------------------------------------------------------------------------------
+
+
+def _described(
+    asked: ProfileRequest,
+    sizes: Mapping[str, int],
+    profile: Profile,
+    rows: Sequence[Row],
+    times: Mapping[str, list[NodeTime]],
+    timed: _Timed | None,
+) -> dict[str, Any]:
+    listed = [r.to_dict() for r in rows]
+    if timed is not None and timed.estimate is not None:
+        for row, (seconds, bound) in zip(listed, _seconds(rows, asked.by, times), strict=True):
+            row["seconds"], row["bound"] = seconds, bound
+    found: dict[str, Any] = {
+        "model": asked.model,
+        "sizes": dict(sizes),
+        "by": asked.by,
+        "rows": listed,
+        "total": profile.total.to_dict(),
+        "constant_nodes": profile.constant_nodes,
+        "symbols": dict(profile.symbols),
+        "notes": list(profile.notes),
+    }
+    if timed is not None:
+        device = timed.device
+        found["device"] = {"name": device.name, "peaks": dict(device.peaks), "bandwidth": device.bandwidth}
+        found["device"] |= {"memory": device.memory, "source": device.source}
+        found["estimate"] = None if timed.estimate is None else timed.estimate.to_dict()
+        found["decoder"] = timed.decoder if isinstance(timed.decoder, str) else [p.name for p in timed.decoder.cache]
+        found["generation"] = [g.to_dict() for g in timed.generations]
+    return found
+
+
+WIDEST = 400
+"""The most columns of text that a table takes in a file."""
+
+CSV = (
+    *("name", "op", "nodes", "macs", "flops", "parameters", "weight_bytes", "activation_bytes", "memory_bytes"),
+    *("moved_bytes", "intensity", "times", "inputs", "outputs", "uncounted"),
+)
+SPARSE = ("zeros", "elements", "ratio", "pattern", "blocks")
+
+
+def _csv(rows: Sequence[Row], total: Row, times: Mapping[str, list[NodeTime]], timed: _Timed | None) -> str:
+    """The table with a row for the total, as text of a CSV file."""
+    out = io.StringIO()
+    sparse = total.sparsity is not None
+    estimated = timed is not None and timed.estimate is not None
+    columns = [*CSV, *(f"sparse_{c}" for c in SPARSE if sparse), *(("seconds", "bound") if estimated else ())]
+    writer = csvlib.DictWriter(out, columns, lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    by = "node" if rows and (rows[0].inputs or rows[0].outputs) else ""
+    for row, (seconds, bound) in zip(rows, _seconds(rows, by, times), strict=True):
+        writer.writerow({**_flat(row), "seconds": f"{seconds:.6g}", "bound": bound})
+    whole = timed.estimate.seconds if timed is not None and timed.estimate is not None else 0.0
+    writer.writerow({**_flat(total), "seconds": f"{whole:.6g}", "bound": ""})
+    return out.getvalue()
+
+
+def _flat(row: Row) -> dict[str, Any]:
+    found = row.to_dict()
+    found["inputs"], found["outputs"] = _shapes(row.inputs), _shapes(row.outputs)
+    sparsity: dict[str, Any] = found.pop("sparsity", None) or {}
+    return {**found, **{f"sparse_{k}": v for k, v in sparsity.items()}}
+
+
+def _print(
+    asked: ProfileRequest,
+    profile: Profile,
+    rows: Sequence[Row],
+    times: Mapping[str, list[NodeTime]],
+    timed: _Timed | None,
+) -> None:
+    from rich.markup import escape
+
+    out, table = console(), _table(asked, profile, rows, times, timed)
+    if not out.is_terminal:
+        # A file has room for what a terminal has to fold.
+        wide = out.options.update(width=WIDEST)
+        out.width = min(WIDEST, max(out.width, out.measure(table, options=wide).maximum))
     out.print(table)
-    out.print(_by_kernel(profile))
-    out.print(
-        f"one run: {profile.run_ms:.4g} ms without interruptions; the median of {profile.runs}: "
-        f"{profile.measured_ms:.4g} ms"
-    )
+    total = profile.total
+    out.print(_summary(total), markup=False)
+    if profile.constant_nodes:
+        out.print(
+            f"besides, {profile.constant_nodes} that depend on no input, and are computed once, on loading",
+            markup=False,
+        )
+    for name, meaning in profile.symbols.items():
+        out.print(f"{name}: {meaning}", markup=False)
+    for note in profile.notes:
+        out.print(note, markup=False)
+    if total.uncounted:
+        out.print(f"[yellow]not counted:[/] {escape(total.uncounted)}")
+    if timed is not None:
+        _print_times(timed)
+    if asked.csv:
+        out.print(f"[bold]{escape(asked.csv)}")
 
 
-def _by_kernel(profile: Profile) -> Any:
+def _table(
+    asked: ProfileRequest,
+    profile: Profile,
+    rows: Sequence[Row],
+    times: Mapping[str, list[NodeTime]],
+    timed: _Timed | None,
+) -> Any:
+    from rich.markup import escape
     from rich.table import Table
 
-    table = Table("kernel", "what", "calls", "ms", "share", "GFLOP/s", "GB/s", title="by kernel")
-    kernels = {step.kernel: [s for s in profile.steps if s.kernel == step.kernel] for step in profile.steps}
-    for kernel, steps in sorted(kernels.items(), key=lambda item: -sum(s.ms for s in item[1])):
-        ms = sum(s.ms for s in steps)
-        rates = [
-            _figure(None if None in amounts or not ms else sum(a or 0 for a in amounts) / ms / 1e6)
-            for amounts in ([s.flops for s in steps], [s.bytes for s in steps])
-        ]
-        what = _short(steps[0].what)
-        table.add_row(kernel, what, str(len(steps)), _ms(ms), _percent(ms / profile.run_ms), *rates)
+    whole, estimate = profile.total, None if timed is None else timed.estimate
+    shapes = asked.by == "node"
+    table = Table()
+    table.add_column({"node": "Name", "type": "Type", "module": "Module", "total": ""}[asked.by], overflow="fold")
+    if shapes:
+        table.add_column("Type", overflow="fold")
+    else:
+        table.add_column("Nodes", justify="right")
+    numbers = ("MACs", "%", "FLOPs", "Memory", "%", "Params", "%", "FLOPs/B")
+    for name in (*numbers, *(("Zeros", "Pattern", "Blocks") if asked.sparsity else ())):
+        table.add_column(name, justify="right", overflow="fold")
+    for name in (*(("Time", "%", "Bound") if estimate else ()), *(("In", "Out") if shapes else ())):
+        table.add_column(name, justify="right" if name in ("Time", "%") else "left", overflow="fold")
+
+    def cells(row: Row, seconds: float, bound: str) -> list[str]:
+        found = [row.name or "(in no module)", row.op if shapes else str(row.nodes), *_numbers(row, whole)]
+        if asked.sparsity:
+            found += _zeros(row)
+        if estimate is not None:
+            found += [_time(seconds), _percent(seconds, estimate.seconds), bound]
+        if shapes:
+            found += [_shapes(row.inputs), _shapes(row.outputs)]
+        return [escape(c) for c in found]
+
+    for row, (seconds, bound) in zip(rows, _seconds(rows, asked.by, times), strict=True):
+        table.add_row(*cells(row, seconds, bound))
+    if rows:
+        table.add_section()
+    table.add_row(*cells(whole, 0.0 if estimate is None else estimate.seconds, ""))
     return table
 
 
-def _short(what: str, limit: int = 60) -> str:
-    return what if len(what) <= limit else f"{what[: limit - 3]}..."
+def _numbers(row: Row, whole: Row) -> list[str]:
+    intensity = row.cost.intensity
+    return [
+        _amount(row.cost.macs),
+        _share(row.cost.macs, whole.cost.macs),
+        _amount(row.cost.flops) + ("?" if row.uncounted else ""),
+        _amount(row.memory),
+        _share(row.memory, whole.memory),
+        f"{row.parameters:,}",
+        _percent(row.parameters, whole.parameters),
+        f"{intensity:.3g}" if isinstance(intensity, float) else "",
+    ]
 
 
-def _ms(value: float) -> str:
-    return f"{value:.4f}"
+def _zeros(row: Row) -> list[str]:
+    if row.sparsity is None:
+        return ["", "", ""]
+    blocks = f"{100 * row.sparsity.blocks:.1f}%" if row.sparsity.pattern else ""
+    return [f"{100 * row.sparsity.ratio:.1f}%", row.sparsity.pattern, blocks]
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}%"
+def _amount(e: Expr) -> str:
+    return str(e) if e.constant is None else f"{e.constant:,}"
 
 
-def _figure(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
+def _share(part: Expr, whole: Expr) -> str:
+    return "" if part.constant is None or whole.constant is None else _percent(part.constant, whole.constant)
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.1f}%" if whole else ""
+
+
+def _shapes(tensors: Sequence[Tensor]) -> str:
+    return ", ".join(map(str, tensors))
+
+
+def _time(seconds: float) -> str:
+    """Three digits, in the unit that fits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return "< 1 ns" if seconds else ""
+
+
+def scaled(amount: float) -> str:
+    """A large number as people say it: 4.09 G."""
+    for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if amount >= size:
+            return f"{amount / size:.3g} {unit}"
+    return f"{amount:.3g} "
+
+
+def _summary(total: Row) -> str:
+    """The profile in a line."""
+    macs, flops, moved = total.cost.macs.constant, total.cost.flops.constant, total.cost.moved.constant
+    parts = [f"{total.nodes} nodes", f"{scaled(total.parameters).strip()} parameters in {scaled(total.weight_bytes)}B"]
+    if macs is not None and flops is not None:
+        parts[1:1] = [f"{scaled(macs)}MACs", f"{scaled(flops)}FLOPs"]
+    if moved is not None:
+        parts.append(f"{scaled(moved)}B moved")
+    return ", ".join(parts)
+
+
+def _print_times(timed: _Timed) -> None:
+    from rich.table import Table
+
+    out, device = console(), timed.device
+    peaks = ", ".join(f"{k} {v / 1e12:.3g}" for k, v in device.peaks.items())
+    out.print(f"{device.name}: {peaks} TFLOP/s, {device.bandwidth / 1e9:.4g} GB/s ({device.source})", markup=False)
+    if timed.estimate is not None:
+        found = timed.estimate
+        shares = (
+            f"{100 * found.share('arithmetic'):.0f}% bound by arithmetic, {100 * found.share('memory'):.0f}% by memory"
+        )
+        out.print(f"one run: {_time(found.seconds) or '0 s'} at least, {shares}", markup=False)
+    if isinstance(timed.decoder, str):
+        out.print(timed.decoder, markup=False)
+        return
+    if not timed.generations:
+        return
+    table = Table("context", "weights", "weights, B", "cache, B", "prefill", "tokens/s", "decode", "tokens/s", "")
+    for g in timed.generations:
+        reading = ("", "") if not g.prefill else (_time(g.prefill), f"{g.context / g.prefill:,.0f}")
+        making = ("", "") if not g.decode else (_time(g.decode), f"{1 / g.decode:,.1f}")
+        fits = "" if g.fits else "does not fit"
+        row = (f"{g.context}", g.precision, scaled(g.weight_bytes), scaled(g.cache_bytes), *reading, *making, fits)
+        table.add_row(*row)
+    out.print(table)
+    if timed.generations[0].prefill is None:
+        out.print("no prefill: the model takes a fixed number of new tokens in a run", markup=False)

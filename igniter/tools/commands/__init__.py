@@ -7,6 +7,19 @@ from __future__ import annotations
 
 import typer
 
+from igniter.tools.commands import diff, edit, fuse, installation, plan, profile, report, shapes, split, torch, weights
+
 
 def add_to(app: typer.Typer) -> None:
     """Adds the commands to the tool, in the order in which its help lists them."""
+    shapes.add_to(app)
+    profile.add_to(app)
+    plan.add_to(app)
+    diff.add_to(app)
+    report.add_to(app)
+    edit.add_to(app)
+    fuse.add_to(app)
+    weights.add_to(app)
+    split.add_to(app)
+    torch.add_to(app)
+    installation.add_to(app)

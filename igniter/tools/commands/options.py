@@ -6,11 +6,16 @@ from typing import Annotated
 
 import typer
 
+from igniter.tools.completion.values import targets
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on standard output.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show a traceback with an error.")]
 TARGETS = "The CPU, the GPUs, or both: native, x86-64-v3, znver4, aarch64+dotprod, cuda, native,cuda, ..."
-CompileTarget = Annotated[str, typer.Option("--target", help=TARGETS)]
-Target = Annotated[str, typer.Option(help="The CPU: native, x86-64-v3, znver4, aarch64, aarch64+dotprod, ...")]
+CompileTarget = Annotated[str, typer.Option("--target", help=TARGETS, autocompletion=targets)]
+Target = Annotated[
+    str,
+    typer.Option(help="The CPU: native, x86-64-v3, znver4, aarch64, aarch64+dotprod, ...", autocompletion=targets),
+]
 Machine = Annotated[
     str,
     typer.Option(

@@ -63,6 +63,8 @@ class FoldConstants(ModulePass):
     """The results of one node together may have this many bytes, or as many as it reads."""
     max_growth: int = 2
     """Results over 64 KiB may have this many times the bytes of what they are computed from."""
+    weights: bool = True
+    """Whether results over 64 KiB are folded at all."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for graph in op.ops:
@@ -125,7 +127,7 @@ class _Folder:
                 made[where] = constant.results[0]
             op.operands[int(key)] = made[where]
             del kept[key]
-            _erase_dead([value])
+            erase_dead([value])
         if kept:
             op.attributes[VALUES_ATTRIBUTE] = DictionaryAttr(kept)
         else:
@@ -197,6 +199,8 @@ class _Folder:
             return "the size of a result is not known"
         total = sum(known)
         read = sum(w.nbytes for w in weights.values()) + sum(self.sizes.get(v, 0) for v in op.operands)
+        if total > SMALL and not self.options.weights:
+            return f"{total} bytes of results are a weight, and weights are left as they are"
         # What only moves or converts a weight is always folded: a layout is chosen at compile time, never in each run.
         if total > self.options.max_bytes and not (op.op_type in _LAYOUT and total <= read):
             return f"{total} bytes of results are more than max_bytes"
@@ -288,7 +292,7 @@ class _Folder:
             constant = make_constant(weight, names[result.index] if result.index < len(names) else "")
             block.insert_op_before(constant, op)
             result.replace_all_uses_with(constant.results[0])
-        _erase_dead(op.results)
+        erase_dead(op.results)
 
 
 _WIDENING = frozenset(("Add", "Cast", "DequantizeLinear", "Mul", "Reshape", "Sub", "Transpose"))
@@ -361,7 +365,7 @@ def _opsets(op: OnnxOp) -> dict[str, int]:
     return {d: v for d in domains if (v := imported_opset(op, d)) is not None}
 
 
-def _erase_dead(values: Iterable[SSAValue]) -> None:
+def erase_dead(values: Iterable[SSAValue]) -> None:
     """Erases the nodes that define these values, where nothing uses them any more, and so on upwards."""
     queue = [v.owner for v in values]
     while queue:

@@ -27,19 +27,16 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, NoneType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from igniter.analysis.onnx.assumptions import ASSUMPTIONS_ATTRIBUTE, graph_assumptions
 from igniter.analysis.onnx.shape_inference import ShapeFacts, infer_shapes, operand_values
 from igniter.dialects.onnx.base import OnnxOp
-from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
+from igniter.dialects.onnx.registry import SIGNATURE_ATTRIBUTE, VALUES_ATTRIBUTE, Dims
 from igniter.dialects.onnx.structure import GraphOp
-from igniter.dialects.sym import DimsAttr, RequirementAttr, requirements_attr, tensor_of
+from igniter.dialects.sym import DimsAttr, requirements_attr, tensor_of
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.requirements import Requirement, equal, unproven
 from igniter.dialects.sym.tensor_types import declared_dims, known_dims_of, tensor_element
 from igniter.remarks import remark
-
-ASSUMPTIONS_ATTRIBUTE = "igniter.assumptions"
-SIGNATURE_ATTRIBUTE = "igniter.signature"
-"""The types of a graph's inputs as the model gives them, which an exported model has again."""
 
 
 @dataclass(frozen=True)
@@ -115,13 +112,6 @@ def note_assumptions(graph: Operation, requirements: Iterable[Requirement]) -> N
         graph.attributes[ASSUMPTIONS_ATTRIBUTE] = found
     else:
         graph.attributes.pop(ASSUMPTIONS_ATTRIBUTE, None)
-
-
-def graph_assumptions(graph: Operation) -> tuple[Requirement, ...]:
-    """What the types of a graph take for granted, as noted on it."""
-    noted = graph.attributes.get(ASSUMPTIONS_ATTRIBUTE)
-    found = cast("ArrayAttr[Attribute]", noted).data if isinstance(noted, ArrayAttr) else ()
-    return tuple(a.data for a in found if isinstance(a, RequirementAttr))
 
 
 def set_operand_values(op: Operation, values: dict[int, Dims]) -> None:

@@ -30,7 +30,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.scheduled.loop_accesses import enclosing_loops, trip_count
-from igniter.analysis.scheduled.placement import Conflicts, Span, place
+from igniter.analysis.scheduled.placement import Conflicts, Span, aligned, larger, place
 from igniter.analysis.typical_sizes import MEMORY, typical_of
 from igniter.dialects.loop import (
     AllocOp,
@@ -44,18 +44,13 @@ from igniter.dialects.loop import (
     element_bytes,
 )
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, space_of
-from igniter.dialects.sym.expr import ONE, ZERO, Atom, Expr, floordiv, maximum, product
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, product
 from igniter.dialects.sym.ranges import is_nonneg
 from igniter.errors import IgniterError
 from igniter.isolation import attempt
 from igniter.remarks import remark
 from igniter.transforms.fusion.inline_failed_regions import mark_failed
 from igniter.transforms.scheduled.loop_rewrites import is_version, replace_alloc
-
-ALIGNMENT = 64
-
-MANY_BYTES = 16 * ALIGNMENT
-"""So many that a cache line more does not matter."""
 
 
 @dataclass(frozen=True)
@@ -146,13 +141,13 @@ def plan_func(func: FuncOp, stack_bytes: int = 32768) -> Plan:
         slots[moved] = _task_count(moved)
     order = _number_statements(func)
     buffers = [
-        LiveBuffer(alloc, _aligned(buffer_bytes(alloc)) * count, *_live_range(func, alloc, order))
+        LiveBuffer(alloc, aligned(buffer_bytes(alloc)) * count, *_live_range(func, alloc, order))
         for alloc, count in slots.items()
     ]
     plan = plan_offsets(buffers)
     for buffer, offset in zip(plan.buffers, plan.offsets, strict=True):
         slot = _task_index(buffer.alloc)
-        buffer.alloc.offset_attr = DimsAttr([offset + slot * _aligned(buffer_bytes(buffer.alloc))])
+        buffer.alloc.offset_attr = DimsAttr([offset + slot * aligned(buffer_bytes(buffer.alloc))])
     func.scratch_bytes = plan.total
     return plan
 
@@ -168,7 +163,19 @@ def live_buffers(func: FuncOp) -> list[LiveBuffer]:
     every task has one of, one."""
     order = _number_statements(func)
     allocs = [a for a in func.walk() if isinstance(a, AllocOp) and a.space == "scratch" and a.offset is not None]
-    return [LiveBuffer(a, _aligned(buffer_bytes(a)), *_live_range(func, a, order)) for a in allocs]
+    return [LiveBuffer(a, aligned(buffer_bytes(a)), *_live_range(func, a, order)) for a in allocs]
+
+
+def call_statements(func: FuncOp) -> list[int]:
+    """The number of the statement of each call of a kernel, in order, as `live_buffers` numbers them."""
+    order = _number_statements(func)
+    return [order[_numbered(op, order)][0] for op in func.walk() if isinstance(op, CallOp)]
+
+
+def _numbered(op: Operation, order: Mapping[Operation, tuple[int, int]]) -> Operation:
+    while op not in order and (parent := op.parent_op()) is not None:
+        op = parent
+    return op
 
 
 def replaces_in_place(old: AllocOp, new: AllocOp) -> bool:
@@ -278,8 +285,8 @@ def _reuse_slots(
             slot = next((s for s in fits if all(large_enough(o.size, s.size) for o in fits)), fits[0])
         elif free:
             # The larger of two sizes is never more than both.
-            slot = min(free, key=lambda s: typical(_larger(s.size, buffer.size)) - typical(s.size))
-            slot.size = _larger(slot.size, buffer.size)
+            slot = min(free, key=lambda s: typical(larger(s.size, buffer.size)) - typical(s.size))
+            slot.size = larger(slot.size, buffer.size)
         else:
             slot = _Slot(buffer.size, [])
             slots.append(slot)
@@ -307,26 +314,8 @@ def _lower_bound(buffers: Sequence[LiveBuffer]) -> Expr:
         lives[sum((b.size for b in here if b.alloc not in replaced), ZERO)] = None
     bound = ZERO
     for live in lives:
-        bound = _larger(bound, live)
+        bound = larger(bound, live)
     return bound
-
-
-def _larger(a: Expr, b: Expr) -> Expr:
-    if is_nonneg(b - a):
-        return b
-    return a if is_nonneg(a - b) else maximum(a, b)
-
-
-def _aligned(size: Expr) -> Expr:
-    """A size in whole cache lines. One of many bytes for each value of its symbols is made so by its factors: sizes
-    without roundings can be compared."""
-    if size.terms and all(c >= MANY_BYTES and all(map(_is_dim, atoms)) for atoms, c in size.terms):
-        return Expr({atoms: -(-c // ALIGNMENT) * ALIGNMENT for atoms, c in size.terms})
-    return floordiv(size + (ALIGNMENT - 1), Expr.of(ALIGNMENT)) * ALIGNMENT
-
-
-def _is_dim(atom: Atom) -> bool:
-    return is_nonneg(Expr({(atom,): 1}))
 
 
 def _number_statements(func: FuncOp) -> dict[Operation, tuple[int, int]]:

@@ -31,6 +31,7 @@ from igniter.dialects.onnx.ops.attention_nests import (
     operand_shapes,
     read_by_key,
     shape_at,
+    sized,
     unknown_infos,
 )
 from igniter.dialects.onnx.ops.pointwise import computed_reason, float_attr
@@ -245,8 +246,14 @@ def _types_reason(op: OnnxOp) -> str | None:
 
 
 def _flops(op: OnnxOp) -> Expr:
+    """2 × MACs + 14 × scores"""
     dims = attention_dims(op, operand_shapes(op))
     return ONE if isinstance(dims, str) else dims.flops
+
+
+def _macs(op: OnnxOp) -> Expr:
+    """batch × heads × queries × keys × (head size + head size of the values)"""
+    return sized(attention_dims(op, operand_shapes(op))).macs
 
 
 def _requires(op: OnnxOp) -> list[Requirement]:
@@ -262,6 +269,7 @@ SPECS: list[OpSpec] = [
         lower=_lower,
         legal=legal(computed_reason, _types_reason, _reason),
         requires=_requires,
+        macs=_macs,
         flops=_flops,
         kind="contraction",
     ),

@@ -76,8 +76,20 @@ class AttentionDims:
         return ONE if self.heads == self.kv_heads else floordiv(self.heads, self.kv_heads)
 
     @property
+    def macs(self) -> Expr:
+        """Of the scores and of the mixture of values: every query with every key, masked or not, as ONNX defines it."""
+        return product(self.scores) * (self.head + self.value_head)
+
+    @property
     def flops(self) -> Expr:
-        return product(self.scores) * (2 * (self.head + self.value_head) + EXP + 4)
+        return 2 * self.macs + product(self.scores) * (EXP + 4)
+
+
+def sized(dims: AttentionDims | str) -> AttentionDims:
+    """The sizes; `ValueError` with the reason where they are not known."""
+    if isinstance(dims, str):
+        raise ValueError(dims)
+    return dims
 
 
 def operand_shapes(op: OnnxOp) -> list[Dims | None]:

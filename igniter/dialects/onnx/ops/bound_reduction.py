@@ -16,6 +16,7 @@ from igniter.dialects.loop import Combiner
 from igniter.dialects.onnx.bound import BOUND_DOMAIN
 from igniter.dialects.onnx.lowering.context import ScalarFunction, call_scalars
 from igniter.dialects.onnx.lowering.scalar import compute_type
+from igniter.dialects.onnx.ops.counts import counted, times
 from igniter.dialects.onnx.ops.pointwise import EXP, computed_reason, operand_count
 from igniter.dialects.onnx.ops.reduction import (
     REDUCTIONS_BY_FOLD,
@@ -109,7 +110,7 @@ def _spec(name: str, lower: LowerRule, cost: int) -> OpSpec:
         lower=lower,
         legal=legal(computed_reason),
         requires=_requires,
-        flops=lambda op: operand_count(op) * cost,
+        flops=counted(times(cost, "elements of the input"), lambda op: operand_count(op) * cost),
         kind="reduction",
     )
 

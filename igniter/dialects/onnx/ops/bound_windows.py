@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 
 from igniter.dialects.onnx.bound import BOUND_DOMAIN
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+from igniter.dialects.onnx.ops.counts import counted
 from igniter.dialects.onnx.ops.pointwise import computed_reason
 from igniter.dialects.onnx.ops.rules import (
     element_type,
@@ -138,7 +139,7 @@ SPECS: list[OpSpec] = [
         lower=lower_col2im,
         legal=legal(computed_reason, _col2im_reason),
         requires=_col2im_requires,
-        flops=lambda op: product(operand_dims(op, 0)),
+        flops=counted("elements of the input", lambda op: product(operand_dims(op, 0))),
         kind="movement",
     ),
     OpSpec(

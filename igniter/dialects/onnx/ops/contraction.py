@@ -17,6 +17,8 @@ from igniter.dialects.loop.panels import kind_of
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.lowering.broadcast import aligned, broadcast_dims, broadcast_reason
 from igniter.dialects.onnx.lowering.scalar import compute_type
+from igniter.dialects.onnx.ops.counts import twice
+from igniter.dialects.onnx.ops.pointwise import operand_count
 from igniter.dialects.onnx.ops.rules import broadcast, element_type, infos, input_dims, legal, operand, operand_dims
 from igniter.dialects.onnx.registry import (
     Dims,
@@ -159,9 +161,10 @@ def matmul_integer_reason(op: OnnxOp) -> str | None:
     return matmul_reason(op)
 
 
-def matmul_flops(op: OnnxOp) -> Expr:
+def matmul_macs(op: OnnxOp) -> Expr:
+    """elements of the result × length of the summed dim"""
     a, _ = sides(op, operand_dims(op, 0), operand_dims(op, 1))
-    return 2 * product(dims_of(op.results[0].type)) * a.dim("k")
+    return product(dims_of(op.results[0].type)) * a.dim("k")
 
 
 def matmul_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
@@ -350,9 +353,15 @@ def lower_einsum(ctx: Lowering) -> list[SSAValue]:
     return [made if element_of(made.type) == ctx.out_element() else ctx.map(lambda x: x, made, part="narrow")]
 
 
-def einsum_flops(op: OnnxOp) -> Expr:
+def einsum_macs(op: OnnxOp) -> Expr:
+    """product of the extents of all names × (operands - 1)"""
     shapes = [operand_dims(op, k) for k in range(len(op.inputs))]
-    return max(2, len(shapes)) * product(equation_of(op, shapes).extents(shapes).values())
+    return (len(shapes) - 1) * product(equation_of(op, shapes).extents(shapes).values())
+
+
+def _einsum_flops(op: OnnxOp) -> Expr:
+    """2 × MACs; of one operand, its elements"""
+    return operand_count(op) if len(op.inputs) == 1 else 2 * einsum_macs(op)
 
 
 def einsum_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
@@ -383,16 +392,18 @@ def contraction(
     infer: InferRule,
     lower: LowerRule,
     reason: Callable[[OnnxOp], str | None],
-    flops: FlopsRule = matmul_flops,
+    macs: FlopsRule = matmul_macs,
     packs: PackRule = matmul_packs,
     slow: SlowRule | None = None,
+    flops: FlopsRule | None = None,
 ) -> OpSpec:
     return OpSpec(
         name,
         infer,
         lower=lower,
         legal=legal(reason),
-        flops=flops,
+        macs=macs,
+        flops=flops or twice(macs),
         packs=packs,
         slow=slow,
         kind="contraction",
@@ -400,7 +411,9 @@ def contraction(
 
 
 SPECS: list[OpSpec] = [
-    contraction("Einsum", infer_einsum, lower_einsum, einsum_reason, einsum_flops, einsum_packs, einsum_slow),
+    contraction(
+        *("Einsum", infer_einsum, lower_einsum, einsum_reason, einsum_macs, einsum_packs, einsum_slow, _einsum_flops)
+    ),
     contraction("Gemm", infer_gemm, lower_gemm, gemm_reason),
     contraction("MatMul", infer_matmul, lower_matmul, matmul_reason),
     contraction("MatMulInteger", infer_matmul, lower_matmul_integer, matmul_integer_reason, slow=matmul_integer_slow),

@@ -32,6 +32,7 @@ from igniter.dialects.onnx.ops.attention_nests import (
     operand_shapes,
     read_by_key,
     shape_at,
+    sized,
     unknown_infos,
     with_bias,
 )
@@ -190,7 +191,13 @@ def _multi_head(ctx: Lowering) -> list[SSAValue | None]:
     return [made.result, present_key, present_value]
 
 
+def _multi_head_macs(op: OnnxOp) -> Expr:
+    """batch × heads × queries × keys × (head size + head size of the values)"""
+    return sized(_multi_head_dims(op, operand_shapes(op))).macs
+
+
 def _multi_head_flops(op: OnnxOp) -> Expr:
+    """2 × MACs + 14 × scores"""
     dims = _multi_head_dims(op, operand_shapes(op))
     return ONE if isinstance(dims, str) else dims.flops
 
@@ -326,7 +333,16 @@ def _self_attention(ctx: Lowering) -> list[SSAValue | None]:
     return [made.result, present]
 
 
+def _self_macs(op: OnnxOp) -> Expr:
+    """batch × heads × queries × keys × 2 × head size + rows × elements of the weights"""
+    shapes = operand_shapes(op)
+    dims, weights = sized(_self_dims(op, shapes)), shape_at(shapes, WEIGHTS)
+    assert weights is not None
+    return dims.macs + dims.batch * dims.queries * product(weights)
+
+
 def _self_flops(op: OnnxOp) -> Expr:
+    """2 × MACs + 14 × scores"""
     shapes = operand_shapes(op)
     dims = _self_dims(op, shapes)
     weights = shape_at(shapes, WEIGHTS)
@@ -346,6 +362,7 @@ SPECS: list[OpSpec] = [
         _self_infer,
         lower=_self_attention,
         legal=legal(computed_reason, _self_reason),
+        macs=_self_macs,
         flops=_self_flops,
         packs=_self_packs,
         kind="contraction",
@@ -355,6 +372,7 @@ SPECS: list[OpSpec] = [
         _multi_head_infer,
         lower=_multi_head,
         legal=legal(computed_reason, _multi_head_reason),
+        macs=_multi_head_macs,
         flops=_multi_head_flops,
         kind="contraction",
     ),

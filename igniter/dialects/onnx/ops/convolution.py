@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from igniter.dialects.loop.panels import SMALLEST_COLUMNS, panel_lanes
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.activation import sigmoid, unit_clip
+from igniter.dialects.onnx.ops.counts import twice
 from igniter.dialects.onnx.ops.pointwise import computed_reason
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand, operand_dims
 from igniter.dialects.onnx.ops.sliding import SAME, Slide, auto_pad, conv_slides, spatial_ints
@@ -304,10 +305,10 @@ def _causal(ctx: Lowering) -> list[SSAValue | None]:
 # -- tables -----------------------------------------------------------------------------------------------------------
 
 
-def conv_flops(op: OnnxOp) -> Expr:
-    """A multiplication and an addition for each element of a window, in every channel of a group."""
+def conv_macs(op: OnnxOp) -> Expr:
+    """elements of the result × elements of a window in the channels of a group"""
     weight = operand_dims(op, 1)
-    return 2 * product(dims_of(op.results[0].type)) * product(weight[1:])
+    return product(dims_of(op.results[0].type)) * product(weight[1:])
 
 
 def conv_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
@@ -394,7 +395,8 @@ SPECS: list[OpSpec] = [
         requires=conv_requires,
         packs=conv_packs,
         orders=conv_orders,
-        flops=conv_flops,
+        macs=conv_macs,
+        flops=twice(conv_macs),
         slow=conv_slow,
         tables=winograd_tables,
         slow_when_small=True,
@@ -408,7 +410,8 @@ SPECS: list[OpSpec] = [
         requires=conv_requires,
         packs=conv_packs,
         orders=conv_orders,
-        flops=conv_flops,
+        macs=conv_macs,
+        flops=twice(conv_macs),
         slow=conv_slow,
         tables=winograd_tables,
         slow_when_small=True,
@@ -420,7 +423,8 @@ SPECS: list[OpSpec] = [
             infer=_infer_causal,
             lower=_causal,
             legal=legal(computed_reason, _causal_reason),
-            flops=conv_flops,
+            macs=conv_macs,
+            flops=twice(conv_macs),
             kind="reduction",
         )
         for name in ("CausalConvWithState", "com.microsoft.CausalConvWithState")

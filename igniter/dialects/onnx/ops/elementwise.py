@@ -299,7 +299,7 @@ SPECS: list[OpSpec] = [
     pointwise_with("Div", _div, cost=4),
     pointwise("Floor", lambda x: x.floor()),
     variadic("Max", lambda ctx: lambda *xs: reduce(lambda a, b: a.maximum(b), xs)),
-    variadic("Mean", lambda ctx: _mean, cost=4),
+    variadic("Mean", lambda ctx: _mean, last=4),
     variadic("Min", lambda ctx: lambda *xs: reduce(lambda a, b: a.minimum(b), xs)),
     OpSpec(
         "Mod",

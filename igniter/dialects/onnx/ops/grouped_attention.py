@@ -34,6 +34,7 @@ from igniter.dialects.onnx.ops.attention_nests import (
     operand_shapes,
     read_by_key,
     shape_at,
+    sized,
     unknown_infos,
 )
 from igniter.dialects.onnx.ops.pointwise import computed_reason, float_attr
@@ -239,7 +240,13 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
     return [attend(ctx, given).result, *presents]
 
 
+def _macs(op: OnnxOp) -> Expr:
+    """batch × heads × queries × keys × (head size + head size of the values)"""
+    return sized(_dims(op, operand_shapes(op), known(op, TOTAL))).macs
+
+
 def _flops(op: OnnxOp) -> Expr:
+    """2 × MACs + 14 × scores"""
     dims = _dims(op, operand_shapes(op), known(op, TOTAL))
     return ONE if isinstance(dims, str) else dims.flops
 
@@ -250,6 +257,7 @@ SPECS: list[OpSpec] = [
         _infer,
         lower=_lower,
         legal=legal(computed_reason, _reason),
+        macs=_macs,
         flops=_flops,
         kind="contraction",
     ),

@@ -22,7 +22,7 @@ from xdsl.ir import SSAValue
 
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.convolution import (
-    conv_flops,
+    conv_macs,
     conv_orders,
     conv_packs,
     conv_requires,
@@ -31,6 +31,7 @@ from igniter.dialects.onnx.ops.convolution import (
     window_reason,
     window_sums,
 )
+from igniter.dialects.onnx.ops.counts import twice
 from igniter.dialects.onnx.ops.rules import legal, operand, operand_dims, weight_operand
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.onnx.weights import Weight
@@ -215,7 +216,8 @@ SPECS: list[OpSpec] = [
         requires=conv_requires,
         packs=conv_packs,
         orders=conv_orders,
-        flops=conv_flops,
+        macs=conv_macs,
+        flops=twice(conv_macs),
         slow=_slow,
         slow_when_small=True,
         tables=_tables,

@@ -128,6 +128,7 @@ def _distances_reason(op: OnnxOp) -> str | None:
 
 
 def _distances_flops(op: OnnxOp) -> Expr:
+    """3 × rows × rows of the second operand × columns"""
     return 3 * product(operand_dims(op, 0)) * operand_dims(op, 1)[0]
 
 
@@ -149,6 +150,7 @@ def _requires(op: OnnxOp) -> list[Requirement]:
 
 
 def _flops(op: OnnxOp) -> Expr:
+    """elements of the matrices × their size, in operations: an elimination"""
     dims = operand_dims(op, 0)
     return product(dims) * dims[-1]
 

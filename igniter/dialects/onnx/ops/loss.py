@@ -13,12 +13,13 @@ from xdsl.dialects.builtin import IntegerType, i64
 from xdsl.ir import SSAValue
 
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+from igniter.dialects.onnx.ops.counts import counted
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import EXP, operand_count
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
-from igniter.dialects.sym.expr import ZERO, Expr
+from igniter.dialects.sym.expr import ZERO, Expr, product
 from igniter.dialects.sym.requirements import FINE
 
 if TYPE_CHECKING:
@@ -120,12 +121,17 @@ def _softmax_cross_entropy(ctx: Lowering) -> list[SSAValue | None]:
     return [_loss(ctx, logs, ()), logs]
 
 
+def _targets(op: OnnxOp) -> Expr:
+    return 2 * product(operand_dims(op, 1))
+
+
 SPECS: list[OpSpec] = [
     OpSpec(
         "NegativeLogLikelihoodLoss",
         infer=_infer,
         lower=_negative_log_likelihood,
         legal=float_legal(_reason),
+        flops=counted("2 × elements of the target", _targets),
         kind="reduction",
     ),
     OpSpec(
@@ -133,7 +139,7 @@ SPECS: list[OpSpec] = [
         infer=_infer,
         lower=_softmax_cross_entropy,
         legal=float_legal(_reason),
-        flops=lambda op: operand_count(op) * (EXP + 2),
+        flops=counted("12 × elements of the input", lambda op: operand_count(op) * (EXP + 2)),
         kind="normalization",
     ),
 ]

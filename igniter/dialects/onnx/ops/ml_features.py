@@ -14,6 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.ops.ml_scores import numbers, text
+from igniter.dialects.onnx.ops.pointwise import elementwise_flops
 from igniter.dialects.onnx.ops.pooling import LEAST
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
@@ -320,6 +321,7 @@ def _ml(
     *checks: Callable[[OnnxOp], str | None],
     tables: Callable[[OnnxOp], Mapping[str, Array]] | None = None,
     requires: Callable[[OnnxOp], list[Requirement]] | None = None,
+    cost: int = 0,
     kind: str = "elementwise",
 ) -> OpSpec:
     return OpSpec(
@@ -329,6 +331,7 @@ def _ml(
         legal=legal(*checks),
         tables=tables,
         requires=requires,
+        flops=elementwise_flops(cost) if cost else None,
         kind=kind,
     )
 
@@ -346,7 +349,7 @@ SPECS: list[OpSpec] = [
         requires=_extractor_requires,
         kind="movement",
     ),
-    _ml("Binarizer", _like_input(), _binarizer),
+    _ml("Binarizer", _like_input(), _binarizer, cost=1),
     _ml(
         "FeatureVectorizer",
         infer_vectorizer,
@@ -355,14 +358,15 @@ SPECS: list[OpSpec] = [
         requires=_vectorizer_requires,
         kind="movement",
     ),
-    _ml("Imputer", _like_input(), lower_imputer, _imputer_reason, tables=_imputer_tables),
-    _ml("LabelEncoder", infer_encoder, lower_encoder, _encoder_reason, tables=_encoder_tables),
-    _ml("Normalizer", _like_input(f32), lower_normalizer, _needs_features),
+    _ml("Imputer", _like_input(), lower_imputer, _imputer_reason, cost=1, tables=_imputer_tables),
+    _ml("LabelEncoder", infer_encoder, lower_encoder, _encoder_reason, cost=8, tables=_encoder_tables),
+    _ml("Normalizer", _like_input(f32), lower_normalizer, _needs_features, cost=4),
     _ml(
         "OneHotEncoder",
         infer_one_hot,
         lower_one_hot,
         _one_hot_reason,
+        cost=1,
         tables=lambda op: {"cats": np.array(numbers(op, "cats_int64s"), np.int64)},
     ),
     _ml(
@@ -371,6 +375,7 @@ SPECS: list[OpSpec] = [
         lower_scaler,
         _needs_features,
         lambda op: _list_reason(op, "offset", "scale"),
+        cost=2,
         tables=lambda op: {n: np.array(numbers(op, n), np.float32) for n in ("offset", "scale")},
     ),
 ]

@@ -9,6 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import SSAValue
 
+from igniter.dialects.onnx.ops.counts import twice
 from igniter.dialects.onnx.ops.ml_scores import (
     first_greatest,
     logistic,
@@ -237,6 +238,16 @@ def svm_reason(op: OnnxOp) -> str | None:
     return None
 
 
+def linear_macs(op: OnnxOp) -> Expr:
+    """rows × coefficients"""
+    return operand_dims(op, 0)[0] * len(numbers(op, "coefficients"))
+
+
+def svm_macs(op: OnnxOp) -> Expr:
+    """rows × (elements of the support vectors + coefficients)"""
+    return operand_dims(op, 0)[0] * (len(numbers(op, "support_vectors")) + len(numbers(op, "coefficients")))
+
+
 SPECS: list[OpSpec] = [
     OpSpec(
         "ai.onnx.ml.LinearClassifier",
@@ -244,6 +255,8 @@ SPECS: list[OpSpec] = [
         lower=lower_classifier,
         legal=legal(classifier_reason),
         tables=lambda op: _tables(op, _classes(op)),
+        macs=linear_macs,
+        flops=twice(linear_macs),
         kind="reduction",
     ),
     OpSpec(
@@ -252,6 +265,8 @@ SPECS: list[OpSpec] = [
         lower=lower_regressor,
         legal=legal(lambda op: _fits(op, _targets(op))),
         tables=lambda op: _tables(op, _targets(op)),
+        macs=linear_macs,
+        flops=twice(linear_macs),
         kind="reduction",
     ),
     OpSpec(
@@ -260,6 +275,8 @@ SPECS: list[OpSpec] = [
         lower=lower_svm_regressor,
         legal=legal(svm_reason),
         tables=svm_tables,
+        macs=svm_macs,
+        flops=twice(svm_macs),
         slow=svm_slow,
         kind="reduction",
     ),

@@ -16,7 +16,8 @@ import numpy as np
 from xdsl.dialects.builtin import f32, f64, i64
 from xdsl.ir import SSAValue
 
-from igniter.dialects.onnx.ops.ml_linear import kernel_of, svm_slow
+from igniter.dialects.onnx.ops.counts import twice
+from igniter.dialects.onnx.ops.ml_linear import kernel_of, svm_macs, svm_slow
 from igniter.dialects.onnx.ops.ml_scores import (
     first_greatest,
     logistic,
@@ -294,6 +295,8 @@ SPECS: list[OpSpec] = [
         lower=_lower,
         legal=legal(_reason),
         tables=_tables,
+        macs=svm_macs,
+        flops=twice(svm_macs),
         slow=svm_slow,
         kind="reduction",
     ),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, bf16, f16, f32, f64, i1
 from xdsl.ir import Attribute, SSAValue
 
+from igniter.dialects.onnx.ops.counts import counted, times
 from igniter.dialects.onnx.ops.rules import broadcast, element_type, input_dims, legal, operand_dims
 from igniter.dialects.onnx.registry import FlopsRule, InferContext, InferRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
@@ -76,10 +77,15 @@ def pointwise_with(
     )
 
 
-def variadic(name: str, make: Callable[[Lowering], Callable[..., Any]], cost: int = 1) -> OpSpec:
-    """An op of any number of operands, which are broadcast from opset 8 on, and have one shape before."""
-    spec = pointwise_with(name, lambda ctx: cast("ScalarFunction", make(ctx)), cost=cost)
-    return replace(spec, requires=_one_shape)
+def variadic(name: str, make: Callable[[Lowering], Callable[..., Any]], last: int = 0) -> OpSpec:
+    """An op of any number of operands, which are broadcast from opset 8 on, and have one shape before.
+
+    It costs an operation for each operand but the first, and `last` for what is done with what they come to.
+    """
+    spec = pointwise_with(name, lambda ctx: cast("ScalarFunction", make(ctx)))
+    text = f"elements of the result × (operands - 1{f' + {last}' if last else ''})"
+    flops = counted(text, lambda op: result_count(op) * (len(op.inputs) - 1 + last))
+    return replace(spec, requires=_one_shape, flops=flops)
 
 
 def _one_shape(op: OnnxOp) -> list[Requirement]:
@@ -117,7 +123,7 @@ def same_as_input(*elements: Attribute | None) -> InferRule:
 
 def elementwise_flops(cost: int) -> FlopsRule:
     """`cost` for each element of the first result."""
-    return lambda op: result_count(op) * cost
+    return counted(times(cost, "elements of the result"), lambda op: result_count(op) * cost)
 
 
 def result_count(op: OnnxOp) -> Expr:

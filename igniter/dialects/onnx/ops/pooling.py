@@ -17,6 +17,7 @@ from xdsl.traits import IsTerminator
 from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.lowering.scalar import Number, int_limits
+from igniter.dialects.onnx.ops.counts import counted
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import computed_reason, float_attr, same_as_input
 from igniter.dialects.onnx.ops.reduction import count_of
@@ -235,7 +236,8 @@ def _local_response_reason(op: OnnxOp) -> str | None:
 # -- tables -----------------------------------------------------------------------------------------------------------
 
 
-def _flops(op: OnnxOp) -> Expr:
+def window_flops(op: OnnxOp) -> Expr:
+    """elements of the result × elements of the window; of a global pool, elements of the input"""
     kernel = op.attr("kernel_shape")
     window = product(Expr.of(int(k)) for k in kernel) if kernel else Expr.of(1)
     return product(dims_of(op.results[0].type)) * window if kernel else product(operand_dims(op, 0))
@@ -266,7 +268,7 @@ SPECS: list[OpSpec] = [
         lower=_average,
         legal=float_legal(_reason),
         requires=_requires,
-        flops=_flops,
+        flops=window_flops,
         kind="reduction",
     ),
     OpSpec(
@@ -275,7 +277,7 @@ SPECS: list[OpSpec] = [
         lower=_lp_pool,
         legal=float_legal(_lp_reason),
         requires=_requires,
-        flops=_flops,
+        flops=window_flops,
         kind="reduction",
     ),
     OpSpec(
@@ -284,7 +286,7 @@ SPECS: list[OpSpec] = [
         lower=_max_pool,
         legal=legal(computed_reason, _reason),
         requires=_requires,
-        flops=_flops,
+        flops=window_flops,
         kind="reduction",
     ),
     OpSpec(
@@ -293,7 +295,7 @@ SPECS: list[OpSpec] = [
         lower=_nhwc_max_pool,
         legal=legal(computed_reason, _reason),
         requires=_requires,
-        flops=_flops,
+        flops=window_flops,
         kind="reduction",
     ),
     OpSpec(
@@ -301,7 +303,7 @@ SPECS: list[OpSpec] = [
         same_as_input(None),
         lower=_local_response,
         legal=float_legal(_local_response_reason),
-        flops=lambda op: product(operand_dims(op, 0)) * int(op.attr("size")),
+        flops=counted("elements of the input × size", lambda op: product(operand_dims(op, 0)) * int(op.attr("size"))),
         kind="normalization",
     ),
     *(
@@ -311,7 +313,7 @@ SPECS: list[OpSpec] = [
             lower=lower,
             legal=float_legal(_reason),
             requires=_requires,
-            flops=_flops,
+            flops=window_flops,
             kind="reduction",
         )
         for name, lower in (

@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import f32, i8, i32, i64
 from xdsl.ir import SSAValue
 
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+from igniter.dialects.onnx.ops.counts import twice
 from igniter.dialects.onnx.ops.pointwise import ui8
 from igniter.dialects.onnx.ops.quantization import (
     dynamic_parameters,
@@ -246,9 +247,10 @@ def _parameters_reason(op: OnnxOp, weights: Dims) -> str | None:
     return None
 
 
-def _flops(op: OnnxOp) -> Expr:
+def _macs(op: OnnxOp) -> Expr:
+    """steps × batch × directions × gates × hidden × (input + hidden)"""
     x, r = operand_dims(op, 0), operand_dims(op, 2)
-    return product((*x[:2], r[0], r[2], x[2] + r[1])) * 2
+    return product((*x[:2], r[0], r[2], x[2] + r[1]))
 
 
 SPECS: list[OpSpec] = [
@@ -257,7 +259,8 @@ SPECS: list[OpSpec] = [
         infer=_infer,
         lower=lower,
         legal=legal(_reason),
-        flops=_flops,
+        macs=_macs,
+        flops=twice(_macs),
         slow=lambda op, estimate: "its products of bytes are no micro-kernels, which those of ORT are",
         kind="recurrent",
     )

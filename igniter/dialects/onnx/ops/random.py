@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, SSAValue
 from igniter.dialects.onnx.draws import unmarked_reason
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.lowering.scalar import compute_type
+from igniter.dialects.onnx.ops.counts import counted
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
@@ -290,6 +291,7 @@ def lower_dropout(ctx: Lowering) -> list[SSAValue | None]:
 
 
 def _flops(op: OnnxOp) -> Expr:
+    """60 × elements of the result"""
     return product(dims_of(op.results[0].type)) * COST
 
 
@@ -307,7 +309,10 @@ SPECS: list[OpSpec] = [
         lower=_lower_multinomial,
         legal=legal(unmarked_reason, _multinomial_reason),
         requires=_multinomial_requires,
-        flops=lambda op: product(dims_of(op.results[0].type)) * (operand_dims(op, 0)[1] + COST),
+        flops=counted(
+            "elements of the result × (60 + classes)",
+            lambda op: product(dims_of(op.results[0].type)) * (operand_dims(op, 0)[1] + COST),
+        ),
         kind="reduction",
     ),
     *(

@@ -17,6 +17,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.lowering.scalar import compute_type
+from igniter.dialects.onnx.ops.counts import twice
+from igniter.dialects.onnx.ops.pointwise import EXP
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of
@@ -428,9 +430,16 @@ def operand_shapes(op: OnnxOp, x: Dims, directions: Expr, hidden: Expr) -> dict[
     }
 
 
-def _flops(op: OnnxOp) -> Expr:
+def recurrent_macs(op: OnnxOp) -> Expr:
+    """steps × batch × directions × gates × hidden × (input + hidden)"""
     x, r = dims_of(op.operands[0].type), dims_of(op.operands[2].type)
-    return product((*x[:2], *r[:2], x[2] + r[2])) * 2
+    return product((*x[:2], *r[:2], x[2] + r[2]))
+
+
+def gates_flops(op: OnnxOp) -> Expr:
+    """Of each gate a bias is added and a function taken, and the result weighs the state."""
+    x, r = dims_of(op.operands[0].type), dims_of(op.operands[2].type)
+    return product((*x[:2], *r[:2])) * (EXP + 2)
 
 
 def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
@@ -441,6 +450,15 @@ def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
 
 
 SPECS: list[OpSpec] = [
-    OpSpec(name, infer=_infer, lower=lower, legal=legal(_reason), flops=_flops, slow=_slow, kind="recurrent")
+    OpSpec(
+        name,
+        infer=_infer,
+        lower=lower,
+        legal=legal(_reason),
+        macs=recurrent_macs,
+        flops=twice(recurrent_macs, "12 × gates", gates_flops),
+        slow=_slow,
+        kind="recurrent",
+    )
     for name in CELLS
 ]

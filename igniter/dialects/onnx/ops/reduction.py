@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import IntegerType, f64, i1, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.loop import Combiner
+from igniter.dialects.onnx.ops.counts import counted, times
 from igniter.dialects.onnx.ops.pointwise import EXP, computed_reason, operand_count
 from igniter.dialects.onnx.ops.rules import (
     attr_or_input,
@@ -157,7 +158,7 @@ def _reduction_spec(name: str, lower: LowerRule, cost: int) -> OpSpec:
         infer=_infer,
         lower=lower,
         legal=legal(computed_reason, needs_values(1, "list of axes"), _axes_reason),
-        flops=lambda op: operand_count(op) * cost,
+        flops=counted(times(cost, "elements of the input"), lambda op: operand_count(op) * cost),
         kind="reduction",
     )
 
@@ -289,7 +290,7 @@ def _arg_spec(name: str, combiner: Combiner) -> OpSpec:
         lower=_arg(combiner),
         legal=legal(computed_reason, _axis_reason),
         requires=_arg_requires,
-        flops=lambda op: operand_count(op) * 4,
+        flops=counted("4 × elements of the input", lambda op: operand_count(op) * 4),
         kind="reduction",
     )
 

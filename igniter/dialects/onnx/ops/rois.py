@@ -276,6 +276,7 @@ def _crop(ctx: Lowering) -> list[SSAValue]:
 
 
 def _flops(op: OnnxOp) -> Expr:
+    """40 × elements of the result: samples of a bin"""
     return product(dims_of(op.results[0].type)) * 40
 
 

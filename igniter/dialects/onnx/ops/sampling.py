@@ -29,12 +29,13 @@ from igniter.dialects.loop import Combiner
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.convolution import (
     add_channels,
-    conv_flops,
+    conv_macs,
     has_panels,
     has_small_groups,
     infer_conv,
     slides_of,
 )
+from igniter.dialects.onnx.ops.counts import twice
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import elementwise_flops
 from igniter.dialects.onnx.ops.resize_weights import cubic
@@ -398,6 +399,12 @@ def _element(op: OnnxOp) -> str | None:
     return None if element_of(op.operands[1].type) == element_of(op.operands[0].type) else "its grid has another type"
 
 
+def _deform_samples(op: OnnxOp) -> Expr:
+    """Each sample is four elements, weighed and added; channels are sampled for each place of every window."""
+    batch, channels = operand_dims(op, 0)[:2]
+    return 8 * product((batch, channels, *operand_dims(op, 1)[2:], *dims_of(op.results[0].type)[2:]))
+
+
 SPECS: list[OpSpec] = [
     OpSpec(
         "AffineGrid",
@@ -414,7 +421,8 @@ SPECS: list[OpSpec] = [
         legal=float_legal(_deform_reason),
         packs=_deform_packs,
         orders=_deform_orders,
-        flops=conv_flops,
+        macs=conv_macs,
+        flops=twice(conv_macs, "8 × samples between elements", _deform_samples),
         slow=_deform_slow,
         slow_when_small=True,
         kind="contraction",

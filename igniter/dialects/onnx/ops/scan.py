@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from igniter.dialects.onnx.lowering.scalar import compute_type
+from igniter.dialects.onnx.ops.counts import counted
 from igniter.dialects.onnx.ops.pointwise import computed_reason, operand_count
 from igniter.dialects.onnx.ops.rules import constants, element_type, input_dims, known, legal, normal_axis, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
@@ -120,7 +121,7 @@ def _spec(name: str, identity: int, step: Step) -> OpSpec:
         infer=_infer,
         lower=scan(identity, step),
         legal=legal(computed_reason, _axis_reason),
-        flops=operand_count,
+        flops=counted("elements of the input", operand_count),
         kind="reduction",
     )
 

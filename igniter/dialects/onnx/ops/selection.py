@@ -224,7 +224,8 @@ def _select_boxes(ctx: Lowering) -> list[SSAValue]:
     return list(p.end())
 
 
-def _suppression_flops(op: OnnxOp) -> Expr:
+def suppression_flops(op: OnnxOp) -> Expr:
+    """4 × batch × classes × boxes × boxes: every pair is compared"""
     batches, classes, count = operand_dims(op, 1)
     return batches * classes * count * count * 4
 
@@ -243,7 +244,7 @@ SPECS: list[OpSpec] = [
         _infer_suppression,
         lower=_select_boxes,
         legal=legal(_suppression_reason),
-        flops=_suppression_flops,
+        flops=suppression_flops,
         kind="reduction",
     ),
     OpSpec(f"{BOUND_DOMAIN}.NonZero", _infer_non_zero, lower=_lower_non_zero, legal=legal(computed_reason)),
@@ -252,7 +253,7 @@ SPECS: list[OpSpec] = [
         _infer_count,
         lower=_count_boxes,
         legal=legal(_suppression_reason),
-        flops=_suppression_flops,
+        flops=suppression_flops,
         kind="reduction",
     ),
 ]

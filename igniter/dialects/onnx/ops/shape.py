@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.loop import is_float
+from igniter.dialects.onnx.attributes import TensorAttr
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.rules import element_type, infos, input_dims, legal, tidy
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
@@ -63,7 +64,8 @@ def fill_value(op: OnnxOp) -> tuple[int | float, Attribute]:
 
 
 def infer_constant_of_shape(ctx: InferContext) -> list[TensorInfo]:
-    element = fill_value(ctx.op)[1]
+    value = ctx.op.attributes.get("value")
+    element = value.data.element_type if isinstance(value, TensorAttr) else fill_value(ctx.op)[1]
     target, shape = ctx.values(0), input_dims(ctx, 0)
     if target is not None:
         return infos(element, target)

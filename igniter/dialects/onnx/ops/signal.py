@@ -240,7 +240,8 @@ def _stft(ctx: Lowering) -> list[SSAValue]:
     return [_summed(ctx, sample, table, 2, [length, parts])]
 
 
-def _quadratic_flops(op: OnnxOp) -> Expr:
+def quadratic_flops(op: OnnxOp) -> Expr:
+    """2 × elements of the result × elements of a signal, the sum of the definition"""
     return 2 * product(dims_of(op.results[0].type)) * product(operand_dims(op, 0)[1:])
 
 
@@ -384,7 +385,7 @@ SPECS: list[OpSpec] = [
         lower=_dft,
         legal=float_legal(_dft_reason),
         requires=_dft_requires,
-        flops=_quadratic_flops,
+        flops=quadratic_flops,
         slow=lambda op, estimate: QUADRATIC,
         kind="other",
     ),
@@ -394,7 +395,7 @@ SPECS: list[OpSpec] = [
         lower=_stft,
         legal=float_legal(_stft_reason),
         requires=_stft_requires,
-        flops=_quadratic_flops,
+        flops=quadratic_flops,
         slow=lambda op, estimate: QUADRATIC,
         kind="other",
     ),

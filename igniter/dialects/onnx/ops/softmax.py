@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Attribute, SSAValue
 
+from igniter.dialects.onnx.ops.counts import counted
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import EXP, operand_count, same_as_input
 from igniter.dialects.onnx.ops.reduction import arg_extreme, count_of
@@ -124,7 +125,7 @@ def _softmax_spec(name: str, lower: LowerRule) -> OpSpec:
         infer=same_as_input(None),
         lower=lower,
         legal=float_legal(_softmax_reason),
-        flops=lambda op: operand_count(op) * (EXP + 4),
+        flops=counted("14 × elements of the input", lambda op: operand_count(op) * (EXP + 4)),
         kind="normalization",
     )
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
+from igniter.dialects.onnx.ops.counts import counted
 from igniter.dialects.onnx.ops.pointwise import computed_reason
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, known, legal, normal_axis, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
@@ -204,7 +205,7 @@ SPECS: list[OpSpec] = [
         lower=lower_top_k,
         legal=legal(computed_reason, _reason),
         requires=_requires,
-        flops=lambda op: product(dims_of(op.operands[0].type)) * 4,
+        flops=counted("4 × elements of the input", lambda op: product(dims_of(op.operands[0].type)) * 4),
         slow=lambda op, estimate: "its selection takes two thirds to three quarters of the time of the heap here",
         kind="reduction",
     ),

@@ -18,6 +18,7 @@ from xdsl.ir import SSAValue
 
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.ops.convolution import SLOW, add_channels, kernel_dims
+from igniter.dialects.onnx.ops.counts import counted, twice
 from igniter.dialects.onnx.ops.pointwise import computed_reason
 from igniter.dialects.onnx.ops.rules import (
     constants,
@@ -178,9 +179,10 @@ def _transposed_requires(op: OnnxOp) -> list[Requirement]:
     return [at_most(1, d, "its result would be empty") for d in dims_of(op.results[0].type)[2:]]
 
 
-def _transposed_flops(op: OnnxOp) -> Expr:
+def transposed_macs(op: OnnxOp) -> Expr:
+    """elements of the input × elements of a window in the channels of a group of the result"""
     weight = operand_dims(op, 1)
-    return 2 * product(operand_dims(op, 0)) * product(weight[1:])
+    return product(operand_dims(op, 0)) * product(weight[1:])
 
 
 # -- Col2Im -----------------------------------------------------------------------------------------------------------
@@ -244,7 +246,7 @@ SPECS: list[OpSpec] = [
         infer=_infer_col2im,
         lower=lower_col2im,
         legal=legal(computed_reason, _col2im_reason),
-        flops=lambda op: product(operand_dims(op, 0)),
+        flops=counted("elements of the input", lambda op: product(operand_dims(op, 0))),
         kind="movement",
     ),
     OpSpec(
@@ -253,7 +255,8 @@ SPECS: list[OpSpec] = [
         lower=_conv_transpose,
         legal=legal(computed_reason, _transposed_reason, _finite_reason),
         requires=_transposed_requires,
-        flops=_transposed_flops,
+        macs=transposed_macs,
+        flops=twice(transposed_macs),
         slow=lambda op, estimate: SLOW,
         slow_when_small=True,
         kind="contraction",

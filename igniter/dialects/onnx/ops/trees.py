@@ -28,7 +28,7 @@ from igniter.dialects.onnx.ops.rules import input_dims, legal, operand_dims
 from igniter.dialects.onnx.ops.tree_tables import Trees, trees_of
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
 from igniter.dialects.onnx.types import StringType
-from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym import element_of
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.requirements import Requirement, at_most
 from igniter.errors import IgniterError
@@ -317,7 +317,13 @@ def classifier_reason(op: OnnxOp) -> str | None:
 
 
 def _flops(op: OnnxOp) -> Expr:
-    return dims_of(op.operands[0].type)[0] * 16 * 64
+    """2 × rows × trees × depth of a balanced tree of so many nodes"""
+    if op.op_type == "TreeEnsemble":
+        trees, nodes = len(op.attr("tree_roots") or ()), len(op.attr("nodes_featureids") or ())
+    else:
+        ids: list[int] = op.attr("nodes_treeids") or []
+        trees, nodes = len(set(ids)), len(ids)
+    return operand_dims(op, 0)[0] * (2 * trees * max(1, nodes // max(1, trees)).bit_length())
 
 
 def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:

@@ -1,0 +1,116 @@
+"""The order in which ONNX Runtime runs the nodes of a graph.
+
+Its sequential executor follows one of two orders, which the session's `execution_order` chooses:
+
+* `ort`, the default: a depth-first search against the edges. The search starts at the nodes whose results nothing
+  reads, the last of them first; of the nodes that a node reads from, the last one in the model is gone into first; and
+  a node runs when all that it reads has run.
+* `ort-priority`: of the nodes that are ready the first one in the model, but `Shape` and `Size` before all others.
+
+Both number the nodes as the model lists them, constants left out. `model` is the order of the model itself, which ONNX
+asks to be one that can be run.
+
+That is what `GraphViewer` of ONNX Runtime does (`core/graph/graph_viewer.cc`). Nothing of it is a promise, so
+`tests/analysis/model/test_plan_order.py` compares it with the profiles of real runs. ONNX Runtime's own optimisations
+make other nodes of those of the model, so the order is of a session without them.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from igniter.dialects.onnx.names import op_name
+from igniter.dialects.onnx.structure import ReturnOp
+from igniter.errors import IgniterError
+
+ORDERS = ("ort", "ort-priority", "model")
+"""The names of the orders."""
+
+NOT_RUN = frozenset(("onnx.Constant", "onnx.NoValue"))
+"""Ops that stand for weights and for inputs that are left out."""
+
+
+def runs(op: Operation) -> bool:
+    """Whether an op of a graph is a node that is run."""
+    return op.name not in NOT_RUN and not isinstance(op, ReturnOp)
+
+
+def reads(op: Operation) -> list[SSAValue]:
+    """What a node reads, in order: its operands, and what its graphs take from outside of it."""
+    found = list(op.operands)
+    for region in op.regions:
+        for inner in region.walk():
+            found += [v for v in inner.operands if not _is_inside(v, op)]
+    return found
+
+
+def _is_inside(value: SSAValue, op: Operation) -> bool:
+    owner = value.owner
+    block = owner if isinstance(owner, Block) else owner.parent_block()
+    while block is not None:
+        parent = block.parent_op()
+        if parent is op:
+            return True
+        block = parent.parent_block() if parent is not None else None
+    return False
+
+
+def run_order(block: Block, order: str = "ort") -> list[Operation]:
+    """The nodes of one graph in the order in which they run; those of graphs inside of nodes are not among them.
+
+    `IgniterError` for an order that is not one of `ORDERS`.
+    """
+    nodes = [op for op in block.ops if runs(op)]
+    if order == "model":
+        return nodes
+    number = {op: k for k, op in enumerate(nodes)}
+    sources = [
+        sorted({number[v.owner] for v in reads(op) if isinstance(v.owner, Operation) and v.owner in number})
+        for op in nodes
+    ]
+    if order == "ort":
+        return [nodes[k] for k in _depth_first(sources)]
+    if order == "ort-priority":
+        return [nodes[k] for k in _by_priority(sources, [op_name(op) in ("Shape", "Size") for op in nodes])]
+    raise IgniterError(f"there is no order '{order}'; the orders are {', '.join(ORDERS)}")
+
+
+def _depth_first(sources: Sequence[Sequence[int]]) -> list[int]:
+    """Nodes by number, each behind all that it reads; `sources` are ascending."""
+    read = {source for found in sources for source in found}
+    # What is on top of the stack is gone into first.
+    stack = [(k, False) for k in range(len(sources)) if k not in read]
+    entered: set[int] = set()
+    done: list[int] = []
+    while stack:
+        k, leaving = stack.pop()
+        if leaving:
+            done.append(k)
+        elif k not in entered:
+            entered.add(k)
+            stack.append((k, True))
+            stack += [(source, False) for source in sources[k] if source not in entered]
+    return done
+
+
+def _by_priority(sources: Sequence[Sequence[int]], first: Sequence[bool]) -> list[int]:
+    """Nodes by number, of those that are ready the ones marked `first` before the others."""
+    readers: list[list[int]] = [[] for _ in sources]
+    for k, found in enumerate(sources):
+        for source in found:
+            readers[source].append(k)
+    waits = [len(found) for found in sources]
+    ready = [(not first[k], k) for k, count in enumerate(waits) if not count]
+    heapq.heapify(ready)
+    done: list[int] = []
+    while ready:
+        _, k = heapq.heappop(ready)
+        done.append(k)
+        for reader in readers[k]:
+            waits[reader] -= 1
+            if not waits[reader]:
+                heapq.heappush(ready, (not first[reader], reader))
+    return done

@@ -1,0 +1,341 @@
+"""What a profile is: the cost of every node, and tables of them by node, op type, module and in total.
+
+Amounts are expressions in the symbols of the model, and stay expressions when sizes are put in (`Profile.at`): a table
+with numbers is the table with symbols, all of whose expressions are constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, Monomial
+
+Shape = tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A value: the name of its element type in ONNX (`float16`), and its dims; `None` where the rank is not known."""
+
+    element: str
+    dims: Shape | None
+
+    def __str__(self) -> str:
+        if self.dims is None:
+            return "?"
+        numbers = all(d.constant is not None for d in self.dims)
+        return ("x" if numbers else " x ").join(_dim(d) for d in self.dims) or "scalar"
+
+    def at(self, sizes: Mapping[str, Expr]) -> Tensor:
+        return self if self.dims is None else Tensor(self.element, tuple(d.substitute(sizes) for d in self.dims))
+
+
+@dataclass(frozen=True)
+class Sparsity:
+    """Zeros of a weight. `pattern` is the largest block that holds nearly all of them, `64x1` or `2:4`; "" for none."""
+
+    zeros: int
+    elements: int
+    pattern: str = ""
+    blocks: float = 0.0
+    """The share of blocks of the pattern that are all zero."""
+
+    @property
+    def ratio(self) -> float:
+        """The share of elements that are zero, 0 to 1."""
+        return self.zeros / self.elements if self.elements else 0.0
+
+
+@dataclass(frozen=True)
+class WeightUse:
+    """A constant that a node reads. Equal keys are one constant, which sums count once."""
+
+    key: object
+    name: str
+    tensor: Tensor
+    parameters: int
+    """Elements that are learned: 0 for scalars, and for constants of i64, bool or text, which say shapes or choices."""
+    nbytes: int
+    sparsity: Sparsity | None = None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Work and traffic. Bytes are of ONNX's storage: elements of less than a byte are packed."""
+
+    macs: Expr = ZERO
+    """Multiply-adds of sums of products."""
+    flops: Expr = ZERO
+    """Scalar operations: two for each of `macs`, and those of the table in docs/profile.md."""
+    moved: Expr = ZERO
+    """Bytes that pass through memory where no cache holds them: of operands, of weights, and of results."""
+    activations: Expr = ZERO
+    """Bytes of results that are written."""
+
+    def __mul__(self, count: Expr) -> Cost:
+        return self if count == ONE else self._each(lambda e: e * count)
+
+    def at(self, sizes: Mapping[str, Expr]) -> Cost:
+        """With sizes put in."""
+        return self._each(lambda e: e.substitute(sizes))
+
+    def _each(self, change: Callable[[Expr], Expr]) -> Cost:
+        return Cost(change(self.macs), change(self.flops), change(self.moved), change(self.activations))
+
+    @property
+    def intensity(self) -> float | str | None:
+        """FLOPs a byte moved, as a number or a quotient of expressions; `None` where nothing is moved."""
+        flops, moved = self.flops.constant, self.moved.constant
+        if moved == 0:
+            return None
+        if flops is not None and moved is not None:
+            return flops / moved
+        return f"({self.flops}) / ({self.moved})"
+
+
+@dataclass(frozen=True)
+class NodeProfile:
+    """One node; `cost` is that of one execution, of which there are `times` in a run of the model."""
+
+    name: str
+    op: str
+    """The qualified op, `com.microsoft.Attention`."""
+    modules: tuple[str, ...]
+    """The modules that the node is in, outermost first, each by its whole name."""
+    inside: tuple[str, ...]
+    """The graphs around the node, outermost first: `decoder.body`."""
+    times: Expr
+    cost: Cost
+    weights: tuple[WeightUse, ...]
+    inputs: tuple[Tensor, ...]
+    """The operands that are no constants."""
+    outputs: tuple[Tensor, ...]
+    uncounted: str = ""
+    """Why the arithmetic of the node is not known; its bytes are counted as far as shapes are."""
+
+    @property
+    def element(self) -> str:
+        """The element type of what products multiply: that of the first operand that is no constant."""
+        tensors = (*self.inputs, *(w.tensor for w in self.weights), *self.outputs)
+        return tensors[0].element if tensors else ""
+
+    @property
+    def total(self) -> Cost:
+        """The cost of all its executions."""
+        return self.cost * self.times
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table: a node, or several together."""
+
+    name: str
+    op: str
+    nodes: int
+    cost: Cost
+    parameters: int
+    weight_bytes: int
+    inputs: tuple[Tensor, ...] = ()
+    outputs: tuple[Tensor, ...] = ()
+    times: Expr = ONE
+    uncounted: str = ""
+    sparsity: Sparsity | None = None
+
+    @property
+    def memory(self) -> Expr:
+        """Bytes of weights and of results."""
+        return self.cost.activations + self.weight_bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values: numbers, and texts for what depends on symbols."""
+        found: dict[str, Any] = {
+            "name": self.name,
+            "op": self.op,
+            "nodes": self.nodes,
+            "macs": plain(self.cost.macs),
+            "flops": plain(self.cost.flops),
+            "parameters": self.parameters,
+            "weight_bytes": self.weight_bytes,
+            "activation_bytes": plain(self.cost.activations),
+            "memory_bytes": plain(self.memory),
+            "moved_bytes": plain(self.cost.moved),
+            "intensity": self.cost.intensity,
+        }
+        if self.inputs or self.outputs:
+            found["inputs"] = [tensor_dict(t) for t in self.inputs]
+            found["outputs"] = [tensor_dict(t) for t in self.outputs]
+            found["times"] = plain(self.times)
+        if self.uncounted:
+            found["uncounted"] = self.uncounted
+        if self.sparsity is not None:
+            found["sparsity"] = {
+                "zeros": self.sparsity.zeros,
+                "elements": self.sparsity.elements,
+                "ratio": self.sparsity.ratio,
+                "pattern": self.sparsity.pattern,
+                "blocks": self.sparsity.blocks,
+            }
+        return found
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of the model."""
+
+    name: str
+    tensor: Tensor
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The profile of a model. `nodes` are those that run for every input, in the order of the graph."""
+
+    nodes: tuple[NodeProfile, ...]
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[Port, ...] = ()
+    constant_nodes: int = 0
+    """Nodes that depend on no input: computed once, when a runtime loads the model, they cost nothing here."""
+    symbols: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What each symbol is that the amounts depend on: `dim of input_ids`, `iterations of loop`."""
+    aliases: Mapping[str, Expr] = field(default_factory=dict[str, Expr])
+    """Symbols of the model that are others in every valid run, and which."""
+    notes: tuple[str, ...] = ()
+
+    # -- tables ------------------------------------------------------------------------------------------------------
+
+    def by_node(self) -> list[Row]:
+        """A row a node, all its executions together."""
+        return [
+            _row("/".join((*n.inside, n.name)), n.op, [n], n.inputs, n.outputs, n.times, n.uncounted)
+            for n in self.nodes
+        ]
+
+    def by_type(self) -> list[Row]:
+        """A row an op, in the order in which the model has them first."""
+        return [_row(op, op, nodes) for op, nodes in _grouped((n.op, n) for n in self.nodes).items()]
+
+    def by_module(self, depth: int = 0) -> list[Row]:
+        """A row a module, nodes of its parts included, down to `depth` parts; 0 shows all. "" has what is in none."""
+        pairs = ((m, n) for n in self.nodes for m in (n.modules[: depth or None] or ("",)))
+        return [_row(name, "", nodes) for name, nodes in _grouped(pairs).items()]
+
+    @property
+    def total(self) -> Row:
+        """The whole model, each weight once."""
+        return _row("Total", "", self.nodes)
+
+    # -- sizes -------------------------------------------------------------------------------------------------------
+
+    def at(self, sizes: Mapping[str, int]) -> Profile:
+        """The profile with these sizes of symbols; other symbols stay."""
+        if not sizes:
+            return self
+        values = {name: Expr.of(value) for name, value in sizes.items()}
+
+        # Like nodes share costs and tensors, which live as long as the profile: each is put in once.
+        costs: dict[int, Cost] = {}
+        shapes: dict[int, Tensor] = {}
+
+        def cost_at(cost: Cost) -> Cost:
+            return costs.get(id(cost)) or costs.setdefault(id(cost), cost.at(values))
+
+        def put(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            return tuple([shapes.get(id(t)) or shapes.setdefault(id(t), t.at(values)) for t in tensors])
+
+        nodes = tuple(
+            replace(
+                n,
+                times=n.times.substitute(values),
+                cost=cost_at(n.cost),
+                inputs=put(n.inputs),
+                outputs=put(n.outputs),
+            )
+            for n in self.nodes
+        )
+        ports = [tuple(Port(p.name, p.tensor.at(values)) for p in given) for given in (self.inputs, self.outputs)]
+        left = {name: meaning for name, meaning in self.symbols.items() if name not in sizes}
+        return replace(self, nodes=nodes, inputs=ports[0], outputs=ports[1], symbols=left)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values of all tables."""
+        return {
+            "total": self.total.to_dict(),
+            "nodes": [r.to_dict() for r in self.by_node()],
+            "types": [r.to_dict() for r in self.by_type()],
+            "modules": [r.to_dict() for r in self.by_module()],
+            "constant_nodes": self.constant_nodes,
+            "symbols": dict(self.symbols),
+            "notes": list(self.notes),
+        }
+
+
+def summed(costs: Iterable[Cost]) -> Cost:
+    """The sum, in time linear in the terms."""
+    sums: tuple[dict[Monomial, int], ...] = ({}, {}, {}, {})
+    for cost in costs:
+        for found, e in zip(sums, (cost.macs, cost.flops, cost.moved, cost.activations), strict=True):
+            for monomial, c in e.terms:
+                found[monomial] = found.get(monomial, 0) + c
+    return Cost(*(Expr(s) for s in sums))
+
+
+def plain(e: Expr) -> int | str:
+    """The number, or the text of an expression that is none."""
+    value = e.constant
+    return str(e) if value is None else value
+
+
+def tensor_dict(tensor: Tensor) -> dict[str, Any]:
+    """JSON values of a tensor."""
+    return {
+        "element": tensor.element,
+        "dims": None if tensor.dims is None else [plain(d) for d in tensor.dims],
+    }
+
+
+def _row(
+    name: str,
+    op: str,
+    nodes: Iterable[NodeProfile],
+    inputs: tuple[Tensor, ...] = (),
+    outputs: tuple[Tensor, ...] = (),
+    times: Expr = ONE,
+    uncounted: str = "",
+) -> Row:
+    listed = list(nodes)
+    weights = {w.key: w for n in listed for w in n.weights}
+    return Row(
+        name,
+        op,
+        len(listed),
+        summed(n.total for n in listed),
+        sum(w.parameters for w in weights.values()),
+        sum(w.nbytes for w in weights.values()),
+        inputs,
+        outputs,
+        times,
+        uncounted or "; ".join(dict.fromkeys(n.uncounted for n in listed if n.uncounted)),
+        _merged([w.sparsity for w in weights.values() if w.sparsity is not None]),
+    )
+
+
+def _merged(found: list[Sparsity]) -> Sparsity | None:
+    """The sparsity of several weights: their zeros together, and the pattern of the one with most of them."""
+    if not found:
+        return None
+    most = max(found, key=lambda s: s.zeros)
+    return Sparsity(sum(s.zeros for s in found), sum(s.elements for s in found), most.pattern, most.blocks)
+
+
+def _grouped(pairs: Iterable[tuple[str, NodeProfile]]) -> dict[str, list[NodeProfile]]:
+    groups: dict[str, list[NodeProfile]] = {}
+    for key, node in pairs:
+        groups.setdefault(key, []).append(node)
+    return groups
+
+
+def _dim(dim: Expr) -> str:
+    text = str(dim)
+    return text if dim.symbol is not None or dim.constant is not None else f"({text})"

@@ -1,0 +1,154 @@
+"""Expressions of symbols as Python code: what takes the tree of an `Expr` apart once, so that each run is arithmetic.
+
+    compile_shapes(("n", "m"), [(n, 4*m, n*m floordiv 2)], [n <= 512])
+
+    def evaluate(s0, s1):
+        t0 = 4*s1
+        t1 = s0*s1
+        t2 = t1//2
+        if s0 > 512: return 0
+        return ((s0, t0, t2),)
+
+Each expression and each call in one is computed once. Python's integers have no size, so nothing overflows. What must
+hold is tested in the order in which it is needed: a divisor before something is divided by it. The number that is
+returned where it does not is the index of the `Check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from igniter.dialects.sym.expr import Call, Expr, Sym
+from igniter.dialects.sym.ranges import is_nonneg
+from igniter.dialects.sym.requirements import Requirement, is_defined
+
+Dims = tuple[Expr, ...]
+Evaluate = Callable[..., "tuple[tuple[int | None, ...], ...] | int"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """What is tested in each run: that `left` is `relation` `right`; `about` is who asks for it, in words."""
+
+    left: Expr
+    relation: str
+    right: Expr
+    about: str
+
+
+@dataclass(frozen=True)
+class ShapeCode:
+    """The compiled function, which takes the symbols' sizes in order, and what it checks."""
+
+    evaluate: Evaluate
+    checks: tuple[Check, ...]
+    source: str
+
+
+def compile_shapes(
+    symbols: Sequence[str],
+    shapes: Sequence[Dims],
+    requirements: Sequence[Requirement] = (),
+    names: Sequence[str] = (),
+    nested: Sequence[bool] = (),
+) -> ShapeCode:
+    """A function from the sizes of `symbols` to `shapes`. Dims with other symbols in them come out as `None`; a dim
+    that is negative is refused, with the one of `names` whose shape it is in. Those of `nested` shapes are `None`
+    instead: their graph may be one that does not run."""
+    writer = _Writer(symbols)
+    for r in requirements:
+        if r.symbols <= writer.known:
+            about = r.text if r.node is None else f"{r.text} (node '{r.node}')"
+            writer.check(Check(r.left, r.relation, r.right, about))
+    rows = [
+        writer.nested_shape(dims)
+        if k < len(nested) and nested[k]
+        else writer.shape(dims, names[k] if k < len(names) else "")
+        for k, dims in enumerate(shapes)
+    ]
+    body = [*writer.lines, f"return ({''.join(f'{row}, ' for row in rows)})"]
+    source = f"def evaluate({', '.join(writer.places.values())}):\n" + "".join(f"    {line}\n" for line in body)
+    space: dict[str, Any] = {}
+    # The text is made of integers and of names made up here: nothing of the model's is in it.
+    exec(compile(source, "<shapes>", "exec"), space)
+    return ShapeCode(space["evaluate"], tuple(writer.checks), source)
+
+
+class _Writer:
+    def __init__(self, symbols: Sequence[str]):
+        self.places = {name: f"s{i}" for i, name in enumerate(symbols)}
+        self.known = frozenset(symbols)
+        self.lines: list[str] = []
+        self.checks: list[Check] = []
+        self._written: dict[Expr | Call, str] = {}
+        self._checked: set[tuple[Expr, str, Expr]] = set()
+
+    def shape(self, dims: Dims, name: str) -> str:
+        """A tuple of the dims' values, with what it takes written before."""
+        parts: list[str] = []
+        for dim in dims:
+            if not dim.symbols <= self.known:
+                parts.append("None")
+                continue
+            parts.append(self.expr(dim))
+            if not is_nonneg(dim):
+                self.check(Check(Expr.of(0), "<=", dim, f"it is a dim of '{name}'" if name else "it is a dim"))
+        return f"({''.join(f'{p}, ' for p in parts)})"
+
+    def nested_shape(self, dims: Dims) -> str:
+        """The same without tests."""
+        parts: list[str] = []
+        for dim in dims:
+            if not dim.symbols <= self.known or not is_defined(dim):
+                parts.append("None")
+                continue
+            part = self.expr(dim)
+            parts.append(part if is_nonneg(dim) else f"{part} if {part} >= 0 else None")
+        return f"({''.join(f'{p}, ' for p in parts)})"
+
+    def check(self, check: Check) -> None:
+        """Writes a test, once for each fact."""
+        fact = (check.left, check.relation, check.right)
+        if fact in self._checked:
+            return
+        self._checked.add(fact)
+        left, right = self.expr(check.left), self.expr(check.right)
+        self.lines.append(f"if {left} {'!=' if check.relation == '==' else '>'} {right}: return {len(self.checks)}")
+        self.checks.append(check)
+
+    def expr(self, e: Expr) -> str:
+        """The name or integer that an expression's value has."""
+        if e.constant is not None:
+            return str(e.constant)
+        if e.symbol is not None:
+            return self.places[e.symbol]
+        if e not in self._written:
+            terms = [self._term(monomial, c) for monomial, c in e.terms]
+            text = " + ".join(terms)
+            self._written[e] = text if e.call is not None else self._name(text)
+        return self._written[e]
+
+    def _term(self, monomial: Sequence[Sym | Call], c: int) -> str:
+        factors = [self.places[a.name] if isinstance(a, Sym) else self._call(a) for a in monomial]
+        if c != 1 or not factors:
+            factors.insert(0, str(c) if c >= 0 else f"({c})")
+        return "*".join(factors)
+
+    def _call(self, call: Call) -> str:
+        if call not in self._written:
+            args = [self.expr(a) for a in call.args]
+            if call.fn in ("floordiv", "mod"):
+                if not is_nonneg(call.args[1] - 1):
+                    self.check(Check(Expr.of(1), "<=", call.args[1], "something is divided by it"))
+                text = f"{args[0]} {'//' if call.fn == 'floordiv' else '%'} {args[1]}"
+            else:
+                text = f"{call.fn}({', '.join(args)})"
+            self._written[call] = self._name(text)
+        return self._written[call]
+
+    def _name(self, text: str) -> str:
+        name = f"t{len(self._written)}_{len(self.lines)}"
+        self.lines.append(f"{name} = {text}")
+        return name

@@ -1,0 +1,257 @@
+"""Which weights of a model are to be stored in fewer bits, how, and why the others are not."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, ModuleOp, bf16, f16
+from xdsl.ir import Attribute
+
+from igniter.analysis.model.weight_uses import WeightUse, weight_uses
+from igniter.analysis.onnx.weight_codes import Coding, error_of, is_finite
+from igniter.dialects.onnx.attributes import text_of
+from igniter.dialects.onnx.base import OnnxOp, constant_weight, imported_opset
+from igniter.dialects.onnx.weights import Weight
+from igniter.dialects.sym.tensor_types import declared_dims
+from igniter.errors import IgniterError
+
+if TYPE_CHECKING:
+    from igniter.analysis.onnx.weight_codes import WeightError
+
+BITS = {"int8": 8, "int4": 4}
+HALVES: dict[str, Attribute] = {"f16": f16, "bf16": bf16}
+LARGEST_F16 = 65504.0
+
+NARROWEST_BLOCK = 16
+"""MatMulNBits and GatherBlockQuantized take blocks of powers of two from here on."""
+USUAL_BLOCK = 128
+"""The block of an op that has no scales but those of blocks, where one scale is for all the depth."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What weights are to be stored as, and which."""
+
+    weights: str
+    granularity: str = "channel"
+    block: int = 0
+    symmetric: bool = False
+    only: tuple[str, ...] = ()
+    leave: tuple[str, ...] = ()
+    min_elements: int = 4096
+    standard: bool = False
+
+    @staticmethod
+    def of(
+        weights: str,
+        granularity: str,
+        symmetric: bool,
+        only: Sequence[str],
+        leave: Sequence[str],
+        min_elements: int,
+        standard: bool,
+    ) -> Wanted:
+        """`IgniterError` for what there is not."""
+        if weights not in (*HALVES, *BITS):
+            raise IgniterError(f"weights are stored as {', '.join((*HALVES, *BITS))}, not as '{weights}'")
+        kind, colon, size = granularity.partition(":")
+        if kind not in ("tensor", "channel", "block") or (kind == "block") != bool(colon):
+            raise IgniterError(f"the granularity is tensor, channel or block:N, as in block:32, not '{granularity}'")
+        if colon and (not size.isdigit() or int(size) < 2):
+            raise IgniterError(f"'{granularity}': a block has two numbers or more")
+        if weights in HALVES and symmetric:
+            raise IgniterError(f"{weights} has no zero points: leave out symmetric")
+        chosen = (int(size) if colon else 0, symmetric, tuple(only), tuple(leave), min_elements, standard)
+        return Wanted(weights, kind, *chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightPlan:
+    """One constant that nodes read, and what becomes of it: `coding` for integers, `half` for 16-bit floats; `reason`
+    where it stays."""
+
+    name: str
+    constant: OnnxOp
+    weight: Weight
+    uses: tuple[WeightUse, ...] = ()
+    foreign: bool = False
+    """Whether nodes of other kinds read it too."""
+    coding: Coding | None = None
+    half: Attribute | None = None
+    contrib: bool = False
+    """Whether all that reads it becomes an op of com.microsoft."""
+    opset: int = 0
+    current_opset: int = 0
+    reason: str | None = None
+
+    def error(self) -> WeightError:
+        """How far the stored weight is from the weight."""
+        found = self.coding or self.half
+        assert found is not None
+        return error_of(self.weight, found)
+
+
+def plan_weights(module: ModuleOp, wanted: Wanted) -> list[WeightPlan]:
+    """A plan for each constant of two dims or more that nodes with products read.
+
+    `IgniterError` for a pattern that fits nothing.
+    """
+    found: list[WeightPlan] = []
+    for op in module.walk():
+        if not isinstance(op, OnnxOp) or op.op_type != "Constant":
+            continue
+        weight = constant_weight(op.results[0])
+        if weight is None or len(weight.shape) < 2:
+            continue
+        all_uses = weight_uses(op.results[0], len(weight.shape))
+        uses = tuple(u for u in all_uses if u is not None)
+        if uses and weight.element_type in FLOATS:
+            found.append(WeightPlan(weight_name(op), op, weight, uses, len(uses) < len(all_uses)))
+    _require_matches(found, (*wanted.only, *wanted.leave))
+    return [_planned(plan, wanted) for plan in found]
+
+
+FLOATS = (Float32Type(), Float16Type(), BFloat16Type())
+
+
+def weight_name(op: OnnxOp) -> str:
+    """What the model calls a constant."""
+    named = text_of(op.properties.get("initializer_name"))
+    outputs = [n for n in op.output_names if n]
+    return named or (outputs[0] if outputs else "") or op.results[0].name_hint or "weight"
+
+
+def names_of(plan: WeightPlan) -> list[str]:
+    """What a pattern may name: the weight, and the names and ops of the nodes that read it."""
+    ops = [use.op for use in plan.uses]
+    return [plan.name, *(op.node_name for op in ops if op.node_name), *(op.op_type for op in ops)]
+
+
+def _matches(plan: WeightPlan, patterns: Sequence[str]) -> str | None:
+    return next((p for p in patterns if any(fnmatchcase(name, p) for name in names_of(plan))), None)
+
+
+def _require_matches(plans: Sequence[WeightPlan], patterns: Sequence[str]) -> None:
+    for pattern in patterns:
+        if any(_matches(plan, [pattern]) for plan in plans):
+            continue
+        known = list(dict.fromkeys(name for plan in plans for name in names_of(plan)))
+        near = difflib.get_close_matches(pattern.strip("*"), known, 3, 0.5)
+        hint = f"like it are {', '.join(near)}" if near else f"weights are {', '.join(known[:5]) or 'none'} ..."
+        raise IgniterError(f"'{pattern}' names no weight, and no node or op that reads one: {hint}")
+
+
+def _planned(plan: WeightPlan, wanted: Wanted) -> WeightPlan:
+    reason = _left(plan, wanted)
+    if reason is not None:
+        return replace(plan, reason=reason)
+    current = imported_opset(plan.constant, "") or 0
+    if wanted.weights in HALVES:
+        return _half(replace(plan, current_opset=current), wanted)
+    if isinstance(plan.weight.element_type, BFloat16Type):
+        return replace(plan, reason="bf16 has no kernel that dequantises in ONNX Runtime")
+    coding = coding_for(plan, wanted)
+    made = replace(plan, coding=coding, current_opset=current)
+    made = replace(made, contrib=_is_contrib(made, wanted))
+    made = replace(made, opset=0 if made.contrib else _opset_for(made))
+    if coding.nbytes(plan.weight.shape, 4) >= plan.weight.nbytes:
+        return replace(made, reason="its codes and scales would not be smaller")
+    return made if is_finite(plan.weight) else replace(made, reason="it holds numbers that are not finite")
+
+
+def _left(plan: WeightPlan, wanted: Wanted) -> str | None:
+    if wanted.only and _matches(plan, wanted.only) is None:
+        return "it is not among those to compress"
+    left = _matches(plan, wanted.leave)
+    if left is not None:
+        return f"'{left}' is to be left"
+    if plan.weight.size < max(wanted.min_elements, 1):
+        return f"it has fewer than {wanted.min_elements} elements"
+    return "its values were elided when it was printed" if plan.weight.elided else None
+
+
+def _half(plan: WeightPlan, wanted: Wanted) -> WeightPlan:
+    half = HALVES[wanted.weights]
+    if not isinstance(plan.weight.element_type, Float32Type):
+        return replace(plan, reason=f"it is stored as {plan.weight.element_type}")
+    plan = replace(plan, half=half, opset=13 if wanted.weights == "bf16" else 9)
+    if not is_finite(plan.weight, LARGEST_F16 if wanted.weights == "f16" else None):
+        return replace(plan, reason="it holds numbers that f16 has not: bf16 has them" if half == f16 else "not finite")
+    return plan
+
+
+# -- codings ----------------------------------------------------------------------------------------------------------
+
+
+def coding_for(plan: WeightPlan, wanted: Wanted) -> Coding:
+    """How a weight is coded; where several nodes read it, as a product has it."""
+    shape = plan.weight.shape
+    use = next((u for u in plan.uses if u.kind == "product"), plan.uses[0])
+    bits, symmetric = BITS[wanted.weights], wanted.symmetric
+    if wanted.granularity == "tensor":
+        return Coding(bits, None, 0, symmetric)
+    block = wanted.block if wanted.granularity == "block" and shape[use.depth] >= wanted.block else 0
+    if block:
+        return Coding(bits, use.depth, block, symmetric)
+    if any(u.kind == "table" for u in plan.uses) and len(shape) == 2 and use.channel == 0:
+        # A row has one block: that can be gathered with it.
+        return Coding(bits, 1, shape[1], symmetric)
+    return Coding(bits, use.channel, 0, symmetric)
+
+
+def _opset_for(plan: WeightPlan) -> int:
+    """The oldest opset that has what a plan needs of ONNX."""
+    coding = plan.coding
+    assert coding is not None
+    if coding.block or coding.bits < 8:
+        return 21
+    if not isinstance(plan.weight.element_type, Float32Type):
+        return 19
+    return 10 if coding.axis is None else 13
+
+
+def contrib_block(plan: WeightPlan, use: WeightUse) -> int:
+    """The block of an op of com.microsoft that computes what `use` computes; 0 where none does."""
+    coding, shape = plan.coding, plan.weight.shape
+    if coding is None or len(shape) != 2:
+        return 0
+    depth = shape[use.depth]
+    if coding.axis == use.channel and not coding.block:
+        return USUAL_BLOCK
+    if coding.axis is None:
+        return USUAL_BLOCK
+    if coding.axis != use.depth:
+        return 0
+    if coding.block >= depth:
+        return USUAL_BLOCK
+    return coding.block if coding.block >= NARROWEST_BLOCK and not coding.block & (coding.block - 1) else 0
+
+
+def _is_contrib(plan: WeightPlan, wanted: Wanted) -> bool:
+    coding = plan.coding
+    assert coding is not None
+    # Of 8 bits ONNX Runtime has no fast op unless the other factor may be rounded; it makes one of DequantizeLinear.
+    return coding.bits == 4 and not wanted.standard and not plan.foreign and all(_fits(plan, u) for u in plan.uses)
+
+
+def _fits(plan: WeightPlan, use: WeightUse) -> bool:
+    if not contrib_block(plan, use):
+        return False
+    op, coding = use.op, plan.coding
+    assert coding is not None
+    if use.kind == "table":
+        even = plan.weight.shape[1] * coding.bits % 8 == 0
+        return use.through is None and use.channel == 0 and even and op.qualified_name == "Gather"
+    if op.qualified_name == "MatMul":
+        dims = declared_dims(op.operands[0].type)
+        return use.index == 1 and dims is not None and len(dims) >= 2
+    if op.qualified_name != "Gemm" or use.index != 1 or op.attr("transA", 0):
+        return False
+    return op.attr("alpha", 1.0) == 1.0 and (len(op.operands) < 3 or op.attr("beta", 1.0) == 1.0)
+
+
+__all__ = ["Wanted", "WeightPlan", "contrib_block", "plan_weights"]

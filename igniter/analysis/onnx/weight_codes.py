@@ -1,0 +1,329 @@
+"""Weights as integers of few bits: how they are coded, and their codes, scales and zero points as derived weights.
+
+A code `q` stands for `(q - zero) * scale`. A scale is one for the tensor, for each index along an axis, or for each
+block along an axis. Codes, scales and zero points are computed out of the weight when their bytes are asked for, a
+stretch of it at a time, so that a model of any size is rewritten and written in the memory of its largest tensor.
+
+Symmetric codes have no zero point: 0 is coded by 0. The scale is the least by which both the greatest and the least
+number have a code, so that the code at the negative end, of which there is one more, is used. Other codes are unsigned,
+and their zero point is itself a code, so that 0 is exact and every code can occur: 16 of 4 bits, 256 of 8.
+
+Three layouts:
+
+    plain    the codes as they lie in the weight, i8, u8, i4 or u4, for DequantizeLinear
+    blocks   [columns, blocks, bytes of a block], u8, for MatMulNBits; codes are unsigned in either case
+    table    [rows, bytes of a row], u8, for GatherBlockQuantized; likewise
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal
+
+from xdsl.dialects.builtin import Float16Type
+from xdsl.ir import Attribute
+
+from igniter.dialects.onnx.types import BY_NAME
+from igniter.dialects.onnx.weights import Weight
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+Layout = Literal["plain", "blocks", "table"]
+
+STRETCH = 4 << 20
+"""The elements of a weight that are looked at together."""
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How a weight is coded: in integers of `bits` bits, with one scale for the tensor (`axis` is `None`), one for each
+    index along `axis` (`block` is 0), or one for each `block` elements along it."""
+
+    bits: int
+    axis: int | None = None
+    block: int = 0
+    symmetric: bool = False
+
+    @property
+    def least(self) -> int:
+        return -(1 << (self.bits - 1)) if self.symmetric else 0
+
+    @property
+    def greatest(self) -> int:
+        return self.least + (1 << self.bits) - 1
+
+    @property
+    def element(self) -> Attribute:
+        """The element type of plain codes."""
+        return BY_NAME[f"{'int' if self.symmetric else 'uint'}{self.bits}"].attr
+
+    def parameter_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The dims of the scales of a weight."""
+        if self.axis is None:
+            return ()
+        if not self.block:
+            return (shape[self.axis],)
+        return tuple(-(-d // self.block) if k == self.axis else d for k, d in enumerate(shape))
+
+    def nbytes(self, shape: tuple[int, ...], scale_bytes: int) -> int:
+        """The bytes of codes, scales and zero points together."""
+        count = prod(self.parameter_shape(shape))
+        zeros = 0 if self.symmetric else (count * self.bits + 7) // 8
+        return (prod(shape) * self.bits + 7) // 8 + count * scale_bytes + zeros
+
+
+# -- scales and zero points -------------------------------------------------------------------------------------------
+
+
+def stretches(shape: tuple[int, ...], unit: int = 1) -> Iterator[slice]:
+    """Slices of the first dim of so many elements as are looked at together, in multiples of `unit`."""
+    rows = shape[0] if shape else 1
+    step = max(STRETCH // max(prod(shape[1:]), 1) // unit, 1) * unit
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))
+
+
+def blocked(values: Array, axis: int, block: int, fill: str = "edge") -> Array:
+    """The values with `axis` in blocks: two dims in its place, the last block filled up."""
+    import numpy as np
+
+    size = values.shape[axis]
+    short = -size % block
+    if short:
+        pads = [(0, short if k == axis else 0) for k in range(values.ndim)]
+        values = np.pad(values, pads, mode="edge") if fill == "edge" else np.pad(values, pads)
+    return values.reshape(*values.shape[:axis], -1, block, *values.shape[axis + 1 :])
+
+
+def extremes(weight: Weight, coding: Coding) -> tuple[Array, Array]:
+    """The least and the greatest number that each scale is for, and 0, in f32; each of the dims of the scales."""
+    import numpy as np
+
+    values, shape = weight.array(), weight.shape
+    unit = coding.block if coding.axis == 0 and coding.block else 1
+    found: list[tuple[Array, Array]] = []
+    for part in stretches(shape, unit):
+        piece = values[part].astype(np.float32)
+        if coding.axis is None:
+            over: tuple[int, ...] = tuple(range(piece.ndim))
+        elif not coding.block:
+            over = tuple(k for k in range(piece.ndim) if k != coding.axis)
+        else:
+            piece, over = blocked(piece, coding.axis, coding.block), (coding.axis + 1,)
+        found.append((piece.min(axis=over, initial=0.0), piece.max(axis=over, initial=0.0)))
+    if coding.axis == 0 or coding.block:
+        return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found])
+    lows, highs = [low for low, _ in found], [high for _, high in found]
+    return np.minimum.reduce(lows), np.maximum.reduce(highs)
+
+
+def parameters(weight: Weight, coding: Coding) -> tuple[Array, Array]:
+    """The scales, in the weight's own type, and the zero points as i32, of the dims of the scales."""
+    import numpy as np
+
+    low, high = extremes(weight, coding)
+    if coding.symmetric:
+        scale = np.maximum(high / coding.greatest, low / coding.least)
+    else:
+        # Halves first: the range of finite numbers may not be one.
+        scale = 2.0 * (high / (2 * coding.greatest) - low / (2 * coding.greatest))
+    kind = np.float16 if isinstance(weight.element_type, Float16Type) else np.float32
+    if kind is np.float16:
+        # Rounded up, so that the extremes keep their codes; the least such number is a subnormal.
+        rounded = scale.astype(np.float16)
+        scale = np.where(rounded < scale, np.nextafter(rounded, np.float16(np.inf)), rounded)
+    scale = np.where(scale > 0, scale, 1.0).astype(kind)
+    if coding.symmetric:
+        return scale, np.zeros(scale.shape, np.int32)
+    zero = np.clip(np.rint(-low / scale.astype(np.float32)), 0, coding.greatest)
+    return scale, zero.astype(np.int32)
+
+
+def spread(parameter: Array, shape: tuple[int, ...], coding: Coding, part: slice) -> Array:
+    """Scales or zero points such that they broadcast with the rows `part` of the weight."""
+    import numpy as np
+
+    if coding.axis is None:
+        return parameter
+    if not coding.block:
+        own = parameter[part] if coding.axis == 0 else parameter
+        return own.reshape([-1 if k == coding.axis else 1 for k in range(len(shape))])
+    if coding.axis != 0:
+        whole = np.repeat(parameter[part], coding.block, axis=coding.axis)
+        return whole[tuple(slice(0, d) if k else slice(None) for k, d in enumerate(shape))]
+    blocks = slice(part.start // coding.block, -(-part.stop // coding.block))
+    return np.repeat(parameter[blocks], coding.block, axis=0)[: part.stop - part.start]
+
+
+def codes_of(weight: Weight, coding: Coding) -> Iterator[tuple[slice, Array, Array, Array]]:
+    """Stretch by stretch: the rows, their values, the codes as i32, and what these stand for in f32."""
+    import numpy as np
+
+    values = weight.array()
+    scale, zero = parameters(weight, coding)
+    unit = coding.block if coding.axis == 0 and coding.block else 1
+    for part in stretches(weight.shape, unit):
+        piece = values[part].astype(np.float32)
+        factor = spread(scale, weight.shape, coding, part).astype(np.float32)
+        offset = spread(zero, weight.shape, coding, part)
+        codes = np.rint(piece / factor).astype(np.int32) + offset
+        codes = np.clip(codes, coding.least, coding.greatest)
+        yield part, piece, codes, ((codes - offset).astype(np.float32) * factor).astype(values.dtype)
+
+
+@dataclass(frozen=True)
+class WeightError:
+    """How far a coded weight is from the weight: the largest error relative to the largest magnitude, and the root of
+    the mean square of the error relative to that of the weight."""
+
+    largest: float
+    mean: float
+
+
+def error_of(weight: Weight, coding: Coding | Attribute) -> WeightError:
+    """The error of a coding, or of rounding to floats of 16 bits."""
+    import numpy as np
+
+    from igniter.dialects.onnx.types import element_type
+
+    worst = size = squares = total = 0.0
+    if isinstance(coding, Coding):
+        pairs = ((piece, stands) for _, piece, _, stands in codes_of(weight, coding))
+    else:
+        values, narrow = weight.array(), element_type(coding).dtype
+        pairs = ((values[part], values[part].astype(narrow)) for part in stretches(weight.shape))
+    for piece, stands in pairs:
+        exact = piece.astype(np.float64)
+        off = exact - stands.astype(np.float64)
+        worst, size = max(worst, float(np.abs(off).max(initial=0.0))), max(size, float(np.abs(exact).max(initial=0.0)))
+        squares, total = squares + float(np.vdot(off, off)), total + float(np.vdot(exact, exact))
+    return WeightError(worst / size if size else 0.0, (squares / total) ** 0.5 if total else 0.0)
+
+
+def is_finite(weight: Weight, limit: float | None = None) -> bool:
+    """Whether all numbers are finite, and no larger than `limit`."""
+    import numpy as np
+
+    values = weight.array()
+    for part in stretches(weight.shape):
+        largest = np.abs(values[part].astype(np.float64)).max(initial=0.0)
+        if not np.isfinite(largest) or (limit is not None and largest > limit):
+            return False
+    return True
+
+
+# -- derived weights --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Codes:
+    """The codes of a weight in a layout; `swapped` says that a weight of `blocks` is [depth, columns]."""
+
+    source: Weight
+    coding: Coding
+    layout: Layout = "plain"
+    swapped: bool = False
+    width: int = 0
+    """The numbers of a block, in `blocks`."""
+
+    def compute(self) -> Array:
+        import numpy as np
+
+        from igniter.dialects.onnx.types import element_type
+
+        coding, shape = self.coding, self.source.shape
+        plain = np.int8 if coding.symmetric and self.layout == "plain" else np.uint8
+        found = np.empty(shape, plain)
+        for part, _, codes, _ in codes_of(self.source, coding):
+            found[part] = codes if self.layout == "plain" else codes - coding.least
+        if self.layout == "plain":
+            return found if coding.bits == 8 else found.astype(element_type(coding.element).dtype)
+        if self.swapped:
+            found = np.ascontiguousarray(found.T)
+        if self.layout == "table":
+            return packed(found, coding.bits)
+        blocks = blocked(found, 1, self.width, "zero")
+        return packed(blocks, coding.bits)
+
+
+@dataclass(frozen=True)
+class Scales:
+    """The scales of a weight; for `blocks` and `table` a matrix with a column for each `width` numbers of the depth."""
+
+    source: Weight
+    coding: Coding
+    layout: Layout = "plain"
+    swapped: bool = False
+    width: int = 0
+
+    def compute(self) -> Array:
+        scale, _ = parameters(self.source, self.coding)
+        return scale if self.layout == "plain" else _matrix(self, scale)
+
+
+@dataclass(frozen=True)
+class Zeros:
+    """The zero points of a weight: codes as those in `plain`, bytes of them for `blocks` and `table`."""
+
+    source: Weight
+    coding: Coding
+    layout: Layout = "plain"
+    swapped: bool = False
+    width: int = 0
+
+    def compute(self) -> Array:
+        import numpy as np
+
+        from igniter.dialects.onnx.types import element_type
+
+        _, zero = parameters(self.source, self.coding)
+        if self.layout == "plain":
+            return zero.astype(element_type(self.coding.element).dtype)
+        return packed(_matrix(self, zero).astype(np.uint8), self.coding.bits)
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """The values of a weight as floats of 16 bits, to nearest, ties to even."""
+
+    source: Weight
+    element: Attribute
+
+    def compute(self) -> Array:
+        from igniter.dialects.onnx.types import element_type
+
+        return self.source.array().astype(element_type(self.element).dtype)
+
+
+def _matrix(of: Scales | Zeros, parameter: Array) -> Array:
+    """Scales or zero points as [columns, blocks], each as often as `width` asks for."""
+    import numpy as np
+
+    coding, shape = of.coding, of.source.shape
+    columns, depth = (shape[1], shape[0]) if of.swapped else shape
+    count = -(-depth // of.width)
+    if coding.axis is None:
+        return np.full((columns, count), parameter)
+    if not coding.block:
+        return np.repeat(parameter[:, None], count, axis=1)
+    matrix = np.ascontiguousarray(parameter.T) if of.swapped else parameter
+    return np.repeat(matrix, -(-count // matrix.shape[1]), axis=1)[:, :count]
+
+
+def packed(codes: Array, bits: int) -> Array:
+    """Unsigned codes in bytes along the last dim, from the low bits on; an odd one with a 0."""
+    import numpy as np
+
+    if bits == 8:
+        return codes
+    if codes.shape[-1] % 2:
+        codes = np.concatenate([codes, np.zeros((*codes.shape[:-1], 1), np.uint8)], axis=-1)
+    return codes[..., 0::2] | (codes[..., 1::2] << 4)
+
+
+__all__ = ["Codes", "Coding", "Narrowed", "Scales", "WeightError", "Zeros", "error_of", "is_finite", "packed"]

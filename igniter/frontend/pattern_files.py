@@ -1,0 +1,121 @@
+"""Patterns from files: functions in ONNX's text syntax, or those of an ONNX file.
+
+    # tolerance 1e-3                                        a line of conditions, for the function below it
+    <domain: "fused", opset_import: ["" : 17]>
+    Gelu (x) => (y)
+    {
+        ...
+    }
+
+A text may have several functions. In a file of ONNX they are the model's functions, or the main graph where it has
+none, and the conditions are the lines of the function's, or the graph's, doc string.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import onnx
+import onnx.parser
+from xdsl.dialects.builtin import ModuleOp
+
+from igniter.errors import IgniterError
+from igniter.frontend.importer import import_proto
+from igniter.frontend.reading import read_model
+
+
+def read_pattern_file(path: Path) -> tuple[ModuleOp, list[str]]:
+    """A module whose functions are the patterns of a file, in order, and the conditions of each."""
+    if path.suffix == ".onnx":
+        protos = _of_model(path)
+    else:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise IgniterError(f"cannot read the pattern {path}: {error}") from error
+        protos = parse_patterns(text, str(path))
+    return _module(protos, str(path))
+
+
+def parse_patterns(text: str, name: str) -> list[tuple[onnx.FunctionProto, str]]:
+    """The functions of a text with their conditions; `IgniterError` says which of them is wrong."""
+    found: list[tuple[onnx.FunctionProto, str]] = []
+    conditions: list[str] = []
+    body: list[str] = []
+
+    def finish() -> None:
+        if not "".join(body).strip():
+            return
+        try:
+            proto = onnx.parser.parse_function("\n".join(body))
+        except Exception as error:  # the parser's errors have no base of their own
+            told = re.sub(r"\s+", " ", str(error)).strip("b'\" ")
+            raise IgniterError(f"{name}: pattern {len(found) + 1} is not a function of ONNX: {told}") from error
+        found.append((proto, "\n".join([*conditions, proto.doc_string])))
+        body.clear()
+        conditions.clear()
+
+    for line in text.splitlines():
+        if line.startswith("#"):
+            if "".join(body).strip():
+                finish()
+            conditions.append(line[1:].strip())
+            continue
+        if line.startswith("<") and "".join(body).strip():
+            finish()
+        body.append(line)
+    finish()
+    if not found:
+        raise IgniterError(
+            f"{name} has no pattern: write a function of ONNX, <opset_import: ...> Name (x) => (y) {{ }}"
+        )
+    return found
+
+
+def _of_model(path: Path) -> list[tuple[onnx.FunctionProto, str]]:
+    model, _ = read_model(path, "")
+    if model.functions:
+        return [(f, f.doc_string) for f in model.functions]
+    graph = model.graph
+    weights = {t.name for t in graph.initializer}
+    function = onnx.FunctionProto(name=graph.name or "Fused", domain="fused", opset_import=model.opset_import)
+    function.input.extend(v.name for v in graph.input if v.name not in weights)
+    function.output.extend(v.name for v in graph.output)
+    for tensor in graph.initializer:
+        function.node.append(onnx.helper.make_node("Constant", [], [tensor.name], value=tensor))
+    function.node.extend(graph.node)
+    return [(function, graph.doc_string or model.doc_string)]
+
+
+def _module(found: list[tuple[onnx.FunctionProto, str]], name: str) -> tuple[ModuleOp, list[str]]:
+    model = onnx.ModelProto(ir_version=10)
+    model.opset_import.add(domain="", version=max(_opset(f) for f, _ in found))
+    model.graph.name = "patterns"
+    for k, (function, _) in enumerate(found):
+        copy = model.functions.add()
+        copy.CopyFrom(function)
+        # Alternatives may have one name.
+        copy.overload = str(k)
+        _check(function, name)
+    from igniter.frontend.reading import Source
+
+    return import_proto(model, Source(folder="")), [conditions for _, conditions in found]
+
+
+def _opset(function: onnx.FunctionProto) -> int:
+    return max((o.version for o in function.opset_import if o.domain in ("", "ai.onnx")), default=17)
+
+
+def _check(function: onnx.FunctionProto, name: str) -> None:
+    known = {"", *function.input}
+    for node in function.node:
+        for value in node.input:
+            if value not in known:
+                raise IgniterError(f"{name}: '{value}', which {node.op_type} reads, is not defined before it")
+        known.update(node.output)
+        if any(a.HasField("g") or len(a.graphs) for a in node.attribute):
+            raise IgniterError(f"{name}: {node.op_type} has a graph inside, which patterns cannot have")
+    for value in function.output:
+        if value not in known:
+            raise IgniterError(f"{name}: the output '{value}' is not computed")

@@ -1,0 +1,1 @@
+"""Calibration: the ranges of a model's values over samples, and the quantised model that they give."""

@@ -1,0 +1,63 @@
+"""The ranges of values over samples: ONNX Runtime gives some of them at a time, a histogram of each is kept.
+
+Values are asked for in groups whose bytes together stay under a limit, by what they had in earlier samples. So the
+memory is that of the model, one group of one sample, and 32 KiB for each value, however many samples there are and
+whatever their shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from igniter.runtime.calibration.histogram import Histogram
+
+GROUP_BYTES = 64 << 20
+FIRST_GROUP = 8
+"""The values of a group while nothing is known of their sizes."""
+
+
+@dataclass
+class Observation:
+    """What was seen of values: a histogram of each, and the number of samples."""
+
+    histograms: dict[str, Histogram] = field(default_factory=dict[str, Histogram])
+    samples: int = 0
+
+
+def observe(
+    session: Any,
+    names: Sequence[str],
+    samples: Callable[[], Iterator[Mapping[str, Any]]],
+    progress: Callable[[str], None] = lambda _: None,
+) -> Observation:
+    """Histograms of the session's outputs `names` over all samples."""
+    found = Observation({name: Histogram() for name in names})
+    sizes: dict[str, int] = {}
+    for feed in samples():
+        progress(f"sample {found.samples + 1}")
+        for group in _groups(names, sizes):
+            for name, value in zip(group, session.run(list(group), dict(feed)), strict=True):
+                found.histograms[name].add(value)
+                sizes[name] = max(sizes.get(name, 0), value.nbytes)
+        found.samples += 1
+    return found
+
+
+def _groups(names: Sequence[str], sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
+    """The names in groups of `GROUP_BYTES`; what has no size yet counts for a share of one."""
+    group: list[str] = []
+    total = 0
+    for name in names:
+        size = sizes.get(name, GROUP_BYTES // FIRST_GROUP)
+        if group and total + size > GROUP_BYTES:
+            yield tuple(group)
+            group, total = [], 0
+        group.append(name)
+        total += size
+    if group:
+        yield tuple(group)
+
+
+__all__ = ["Observation", "observe"]

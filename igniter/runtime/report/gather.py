@@ -1,0 +1,112 @@
+"""All that a report shows of a compiled model: its graph, a profile, plans, and what verification said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from igniter.runtime.compiled_plan import CompiledPlan, compiled_programs, plan_programs
+from igniter.runtime.report.charts import Roof
+from igniter.runtime.report.graph import Graph, graph_of
+
+if TYPE_CHECKING:
+    from igniter.analysis.machine import MachineModel
+    from igniter.analysis.model.plan import MemoryPlan
+    from igniter.runtime.artifact import Artifact
+    from igniter.runtime.profile import Profile
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """What a page is made of. `profile` and `roof` are missing where nothing of the model is compiled."""
+
+    title: str
+    sizes: dict[str, int]
+    threads: int
+    report: Mapping[str, Any]
+    """What `report.json` of the compiled model says."""
+    verification: Mapping[str, Any] | None
+    graph: Graph
+    plan: MemoryPlan
+    compiled: CompiledPlan
+    profile: Profile | None
+    roof: Roof | None
+    measured: bool
+    """Whether the roof was measured, rather than typical for the machine."""
+
+
+def gather(
+    title: str,
+    original: str | bytes,
+    artifact: Artifact,
+    sizes: Mapping[str, int],
+    profile: Profile | None,
+    verification: Mapping[str, Any] | None,
+    threads: int,
+    machine: MachineModel | None = None,
+    step: Callable[[str], None] = lambda _: None,
+) -> ReportData:
+    """The data of a report on a compiled model, with the `profile` that was made of it at `sizes`. `machine` has
+    measured figures; without it they are those that the model was compiled for."""
+    from igniter.api import load
+
+    step("planning")
+    module = load(original)
+    c, programs = compiled_programs(module, _options(artifact))
+    known = _known_sizes(c.module, sizes)
+    compiled = plan_programs(c, programs, known)
+    free = module.plan()
+    plan = module.plan({name: size for name, size in sizes.items() if name in free.typical})
+    left: list[dict[str, Any]] = artifact.report.get("left_to_onnxruntime", [])
+    reasons = {str(node["node"]): str(node["reason"]) for node in left}
+    graph = graph_of(c.module, module.ir, reasons, known)
+    if profile is not None:
+        _add_times(graph, profile)
+    model = machine or c.machines[0]
+    roof = Roof.of(model, max(1, threads)) if c.backend.name == "cpu" else None
+    return ReportData(
+        title,
+        dict(sizes),
+        threads,
+        artifact.report,
+        verification,
+        graph,
+        plan,
+        compiled,
+        profile,
+        roof,
+        machine is not None,
+    )
+
+
+def _options(artifact: Artifact) -> Any:
+    """The options that an artifact was compiled with."""
+    import dataclasses
+
+    from igniter.compilation import CompileOptions
+
+    said: dict[str, Any] = artifact.report["options"]
+    fields = {f.name for f in dataclasses.fields(CompileOptions)} & said.keys()
+    return CompileOptions(**{name: said[name] for name in fields if name != "profile"})
+
+
+def _known_sizes(module: Any, sizes: Mapping[str, int]) -> dict[str, int]:
+    from igniter.analysis.typical_sizes import module_symbols
+
+    there = module_symbols(module)
+    return {name: size for name, size in sizes.items() if name in there}
+
+
+def _add_times(graph: Graph, profile: Profile) -> None:
+    """What steps took, on the regions and programs that they are of."""
+    by_label = {(g["kind"], g["name"]): g for g in graph.groups}
+    for step in profile.steps:
+        program = by_label.get(("program", step.program))
+        found = [by_label.get(("region", step.region)), program]
+        for group in (g for g in found if g is not None):
+            group["ms"] = group.get("ms", 0.0) + step.ms
+            group["share"] = group.get("share", 0.0) + step.share
+            for name, amount in (("flops", step.flops), ("bytes", step.bytes)):
+                if amount is not None:
+                    group[name] = group.get(name, 0) + amount

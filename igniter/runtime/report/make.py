@@ -1,0 +1,67 @@
+"""A report from a model that is compiled for a profile, to the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from igniter.runtime.report.gather import gather
+from igniter.runtime.report.page import page
+
+if TYPE_CHECKING:
+    from igniter.analysis.machine import MachineModel
+    from igniter.api import Module
+    from igniter.runtime.artifact import Artifact
+
+
+def report_page(
+    title: str,
+    original: str | bytes,
+    artifact: Artifact,
+    sizes: Mapping[str, int],
+    inputs: Mapping[str, Any],
+    *,
+    verification: Mapping[str, Any] | None = None,
+    threads: int = 1,
+    machine: MachineModel | None = None,
+    step: Callable[[str], None] = lambda _: None,
+) -> str:
+    """The page on an artifact that was compiled with `CompileOptions(profile=True)`, measured on `inputs`, which are of
+    `sizes`. `verification` is what `Verification.to_dict` says; `machine` has measured figures."""
+    from igniter.runtime.profile import profile_artifact
+
+    profile = None
+    if artifact.report.get("programs"):
+        step("measuring")
+        profile = profile_artifact(artifact, inputs, threads=max(1, threads))
+    data = gather(title, original, artifact, sizes, profile, verification, threads, machine, step)
+    step("drawing")
+    return page(data)
+
+
+def report_module(
+    module: Module, output: str | Path, sizes: Mapping[str, int] | None, threads: int, target: str, verify: bool
+) -> None:
+    """Writes the report on a module, at sizes; those of other symbols are chosen."""
+    from igniter.compilation import CompileOptions
+    from igniter.runtime.artifact import model_facts
+    from igniter.runtime.files import write_whole
+    from igniter.runtime.verification.original import Original
+    from igniter.runtime.verify import typical_inputs
+
+    shapes = [dict(sizes)] if sizes else None
+    artifact = module.compile(options=CompileOptions(target=target, profile=True), verify=verify, shapes=shapes)
+    original = module.current_source()
+    source = original if isinstance(original, bytes) else str(original)
+    chosen, inputs = typical_inputs(
+        Original(source, options={"intra_op_num_threads": 1}), model_facts(source), sizes or {}, 0
+    )
+    title = "a model in memory" if isinstance(original, bytes) else report_title(Path(original))
+    found = artifact.report.get("verification") if verify else None
+    write_whole(output, report_page(title, source, artifact, chosen, inputs, verification=found, threads=threads))
+
+
+def report_title(path: Path) -> str:
+    """What a model is called: many are called model.onnx, and their folders tell them apart."""
+    return f"{path.resolve().parent.name}/{path.name}" if path.stem == "model" else path.name

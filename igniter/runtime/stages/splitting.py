@@ -1,0 +1,78 @@
+"""`Module.split`: from a module to a folder of stages or ranks that is checked against the whole model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Operation
+
+from igniter.runtime.stages.manifest import Manifest
+from igniter.runtime.stages.measuring import node_seconds
+from igniter.runtime.stages.ranks import write_ranks
+from igniter.runtime.stages.writing import check_stages, write_stages
+from igniter.runtime.verification.edited import EditCheck, too_big
+from igniter.transforms.edit.parts import Partition
+from igniter.transforms.edit.stages import split_stages
+
+if TYPE_CHECKING:
+    from igniter.model_tools import ModelTools
+
+
+def split_model(
+    module: ModelTools,
+    folder: str | PathLike[str],
+    stages: int,
+    balance: str,
+    sizes: Mapping[str, int],
+    slack: float,
+    *,
+    verify: bool,
+    seed: int,
+) -> tuple[Manifest, EditCheck | None]:
+    """See `Module.split`."""
+    verify, unverified = _verifies(module, verify)
+    source = module.current_source() if verify or balance == "time" else None
+
+    def seconds(partition: Partition) -> Mapping[Operation, float]:
+        assert source is not None
+        return node_seconds(partition, source, sizes, seed)
+
+    found = split_stages(module.ir, stages, balance, sizes, slack, seconds)
+    manifest, check = write_stages(
+        found.parts,
+        fspath(folder),
+        found.inputs,
+        found.outputs,
+        costs=found.costs,
+        sizes=sizes,
+        check=_check(source, sizes, seed) if verify else None,
+    )
+    return manifest, (unverified if check is None else check)
+
+
+def split_products(
+    module: ModelTools, folder: str | PathLike[str], ranks: int, alone: bool, *, verify: bool, seed: int
+) -> tuple[Manifest, EditCheck | None]:
+    """See `Module.split_products`."""
+    verify, unverified = _verifies(module, verify)
+    source = module.current_source() if verify else None
+    look = _check(source, {}, seed) if verify else None
+    manifest, check = write_ranks(module.ir, module.ctx, ranks, fspath(folder), alone=alone, check=look)
+    return manifest, (unverified if check is None else check)
+
+
+def _verifies(module: ModelTools, verify: bool) -> tuple[bool, EditCheck | None]:
+    """Whether parts are compared with the whole model; and what is said where it was asked for and is not done."""
+    why = too_big(module.ir) if verify else ""
+    return (verify and not why), (EditCheck("not run", reason=why) if why else None)
+
+
+def _check(source: str | Path | bytes | None, sizes: Mapping[str, int], seed: int) -> Callable[[Manifest], EditCheck]:
+    def look(manifest: Manifest) -> EditCheck:
+        assert source is not None
+        return check_stages(source, manifest, sizes, seed)
+
+    return look

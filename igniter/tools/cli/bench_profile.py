@@ -1,0 +1,135 @@
+"""`igniter bench --profile`: where the time of a compiled model goes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json as jsonlib
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from igniter.errors import IgniterError
+from igniter.runtime.files import write_whole
+from igniter.tools.cli.bench import inputs_for
+from igniter.tools.cli.output import InputRequest, console, parse_shapes, print_json, progress
+
+if TYPE_CHECKING:
+    from igniter.runtime.artifact import Artifact
+    from igniter.runtime.profile import Profile
+
+
+def run(
+    path: str,
+    reference: str,
+    asked: InputRequest,
+    threads: int,
+    target: str,
+    spinning: bool,
+    trace: str,
+    json: bool,
+) -> None:
+    """Compile for a profile, run, and print."""
+    from igniter.runtime.profile import profile_artifact
+
+    cases = parse_shapes(asked.shapes) or [{}]
+    if trace and len(cases) > 1:
+        raise IgniterError("a trace is of one choice of sizes: give --shape once")
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="igniter-profile-") as folder:
+        with progress("compiling", json) as step:
+            original, artifact = compile_profiled(path, reference, target, Path(folder) / "model.igniter", step)
+        for case in cases:
+            sizes, inputs = inputs_for(artifact, original, case, asked)
+            profile = profile_artifact(artifact, inputs, threads=threads, spinning=spinning)
+            rows.append({"shapes": sizes, "threads": threads, **profile.to_dict()})
+            if trace:
+                write_whole(trace, jsonlib.dumps(profile.to_trace()))
+            if not json:
+                _print(sizes, profile)
+    if json:
+        print_json(rows)
+
+
+def compile_profiled(
+    path: str, reference: str, target: str, folder: Path, step: Callable[[str], None]
+) -> tuple[str | bytes, Artifact]:
+    """The original model, and a compiled one that notes the time.
+
+    A compiled model that does so is taken as it is. Another is compiled once more with its options, and must have the
+    same kernels then: one made with passes of one's own has others.
+    """
+    import igniter
+    from igniter.runtime.artifact import Artifact
+
+    options = igniter.CompileOptions(target=target, profile=True)
+    if not Path(path).is_dir():
+        return path, igniter.compile(path, folder, options=options, verify=False, progress=step)
+    given = Artifact.load(path)
+    original = reference or given.source
+    if original is None:
+        raise IgniterError(f"the original model of {path} is not known or has changed: give --reference")
+    said: dict[str, Any] = given.report["options"]
+    if said.get("profile"):
+        return original, given
+    known = {f.name for f in dataclasses.fields(options)} & said.keys()
+    options = dataclasses.replace(options, **{**{name: said[name] for name in known}, "profile": True})
+    made = igniter.compile(original, folder, options=options, verify=False, progress=step)
+    if given.report.get("kernel_digest", made.report["kernel_digest"]) != made.report["kernel_digest"]:
+        raise IgniterError(
+            f"the kernels of {path} are not those that Igniter makes of {reference or 'the original'}: it was compiled "
+            "from IR with a schedule of its own, or by another version. Compile it with --profile (in Python, "
+            "CompileOptions(profile=True)), and give that folder"
+        )
+    return original, made
+
+
+def _print(sizes: dict[str, int], profile: Profile) -> None:
+    from rich.table import Table
+
+    out = console()
+    shapes = ", ".join(f"{k}={v}" for k, v in sizes.items()) or "as in the model"
+    table = Table("step", "what", "kernel", "ms", "share", "GFLOP/s", "GB/s", title=f"{shapes}: every step")
+    for number, step in enumerate(profile.steps):
+        figures = (_figure(step.gflops), _figure(step.gbytes))
+        table.add_row(str(number), _short(step.what), step.kernel, _ms(step.ms), _percent(step.share), *figures)
+    rest = profile.rest_ms
+    table.add_row("", "ONNX Runtime", "", _ms(rest), _percent(rest / profile.run_ms), "", "")
+    out.print(table)
+    out.print(_by_kernel(profile))
+    out.print(
+        f"one run: {profile.run_ms:.4g} ms without interruptions; the median of {profile.runs}: "
+        f"{profile.measured_ms:.4g} ms"
+    )
+
+
+def _by_kernel(profile: Profile) -> Any:
+    from rich.table import Table
+
+    table = Table("kernel", "what", "calls", "ms", "share", "GFLOP/s", "GB/s", title="by kernel")
+    kernels = {step.kernel: [s for s in profile.steps if s.kernel == step.kernel] for step in profile.steps}
+    for kernel, steps in sorted(kernels.items(), key=lambda item: -sum(s.ms for s in item[1])):
+        ms = sum(s.ms for s in steps)
+        rates = [
+            _figure(None if None in amounts or not ms else sum(a or 0 for a in amounts) / ms / 1e6)
+            for amounts in ([s.flops for s in steps], [s.bytes for s in steps])
+        ]
+        what = _short(steps[0].what)
+        table.add_row(kernel, what, str(len(steps)), _ms(ms), _percent(ms / profile.run_ms), *rates)
+    return table
+
+
+def _short(what: str, limit: int = 60) -> str:
+    return what if len(what) <= limit else f"{what[: limit - 3]}..."
+
+
+def _ms(value: float) -> str:
+    return f"{value:.4f}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}%"
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"

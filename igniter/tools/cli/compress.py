@@ -1,0 +1,254 @@
+"""`igniter compress`: weights in fewer bits, with a table of what that does to size, error and speed."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from igniter.errors import IgniterError
+from igniter.tools.cli.output import InputRequest, console, parse_shapes, print_json, progress
+
+if TYPE_CHECKING:
+    from igniter.api import Module
+
+ORIGINAL, COMPRESSED, COMPILED = "onnxruntime, original", "onnxruntime, compressed", "igniter, compressed"
+SHOWN = 12
+"""The rows of the table that are shown: the largest weights."""
+
+
+@dataclass(frozen=True)
+class CompressRequest:
+    """What the command line asks for."""
+
+    model: str
+    output: str
+    weights: str
+    granularity: str
+    symmetric: bool
+    only: tuple[str, ...]
+    leave: tuple[str, ...]
+    min_elements: int
+    standard: bool
+    accuracy_level: int
+    compare: bool
+    time: bool
+    asked: InputRequest
+    threads: int
+    rounds: int
+    csv: str
+    json: bool
+
+
+def run(request: CompressRequest) -> None:
+    """Compress, write, compare and print."""
+    import igniter
+    from igniter.runtime.files import write_whole
+
+    if Path(request.output).exists() and Path(request.output).samefile(request.model):
+        raise IgniterError(f"{request.output} is the model itself: write to another file")
+    with progress("compressing", request.json) as step:
+        module = igniter.load(request.model)
+        before = file_bytes(request.model, module.external)
+        module.compress(
+            request.weights,
+            request.granularity,
+            symmetric=request.symmetric,
+            only=request.only,
+            leave=request.leave,
+            min_elements=request.min_elements,
+            standard=request.standard,
+            accuracy_level=request.accuracy_level,
+        )
+        step("writing")
+        write(module, request.output)
+        found: dict[str, Any] = {"model": request.model, "output": request.output, **_weights(module)}
+        found["bytes"] = {"before": before, "after": file_bytes(request.output, beside(request.output))}
+        if request.compare or request.time:
+            step("comparing")
+            _compare(request, found)
+    if request.csv:
+        write_whole(request.csv, csv_text(found["weights"]))
+    if request.json:
+        print_json(found)
+    else:
+        _print(found)
+
+
+def write(module: Module, output: str) -> None:
+    """Writes a model, its weights beside it where those of the original were: then they are never all in memory."""
+    from igniter.frontend import save_model
+
+    save_model(module.ir, output, external_data_threshold=1024 if module.external else None)
+
+
+def beside(path: str) -> set[str]:
+    """The file of weights beside a model, if there is one."""
+    data = f"{path}.data"
+    return {data} if Path(data).exists() else set()
+
+
+def file_bytes(path: str, external: set[str]) -> int:
+    """The bytes of a model and of the files that its weights are in."""
+    return sum(Path(p).stat().st_size for p in {str(path), *external})
+
+
+def _weights(module: Module) -> dict[str, Any]:
+    remarks = module.remarks.of("compress-weights")
+    done = [r.details for r in remarks if r.kind == "applied"]
+    left = [{"weight": r.node, "reason": r.message.partition(": ")[2]} for r in remarks if r.kind == "missed"]
+    return {"weights": sorted(done, key=lambda w: -w["before"]), "left": left}
+
+
+def _compare(request: CompressRequest, found: dict[str, Any]) -> None:
+    """Runs both models on the same inputs; times them where asked for."""
+    from igniter.runtime.artifact import model_facts
+    from igniter.runtime.session import make_session
+    from igniter.runtime.verification.given import read_inputs
+    from igniter.runtime.verification.original import Original
+    from igniter.runtime.verify import typical_inputs
+
+    source = Original(request.model, options={"intra_op_num_threads": 1})
+    cases: list[tuple[dict[str, int], dict[str, Any]]] = []
+    if request.asked.inputs:
+        names = [value.name for value in source.session.get_inputs()]
+        cases = [({}, feed) for feed in read_inputs(request.asked.inputs, names)]
+    else:
+        facts = model_facts(request.model)
+        for case in parse_shapes(request.asked.shapes) or [{}]:
+            cases.append(typical_inputs(source, facts, case, request.asked.seed))
+    names = [output.name for output in source.session.get_outputs()]
+    other: Any = make_session(request.output, intra_op_num_threads=1)
+    found["outputs"] = []
+    for sizes, feed in cases:
+        pairs = zip(names, source.session.run(None, feed), other.run(None, feed), strict=True)
+        errors = [output_error(name, a, b) for name, a, b in pairs]
+        found["outputs"].append({"sizes": sizes, "errors": [e for e in errors if e is not None]})
+    if request.time:
+        found["times"] = [_time(request, sizes, feed) for sizes, feed in cases]
+
+
+def output_error(name: str, expected: Any, got: Any) -> dict[str, Any] | None:
+    """The largest and the mean error of an output, relative to its largest and its mean magnitude; `None` for what
+    holds no floats."""
+    import numpy as np
+
+    if getattr(getattr(expected, "dtype", None), "kind", "") != "f" or expected.size == 0:
+        return None
+    if expected.shape != got.shape:
+        return {"output": name, "shape": list(expected.shape), "note": f"has another shape, {list(got.shape)}"}
+    exact: Any = expected.astype(np.float64)
+    off: Any = exact - got.astype(np.float64)
+    size, square, error = float(abs(exact).max()), float((exact * exact).sum()), float((off * off).sum())
+    largest = float(abs(off).max())
+    return {
+        "output": name,
+        "largest": largest / size if size else largest,
+        "mean": (error / square) ** 0.5 if square else largest,
+    }
+
+
+def _time(request: CompressRequest, sizes: dict[str, int], feed: dict[str, Any]) -> dict[str, Any]:
+    """The three systems in turns; the compiled model is compared with the compressed one first."""
+    import igniter
+    from igniter.runtime.timing import time_models
+
+    with tempfile.TemporaryDirectory(prefix="igniter-compress-") as folder:
+        artifact = igniter.compile(
+            request.output, Path(folder) / "model.igniter", sizes=sizes, inputs=feed, budget=15.0
+        )
+        models = {
+            ORIGINAL: (request.model, ()),
+            COMPRESSED: (request.output, ()),
+            COMPILED: (artifact.model_path, artifact.libraries),
+        }
+        timing = time_models(models, feed, threads=request.threads, rounds=request.rounds)
+        size = sum(p.stat().st_size for p in Path(artifact.folder).iterdir() if p.name != "report.json")
+    return {"sizes": sizes, "noise": timing.noise, "compiled_bytes": size, **timing.to_dict()}
+
+
+COLUMNS = ("weight", "shape", "form", "before", "after", "error", "mean_error", "readers")
+
+
+def csv_text(rows: list[dict[str, Any]]) -> str:
+    """The table of weights as CSV."""
+    import csv
+    import io
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        shape, readers = "x".join(map(str, row["shape"])), "; ".join(row["readers"])
+        writer.writerow([*({**row, "shape": shape, "readers": readers}[c] for c in COLUMNS)])
+    return text.getvalue()
+
+
+def _print(found: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    out = console()
+    table = Table("weight", "shape", "stored for", "before", "after", "largest error", "mean error")
+    rows = found["weights"]
+    for row in rows[:SHOWN]:
+        table.add_row(row["weight"], "x".join(map(str, row["shape"])), row["form"], *_figures(row))
+    if len(rows) > SHOWN:
+        table.add_row(f"and {len(rows) - SHOWN} more", "", "", *_figures(_total(rows[SHOWN:])))
+    table.add_section()
+    table.add_row(f"{len(rows)} weights", "", "", *_figures(_total(rows)))
+    out.print(table)
+    reasons: dict[str, int] = {}
+    for left in found["left"]:
+        reasons[left["reason"]] = reasons.get(left["reason"], 0) + 1
+    for reason, count in reasons.items():
+        out.print(f"{count} left: {reason}")
+    size = found["bytes"]
+    share = 100 * size["after"] / size["before"]
+    out.print(f"{found['output']}: {bytes_text(size['after'])}, {share:.3g}% of {bytes_text(size['before'])}")
+    for case in found.get("outputs", ()):
+        _print_errors(case)
+    for timed in found.get("times", ()):
+        _print_times(timed)
+
+
+def _print_errors(case: dict[str, Any]) -> None:
+    errors = [e for e in case["errors"] if "note" not in e]
+    where = ", ".join(f"{k}={v}" for k, v in case["sizes"].items()) or "as given"
+    if not errors:
+        console().print(f"{where}: no output of floats to compare")
+        return
+    worst = max(errors, key=lambda e: e["largest"])
+    mean = max(e["mean"] for e in errors)
+    console().print(
+        f"{where}: error of {len(errors)} outputs in ONNX Runtime: largest {worst['largest']:.1e} ({worst['output']}), "
+        f"mean {mean:.1e}"
+    )
+
+
+def _print_times(timed: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    table = Table("system", "ms", "speedup")
+    for name in (ORIGINAL, COMPRESSED, COMPILED):
+        table.add_row(name, f"{timed[name]['ms']:.4g}", f"{1 / timed[name]['ratio']:.2f}x")
+    console().print(table)
+    console().print(f"noise {100 * timed['noise']:.1f}%; the compiled model has {bytes_text(timed['compiled_bytes'])}")
+
+
+def bytes_text(size: float) -> str:
+    """Bytes in the unit that leaves them three digits."""
+    for unit, least in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= least:
+            return f"{size / least:.3g} {unit}"
+    return f"{size:.0f} B"
+
+
+def _figures(row: dict[str, Any]) -> tuple[str, ...]:
+    return bytes_text(row["before"]), bytes_text(row["after"]), f"{row['error']:.1e}", f"{row['mean_error']:.1e}"
+
+
+def _total(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The sums of bytes and the worst errors."""
+    sums = {key: sum(row[key] for row in rows) for key in ("before", "after")}
+    return {**sums, **{key: max((row[key] for row in rows), default=0.0) for key in ("error", "mean_error")}}

@@ -1,0 +1,115 @@
+"""`igniter extract`: a part of a model as a model, or all three parts as a folder of stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from igniter.errors import IgniterError
+from igniter.tools.cli.edit import print_check
+from igniter.tools.cli.output import console, parse_shapes, print_json
+
+if TYPE_CHECKING:
+    from igniter.api import Module
+    from igniter.runtime.stages.manifest import Manifest
+    from igniter.runtime.verification.edited import EditCheck
+    from igniter.transforms.edit.parts import Part
+
+
+def run(
+    model: str,
+    start: str,
+    end: str,
+    output: str,
+    part: str,
+    keep: bool,
+    verify: bool,
+    shape: Sequence[str],
+    seed: int,
+    json: bool,
+) -> bool:
+    """Cut, check, write and print; whether the parts compute what the model does."""
+    import igniter
+    from igniter.transforms.edit.extract_part import extract_parts
+
+    if not output:
+        raise IgniterError("name the model to write, or the folder for --part all, with -o")
+    module = igniter.load(model)
+    first, last = split_names(start), split_names(end)
+    shapes = (parse_shapes(shape) or [{}])[0]
+    parts = extract_parts(module.ir, first, last, exact=part == "inside")
+    if part == "all":
+        from igniter.dialects.onnx.structure import main_graph
+        from igniter.runtime.stages.writing import check_stages, write_stages
+        from igniter.runtime.verification.edited import EditCheck, too_big
+
+        graph = main_graph(module.ir)
+
+        def look(made: Manifest) -> EditCheck:
+            return check_stages(module.current_source(), made, shapes, seed)
+
+        why = too_big(module.ir) if verify else ""
+        chosen = look if verify and not why else None
+        _, check = write_stages(parts, output, graph.input_names, graph.output_names, check=chosen)
+        check = EditCheck("not run", reason=why) if why else check
+    else:
+        parts = [p for p in parts if p.name == part]
+        if not parts:
+            raise IgniterError(f"there is nothing {part} these values")
+        check = _write_one(module, parts[0], output, keep, verify, shapes, seed)
+    ok = check is None or check.status != "differs"
+    told: dict[str, Any] = {
+        "output": output if ok else None,
+        "parts": [
+            {"name": p.name, "inputs": list(p.inputs), "outputs": list(p.outputs), "nodes": p.nodes} for p in parts
+        ],
+        "check": None if check is None else check.to_dict(),
+    }
+    if json:
+        print_json(told)
+    else:
+        _print(told)
+    return ok
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """`a,b` as names; a name with a comma in it is written between double quotes."""
+    import csv
+
+    rows = list(csv.reader([text], skipinitialspace=True)) if text else []
+    return tuple(n.strip() for n in rows[0]) if rows else ()
+
+
+def _write_one(
+    module: Module, part: Part, output: str, keep: bool, verify: bool, shapes: dict[str, int], seed: int
+) -> EditCheck | None:
+    import tempfile
+
+    from igniter.frontend import save_model
+    from igniter.runtime.stages.writing import check_part
+    from igniter.runtime.verification.edited import EditCheck, too_big
+
+    kept = module.external if keep else ()
+    why = too_big(module.ir) if verify else ""
+    if not verify or why:
+        save_model(part.module, output, keep=kept)
+        return EditCheck("not run", reason=why) if why else None
+    with tempfile.TemporaryDirectory(prefix="igniter-extract-") as scratch:
+        path = Path(scratch) / "part.onnx"
+        save_model(part.module, path)
+        check = check_part(module.current_source(), part, path, shapes, seed)
+    if check.status != "differs":
+        save_model(part.module, output, keep=kept)
+    return check
+
+
+def _print(told: dict[str, Any]) -> None:
+    out = console()
+    for part in told["parts"]:
+        out.print(f"{part['name']}: {part['nodes']} nodes", markup=False)
+        out.print(f"  in:  {', '.join(part['inputs'])}", markup=False)
+        out.print(f"  out: {', '.join(part['outputs'])}", markup=False)
+    if told["check"] is not None:
+        print_check(told["check"])
+    out.print(f"written to {told['output']}" if told["output"] else "nothing is written", markup=False)

@@ -1,0 +1,113 @@
+"""`igniter quantize`: static quantisation by calibration, with the error of each node and of the whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from igniter.errors import IgniterError
+from igniter.tools.cli.compress import beside, file_bytes, write
+from igniter.tools.cli.output import console, print_json, progress
+
+if TYPE_CHECKING:
+    from igniter.runtime.calibration.quantizer import Quantization
+
+SHOWN = 20
+"""The rows of the table that are shown: the nodes with the largest errors."""
+COLUMNS = ("node", "op", "sqnr_db", "relative_error", "quantised")
+
+
+@dataclass(frozen=True)
+class QuantizeRequest:
+    """What the command line asks for; `choices` are the arguments of `Module.quantize`."""
+
+    model: str
+    output: str
+    data: str
+    choices: dict[str, Any]
+    csv: str
+    json: bool
+
+
+def run(request: QuantizeRequest) -> None:
+    """Quantise, write and print."""
+    import igniter
+    from igniter.runtime.files import write_whole
+
+    if Path(request.output).exists() and Path(request.output).samefile(request.model):
+        raise IgniterError(f"{request.output} is the model itself: write to another file")
+    with progress("quantising", request.json) as step:
+        module = igniter.load(request.model)
+        before = file_bytes(request.model, module.external)
+        found = module.quantize(request.data, progress=step, **request.choices)
+        step("writing")
+        write(module, request.output)
+    size = {"before": before, "after": file_bytes(request.output, beside(request.output))}
+    if request.csv:
+        write_whole(request.csv, csv_text(found))
+    if request.json:
+        print_json({"model": request.model, "output": request.output, "bytes": size, **as_dict(found)})
+    else:
+        _print(request, found, size)
+
+
+def as_dict(found: Quantization) -> dict[str, Any]:
+    """What was done, in JSON's types."""
+    return {
+        "samples": found.samples,
+        "method": found.method,
+        "corrected": found.corrected,
+        "errors": found.errors,
+        "tried": [{"in_float": count, "error": error} for count, error in found.tried],
+        "not_finite": found.strange,
+        "nodes": rows(found),
+        "ranges": {name: list(pair) for name, pair in found.ranges.items()},
+    }
+
+
+def rows(found: Quantization) -> list[dict[str, Any]]:
+    """The nodes, those with the largest errors first."""
+    layers = sorted(found.layers, key=lambda each: -each.relative)
+    return [
+        dict(zip(COLUMNS, (e.name, e.op, e.sqnr, e.relative, e.name not in found.floats), strict=True)) for e in layers
+    ]
+
+
+def csv_text(found: Quantization) -> str:
+    """The table of nodes as CSV."""
+    import csv
+    import io
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows([list(row.values()) for row in rows(found)])
+    return text.getvalue()
+
+
+def _print(request: QuantizeRequest, found: Quantization, size: dict[str, int]) -> None:
+    from rich.table import Table
+
+    from igniter.tools.cli.compress import bytes_text
+
+    out = console()
+    table = Table("node", "op", "SQNR dB", "relative error", "")
+    shown = rows(found)
+    for row in shown[:SHOWN]:
+        state = "quantised" if row["quantised"] else "[yellow]in float"
+        table.add_row(row["node"], row["op"], f"{row['sqnr_db']:.1f}", f"{row['relative_error']:.1e}", state)
+    if len(shown) > SHOWN:
+        table.add_row(f"and {len(shown) - SHOWN} more, better", "", "", "", "")
+    out.print(table)
+    out.print(
+        f"{len(found.layers) - len(found.floats)} of {len(found.layers)} nodes quantised, {found.samples} samples"
+    )
+    corrected = ", biases corrected" if found.corrected else ""
+    out.print(f"ranges by {found.method}{corrected}")
+    if found.strange:
+        out.print(f"[yellow]{found.strange:,} values were not finite[/], and count for no range")
+    errors = ", ".join(f"{name} {error:.1e}" for name, error in found.errors.items())
+    out.print(f"error of the outputs over the samples: {errors or 'none has floats'}")
+    share = 100 * size["after"] / size["before"]
+    out.print(f"{request.output}: {bytes_text(size['after'])}, {share:.3g}% of {bytes_text(size['before'])}")

@@ -1,0 +1,98 @@
+"""`igniter report`: all that is known of a compiled model as one page."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from igniter.errors import IgniterError
+from igniter.tools.cli.bench import inputs_for
+from igniter.tools.cli.bench_profile import compile_profiled
+from igniter.tools.cli.output import InputRequest, console, parse_shapes, print_json, progress
+
+if TYPE_CHECKING:
+    from igniter.analysis.machine import MachineModel
+    from igniter.runtime.artifact import Artifact
+
+
+@dataclass(frozen=True)
+class ReportRequest:
+    """What the command line asks for."""
+
+    model: str
+    output: str
+    reference: str
+    inputs: InputRequest
+    threads: int
+    target: str
+    verify: bool
+    measure: bool
+    json: bool
+
+
+def run(asked: ReportRequest) -> None:
+    """Compile, measure, and write the page."""
+    from igniter.runtime.files import write_whole
+    from igniter.runtime.report.make import report_page, report_title
+
+    output = asked.output or f"{Path(asked.model).stem}.html"
+    if Path(output).suffix != ".html":
+        raise IgniterError(f"{output} is no .html: a report is a page")
+    if Path(asked.model).suffix == ".mlir":
+        raise IgniterError(f"{asked.model} is IR, which ONNX Runtime does not run: give the ONNX model")
+    cases = parse_shapes(asked.inputs.shapes) or [{}]
+    if len(cases) > 1:
+        raise IgniterError("a report is of one choice of sizes: give --shape once")
+    with (
+        tempfile.TemporaryDirectory(prefix="igniter-report-") as folder,
+        progress("compiling", asked.json) as step,
+    ):
+        place = Path(folder) / "model.igniter"
+        original, artifact = compile_profiled(asked.model, asked.reference, asked.target, place, step)
+        sizes, inputs = inputs_for(artifact, original, cases[0], asked.inputs)
+        step("verifying")
+        verification = _verification(asked, artifact, original)
+        machine = _measured(asked.target, step) if asked.measure else None
+        text = report_page(
+            report_title(Path(asked.model)),
+            original,
+            artifact,
+            sizes,
+            inputs,
+            verification=verification,
+            threads=asked.threads,
+            machine=machine,
+            step=step,
+        )
+    write_whole(output, text)
+    if asked.json:
+        print_json({"report": output, "bytes": len(text.encode()), "sizes": sizes})
+    else:
+        console().print(output, highlight=False, markup=False)
+
+
+def _verification(asked: ReportRequest, artifact: Artifact, original: str | bytes) -> Mapping[str, Any] | None:
+    """What verification says of the model: of a folder what its report has, else a new one."""
+    if not asked.verify:
+        return None
+    if Path(asked.model).is_dir():
+        from igniter.runtime.artifact import Artifact
+
+        found = Artifact.load(asked.model).report.get("verification")
+        if found is not None:
+            return found
+    return artifact.verify(**asked.inputs.for_verify(), reference=original).to_dict()
+
+
+def _measured(target: str, step: Callable[[str], None]) -> MachineModel:
+    """This machine, measured."""
+    from igniter.analysis.machine import override
+    from igniter.runtime.machine_measurement import measure
+    from igniter.targets import described_machines
+
+    step("measuring the machine")
+    (machine,) = described_machines(target, None)
+    return override(machine, measure(machine, step).given())

@@ -1,0 +1,50 @@
+"""A changed model in a file, once it computes what it was changed from."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from igniter.errors import IgniterError
+from igniter.tools.cli.output import InputRequest, progress
+
+if TYPE_CHECKING:
+    from igniter.api import Module
+
+
+def save_verified(
+    module: Module, original: str, output: str, asked: InputRequest | None, what: str, quiet: bool
+) -> dict[str, Any] | None:
+    """Write `module` to `output` if its outputs agree with those of the model at `original`; what the verification
+    says, `None` where `asked` is. `IgniterError` says which output differs, and `output` is as it was."""
+    target = Path(output)
+    if not target.parent.is_dir():
+        raise IgniterError(f"there is no folder {target.parent} to write {target.name} to")
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as scratch:
+        made = Path(scratch) / target.name
+        module.save(made)
+        verification = _verified(original, made, asked, quiet) if asked is not None else None
+        if verification is not None and verification["status"] == "differs":
+            failures = "; ".join(verification["failures"][:3])
+            raise IgniterError(f"{what} does not compute what {original} does, so {output} is not written: {failures}")
+        # The weights first: a model without them cannot be read.
+        for file in sorted(os.listdir(scratch), key=lambda name: name == target.name):
+            os.replace(os.path.join(scratch, file), target.parent / file)
+    return verification
+
+
+def _verified(path: str, made: Path, asked: InputRequest, quiet: bool) -> dict[str, Any]:
+    from igniter.runtime.compare_models import compare_models
+    from igniter.runtime.session import silence
+
+    silence()
+    original: str | bytes = path
+    if path.endswith(".mlir"):
+        from igniter.api import load
+
+        original = load(path).to_onnx().SerializeToString()
+    with progress("verifying", quiet):
+        found = compare_models(original, made, **asked.for_verify())
+    return {**found.to_dict(), "failures": list(found.failures)}

@@ -1,0 +1,63 @@
+"""Values of options that a shell offers. Nothing here reads a model or imports what takes long."""
+
+from __future__ import annotations
+
+
+def targets(incomplete: str) -> list[str]:
+    """What can be written behind `incomplete` in a list of targets: the last one of it, and what is added to that. The
+    targets of a backend besides that of CPUs are offered once its name is written: asking it may take long."""
+    from igniter.registry import BACKENDS, external, load_backend
+    from igniter.targets import DEFAULT
+
+    before, comma, last = incomplete.rpartition(",")
+    names: list[str] = []
+    for backend in {**external("backends"), **BACKENDS}:
+        if backend == DEFAULT or last.startswith(backend):
+            names += load_backend(backend)().target_names(last)
+        elif backend.startswith(last):
+            names.append(backend)
+    return [f"{before}{comma}{name}" for name in dict.fromkeys(names) if name not in before.split(",")]
+
+
+def fusion_authors(incomplete: str) -> list[str]:
+    """The fusion authors there are."""
+    from igniter.registry import all_fusion_authors
+
+    return [name for name in all_fusion_authors() if name.startswith(incomplete)]
+
+
+def pipeline(incomplete: str) -> list[str]:
+    """What can be written behind `incomplete` in a pipeline: a pass or a named pipeline, or, where a brace is open, an
+    option of its pass."""
+    start = _last_element(incomplete)
+    before, element = incomplete[:start], incomplete[start:]
+    name, brace, options = element.partition("{")
+    if not brace:
+        from igniter.pipelines import PIPELINES
+        from igniter.registry import all_passes, external
+
+        known = [*PIPELINES, *external("pipelines"), *all_passes()]
+        return [f"{before}{each}" for each in dict.fromkeys(known) if each.startswith(name)]
+    given, space, option = options.rpartition(" ")
+    return [f"{before}{name}{{{given}{space}{each}" for each in pass_options(name) if each.startswith(option)]
+
+
+def pass_options(name: str) -> list[str]:
+    """The options of a pass, each with its equals sign; none of what is no pass."""
+    from dataclasses import fields
+
+    from igniter.registry import load_pass, where_pass
+
+    if where_pass(name) is None:
+        return []
+    return [f"{field.name.replace('_', '-')}=" for field in fields(load_pass(name)) if field.name != "name"]
+
+
+def _last_element(text: str) -> int:
+    """Where the last pass of a pipeline begins: behind the last comma that is in no braces."""
+    depth = start = 0
+    for at, character in enumerate(text):
+        depth += (character == "{") - (character == "}")
+        if character == "," and not depth:
+            start = at + 1
+    return start

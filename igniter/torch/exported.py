@@ -1,0 +1,170 @@
+"""One export of a module by `torch.export`, compiled: for one structure of arguments, and for all sizes that the trace
+holds for.
+
+Every dim is dynamic that the module's code lets be. What the code takes for granted besides (a dim of 512 at most, two
+dims that are equal) `torch.export` notes, and it is checked before each call.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from importlib import import_module
+from types import CodeType
+from typing import Any
+
+from igniter.errors import IgniterError
+from igniter.torch.exporter import decompositions, quiet
+from igniter.torch.names import Tensor, is_symbolic, is_tensor, pytree, torch
+from igniter.torch.options import TorchOptions
+from igniter.torch.program import make_program
+from igniter.torch.statistics import GraphReport
+
+NAMES = {"min": min, "max": max, "math": math, "abs": abs, "int": int, "float": float, "round": round}
+"""What the conditions of `torch.export` may call."""
+
+
+class Exported:
+    """A module's export, called with the leaves of the module's own arguments. Raises what `torch.export` raises of a
+    module that it cannot trace."""
+
+    def __init__(self, module: Any, leaves: Sequence[Any], spec: Any, options: TorchOptions, report: GraphReport):
+        self.report = report
+        self._tensors = [place for place, leaf in enumerate(leaves) if is_tensor(leaf)]
+        flat = _Flat(module, leaves, spec)
+        program = _export(flat, [leaves[place] for place in self._tensors])
+        report.nodes = sum(node.op == "call_function" for node in program.graph.nodes)
+        self._spec: Any = program.call_spec.out_spec
+        self._sources = [_source(flat, program, spec) for spec in program.graph_signature.input_specs]
+        self._targets = [_target(program, spec, self._sources) for spec in program.graph_signature.output_specs]
+        self._dims = _fixed_dims(program)
+        self._guards = _guards(program)
+        places = {id(target) for target in self._targets if target is not None}
+        never = [place for place, source in enumerate(self._sources) if id(source) in places]
+        known = {id(source.value(())): source for source in self._sources if source.leaf < 0}
+
+        def is_weight(value: Any) -> bool:
+            source = known.get(id(value))
+            return source is not None and source.value(()) is value
+
+        self._run = make_program(program.graph_module, options, report, is_weight, never)
+        if not self.holds_for(leaves):
+            raise IgniterError("what torch.export takes for granted does not hold for what it was traced with")
+
+    def holds_for(self, leaves: Sequence[Any]) -> bool:
+        """Whether the trace is right for these arguments, whose structure and types are those that were traced."""
+        tensors = [leaves[place] for place in self._tensors]
+        for place, axis, size in self._dims:
+            if tensors[place].shape[axis] != size:
+                return False
+        names = {"L": {"tensors": tensors}}
+        return self._guards is None or bool(eval(self._guards, {"__builtins__": {}, **NAMES}, names))
+
+    def __call__(self, leaves: Sequence[Any]) -> Any:
+        """What the module returns for the arguments whose leaves these are."""
+        tensors = [leaves[place] for place in self._tensors]
+        given: Sequence[Any] = self._run(*[source.value(tensors) for source in self._sources])
+        results: list[Any] = []
+        for target, value in zip(self._targets, given, strict=True):
+            if target is None:
+                results.append(value)
+            else:
+                target.value(tensors).copy_(value)
+        return pytree.tree_unflatten(results, self._spec)
+
+
+class _Flat(torch.nn.Module):
+    """A module that takes the tensors among the arguments of another, in their order; the other arguments are fixed.
+
+    `torch.export` does not take all signatures, and names what it takes for granted by them.
+    """
+
+    def __init__(self, module: Any, leaves: Sequence[Any], spec: Any):
+        super().__init__()
+        self.module = module
+        self._others = [None if is_tensor(leaf) else leaf for leaf in leaves]
+        self._places = [place for place, leaf in enumerate(leaves) if is_tensor(leaf)]
+        self._spec = spec
+
+    def forward(self, *tensors: Any) -> Any:
+        leaves = list(self._others)
+        for place, tensor in zip(self._places, tensors, strict=True):
+            leaves[place] = tensor
+        args, kwargs = pytree.tree_unflatten(leaves, self._spec)
+        return self.module(*args, **kwargs)
+
+
+class _Source:
+    """Where an input of the graph comes from: argument number `leaf`, an attribute of a module, or a constant."""
+
+    def __init__(self, leaf: int = -1, owner: Any = None, name: str = "", constant: Tensor | None = None):
+        self.leaf = leaf
+        self.owner = owner
+        self.name = name
+        self.constant = constant
+        # A module's own look-up takes longer than all else that is done for a weight before a call.
+        self._table: Any = owner._parameters if owner is not None and name in owner._parameters else None
+        if owner is not None and self._table is None:
+            self._table = owner._buffers
+
+    def value(self, leaves: Sequence[Any]) -> Any:
+        if self._table is not None:
+            return self._table[self.name]
+        return leaves[self.leaf] if self.leaf >= 0 else self.constant
+
+
+def _export(module: _Flat, tensors: Sequence[Any]) -> Any:
+    """The functional program of a module, in ops that the exporter has or knows how to take apart."""
+    config = import_module("torch.fx.experimental._config")
+    shapes = {"tensors": tuple(dict.fromkeys(range(t.dim()), torch.export.Dim.AUTO) for t in tensors)}
+    # Without this a dim that is 1 in the first call would be 1 for good.
+    with torch.no_grad(), quiet(), config.patch(backed_size_oblivious=True):
+        program = torch.export.export(module, tuple(tensors), dynamic_shapes=shapes, strict=False)
+        return program.run_decompositions(decompositions())
+
+
+def _source(module: Any, program: Any, spec: Any) -> _Source:
+    kind = spec.kind.name
+    if kind == "USER_INPUT":
+        inputs = [s for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
+        return _Source(leaf=inputs.index(spec))
+    if kind == "CONSTANT_TENSOR":
+        return _Source(constant=program.constants[spec.target])
+    if kind in ("PARAMETER", "BUFFER"):
+        path, _, name = spec.target.rpartition(".")
+        return _Source(owner=module.get_submodule(path), name=name)
+    raise IgniterError(f"torch.export gave the graph an input of kind {kind}")
+
+
+def _target(program: Any, spec: Any, sources: Sequence[_Source]) -> _Source | None:
+    """What an output of the graph is to be written to; `None` for one that is returned."""
+    kind = spec.kind.name
+    if kind == "USER_OUTPUT":
+        return None
+    inputs = program.graph_signature.input_specs
+    if kind == "USER_INPUT_MUTATION":
+        return next(source for source, s in zip(sources, inputs, strict=True) if s.arg.name == spec.target)
+    if kind == "BUFFER_MUTATION":
+        return next(source for source, s in zip(sources, inputs, strict=True) if s.target == spec.target)
+    raise IgniterError(f"torch.export gave the graph an output of kind {kind}")
+
+
+def _fixed_dims(program: Any) -> list[tuple[int, int, int]]:
+    """Argument, axis and size of each dim that the trace has fixed."""
+    places = {
+        spec.arg.name: place
+        for place, spec in enumerate(s for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT")
+    }
+    found: list[tuple[int, int, int]] = []
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        if node.op == "placeholder" and node.name in places and is_tensor(value):
+            found += [(places[node.name], axis, d) for axis, d in enumerate(value.shape) if not is_symbolic(d)]
+    return found
+
+
+def _guards(program: Any) -> CodeType | None:
+    """The conditions on sizes that the trace has noted, as one expression."""
+    conditions: Sequence[str] = getattr(program, "_guards_code", None) or ()
+    text = " and ".join(f"({condition})" for condition in conditions)
+    return compile(text, "<torch.export>", "eval") if text else None

@@ -1,0 +1,214 @@
+"""What is done to a functional graph before it is exported, and the text that it is known by.
+
+* A tensor that the graph holds (`torch.tensor([1, 2])` in the traced code) becomes an input that is always given the
+  same value.
+* Dynamo hands sizes over as inputs of their own. Where a size is also a dim of a tensor that is an input, it is read
+  from there: in ONNX that is one symbol, where an input of its own would be a number that nothing is known of.
+* An output that is not laid out in order (a transposed one) is returned in the order in which it lies in memory, and
+  permuted on the torch side: strides are those of eager, and nothing is copied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from igniter.torch.exporter import is_number, output_nodes
+from igniter.torch.names import GraphModule, Node, fx, is_symbolic, is_tensor, pytree, torch
+
+_SYMBOL = re.compile(r"\b[a-z]+\d+\b")
+
+
+@dataclass
+class Prepared:
+    """A graph that is ready for the exporter, and how its inputs and outputs are to be handled.
+
+    `constants` are tensors to give after the inputs. `outputs` says for each output of the original graph: a position
+    among those of `graph`, or a `Passed`.
+    """
+
+    graph: GraphModule
+    constants: list[Any] = field(default_factory=list[Any])
+    outputs: list[Output] = field(default_factory=list["Output"])
+    single: bool = False
+    """Whether the graph returns a value by itself, rather than a tuple."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output: number `place` of the exported graph's; or the input `passed`; or `constant`.
+
+    `number` is the type of a Python number that it is to be, and `permuted` the order that makes it a dense tensor.
+    """
+
+    place: int = -1
+    passed: int = -1
+    constant: Any = None
+    number: type | None = None
+    permuted: tuple[int, ...] | None = None
+
+
+def prepare(graph: GraphModule) -> Prepared:
+    """A copy of `graph` for the exporter; `graph` stays as it is."""
+    nodes = fx.Graph()
+    nodes.output(nodes.graph_copy(graph.graph, {}))
+    copy = fx.GraphModule(graph, nodes)
+    original = next(n for n in reversed(graph.graph.nodes) if n.op == "output")
+    prepared = Prepared(copy, single=not isinstance(original.args[0], (tuple, list)))
+    _inputs_first(copy)
+    _lift_tensors(prepared)
+    _read_sizes(copy)
+    _order_outputs(prepared)
+    copy.graph.eliminate_dead_code()
+    copy.graph.lint()
+    copy.recompile()
+    return prepared
+
+
+def _inputs_first(module: GraphModule) -> None:
+    """Put inputs before all else; in a part that was cut out of a graph they stand where they are first used."""
+    for node in reversed([node for node in module.graph.nodes if node.op == "placeholder"]):
+        first = next(iter(module.graph.nodes))
+        if node is not first:
+            first.prepend(node)
+
+
+def _lift_tensors(prepared: Prepared) -> None:
+    graph = prepared.graph.graph
+    last = [node for node in graph.nodes if node.op == "placeholder"]
+    for node in [node for node in graph.nodes if node.op == "get_attr"]:
+        value = _attribute(prepared.graph, node.target)
+        if not is_tensor(value):
+            continue
+        with graph.inserting_before(last[-1].next if last else next(iter(graph.nodes))):
+            lifted = graph.placeholder(f"constant_{len(prepared.constants)}")
+        lifted.meta = dict(node.meta)
+        prepared.constants.append(value.detach())
+        last.append(lifted)
+        node.replace_all_uses_with(lifted)
+        graph.erase_node(node)
+
+
+def _attribute(module: Any, path: str) -> Any:
+    for name in path.split("."):
+        module = getattr(module, name)
+    return module
+
+
+def _read_sizes(module: GraphModule) -> None:
+    """Replace inputs that are sizes by `sym_size` of the first tensor that has that dim."""
+    graph = module.graph
+    inputs = [node for node in graph.nodes if node.op == "placeholder"]
+    where: dict[str, tuple[Node, int]] = {}
+    for node in inputs:
+        if is_tensor(node.meta.get("val")):
+            for axis, dim in enumerate(node.meta["val"].shape):
+                if is_symbolic(dim):
+                    where.setdefault(str(dim.node.expr), (node, axis))
+    after = inputs[-1].next if inputs else None
+    for node in inputs:
+        value = node.meta.get("val")
+        found = where.get(str(value.node.expr)) if is_symbolic(value) else None
+        if found is None or not node.users:
+            continue
+        with graph.inserting_before(after):
+            size = graph.call_function(torch.ops.aten.sym_size.int, found)
+        size.meta = {"val": value}
+        node.replace_all_uses_with(size)
+
+
+def _order_outputs(prepared: Prepared) -> None:
+    """Return each node once and in the order in which it lies in memory, and note what the outputs were."""
+    module = prepared.graph
+    graph = module.graph
+    inputs = [node for node in graph.nodes if node.op == "placeholder"]
+    places: dict[Node, int] = {}
+    returned: list[Node] = []
+    end = next(node for node in reversed(graph.nodes) if node.op == "output")
+    for value in output_nodes(module):
+        if not isinstance(value, fx.Node):
+            prepared.outputs.append(Output(constant=value))
+        elif value in inputs:
+            prepared.outputs.append(Output(passed=inputs.index(value)))
+        else:
+            order = memory_order(value.meta["val"])
+            if value not in places:
+                places[value] = len(returned)
+                returned.append(value if order is None else _permuted(graph, end, value, order))
+            back = None if order is None else tuple(order.index(axis) for axis in range(len(order)))
+            prepared.outputs.append(Output(places[value], number=_number_type(value.meta["val"]), permuted=back))
+    end.args = (tuple(returned),)
+
+
+def _permuted(graph: Any, end: Node, value: Node, order: tuple[int, ...]) -> Node:
+    with graph.inserting_before(end):
+        node = graph.call_function(torch.ops.aten.permute.default, (value, list(order)))
+    node.meta = {"val": value.meta["val"].permute(order)}
+    return node
+
+
+def memory_order(value: Any) -> tuple[int, ...] | None:
+    """The axes from the outermost in memory to the innermost, where a dense tensor is not laid out in order."""
+    if not is_tensor(value) or value.dim() < 2 or value.layout is not torch.strided:
+        return None
+    sizes = [_hint(s) for s in value.shape]
+    strides = [_hint(s) for s in value.stride()]
+    if None in sizes or None in strides or 0 in strides:
+        return None
+    order = sorted(range(len(sizes)), key=lambda axis: (-strides[axis], sizes[axis] == 1))
+    expected = 1
+    for axis in reversed(order):
+        # An axis of one element may have any stride.
+        if strides[axis] != expected and sizes[axis] != 1:
+            return None
+        expected *= sizes[axis]
+    wide = [axis for axis in order if sizes[axis] != 1]
+    return None if wide == sorted(wide) else tuple(order)
+
+
+def _hint(size: Any) -> Any:
+    """The number that a size was when the graph was traced; `None` for one that depends on data."""
+    return size if isinstance(size, int) else getattr(size.node, "hint", None)
+
+
+def _number_type(value: Any) -> type | None:
+    if not is_number(value):
+        return None
+    if isinstance(value, (bool, torch.SymBool)):
+        return bool
+    return float if isinstance(value, (float, torch.SymFloat)) else int
+
+
+def graph_text(prepared: Prepared) -> str:
+    """What a graph is known by in the cache: ops, arguments and types, with its symbols named by order, and a digest of
+    each tensor that it holds."""
+    names: dict[str, str] = {}
+
+    def renamed(match: re.Match[str]) -> str:
+        return names.setdefault(match[0], f"n{len(names)}")
+
+    lines: list[str] = []
+    for name, module in prepared.graph.named_modules():
+        if not isinstance(module, fx.GraphModule):
+            continue
+        for node in module.graph.nodes:
+            values = ", ".join(_kind(v, renamed) for v in pytree.tree_leaves(node.meta.get("val")))
+            lines.append(f"{name} {node.name} = {node.op} {node.target} {node.args} {node.kwargs}: {values}")
+    lines += [hashlib.sha256(tensor_bytes(value)).hexdigest() for value in prepared.constants]
+    return "\n".join(lines)
+
+
+def _kind(value: Any, renamed: Callable[[re.Match[str]], str]) -> str:
+    """A type as text; symbols are renamed in sizes alone, for element types look like some."""
+    if is_tensor(value):
+        return f"{value.dtype}{[_SYMBOL.sub(renamed, str(dim)) for dim in value.shape]}"
+    return f"{type(value).__name__} {_SYMBOL.sub(renamed, str(value)) if is_symbolic(value) else value}"
+
+
+def tensor_bytes(value: Any) -> Any:
+    """The elements of a tensor as a buffer of bytes, in row-major order."""
+    dense = value.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    return dense.view(torch.uint8).numpy() if dense.numel() else b""

@@ -1,0 +1,216 @@
+"""A module that runs compiled, in the place of the one that it is made of.
+
+Each structure of arguments (which are given, nested how, of which types and ranks) is exported once, for all sizes.
+What `torch.export` cannot trace goes through `torch.compile(backend="igniter")`, which compiles what lies between graph
+breaks. In training, and wherever gradients are recorded, the module itself runs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from igniter.torch.backend import igniter as backend
+from igniter.torch.backend import why_eager
+from igniter.torch.exported import Exported
+from igniter.torch.names import is_tensor, pytree, torch
+from igniter.torch.options import TorchOptions, options_of
+from igniter.torch.statistics import log, note
+
+DELEGATED = (
+    "state_dict",
+    "load_state_dict",
+    "parameters",
+    "named_parameters",
+    "buffers",
+    "named_buffers",
+    "children",
+    "named_children",
+    "modules",
+    "named_modules",
+    "get_parameter",
+    "get_buffer",
+    "get_submodule",
+    "requires_grad_",
+    "zero_grad",
+    "apply",
+)
+"""What is the wrapped module's own, under its own names."""
+
+OWN = ("wrapped", "options", "statistics", "why_eager", "training")
+"""Attributes that are set on the wrapper; others are set on the module."""
+
+HASHABLE = (torch.Tensor, bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
+"""Arguments that one call can have in common with another; a module with others is compiled in parts."""
+
+
+@dataclass
+class SessionStatistics:
+    """How the cache of sessions was used. `hits` found one, `misses` made one, `evicted` were the least recently used;
+    `eager` calls ran the module itself, `reasons` counts why; `partly` went through `torch.compile`."""
+
+    hits: int = 0
+    misses: int = 0
+    evicted: int = 0
+    eager: int = 0
+    partly: int = 0
+    sessions: int = 0
+    limit: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.sessions} of {self.limit} sessions: {self.hits} hits, {self.misses} misses, "
+            f"{self.evicted} evicted, {self.partly} calls in parts, {self.eager} eager"
+        )
+
+
+class Igniter(torch.nn.Module):
+    """`module`, compiled when it is called. Its state dict, parameters, submodules and other attributes are those of
+    the module; options are those of `TorchOptions`.
+
+    `statistics` says how the cache of sessions was used, `why_eager` why calls were left to the module.
+    """
+
+    def __init__(self, module: Any, **options: Any):
+        super().__init__()
+        if isinstance(module, Igniter):
+            module = module.wrapped
+        self.wrapped: Any = module
+        self.options: TorchOptions = options_of(options)
+        self.statistics = SessionStatistics(limit=self.options.sessions)
+        self.why_eager: dict[str, int] = {}
+        self._given = dict(options)
+        self._lock = threading.RLock()
+        self._sessions: OrderedDict[int, tuple[Any, Exported]] = OrderedDict()
+        self._untraceable: set[Any] = set()
+        self._parts: Callable[..., Any] | None = None
+        self._made = 0
+        self.training = module.training
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        reason = self._reason(leaves)
+        if reason:
+            return self._eager(reason, args, kwargs)
+        found = None
+        if all(isinstance(leaf, HASHABLE) for leaf in leaves):
+            kinds = tuple(map(_kind, leaves))
+            with self._lock:
+                found = self._find((hash((spec, kinds)), spec, kinds), leaves)
+        if found is None:
+            self.statistics.partly += 1
+            return self._in_parts()(*args, **kwargs)
+        return found(leaves)
+
+    def _reason(self, leaves: Sequence[Any]) -> str:
+        """Why a call is the module's own; empty where it is not."""
+        if self.wrapped.training:
+            return "the module is in training mode"
+        if torch.compiler.is_compiling():
+            return "the caller is being compiled"
+        # Without gradients parameters are not looked at: there may be hundreds.
+        return why_eager(leaves) or (why_eager(list(self.wrapped.parameters())) if torch.is_grad_enabled() else "")
+
+    def _eager(self, reason: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if reason not in self.why_eager:
+            log.warning("%s runs eager: %s", type(self.wrapped).__name__, reason)
+        self.why_eager[reason] = self.why_eager.get(reason, 0) + 1
+        self.statistics.eager += 1
+        return self.wrapped(*args, **kwargs)
+
+    def _find(self, key: tuple[int, Any, Any], leaves: Sequence[Any]) -> Exported | None:
+        """The export that holds for a call, made where there is none; `None` where there can be none."""
+        if key in self._untraceable:
+            return None
+        for number, (other, candidate) in reversed(self._sessions.items()):
+            if other == key and candidate.holds_for(leaves):
+                self._sessions.move_to_end(number)
+                self.statistics.hits += 1
+                return candidate
+        self.statistics.misses += 1
+        report = note(f"igniter.torch.compile({type(self.wrapped).__name__})", 0)
+        try:
+            made = Exported(self.wrapped, leaves, key[1], self.options, report)
+        except Exception as error:
+            # torch.export's errors have no base of their own; what it does not trace is compiled in parts.
+            self._untraceable.add(key)
+            text = str(error).strip().splitlines()
+            report.leave(f"torch.export failed ({type(error).__name__}: {text[0] if text else ''}): compiled in parts")
+            return None
+        self._made += 1
+        self._sessions[self._made] = (key, made)
+        while len(self._sessions) > self.options.sessions:
+            self._sessions.popitem(last=False)
+            self.statistics.evicted += 1
+        self.statistics.sessions = len(self._sessions)
+        return made
+
+    def _in_parts(self) -> Callable[..., Any]:
+        made = self._parts
+        if made is None:
+            made = torch.compile(self.wrapped, backend=backend, dynamic=True, options=self._given)
+            self._parts = made
+        return made
+
+    # -- in the module's place ----------------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "wrapped":
+            raise AttributeError(name)
+        return getattr(self.wrapped, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Not a submodule: names in the state dict stay what they are.
+        if name in OWN or name.startswith("_"):
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self.wrapped, name, value)
+
+    def train(self, mode: bool = True) -> Igniter:
+        self.wrapped.train(mode)
+        self.training = mode
+        return self
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Igniter:
+        """What `.to`, `.half` and `.cuda` come down to: weights that moved are seen at the next call."""
+        self.wrapped._apply(fn, recurse)
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are of the module and the options; sessions are made again."""
+        return _remade, (self.wrapped, self._given)
+
+    def __repr__(self) -> str:
+        return f"Igniter({self.wrapped!r})"
+
+
+def _remade(module: Any, options: Mapping[str, Any]) -> Igniter:
+    return Igniter(module, **options)
+
+
+def _delegated(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = getattr(self.wrapped, name)(*args, **kwargs)
+        return self if result is self.wrapped else result
+
+    method.__name__ = name
+    return method
+
+
+for _name in DELEGATED:
+    setattr(Igniter, _name, _delegated(_name))
+
+
+def compile(module: Any, **options: Any) -> Igniter:
+    """`module` as one that runs compiled: `Igniter(module, **options)`."""
+    return Igniter(module, **options)
+
+
+def _kind(value: Any) -> Any:
+    """What an argument has to have in common with that of an earlier call for its export to do."""
+    if is_tensor(value):
+        return (value.dtype, value.dim(), value.device.type)
+    return (type(value), value)

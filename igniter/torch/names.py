@@ -1,0 +1,32 @@
+"""PyTorch, which is an extra: its modules as `Any`, since its types are not there where Igniter's are checked."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, TypeAlias
+
+from igniter.errors import IgniterError
+
+try:
+    torch: Any = import_module("torch")
+except ImportError as error:
+    raise IgniterError(f"igniter.torch needs PyTorch ({error}): pip install 'igniter[torch]'") from error
+
+fx: Any = import_module("torch.fx")
+pytree: Any = import_module("torch.utils._pytree")
+
+Tensor: TypeAlias = Any
+"""A `torch.Tensor`."""
+GraphModule: TypeAlias = Any
+"""A `torch.fx.GraphModule`."""
+Node: TypeAlias = Any
+"""A `torch.fx.Node`."""
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def is_symbolic(value: Any) -> bool:
+    """Whether a value of a traced graph stands for a number that is known when the graph runs."""
+    return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))

@@ -1,0 +1,235 @@
+"""One part of a graph that runs in ONNX Runtime: compiled when it is first called, with what it is called with.
+
+By then it is known which inputs are weights and what is in them. A piece has a session for each set of weights that it
+meets, since Dynamo runs one graph for all modules that are alike; beyond `sets_of_weights` of them, weights are inputs.
+
+* A parameter that changed is frozen again the first time (a state dict was loaded), and an input from the second on.
+* A buffer or other tensor of a module is an input once it has changed; one that the graph itself changes always is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from igniter.errors import IgniterError
+from igniter.torch.binding import Runner
+from igniter.torch.compare import differences
+from igniter.torch.exporter import is_number
+from igniter.torch.graphs import Prepared, prepare
+from igniter.torch.names import GraphModule, is_tensor, torch
+from igniter.torch.options import TorchOptions
+from igniter.torch.sessions import make_session
+from igniter.torch.statistics import PieceReport, log
+from igniter.torch.weights import WeightWatch
+
+PATIENCE = 3
+"""So many calls in a row may fail in ONNX Runtime before a part that has worked stays eager."""
+
+
+@dataclass
+class _Frozen:
+    """A session with one set of weights in it."""
+
+    watch: WeightWatch
+    runner: Runner
+
+
+class Piece:
+    """A functional graph, called with tensors and numbers as the graph is; it returns what the graph returns.
+
+    `is_weight` says of an input of the first call whether it belongs to a module. Inputs numbered in `never` are not
+    frozen in any case.
+    """
+
+    def __init__(
+        self,
+        graph: GraphModule,
+        options: TorchOptions,
+        report: PieceReport,
+        is_weight: Callable[[Any], bool],
+        never: Collection[int] = (),
+    ):
+        self.eager: Any = graph
+        self.options = options
+        self.report = report
+        self._is_weight = is_weight
+        self._never = set(never)
+        self._lock = threading.RLock()
+        self._prepared: Prepared | None = None
+        self._weights: list[int] = []
+        self._rest: list[int] = []
+        self._changes: dict[int, int] = {}
+        self._frozen: OrderedDict[tuple[int, ...], _Frozen] = OrderedDict()
+        self._checked = False
+        self._gave_up = False
+        self._failures = 0
+
+    def __call__(self, *args: Any) -> Any:
+        if self._gave_up:
+            self.report.eager_calls += 1
+            return self.eager(*args)
+        with self._lock:
+            runner = self._runner(args)
+        if runner is None:
+            self.report.eager_calls += 1
+            return self.eager(*args)
+        return self._run(runner, args)
+
+    def _run(self, runner: Runner, args: Sequence[Any]) -> Any:
+        assert self._prepared is not None
+        copied = runner.copied_inputs, runner.copied_outputs
+        everything = self._all(args)
+        try:
+            given = runner([everything[place] for place in self._rest])
+        except Exception as error:
+            # ONNX Runtime's errors have no base of their own. The graph is functional: nothing has been changed yet.
+            return self._failed(error, args)
+        self._failures = 0
+        self.report.calls += 1
+        self.report.copied_inputs += runner.copied_inputs - copied[0]
+        self.report.copied_outputs += runner.copied_outputs - copied[1]
+        results = [_restored(output, given, args) for output in self._prepared.outputs]
+        if not self._checked and self.options.verify:
+            return self._check(results, args)
+        return results[0] if self._prepared.single else tuple(results)
+
+    def _failed(self, error: Exception, args: Sequence[Any]) -> Any:
+        """A call in eager, and all further ones where the first or several in a row have failed."""
+        self._failures += 1
+        reason = f"ONNX Runtime failed: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+        if self.report.calls == 0 or self._failures >= PATIENCE:
+            return self._give_up(reason, args)
+        log.warning("one call is eager: %s", reason)
+        self.report.failed_calls += 1
+        self.report.eager_calls += 1
+        return self.eager(*args)
+
+    def _check(self, results: list[Any], args: Sequence[Any]) -> Any:
+        """Compare the first results with eager's, and return those."""
+        assert self._prepared is not None
+        expected = self.eager(*args)
+        flat = [expected] if self._prepared.single else list(expected)
+        _, wrong = differences(results, flat, self.options.rtol)
+        if wrong:
+            return self._give_up(f"it does not compute what eager computes: {wrong}", args)
+        self._checked = True
+        return results[0] if self._prepared.single else tuple(results)
+
+    def _give_up(self, reason: str, args: Sequence[Any]) -> Any:
+        self._gave_up = True
+        self._frozen.clear()
+        self.report.leave(reason)
+        self.report.eager_calls += 1
+        return self.eager(*args)
+
+    # -- sessions -----------------------------------------------------------------------------------------------------
+
+    def _runner(self, args: Sequence[Any]) -> Runner | None:
+        """The session for these weights, made where there is none; `None` where there can be none."""
+        try:
+            if self._prepared is None:
+                self._begin(args)
+            weights = [args[place] for place in self._weights]
+            key = tuple(map(id, weights))
+            found = self._frozen.get(key)
+            if found is not None and found.watch.are(weights):
+                if found.watch.unchanged(weights):
+                    self._frozen.move_to_end(key)
+                    return found.runner
+                self._note_changes(found.watch.changed(weights))
+            elif self._living() >= self.options.sets_of_weights:
+                log.warning("%d sets of weights for one graph: they are inputs from now on", len(self._frozen))
+                self._thaw(self._weights)
+            return self._freeze(args)
+        except Exception as error:
+            # Whatever an exporter, a compiler and a runtime may raise: it is said, and the part stays eager.
+            if isinstance(error, IgniterError) and "igniter.torch" in error.message:
+                raise
+            self._gave_up = True
+            self.report.leave(_reason(error))
+            return None
+
+    def _living(self) -> int:
+        """How many sets of weights there are sessions for, after those are dropped whose modules are gone."""
+        for key in [key for key, frozen in self._frozen.items() if not frozen.watch.alive()]:
+            del self._frozen[key]
+        return len(self._frozen)
+
+    def _begin(self, args: Sequence[Any]) -> None:
+        self._prepared = prepare(self.eager)
+        tensors = [place for place, value in enumerate(args) if is_tensor(value) and place not in self._never]
+        if self.options.weights != "inputs":
+            self._weights = [place for place in tensors if self._is_weight(args[place])]
+
+    def _note_changes(self, changed: Sequence[int]) -> None:
+        """Decide for weights that changed whether they are frozen again."""
+        again: list[int] = []
+        for place in (self._weights[which] for which in changed):
+            self._changes[place] = self._changes.get(place, 0) + 1
+            again.append(place)
+        assert self._prepared is not None
+        inputs = [n for n in self._prepared.graph.graph.nodes if n.op == "placeholder"]
+        parameters = {p for p in again if inputs[p].meta.get("igniter_parameter")}
+        self._frozen.clear()
+        self._thaw([p for p in again if p not in parameters or self._changes[p] > 1])
+
+    def _thaw(self, places: Collection[int]) -> None:
+        left = set(places)
+        self._weights = [place for place in self._weights if place not in left]
+        self._frozen.clear()
+        self.report.weight_inputs += len(left)
+
+    def _freeze(self, args: Sequence[Any]) -> Runner:
+        assert self._prepared is not None
+        inputs = [n for n in self._prepared.graph.graph.nodes if n.op == "placeholder"]
+        values = self._all(args)
+        for node, value in zip(inputs, values, strict=True):
+            node.meta["igniter_parameter"] = isinstance(value, torch.nn.Parameter)
+        constants = range(len(args), len(values))
+        used = [p for p, node in enumerate(inputs) if node.users]
+        frozen = {p: values[p] for p in (*self._weights, *constants)}
+        self._rest = [p for p in used if p not in frozen]
+        weights = [args[place] for place in self._weights]
+        watch = WeightWatch(weights, self.options.weights == "checked")
+        session = make_session(
+            self._prepared, {inputs[p].name: v for p, v in frozen.items()}, self.options, self.report
+        )
+        names = [inputs[p].name for p in self._rest]
+        numbers = [_number_type(inputs[p].meta["val"]) for p in self._rest]
+        runner = Runner(session, names, numbers)
+        self._frozen[tuple(map(id, weights))] = _Frozen(watch, runner)
+        self.report.compiled = True
+        self.report.sessions += 1
+        return runner
+
+    def _all(self, args: Sequence[Any]) -> Sequence[Any]:
+        assert self._prepared is not None
+        return (*args, *self._prepared.constants) if self._prepared.constants else args
+
+
+def _number_type(value: Any) -> type | None:
+    if not is_number(value):
+        return None
+    if isinstance(value, (bool, torch.SymBool)):
+        return bool
+    return float if isinstance(value, (float, torch.SymFloat)) else int
+
+
+def _restored(output: Any, given: Sequence[Any], args: Sequence[Any]) -> Any:
+    if output.passed >= 0:
+        return args[output.passed]
+    if output.place < 0:
+        return output.constant
+    value = given[output.place]
+    if output.number is not None:
+        return output.number(value.item())
+    return value if output.permuted is None else value.permute(output.permuted)
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0] if text else ''}".removeprefix("IgniterError: ")

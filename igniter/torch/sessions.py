@@ -1,0 +1,157 @@
+"""From a prepared graph and its frozen weights to a session; graphs and compiled models come from the cache where they
+have been there before."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from igniter._version import __version__
+from igniter.torch.exporter import OPSET, to_onnx
+from igniter.torch.graphs import Prepared, graph_text, tensor_bytes
+from igniter.torch.names import Tensor, torch
+from igniter.torch.options import TorchOptions
+from igniter.torch.statistics import PieceReport
+
+if TYPE_CHECKING:
+    from igniter.runtime.artifact import Artifact
+
+ALIGNMENT = 4096
+UNTOUCHED = 1 << 40
+"""Nanoseconds, more than any clock is off by."""
+KEYED = {"options", "target", "machine", "sizes", "precision", "winograd", "fusion_author", "sanitize", "strict"}
+"""Options of `igniter.compile` that a result is kept under; with others nothing is kept."""
+INSIDE = 1024
+"""Weights of less than this many bytes are in the model itself."""
+
+
+def make_session(prepared: Prepared, frozen: Mapping[str, Tensor], options: TorchOptions, report: PieceReport) -> Any:
+    """An `InferenceSession` of the graph with the inputs named in `frozen` as constants.
+
+    Inputs that nothing reads are not among the session's. Raises what the exporter, Igniter or ONNX Runtime raise.
+    """
+    start = time.perf_counter()
+    data = exported(prepared, options, report)
+    report.add_seconds("export", time.perf_counter() - start)
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="igniter-torch-") as folder:
+        path = Path(folder) / "model.onnx"
+        write_frozen(data, frozen, path)
+        report.add_seconds("freeze", time.perf_counter() - start)
+        start = time.perf_counter()
+        artifact = compiled(path, options)
+    report.compiled_from_cache = bool(artifact.report.get("from_cache"))
+    report.add_seconds("compile", time.perf_counter() - start)
+    start = time.perf_counter()
+    settings: dict[str, Any] = {
+        "intra_op_num_threads": options.threads or torch.get_num_threads(),
+        "log_severity_level": 4,
+        **options.session_options,
+    }
+    session: Any = artifact.session(**settings)
+    # The files live as long as this object does.
+    session.igniter_artifact = artifact
+    report.add_seconds("session", time.perf_counter() - start)
+    return session
+
+
+def compiled(path: Path, options: TorchOptions) -> Artifact:
+    """The model compiled, from the cache where it can be."""
+    import igniter
+    from igniter.api import _chosen, check
+    from igniter.runtime.cache import default_cache
+    from igniter.runtime.results import Results
+
+    given: dict[str, Any] = {"verify": False, "cache": options.cache, **options.compile_options}
+    if not set(options.compile_options) <= KEYED or not options.cache:
+        return igniter.compile(path, **given)
+    settings = {name: value for name, value in options.compile_options.items() if name != "strict"}
+    results = Results.of(default_cache(), path, _chosen(**settings), bool(given.get("strict")))
+    if results is None:
+        return igniter.compile(path, **given)
+    found = results.take(None, None, check)
+    if found is None:
+        module = igniter.load(path)
+        found = module.compile(**given)
+        # The file is a moment old, which elsewhere means that it may have changed since it was read. It is this call's.
+        replace(results, opened=time.time_ns() + UNTOUCHED).keep(found, sorted(module.external), None)
+    return found
+
+
+def exported(prepared: Prepared, options: TorchOptions, report: PieceReport) -> bytes:
+    """The graph as an ONNX model, every parameter an input."""
+    if not options.cache:
+        return to_onnx(prepared.graph)
+    from igniter.runtime.cache import cache_key, default_cache
+
+    store = default_cache()
+    key = cache_key("torch graph", graph_text(prepared), str(OPSET), *_versions())
+    found = store.get(key)
+    report.exported_from_cache = found is not None
+    if found is None:
+        found = to_onnx(prepared.graph)
+        store.put(key, found)
+    return found
+
+
+def _versions() -> list[str]:
+    found = [__version__]
+    for name in ("torch", "onnxscript", "onnx"):
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            found.append(f"no {name}")
+    return found
+
+
+def write_frozen(data: bytes, frozen: Mapping[str, Tensor], path: Path) -> None:
+    """Write a model with some of its inputs as constants, large ones in a file beside it."""
+    import onnx
+
+    model = onnx.load_model_from_string(data)
+    graph = model.graph
+    used = {name for node in graph.node for name in _reads(node)}
+    kept: list[Any] = []
+    with (path.parent / "weights.bin").open("wb") as file:
+        for info in graph.input:
+            if info.name in frozen:
+                graph.initializer.append(_initializer(info, frozen[info.name], file))
+            elif info.name in used:
+                kept.append(info)
+        if file.tell() == 0:
+            file.write(bytes(ALIGNMENT))
+    del graph.input[:]
+    graph.input.extend(kept)
+    path.write_bytes(model.SerializeToString())
+
+
+def _reads(node: Any) -> list[str]:
+    """What a node reads, in its subgraphs too."""
+    found = list(node.input)
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            found += [name for inner in graph.node for name in _reads(inner)]
+            found += [output.name for output in graph.output]
+    return found
+
+
+def _initializer(info: Any, weight: Tensor, file: Any) -> Any:
+    import onnx
+
+    made = onnx.TensorProto(name=info.name, data_type=info.type.tensor_type.elem_type, dims=list(weight.shape))
+    content = memoryview(tensor_bytes(weight))
+    if content.nbytes < INSIDE:
+        made.raw_data = bytes(content)
+        return made
+    file.seek(-(-file.tell() // ALIGNMENT) * ALIGNMENT, os.SEEK_SET)
+    made.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in (("location", "weights.bin"), ("offset", file.tell()), ("length", content.nbytes)):
+        made.external_data.add(key=key, value=str(value))
+    file.write(content)
+    return made

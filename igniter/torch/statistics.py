@@ -1,0 +1,138 @@
+"""What was compiled, what stayed eager and why: noted as it happens, for `igniter.torch.explain()`."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+
+log = logging.getLogger("igniter.torch")
+
+
+@dataclass
+class PieceReport:
+    """One part of a graph. `nodes` are ATen ops; `reason` says why it is eager, where it is."""
+
+    nodes: int
+    compiled: bool = False
+    reason: str = ""
+    sessions: int = 0
+    """How many sessions were made: one for each set of frozen weights, and for each change of them."""
+    calls: int = 0
+    eager_calls: int = 0
+    failed_calls: int = 0
+    """Calls that ONNX Runtime refused, and that eager took."""
+    copied_inputs: int = 0
+    """Inputs that were copied because ONNX Runtime takes dense tensors only."""
+    copied_outputs: int = 0
+    exported_from_cache: bool = False
+    compiled_from_cache: bool = False
+    weight_inputs: int = 0
+    """Parameters and buffers that are given at each call, because they change."""
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    def leave(self, reason: str) -> None:
+        """Note that this part stays eager, and say so once."""
+        self.compiled, self.reason = False, reason
+        log.warning("%d ops stay eager: %s", self.nodes, reason)
+
+    def add_seconds(self, step: str, seconds: float) -> None:
+        self.seconds[step] = self.seconds.get(step, 0.0) + seconds
+
+    def __str__(self) -> str:
+        what = f"{self.nodes} ops"
+        if not self.compiled:
+            return f"{what} eager: {self.reason or 'not called yet'}"
+        times = ", ".join(f"{step} {s:.2f} s" for step, s in self.seconds.items())
+        return (
+            f"{what} compiled: {self.sessions} sessions, {self.calls} calls, {self.eager_calls} of them eager, "
+            f"{self.copied_inputs} inputs and {self.copied_outputs} outputs copied"
+            + (f", {self.weight_inputs} weights given at each call" if self.weight_inputs else "")
+            + (f" ({times})" if times else "")
+        )
+
+
+@dataclass
+class GraphReport:
+    """One graph that Dynamo or `torch.export` handed over."""
+
+    name: str
+    nodes: int
+    pieces: list[PieceReport] = field(default_factory=list[PieceReport])
+    left: dict[str, str] = field(default_factory=dict[str, str])
+    """Ops that no piece has, and why."""
+    reason: str = ""
+    """Why the whole graph is eager, where it is."""
+
+    def leave(self, reason: str) -> None:
+        self.reason = reason
+        log.warning("%s (%d ops) stays eager: %s", self.name, self.nodes, reason)
+
+    def __str__(self) -> str:
+        if self.reason:
+            return f"{self.name}: {self.nodes} ops eager: {self.reason}"
+        lines = [f"{self.name}: {self.nodes} ops, {len(self.pieces)} parts"]
+        lines += [f"  {piece}" for piece in self.pieces]
+        lines += [f"  {op} eager: {why}" for op, why in self.left.items()]
+        return "\n".join(lines)
+
+
+@dataclass
+class Explanation:
+    """Every graph since the process began, or since `reset()`."""
+
+    graphs: list[GraphReport] = field(default_factory=list[GraphReport])
+
+    @property
+    def compiled(self) -> int:
+        """Parts that run in ONNX Runtime."""
+        return sum(piece.compiled for graph in self.graphs for piece in graph.pieces)
+
+    @property
+    def sessions(self) -> int:
+        return sum(piece.sessions for graph in self.graphs for piece in graph.pieces)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why anything is eager: of graphs, parts and ops."""
+        found: list[str] = []
+        for graph in self.graphs:
+            found += [graph.reason] if graph.reason else []
+            found += [piece.reason for piece in graph.pieces if piece.reason]
+            found += [f"{op}: {why}" for op, why in graph.left.items()]
+        return list(dict.fromkeys(found))
+
+    def __str__(self) -> str:
+        return "\n".join(str(graph) for graph in self.graphs) or "no graph yet"
+
+
+_seen = Explanation()
+
+
+def note(name: str, nodes: int) -> GraphReport:
+    """A report for a new graph."""
+    report = GraphReport(name, nodes)
+    _seen.graphs.append(report)
+    return report
+
+
+def forget(report: GraphReport) -> None:
+    """Take back the report on a graph that there will not be."""
+    if report in _seen.graphs:
+        _seen.graphs.remove(report)
+
+
+def explain() -> Explanation:
+    """What was compiled, what stayed eager and why; a live object, which prints as a list."""
+    return _seen
+
+
+def reset() -> None:
+    """Forget what `explain` says; what is compiled stays so."""
+    global _seen
+    _seen = Explanation()
+
+
+def op_name(target: Any) -> str:
+    """`aten.add.Tensor` of an op, the name of a function."""
+    return str(target) if hasattr(target, "_schema") else str(getattr(target, "__name__", target))

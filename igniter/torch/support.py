@@ -1,0 +1,91 @@
+"""Which ops of a graph can be compiled, and why the others stay eager."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from igniter.torch.exporter import is_exportable
+from igniter.torch.names import Node, is_tensor, pytree, torch
+
+ELEMENT_TYPES: dict[Any, int] = {
+    torch.float32: 1,
+    torch.uint8: 2,
+    torch.int8: 3,
+    torch.int16: 5,
+    torch.int32: 6,
+    torch.int64: 7,
+    torch.bool: 9,
+    torch.float16: 10,
+    torch.float64: 11,
+    torch.bfloat16: 16,
+}
+"""ONNX's number for each element type that passes between torch and ONNX Runtime."""
+
+
+def why_not(node: Node) -> str:
+    """Why a node cannot be compiled; empty where it can."""
+    wrong = next((why for value in _values(node) if (why := _wrong_type(value))), "")
+    if wrong or node.op in ("placeholder", "get_attr", "output"):
+        return wrong
+    if node.op != "call_function":
+        return f"{node.op} is no op"
+    if node.target is operator.getitem:
+        return ""
+    if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not _never_drops(node):
+        return "it draws random numbers, and ONNX Runtime would draw others"
+    if is_assertion(node):
+        return ""
+    schema = getattr(node.target, "_schema", None)
+    if schema is not None and schema.is_mutable:
+        return "it changes its input in place"
+    return "" if is_exportable(node.target) else "PyTorch's ONNX exporter has no translation of it"
+
+
+def _never_drops(node: Node) -> bool:
+    """Whether an op draws random numbers for its dropout only, and has none."""
+    arguments = [argument.name for argument in node.target._schema.arguments]
+    given = {**dict(zip(arguments, node.args, strict=False)), **node.kwargs}
+    if "dropout_p" in arguments:
+        return given.get("dropout_p", 0.0) == 0.0
+    return "train" in arguments and given.get("train") is False
+
+
+def is_assertion(node: Node) -> bool:
+    """Whether a node only checks, which the exporter leaves out."""
+    return str(node.target) in (
+        "aten.sym_constrain_range_for_size.default",
+        "aten._assert_async.default",
+        "aten._assert_async.msg",
+        "aten._assert_scalar.default",
+        "aten._assert_tensor_metadata.default",
+    )
+
+
+def _values(node: Node) -> list[Any]:
+    """The node's values, and those that it takes."""
+    nodes: list[Any] = [node, *node.all_input_nodes]
+    return [value for each in nodes for value in pytree.tree_leaves(each.meta.get("val"))]
+
+
+def _wrong_type(value: Any) -> str:
+    if not is_tensor(value):
+        return ""
+    if value.device.type != "cpu":
+        return f"it works on a tensor on {value.device}, and kernels are for CPUs"
+    if value.layout is not torch.strided or value.is_quantized:
+        return f"it works on a tensor whose layout is {value.layout}"
+    if value.dtype not in ELEMENT_TYPES:
+        return f"it works on {value.dtype}"
+    return ""
+
+
+def computes(node: Node) -> bool:
+    """Whether a node is worth counting: it is no view's bookkeeping, getitem or size."""
+    if node.op != "call_function" or node.target is operator.getitem or is_assertion(node):
+        return False
+    return isinstance(node.target, torch._ops.OpOverload) and is_tensor(_first(node.meta.get("val")))
+
+
+def _first(value: Any) -> Any:
+    return next(iter(pytree.tree_leaves(value)), None)

@@ -1,0 +1,134 @@
+"""`compress-weights`: stores weights in fewer bits, as models that ONNX Runtime runs as they are.
+
+`weights=int8 granularity=channel`: codes and scales, dequantised in front of what reads them.
+
+    %y = onnx.Conv(%x, %w)       ->    %d = onnx.DequantizeLinear(%codes, %scales, %zeros) {axis = 0}
+                                       %y = onnx.Conv(%x, %d)
+
+`weights=int4`: products have the op of ONNX Runtime that reads codes, unless `standard` is set.
+
+    %y = onnx.MatMul(%x, %w)     ->    %y = onnx.com.microsoft.MatMulNBits(%x, %codes, %scales) {K, N, bits, block_size}
+
+`weights=f16` or `bf16`: the rounded weight, and a Cast.
+
+    %y = onnx.MatMul(%x, %w)     ->    %d = onnx.Cast(%rounded)
+                                       %y = onnx.MatMul(%x, %d)
+
+Rows of an embedding are dequantised behind the Gather, which is exact and reads what it needs. A weight that several
+nodes read is stored once. The opset is raised where an op needs that (`DequantizeLinear` per axis 13, in blocks and of
+4 bits 21) and the nodes mean the same there. A weight that stays as it is, and why, is a remark; so is each that does
+not, with its bytes before and after and, unless `measure=false`, its error.
+
+Weights are read when the model is written, one at a time (`igniter/analysis/onnx/weight_codes.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from igniter.dialects.onnx.base import OnnxOp
+from igniter.errors import IgniterError
+from igniter.remarks import remark
+from igniter.rewrites import budget
+
+Weights = Literal["f16", "bf16", "int8", "int4"]
+WEIGHTS = ("f16", "bf16", "int8", "int4")
+
+
+@dataclass(frozen=True)
+class CompressWeights(ModulePass):
+    """Stores weights in fewer bits: 16-bit floats, or integers with scales"""
+
+    name = "compress-weights"
+    one_rewrite = "a weight compressed"
+
+    weights: str = "int8"
+    """f16, bf16, int8 or int4."""
+    granularity: str = "channel"
+    """What has a scale of its own: tensor, channel, or block:N for blocks of N."""
+    symmetric: bool = False
+    """No zero points: 0 is coded by 0."""
+    only: tuple[str, ...] = ()
+    """Patterns of names of weights, of names and of ops of the nodes that read them: of these alone."""
+    leave: tuple[str, ...] = ()
+    """The same of those that stay as they are."""
+    min_elements: int = 4096
+    """Smaller weights stay as they are."""
+    standard: bool = False
+    """No ops of com.microsoft."""
+    accuracy_level: int = 0
+    """That of MatMulNBits: 4 lets ONNX Runtime round the other factor to eight bits."""
+    measure: bool = True
+    """Have the remarks say how far each weight is from the original."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        from igniter.analysis.model.weight_plan import Wanted, plan_weights
+        from igniter.frontend.opsets import import_domains
+        from igniter.transforms.edit.weight_rewriting import rewrite_weight
+
+        if self.accuracy_level not in range(5):
+            raise IgniterError(f"the accuracy level is 0 to 4, not {self.accuracy_level}")
+        wanted = Wanted.of(
+            self.weights, self.granularity, self.symmetric, self.only, self.leave, self.min_elements, self.standard
+        )
+        plans = plan_weights(op, wanted)
+        refused = _raise_opset(op, [p.opset for p in plans if p.reason is None])
+        rewrites, count = budget(ctx, self.name), 0
+        left: list[tuple[str, str]] = []
+        for plan in plans:
+            reason = plan.reason
+            if reason is None and refused is not None and plan.opset > plan.current_opset:
+                reason = f"it needs opset {plan.opset}, and {refused}"
+            if reason is not None:
+                left.append((plan.name, reason))
+                remark(ctx, self.name, plan.name, "missed", f"it stays as it is: {reason}", weight=plan.name)
+                continue
+            if not rewrites.take(plan.name, f"it is stored as {self.weights}"):
+                break
+            error = plan.error() if self.measure else None
+            details = {"weight": plan.name, "shape": list(plan.weight.shape), "before": plan.weight.nbytes}
+            after, form = rewrite_weight(plan, self.accuracy_level)
+            details |= {"after": after, "form": form, "readers": [_said(use.op) for use in plan.uses]}
+            if error is not None:
+                details |= {"error": error.largest, "mean_error": error.mean}
+            remark(ctx, self.name, plan.name, "applied", f"{plan.weight.nbytes:,} bytes are {after:,}", **details)
+            count += 1
+        import_domains(op)
+        if count == 0 and not rewrites.is_spent:
+            raise IgniterError(_nothing(self.weights, left))
+
+
+def _said(op: OnnxOp) -> str:
+    return f"{op.op_type} {op.node_name}".rstrip()
+
+
+def _raise_opset(module: ModuleOp, needed: Sequence[int]) -> str | None:
+    """The opset that all need, or the highest that is legal; why it could not be raised to the former."""
+    from igniter.frontend.opsets import raise_opset
+
+    refused: str | None = None
+    for version in sorted(set(needed), reverse=True):
+        why = raise_opset(module, version)
+        if why is None:
+            return refused
+        refused = refused or why
+    return refused
+
+
+def _nothing(weights: str, left: Sequence[tuple[str, str]]) -> str:
+    if not left:
+        return f"no weight can be stored as {weights}: no constant of two dims or more is read by a node with a product"
+    reasons: dict[str, list[str]] = {}
+    for name, reason in left:
+        reasons.setdefault(reason, []).append(name)
+    told = "; ".join(f"{len(names)} ({names[0]} ...): {reason}" for reason, names in list(reasons.items())[:4])
+    return f"no weight was stored as {weights}: {told}"
+
+
+__all__ = ["WEIGHTS", "CompressWeights"]

@@ -1,0 +1,339 @@
+"""`quantize-model`: products and convolutions on quantised tensors, by the ranges that calibration found.
+
+    %y = onnx.Conv(%x, %w, %b)     ->    %q = onnx.QuantizeLinear(%x, %s, %z)
+                                         %d = onnx.DequantizeLinear(%q, %s, %z)
+                                         %v = onnx.DequantizeLinear(%codes, %scales) {axis = 0}
+                                         %c = onnx.DequantizeLinear(%bias, %both) {axis = 0}
+                                         %e = onnx.Conv(%d, %v, %c)
+                                         %y = a pair of both again, where what reads %e is not a Relu or a Clip
+
+A value that several nodes read is quantised once. The bias is i32 in steps of the product of both scales. The result of
+a convolution is quantised, where its range is known, since kernels of integers give integers; that of a product is not:
+what reads it quantises what it needs. A graph's outputs stay as they are.
+
+The ranges are in a JSON file, `{"values": {"name of a value": [least, greatest], ...}}`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IntegerType, ModuleOp, Signedness, f32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from igniter.analysis.model.quantization_plan import Candidate, candidates, value_name
+from igniter.analysis.onnx.weight_codes import Codes, Coding, Scales, Zeros, parameters
+from igniter.dialects.onnx.base import NoValueOp, OnnxOp, constant_weight, make_constant, make_op
+from igniter.dialects.onnx.structure import GraphOp, ReturnOp, main_graph
+from igniter.dialects.onnx.weights import Weight
+from igniter.dialects.sym import tensor_of
+from igniter.dialects.sym.tensor_types import known_dims_of, unranked
+from igniter.errors import IgniterError
+from igniter.remarks import remark
+from igniter.rewrites import budget
+from igniter.transforms.onnx.infer_shapes import InferShapes
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+Ranges = Mapping[str, tuple[float, float]]
+LEAST_OPSET, OF_CHANNELS = 10, 13
+I8, UI8 = IntegerType(8), IntegerType(8, Signedness.UNSIGNED)
+LARGEST_I32 = 2.0**31 - 1
+WITH_RESULTS = ("Conv", "ConvTranspose")
+"""The ops whose kernels of integers give integers."""
+BOUNDING = ("Relu", "Clip")
+
+
+@dataclass(frozen=True)
+class Style:
+    """How tensors are quantised."""
+
+    activations: str = "u8"
+    """u8 or i8."""
+    symmetric: bool = False
+    """Whether the zero points of activations are the middle."""
+    granularity: str = "channel"
+    """Of weights: channel or tensor."""
+    asymmetric_weights: bool = False
+    """Whether weights have zero points."""
+
+    def checked(self) -> Style:
+        """`IgniterError` for what there is not."""
+        if self.activations not in ("u8", "i8"):
+            raise IgniterError(f"activations are u8 or i8, not '{self.activations}'")
+        if self.granularity not in ("channel", "tensor"):
+            raise IgniterError(f"the granularity of weights is channel or tensor, not '{self.granularity}'")
+        return self
+
+    def parameters(self, low: float, high: float) -> tuple[float, int]:
+        """The scale and the zero point of a range."""
+        import numpy as np
+
+        low, high, least = min(low, 0.0), max(high, 0.0), -128 if self.activations == "i8" else 0
+        if self.symmetric:
+            scale = float(np.float32(max(-low, high) / 127.0))
+            return (scale if scale > 0 else 1.0), least + 128
+        scale = float(np.float32((high - low) / 255.0))
+        if not scale > 0:
+            return 1.0, least + 128 if least else 0
+        return scale, int(np.clip(np.rint(-low / scale), 0, 255)) + least
+
+
+@dataclass(frozen=True)
+class QuantizeModel(ModulePass):
+    """Has products and convolutions compute on quantised tensors"""
+
+    name = "quantize-model"
+    one_rewrite = "a node quantised"
+
+    ranges: str = ""
+    """The JSON file with the ranges of values."""
+    activations: str = "u8"
+    """What activations are stored as: u8 or i8."""
+    symmetric: bool = False
+    """Zero points of activations are the middle."""
+    granularity: str = "channel"
+    """What of a weight has a scale of its own: channel or tensor."""
+    asymmetric_weights: bool = False
+    """Weights have zero points."""
+    only: tuple[str, ...] = ()
+    """Patterns of names and ops of nodes: these alone."""
+    leave: tuple[str, ...] = ()
+    """The same of nodes that stay in float."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        style = Style(self.activations, self.symmetric, self.granularity, self.asymmetric_weights).checked()
+        if require_opset(op, style):
+            InferShapes().apply(ctx, op)
+        chosen = candidates(op, (), self.only, self.leave)
+        rewrites = budget(ctx, self.name)
+        taken = [c for c in chosen if rewrites.take(c.name, "it is quantised")]
+        quantize(op, taken, read_ranges(self.ranges), style)
+        for candidate in taken:
+            remark(ctx, self.name, candidate.name, "applied", "it computes on quantised tensors")
+
+
+def read_ranges(path: str) -> dict[str, tuple[float, float]]:
+    """The ranges in a file; `IgniterError` where it holds none."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            values = json.load(file)["values"]
+        return {name: (float(low), float(high)) for name, (low, high) in values.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise IgniterError(f"there are no ranges in '{path}': {error}") from error
+
+
+def quantize(
+    module: ModuleOp,
+    nodes: list[Candidate],
+    ranges: Ranges,
+    style: Style,
+    shifts: Mapping[str, Array] | None = None,
+) -> None:
+    """Has nodes compute on quantised tensors, in place. `shifts` are, by node, what each channel of its result is too
+    large by in the mean; that is taken from its bias."""
+    made = node_quantizer(module, ranges, style)
+    made.shifts = shifts or {}
+    for candidate in nodes:
+        made.node(candidate)
+    for candidate in nodes:
+        made.result(candidate)
+    made.erase_unread()
+
+
+def require_opset(module: ModuleOp, style: Style) -> bool:
+    """Raises the opset to what a style needs; whether nodes were rewritten for it. `IgniterError` where that fails."""
+    from igniter.frontend.opsets import convert_opset, raise_opset
+
+    least = OF_CHANNELS if style.granularity == "channel" else LEAST_OPSET
+    if raise_opset(module, least) is None:
+        return False
+    refused = convert_opset(module, least)
+    if refused is not None:
+        other = "; a granularity of tensor needs no more than opset 10" if least == OF_CHANNELS else ""
+        raise IgniterError(f"quantised models have opset {least} at least, and {refused}{other}")
+    return True
+
+
+def node_quantizer(module: ModuleOp, ranges: Ranges, style: Style) -> NodeQuantizer:
+    """What gives single nodes of a module, whose opset is new enough, quantised factors."""
+    return NodeQuantizer(main_graph(module), ranges, style)
+
+
+@dataclass
+class NodeQuantizer:
+    """Quantises nodes of a graph one by one; a value or a weight is quantised once for all of them."""
+
+    graph: GraphOp
+    ranges: Ranges
+    style: Style
+    pairs: dict[SSAValue, tuple[SSAValue, float]] = field(default_factory=dict[SSAValue, "tuple[SSAValue, float]"])
+    """Of a value the dequantised one, and its scale."""
+    weights: dict[tuple[SSAValue, int], tuple[SSAValue, Array]] = field(
+        default_factory=dict["tuple[SSAValue, int]", "tuple[SSAValue, Array]"]
+    )
+
+    shifts: Mapping[str, Array] = field(default_factory=dict[str, "Array"])
+
+    def node(self, candidate: Candidate) -> None:
+        """Gives a node quantised factors, and the bias that goes with them."""
+        op, scales, computed = candidate.op, list[Any](), candidate.computed
+        for index in range(2):
+            value = op.operands[index]
+            if index in computed:
+                found, scale = self._pair(value)
+            else:
+                found, scale = self._weight(value, candidate.weight_axis)
+            op.operands[index] = found
+            scales.append(scale)
+        if op.op_type != "MatMul" and 1 not in computed:
+            self._shift(op, self.shifts.get(candidate.name))
+            if len(op.operands) > 2:
+                self._bias(op, scales[0], scales[1])
+
+    def result(self, candidate: Candidate) -> None:
+        """Quantises what a convolution gives, where it is read as it is."""
+        value = candidate.op.results[0]
+        readers = [use.operation for use in value.uses]
+        named = value_name(value, self.graph)
+        if candidate.op.op_type not in WITH_RESULTS or value in self.pairs or named not in self.ranges:
+            return
+        bounded = all(isinstance(r, OnnxOp) and r.op_type in BOUNDING for r in readers)
+        if bounded or any(isinstance(r, ReturnOp) for r in readers):
+            return
+        found, _ = self._pair(value)
+        self._readers(value, found)
+
+    def _readers(self, value: SSAValue, found: SSAValue) -> None:
+        for use in list(value.uses):
+            reader = use.operation
+            if isinstance(reader, OnnxOp) and reader.op_type == "QuantizeLinear":
+                continue
+            reader.operands[use.index] = found
+
+    def _pair(self, value: SSAValue) -> tuple[SSAValue, float]:
+        known = self.pairs.get(value)
+        if known is not None:
+            return known
+        name = value_name(value, self.graph)
+        if name not in self.ranges:
+            raise IgniterError(f"the range of '{name}' is not known: calibrate it, or leave what reads it in float")
+        scale, zero = self.style.parameters(*self.ranges[name])
+        import numpy as np
+
+        kind = np.int8 if self.style.activations == "i8" else np.uint8
+        place = self._behind(value)
+        constants = [
+            self._insert(make_constant(np.asarray(scale, np.float32), f"{name}.scale"), place),
+            self._insert(make_constant(np.asarray(zero, kind), f"{name}.zero"), place),
+        ]
+        element = I8 if kind is np.int8 else UI8
+        codes = make_op("QuantizeLinear", [value, *constants], [_retyped(value.type, element)])
+        back = make_op("DequantizeLinear", [self._insert(codes, place), *constants], [value.type])
+        found = (self._insert(back, place), scale)
+        self.pairs[value] = found
+        return found
+
+    def _behind(self, value: SSAValue) -> Operation:
+        """What new nodes stand in front of: right behind the value."""
+        first = self.graph.body.first_op
+        owner = value.owner
+        place = owner.next_op if isinstance(owner, Operation) else first
+        assert place is not None
+        return place
+
+    def _weight(self, value: SSAValue, axis: int) -> tuple[SSAValue, Array]:
+        known = self.weights.get((value, axis))
+        if known is not None:
+            return known
+        weight, place = constant_weight(value), value.owner
+        assert weight is not None and isinstance(place, OnnxOp) and place.next_op is not None
+        from igniter.analysis.model.weight_plan import weight_name
+
+        whole = self.style.granularity == "tensor" or len(weight.shape) < 2
+        coding = Coding(8, None if whole else axis, 0, not self.style.asymmetric_weights)
+        name, shape, behind = weight_name(place), coding.parameter_shape(weight.shape), place.next_op
+        parts = [
+            Weight(weight.shape, coding.element, derivation=Codes(weight, coding)),
+            Weight(shape, f32, derivation=Scales(weight, coding)),
+        ]
+        # Also where they are 0: without them, some of ONNX Runtime's own rewrites fail.
+        parts.append(Weight(shape, coding.element, derivation=Zeros(weight, coding)))
+        made = [
+            self._insert(make_constant(part, f"{name}.{what}"), behind)
+            for part, what in zip(parts, ("codes", "scales", "zeros"), strict=True)
+        ]
+        attrs = {} if coding.axis is None else {"axis": coding.axis}
+        back = make_op("DequantizeLinear", made, [value.type], attrs)
+        found = (self._insert(back, behind), parameters(weight, coding)[0])
+        self.weights[(value, axis)] = found
+        return found
+
+    def erase_unread(self) -> None:
+        """Erases the constants that nothing reads any more."""
+        for op in list(self.graph.body.ops):
+            if isinstance(op, OnnxOp) and op.op_type == "Constant" and op.results[0].first_use is None:
+                self.graph.body.erase_op(op)
+
+    def _shift(self, op: OnnxOp, shift: Array | None) -> None:
+        """Takes the mean error of each channel from the bias, where that is a constant or there is none."""
+        import numpy as np
+
+        if shift is None or not np.isfinite(shift).all():
+            return
+        bias = np.zeros(shift.shape, np.float32)
+        if len(op.operands) > 2 and not isinstance(op.operands[2].owner, NoValueOp):
+            weight = constant_weight(op.operands[2])
+            plain = op.op_type != "Gemm" or (op.attr("alpha", 1.0) == 1.0 and op.attr("beta", 1.0) == 1.0)
+            if weight is None or weight.shape != shift.shape or not plain:
+                return
+            bias = weight.array()
+        elif op.op_type == "Gemm" and op.attr("alpha", 1.0) != 1.0:
+            return
+        made = make_constant((bias - shift).astype(np.float32), f"{value_name(op.results[0], self.graph)}.shifted")
+        op.operands = [*op.operands[:2], self._insert(made, op)]
+
+    def _bias(self, op: OnnxOp, left: float, right: Array) -> None:
+        """The bias as i32 in steps of both scales, where it is a constant that i32 holds."""
+        import numpy as np
+
+        value = op.operands[2]
+        weight = constant_weight(value)
+        scaled = op.op_type == "Gemm" and (op.attr("alpha", 1.0) != 1.0 or op.attr("beta", 1.0) != 1.0)
+        if weight is None or isinstance(value.owner, NoValueOp) or len(weight.shape) != 1 or scaled:
+            return
+        steps = (np.float32(left) * right).astype(np.float32)
+        if not (steps.size == 1 or steps.size == weight.size) or not (steps > 0).all():
+            return
+        codes = np.rint(weight.array().astype(np.float64) / steps.astype(np.float64))
+        if not np.isfinite(codes).all() or np.abs(codes).max(initial=0.0) > LARGEST_I32:
+            return
+        name = value_name(op.results[0], self.graph)
+        made = [
+            self._insert(make_constant(codes.astype(np.int32), f"{name}.bias"), op),
+            self._insert(make_constant(steps.reshape(()) if steps.size == 1 else steps, f"{name}.bias.scale"), op),
+        ]
+        attrs = {"axis": 0} if steps.size > 1 else {}
+        back = make_op("DequantizeLinear", made, [tensor_of(f32, weight.shape)], attrs)
+        op.operands[2] = self._insert(back, op)
+
+    def _insert(self, op: Operation, before: Operation) -> SSAValue:
+        assert before.parent is not None
+        before.parent.insert_op_before(op, before)
+        return op.results[0]
+
+
+def _retyped(kind: Attribute, element: Attribute) -> Attribute:
+    dims = known_dims_of(kind)
+    return unranked(element) if dims is None else tensor_of(element, dims)
+
+
+__all__ = ["NodeQuantizer", "QuantizeModel", "Ranges", "Style", "node_quantizer", "quantize", "require_opset"]

@@ -1,0 +1,160 @@
+"""Expressions of symbols as nodes: the fewest that compute a shape from the shapes of the graph's inputs.
+
+    [batch, 1, 2*seq]    ->    %b = onnx.Shape(%ids) {start = 0, end = 1}
+                               %s = onnx.Shape(%ids) {start = 1, end = 2}
+                               %d = onnx.Mul(%s, 2)
+                               %t = onnx.Concat(%b, 1, %d)
+
+Each symbol, each part of an expression and each list is computed once, in front of all other nodes of the main graph,
+so that every nested graph sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import i32, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from igniter.dialects.onnx.base import OnnxOp, imported_opset, make_constant, make_op
+from igniter.dialects.onnx.registry import Dims
+from igniter.dialects.onnx.structure import GraphOp
+from igniter.dialects.sym import tensor_of
+from igniter.dialects.sym.expr import Atom, Expr, Monomial, Sym
+from igniter.dialects.sym.ranges import is_nonneg
+from igniter.dialects.sym.tensor_types import known_dims_of
+
+CALLS = {"floordiv": ("Div", 7), "mod": ("Mod", 10), "min": ("Min", 12), "max": ("Max", 12)}
+"""The op of a call, and the opset from which it takes i64."""
+
+
+class ShapeArithmetic:
+    """Makes nodes at the head of one graph."""
+
+    def __init__(self, graph: GraphOp):
+        first = graph.body.first_op
+        assert first is not None
+        self._graph = graph
+        self._before: Operation = first
+        self._opset = _opset(graph)
+        self._places: dict[str, tuple[SSAValue, int]] = {}
+        self._inputs = [(arg, dims) for arg in graph.body.args if (dims := known_dims_of(arg.type)) is not None]
+        for arg, dims in self._inputs:
+            for axis, dim in enumerate(dims):
+                if dim.symbol is not None:
+                    self._places.setdefault(dim.symbol, (arg, axis))
+        self._made: dict[Any, SSAValue] = {}
+
+    def of(self, elements: Dims, rank: int, element: Attribute) -> SSAValue | None:
+        """A tensor of `element` (i32 or i64) with these elements and one axis, or none; `None` where a symbol is no dim
+        of an input, or the opset lacks an op."""
+        if element not in (i32, i64) or not all(self._can(e) for e in elements) or (rank == 0 and len(elements) != 1):
+            return None
+        key = (elements, rank, element)
+        if key not in self._made:
+            whole = self._list(elements)
+            if rank == 0:
+                whole = self._op("Squeeze", [whole], tensor_of(i64, ()))
+            if element != i64:
+                whole = self._op("Cast", [whole], tensor_of(element, known_dims_of(whole.type) or ()), to=6)
+            self._made[key] = whole
+        return self._made[key]
+
+    def _can(self, e: Expr) -> bool:
+        if self._opset < 7:
+            return False
+        return all(self._can_atom(a) for monomial, _ in e.terms for a in monomial)
+
+    def _can_atom(self, atom: Atom) -> bool:
+        if isinstance(atom, Sym):
+            return atom.name in self._places
+        # ONNX's Div rounds towards zero, and floordiv downwards: the same where nothing is negative.
+        divides = atom.fn in ("floordiv", "mod")
+        if divides and not (is_nonneg(atom.args[0]) and is_nonneg(atom.args[1])):
+            return False
+        return self._opset >= CALLS[atom.fn][1] and all(self._can(a) for a in atom.args)
+
+    def _list(self, elements: Dims) -> SSAValue:
+        if len(elements) == 1:
+            return self._expr(elements[0])
+        for arg, dims in self._inputs:
+            for start in range(len(dims) - len(elements) + 1):
+                if dims[start : start + len(elements)] == elements:
+                    return self._shape(arg, start, start + len(elements))
+        parts = [self._expr(e) for e in elements]
+        return self._op("Concat", parts, tensor_of(i64, (len(parts),)), axis=0)
+
+    def _expr(self, e: Expr) -> SSAValue:
+        """A tensor of one element and one axis."""
+        if e in self._made:
+            return self._made[e]
+        if e.constant is not None:
+            made = self._ints([e.constant])
+        else:
+            terms = [self._term(monomial, c) for monomial, c in e.terms]
+            made = self._fold("Add", terms)
+        self._made[e] = made
+        return made
+
+    def _term(self, monomial: Monomial, c: int) -> SSAValue:
+        factors = [self._atom(a) for a in monomial]
+        if c != 1 or not factors:
+            factors.append(self._expr(Expr.of(c)))
+        return self._fold("Mul", factors)
+
+    def _atom(self, atom: Atom) -> SSAValue:
+        if atom not in self._made:
+            if isinstance(atom, Sym):
+                arg, axis = self._places[atom.name]
+                self._made[atom] = self._shape(arg, axis, axis + 1)
+            else:
+                self._made[atom] = self._fold(CALLS[atom.fn][0], [self._expr(a) for a in atom.args])
+        return self._made[atom]
+
+    def _fold(self, name: str, values: Sequence[SSAValue]) -> SSAValue:
+        result = values[0]
+        for value in values[1:]:
+            key = (name, result, value)
+            if key not in self._made:
+                self._made[key] = self._op(name, [result, value], tensor_of(i64, (1,)))
+            result = self._made[key]
+        return result
+
+    def _shape(self, arg: SSAValue, start: int, end: int) -> SSAValue:
+        rank = len(known_dims_of(arg.type) or ())
+        key = (arg, start, end)
+        if key in self._made:
+            return self._made[key]
+        type_ = tensor_of(i64, (end - start,))
+        if start == 0 and end == rank:
+            made = self._op("Shape", [arg], type_)
+        elif self._opset >= 15:
+            made = self._op("Shape", [arg], type_, start=start, end=end)
+        else:
+            picked = self._ints(list(range(start, end)))
+            made = self._op("Gather", [self._shape(arg, 0, rank), picked], type_, axis=0)
+        self._made[key] = made
+        return made
+
+    def _ints(self, values: Sequence[int]) -> SSAValue:
+        import numpy as np
+
+        key = ("ints", *values)
+        if key not in self._made:
+            constant = make_constant(np.array(values, np.int64), f"ints_{'_'.join(map(str, values))}")
+            self._made[key] = self._insert(constant)
+        return self._made[key]
+
+    def _op(self, name: str, operands: Sequence[SSAValue], type_: Attribute, **attrs: int) -> SSAValue:
+        made = make_op(name, list(operands), [type_], attrs)
+        made.results[0].name_hint = f"{name.lower()}_of_shape"
+        return self._insert(made)
+
+    def _insert(self, op: OnnxOp) -> SSAValue:
+        self._graph.body.insert_op_before(op, self._before)
+        return op.results[0]
+
+
+def _opset(graph: GraphOp) -> int:
+    return imported_opset(graph, "") or 1

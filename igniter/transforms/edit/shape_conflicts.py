@@ -1,0 +1,79 @@
+"""What nodes ask of the dims of their operands, for edits that change these."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+
+from xdsl.ir import Attribute, SSAValue
+
+from igniter.analysis.onnx.shape_inference import ShapeFacts
+from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.ops import spec_of
+from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.requirements import Requirement
+from igniter.dialects.sym.tensor_types import known_dims_of
+
+ONE = Expr.of(1)
+# fmt: off
+BROADCASTS = frozenset((
+    "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",
+    "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "PRelu", "Pow", "Sub", "Sum", "Where", "Xor",
+))
+"""Ops of ai.onnx whose operands are laid beside each other from the last dim on, since opset 7."""
+POINTWISE = BROADCASTS | frozenset((
+    "Abs", "Cast", "Ceil", "Celu", "Clip", "Cos", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid",
+    "HardSwish", "Identity", "LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink",
+    "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu",
+))
+"""Ops that compute each element from those at the same place."""
+POINTWISE_OF_ORT = frozenset(("BiasGelu", "FastGelu", "Gelu", "QuickGelu"))
+# fmt: on
+
+
+def is_pointwise(node: OnnxOp) -> bool:
+    """Whether a node computes each element from those at the same place, operands laid beside each other from the last
+    dim on."""
+    if node.domain == "com.microsoft":
+        return node.op_type in POINTWISE_OF_ORT
+    return node.domain == "" and node.op_type in POINTWISE and (node.op_type not in BROADCASTS or node.opset >= 7)
+
+
+@contextmanager
+def typed_by(facts: ShapeFacts) -> Generator[None]:
+    """Gives values the types that inference found, for as long as the context lasts."""
+    before: dict[SSAValue, Attribute] = {value: value.type for value in facts.types}
+    for value, type_ in facts.types.items():
+        value._type = type_
+    try:
+        yield
+    finally:
+        for value, type_ in before.items():
+            value._type = type_
+
+
+def side_by_side(node: OnnxOp) -> Iterator[tuple[Expr, Expr]]:
+    """Pairs of different dims, neither of them 1, that lie beside each other where a node broadcasts: a run in which
+    they differ is refused, unless one of them is 1 then."""
+    if not is_pointwise(node) and (node.domain, node.op_type) != ("", "MatMul"):
+        return
+    shapes = [d for v in node.operands if (d := known_dims_of(v.type)) is not None]
+    if node.op_type == "MatMul":
+        if len(shapes) == 2 and len(shapes[0]) >= 2 and len(shapes[1]) >= 2:
+            inner = (shapes[0][-1], shapes[1][-2])
+            if inner[0] != inner[1]:
+                yield inner
+        shapes = [d[:-2] for d in shapes]
+    for axis in range(1, max(map(len, shapes), default=0) + 1):
+        found = [d[-axis] for d in shapes if len(d) >= axis and d[-axis] != ONE]
+        for dim in found[1:]:
+            if dim != found[0]:
+                yield found[0], dim
+
+
+def requirements(node: OnnxOp) -> list[Requirement]:
+    """What a node takes for granted besides; none where dims are not known."""
+    spec = spec_of(node)
+    if spec is None or spec.requires is None or any(known_dims_of(v.type) is None for v in node.operands):
+        return []
+    return list(spec.requires(node))

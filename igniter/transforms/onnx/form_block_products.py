@@ -1,0 +1,197 @@
+"""`form-block-products`: a product of few rows with dequantised weights reads the codes.
+
+    %d = onnx.DequantizeLinear(%codes, %scales) {axis = 1}    // codes: a constant of 768x2048xi8
+    %y = onnx.MatMul(%x, %d)                                  // of a row or a few
+becomes
+    %y = onnx.com.microsoft.MatMulNBits(%x, %blocks, %scales) {K = 768, N = 2048, bits = 8, block_size = 128}
+
+A product of few rows takes as long as reading its weights does, and codes are a quarter or an eighth of the floats
+that `fold-constants` would make of them (which are faster for many rows). So this pass stands in front of it. The
+numbers are the same: unsigned codes are 128, or 8, more than signed ones, and a scale for a column is one for each of
+its blocks.
+
+It takes codes of four and eight bits, with a scale for the tensor, for each column, or for each block of a power of two
+from 16 on, and products of f32 with as many columns as fill panels. How many rows there are is what sizes say
+(`igniter compile --sizes`), where dims are symbols.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import Float32Type, ModuleOp
+from xdsl.passes import ModulePass
+
+from igniter.analysis.onnx.weight_codes import blocked, packed
+from igniter.analysis.typical_sizes import MEMORY, TypicalSizes, sizes_of
+from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight, make_constant
+from igniter.dialects.onnx.ops.block_quantized import MOST_ROWS, PANEL
+from igniter.dialects.onnx.types import BY_NAME
+from igniter.dialects.onnx.weights import Weight
+from igniter.dialects.sym.expr import Expr, product
+from igniter.remarks import remark
+from igniter.rewrites import budget
+from igniter.transforms.onnx.onnx_rewriting import (
+    Replacement,
+    Rewriter,
+    Rules,
+    defining,
+    element,
+    known_dims,
+    operand,
+    run_rules,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+WIDEST_BLOCK, NARROWEST_BLOCK = 128, 16
+CODES = {"int8": (8, 128), "uint8": (8, 0), "int4": (4, 8), "uint4": (4, 0)}
+"""The bits of codes, and what unsigned ones are more."""
+
+
+@dataclass(frozen=True)
+class FormBlockProducts(ModulePass):
+    """Has products of few rows read the codes of their weights."""
+
+    name = "form-block-products"
+    one_rewrite = "a rule applied to a node"
+
+    rows: int = MOST_ROWS
+    """The most rows."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if not any(isinstance(o, OnnxOp) and o.op_type == "DequantizeLinear" for o in op.walk()):
+            return
+        from igniter.frontend.opsets import import_domains
+
+        sizes = TypicalSizes(tuple(sizes_of(ctx, op).items()))
+
+        def read_codes(node: OnnxOp, rw: Rewriter) -> Replacement | None:
+            return form(node, rw, sizes, self.rows)
+
+        rules: Rules = {"MatMul": [read_codes], "Gemm": [read_codes]}
+        count = sum(run_rules(op, rules, budget(ctx, self.name)).applied.values())
+        if count:
+            import_domains(op)
+            remark(ctx, self.name, "", "applied", f"{count} products read the codes of their weights", count=count)
+
+
+def form(op: OnnxOp, rw: Rewriter, sizes: TypicalSizes, most: int) -> Replacement | None:
+    """The product with codes; `None` where it is none, or of too many rows."""
+    source = defining(operand(op, 1), "DequantizeLinear")
+    dims = known_dims(op.operands[0])
+    if source is None or dims is None or len(dims) < 2 or not isinstance(element(op.operands[0]), Float32Type):
+        return None
+    gemm = op.qualified_name == "Gemm"
+    if gemm and (op.attr("alpha", 1.0) != 1.0 or op.attr("beta", 1.0) != 1.0 or op.attr("transA", 0)):
+        return None
+    if sizes.value(product(dims[:-1]), MEMORY) > most:
+        return None
+    found = coded(source, gemm and bool(op.attr("transB", 0)))
+    if found is None or found.columns % PANEL:
+        return None
+    return _product(op, rw, found)
+
+
+@dataclass(frozen=True)
+class Coded:
+    """Dequantised weights as a product has them: scales and zero points are [columns, blocks]."""
+
+    codes: Weight
+    swapped: bool
+    """Whether the codes are [depth, columns]."""
+    block: int
+    scales: Array
+    zeros: Array
+    name: str
+
+    @property
+    def columns(self) -> int:
+        return self.codes.shape[1 if self.swapped else 0]
+
+    @property
+    def depth(self) -> int:
+        return self.codes.shape[0 if self.swapped else 1]
+
+
+def coded(source: OnnxOp, transposed: bool) -> Coded | None:
+    """What a DequantizeLinear of constants dequantises, where blocks can say it."""
+    import numpy as np
+
+    from igniter.dialects.onnx.attributes import text_of
+
+    codes, scale = constant_weight(source.operands[0]), constant_value(source.operands[1])
+    given = operand(source, 2)
+    zero = constant_value(given)
+    if codes is None or codes.elided or len(codes.shape) != 2 or codes.element.onnx_name not in CODES:
+        return None
+    if scale is None or scale.dtype != np.float32 or (given is not None and zero is None):
+        return None
+    swapped = not transposed
+    columns, depth = (codes.shape[1], codes.shape[0]) if swapped else codes.shape
+    axis, block = int(source.attr("axis", 1)) % 2, int(source.attr("block_size", 0) or 0)
+    zero = np.zeros(scale.shape, np.int32) if zero is None else zero.astype(np.int32)
+    if block:
+        if axis != (0 if swapped else 1) or block < NARROWEST_BLOCK or block & (block - 1):
+            return None
+        scale, zero = (p.T if swapped else p for p in (scale, zero))
+    else:
+        if scale.size != 1 and axis != (1 if swapped else 0):
+            return None
+        fitting = (b for b in (128, 64, 32, 16) if depth % b == 0)
+        block = next(fitting, 32)
+        dims = (columns, -(-depth // block))
+        scale, zero = (np.broadcast_to(p.reshape(-1, 1), dims) for p in (scale, zero))
+    name = text_of(getattr(source.operands[0].owner, "properties", {}).get("initializer_name")) or "weight"
+    return Coded(codes, swapped, block, np.ascontiguousarray(scale), zero, name)
+
+
+def _product(op: OnnxOp, rw: Rewriter, found: Coded) -> Replacement:
+    import numpy as np
+
+    bits, more = CODES[found.codes.element.onnx_name]
+    count = -(-found.depth // found.block)
+    shape = (found.columns, count, found.block * bits // 8)
+    derived = Blocks(found.codes, found.swapped, found.block)
+    blocks = make_constant(Weight(shape, BY_NAME["uint8"].attr, derivation=derived), f"{found.name}.blocks")
+    scales = make_constant(found.scales, f"{found.name}.scales")
+    inputs = [op.operands[0]]
+    for constant in (blocks, scales):
+        rw.insert(constant)
+        inputs.append(constant.results[0])
+    zeros = (found.zeros + more).astype(np.uint8)
+    given: list[Any] = [*inputs, None]
+    if (zeros != 1 << (bits - 1)).any():
+        given[3] = rw.constant(packed(zeros, bits))
+    attrs = {"K": found.depth, "N": found.columns, "bits": bits, "block_size": found.block}
+    bias = operand(op, 2) if op.qualified_name == "Gemm" else None
+    if bias is None or known_dims(bias) == (Expr.of(found.columns),):
+        return rw.op("com.microsoft.MatMulNBits", [*given, None, bias], [op.results[0].type], attrs).results
+    made = rw.op("com.microsoft.MatMulNBits", given, [op.results[0].type], attrs)
+    return rw.op("Add", [made.results[0], bias], [op.results[0].type]).results
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Codes as MatMulNBits has them: unsigned, [columns, blocks, bytes of a block]."""
+
+    source: Weight
+    swapped: bool
+    block: int
+
+    def compute(self) -> Array:
+        import numpy as np
+
+        bits, more = CODES[self.source.element.onnx_name]
+        codes = self.source.array()
+        unsigned = (codes.astype(np.int16) + more).astype(np.uint8) if more else codes.astype(np.uint8)
+        rows = np.ascontiguousarray(unsigned.T) if self.swapped else unsigned
+        return packed(blocked(rows, 1, self.block, "zero"), bits)
+
+
+__all__ = ["FormBlockProducts"]

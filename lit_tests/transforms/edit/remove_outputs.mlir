@@ -1,0 +1,19 @@
+// RUN: igniter-opt %s -p 'remove-outputs{outputs="s"}' | filecheck %s
+// RUN: not igniter-opt %s -p 'remove-outputs{outputs="y","s"}' 2>&1 | filecheck %s --check-prefix=BAD
+
+// What only the output needed goes too.
+
+// CHECK: output_names = ["y"]
+// CHECK: onnx.Exp
+// CHECK-NOT: onnx.Add
+// CHECK: onnx.return %y
+// BAD: one has to stay
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @main(%x: tensor<?x4xf32, #sym.dims<batch, 4>>) attributes {graph_name = "g", input_names = ["x"], output_names = ["y", "s"]} {
+    %w = onnx.Constant() <{initializer_name = "w"}> {value = #onnx.tensor<4xf32, [1.0, 2.0, 3.0, 4.0]>} : () -> tensor<4xf32>
+    %h = onnx.Exp(%x) <{node_name = "exp", output_names = ["h"]}> : (tensor<?x4xf32, #sym.dims<batch, 4>>) -> tensor<?x4xf32, #sym.dims<batch, 4>>
+    %s = onnx.Add(%h, %w) <{node_name = "add", output_names = ["s"]}> : (tensor<?x4xf32, #sym.dims<batch, 4>>, tensor<4xf32>) -> tensor<?x4xf32, #sym.dims<batch, 4>>
+    %y = onnx.Relu(%h) <{node_name = "act", output_names = ["y"]}> : (tensor<?x4xf32, #sym.dims<batch, 4>>) -> tensor<?x4xf32, #sym.dims<batch, 4>>
+    onnx.return %y, %s : tensor<?x4xf32, #sym.dims<batch, 4>>, tensor<?x4xf32, #sym.dims<batch, 4>>
+  }
+}

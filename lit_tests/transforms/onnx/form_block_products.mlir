@@ -1,0 +1,32 @@
+// RUN: igniter-opt %s -p "form-block-products" --split-input-file | filecheck %s
+
+// A row times dequantised weights reads the codes: 16 columns fill a panel, and one scale is that of all blocks.
+// CHECK-LABEL: attributes {input_names = ["x"], output_names = ["y"]}
+// CHECK: %[[B:.*]] = onnx.Constant() <{initializer_name = "q.blocks"}> {value = #onnx.tensor<16x1x32xui8
+// CHECK: %[[S:.*]] = onnx.Constant() <{initializer_name = "q.scales"}> {value = #onnx.tensor<16x1xf32
+// CHECK: onnx.custom(%x, %[[B]], %[[S]]) <{{.*}}op_type = "MatMulNBits"{{.*}}> {K = 2 : i64, N = 16 : i64, bits = 8 : i64, block_size = 32 : i64}
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 13 : i64}}} {
+  onnx.graph @main(%x: tensor<1x2xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
+    %q = onnx.Constant() <{initializer_name = "q"}> {value = #onnx.tensor<2x16xi8, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]>} : () -> tensor<2x16xi8>
+    %s = onnx.Constant() <{initializer_name = "s"}> {value = #onnx.tensor<f32, [0.5]>} : () -> tensor<f32>
+    %w = onnx.DequantizeLinear(%q, %s) : (tensor<2x16xi8>, tensor<f32>) -> tensor<2x16xf32>
+    %y = onnx.MatMul(%x, %w) <{output_names = ["y"]}> : (tensor<1x2xf32>, tensor<2x16xf32>) -> tensor<1x16xf32>
+    onnx.return %y : tensor<1x16xf32>
+  }
+}
+
+// -----
+
+// Many rows are faster with floats.
+// CHECK-LABEL: attributes {input_names = ["many"], output_names = ["y"]}
+// CHECK: onnx.DequantizeLinear
+// CHECK: onnx.MatMul(%many
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 13 : i64}}} {
+  onnx.graph @main(%many: tensor<64x2xf32>) attributes {input_names = ["many"], output_names = ["y"]} {
+    %q = onnx.Constant() <{initializer_name = "q"}> {value = #onnx.tensor<2x16xi8, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]>} : () -> tensor<2x16xi8>
+    %s = onnx.Constant() <{initializer_name = "s"}> {value = #onnx.tensor<f32, [0.5]>} : () -> tensor<f32>
+    %w = onnx.DequantizeLinear(%q, %s) : (tensor<2x16xi8>, tensor<f32>) -> tensor<2x16xf32>
+    %y = onnx.MatMul(%many, %w) <{output_names = ["y"]}> : (tensor<64x2xf32>, tensor<2x16xf32>) -> tensor<64x16xf32>
+    onnx.return %y : tensor<64x16xf32>
+  }
+}

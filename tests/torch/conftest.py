@@ -1,0 +1,24 @@
+"""Tests of `igniter.torch` need PyTorch and its exporter; without them they are skipped."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    """Dynamo and the statistics know of no earlier test."""
+    if importlib.util.find_spec("torch") is None:
+        yield
+        return
+    import torch
+
+    import igniter.torch
+
+    torch._dynamo.reset()
+    igniter.torch.reset()
+    torch.manual_seed(0)
+    yield
+    torch._dynamo.reset()
