@@ -119,9 +119,14 @@ def _warm() -> None:
     from igniter.tools.main import app
 
     assert llvmlite.binding and numpy.random and onnx.reference and rich.console and onnxruntime.__version__
-    for module in pkgutil.walk_packages(igniter.__path__, "igniter."):
-        if not module.name.endswith(("__main__", "_worker")):
-            importlib.import_module(module.name)
+    for top in pkgutil.iter_modules(igniter.__path__, "igniter."):
+        if top.name == "igniter.torch":
+            # No part of a compile, and PyTorch may be missing.
+            continue
+        inside = getattr(importlib.import_module(top.name), "__path__", ())
+        for module in pkgutil.walk_packages(inside, f"{top.name}."):
+            if not module.name.endswith(("__main__", "_worker")):
+                importlib.import_module(module.name)
     with pytest.raises(SystemExit), redirect_stderr(StringIO()), redirect_stdout(StringIO()):
         app(["compile", "missing.onnx", "--json"])
     # A collection in a child would copy every page that an object is on.
