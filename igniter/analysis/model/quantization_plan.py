@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from xdsl.dialects.builtin import Float32Type, ModuleOp
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, OpResult, SSAValue
 
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
 from igniter.dialects.onnx.structure import GraphOp, main_graph
@@ -47,10 +47,10 @@ def value_name(value: SSAValue, graph: GraphOp) -> str:
     if isinstance(value, BlockArgument):
         return graph.input_names[value.index] if value.block is graph.body else ""
     owner = value.owner
-    if not isinstance(owner, OnnxOp):
+    if not isinstance(owner, OnnxOp) or not isinstance(value, OpResult):
         return ""
     names = owner.output_names
-    return names[value.index] if value.index < len(names) else ""  # type: ignore[attr-defined]
+    return names[value.index] if value.index < len(names) else ""
 
 
 def candidates(

@@ -90,6 +90,9 @@ def crowded_factor(nest: NestOp, machine: MachineModel) -> UnpackedFactor | None
     if step.constant * depth * element_bytes(element_of(read.source.type)) < CROWDED * machine.l1d_bytes:
         return None
     used, in_a = symbols_of(read.subscripts), symbols_of(found.a.subscripts)
+    if used & set(found.sums):
+        # With other sums than the depth the copy may be larger than what is read.
+        return None
     rows = product(a.extent for a in nest.axes if a.kind == "parallel" and a.name in in_a and a.name not in used)
     elements = product(a.extent for a in nest.axes if a.name in used)
     last = ONE if found.rows is None else nest.axis(found.rows).extent

@@ -94,7 +94,8 @@ def _sum_parts(nest: NestOp, outputs: int, axis: str, lengths: dict[str, int]) -
         count = prod(size for name, size in sizes.items() if name in used)
         total += count * element_bytes(element_of(read.source.type))
         # Where what is summed is not the last of a tensor that has the results too, programs go down columns.
-        across |= axis in used and count > lengths[axis] and axis not in read.subscripts[-1].symbols
+        last = read.subscripts[-1].symbols if read.subscripts else frozenset[str]()
+        across |= axis in used and count > lengths[axis] and axis not in last
     # Rows that are short share a program.
     programs = outputs // COLUMNS if across else min(outputs, outputs * prod(lengths.values()) // SHORTEST_SUM)
 

@@ -101,3 +101,19 @@ loop.kernel @row symbols [] (%x: tensor<4096xf16>, %w: tensor<4096x4096xf16>) ->
   }
   loop.return %y : tensor<4096xf32>
 }
+
+// -----
+
+// A tensor without dims is read like any other.
+
+// CHECK-LABEL: loop.kernel @scalar
+// CHECK:         loop.nest "sums.parts" [part: parallel 8, j: parallel 4096, k: reduction 1024]
+loop.kernel @scalar symbols [] (%x: tensor<8192x4096xf32>, %s: tensor<f32>) -> (tensor<4096xf32>) {
+  %sums = loop.nest "sums" [j: parallel 4096, k: reduction 8192] -> tensor<4096xf32> {
+    %0 = loop.read %x[k, j] : f32
+    %1 = loop.read %s[] if [k - 3] : f32
+    %2 = arith.mulf %0, %1 : f32
+    loop.yield add %2 at [j]
+  }
+  loop.return %sums : tensor<4096xf32>
+}
