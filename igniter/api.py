@@ -384,6 +384,7 @@ def _compile(
         # Before the minutes that a large model takes, not after them.
         check_replaceable(Path(output))
     _require_outputs(c.module)
+    _require_dims(original.ir, verify)
     c.require_options()
     c.require_library()
     lower_to_kernels(c)
@@ -408,6 +409,16 @@ def _require_outputs(module: ModuleOp) -> None:
     end = main_graph(module).body.last_op
     if end is not None and not end.operands:
         raise IgniterError("the model has no outputs, so there is nothing to compute: name one in its graph")
+
+
+def _require_dims(module: ModuleOp, verify: Mapping[str, Any] | None) -> None:
+    """Sizes that a verification is asked for are of dims that the model has: known before it is compiled."""
+    from igniter.runtime.verification.specs import checked_shapes, specs_of_module
+
+    asked: Sequence[Mapping[str, int]] = (verify or {}).get("shapes") or ()
+    specs = specs_of_module(module) if asked else []
+    for shapes in asked:
+        checked_shapes(specs, shapes)
 
 
 def _save(c: Compilation, path: Path) -> None:

@@ -14,7 +14,6 @@ from igniter.dialects.onnx.attributes import (
     SparseTensorAttr,
     TensorAttr,
     entries_of,
-    pairs_of,
     text_of,
     texts_of,
     to_python,
@@ -38,7 +37,6 @@ from igniter.frontend.tensors import InlineSink, TensorSink, export_sparse, expo
 from igniter.frontend.value_names import ValueNames
 from igniter.frontend.value_types import (
     DimNames,
-    Symbols,
     apply_value_info,
     export_type,
     is_omitted,
@@ -56,8 +54,7 @@ class _ModelExporter:
         self.module = module
         self.sink = sink
         self.header = entries_of(module.attributes.get("onnx.model"))
-        aliases = dict(pairs_of(self.header.get("dim_names")))
-        self.dims = DimNames(text_of(self.header.get("unknown_dims"), Symbols().prefix), aliases)
+        self.dims = DimNames.of(self.header)
         # A made-up name must not be one that some value, anywhere, was given by the model.
         self.reserved: set[str] = set()
         for op in module.walk():

@@ -119,6 +119,12 @@ class DimNames:
     prefix: str
     aliases: Mapping[str, str]
 
+    @staticmethod
+    def of(header: Mapping[str, Attribute]) -> DimNames:
+        """Those of an imported model, by the header of its module."""
+        prefix = text_of(header.get("unknown_dims"), Symbols().prefix)
+        return DimNames(prefix, dict(pairs_of(header.get("dim_names"))))
+
     def param(self, dim: Expr) -> str | None:
         """The `dim_param` of a symbolic dim; `None` for an unknown one."""
         text = dim.symbol if dim.symbol is not None else str(dim)

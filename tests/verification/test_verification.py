@@ -26,7 +26,7 @@ from igniter.runtime.verification.judgement import CHAOS, Noise, compare_output
 from igniter.runtime.verification.original import Original
 from igniter.runtime.verification.report import CaseResult, Verification
 from igniter.runtime.verification.roles import Role, roles_of
-from igniter.runtime.verification.specs import InputSpec
+from igniter.runtime.verification.specs import InputSpec, specs_of, specs_of_module, symbols_of
 from igniter.runtime.verify import Candidate, VerifyOptions, verify_models
 from igniter.tools.main import app
 
@@ -131,6 +131,22 @@ def test_what_cannot_be_compared_is_compiled_and_said(never: Path, tmp_path: Pat
     assert again.exit_code == 3 and found["status"] == "not verified" and not found["ok"] and found["reasons"]
     good = invoke("verify", tmp_path / "out", "--shape", "n=30011", "--json")
     assert good.exit_code == 0 and json.loads(good.stdout)["status"] == "passed"
+
+
+def test_a_dim_that_is_none_is_told_before_compiling(never: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("igniter.api.lower_to_kernels", lambda c: pytest.fail("it was compiled"))
+    with pytest.raises(IgniterError, match="the model has no dim m; its dims are n"):
+        igniter.compile(never, shapes=[{"m": 3}])
+
+
+def test_a_dim_without_a_name_is_called_by_its_input(tmp_path: Path) -> None:
+    """As ONNX Runtime's description of the model calls it."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [None, "?", "n", "n + 1", 4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    session = make_session(made)
+    assert symbols_of(specs_of_module(igniter.load(made).ir)) == symbols_of(specs_of(session)) == ["x.0", "x.1", "n"]
 
 
 def test_a_dim_that_is_none_is_an_error(never: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from igniter.runtime.compiled_plan import CompiledPlan, compiled_programs, plan_programs
 from igniter.runtime.report.charts import Roof
 from igniter.runtime.report.graph import Graph, graph_of
+from igniter.runtime.report.shares import share_times
 
 if TYPE_CHECKING:
     from igniter.analysis.machine import MachineModel
@@ -81,14 +82,16 @@ def gather(
 
 
 def _options(artifact: Artifact) -> Any:
-    """The options that an artifact was compiled with."""
+    """The options that an artifact was compiled with; of several targets the first, as whose kernels it is shown."""
     import dataclasses
 
     from igniter.compilation import CompileOptions
 
     said: dict[str, Any] = artifact.report["options"]
     fields = {f.name for f in dataclasses.fields(CompileOptions)} & said.keys()
-    return CompileOptions(**{name: said[name] for name in fields if name != "profile"})
+    given: dict[str, Any] = {name: said[name] for name in fields if name != "profile"}
+    given["target"] = str(given["target"]).split(",")[0]
+    return CompileOptions(**given)
 
 
 def _known_sizes(module: Any, sizes: Mapping[str, int]) -> dict[str, int]:
@@ -110,3 +113,4 @@ def _add_times(graph: Graph, profile: Profile) -> None:
             for name, amount in (("flops", step.flops), ("bytes", step.bytes)):
                 if amount is not None:
                     group[name] = group.get(name, 0) + amount
+    share_times(graph.nodes, graph.groups)

@@ -20,11 +20,14 @@ from xdsl.traits import IsTerminator
 from igniter.analysis.fusion.graph import is_node, node_label
 from igniter.analysis.fusion.program_steps import node_flops
 from igniter.analysis.model.plan_values import value_name
+from igniter.analysis.model.tensors import TensorTable
+from igniter.analysis.model.traffic import bytes_read
 from igniter.dialects.fusion import GroupOp, ProgramOp, RegionOp
 from igniter.dialects.onnx.attributes import text_of
 from igniter.dialects.onnx.base import OnnxOp
-from igniter.dialects.onnx.names import op_name
+from igniter.dialects.onnx.names import VIEWS, op_name
 from igniter.dialects.onnx.structure import GraphOp, main_graph
+from igniter.dialects.sym.expr import ZERO
 from igniter.dialects.sym.tensor_types import known_dims_of, tensor_element
 
 if TYPE_CHECKING:
@@ -145,6 +148,7 @@ class _Builder:
         self.modules = modules
         self.reasons = reasons
         self.sizes = dict(sizes)
+        self.tensors = TensorTable()
         self.sources: dict[SSAValue, tuple[str, str]] = {}
         """Of a value the node that computes it, and the value's name."""
 
@@ -215,6 +219,7 @@ class _Builder:
         entry = self.graph.nodes[-1]
         entry["module"] = list(self._module(op))
         entry["flops"] = self._flops(op)
+        entry["bytes"] = self._bytes(op)
         entry["inputs"] = [self._value(v) for v in op.operands if not isinstance(v.type, NoneType)]
         entry["outputs"] = [_result(r) for r in op.results if not isinstance(r.type, NoneType)]
         if reason:
@@ -243,9 +248,42 @@ class _Builder:
             return None
         return amount.evaluate(self.sizes) if amount.symbols <= self.sizes.keys() else None
 
+    def _bytes(self, op: OnnxOp) -> int | None:
+        """What a node reads from outside its kernel, and writes for those outside it; `None` where a size is not
+        known. A view moves nothing."""
+        results = [r for r in op.results if not isinstance(r.type, NoneType)]
+        first = self.tensors.of(results[0].type) if results else None
+        moved = ZERO
+        for index, value in enumerate(op.operands):
+            if isinstance(value.type, NoneType) or _is_beside(value, op):
+                continue
+            fact = self.tensors.of(value.type)
+            if fact is None or fact.elements is None or fact.nbytes is None:
+                return None
+            moved += bytes_read(op, index, fact.elements, fact.nbytes, first.elements if first is not None else None)
+        for result in results if op.qualified_name not in VIEWS else ():
+            fact = self.tensors.of(result.type)
+            if fact is None or fact.nbytes is None:
+                return None
+            if any(not _is_beside(result, use.operation) for use in result.uses):
+                moved += fact.nbytes
+        return moved.evaluate(self.sizes) if moved.symbols <= self.sizes.keys() else None
+
 
 def _result(result: OpResult) -> list[str]:
     return [value_name(result), type_text(result.type)]
+
+
+def _is_beside(value: SSAValue, op: Operation) -> bool:
+    """Whether a value passes between nodes of one kernel."""
+    owner = value.owner
+    return (
+        isinstance(owner, OnnxOp)
+        and is_node(owner)
+        and not op.has_trait(IsTerminator)
+        and owner.parent is op.parent
+        and isinstance(op.parent_op(), RegionOp)
+    )
 
 
 def _is_in_kernel(op: Operation) -> bool:

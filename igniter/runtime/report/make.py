@@ -27,17 +27,29 @@ def report_page(
     machine: MachineModel | None = None,
     step: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """The page on an artifact that was compiled with `CompileOptions(profile=True)`, measured on `inputs`, which are of
-    `sizes`. `verification` is what `Verification.to_dict` says; `machine` has measured figures."""
+    """The page on an artifact, measured on `inputs`, which are of `sizes`, where it was compiled with
+    `CompileOptions(profile=True)`. `verification` is what `Verification.to_dict` says;
+    `machine` has measured figures."""
     from igniter.runtime.profile import profile_artifact
 
     profile = None
-    if artifact.report.get("programs"):
+    if artifact.report.get("programs") and artifact.report["options"].get("profile"):
         step("measuring")
         profile = profile_artifact(artifact, inputs, threads=max(1, threads))
     data = gather(title, original, artifact, sizes, profile, verification, threads, machine, step)
     step("drawing")
     return page(data)
+
+
+def notes_time(target: str, folder: str | Path = "") -> bool:
+    """Whether a model compiled for a target, or that in a folder, can note the time between its kernels;
+    launches on a GPU cannot."""
+    from igniter.runtime.artifact import Artifact
+    from igniter.targets import parts_for
+
+    if folder and Path(folder).is_dir():
+        target = Artifact.load(folder).report["options"]["target"]
+    return not any("profile" in part.backend.lacking for part in parts_for(target))
 
 
 def report_module(
@@ -51,7 +63,8 @@ def report_module(
     from igniter.runtime.verify import typical_inputs
 
     shapes = [dict(sizes)] if sizes else None
-    artifact = module.compile(options=CompileOptions(target=target, profile=True), verify=verify, shapes=shapes)
+    options = CompileOptions(target=target, profile=notes_time(target))
+    artifact = module.compile(options=options, verify=verify, shapes=shapes)
     original = module.current_source()
     source = original if isinstance(original, bytes) else str(original)
     chosen, inputs = typical_inputs(

@@ -17,6 +17,7 @@ from igniter._version import __version__
 from igniter.runtime.plan_chart import Chart, bytes_text
 from igniter.runtime.report.charts import KernelTime, Roof, by_kernel, roofline
 from igniter.runtime.report.gather import ReportData
+from igniter.runtime.report.shares import Share, by_module, by_op
 
 SCRIPTS = ("cytoscape.min.js", "cytoscape-dagre.min.js", "page.js")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
@@ -165,7 +166,7 @@ def _verdict(data: ReportData) -> tuple[str, str, str]:
 def _time(data: ReportData) -> str:
     profile = data.profile
     if profile is None:
-        return "<p>Nothing of the model is compiled, so there is no kernel to time.</p>"
+        return _untimed(data) + _where(data)
     kernels = by_kernel(profile.steps, profile.run_ms)
     rest = profile.rest_ms / profile.run_ms if profile.run_ms else 0.0
     parts = [
@@ -182,7 +183,39 @@ def _time(data: ReportData) -> str:
             "faster than its figures.</figcaption></figure>"
         )
     parts.append(_kernels(kernels, data.roof, profile.rest_ms, profile.run_ms))
-    return "".join(parts)
+    return "".join([*parts, _where(data)])
+
+
+def _untimed(data: ReportData) -> str:
+    if not data.report.get("programs") and not data.report.get("kernels"):
+        return "<p>Nothing of the model is compiled, so there is no kernel to time.</p>"
+    target = _text(data.report["options"]["target"])
+    return f"<p>Kernels for {target} note no time, so nothing was measured.</p>"
+
+
+def _where(data: ReportData) -> str:
+    """Tables of what modules and ops take."""
+    nodes = data.graph.nodes
+    run = data.profile.run_ms if data.profile is not None else 0.0
+    note = (
+        "<p>A kernel&#x27;s time is shared out among its nodes by their operations. Bytes are what nodes read from "
+        "outside their kernel, and write for those outside it.</p>"
+    )
+    tables = [("By module", by_module(nodes)), ("By op", by_op(nodes))]
+    return note + "".join(f"<h3>{title}</h3>{_shares(shares, run)}" for title, shares in tables if shares)
+
+
+def _shares(shares: Sequence[Share], run: float) -> str:
+    """Times and bars where kernels were timed, else bars of operations."""
+    weights = [s.ms or 0.0 for s in shares] if run else [float(s.flops) for s in shares]
+    widest, rows = max(weights, default=0.0) or 1.0, list[tuple[str, ...]]()
+    whole = run or sum(weights) or 1.0
+    for s, weight in zip(shares, weights, strict=True):
+        name = f'<span class="clip" title="{_text(s.name)}">{_text(s.name)}</span>'
+        bar = f'<span class="bar" style="width:{100 * weight / widest:.1f}%"></span>'
+        ms = "" if s.ms is None else f"{s.ms:.4f}"
+        rows.append((name, str(s.nodes), ms, f"{weight / whole:.1%}", bar, _count(s.flops), _count(s.bytes)))
+    return _table(("", ".nodes", ".about ms", ".share", "", ".operations", ".bytes"), rows, "shares")
 
 
 def _kernels(kernels: Sequence[KernelTime], roof: Roof | None, rest: float, run: float) -> str:

@@ -6,10 +6,13 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
 
 Shapes = Mapping[str, int]
 """A value for every symbolic dim."""
@@ -103,6 +106,24 @@ def specs_of(session: Any, given: Iterable[str] = ()) -> list[InputSpec]:
         if match is None:
             raise IgniterError(f"input '{value.name}' is a {value.type}; give a value for it in `inputs`")
         found.append(InputSpec(value.name, match[1], tuple(value.shape)))
+    return found
+
+
+def specs_of_module(module: ModuleOp) -> list[InputSpec]:
+    """The same of an imported module, as far as it is of tensors: what can be asked before ONNX Runtime loads it."""
+    from igniter.dialects.onnx.attributes import entries_of
+    from igniter.dialects.onnx.structure import main_graph
+    from igniter.dialects.onnx.types import BY_ATTR
+    from igniter.dialects.sym.tensor_types import known_dims_of, tensor_element
+    from igniter.frontend.value_types import DimNames
+
+    names = DimNames.of(entries_of(module.attributes.get("onnx.model")))
+    graph, found = main_graph(module), list[InputSpec]()
+    for name, value in zip(graph.input_names, graph.body.args, strict=True):
+        dims, element = known_dims_of(value.type), tensor_element(value.type)
+        if dims is not None and element in BY_ATTR:
+            params = [names.param(d) if d.constant is None else d.constant for d in dims]
+            found.append(InputSpec(name, BY_ATTR[element].onnx_name, tuple(params)))
     return found
 
 

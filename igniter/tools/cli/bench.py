@@ -142,7 +142,7 @@ def time_artifact(
 
     given = asked or InputRequest()
     original = _original(artifact, reference)
-    sizes, inputs = inputs_for(artifact, original, case, given)
+    sizes, inputs = inputs_for(original, case, given)
     found = artifact.verify(inputs, rtol=given.rtol, atol=given.atol, reference=original, budget=0.0)
     if found.status == "differs":
         raise IgniterError(f"the two models do not agree on what is timed: {'; '.join(found.failures[:3])}")
@@ -159,7 +159,7 @@ def _original(artifact: Artifact, reference: str) -> str | bytes:
 
 
 def inputs_for(
-    artifact: Artifact, original: str | bytes, case: Mapping[str, int], asked: InputRequest
+    original: str | bytes, case: Mapping[str, int], asked: InputRequest
 ) -> tuple[dict[str, int], dict[str, Any]]:
     """Sizes for all symbolic dims (what `case` leaves out is chosen), and inputs of these sizes; those of a file have
     the sizes that they have."""

@@ -37,10 +37,11 @@ def run(
         raise IgniterError("a trace is of one choice of sizes: give --shape once")
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="igniter-profile-") as folder:
+        original = original_of(path, reference)
+        feeds = [inputs_for(original, case, asked) for case in cases]
         with progress("compiling", json) as step:
-            original, artifact = compile_profiled(path, reference, target, Path(folder) / "model.igniter", step)
-        for case in cases:
-            sizes, inputs = inputs_for(artifact, original, case, asked)
+            artifact = compile_again(path, original, target, Path(folder) / "model.igniter", step, profile=True)
+        for sizes, inputs in feeds:
             profile = profile_artifact(artifact, inputs, threads=threads, spinning=spinning)
             rows.append({"shapes": sizes, "threads": threads, **profile.to_dict()})
             if trace:
@@ -51,37 +52,46 @@ def run(
         print_json(rows)
 
 
-def compile_profiled(
-    path: str, reference: str, target: str, folder: Path, step: Callable[[str], None]
-) -> tuple[str | bytes, Artifact]:
-    """The original model, and a compiled one that notes the time.
+def original_of(path: str, reference: str) -> str | bytes:
+    """The model at a path, or that which the folder there was compiled from."""
+    from igniter.runtime.artifact import Artifact
 
-    A compiled model that does so is taken as it is. Another is compiled once more with its options, and must have the
-    same kernels then: one made with passes of one's own has others.
+    if not Path(path).is_dir():
+        return path
+    original = reference or Artifact.load(path).source
+    if original is None:
+        raise IgniterError(f"the original model of {path} is not known or has changed: give --reference")
+    return original
+
+
+def compile_again(
+    path: str, original: str | bytes, target: str, folder: Path, step: Callable[[str], None], *, profile: bool
+) -> Artifact:
+    """The model at a path compiled, with `profile` so that it notes the time.
+
+    A compiled model that does so, or need not, is taken as it is. Another is compiled once more with its options, and
+    must have the same kernels then: one made with passes of one's own has others.
     """
     import igniter
     from igniter.runtime.artifact import Artifact
 
-    options = igniter.CompileOptions(target=target, profile=True)
+    options = igniter.CompileOptions(target=target, profile=profile)
     if not Path(path).is_dir():
-        return path, igniter.compile(path, folder, options=options, verify=False, progress=step)
+        return igniter.compile(original, folder, options=options, verify=False, progress=step)
     given = Artifact.load(path)
-    original = reference or given.source
-    if original is None:
-        raise IgniterError(f"the original model of {path} is not known or has changed: give --reference")
     said: dict[str, Any] = given.report["options"]
-    if said.get("profile"):
-        return original, given
+    if said.get("profile") or not profile:
+        return given
     known = {f.name for f in dataclasses.fields(options)} & said.keys()
     options = dataclasses.replace(options, **{**{name: said[name] for name in known}, "profile": True})
     made = igniter.compile(original, folder, options=options, verify=False, progress=step)
     if given.report.get("kernel_digest", made.report["kernel_digest"]) != made.report["kernel_digest"]:
         raise IgniterError(
-            f"the kernels of {path} are not those that Igniter makes of {reference or 'the original'}: it was compiled "
+            f"the kernels of {path} are not those that Igniter makes of the original: it was compiled "
             "from IR with a schedule of its own, or by another version. Compile it with --profile (in Python, "
             "CompileOptions(profile=True)), and give that folder"
         )
-    return original, made
+    return made
 
 
 def _print(sizes: dict[str, int], profile: Profile) -> None:

@@ -97,6 +97,19 @@ def test_nodes_are_grouped_by_modules(view: Any) -> None:
     assert view.evaluate("report.cy.nodes('.node').map(n => n.data('color')).every(c => c.startsWith('rgb'))")
 
 
+def test_what_many_read_bends_no_chain(view: Any) -> None:
+    """Only the first of many readers of a value stands where the value says."""
+    view.evaluate(
+        """() => {
+          for (const k of [0, 1, 2, 3]) report.data.edges.push(["n0", report.data.nodes.at(-1 - k).id, "mask"]);
+        }"""
+    )
+    view.click("#expand-all")
+    loose = view.evaluate("report.cy.edges('.loose').map(e => e.data('source'))")
+    wide = view.evaluate("report.cy.getElementById('n0').outgoers('edge').length")
+    assert wide > 3 and loose and set(loose) == {"n0"} and len(loose) < wide
+
+
 def test_names_that_are_markup_are_text(view: Any) -> None:
     view.fill("#search", EVIL[:20])
     assert view.locator("#found li").count() >= 1

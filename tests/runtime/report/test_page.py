@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from onnx import TensorProto, helper
@@ -14,6 +15,7 @@ import igniter
 from igniter.runtime.profile import StepTime
 from igniter.runtime.report.charts import KernelTime, Roof, by_kernel, roofline
 from igniter.runtime.report.graph import module_path
+from igniter.runtime.report.shares import MOST_MODULES, Share, by_module, by_op, share_times
 from igniter.tools.main import app
 from tests.analysis.model.models import diamond, model_of
 
@@ -151,6 +153,46 @@ def test_a_model_of_which_nothing_is_compiled_is_reported(tmp_path: Path) -> Non
     assert done.exit_code == 0, done.output
     found = Parsed(out.read_text()).sections
     assert "Nothing of the model is compiled" in found["time"] and "StringNormalizer" in found["left"]
+
+
+def test_a_model_for_gpus_is_reported_without_times(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    model, out = tmp_path / "d.onnx", tmp_path / "d.html"
+    model.write_bytes(diamond())
+    for target in ("cuda", "native,cuda"):
+        done = CliRunner().invoke(app, ["report", str(model), "-o", str(out), "--target", target, "--no-verify"])
+        assert done.exit_code == 0, done.output
+        found = Parsed(out.read_text()).sections
+        assert f"Kernels for {target} note no time" in found["time"] and "By op" in found["time"]
+
+
+def test_times_are_shared_by_operations() -> None:
+    nodes: list[dict[str, Any]] = [
+        {"group": "g1", "kind": "node", "op": "MatMul", "module": ["a", "b"], "flops": 30, "bytes": 5},
+        {"group": "g1", "kind": "node", "op": "Add", "module": ["a", "c"], "flops": 10},
+        {"group": "g2", "kind": "node", "op": "Add", "module": ["d"], "flops": None, "bytes": 7},
+        {"group": "", "kind": "left", "op": "Pad", "module": [], "flops": 2},
+        {"group": "", "kind": "input", "op": "input", "module": []},
+    ]
+    share_times(nodes, [{"id": "g1", "kind": "region", "ms": 4.0}, {"id": "g2", "kind": "region", "ms": 2.0}])
+    assert [n.get("ms") for n in nodes] == [3.0, 1.0, 2.0, None, None]
+    assert by_op(nodes) == [Share("MatMul", 1, 3.0, 30, 5), Share("Add", 2, 3.0, 10, 7), Share("Pad", 1, None, 2, 0)]
+    assert [(s.name, s.ms) for s in by_module(nodes)] == [
+        ("a.b", 3.0),
+        ("a.c", 1.0),
+        ("d", 2.0),
+        ("in no module", None),
+    ]
+    many = [{**nodes[0], "module": ["a", str(k)]} for k in range(MOST_MODULES + 1)]
+    assert [s.name for s in by_module(many)] == ["a"]
+    assert by_module([nodes[3]]) == []
+
+
+def test_bytes_are_those_that_leave_a_kernel(parsed: Parsed) -> None:
+    nodes = {n["name"]: n for n in json.loads(parsed.scripts[0])["nodes"] if n["kind"] in ("node", "left")}
+    product = next(n for n in nodes.values() if n["op"] == "MatMul")
+    assert product["bytes"] >= 4 * (4 * 16 + 16 * 16)  # x and w come from outside
+    assert "By module" in parsed.sections["time"] and "block.0" in parsed.sections["time"]
 
 
 def test_the_roof_is_the_lower_of_arithmetic_and_memory() -> None:

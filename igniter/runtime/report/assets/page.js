@@ -5,8 +5,8 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const byId = new Map(data.nodes.map((n) => [n.id, n]));
   const $ = (id) => document.getElementById(id);
-  // What a browser lays out in a moment, and what is opened at first.
-  const MOST = 1500, FIRST = 70;
+  // What a browser lays out in a moment, what is opened at first, and the readers from which on an edge is loose.
+  const MOST = 1500, FIRST = 70, MANY = 3;
   const PALETTE = ["#cfe2f3", "#d9ead3", "#fff2cc", "#f4cccc", "#d9d2e9", "#d0e0e3", "#ead1dc", "#e2efda"];
 
   // -- the two trees of groups -------------------------------------------------------------------------------------
@@ -51,14 +51,6 @@
   }
 
   const regions = new Map(data.groups.map((g) => [g.id, g]));
-  // A kernel's time is shared among its nodes by their operations: an estimate.
-  const times = new Map();
-  for (const group of data.groups.filter((g) => g.kind === "region" && g.ms !== undefined)) {
-    const own = data.nodes.filter((n) => n.group === group.id);
-    const whole = own.reduce((sum, n) => sum + (n.flops || 0), 0);
-    for (const n of own) times.set(n.id, group.ms * (whole ? (n.flops || 0) / whole : 1 / own.length));
-  }
-
   const trees = { regions: regionTree(), modules: moduleTree() };
   let mode = "regions", open = new Set(), tree = trees.regions, chosen = null;
 
@@ -68,9 +60,9 @@
 
   function timeOf(id) {
     const group = tree.groups.get(id);
-    if (!group) return times.get(id) || 0;
+    if (!group) return (byId.get(id) || {}).ms || 0;
     if (group.ms !== undefined) return group.ms;
-    return nodesOf(group).reduce((sum, n) => sum + (times.get(n) || 0), 0);
+    return nodesOf(group).reduce((sum, n) => sum + (byId.get(n).ms || 0), 0);
   }
 
   // -- what is visible ---------------------------------------------------------------------------------------------
@@ -172,14 +164,27 @@
         classes: "open " + group.kind,
       });
     }
-    const seen = new Set();
+    return [...found, ...edges()];
+  }
+
+  // What many read (a mask, positions) does not say where its readers stand, but for the first: room for an edge to
+  // each layer bends the chain of the layers.
+  function edges() {
+    const found = new Map(), readers = new Map(), placed = new Set();
     for (const [from, to, value] of data.edges) {
-      const a = shown(from), b = shown(to), key = a + " " + b;
-      if (a === b || seen.has(key)) continue;
-      seen.add(key);
-      found.push({ data: { id: "e" + seen.size, source: a, target: b, value } });
+      const source = shown(from), target = shown(to), key = source + " " + target;
+      if (source === target || found.has(key)) continue;
+      found.set(key, { id: "e" + found.size, source, target, value });
+      readers.set(source, (readers.get(source) || 0) + 1);
     }
-    return found;
+    const wide = (edge) => readers.get(edge.source) > MANY;
+    const first = new Set();
+    for (const edge of found.values()) if (!wide(edge)) placed.add(edge.target);
+    return [...found.values()].map((edge) => {
+      const loose = wide(edge) && placed.has(edge.target) && first.has(edge.source);
+      first.add(edge.source);
+      return { data: edge, classes: loose ? "loose" : "" };
+    });
   }
 
   const cy = cytoscape({
@@ -200,6 +205,7 @@
       { selector: "edge", style: {
         width: 1.2, "line-color": "#a9b6c2", "target-arrow-color": "#8795a3", "target-arrow-shape": "triangle",
         "arrow-scale": 0.8, "curve-style": "bezier" } },
+      { selector: "edge.loose", style: { "line-color": "#ccd5dd", "line-style": "dashed", width: 1 } },
       { selector: "node:selected", style: { "border-color": "#c0392b", "border-width": 3 } },
       { selector: ".near", style: { "line-color": "#c0392b", "target-arrow-color": "#c0392b", width: 2 } },
     ],
@@ -210,7 +216,7 @@
     cy.elements().remove();
     cy.add(elements());
     cy.endBatch();
-    cy.layout({ name: "dagre", rankDir: "TB", nodeSep: 18, rankSep: 34, edgeSep: 8, animate: false, fit: false }).run();
+    cy.elements().not("edge.loose").layout({ name: "dagre", rankDir: "TB", nodeSep: 18, rankSep: 34, edgeSep: 8, animate: false, fit: false }).run();
     $("count").textContent = `${cy.nodes().filter((n) => !n.isParent()).length} of ${data.nodes.length} shown`;
     if (focus && cy.getElementById(focus).length) select(focus, true);
     else home();
@@ -294,7 +300,7 @@
     if (node) {
       parts.push(element("h3", node.op), element("div", node.name));
       if (node.reason) parts.push(element("p", node.reason, "reason"));
-      const region = regions.get(node.group), share = times.get(id);
+      const region = regions.get(node.group), share = node.ms;
       parts.push(facts([
         ["runs in", node.kind === "left" ? "ONNX Runtime" : region ? `${region.label}${region.kernel ? ", kernel " + region.kernel : ""}` : undefined],
         ["module", node.module.join(".")],
