@@ -135,7 +135,7 @@ class _Fuser:
         pattern = match.pattern
         outputs = [match.values[v] for v in pattern.function.terminator.operands]
         inputs = [match.values[v] for v in pattern.function.body.args]
-        nodes = _in_order(match.nodes.values())
+        nodes = _in_order(match.inside)
         if len(outputs) > 1 and _depends_on(inputs, set(nodes)):
             return Failure(len(nodes), root.node_name, "the pattern", "an input depends on an output of the instance")
         target = pattern.target if self.by_default else self.target

@@ -2,18 +2,20 @@
 
 Matching goes from the first output of the pattern backwards, operands that commute in both orders, and comes back to a
 choice that leads nowhere. Constants are compared to the precision of their type (`recompose.matching`), axes counted
-from the front, attributes with their defaults. Nothing but the outputs of an instance may be used outside of it.
+from the front, attributes with their defaults. Nodes of the model that hand on what they read (an Identity, a Cast to
+the type that is there, a Dropout) may stand between the nodes of an instance, and become part of it. Nothing but the
+outputs of an instance may be used outside of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Any
 
 from xdsl.dialects.builtin import NoneType
-from xdsl.ir import Attribute, Block, BlockArgument, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 
 from igniter.dialects.onnx.algebra import attribute_text, commutes, said_attributes
 from igniter.dialects.onnx.attributes import RefAttr, to_attr, to_python
@@ -22,6 +24,7 @@ from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.onnx.types import BY_ATTR
 from igniter.dialects.sym.expr import Expr
 from igniter.transforms.edit.graph_pattern import Pattern
+from igniter.transforms.onnx.canonicalization.arithmetic import is_idle_dropout
 from igniter.transforms.onnx.onnx_rewriting import element, ints_of, known_dims, operand
 from igniter.transforms.onnx.recompose.matching import EPSILON, is_closed
 
@@ -51,10 +54,23 @@ class Match:
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     parameters: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
     dims: dict[str, Expr] = field(default_factory=dict[str, Expr])
+    passed: tuple[OnnxOp, ...] = ()
+    """Nodes between those of the instance that hand on what they read."""
+
+    @property
+    def inside(self) -> list[OnnxOp]:
+        """All nodes of the model that belong to the instance."""
+        return [*self.nodes.values(), *self.passed]
 
     def copy(self) -> Match:
         """To go on with, so that this one can be come back to."""
-        return Match(self.pattern, dict(self.nodes), dict(self.values), dict(self.parameters), dict(self.dims))
+        return replace(
+            self,
+            nodes=dict(self.nodes),
+            values=dict(self.values),
+            parameters=dict(self.parameters),
+            dims=dict(self.dims),
+        )
 
 
 Goal = tuple[SSAValue, SSAValue]
@@ -88,6 +104,7 @@ class Attempt:
                 self._fail(state, "the pattern", f"{MOST_STEPS} comparisons came to no end")
                 return None
             wanted, found = goals.pop()
+            found = self._past_identities(wanted, found, state)
             reason = self._bind(wanted, found, state)
             if reason is not None:
                 self._fail(state, self._name(wanted), reason)
@@ -118,6 +135,23 @@ class Attempt:
             self._fail(state, *reason)
             return None
         return state
+
+    def _past_identities(self, wanted: SSAValue, found: SSAValue, state: Match) -> SSAValue:
+        """What a node of the pattern has to make, behind the nodes that hand it on."""
+        owner = wanted.owner
+        if not isinstance(owner, OnnxOp) or owner.name == "onnx.Constant":
+            return found
+        passed: list[OnnxOp] = []
+        while isinstance(node := found.owner, OnnxOp) and node.qualified_name != owner.qualified_name:
+            if node is self.root or node.parent is not self.root.parent or not _hands_on(node, found):
+                break
+            passed.append(node)
+            found = node.operands[0]
+        if isinstance(node, OnnxOp) and node.qualified_name == owner.qualified_name:
+            state.passed += tuple(op for op in passed if op not in state.passed)
+            return found
+        # Not what is wanted: the reason names the node that is there.
+        return passed[0].results[0] if passed else found
 
     def _bind(self, wanted: SSAValue, found: SSAValue, state: Match) -> str | None:
         """Notes what a value of the pattern is; why it cannot be that."""
@@ -240,10 +274,10 @@ class Attempt:
         nodes = list(state.nodes.values())
         if len(set(nodes)) < len(nodes):
             return "the pattern", "two of its nodes are the same node of the model"
-        if len(outputs) == 1 and is_closed(self.root, nodes):
+        if len(outputs) == 1 and is_closed(self.root, state.inside):
             return None
-        inside = set(nodes)
-        for wanted, op in state.nodes.items():
+        inside = set(state.inside)
+        for wanted, op in [*state.nodes.items(), *((op, op) for op in state.passed)]:
             for result in op.results:
                 if result in outputs:
                     continue
@@ -252,9 +286,8 @@ class Attempt:
                         reader = use.operation
                         told = _called(reader) if isinstance(reader, OnnxOp) else "an output of the graph"
                         names = [self._names[r] for r in wanted.results if r in self._names]
-                        return names[
-                            0
-                        ] if names else wanted.op_type, f"'{told}' outside uses what {_told(result)} makes"
+                        where = names[0] if names else wanted.op_type
+                        return where, f"'{told}' outside uses what {_told(result)} makes{_way_out(reader)}"
         return None
 
     def _fail(self, state: Match, node: str, reason: str) -> None:
@@ -267,6 +300,20 @@ class Attempt:
         if isinstance(owner, OnnxOp):
             return f"{owner.op_type} '{name}'" if name else owner.op_type
         return f"input '{name}'"
+
+
+def _hands_on(op: OnnxOp, value: SSAValue) -> bool:
+    """Whether a value is the same as the first operand of the node that makes it."""
+    if op.domain or value is not op.results[0]:
+        return False
+    if op.op_type == "Cast":
+        return element(value) is not None and element(value) == element(op.operands[0])
+    return op.op_type == "Identity" or (op.op_type == "Dropout" and is_idle_dropout(op))
+
+
+def _way_out(reader: Operation) -> str:
+    asks = isinstance(reader, OnnxOp) and reader.op_type in ("Shape", "Size")
+    return ": the model's compute graph has no such node (igniter shapes --compute-graph)" if asks else ""
 
 
 def _captured(state: Match, parameter: str, value: Attribute) -> str | None:

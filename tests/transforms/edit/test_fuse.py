@@ -284,6 +284,24 @@ def test_what_does_not_match_says_why(nodes: str, more: str, reason: str) -> Non
     assert reason in str(error.value)
 
 
+def test_nodes_that_hand_on_what_they_read_are_part_of_an_instance() -> None:
+    """Exporters leave casts to the type that is there, dropouts and identities between the nodes of a pattern."""
+    text = """h = Mul(x, half) d = Div(x, root) c = Cast<to = 1>(d) i = Identity(c) e = Erf(i) p = Dropout(e)
+      a = Add(p, one) y = Mul(h, a)"""
+    assert ops(fused(net(text), "gelu", X)) == ["fused.Gelu"]
+    rounded = text.replace("<to = 1>(d)", "<to = 10>(d) w = Cast<to = 1>(c)").replace("Identity(c)", "Identity(w)")
+    with pytest.raises(IgniterError, match="Div is wanted, and found is Identity"):
+        igniter.load(net(rounded)).fuse("gelu")
+    with pytest.raises(IgniterError, match="outside uses what Identity 'identity_3' makes"):
+        igniter.load(net(text + " o = Neg(i)", out="y o")).fuse("gelu")
+
+
+def test_a_use_by_shape_arithmetic_says_what_drops_it() -> None:
+    text = f"{HEAD} p = Mul(x, a) {TAIL} s = Shape(p) o = Cast<to = 1>(s)"
+    with pytest.raises(IgniterError, match=r"igniter shapes --compute-graph"):
+        igniter.load(net(text, out="y o")).fuse("gelu")
+
+
 CONDITIONS = [
     ("# rank x 2", "its rank is 3, and not 2"),
     ("# shape x [_, 5, 4]", "its axis 1 is s, and not 5"),

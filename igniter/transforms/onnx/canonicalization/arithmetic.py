@@ -125,14 +125,16 @@ def drop_same_logical(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     return _kept(op, op.operands[0]) if op.operands[0] is op.operands[1] else None
 
 
+def is_idle_dropout(op: OnnxOp) -> bool:
+    """Whether a Dropout drops nothing: it is not told that this is training."""
+    if op.opset < 7:
+        return bool(op.attr("is_test", 0))
+    return op.opset < 12 or operand(op, 2) is None or splat(operand(op, 2)) is False
+
+
 def drop_dropout(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     """Dropout outside of training, its mask not used"""
-    if any(r.first_use is not None for r in op.results[1:]):
-        return None
-    version = op.opset
-    if version < 7 and not op.attr("is_test", 0):
-        return None
-    if version >= 12 and operand(op, 2) is not None and splat(operand(op, 2)) is not False:
+    if any(r.first_use is not None for r in op.results[1:]) or not is_idle_dropout(op):
         return None
     return [op.operands[0], *[None] * (len(op.results) - 1)]
 
