@@ -27,7 +27,7 @@ import numpy as np
 import igniter
 from benchmark.models.packaged import MODELS, Packaged, fetch
 from igniter.runtime.calibration.errors import output_errors
-from igniter.runtime.calibration.quantizer import EXACT
+from igniter.runtime.calibration.workbench import EXACT
 from igniter.runtime.session import make_session
 from igniter.transforms.edit.quantize_model import Style, require_opset
 

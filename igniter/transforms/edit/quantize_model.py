@@ -11,7 +11,12 @@ A value that several nodes read is quantised once. The bias is i32 in steps of t
 a convolution is quantised, where its range is known, since kernels of integers give integers; that of a product is not:
 what reads it quantises what it needs. A graph's outputs stay as they are.
 
-The ranges are in a JSON file, `{"values": {"name of a value": [least, greatest], ...}}`.
+Before that the model is brought to the form of `quantizable_form`. What calibration found is in a JSON file, as
+`igniter quantize --parameters` writes it; all but `values` may be left out:
+
+    {"values": {"name of a value": [least, greatest], ...},
+     "scales": {"name of a value": [what each channel is divided by], ...},
+     "shifts": {"name of a node": [what each channel of its result is too large by], ...}}
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ from xdsl.passes import ModulePass
 
 from igniter.analysis.model.quantization_plan import Candidate, candidates, value_name
 from igniter.analysis.onnx.weight_codes import Codes, Coding, Scales, Zeros, parameters
-from igniter.dialects.onnx.base import NoValueOp, OnnxOp, constant_weight, make_constant, make_op
+from igniter.dialects.onnx.base import NoValueOp, OnnxOp, constant_weight, imported_opset, make_constant, make_op
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp, main_graph
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import tensor_of
@@ -36,6 +41,9 @@ from igniter.dialects.sym.tensor_types import known_dims_of, unranked
 from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.rewrites import budget
+from igniter.transforms.edit.bias_shifts import take_shift
+from igniter.transforms.edit.quantizable_form import quantizable_form
+from igniter.transforms.edit.scale_channels import fold_scales, scale_channels
 from igniter.transforms.onnx.infer_shapes import InferShapes
 
 if TYPE_CHECKING:
@@ -113,20 +121,48 @@ class QuantizeModel(ModulePass):
         style = Style(self.activations, self.symmetric, self.granularity, self.asymmetric_weights).checked()
         if require_opset(op, style):
             InferShapes().apply(ctx, op)
-        chosen = candidates(op, (), self.only, self.leave)
+        quantizable_form(ctx, op)
+        found, graph = read_parameters(self.ranges), main_graph(op)
+        scale_channels(graph, candidates(op, (), self.only, self.leave), found.scales)
         rewrites = budget(ctx, self.name)
-        taken = [c for c in chosen if rewrites.take(c.name, "it is quantised")]
-        quantize(op, taken, read_ranges(self.ranges), style)
+        taken = [c for c in candidates(op, (), self.only, self.leave) if rewrites.take(c.name, "it is quantised")]
+        quantize(op, taken, found.ranges, style, found.shifts)
         for candidate in taken:
             remark(ctx, self.name, candidate.name, "applied", "it computes on quantised tensors")
 
 
-def read_ranges(path: str) -> dict[str, tuple[float, float]]:
-    """The ranges in a file; `IgniterError` where it holds none."""
+@dataclass(frozen=True)
+class Parameters:
+    """What calibration found: ranges of values, scales of their channels, and mean errors of nodes."""
+
+    ranges: Ranges
+    scales: Mapping[str, Array] = field(default_factory=dict[str, "Array"])
+    """What the channels of values are divided by (`scale_channels`)."""
+    shifts: Mapping[str, Array] = field(default_factory=dict[str, "Array"])
+    """By node, what each channel of its result is too large by in the mean."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """In JSON's types, as `read_parameters` takes them."""
+        return {
+            "values": {name: list(pair) for name, pair in self.ranges.items()},
+            "scales": {name: scale.tolist() for name, scale in self.scales.items()},
+            "shifts": {name: shift.tolist() for name, shift in self.shifts.items()},
+        }
+
+
+def read_parameters(path: str) -> Parameters:
+    """What is in a file; `IgniterError` where that is no ranges."""
+    import numpy as np
+
     try:
         with open(path, encoding="utf-8") as file:
-            values = json.load(file)["values"]
-        return {name: (float(low), float(high)) for name, (low, high) in values.items()}
+            found = json.load(file)
+        ranges = {name: (float(low), float(high)) for name, (low, high) in found["values"].items()}
+        arrays = [
+            {name: np.array(each, np.float32) for name, each in found.get(key, {}).items()}
+            for key in ("scales", "shifts")
+        ]
+        return Parameters(ranges, *arrays)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise IgniterError(f"there are no ranges in '{path}': {error}") from error
 
@@ -146,6 +182,8 @@ def quantize(
         made.node(candidate)
     for candidate in nodes:
         made.result(candidate)
+    if (imported_opset(module, "") or 0) >= OF_CHANNELS:
+        fold_scales(made.graph)
     made.erase_unread()
 
 
@@ -186,6 +224,9 @@ class NodeQuantizer:
     def node(self, candidate: Candidate) -> None:
         """Gives a node quantised factors, and the bias that goes with them."""
         op, scales, computed = candidate.op, list[Any](), candidate.computed
+        shift = self.shifts.get(candidate.name)
+        if shift is not None:
+            take_shift(candidate, shift, value_name(op.results[0], self.graph))
         for index in range(2):
             value = op.operands[index]
             if index in computed:
@@ -194,10 +235,8 @@ class NodeQuantizer:
                 found, scale = self._weight(value, candidate.weight_axis)
             op.operands[index] = found
             scales.append(scale)
-        if op.op_type != "MatMul" and 1 not in computed:
-            self._shift(op, self.shifts.get(candidate.name))
-            if len(op.operands) > 2:
-                self._bias(op, scales[0], scales[1])
+        if op.op_type != "MatMul" and 1 not in computed and len(op.operands) > 2:
+            self._bias(op, scales[0], scales[1])
 
     def result(self, candidate: Candidate) -> None:
         """Quantises what a convolution gives, where it is read as it is."""
@@ -282,24 +321,6 @@ class NodeQuantizer:
         for op in list(self.graph.body.ops):
             if isinstance(op, OnnxOp) and op.op_type == "Constant" and op.results[0].first_use is None:
                 self.graph.body.erase_op(op)
-
-    def _shift(self, op: OnnxOp, shift: Array | None) -> None:
-        """Takes the mean error of each channel from the bias, where that is a constant or there is none."""
-        import numpy as np
-
-        if shift is None or not np.isfinite(shift).all():
-            return
-        bias = np.zeros(shift.shape, np.float32)
-        if len(op.operands) > 2 and not isinstance(op.operands[2].owner, NoValueOp):
-            weight = constant_weight(op.operands[2])
-            plain = op.op_type != "Gemm" or (op.attr("alpha", 1.0) == 1.0 and op.attr("beta", 1.0) == 1.0)
-            if weight is None or weight.shape != shift.shape or not plain:
-                return
-            bias = weight.array()
-        elif op.op_type == "Gemm" and op.attr("alpha", 1.0) != 1.0:
-            return
-        made = make_constant((bias - shift).astype(np.float32), f"{value_name(op.results[0], self.graph)}.shifted")
-        op.operands = [*op.operands[:2], self._insert(made, op)]
 
     def _bias(self, op: OnnxOp, left: float, right: Array) -> None:
         """The bias as i32 in steps of both scales, where it is a constant that i32 holds."""
