@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 ALPHAS = tuple(k / 8 for k in range(9))
-LEAST_GAIN = 0.9
-"""The sum with scales, relative to that without, from which on they are not worth a multiplication."""
+FREE_GAIN, PAID_GAIN = 0.9, 0.7
+"""The sum with scales, relative to that without, up to which they are worth it: where they cost nothing, and where
+something is computed for them."""
 LEAST_REACH = 1 / 256
 """The least reach of a channel relative to the tensor's: one that held nothing may yet hold something."""
 CODES = 255.0
@@ -89,7 +90,11 @@ class Producer:
 
 
 def scales_of(
-    channels: Channels, readers: Sequence[Reader], producer: Producer | None = None, symmetric: bool = False
+    channels: Channels,
+    readers: Sequence[Reader],
+    producer: Producer | None = None,
+    symmetric: bool = False,
+    free: bool = True,
 ) -> Array | None:
     """What each channel is to be divided by; `None` where that gains little. Their geometric mean is 1."""
     import numpy as np
@@ -111,7 +116,11 @@ def scales_of(
         return None
     choices = [(alpha, ratio) for ratio in _ratios(below, above) for alpha in ALPHAS[1:]]
     least, alpha, ratio = min((cost(*choice), *choice) for choice in choices)
-    return _scale(below, above, ratio, alpha).astype(np.float32) if least < LEAST_GAIN * plain else None
+    return (
+        _scale(below, above, ratio, alpha).astype(np.float32)
+        if least < (FREE_GAIN if free else PAID_GAIN) * plain
+        else None
+    )
 
 
 def _scale(below: Array, above: Array, ratio: float, alpha: float) -> Array:
@@ -161,8 +170,7 @@ def _cost(
     if producer is not None:
         rows = float((producer.sizes / scale).max()) / SIGNED
         noise = noise + rows * rows * scale * scale * producer.power
-    # The result of a convolution has no reader that multiplies it: what counts is its own error.
-    total = 0.0 if readers else float(np.sum(noise)) / (float(np.sum(channels.square)) or 1.0)
+    total = 0.0
     for reader in readers:
         square, scaled = reader.grouped(channels.square), reader.sizes * reader.grouped(scale)
         exact = float(np.sum(reader.squares * square)) or 1.0

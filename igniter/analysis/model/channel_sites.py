@@ -4,14 +4,11 @@ A factor can where every node to be quantised that reads it multiplies its chann
 divided depends on where it comes from:
 
     absorbed    from a convolution or product alone, through ops that keep factors: the weight of that is divided
-    divided     else: a node in front of the readers divides it, and the quantisation takes that over
+    taken over  from an op with a constant factor for each channel, and nothing else reads it: that factor is divided
+    divided     else: a node in front of the readers divides it
 
-The result of a convolution that has codes of its own can where ops in float read it:
-
-    restored    its weight is divided, and a node behind it multiplies, which dequantisation takes over
-
-ONNX Runtime joins an op whose factors are all dequantised with a quantisation behind it, and its kernels for that want
-one scale. So a result is not scaled where that could come to be.
+The first two cost nothing at run time. The scales of QuantizeLinear could divide too, one for each channel, but ONNX
+Runtime has convolutions with channels last, where it goes over such scales one number at a time.
 """
 
 from __future__ import annotations
@@ -20,6 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import BlockArgument, SSAValue
 
 from igniter.analysis.model.channel_scales import Channels, Producer, Reader
@@ -35,17 +33,15 @@ if TYPE_CHECKING:
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 KEEP_FACTORS = ("Relu", "LeakyRelu", "MaxPool", "AveragePool", "GlobalAveragePool", "Identity")
 """Ops of which `f(s * x) = s * f(x)` for positive `s`, channel by channel."""
-WITH_TWO = ("Add", "Sub", "Mul", "Div")
-UNJOINED = ("BatchNormalization", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "Mish", "Softplus", "Tanh")
-"""Ops that ONNX Runtime has no kernel of integers for."""
+NORMALISATIONS = ("LayerNormalization", "BatchNormalization")
+"""Ops whose second and third operand are a factor and a summand for each channel."""
 BOUNDS = ("Clip",)
 """Ops that kernels of integers take in, and that keep no factors."""
 
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """A value whose channels can be scaled, the nodes that read it, and the one whose weight is divided, if any. Of the
-    result of a convolution there are no readers."""
+    """A value whose channels can be scaled, the nodes that read it, and the one whose weight is divided, if any."""
 
     name: str
     value: SSAValue
@@ -55,13 +51,59 @@ class Site:
     @property
     def axis(self) -> int:
         """The axis of the channels: the second of images, the last of rows."""
-        return 1 if all(r.op.op_type in CONVOLUTIONS for r in self.readers) else -1
+        return 1 if self.readers[0].op.op_type in CONVOLUTIONS else -1
+
+    @property
+    def rank(self) -> int:
+        """The number of dims of convolutions' images; 0 of rows, where it may be any."""
+        weight = constant_weight(self.readers[0].op.operands[1])
+        assert weight is not None
+        return len(weight.shape) if self.axis == 1 else 0
+
+    @property
+    def takes_over(self) -> tuple[OnnxOp, tuple[int, ...]] | None:
+        """The op that gives the value, and which of its operands are constants by which to divide it instead."""
+        op = self.value.owner
+        if not isinstance(op, OnnxOp) or op.domain or not self._alone():
+            return None
+        if op.op_type in ("Mul", "Div"):
+            places = (1,) if op.op_type == "Div" else (0, 1)
+            found = next((k for k in places if self._is_by_channel(op.operands[k])), None)
+            return None if found is None else (op, (found,))
+        if op.op_type in NORMALISATIONS and len(op.results) >= 1 and self._normalises(op):
+            given = tuple(k for k in (1, 2) if k < len(op.operands) and not isinstance(op.operands[k].owner, NoValueOp))
+            return (op, given) if all(constant_weight(op.operands[k]) is not None for k in given) else None
+        return None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing is computed for scales."""
+        return self.producer is not None or self.takes_over is not None
 
     def serves(self, names: Collection[str]) -> bool:
         """Whether scaling is of use, or costs nothing, where the nodes of these names are quantised."""
-        if self.producer is not None and (self.readers or self.producer.name in names):
-            return True
-        return any(reader.name in names for reader in self.readers)
+        return self.is_free or any(reader.name in names for reader in self.readers)
+
+    def _alone(self) -> bool:
+        ops = {reader.op for reader in self.readers}
+        return all(use.operation in ops for use in self.value.uses)
+
+    def _is_by_channel(self, value: SSAValue) -> bool:
+        """Whether a value is a constant with one number, or one for each channel."""
+        weight = constant_weight(value)
+        if weight is None or weight.elided or not isinstance(weight.element_type, Float32Type):
+            return False
+        sizes = [k for k, d in enumerate(weight.shape) if d != 1]
+        at = [1] if self.axis == 1 else [len(weight.shape) - 1]
+        return len(weight.shape) <= (self.rank or len(weight.shape)) and (
+            not sizes or (sizes == at and len(weight.shape) == (self.rank or len(weight.shape)))
+        )
+
+    def _normalises(self, op: OnnxOp) -> bool:
+        if op.op_type == "BatchNormalization":
+            return self.axis == 1 and not op.attr("training_mode", 0)
+        weight = constant_weight(op.operands[1])
+        return self.axis == -1 and op.attr("axis", -1) == -1 and weight is not None and len(weight.shape) == 1
 
 
 def sites(graph: GraphOp, nodes: Sequence[Candidate]) -> list[Site]:
@@ -84,41 +126,7 @@ def sites(graph: GraphOp, nodes: Sequence[Candidate]) -> list[Site]:
             found.append(Site(name, value, tuple(readers), None))
         elif only and row_axis(maker) is not None:
             found.append(Site(name, value, tuple(readers), maker))
-    results = [Site(value_name(v, graph), v, (), node) for v, node in makers.items() if _is_restorable(node, by_value)]
-    return found + [site for site in results if site.name]
-
-
-def _is_restorable(node: Candidate, factors: Collection[SSAValue]) -> bool:
-    value = node.op.results[0]
-    if node.op.op_type not in CONVOLUTIONS or value in factors or row_axis(node) is None:
-        return False
-    readers = [use.operation for use in value.uses]
-    return bool(readers) and all(isinstance(r, OnnxOp) and stays_in_float(r, value, factors) for r in readers)
-
-
-def stays_in_float(op: OnnxOp, value: SSAValue, factors: Collection[SSAValue]) -> bool:
-    """Whether a reader of a dequantised value is not joined with a quantisation behind it: it has another factor in
-    float, or nothing is quantised that it gives."""
-    if op.regions:
-        return False
-    if op.op_type in WITH_TWO and any(v is not value and not _is_of_convolution(v) for v in op.operands):
-        return True
-    if op.op_type in UNJOINED and not op.domain:
-        return True
-    pending = list(op.results)
-    while pending:
-        found = pending.pop()
-        if found in factors:
-            return False
-        for use in found.uses:
-            if use.operation.name in ("onnx.Relu", "onnx.Clip"):
-                pending += use.operation.results
-    return op.op_type not in ("Relu", "Clip")
-
-
-def _is_of_convolution(value: SSAValue) -> bool:
-    owner = value.owner
-    return isinstance(owner, OnnxOp) and owner.op_type in CONVOLUTIONS
+    return found
 
 
 def _multiplies(node: Candidate, value: SSAValue) -> bool:

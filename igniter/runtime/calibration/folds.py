@@ -59,7 +59,7 @@ def scaled_module(bench: Workbench, module: ModuleOp, held: Mapping[str, Channel
             continue
         producer = producer_of(site.producer, graph, held) if whole and site.producer is not None else None
         readers = [reader_of(node, whole) for node in site.readers]
-        scale = scales_of(held[site.name], readers, producer, bench.style.symmetric)
+        scale = scales_of(held[site.name], readers, producer, bench.style.symmetric, site.is_free)
         if scale is not None:
             scales[site.name] = scale
     done = scale_channels(graph, nodes, scales)

@@ -130,8 +130,8 @@ class _Run:
     def run(self) -> Quantization:
         """All of it."""
         asked, bench = self.asked, self.bench
-        bench.candidates(self.target)
         quantizable_form(Context(), self.target)
+        bench.candidates(self.target)
         apart = outside(self.target, asked.ops)
         held = observe_sites(bench, self.target, self.samples, self.progress) if asked.equalize else {}
         way = best_way(bench, self.target, held, self.samples, self.progress)

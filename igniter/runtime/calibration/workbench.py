@@ -13,7 +13,7 @@ from igniter.analysis.model.quantization_plan import Candidate, candidates, valu
 from igniter.dialects.onnx.structure import main_graph
 from igniter.runtime.calibration.calibrate import Observation, observe
 from igniter.runtime.calibration.errors import LayerError, OutputErrors, Samples, compare_outputs, layer_errors, probes
-from igniter.transforms.edit.quantize_model import WITH_RESULTS, Ranges, Style, quantize
+from igniter.transforms.edit.quantize_model import WITH_RESULTS, Ranges, Style, coded_result, quantize
 
 EXACT = {"session.x64quantprecision": "1"}
 """Without it ONNX Runtime multiplies u8 by i8, on x86-64 without VNNI, in 16 bits that saturate."""
@@ -48,8 +48,8 @@ class Workbench:
             for index in candidate.computed:
                 found[value_name(candidate.op.operands[index], graph)] = None
             if candidate.op.op_type in WITH_RESULTS:
-                found[value_name(candidate.op.results[0], graph)] = None
-        return list(found)
+                found[value_name(coded_result(candidate.op), graph)] = None
+        return [name for name in found if name]
 
     def observe(
         self, module: ModuleOp, samples: Samples, progress: Callable[[str], None] = lambda _: None
@@ -108,8 +108,9 @@ def open_exactly(path: Path) -> Any:
     try:
         return make_session(path, config={**EXACT, **CALM}, log_severity_level=FATAL)
     except SessionError:
-        # With that, ONNX Runtime 1.32 refuses a weight that two nodes have dequantised: it adds it anew for both.
-        return make_session(path, config=CALM, log_severity_level=3)
+        # With that, ONNX Runtime 1.32 refuses a weight that two nodes have dequantised: it adds it anew for both. Nodes
+        # are then computed one by one, in float.
+        return make_session(path, config={**CALM, "session.disable_quant_qdq": "1"}, log_severity_level=3)
 
 
 __all__ = ["EXACT", "Workbench", "open_exactly", "save"]

@@ -5,11 +5,12 @@
                                          %v = onnx.DequantizeLinear(%codes, %scales) {axis = 0}
                                          %c = onnx.DequantizeLinear(%bias, %both) {axis = 0}
                                          %e = onnx.Conv(%d, %v, %c)
-                                         %y = a pair of both again, where what reads %e is not a Relu or a Clip
+                                         %y = a pair of both again, behind a Relu or a Clip if that reads %e
 
-A value that several nodes read is quantised once. The bias is i32 in steps of the product of both scales. The result of
-a convolution is quantised, where its range is known, since kernels of integers give integers; that of a product is not:
-what reads it quantises what it needs. A graph's outputs stay as they are.
+A value that several nodes read is quantised once. The bias is i32 in steps of the product of both scales. The result
+of a convolution, behind a Relu or a Clip that alone reads it, is quantised for all that reads it, since kernels of
+integers give integers; that of a product is not: what reads it quantises what it needs. A graph's outputs stay as they
+are.
 
 Before that the model is brought to the form of `quantizable_form`. What calibration found is in a JSON file, as
 `igniter quantize --parameters` writes it; all but `values` may be left out:
@@ -33,7 +34,7 @@ from xdsl.passes import ModulePass
 
 from igniter.analysis.model.quantization_plan import Candidate, candidates, value_name
 from igniter.analysis.onnx.weight_codes import Codes, Coding, Scales, Zeros, parameters
-from igniter.dialects.onnx.base import NoValueOp, OnnxOp, constant_weight, imported_opset, make_constant, make_op
+from igniter.dialects.onnx.base import NoValueOp, OnnxOp, constant_weight, make_constant, make_op
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp, main_graph
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import tensor_of
@@ -43,7 +44,7 @@ from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.edit.bias_shifts import take_shift
 from igniter.transforms.edit.quantizable_form import quantizable_form
-from igniter.transforms.edit.scale_channels import fold_scales, scale_channels
+from igniter.transforms.edit.scale_channels import scale_channels
 from igniter.transforms.onnx.infer_shapes import InferShapes
 
 if TYPE_CHECKING:
@@ -182,8 +183,6 @@ def quantize(
         made.node(candidate)
     for candidate in nodes:
         made.result(candidate)
-    if (imported_opset(module, "") or 0) >= OF_CHANNELS:
-        fold_scales(made.graph)
     made.erase_unread()
 
 
@@ -204,6 +203,14 @@ def require_opset(module: ModuleOp, style: Style) -> bool:
 def node_quantizer(module: ModuleOp, ranges: Ranges, style: Style) -> NodeQuantizer:
     """What gives single nodes of a module, whose opset is new enough, quantised factors."""
     return NodeQuantizer(main_graph(module), ranges, style)
+
+
+def coded_result(op: OnnxOp) -> SSAValue:
+    """What of a convolution kernels of integers give: its result or, where that alone is read, its bounded result."""
+    use = op.results[0].get_unique_use()
+    reader = use.operation if use is not None else None
+    bounded = isinstance(reader, OnnxOp) and reader.op_type in BOUNDING and not reader.domain and use is not None
+    return reader.results[0] if bounded and isinstance(reader, OnnxOp) and use and use.index == 0 else op.results[0]
 
 
 @dataclass
@@ -239,14 +246,12 @@ class NodeQuantizer:
             self._bias(op, scales[0], scales[1])
 
     def result(self, candidate: Candidate) -> None:
-        """Quantises what a convolution gives, where it is read as it is."""
-        value = candidate.op.results[0]
-        readers = [use.operation for use in value.uses]
-        named = value_name(value, self.graph)
-        if candidate.op.op_type not in WITH_RESULTS or value in self.pairs or named not in self.ranges:
+        """Quantises what a convolution gives, where its range is known, for all that reads it."""
+        if candidate.op.op_type not in WITH_RESULTS:
             return
-        bounded = all(isinstance(r, OnnxOp) and r.op_type in BOUNDING for r in readers)
-        if bounded or any(isinstance(r, ReturnOp) for r in readers):
+        value = coded_result(candidate.op)
+        known = value in self.pairs or value_name(value, self.graph) in self.ranges
+        if not known or any(isinstance(use.operation, ReturnOp) for use in value.uses):
             return
         found, _ = self._pair(value)
         self._readers(value, found)
@@ -357,4 +362,13 @@ def _retyped(kind: Attribute, element: Attribute) -> Attribute:
     return unranked(element) if dims is None else tensor_of(element, dims)
 
 
-__all__ = ["NodeQuantizer", "QuantizeModel", "Ranges", "Style", "node_quantizer", "quantize", "require_opset"]
+__all__ = [
+    "NodeQuantizer",
+    "QuantizeModel",
+    "Ranges",
+    "Style",
+    "coded_result",
+    "node_quantizer",
+    "quantize",
+    "require_opset",
+]

@@ -1,19 +1,11 @@
-"""Scales of channels put into a model, and taken into its quantised form.
+"""Scales of channels put into a model.
 
     %y = onnx.Conv(%x, %w)    ->    %s = onnx.Mul(%x, %inverse)              // 1 / s, a number for each channel
                                     %y = onnx.Conv(%s, %scaled)              // w * s
 
 What the model computes stays, up to rounding. Where %x is of a convolution or product alone, through ops that keep
-factors, the weight and the bias of that are divided instead. Once quantised, the multiplication is in the scales of
-QuantizeLinear, which has one for each channel then; the tensor of codes, and what dequantises it, have one:
-
-    %s = onnx.Mul(%x, %inverse)                   %q = onnx.QuantizeLinear(%x, %scale * s, %zeros) {axis = 1}
-    %q = onnx.QuantizeLinear(%s, %scale, %zero)   ->
-    %d = onnx.DequantizeLinear(%q, %scale, %zero) %d = onnx.DequantizeLinear(%q, %scale, %zero)
-
-ONNX Runtime joins an op whose factors are all dequantised with the QuantizeLinear behind it, and its kernels for that
-want one scale. So that is done behind inputs and behind elementwise ops with a factor in float alone. The result of a
-convolution is divided by its weight, multiplied behind it, and that is in the scales of DequantizeLinear.
+factors, the weight and the bias of that are divided instead; where it is of an op with constant factors for the
+channels, and nothing else reads it, those are.
 """
 
 from __future__ import annotations
@@ -22,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Operation
 
-from igniter.analysis.model.channel_sites import UNJOINED, WITH_TWO, Site, depth_axis, row_axis, sites
+from igniter.analysis.model.channel_sites import Site, depth_axis, row_axis, sites
 from igniter.analysis.model.quantization_plan import Candidate
-from igniter.dialects.onnx.base import NoValueOp, OnnxOp, constant_value, constant_weight, make_constant, make_op
+from igniter.dialects.onnx.base import NoValueOp, OnnxOp, constant_weight, make_constant, make_op
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.onnx.weights import Weight
 
@@ -35,8 +27,8 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-MARK, RESTORED = ".scaled", ".restored"
-"""Behind the name of a value in that of the divided one, and of a divided one in that of what it was."""
+MARK = ".scaled"
+"""Behind the name of a value in that of the divided one."""
 
 
 @dataclass(frozen=True)
@@ -88,13 +80,13 @@ def _scale(site: Site, scale: Array) -> None:
     import numpy as np
 
     exact = scale.astype(np.float64)
-    if not site.readers:
-        _restore(site, scale)
-        return
+    over = site.takes_over
     if site.producer is not None:
         _divide(site.producer, exact)
+    elif over is not None:
+        _take_over(site, *over, exact)
     else:
-        rank = len(_weight(site.readers[0].op).shape)
+        rank = site.rank
         inverse = (1.0 / exact).astype(np.float32)
         # What the weight is multiplied by is the inverse of the rounded number.
         exact = 1.0 / inverse.astype(np.float64)
@@ -113,20 +105,23 @@ def _scale(site: Site, scale: Array) -> None:
         _multiply(reader.op, 1, exact, axis, groups)
 
 
-def _restore(site: Site, scale: Array) -> None:
-    assert site.producer is not None
-    op = site.producer.op
-    _divide(site.producer, scale.astype("float64"))
-    shaped = scale.astype("float32").reshape(1, -1, *(1 for _ in range(len(_weight(op).shape) - 2)))
-    constant = make_constant(shaped, f"{site.name}.factors")
-    uses = list(site.value.uses)
-    names = [f"{site.name}{RESTORED}"]
-    made = make_op("Mul", [site.value, constant.results[0]], [site.value.type], output_names=names)
-    assert op.parent is not None
-    op.parent.insert_op_after(made, op)
-    op.parent.insert_op_after(constant, op)
-    for use in uses:
-        use.operation.operands[use.index] = made.results[0]
+def _take_over(site: Site, op: OnnxOp, places: Sequence[int], scale: Array) -> None:
+    """Divides what an op gives by a number for each channel in its constants."""
+    import numpy as np
+
+    shaped = scale.reshape(1, -1, *(1 for _ in range(site.rank - 2))) if site.axis == 1 else scale
+    if op.op_type == "BatchNormalization":
+        shaped = scale
+    for place in places:
+        weight = constant_weight(op.operands[place])
+        assert weight is not None and op.parent is not None
+        plain = weight.array().astype(np.float64)
+        made = make_constant(
+            (plain * shaped if op.op_type == "Div" else plain / shaped).astype(np.float32),
+            f"{site.name}.factors{place}",
+        )
+        op.parent.insert_op_before(made, op)
+        op.operands[place] = made.results[0]
 
 
 def _place(op: Operation) -> int:
@@ -162,86 +157,4 @@ def _multiply(op: OnnxOp, index: int, factors: Array, axis: int, groups: int) ->
         place.parent.erase_op(place)
 
 
-def _weight(op: OnnxOp) -> Weight:
-    weight = constant_weight(op.operands[1])
-    assert weight is not None
-    return weight
-
-
-# -- into the quantised form ------------------------------------------------------------------------------------------
-
-
-def fold_scales(graph: GraphOp) -> None:
-    """Takes multiplications that `scale_channels` put in front of QuantizeLinear, or behind DequantizeLinear, into the
-    scales of these."""
-    for op in list(graph.body.ops):
-        if isinstance(op, OnnxOp) and op.op_type == "Mul" and op.output_names[:1]:
-            if op.output_names[0].endswith(MARK):
-                _fold(graph, op)
-            elif op.output_names[0].endswith(RESTORED):
-                _fold_behind(graph, op)
-
-
-def _fold_behind(graph: GraphOp, op: OnnxOp) -> None:
-    import numpy as np
-
-    back, factors = op.operands[0].owner, constant_value(op.operands[1])
-    if not isinstance(back, OnnxOp) or back.op_type != "DequantizeLinear" or factors is None:
-        return
-    scale, zero = constant_value(back.operands[1]), constant_value(back.operands[2])
-    if scale is None or zero is None or back.results[0].get_unique_use() is None:
-        return
-    scales = (scale.astype(np.float64) * factors.astype(np.float64)).astype(np.float32).reshape(-1)
-    name = op.output_names[0].removesuffix(RESTORED)
-    made = [make_constant(scales, f"{name}.scales"), make_constant(np.full(scales.shape, zero), f"{name}.zeros")]
-    inputs = [back.operands[0], *(m.results[0] for m in made)]
-    restored = make_op("DequantizeLinear", inputs, [op.results[0].type], {"axis": 1})
-    for each in (*made, restored):
-        graph.body.insert_op_before(each, op)
-    op.results[0].replace_all_uses_with(restored.results[0])
-    graph.body.erase_op(op)
-    graph.body.erase_op(back)
-
-
-def _fold(graph: GraphOp, op: OnnxOp) -> None:
-    import numpy as np
-
-    use = op.results[0].get_unique_use()
-    reader = use.operation if use is not None else None
-    inverse = constant_value(op.operands[1])
-    if not isinstance(reader, OnnxOp) or reader.op_type != "QuantizeLinear" or inverse is None or inverse.ndim < 2:
-        return
-    scale, zero = constant_value(reader.operands[1]), constant_value(reader.operands[2])
-    if scale is None or zero is None or not _in_float(op.operands[0]):
-        return
-    scales = (scale.astype(np.float64) / inverse.astype(np.float64)).astype(np.float32).reshape(-1)
-    name = op.output_names[0].removesuffix(MARK)
-    made = [
-        make_constant(scales, f"{name}.scales"),
-        make_constant(np.full(scales.shape, zero), f"{name}.zeros"),
-    ]
-    codes = make_op(
-        "QuantizeLinear", [op.operands[0], *(m.results[0] for m in made)], [reader.results[0].type], {"axis": 1}
-    )
-    for each in (*made, codes):
-        graph.body.insert_op_before(each, reader)
-    reader.results[0].replace_all_uses_with(codes.results[0])
-    graph.body.erase_op(reader)
-    graph.body.erase_op(op)
-
-
-def _in_float(value: SSAValue) -> bool:
-    """Whether nothing joins what gives a value with a QuantizeLinear behind it."""
-    if isinstance(value, BlockArgument):
-        return True
-    op = value.owner
-    if not isinstance(op, OnnxOp) or op.domain:
-        return False
-    return op.op_type in UNJOINED or (op.op_type in WITH_TWO and any(not _dequantised(v) for v in op.operands))
-
-
-def _dequantised(value: SSAValue) -> bool:
-    return isinstance(value.owner, OnnxOp) and value.owner.op_type == "DequantizeLinear"
-
-
-__all__ = ["ScaledAxis", "fold_scales", "scale_channels"]
+__all__ = ["ScaledAxis", "scale_channels"]

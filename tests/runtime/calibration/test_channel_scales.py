@@ -1,8 +1,7 @@
-"""Scales of channels: found where they help, put into models that compute the same, and taken into QuantizeLinear."""
+"""Scales of channels: found where they help, and put into models that compute the same."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -25,16 +24,19 @@ from igniter.transforms.edit.scale_channels import scale_channels
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(8)
 
-BLOCKS = """<ir_version: 8, opset_import: ["" : 17]> net (float[n, 6, 8, 8] x) => (float[n, 5, 8, 8] y) {
+BLOCKS = """<ir_version: 8, opset_import: ["" : 17]> net (float[n, 6, 8, 8] x) => (float[n, 8, 8, 4] y) {
     a = Conv <pads = [1, 1, 1, 1]> (x, first, bias)
     b = Relu (a)
     c = Conv <pads = [1, 1, 1, 1], group = 12> (b, depthwise)
-    d = HardSwish (c)
+    s = HardSwish (c)
+    d = Div (s, six)
     e = Conv (d, third)
     f = Sigmoid (e)
     g = Mul (e, f)
     h = Conv (g, fourth)
-    y = Add (h, h)
+    i = Transpose <perm = [0, 2, 3, 1]> (h)
+    j = LayerNormalization (i, gamma, beta)
+    y = MatMul (j, last)
 }"""
 
 
@@ -58,6 +60,10 @@ def blocks() -> onnx.ModelProto:
     weight("depthwise", 12, 1, 3, 3)
     weight("third", 7, 12, 1, 1)
     weight("fourth", 5, 7, 1, 1)
+    weight("gamma", 5)
+    weight("beta", 5)
+    weight("last", 5, 4)
+    proto.graph.initializer.append(numpy_helper.from_array(np.array(6, np.float32), "six"))
     return proto
 
 
@@ -75,42 +81,35 @@ def test_a_model_with_scales_computes_the_same():
     module = igniter.load(proto)
     graph, nodes = main_graph(module.ir), candidates(module.ir)
     found = {site.name: site for site in sites(graph, nodes)}
-    # `b` is of the first convolution alone, `d` and `g` are of ops in float, and `c`, `e`
-    # and `h` are results that these read.
+    # `b` is of the first convolution alone, `g` of a product of two values, and `d` of one with a constant.
+    assert {n for n, s in found.items() if s.is_free} == {"b", "d", "j"}
     assert {n: (s.producer is not None, len(s.readers)) for n, s in found.items()} == {
         "x": (False, 1),
         "b": (True, 1),
         "d": (False, 1),
         "g": (False, 1),
-        "c": (True, 0),
-        "e": (True, 0),
-        "h": (True, 0),
+        "j": (False, 1),
     }
-    sizes = {"x": 6, "b": 12, "c": 12, "d": 12, "e": 7, "g": 7, "h": 5}
+    sizes = {"x": 6, "b": 12, "d": 12, "g": 7, "j": 5}
     done = scale_channels(graph, nodes, {name: spread(size) for name, size in sizes.items()})
     assert sorted(done) == sorted(sizes)
     feed = images(1)[0]
     np.testing.assert_allclose(run(module.to_onnx(), feed), run(proto, feed), rtol=2e-3, atol=1e-3)
 
 
-def test_scales_lie_in_what_quantises(monkeypatch: pytest.MonkeyPatch):
-    """Nothing multiplies at run time, and ONNX Runtime computes with integers what the nodes say."""
+def test_scales_are_of_use(monkeypatch: pytest.MonkeyPatch):
+    """Codes are spent evenly, and ONNX Runtime computes with integers what the nodes say."""
     proto = blocks()
     module = igniter.load(proto)
     monkeypatch.setattr(quantizer, "best_way", lambda *_: Way(scaled=True))
     found = module.quantize(images())
     plain = igniter.load(proto).quantize(images(), equalize=False)
-    assert set(found.parameters.scales) >= {"b", "c", "d", "e", "g", "h"}
+    assert set(found.parameters.scales) >= {"b", "d", "g"}
     own = {layer.name: layer.relative for layer in plain.layers}
     assert all(layer.relative < 1.01 * own[layer.name] for layer in found.layers)
-    assert min(layer.relative / own[layer.name] for layer in found.layers) < 0.3
+    assert min(layer.relative / own[layer.name] for layer in found.layers) < 0.6
     assert found.outside == ()
     made = module.to_onnx()
-    ops = Counter(node.op_type for node in made.graph.node)
-    assert ops["Mul"] == 1
-    weights = {t.name: numpy_helper.to_array(t) for t in made.graph.initializer}
-    many = [weights[n.input[1]].size for n in made.graph.node if n.op_type == "QuantizeLinear"]
-    assert max(many) > 1
     exact = run(made, images(1)[0], graph_optimization_level=GraphOptimizationLevel.ORT_DISABLE_ALL)
     joined = run(made, images(1)[0], config={"session.x64quantprecision": "1"})
     assert np.sqrt(np.mean((joined - exact) ** 2) / np.mean(exact**2)) < 0.01
