@@ -56,6 +56,8 @@ Ranges = Mapping[str, tuple[float, float]]
 LEAST_OPSET, OF_CHANNELS = 10, 13
 I8, UI8 = IntegerType(8), IntegerType(8, Signedness.UNSIGNED)
 LARGEST_I32 = 2.0**31 - 1
+NOTHING_SEEN = 1.0 / 256.0
+"""The scale of a value that was 0 in all samples: biases of what reads it are in steps of it."""
 WITH_RESULTS = ("Conv", "ConvTranspose")
 """The ops whose kernels of integers give integers."""
 BOUNDING = ("Relu", "Clip")
@@ -89,10 +91,10 @@ class Style:
         low, high, least = min(low, 0.0), max(high, 0.0), -128 if self.activations == "i8" else 0
         if self.symmetric:
             scale = float(np.float32(max(-low, high) / 127.0))
-            return (scale if scale > 0 else 1.0), least + 128
+            return (scale if scale > 0 else NOTHING_SEEN), least + 128
         scale = float(np.float32((high - low) / 255.0))
         if not scale > 0:
-            return 1.0, least + 128 if least else 0
+            return NOTHING_SEEN, least + 128 if least else 0
         return scale, int(np.clip(np.rint(-low / scale), 0, 255)) + least
 
 

@@ -120,6 +120,15 @@ def test_kernels_of_integers_give_integers():
     assert sorted(n.input[0] for n in made.graph.node if n.op_type == "QuantizeLinear") == ["a", "c", "x"]
 
 
+def test_a_factor_of_zeros_leaves_the_bias_exact():
+    text = """<ir_version: 8, opset_import: ["" : 17]> net (float[n, 8] x) => (float[n, 8] y) {
+        z = Sub (x, x)
+        y = Gemm (z, w, b)
+    }"""
+    found = igniter.load(with_weights(text, w=(8, 8), b=(8,))).quantize(rows())
+    assert found.error < 1e-3
+
+
 def test_functions_are_inlined_and_branches_stay_in_float():
     module = igniter.load(with_weights(CALLS, w=(8, 8)))
     assert len(module.quantize(rows()).layers) == 1
