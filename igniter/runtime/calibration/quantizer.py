@@ -195,7 +195,7 @@ class _Run:
         if asked.correct:
             self.shifts = self._corrections(kept)
         corrected = bench.errors(self.module, kept, [self.samples], self.shifts)[0] if self.shifts else errors[taken]
-        if advantage(corrected, errors[taken]) > 0:
+        if corrected.largest > errors[taken].largest or advantage(corrected, errors[taken]) > 0:
             self.shifts = {}
         return kept, own
 

@@ -66,8 +66,10 @@ def advantage(first: OutputErrors, other: OutputErrors) -> float:
 
 
 def choose(found: Sequence[OutputErrors]) -> int:
-    """The index of what is taken: the first, or what has the greatest advantage over it."""
-    gains = [0.0, *(advantage(found[0], other) for other in found[1:])]
+    """The index of what is taken: the first, or what has the greatest advantage over it, and no larger error over all
+    samples together."""
+    first = found[0]
+    gains = [0.0, *(advantage(first, x) if x.largest <= first.largest else 0.0 for x in found[1:])]
     return max(range(len(found)), key=lambda index: gains[index])
 
 
