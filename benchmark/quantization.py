@@ -190,7 +190,7 @@ class Bench:
             by_ort(self.source, cell, self.known, path)
 
 
-def times(source: Path, theirs: Path, ours: Path, feed: Any, rounds: int = 15) -> list[str]:
+def times(source: Path, theirs: Path, ours: Path, feed: Any, rounds: int = 100) -> list[str]:
     """Milliseconds of a run in float on one thread, and the times of both results relative to it, run in turns."""
     sessions = [make_session(p, intra_op_num_threads=1, log_severity_level=3) for p in (source, theirs, ours)]
     best = [float("inf")] * len(sessions)
