@@ -217,6 +217,8 @@ class ModelTools(ModelEdits):
         leave: Sequence[str] = (),
         max_error: float | None = None,
         correct: bool = True,
+        equalize: bool = True,
+        held: Any = None,
         progress: Callable[[str], None] | None = None,
     ) -> Quantization:
         """Have products and convolutions compute on quantised tensors, in place (`docs/quantization.md`).
@@ -235,7 +237,8 @@ class ModelTools(ModelEdits):
         from igniter.transforms.onnx.infer_shapes import InferShapes
 
         style = Style(activations, symmetric, granularity, asymmetric_weights)
-        asked = Asked(calibrate, percentile, style, tuple(ops), tuple(only), tuple(leave), max_error, correct)
+        names = tuple(ops), tuple(only), tuple(leave)
+        asked = Asked(calibrate, percentile, style, *names, max_error, correct, equalize, held)
         require_opset(self.ir, style.checked())
         run_passes(self.ctx, self.ir, (InferShapes(),))
         found = quantize_module(self.ir, data, asked, progress or (lambda _: None))

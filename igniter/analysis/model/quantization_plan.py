@@ -81,6 +81,23 @@ def candidates(
     return chosen
 
 
+def outside(module: ModuleOp, ops: Collection[str] = ()) -> tuple[tuple[str, str], ...]:
+    """The nodes of the types `ops` that no choice of names quantises, and why."""
+    graph = main_graph(module)
+    found: list[tuple[str, str]] = []
+    for op in module.walk():
+        if not isinstance(op, OnnxOp) or op.qualified_name not in (ops or QUANTIZED):
+            continue
+        name = op.node_name or next(iter(op.output_names), "") or op.op_type
+        if op.parent is not graph.body:
+            found.append((name, "it is inside another node or a function, whose values are not calibrated"))
+        elif not isinstance(tensor_element(op.results[0].type), Float32Type):
+            found.append((name, "its result is not known to be f32"))
+        elif _candidate(op, graph, set()) is None:
+            found.append((name, "its factors are constants of another form, on the left, or have no names"))
+    return tuple(found)
+
+
 def _candidate(op: OnnxOp, graph: GraphOp, taken: set[str]) -> Candidate | None:
     if len(op.operands) < 2:
         return None
@@ -107,4 +124,4 @@ def _require(pattern: str, found: Sequence[Candidate]) -> None:
     raise IgniterError(f"'{pattern}' names no node or op that can be quantised: {hint}")
 
 
-__all__ = ["QUANTIZED", "Candidate", "candidates", "value_name"]
+__all__ = ["QUANTIZED", "Candidate", "candidates", "outside", "value_name"]

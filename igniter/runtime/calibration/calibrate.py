@@ -37,7 +37,7 @@ def observe(
     sizes: dict[str, int] = {}
     for feed in samples():
         progress(f"sample {found.samples + 1}")
-        for group in _groups(names, sizes):
+        for group in groups_of(names, sizes):
             for name, value in zip(group, session.run(list(group), dict(feed)), strict=True):
                 found.histograms[name].add(value)
                 sizes[name] = max(sizes.get(name, 0), value.nbytes)
@@ -45,7 +45,7 @@ def observe(
     return found
 
 
-def _groups(names: Sequence[str], sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
+def groups_of(names: Sequence[str], sizes: Mapping[str, int]) -> Iterator[tuple[str, ...]]:
     """The names in groups of `GROUP_BYTES`; what has no size yet counts for a share of one."""
     group: list[str] = []
     total = 0
@@ -60,4 +60,4 @@ def _groups(names: Sequence[str], sizes: Mapping[str, int]) -> Iterator[tuple[st
         yield tuple(group)
 
 
-__all__ = ["Observation", "observe"]
+__all__ = ["Observation", "groups_of", "observe"]

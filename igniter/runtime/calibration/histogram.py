@@ -48,6 +48,9 @@ class Histogram:
     """The bins are those of `[-reach, reach]`; 0 before the first value."""
     low: float = float("inf")
     high: float = float("-inf")
+    next_low: float = float("inf")
+    next_high: float = float("-inf")
+    """The extremes of what was added, but for the array that holds the extreme."""
     strange: int = 0
     """Values that are not finite; they count for nothing else."""
 
@@ -63,6 +66,10 @@ class Histogram:
         if flat.size == 0:
             return
         low, high = float(flat.min()), float(flat.max())
+        self.next_low, self.next_high = (
+            max(self.low, min(self.next_low, low)),
+            min(self.high, max(self.next_high, high)),
+        )
         self.low, self.high = min(self.low, low), max(self.high, high)
         self._grow(max(abs(low), abs(high)))
         counts, _ = np.histogram(flat, BINS, (-self.reach, self.reach))
@@ -89,6 +96,17 @@ class Histogram:
 
         return (np.arange(BINS) + 0.5) * (2 * self.reach / BINS) - self.reach
 
+    def extent(self, wide: bool) -> tuple[float, float]:
+        """From the least to the greatest value, which has 0 in it. A wide one reaches as far again beyond the extremes
+        as these are beyond those of the other arrays (Robson and Whitlock, Biometrika 1964)."""
+        if self.total == 0:
+            return 0.0, 0.0
+        low, high = self.low, self.high
+        if wide and self.next_low <= self.next_high:
+            low, high = 2 * low - self.next_low, 2 * high - self.next_high
+            low, high = (low if self.low < 0 else 0.0), (high if self.high > 0 else 0.0)
+        return min(low, 0.0), max(high, 0.0)
+
     def range(self, method: Method, percentile: float = 99.999) -> tuple[float, float]:
         """The range that a method finds, which has 0 in it."""
         if self.total == 0:
@@ -98,7 +116,7 @@ class Histogram:
             return low, high
         if method == "percentile":
             return self._percentile(percentile)
-        cost = self._divergence if method == "entropy" else self._square_error
+        cost = self._divergence if method == "entropy" else self.square_error
         shares = [LEAST_SHARE ** (k / CANDIDATES) for k in range(CANDIDATES + 1)]
         # Of two that are alike the wider one.
         best = min(shares, key=lambda share: (cost(low * share, high * share), -share))
@@ -115,7 +133,7 @@ class Histogram:
         high = min((min(last, BINS - 1) + 1) * width - self.reach, self.high)
         return min(low, 0.0), max(high, 0.0)
 
-    def _square_error(self, low: float, high: float) -> float:
+    def square_error(self, low: float, high: float) -> float:
         """The expected square of the error with `CODES` codes from `low` to `high`."""
         import numpy as np
 

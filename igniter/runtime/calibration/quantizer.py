@@ -12,25 +12,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from igniter.analysis.model.quantization_plan import candidates, value_name
+from igniter.analysis.model.channel_sites import sites
+from igniter.analysis.model.quantization_plan import outside, value_name
 from igniter.dialects.onnx.structure import main_graph
 from igniter.errors import IgniterError
-from igniter.runtime.calibration.calibrate import Observation, observe
-from igniter.runtime.calibration.errors import LayerError, Samples, layer_errors, output_errors, probes
+from igniter.runtime.calibration.calibrate import Observation
+from igniter.runtime.calibration.corrections import channels_of, find_shifts, shift_dims, with_shifts
+from igniter.runtime.calibration.errors import LayerError, OutputErrors, Samples
+from igniter.runtime.calibration.folds import best_way, observe_sites, scaled_module
 from igniter.runtime.calibration.histogram import METHODS, Method
+from igniter.runtime.calibration.range_choice import advantage, choose, range_by_value
 from igniter.runtime.calibration.samples import samples as samples_of
-from igniter.transforms.edit.quantize_model import WITH_RESULTS, Style, quantize
+from igniter.runtime.calibration.workbench import Workbench, open_exactly, save
+from igniter.transforms.edit.bias_shifts import takes_shift
+from igniter.transforms.edit.quantizable_form import quantizable_form
+from igniter.transforms.edit.quantize_model import Parameters, Style, quantize
+from igniter.transforms.edit.scale_channels import scale_channels
 
+Ranges = dict[str, tuple[float, float]]
 BEST = "best"
-"""Of all methods the one with the least error of the outputs over the samples."""
-
-EXACT = {"session.x64quantprecision": "1"}
-"""Without it ONNX Runtime multiplies u8 by i8, on x86-64 without VNNI, in 16 bits that saturate."""
-
-FATAL = 4
-"""The severity from which on ONNX Runtime logs, where a failure is expected."""
+"""For each value, of all methods the one with the least error of the nodes that read it."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +50,20 @@ class Asked:
     max_error: float | None = None
     """What the error of an output may be."""
     correct: bool = True
-    """Whether biases make up for the mean error of each channel (Nagel et al.: Data-Free Quantization Through Weight
-    Equalization and Bias Correction, ICCV 2019, by samples rather than by statistics of the model)."""
+    """Whether biases make up for the mean error of each channel."""
+    equalize: bool = True
+    """Whether the channels of values are scaled, so that they spend codes evenly."""
+    held: Any = None
+    """Samples that nothing is fitted to: `max_error` is to be met on them too."""
 
 
 @dataclass(frozen=True)
 class Quantization:
-    """What was done: the ranges, each node's own error, which nodes stay in float, and the error of each output."""
+    """What was done: what calibration found, each node's own error, which nodes stay in float, and the error of each
+    output."""
 
     samples: int
-    ranges: dict[str, tuple[float, float]]
+    parameters: Parameters
     layers: tuple[LayerError, ...]
     floats: frozenset[str]
     errors: dict[str, float]
@@ -63,10 +71,26 @@ class Quantization:
     """Values that were not finite, and count for no range."""
     tried: tuple[tuple[int, float], ...] = ()
     """How many nodes were left in float, and the largest error of an output then."""
-    method: Method = "min-max"
-    """What the ranges were found by."""
-    corrected: bool = False
-    """Whether biases make up for mean errors."""
+    method: Method | Literal["best"] = "min-max"
+    """What the ranges were found by; `best` where each value has those of the method that is best for it."""
+    cut: int = 0
+    """Of how many values the range is less than all that was seen; the others err less with all of it."""
+    wide: bool = False
+    """Whether ranges have a margin beyond what was seen."""
+    held: dict[str, float] | None = None
+    """The errors over the samples that are held out, where there are any."""
+    outside: tuple[tuple[str, str], ...] = ()
+    """Nodes of the ops that are quantised which none could be, and why."""
+
+    @property
+    def ranges(self) -> Ranges:
+        """Of each value that is quantised."""
+        return dict(self.parameters.ranges)
+
+    @property
+    def corrected(self) -> bool:
+        """Whether biases make up for mean errors."""
+        return bool(self.parameters.shifts)
 
     @property
     def error(self) -> float:
@@ -92,85 +116,125 @@ def quantize_module(
 
 class _Run:
     def __init__(self, module: ModuleOp, data: Any, asked: Asked, folder: Path, progress: Callable[[str], None]):
-        self.module, self.asked, self.folder, self.progress = module, asked, folder, progress
-        self.chosen = candidates(module, asked.ops, asked.only, asked.leave)
-        self.reference = self._session(module, "float")
-        names = [value.name for value in self.reference.get_inputs()]
+        self.target, self.asked, self.progress = module, asked, progress
+        reference = open_exactly(save(module, folder / "float.onnx"))
+        self.bench = Workbench(reference, folder, asked.style, asked.ops, asked.only, asked.leave)
+        names = [value.name for value in reference.get_inputs()]
         self.samples: Samples = samples_of(data, names)
+        self.judges = [self.samples] if asked.held is None else [self.samples, samples_of(asked.held, names)]
+        self.module = module
+        self.scales: dict[str, Any] = {}
         self.shifts: dict[str, Any] = {}
-        self.method: Method = "min-max"
+        self.cut = 0
 
     def run(self) -> Quantization:
         """All of it."""
-        asked = self.asked
+        asked, bench = self.asked, self.bench
+        quantizable_form(Context(), self.target)
+        bench.candidates(self.target)
+        apart = outside(self.target, asked.ops)
+        held = observe_sites(bench, self.target, self.samples, self.progress) if asked.equalize else {}
+        way = best_way(bench, self.target, held, self.samples, self.progress)
+        if way.scaled:
+            self.module, self.scales = scaled_module(bench, self.target, held)
         self.progress("calibrating")
-        seen = observe(self._session(self.module, "seen", self._values()), self._values(), self.samples, self.progress)
-        ranges, layers = self._best(seen)
+        seen = bench.observe(self.module, self.samples, self.progress)
+        ranges, layers = self._ranges(seen, way.wide)
         floats, errors, tried = self._choose(ranges, layers)
-        kept = [c for c in self.chosen if c.name not in floats]
-        quantize(self.module, kept, ranges, asked.style, self.shifts)
-        strange = sum(h.strange for h in seen.histograms.values())
-        methods = (self.method, bool(self.shifts))
+        self._apply(ranges, floats)
         return Quantization(
-            seen.samples, ranges, tuple(layers), frozenset(floats), errors, strange, tuple(tried), *methods
+            seen.samples,
+            Parameters(ranges, self.scales, self.shifts),
+            tuple(layers),
+            frozenset(floats),
+            errors[0].pooled,
+            sum(h.strange for h in seen.histograms.values()),
+            tuple(tried),
+            asked.calibrate,
+            self.cut,
+            way.wide,
+            errors[1].pooled if asked.held is not None else None,
+            apart,
         )
 
-    def _best(self, seen: Observation) -> tuple[dict[str, tuple[float, float]], list[LayerError]]:
-        """The ranges of the method, and each node's own error with them. Of several methods, with biases corrected and
-        without, what has the least error of the whole."""
-        asked = self.asked
-        methods: tuple[Method, ...] = METHODS if asked.calibrate == BEST else (asked.calibrate,)
-        found: list[tuple[float, Method, dict[str, Any], dict[str, tuple[float, float]], list[LayerError]]] = []
+    def _apply(self, ranges: Ranges, floats: Collection[str]) -> None:
+        """Quantises the module that was given; of scales of channels, only those that are of use then."""
+        nodes, graph = self.bench.candidates(self.target), main_graph(self.target)
+        kept = {node.name for node in nodes} - set(floats)
+        served = {site.name for site in sites(graph, nodes) if site.serves(kept)}
+        self.scales = {name: scale for name, scale in self.scales.items() if name in served}
+        scale_channels(graph, nodes, self.scales)
+        taken = [c for c in self.bench.candidates(self.target) if c.name in kept]
+        quantize(self.target, taken, ranges, self.asked.style, self.shifts)
+
+    def _ranges(self, seen: Observation, wide: bool) -> tuple[Ranges, list[LayerError]]:
+        """The ranges, and each node's own error with them. A method proposes ranges: they are taken value by value
+        where nodes err less, and as a whole, as the corrected biases are, where the outputs do, beyond chance."""
+        asked, bench = self.asked, self.bench
+        methods: tuple[Method, ...] = METHODS if asked.calibrate == BEST else ("min-max",)
+        if asked.calibrate not in methods and asked.calibrate != BEST:
+            methods = (*methods, asked.calibrate)
+        ranges: dict[Method, Ranges] = {}
+        layers: dict[Method, list[LayerError]] = {}
         for method in methods:
             self.progress(f"measuring each node: {method}")
-            ranges = {n: h.range(method, asked.percentile) for n, h in seen.histograms.items()}
-            layers, shifts = self._layers(ranges)
-            for chosen in ({}, shifts) if asked.calibrate == BEST and shifts else (shifts,):
-                self.shifts = chosen
-                error = 0.0
-                if asked.calibrate == BEST:
-                    error = max(self._errors(ranges, ()).values(), default=0.0)
-                found.append((error, method, chosen, ranges, layers))
-        _, self.method, self.shifts, ranges, layers = min(found, key=lambda each: each[0])
-        return ranges, layers
+            ranges[method] = {
+                name: h.extent(wide) if method == "min-max" else h.range(method, asked.percentile)
+                for name, h in seen.histograms.items()
+            }
+            layers[method] = bench.layers(self.module, ranges[method], self.samples)
+        found = [(ranges["min-max"], layers["min-max"])]
+        if len(methods) > 1:
+            nodes = bench.candidates(self.module)
+            chosen = range_by_value(main_graph(self.module), nodes, seen.histograms, ranges, layers)
+            found.append((chosen, bench.layers(self.module, chosen, self.samples)))
+        errors = [bench.errors(self.module, each, [self.samples])[0] for each, _ in found]
+        taken = choose(errors)
+        kept, own = found[taken]
+        self.cut = sum(kept[name] != pair for name, pair in found[0][0].items())
+        if asked.correct:
+            self.shifts = self._corrections(kept)
+        corrected = bench.errors(self.module, kept, [self.samples], self.shifts)[0] if self.shifts else errors[taken]
+        if corrected.largest > errors[taken].largest or advantage(corrected, errors[taken]) > 0:
+            self.shifts = {}
+        return kept, own
 
-    def _values(self) -> list[str]:
-        """The values whose ranges are needed: factors, and results of convolutions."""
-        graph = main_graph(self.module)
-        found: dict[str, None] = {}
-        for candidate in self.chosen:
-            for index in candidate.computed:
-                found[value_name(candidate.op.operands[index], graph)] = None
-            if candidate.op.op_type in WITH_RESULTS:
-                found[value_name(candidate.op.results[0], graph)] = None
-        return list(found)
+    def _corrections(self, ranges: Ranges) -> dict[str, Any]:
+        """What the biases have to make up for."""
+        from igniter.frontend.surgery import read_proto
 
-    def _layers(self, ranges: dict[str, tuple[float, float]]) -> tuple[list[LayerError], dict[str, Any]]:
+        bench, graph = self.bench, main_graph(self.module)
+        nodes = [c for c in bench.candidates(self.module) if takes_shift(c) and channels_of(c) is not None]
+        if not nodes:
+            return {}
+        names = [value_name(c.op.results[0], graph) for c in nodes]
         copy = self.module.clone()
-        nodes = candidates(copy, self.asked.ops, self.asked.only, self.asked.leave)
-        names = probes(copy, nodes, ranges, self.asked.style)
-        session = self._session(copy, "probes", [n for each in names for n in each if n])
-        layers, means = layer_errors(session, nodes, names, self.samples)
-        return layers, means if self.asked.correct else {}
+        quantize(copy, bench.candidates(copy), ranges, self.asked.style)
+        path = save(copy, bench.folder / "shifted.onnx")
+        proto, _ = read_proto(str(path))
+        with_shifts(proto, {n: shift_dims(c) for n, c in zip(names, nodes, strict=True)})
+        path.write_bytes(proto.SerializeToString())
+        exact = bench.session(self.module, "seen", names)
+        return find_shifts(exact, open_exactly(path), graph, nodes, self.samples, self.progress)
 
     def _choose(
-        self, ranges: dict[str, tuple[float, float]], layers: Sequence[LayerError]
-    ) -> tuple[set[str], dict[str, float], list[tuple[int, float]]]:
+        self, ranges: Ranges, layers: Sequence[LayerError]
+    ) -> tuple[set[str], list[OutputErrors], list[tuple[int, float]]]:
         """The nodes that stay in float: of those with the largest errors the fewest with which the whole is good."""
         order = [layer.name for layer in sorted(layers, key=lambda each: -each.relative)]
         most, tried = self.asked.max_error, list[tuple[int, float]]()
 
-        def errors_with(count: int) -> dict[str, float]:
+        def errors_with(count: int) -> list[OutputErrors]:
             self.progress(f"measuring with {count} of {len(order)} nodes in float")
-            found = self._errors(ranges, order[:count])
-            tried.append((count, max(found.values(), default=0.0)))
+            found = self.bench.errors(self.module, ranges, self.judges, self.shifts, order[:count])
+            tried.append((count, max(each.largest for each in found)))
             return found
 
         errors = errors_with(0)
         if most is None or tried[-1][1] <= most:
             return set(), errors, tried
         # Between `bad`, too few, and `good`, enough: with all of them in float there is no error.
-        bad, good, best = 0, len(order), dict.fromkeys(errors, 0.0)
+        bad, good, best = 0, len(order), errors
         while good - bad > 1:
             middle = (bad + good) // 2
             found = errors_with(middle)
@@ -185,31 +249,6 @@ class _Run:
                 f"the least that was found is {least:.2g}; give another --calibrate, or a larger --max-error"
             )
         return set(order[:good]), best, tried
-
-    def _errors(self, ranges: dict[str, tuple[float, float]], floats: Collection[str]) -> dict[str, float]:
-        copy = self.module.clone()
-        nodes = candidates(copy, self.asked.ops, self.asked.only, self.asked.leave)
-        quantize(copy, [c for c in nodes if c.name not in floats], ranges, self.asked.style, self.shifts)
-        return output_errors(self.reference, self._session(copy, "quantized"), self.samples)
-
-    def _session(self, module: ModuleOp, name: str, outputs: Sequence[str] = ()) -> Any:
-        """A session of a module with more outputs."""
-        from igniter.frontend import save_model
-        from igniter.frontend.surgery import read_proto, with_outputs
-        from igniter.runtime.session import SessionError, make_session
-
-        path = self.folder / f"{name}.onnx"
-        save_model(module, path, external_data_threshold=1024)
-        if outputs:
-            proto, _ = read_proto(str(path))
-            present = {output.name for output in proto.graph.output}
-            with_more = with_outputs(proto, [n for n in outputs if n not in present])
-            path.write_bytes(with_more.SerializeToString())
-        try:
-            return make_session(path, config=EXACT, log_severity_level=FATAL)
-        except SessionError:
-            # With that, ONNX Runtime 1.32 refuses a weight that two nodes have dequantised: it adds it anew for both.
-            return make_session(path, log_severity_level=3)
 
 
 __all__ = ["Asked", "Quantization", "quantize_module"]

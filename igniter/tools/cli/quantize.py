@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """The rows of the table that are shown: the nodes with the largest errors."""
+NAMED = 5
+"""How many nodes that cannot be quantised are named for a reason."""
 COLUMNS = ("node", "op", "sqnr_db", "relative_error", "quantised")
 
 
@@ -27,6 +30,7 @@ class QuantizeRequest:
     data: str
     choices: dict[str, Any]
     csv: str
+    parameters: str
     json: bool
 
 
@@ -46,6 +50,8 @@ def run(request: QuantizeRequest) -> None:
     size = {"before": before, "after": file_bytes(request.output, beside(request.output))}
     if request.csv:
         write_whole(request.csv, csv_text(found))
+    if request.parameters:
+        write_whole(request.parameters, json.dumps(found.parameters.as_dict()) + "\n")
     if request.json:
         print_json({"model": request.model, "output": request.output, "bytes": size, **as_dict(found)})
     else:
@@ -57,11 +63,15 @@ def as_dict(found: Quantization) -> dict[str, Any]:
     return {
         "samples": found.samples,
         "method": found.method,
+        "cut": found.cut,
         "corrected": found.corrected,
+        "scaled": sorted(found.parameters.scales),
         "errors": found.errors,
+        "held_errors": found.held,
         "tried": [{"in_float": count, "error": error} for count, error in found.tried],
         "not_finite": found.strange,
         "nodes": rows(found),
+        "outside": [{"node": name, "reason": reason} for name, reason in found.outside],
         "ranges": {name: list(pair) for name, pair in found.ranges.items()},
     }
 
@@ -103,11 +113,28 @@ def _print(request: QuantizeRequest, found: Quantization, size: dict[str, int]) 
     out.print(
         f"{len(found.layers) - len(found.floats)} of {len(found.layers)} nodes quantised, {found.samples} samples"
     )
-    corrected = ", biases corrected" if found.corrected else ""
-    out.print(f"ranges by {found.method}{corrected}")
+    out.print(_choices(found))
+    for reason in dict.fromkeys(reason for _, reason in found.outside):
+        names = [name for name, why in found.outside if why == reason]
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        out.print(f"[yellow]in float[/]: {', '.join(names[:NAMED])}{more}: {reason}")
     if found.strange:
         out.print(f"[yellow]{found.strange:,} values were not finite[/], and count for no range")
-    errors = ", ".join(f"{name} {error:.1e}" for name, error in found.errors.items())
-    out.print(f"error of the outputs over the samples: {errors or 'none has floats'}")
+    out.print(f"error of the outputs over the samples: {_errors(found.errors)}")
+    if found.held is not None:
+        out.print(f"over the samples that were held out: {_errors(found.held)}")
     share = 100 * size["after"] / size["before"]
     out.print(f"{request.output}: {bytes_text(size['after'])}, {share:.3g}% of {bytes_text(size['before'])}")
+
+
+def _choices(found: Quantization) -> str:
+    """What was chosen, in a line."""
+    cut = "" if found.method == "min-max" else f", {found.cut} of {len(found.ranges)} cut"
+    scales, shifts = len(found.parameters.scales), len(found.parameters.shifts)
+    return f"ranges by {found.method}{cut}; channels scaled of {scales} values; " + (
+        f"biases of {shifts} nodes corrected" if shifts else "no biases corrected"
+    )
+
+
+def _errors(errors: dict[str, float]) -> str:
+    return ", ".join(f"{name} {error:.1e}" for name, error in errors.items()) or "none has floats"

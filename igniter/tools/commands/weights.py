@@ -124,7 +124,15 @@ def quantize(
         float | None,
         typer.Option(help="The error that an output may have: nodes are left in float until it is met."),
     ] = None,
+    held: Annotated[
+        str,
+        typer.Option(help="Samples like --data that nothing is fitted to: the error is said, and met, on them too."),
+    ] = "",
     correct: Annotated[bool, typer.Option(help="Have biases make up for the mean errors of channels.")] = True,
+    equalize: Annotated[bool, typer.Option(help="Scale channels so that they spend codes evenly.")] = True,
+    parameters: Annotated[
+        str, typer.Option(help="A file for what calibration found, for the pass quantize-model.")
+    ] = "",
     csv: Csv = "",
     json: Json = False,
     debug: Debug = False,
@@ -144,6 +152,8 @@ def quantize(
             "only": tuple(only or ()),
             "leave": tuple(leave or ()),
             "max_error": max_error,
+            "held": held or None,
             "correct": correct,
+            "equalize": equalize,
         }
-        run(QuantizeRequest(model, output, data, choices, csv, json))
+        run(QuantizeRequest(model, output, data, choices, csv, parameters, json))

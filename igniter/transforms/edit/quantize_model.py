@@ -5,13 +5,19 @@
                                          %v = onnx.DequantizeLinear(%codes, %scales) {axis = 0}
                                          %c = onnx.DequantizeLinear(%bias, %both) {axis = 0}
                                          %e = onnx.Conv(%d, %v, %c)
-                                         %y = a pair of both again, where what reads %e is not a Relu or a Clip
+                                         %y = a pair of both again, behind a Relu or a Clip if that reads %e
 
-A value that several nodes read is quantised once. The bias is i32 in steps of the product of both scales. The result of
-a convolution is quantised, where its range is known, since kernels of integers give integers; that of a product is not:
-what reads it quantises what it needs. A graph's outputs stay as they are.
+A value that several nodes read is quantised once. The bias is i32 in steps of the product of both scales. The result
+of a convolution, behind a Relu or a Clip that alone reads it, is quantised for all that reads it, since kernels of
+integers give integers; that of a product is not: what reads it quantises what it needs. A graph's outputs stay as they
+are.
 
-The ranges are in a JSON file, `{"values": {"name of a value": [least, greatest], ...}}`.
+Before that the model is brought to the form of `quantizable_form`. What calibration found is in a JSON file, as
+`igniter quantize --parameters` writes it; all but `values` may be left out:
+
+    {"values": {"name of a value": [least, greatest], ...},
+     "scales": {"name of a value": [what each channel is divided by], ...},
+     "shifts": {"name of a node": [what each channel of its result is too large by], ...}}
 """
 
 from __future__ import annotations
@@ -36,6 +42,9 @@ from igniter.dialects.sym.tensor_types import known_dims_of, unranked
 from igniter.errors import IgniterError
 from igniter.remarks import remark
 from igniter.rewrites import budget
+from igniter.transforms.edit.bias_shifts import take_shift
+from igniter.transforms.edit.quantizable_form import quantizable_form
+from igniter.transforms.edit.scale_channels import scale_channels
 from igniter.transforms.onnx.infer_shapes import InferShapes
 
 if TYPE_CHECKING:
@@ -47,6 +56,8 @@ Ranges = Mapping[str, tuple[float, float]]
 LEAST_OPSET, OF_CHANNELS = 10, 13
 I8, UI8 = IntegerType(8), IntegerType(8, Signedness.UNSIGNED)
 LARGEST_I32 = 2.0**31 - 1
+NOTHING_SEEN = 1.0 / 256.0
+"""The scale of a value that was 0 in all samples: biases of what reads it are in steps of it."""
 WITH_RESULTS = ("Conv", "ConvTranspose")
 """The ops whose kernels of integers give integers."""
 BOUNDING = ("Relu", "Clip")
@@ -80,10 +91,10 @@ class Style:
         low, high, least = min(low, 0.0), max(high, 0.0), -128 if self.activations == "i8" else 0
         if self.symmetric:
             scale = float(np.float32(max(-low, high) / 127.0))
-            return (scale if scale > 0 else 1.0), least + 128
+            return (scale if scale > 0 else NOTHING_SEEN), least + 128
         scale = float(np.float32((high - low) / 255.0))
         if not scale > 0:
-            return 1.0, least + 128 if least else 0
+            return NOTHING_SEEN, least + 128 if least else 0
         return scale, int(np.clip(np.rint(-low / scale), 0, 255)) + least
 
 
@@ -113,20 +124,48 @@ class QuantizeModel(ModulePass):
         style = Style(self.activations, self.symmetric, self.granularity, self.asymmetric_weights).checked()
         if require_opset(op, style):
             InferShapes().apply(ctx, op)
-        chosen = candidates(op, (), self.only, self.leave)
+        quantizable_form(ctx, op)
+        found, graph = read_parameters(self.ranges), main_graph(op)
+        scale_channels(graph, candidates(op, (), self.only, self.leave), found.scales)
         rewrites = budget(ctx, self.name)
-        taken = [c for c in chosen if rewrites.take(c.name, "it is quantised")]
-        quantize(op, taken, read_ranges(self.ranges), style)
+        taken = [c for c in candidates(op, (), self.only, self.leave) if rewrites.take(c.name, "it is quantised")]
+        quantize(op, taken, found.ranges, style, found.shifts)
         for candidate in taken:
             remark(ctx, self.name, candidate.name, "applied", "it computes on quantised tensors")
 
 
-def read_ranges(path: str) -> dict[str, tuple[float, float]]:
-    """The ranges in a file; `IgniterError` where it holds none."""
+@dataclass(frozen=True)
+class Parameters:
+    """What calibration found: ranges of values, scales of their channels, and mean errors of nodes."""
+
+    ranges: Ranges
+    scales: Mapping[str, Array] = field(default_factory=dict[str, "Array"])
+    """What the channels of values are divided by (`scale_channels`)."""
+    shifts: Mapping[str, Array] = field(default_factory=dict[str, "Array"])
+    """By node, what each channel of its result is too large by in the mean."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """In JSON's types, as `read_parameters` takes them."""
+        return {
+            "values": {name: list(pair) for name, pair in self.ranges.items()},
+            "scales": {name: scale.tolist() for name, scale in self.scales.items()},
+            "shifts": {name: shift.tolist() for name, shift in self.shifts.items()},
+        }
+
+
+def read_parameters(path: str) -> Parameters:
+    """What is in a file; `IgniterError` where that is no ranges."""
+    import numpy as np
+
     try:
         with open(path, encoding="utf-8") as file:
-            values = json.load(file)["values"]
-        return {name: (float(low), float(high)) for name, (low, high) in values.items()}
+            found = json.load(file)
+        ranges = {name: (float(low), float(high)) for name, (low, high) in found["values"].items()}
+        arrays = [
+            {name: np.array(each, np.float32) for name, each in found.get(key, {}).items()}
+            for key in ("scales", "shifts")
+        ]
+        return Parameters(ranges, *arrays)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise IgniterError(f"there are no ranges in '{path}': {error}") from error
 
@@ -168,6 +207,14 @@ def node_quantizer(module: ModuleOp, ranges: Ranges, style: Style) -> NodeQuanti
     return NodeQuantizer(main_graph(module), ranges, style)
 
 
+def coded_result(op: OnnxOp) -> SSAValue:
+    """What of a convolution kernels of integers give: its result or, where that alone is read, its bounded result."""
+    use = op.results[0].get_unique_use()
+    reader = use.operation if use is not None else None
+    bounded = isinstance(reader, OnnxOp) and reader.op_type in BOUNDING and not reader.domain and use is not None
+    return reader.results[0] if bounded and isinstance(reader, OnnxOp) and use and use.index == 0 else op.results[0]
+
+
 @dataclass
 class NodeQuantizer:
     """Quantises nodes of a graph one by one; a value or a weight is quantised once for all of them."""
@@ -186,6 +233,9 @@ class NodeQuantizer:
     def node(self, candidate: Candidate) -> None:
         """Gives a node quantised factors, and the bias that goes with them."""
         op, scales, computed = candidate.op, list[Any](), candidate.computed
+        shift = self.shifts.get(candidate.name)
+        if shift is not None:
+            take_shift(candidate, shift, value_name(op.results[0], self.graph))
         for index in range(2):
             value = op.operands[index]
             if index in computed:
@@ -194,20 +244,16 @@ class NodeQuantizer:
                 found, scale = self._weight(value, candidate.weight_axis)
             op.operands[index] = found
             scales.append(scale)
-        if op.op_type != "MatMul" and 1 not in computed:
-            self._shift(op, self.shifts.get(candidate.name))
-            if len(op.operands) > 2:
-                self._bias(op, scales[0], scales[1])
+        if op.op_type != "MatMul" and 1 not in computed and len(op.operands) > 2:
+            self._bias(op, scales[0], scales[1])
 
     def result(self, candidate: Candidate) -> None:
-        """Quantises what a convolution gives, where it is read as it is."""
-        value = candidate.op.results[0]
-        readers = [use.operation for use in value.uses]
-        named = value_name(value, self.graph)
-        if candidate.op.op_type not in WITH_RESULTS or value in self.pairs or named not in self.ranges:
+        """Quantises what a convolution gives, where its range is known, for all that reads it."""
+        if candidate.op.op_type not in WITH_RESULTS:
             return
-        bounded = all(isinstance(r, OnnxOp) and r.op_type in BOUNDING for r in readers)
-        if bounded or any(isinstance(r, ReturnOp) for r in readers):
+        value = coded_result(candidate.op)
+        known = value in self.pairs or value_name(value, self.graph) in self.ranges
+        if not known or any(isinstance(use.operation, ReturnOp) for use in value.uses):
             return
         found, _ = self._pair(value)
         self._readers(value, found)
@@ -283,24 +329,6 @@ class NodeQuantizer:
             if isinstance(op, OnnxOp) and op.op_type == "Constant" and op.results[0].first_use is None:
                 self.graph.body.erase_op(op)
 
-    def _shift(self, op: OnnxOp, shift: Array | None) -> None:
-        """Takes the mean error of each channel from the bias, where that is a constant or there is none."""
-        import numpy as np
-
-        if shift is None or not np.isfinite(shift).all():
-            return
-        bias = np.zeros(shift.shape, np.float32)
-        if len(op.operands) > 2 and not isinstance(op.operands[2].owner, NoValueOp):
-            weight = constant_weight(op.operands[2])
-            plain = op.op_type != "Gemm" or (op.attr("alpha", 1.0) == 1.0 and op.attr("beta", 1.0) == 1.0)
-            if weight is None or weight.shape != shift.shape or not plain:
-                return
-            bias = weight.array()
-        elif op.op_type == "Gemm" and op.attr("alpha", 1.0) != 1.0:
-            return
-        made = make_constant((bias - shift).astype(np.float32), f"{value_name(op.results[0], self.graph)}.shifted")
-        op.operands = [*op.operands[:2], self._insert(made, op)]
-
     def _bias(self, op: OnnxOp, left: float, right: Array) -> None:
         """The bias as i32 in steps of both scales, where it is a constant that i32 holds."""
         import numpy as np
@@ -336,4 +364,13 @@ def _retyped(kind: Attribute, element: Attribute) -> Attribute:
     return unranked(element) if dims is None else tensor_of(element, dims)
 
 
-__all__ = ["NodeQuantizer", "QuantizeModel", "Ranges", "Style", "node_quantizer", "quantize", "require_opset"]
+__all__ = [
+    "NodeQuantizer",
+    "QuantizeModel",
+    "Ranges",
+    "Style",
+    "coded_result",
+    "node_quantizer",
+    "quantize",
+    "require_opset",
+]

@@ -1,0 +1,184 @@
+"""Scales of channels that make quantised tensors err less: which, and by how much, from what channels hold.
+
+A tensor of activations has one scale for all of its channels, so channels of small numbers have few codes. With `x`
+divided by `s`, a number for each channel, and the weight that reads it multiplied by `s`, the product is the same and
+the codes are spent evenly. What the weight's codes lose by that is weighed against it:
+
+    activations   step^2 / 12 * sum_c s_c^2 * |w_c|^2          w_c: what reads channel c
+    weights       sum_o step_o^2 / 12 * sum_c E[x_c^2] / s_c^2     step_o: of output channel o, of w * s
+
+The factors are `r^alpha` for the reaches `r` of the channels; `alpha`, and what lies below 0 as a share of what lies
+above, are those with the least sum. (Nagel et al.: Data-Free Quantization Through Weight Equalization and Bias
+Correction, ICCV 2019; Xiao et al.: SmoothQuant, ICML 2023, which has `alpha` given.)
+
+A channel's extremes over few samples say little of those to come. Two things stand for that:
+
+* A channel's reach is the greatest one and again what this is beyond the greatest of the other samples: the end of a
+  distribution as two of its order statistics estimate it (Robson and Whitlock, Biometrika 1964).
+* The error has a third part, of clipping, by leaving out: what a sample exceeds the range by that the others would have
+  given its channel, squared, over how many numbers of a channel a sample has.
+
+With one sample there is no telling, and nothing is scaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+ALPHAS = tuple(k / 8 for k in range(9))
+FREE_GAIN, PAID_GAIN = 0.9, 0.7
+"""The sum with scales, relative to that without, up to which they are worth it: where they cost nothing, and where
+something is computed for them."""
+LEAST_REACH = 1 / 256
+"""The least reach of a channel relative to the tensor's: one that held nothing may yet hold something."""
+CODES = 255.0
+SIGNED = 127.0
+
+
+@dataclass(frozen=True)
+class Channels:
+    """What the channels of a value held: the least and greatest numbers of samples, or of parts of them,
+    `[parts, channels]`, the mean squares, and how many numbers of a channel a sample has."""
+
+    lows: Array
+    highs: Array
+    square: Array
+    places: float
+
+    def reaches(self, without: int | None = None) -> tuple[Array, Array]:
+        """How far below and above 0 each channel is taken to reach; by the others `without` one of the parts."""
+        import numpy as np
+
+        kept = [k for k in range(self.lows.shape[0]) if k != without]
+        below, above = (np.sort(np.maximum(v[kept], 0.0), axis=0) for v in (-self.lows, self.highs))
+        found = [v[-1] + (v[-1] - v[-2] if v.shape[0] > 1 else 0.0) for v in (below, above)]
+        least = LEAST_REACH * max(float(v.max(initial=0.0)) for v in found)
+        return found[0], np.maximum(found[1], least)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A weight that reads the channels: the largest magnitudes and the sums of squares of what an output channel has
+    for a channel, each `[groups, outputs of a group, channels of a group]`."""
+
+    sizes: Array
+    squares: Array
+    window: int
+    """The numbers of the weight that each of them is of."""
+    whole: bool
+    """Whether the weight has one scale rather than one for each output channel."""
+
+    def grouped(self, values: Array) -> Array:
+        """Numbers of the channels such that they broadcast with `sizes`."""
+        return values.reshape(self.sizes.shape[0], 1, -1)
+
+
+@dataclass(frozen=True)
+class Producer:
+    """A weight with one scale that gives the channels: the largest magnitude for each."""
+
+    sizes: Array
+    power: float
+    """Of a step of the weight, squared: the mean square of a result's error."""
+
+
+def scales_of(
+    channels: Channels,
+    readers: Sequence[Reader],
+    producer: Producer | None = None,
+    symmetric: bool = False,
+    free: bool = True,
+) -> Array | None:
+    """What each channel is to be divided by; `None` where that gains little. Their geometric mean is 1."""
+    import numpy as np
+
+    if channels.lows.shape[0] < 2 or channels.lows.shape[1] < 2:
+        return None
+    below, above = channels.reaches()
+    if not above.max() > 0 or not np.isfinite(below + above).all():
+        return None
+    left_out = [(k, *channels.reaches(k)) for k in range(channels.lows.shape[0])]
+
+    def cost(alpha: float, ratio: float) -> float:
+        scale = _scale(below, above, ratio, alpha)
+        clipped = np.mean([_clipping(channels, k, b, a, _scale(b, a, ratio, alpha)) for k, b, a in left_out], axis=0)
+        return _cost(channels, readers, producer, below, above, scale, symmetric, clipped)
+
+    plain = cost(0.0, 0.0)
+    if not np.isfinite(plain) or plain <= 0:
+        return None
+    choices = [(alpha, ratio) for ratio in _ratios(below, above) for alpha in ALPHAS[1:]]
+    least, alpha, ratio = min((cost(*choice), *choice) for choice in choices)
+    return (
+        _scale(below, above, ratio, alpha).astype(np.float32)
+        if least < (FREE_GAIN if free else PAID_GAIN) * plain
+        else None
+    )
+
+
+def _scale(below: Array, above: Array, ratio: float, alpha: float) -> Array:
+    """Scales by reaches, of which what lies below 0 counts as `ratio` says; their geometric mean is 1."""
+    import numpy as np
+
+    reach = np.maximum(above, below / ratio) if ratio > 0 else above
+    return (reach / np.exp(np.mean(np.log(reach)))) ** alpha
+
+
+def _clipping(channels: Channels, part: int, below: Array, above: Array, scale: Array) -> Array:
+    """By channel the square of what one part exceeds, over the numbers of a channel, with scales by the others."""
+    import numpy as np
+
+    over = np.maximum(channels.highs[part] - scale * (above / scale).max(), 0.0)
+    under = np.maximum(-channels.lows[part] - scale * (below / scale).max(initial=0.0), 0.0)
+    return (np.square(over) + np.square(under)) / channels.places
+
+
+def _ratios(below: Array, above: Array) -> list[float]:
+    """What may lie below 0 as a share of what lies above."""
+    import numpy as np
+
+    if not below.max(initial=0.0) > 0:
+        return [0.0]
+    each = below / above
+    found = [float(np.median(each)), float(each.max()), float(below.max() / above.max()), 1.0]
+    return sorted({r for r in found if r > 0})
+
+
+def _cost(
+    channels: Channels,
+    readers: Sequence[Reader],
+    producer: Producer | None,
+    below: Array,
+    above: Array,
+    scale: Array,
+    symmetric: bool,
+    clipped: Array,
+) -> float:
+    """The error of the readers' results relative to the results, times 12."""
+    import numpy as np
+
+    low, high = float((below / scale).max(initial=0.0)), float((above / scale).max())
+    step = max(low, high) / SIGNED if symmetric else (low + high) / CODES
+    noise = step * step * scale * scale + 12.0 * clipped
+    if producer is not None:
+        rows = float((producer.sizes / scale).max()) / SIGNED
+        noise = noise + rows * rows * scale * scale * producer.power
+    total = 0.0
+    for reader in readers:
+        square, scaled = reader.grouped(channels.square), reader.sizes * reader.grouped(scale)
+        exact = float(np.sum(reader.squares * square)) or 1.0
+        steps = scaled.max() if reader.whole else scaled.max(axis=2, keepdims=True)
+        held = (reader.squares > 0) * reader.window * (square / reader.grouped(scale * scale))
+        of_weights = float(np.sum((steps / SIGNED) ** 2 * held))
+        total += (float(np.sum(reader.squares * reader.grouped(noise))) + of_weights) / exact
+    return total
+
+
+__all__ = ["Channels", "Producer", "Reader", "scales_of"]
