@@ -15,7 +15,6 @@ from typing import NamedTuple, cast
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType
 from xdsl.ir import Block, SSAValue
 
-from igniter.analysis.fusion.program_loops import is_unconditional
 from igniter.analysis.model.constants import Constants
 from igniter.analysis.model.modules import module_chain
 from igniter.analysis.model.profile import Cost, NodeProfile, Port, Profile, Tensor, WeightUse, summed
@@ -330,6 +329,9 @@ class _Counter:
         return Expr.of(name)
 
     def _loop_trips(self, op: OnnxOp) -> Expr | None:
+        # Few models have a Loop, and what is known of one is known by much.
+        from igniter.analysis.fusion.program_loops import is_unconditional
+
         limit = known(op, 0) if op.inputs and op.inputs[0] is not None else None
         constant = constant_value(op.inputs[0]) if limit is None else None
         if constant is not None and constant.size == 1:
