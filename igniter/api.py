@@ -117,7 +117,9 @@ class Module(ModelTools):
 
     def clone(self) -> Module:
         """A copy that passes can change without changing this one."""
-        copy = Module(self.ir.clone(), self.ctx.clone(), self.source)
+        from igniter.dialects.onnx import building
+
+        copy = Module(building.clone(self.ir), self.ctx.clone(), self.source)
         copy.external, copy.edits = set(self.external), self.edits
         return copy
 

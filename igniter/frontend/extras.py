@@ -10,6 +10,7 @@ import onnx
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute
 
+from igniter.dialects.onnx import building
 from igniter.dialects.onnx.attributes import (
     ProtoAttr,
     dictionary,
@@ -23,6 +24,7 @@ from igniter.dialects.onnx.attributes import (
 )
 from igniter.dialects.onnx.base import info_list
 from igniter.frontend.attributes import Kind
+from igniter.frontend.late_texts import LateTexts
 
 
 def dictionaries(attr: Attribute | None) -> Sequence[DictionaryAttr]:
@@ -33,9 +35,15 @@ def dictionaries(attr: Attribute | None) -> Sequence[DictionaryAttr]:
 # -- metadata and messages --------------------------------------------------------------------------------------------
 
 
-def metadata_attr(properties: Sequence[onnx.StringStringEntryProto]) -> Attribute | None:
-    """Metadata, or `None` when there is none."""
-    return pairs_attr([(p.key, p.value) for p in properties]) if len(properties) else None
+def metadata_attr(properties: Sequence[onnx.StringStringEntryProto], late: bool = False) -> Attribute | None:
+    """Metadata, or `None` when there is none; read when it is asked for, if it is `late`."""
+    if not len(properties):
+        return None
+    if late:
+        keys = tuple([p.key for p in properties])
+        if len(set(keys)) == len(keys) and all(map(str.isascii, keys)):
+            return building.data(DictionaryAttr, LateTexts.of(keys, properties))
+    return pairs_attr([(p.key, p.value) for p in properties])
 
 
 def fill_metadata(attr: Attribute | None, protos: Any) -> None:

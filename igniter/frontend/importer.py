@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
 import onnx
 import onnx.helper
 from xdsl.dialects.builtin import (
+    ArrayAttr,
     DictionaryAttr,
     IntegerAttr,
     ModuleOp,
     StringAttr,
+    TensorType,
     UnitAttr,
     UnrankedTensorType,
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from igniter.dialects.onnx import building
 from igniter.dialects.onnx.attributes import (
     GraphsAttr,
     SparseTensorAttr,
     TensorAttr,
     dictionary,
+    entries_of,
+    own_text,
     text_attr,
     texts_attr,
     to_attr,
     to_python,
 )
 from igniter.dialects.onnx.base import CustomOp, NoValueOp, OnnxOp, info_list, make_constant, name_hint, op_class
-from igniter.dialects.onnx.schemas import find_schema
 from igniter.dialects.onnx.structure import FunctionOp, GraphOp, ReturnOp
 from igniter.dialects.onnx.types import NONE, UNKNOWN
 from igniter.dialects.sym import tensor_of
 from igniter.errors import IgniterError
-from igniter.frontend.attributes import Kind, attribute_type, import_attribute
+from igniter.frontend.attributes import Kind, attribute_type
 from igniter.frontend.diagnosis import node_text
 from igniter.frontend.extras import (
     annotations_attr,
@@ -46,9 +50,10 @@ from igniter.frontend.extras import (
     tensor_extra,
 )
 from igniter.frontend.node_order import in_order
+from igniter.frontend.node_tables import AttributeTable, OpTable, holds_graph
 from igniter.frontend.result_types import ResultTypes
 from igniter.frontend.tensors import Source, import_sparse, import_tensor
-from igniter.frontend.value_types import Symbols, dim_params, import_type, input_params, value_info
+from igniter.frontend.value_types import Symbols, dim_params, input_params, value_info
 
 _INT32 = 1 << 31
 
@@ -68,7 +73,7 @@ def node_of_proto(
         model.functions.add(domain=domain, name=name)
     model.opset_import.extend(onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items())
     importer = _GraphImporter(_ModelImporter(model, Source()), opsets)
-    return importer.node(node, operands, _Scope(), _Declared())
+    return importer.node(node, operands, list(node.output), _Scope(), _Declared())
 
 
 @dataclass
@@ -177,6 +182,10 @@ class _GraphImporter:
         self.symbols = model.symbols
         self.opsets = opsets
         self.result_types = ResultTypes(opsets)
+        self.attributes = AttributeTable(model.source, model.symbols, in_function)
+        self.ops = OpTable(opsets, model.function_names)
+        self.constant_types: dict[tuple[int, tuple[int, ...]], TensorType[Attribute]] = {}
+        self.omitted: dict[Block, SSAValue] = {}
 
     # -- graphs ------------------------------------------------------------------------------------------------------
 
@@ -187,11 +196,12 @@ class _GraphImporter:
 
     def graph(self, graph: onnx.GraphProto, outer: _Scope | None, where: str) -> tuple[Region, dict[str, Attribute]]:
         """The region of a graph, ended by its return, and what is to be said of it."""
-        declared = self.declare(graph.value_info)
+        initialized = {t.name for t in graph.initializer} | {s.values.name for s in graph.sparse_initializer}
+        # What is said of an initializer is known from it.
+        declared = self.declare(graph.value_info, initialized)
         inputs = self.declare(graph.input)
         outputs = self.declare(graph.output)
         declared.types.update({k: v for k, v in outputs.types.items() if v != UNKNOWN})
-        initialized = {t.name for t in graph.initializer} | {s.values.name for s in graph.sparse_initializer}
         # Before IR version 4 every initializer had to be listed as an input too, and none could be overridden.
         constant = initialized if self.model.model.ir_version < 4 else set[str]()
         arguments = [v for v in graph.input if v.name not in constant]
@@ -218,20 +228,23 @@ class _GraphImporter:
         block.add_op(ReturnOp.make(values, kept if outer is not None else {}))
         return Region(block), kept
 
-    def declare(self, values: Iterable[onnx.ValueInfoProto]) -> _Declared:
+    def declare(self, values: Iterable[onnx.ValueInfoProto], but: Collection[str] = ()) -> _Declared:
         declared = _Declared()
         for value in values:
-            declared.types[value.name] = import_type(value.type, self.symbols)
-            info = value_info(value)
+            name = value.name
+            if name in but:
+                continue
+            declared.types[name], denotations = self.symbols.read(value.type)
+            info = value_info(value, denotations)
             if info is not None:
-                declared.infos[value.name] = info
+                declared.infos[name] = info
         return declared
 
     def hints(self, names: Sequence[str], values: Sequence[SSAValue]) -> None:
         for name, value in zip(names, values, strict=True):
             hint = name_hint(name)
             if hint is not None:
-                value.name_hint = hint
+                building.set_hint(value, hint)
 
     def output(self, scope: _Scope, name: str, where: str) -> SSAValue:
         value = scope.find(name)
@@ -245,15 +258,17 @@ class _GraphImporter:
         """Add the constants to `block`; those that the caller may override are returned instead, by name."""
         defaults: dict[str, Attribute] = {}
         for tensor in graph.initializer:
-            weight = import_tensor(tensor, self.source)
-            if tensor.name in arguments:
-                defaults[tensor.name] = TensorAttr(weight)
+            weight, name = import_tensor(tensor, self.source), tensor.name
+            if name in arguments:
+                defaults[name] = TensorAttr(weight)
                 continue
-            op = make_constant(weight, tensor.name)
+            type_ = self.constant_types.get((weight.element.code, weight.shape))
+            op = make_constant(weight, name, type_)
+            self.constant_types[weight.element.code, weight.shape] = cast("TensorType[Attribute]", op.results[0].type)
             extra = tensor_extra(tensor, with_name=False)
             if extra is not None:
                 op.properties["attribute_info"] = DictionaryAttr({"value": extra})
-            self._define_initializer(op, tensor.name, block, scope, where)
+            self._define_initializer(op, name, block, scope, where)
         for sparse in graph.sparse_initializer:
             attr = import_sparse(sparse, self.source)
             if sparse.values.name in arguments:
@@ -273,7 +288,7 @@ class _GraphImporter:
     def _define_initializer(self, op: Operation, name: str, block: Block, scope: _Scope, where: str) -> None:
         if not name or name in scope.values:
             raise IgniterError(f"{where} has {'two initializers' if name else 'an initializer'} called {name!r}")
-        block.add_op(op)
+        building.append(block, op)
         scope.values[name] = op.results[0]
 
     # -- nodes -------------------------------------------------------------------------------------------------------
@@ -281,126 +296,131 @@ class _GraphImporter:
     def nodes(
         self, nodes: Sequence[onnx.NodeProto], block: Block, scope: _Scope, declared: _Declared, where: str
     ) -> None:
-        omitted: SSAValue | None = None
-        for node in in_order(nodes, where):
+        values = scope.values
+        for node, inputs in _readable(nodes, values, where):
             operands: list[SSAValue] = []
-            for name in node.input:
-                if name:
-                    value = scope.find(name)
-                    if value is None:
-                        raise IgniterError(f"{node_text(node, where)} reads {name!r}, which nothing defines")
-                    operands.append(value)
-                else:
-                    if omitted is None:
-                        omitted = _first_no_value(block)
-                    operands.append(omitted)
+            for name in inputs:
+                value = values.get(name) or (scope.find(name) if name else self._omitted(block))
+                if value is None:
+                    raise IgniterError(f"{node_text(node, where)} reads {name!r}, which nothing defines")
+                operands.append(value)
+            outputs = list(node.output)
             try:
-                op = self.node(node, operands, scope, declared)
+                op = self.node(node, operands, outputs, scope, declared)
             except IgniterError as error:
                 raise IgniterError(f"{node_text(node, where)}: {error.message}") from error
-            block.add_op(op)
-            for name, result in zip(node.output, op.results, strict=True):
+            building.append(block, op)
+            for name, result in zip(outputs, op.results, strict=True):
                 if not name:
                     continue
-                if name in scope.values:
+                if name in values:
                     raise IgniterError(f"{node_text(node, where)} defines {name!r}, which is defined already")
-                scope.values[name] = result
+                values[name] = result
                 hint = name_hint(name)
                 if hint is not None:
-                    result.name_hint = hint
+                    building.set_hint(result, hint)
 
-    def node(self, node: onnx.NodeProto, operands: list[SSAValue], scope: _Scope, declared: _Declared) -> OnnxOp:
-        cls, properties = self._class(node)
+    def _omitted(self, block: Block) -> SSAValue:
+        """What stands in a block for the inputs that nodes omit."""
+        found = self.omitted.get(block)
+        if found is None:
+            op = NoValueOp.make()
+            block.add_op(op)
+            found = self.omitted[block] = op.results[0]
+        return found
+
+    def node(
+        self, node: onnx.NodeProto, operands: list[SSAValue], outputs: list[str], scope: _Scope, declared: _Declared
+    ) -> OnnxOp:
+        cls, properties = self._class(node, outputs)
+        attributes, regions = self._attributes(node, properties, scope) if len(node.attribute) else ({}, ())
+        types, outputs_info = self._results(node, outputs, operands, attributes, regions, declared)
+        if outputs_info is not None:
+            properties["output_info"] = outputs_info
+        return building.new_op(cls, operands, types, attributes, properties, regions)
+
+    def _attributes(
+        self, node: onnx.NodeProto, properties: dict[str, Attribute], scope: _Scope
+    ) -> tuple[dict[str, Attribute], Sequence[Region]]:
+        """The attributes and the graphs of a node; the properties get what else is to be said of them."""
         attributes: dict[str, Attribute] = {}
         infos: dict[str, Attribute] = {}
         graphs: list[str] = []
         regions: list[Region] = []
         for proto in node.attribute:
-            name = proto.name
-            kind = attribute_type(proto)
+            found = None if holds_graph(proto) else self.attributes.of(proto)
+            name = proto.name if found is None else found.name
+            extra = attribute_extra(proto, attribute_type(proto)) if found is None else found.extra
             if name in attributes or name in graphs:
                 raise IgniterError(f"attribute {name!r} is given twice")
-            if proto.ref_attr_name and not self.in_function:
-                raise IgniterError(f"attribute {name!r} refers to {proto.ref_attr_name!r} of a function; this is none")
-            if kind == Kind.GRAPH and not proto.ref_attr_name:
+            if extra is not None:
+                infos[name] = extra
+            if found is not None:
+                attributes[name] = found.value
+            elif attribute_type(proto) == Kind.GRAPH:
                 graphs.append(name)
                 regions.append(self.graph(proto.g, scope, f"the graph {name!r}")[0])
-            elif kind == Kind.GRAPHS and not proto.ref_attr_name:
+            else:
                 attributes[name] = GraphsAttr(IntegerAttr(len(proto.graphs), i64))
                 for index, graph in enumerate(proto.graphs):
                     graphs.append(f"{name}[{index}]")
                     regions.append(self.graph(graph, scope, f"the graph {graphs[-1]!r}")[0])
-            else:
-                attributes[name] = import_attribute(proto, self.source, self.symbols)
-            extra = attribute_extra(proto, kind)
-            if extra is not None:
-                infos[name] = extra
         if node.op_type == "Einsum" and isinstance(equation := attributes.get("equation"), StringAttr):
             _check_ellipses(equation.data)
         if graphs:
             properties["graphs"] = texts_attr(graphs)
         if infos:
             properties["attribute_info"] = DictionaryAttr(infos)
-        types, outputs_info = self._results(node, operands, attributes, regions, declared)
-        if outputs_info is not None:
-            properties["output_info"] = outputs_info
-        return cls.create(
-            operands=operands, result_types=types, attributes=attributes, properties=properties, regions=regions
-        )
+        return attributes, regions
 
-    def _class(self, node: onnx.NodeProto) -> tuple[type[OnnxOp], dict[str, Attribute]]:
+    def _class(self, node: onnx.NodeProto, outputs: list[str]) -> tuple[type[OnnxOp], dict[str, Attribute]]:
         properties: dict[str, Attribute] = {}
-        domain = "" if node.domain == "ai.onnx" else node.domain
-        cls = op_class(domain, node.op_type)
-        calls_function = (node.domain, node.op_type) in self.model.function_names
-        if cls is not CustomOp and (calls_function or find_schema(domain, node.op_type, self._opset(domain)) is None):
-            cls = CustomOp
+        domain, op_type, name = node.domain, node.op_type, node.name
+        cls = self.ops.of(domain, op_type)
         if cls is CustomOp:
-            properties["domain"] = text_attr(node.domain)
-            properties["op_type"] = text_attr(node.op_type)
-        elif node.domain == "ai.onnx":
-            properties["domain"] = text_attr(node.domain)
-        if node.name:
-            properties["node_name"] = text_attr(node.name)
-        if len(node.output):
-            properties["output_names"] = texts_attr(node.output)
+            properties["domain"] = text_attr(domain)
+            properties["op_type"] = text_attr(op_type)
+        elif domain == "ai.onnx":
+            properties["domain"] = text_attr(domain)
+        if name:
+            properties["node_name"] = own_text(name)
+        if outputs:
+            properties["output_names"] = building.data(ArrayAttr, tuple([own_text(name) for name in outputs]))
         if node.overload:
             properties["overload"] = text_attr(node.overload)
         if node.doc_string:
             properties["doc_string"] = text_attr(node.doc_string)
-        metadata = metadata_attr(node.metadata_props)
+        metadata = metadata_attr(node.metadata_props, self.source.is_own)
         if metadata is not None:
             properties["metadata"] = metadata
-        devices = messages_attr("NodeDeviceConfigurationProto", node.device_configurations)
-        if devices is not None:
-            properties["device_configurations"] = devices
+        if len(node.device_configurations):
+            devices = messages_attr("NodeDeviceConfigurationProto", node.device_configurations)
+            if devices is not None:
+                properties["device_configurations"] = devices
         return cls, properties
-
-    def _opset(self, domain: str) -> int | None:
-        version = self.opsets.get(domain)
-        return self.opsets.get("ai.onnx") if version is None and domain == "" else version
 
     def _results(
         self,
         node: onnx.NodeProto,
+        outputs: list[str],
         operands: list[SSAValue],
         attributes: dict[str, Attribute],
-        regions: list[Region],
+        regions: Sequence[Region],
         declared: _Declared,
     ) -> tuple[list[Attribute], Attribute | None]:
         types: list[Attribute] = []
-        infos: list[Attribute | None] = []
-        for index, name in enumerate(node.output):
+        infos: list[Attribute | None] = [None] * len(outputs)
+        for index, name in enumerate(outputs):
             said = declared.types.get(name) if name else NONE
-            info = declared.infos.get(name) if name else None
-            if said is None or said == UNKNOWN:
+            if name in declared.infos:
+                infos[index] = declared.infos[name]
+            if said is None or said is UNKNOWN:
                 said = self.result_types.infer(node, index, operands, attributes, regions)
-            elif isinstance(said, UnrankedTensorType):
+            elif type(said) is UnrankedTensorType:
                 # An inferred type would look the same, and is not written back.
-                info = DictionaryAttr({**(info.data if info is not None else {}), "declared": UnitAttr()})
+                infos[index] = DictionaryAttr({**entries_of(infos[index]), "declared": UnitAttr()})
             types.append(cast(Attribute, said))
-            infos.append(info)
-        return types, info_list(infos)
+        return types, info_list(infos) if any(infos) else None
 
 
 # -- pieces -----------------------------------------------------------------------------------------------------------
@@ -426,10 +446,22 @@ def _sparse_type(attr: SparseTensorAttr) -> Attribute:
     return tensor_of(attr.values.data.element_type, to_python(attr.dims))
 
 
-def _first_no_value(block: Block) -> SSAValue:
-    op = NoValueOp.make()
-    block.add_op(op)
-    return op.results[0]
+def _readable(
+    nodes: Sequence[onnx.NodeProto], values: Mapping[str, SSAValue], where: str
+) -> Iterator[tuple[onnx.NodeProto, list[str]]]:
+    """The nodes of a graph with the names that they read, each after those that it reads from.
+
+    `values` are those of the graph that are defined already. Nodes are put in order from the first one on that reads
+    something else, or may do so in a graph inside it; of most models, none does.
+    """
+    for index, node in enumerate(nodes):
+        inputs, attributes = list(node.input), node.attribute
+        missing = not all(map(values.get, inputs)) and any(name not in values for name in inputs if name)
+        if missing or (len(attributes) and any(map(holds_graph, attributes))):
+            for later in in_order(nodes[index:], where):
+                yield later, list(later.input)
+            return
+        yield node, inputs
 
 
 def _identifier(name: str) -> str:

@@ -20,7 +20,7 @@ def read_model(model: str | PathLike[str] | bytes | onnx.ModelProto, base_dir: s
     if isinstance(model, onnx.ModelProto):
         return model, Source(folder=base_dir)
     if isinstance(model, bytes):
-        return _decode(model, "the given bytes"), Source(folder=base_dir)
+        return _decode(model, "the given bytes"), Source(folder=base_dir, is_own=True)
     path: str = os.path.abspath(os.fspath(model))
     if os.path.isdir(path):
         compiled = os.path.isfile(os.path.join(path, "report.json"))
@@ -31,7 +31,7 @@ def read_model(model: str | PathLike[str] | bytes | onnx.ModelProto, base_dir: s
         small = without_weights(data)
     except WireError as error:
         raise IgniterError(f"{path} is not an ONNX model, or is damaged: {error}") from error
-    return _decode(small, path), Source(path, os.path.dirname(path))
+    return _decode(small, path), Source(path, os.path.dirname(path), is_own=True)
 
 
 def byte_size(model: onnx.ModelProto) -> int:

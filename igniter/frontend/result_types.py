@@ -28,10 +28,15 @@ _CONSTANTS: dict[str, tuple[Attribute, bool]] = {
 
 
 class ResultTypes:
-    """Types results by the schemas of the given opsets."""
+    """Types results by the schemas of the given opsets.
+
+    A type follows from the op, its attributes and the types of its operands. Those are alive as long as the nodes are,
+    and so they are told apart by identity.
+    """
 
     def __init__(self, opsets: Mapping[str, int]):
         self.opsets = opsets
+        self._found: dict[tuple[str | int, ...], Attribute] = {}
 
     def infer(
         self,
@@ -42,6 +47,23 @@ class ResultTypes:
         regions: Sequence[Region],
     ) -> Attribute:
         """The type of result `index`; `!onnx.unknown` where the schema does not fix it."""
+        if regions:
+            return self._infer(node, index, operands, attributes, regions)
+        types, values = [id(v.type) for v in operands], [id(a) for a in attributes.values()]
+        key = (node.domain, node.op_type, index, *attributes, *values, *types)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._infer(node, index, operands, attributes, regions)
+        return found
+
+    def _infer(
+        self,
+        node: onnx.NodeProto,
+        index: int,
+        operands: Sequence[SSAValue],
+        attributes: Mapping[str, Attribute],
+        regions: Sequence[Region],
+    ) -> Attribute:
         domain = "" if node.domain == "ai.onnx" else node.domain
         if domain == "" and node.op_type in ("Constant", "ConstantOfShape"):
             return _constant(node.op_type, attributes)

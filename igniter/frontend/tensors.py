@@ -27,6 +27,8 @@ class Source:
 
     path: str = ""
     folder: str = ""
+    is_own: bool = False
+    """Whether nobody else has the message, so that it stays as it is."""
     external: set[str] = field(default_factory=set[str], compare=False)
     """The files of external data that tensors were found in."""
     found: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]], compare=False)
@@ -41,16 +43,16 @@ def import_tensor(tensor: onnx.TensorProto, source: Source) -> Weight:
     if tensor.HasField("segment"):
         raise IgniterError(f"tensor {tensor.name!r} is stored in segments, which ONNX never specified")
     shape = tuple(tensor.dims)
-    if any(d < 0 for d in shape):
+    if shape and min(shape) < 0:
         raise IgniterError(f"tensor {tensor.name!r} has the impossible shape {list(shape)}")
     try:
         if row.attr == STRING:
             return Weight(shape, STRING, strings=list(tensor.string_data))
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            return Weight(shape, row.attr, file=_external(tensor, source, row))
+            return Weight(shape, row, file=_external(tensor, source, row))
         if tensor.HasField("raw_data"):
-            return Weight(shape, row.attr, raw=tensor.raw_data)
-        return Weight(shape, row.attr, raw=_typed_bytes(tensor, row))
+            return Weight(shape, row, raw=tensor.raw_data)
+        return Weight(shape, row, raw=_typed_bytes(tensor, row))
     except IgniterError as error:
         raise IgniterError(f"tensor {tensor.name!r}: {error.message}") from error
 

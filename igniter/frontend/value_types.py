@@ -18,7 +18,7 @@ import onnx
 from xdsl.dialects.builtin import DictionaryAttr, NoneType, StringAttr, TensorType, UnrankedTensorType
 from xdsl.ir import Attribute
 
-from igniter.dialects.onnx.attributes import dictionary, pairs_attr, pairs_of, text_attr, text_of, texts_attr, texts_of
+from igniter.dialects.onnx.attributes import pairs_attr, pairs_of, text_attr, text_of, texts_attr, texts_of
 from igniter.dialects.onnx.types import (
     BY_ATTR,
     BY_CODE,
@@ -40,6 +40,11 @@ _SAFE = re.compile(r"[ !#-\[\]-~]+")
 """What the text form of a symbol can hold: printable ASCII without quotes and backslashes."""
 
 
+PLAIN = frozenset(
+    getattr(onnx.AttributeProto, name) for name in ("FLOAT", "INT", "STRING", "FLOATS", "INTS", "STRINGS")
+)
+"""Kinds of attributes that hold neither tensors nor graphs, nor types, whose dims may be new."""
+
 _ANONYMOUS = re.compile(r"\s*(\?+|-1|[Nn]one|null|nan|unk|unk_*\d+|[Uu]nknown(_?\d+)?)?\s*")
 """What exporters write for a dim that they know nothing of. Equal texts say nothing of equal dims."""
 
@@ -54,6 +59,9 @@ class Symbols:
     expressions: dict[str, Expr] = field(default_factory=dict[str, Expr])
     """The `dim_param`s that are arithmetic on others."""
     _count: int = 0
+    _types: dict[bytes, tuple[Attribute, Attribute | None]] = field(
+        default_factory=dict[bytes, tuple[Attribute, Attribute | None]]
+    )
     _by_param: dict[str, str] = field(default_factory=dict[str, str])
     _tensors: dict[tuple[int, tuple[int | str | Expr, ...]], Attribute] = field(
         default_factory=dict[tuple[int, tuple[int | str | Expr, ...]], Attribute]
@@ -91,6 +99,18 @@ class Symbols:
             self._by_param[param] = symbol
             self.aliases[symbol] = param
         return self._by_param[param]
+
+    def read(self, proto: onnx.TypeProto) -> tuple[Attribute, Attribute | None]:
+        """The IR type and the denotations. A model has few different ones; those that have dims which are no other
+        value's are read each time."""
+        data = proto.SerializeToString()
+        found = self._types.get(data)
+        if found is None:
+            before = self._count, len(self.aliases)
+            found = import_type(proto, self), _denotations(proto)
+            if before == (self._count, len(self.aliases)):
+                self._types[data] = found
+        return found
 
     def tensor(self, code: int, element: Attribute, dims: tuple[int | str | Expr, ...]) -> Attribute:
         """A tensor type; a model has few different ones, and making one is slow."""
@@ -185,6 +205,14 @@ def input_params(model: onnx.ModelProto) -> set[str]:
 def dim_params(model: onnx.ModelProto) -> set[str]:
     """Every `dim_param` of the model's graph and its subgraphs' inputs and values."""
     found: set[str] = set()
+    seen: set[bytes] = set()
+
+    def of_values(values: Iterable[onnx.ValueInfoProto]) -> None:
+        for value in values:
+            data = value.type.SerializeToString()
+            if data not in seen:
+                seen.add(data)
+                of_type(value.type)
 
     def of_type(proto: onnx.TypeProto) -> None:
         kind = proto.WhichOneof("value")
@@ -198,6 +226,8 @@ def dim_params(model: onnx.ModelProto) -> set[str]:
     def of_nodes(nodes: Iterable[onnx.NodeProto]) -> None:
         for node in nodes:
             for attribute in node.attribute:
+                if attribute.type in PLAIN:
+                    continue
                 if attribute.HasField("g"):
                     of_graph(attribute.g)
                 for graph in attribute.graphs:
@@ -209,27 +239,26 @@ def dim_params(model: onnx.ModelProto) -> set[str]:
 
     def of_graph(graph: onnx.GraphProto) -> None:
         for values in (graph.input, graph.output, graph.value_info):
-            for value in values:
-                of_type(value.type)
+            of_values(values)
         of_nodes(graph.node)
 
     of_graph(model.graph)
     for function in model.functions:
-        for value in function.value_info:
-            of_type(value.type)
+        of_values(function.value_info)
         of_nodes(function.node)
     return found
 
 
-def value_info(proto: onnx.ValueInfoProto) -> DictionaryAttr | None:
-    """What a ValueInfo says besides the type; `None` when that is nothing."""
-    entries: dict[str, Attribute | None] = {}
+def value_info(proto: onnx.ValueInfoProto, denotations: Attribute | None) -> DictionaryAttr | None:
+    """What a ValueInfo says besides the type, with the type's denotations; `None` when that is nothing."""
+    entries: dict[str, Attribute] = {}
     if proto.doc_string:
         entries["doc_string"] = text_attr(proto.doc_string)
     if len(proto.metadata_props):
         entries["metadata"] = pairs_attr([(p.key, p.value) for p in proto.metadata_props])
-    entries["denotations"] = _denotations(proto.type)
-    return dictionary(entries) if any(e is not None for e in entries.values()) else None
+    if denotations is not None:
+        entries["denotations"] = denotations
+    return DictionaryAttr(entries) if entries else None
 
 
 def _denotations(proto: onnx.TypeProto) -> Attribute | None:

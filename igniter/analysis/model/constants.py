@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
+from xdsl.dialects.builtin import NoneType
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.traits import Pure
 
 from igniter.analysis.model.profile import Sparsity, Tensor, WeightUse
 from igniter.analysis.model.sparsity import sparsity_of
 from igniter.analysis.model.tensors import TensorTable
-from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
+from igniter.dialects.onnx.attributes import TensorAttr, text_of
+from igniter.dialects.onnx.base import OnnxOp, constant_value
 from igniter.dialects.sym.expr import Expr
 
 if TYPE_CHECKING:
@@ -40,8 +42,7 @@ PACKED: dict[str, tuple[tuple[int, ...], str, int]] = {
 """Operands whose bytes hold several parameters: their indices, the attribute that says the bits of one, its default."""
 
 
-@dataclass(frozen=True)
-class Constant:
+class Constant(NamedTuple):
     """A value that no input of the model changes. `root` is the constant whose elements it has."""
 
     root: object
@@ -73,6 +74,7 @@ class Constants:
         self.tensors = tensors
         self._fold = fold
         self._sparsity = sparsity
+        self._tensors: dict[tuple[int, tuple[int, ...]], Tensor] = {}
         self._zeros: dict[object, Sparsity | None] = {}
 
     def use(self, value: SSAValue, op: OnnxOp, index: int) -> WeightUse:
@@ -92,17 +94,19 @@ class Constants:
     def add(self, op: OnnxOp) -> None:
         """Note the result of an `onnx.Constant`."""
         result = op.results[0]
-        weight = constant_weight(result)
+        value = op.attributes.get("value")
+        weight = value.data if type(value) is TensorAttr else None
         # Two initializers of one range of a file are one constant.
         root: object = op if weight is None or weight.file is None else weight.file
-        from igniter.dialects.onnx.attributes import text_of
-
         name = text_of(op.properties.get("initializer_name")) or "".join(op.output_names[:1])
-        if weight is not None:
-            tensor = Tensor(weight.element.onnx_name, tuple(map(Expr.of, weight.shape)))
-            self.known[result] = Constant(root, name, tensor, weight.size, weight.nbytes, weight)
+        if weight is None:
+            self._note(result, root, name)
             return
-        self._note(result, root, name)
+        tensor = self._tensors.get((weight.element.code, weight.shape))
+        if tensor is None:
+            tensor = Tensor(weight.element.onnx_name, tuple(map(Expr.of, weight.shape)))
+            self._tensors[weight.element.code, weight.shape] = tensor
+        self.known[result] = Constant(root, name, tensor, weight.size, weight.nbytes, weight)
 
     def add_default(self, arg: BlockArgument, name: str) -> None:
         """Note an input that has a value where the caller gives none."""
@@ -110,10 +114,16 @@ class Constants:
 
     def fold(self, op: OnnxOp) -> bool:
         """Whether a node depends on constants alone; its results are constants then."""
-        if not self._fold or op.regions or op.op_type in KEPT or not op.has_trait(Pure):
+        if not self._fold or op.regions:
             return False
-        given = [v for v in op.inputs if v is not None]
-        if any(v not in self.known for v in given):
+        known = self.known
+        given: list[SSAValue] = []
+        for value in op.operands:
+            if value in known:
+                given.append(value)
+            elif type(value.type) is not NoneType:
+                return False
+        if op.op_type in KEPT or not op.has_trait(Pure):
             return False
         found = [self.tensors.of(r.type) for r in op.results]
         if any(t is None or t.elements is None or t.elements.constant is None for t in found):

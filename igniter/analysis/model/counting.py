@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import count
-from typing import cast
+from typing import NamedTuple, cast
 
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType
 from xdsl.ir import Block, SSAValue
 
-from igniter.analysis.fusion.program_loops import is_unconditional
 from igniter.analysis.model.constants import Constants
 from igniter.analysis.model.modules import module_chain
 from igniter.analysis.model.profile import Cost, NodeProfile, Port, Profile, Tensor, WeightUse, summed
@@ -24,6 +23,7 @@ from igniter.analysis.model.traffic import bytes_read
 from igniter.analysis.onnx.assumptions import declared_types
 from igniter.dialects.onnx.attributes import entries_of
 from igniter.dialects.onnx.base import CustomOp, OnnxOp, constant_value
+from igniter.dialects.onnx.building import ops_of
 from igniter.dialects.onnx.names import VIEWS
 from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.ops.counts import flops_of, macs_of
@@ -63,6 +63,16 @@ def count_model(module: ModuleOp, sizes: Mapping[str, int] | None = None, sparsi
     return _Counter(module, graph, sizes or {}, Constants(TensorTable(), False, sparsity)).run()
 
 
+class _Alike(NamedTuple):
+    """What nodes of one op, with the same attributes and types, have in common."""
+
+    op: str
+    cost: Cost
+    uncounted: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+
 class _Counter:
     def __init__(self, module: ModuleOp, graph: GraphOp, sizes: Mapping[str, int], constants: Constants):
         self.graph = graph
@@ -73,7 +83,7 @@ class _Counter:
         self.folded = 0
         self.unnamed: dict[str, int] = {}
         self.symbols: dict[str, str] = {}
-        self.costs: dict[object, tuple[Cost, str]] = {}
+        self.alike: dict[object, _Alike] = {}
         self.plain: dict[type[OnnxOp], bool] = {}
         self.own = {s for a in graph.body.args for d in known_dims_of(a.type) or () for s in d.symbols}
         self.notes: list[str] = []
@@ -138,7 +148,7 @@ class _Counter:
     def _block(self, block: Block, inside: tuple[str, ...], times: Expr) -> list[NodeProfile]:
         """The nodes of a graph that runs `times` times in a run of the model."""
         found: list[NodeProfile] = []
-        for op in block.ops:
+        for op in ops_of(block):
             if not isinstance(op, OnnxOp):
                 continue
             if op.name == "onnx.Constant":
@@ -154,29 +164,40 @@ class _Counter:
 
     def _node(self, op: OnnxOp, inside: tuple[str, ...], times: Expr) -> NodeProfile:
         key = self._key(op)
-        known = None if key is None else self.costs.get(key)
-        if known is None:
-            known = self._cost(op)
+        alike = None if key is None else self.alike.get(key)
+        if alike is None:
+            alike = self._of_types(op)
             if key is not None:
-                self.costs[key] = known
-        cost, uncounted = known
-        inputs, weights = self._operands(op)
+                self.alike[key] = alike
         return NodeProfile(
             name=self._name(op),
-            op=op.qualified_name,
+            op=alike.op,
             modules=module_chain(op),
             inside=inside,
             times=times,
-            cost=cost,
-            weights=weights,
-            inputs=inputs,
-            outputs=tuple([f.tensor for r in op.results if (f := self._fact(r)) is not None]),
-            uncounted=uncounted,
+            cost=alike.cost,
+            weights=self._weights(op),
+            inputs=alike.inputs,
+            outputs=alike.outputs,
+            uncounted=alike.uncounted,
         )
+
+    def _of_types(self, op: OnnxOp) -> _Alike:
+        cost, uncounted = self._cost(op)
+        operands = [v for v in op.operands if v not in self.constants.known]
+        inputs, outputs = ([f.tensor for v in values if (f := self._fact(v))] for values in (operands, op.results))
+        return _Alike(op.qualified_name, cost, uncounted, tuple(inputs), tuple(outputs))
+
+    def _weights(self, op: OnnxOp) -> tuple[WeightUse, ...]:
+        """The constants among the operands."""
+        constants = self.constants
+        known, operands = constants.known, op.operands
+        return tuple([constants.use(value, op, k) for k, value in enumerate(operands) if value in known])
 
     def _key(self, op: OnnxOp) -> object | None:
         """What the cost of a node hangs on, for ops that ask for types and attributes alone: layers are alike. Types
-        and attributes are alive as long as their nodes are, so that their identities tell them apart."""
+        and attributes are alive as long as their nodes are, so that their identities tell them apart. Names of
+        attributes are text, so that where they end is where what follows begins."""
         plain = self.plain.get(type(op))
         if plain is None:
             spec = spec_of(op)
@@ -186,15 +207,15 @@ class _Counter:
         if not plain:
             return None
         known = self.constants.known
-        operands = [known[v].nbytes if v in known else -1 for v in op.operands]
-        return (
-            type(op),
-            len(operands),
-            *operands,
-            *[id(v.type) for v in op.operands],
-            *[id(r.type) for r in op.results],
-            *[(k, id(a)) for k, a in op.attributes.items()],
-        )
+        key: list[object] = [type(op)]
+        if op.attributes:
+            key += op.attributes
+            key += map(id, op.attributes.values())
+        for value in op.operands:
+            constant = known.get(value)
+            key += (-1 if constant is None else constant.nbytes, id(value.type))
+        key += [id(result.type) for result in op.results]
+        return tuple(key)
 
     def _cost(self, op: OnnxOp) -> tuple[Cost, str]:
         """The cost of one execution, and why its arithmetic is not known."""
@@ -232,17 +253,6 @@ class _Counter:
 
     def _fact(self, value: SSAValue) -> TensorFact | None:
         return None if type(value.type) is NoneType else self.tensors.of(value.type)
-
-    def _operands(self, op: OnnxOp) -> tuple[tuple[Tensor, ...], tuple[WeightUse, ...]]:
-        """The tensors and the constants among the operands."""
-        inputs: list[Tensor] = []
-        weights: list[WeightUse] = []
-        for index, value in enumerate(op.operands):
-            if value in self.constants.known:
-                weights.append(self.constants.use(value, op, index))
-            elif (fact := self._fact(value)) is not None:
-                inputs.append(fact.tensor)
-        return tuple(inputs), tuple(weights)
 
     def _bytes(self, op: OnnxOp) -> tuple[Expr, Expr]:
         """The bytes that a node reads and writes itself, its graphs left out."""
@@ -319,6 +329,9 @@ class _Counter:
         return Expr.of(name)
 
     def _loop_trips(self, op: OnnxOp) -> Expr | None:
+        # Few models have a Loop, and what is known of one is known by much.
+        from igniter.analysis.fusion.program_loops import is_unconditional
+
         limit = known(op, 0) if op.inputs and op.inputs[0] is not None else None
         constant = constant_value(op.inputs[0]) if limit is None else None
         if constant is not None and constant.size == 1:

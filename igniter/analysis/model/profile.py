@@ -6,7 +6,7 @@ with numbers is the table with symbols, all of whose expressions are constant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -208,7 +208,7 @@ class Profile:
     def by_node(self) -> list[Row]:
         """A row a node, all its executions together."""
         return [
-            _row("/".join((*n.inside, n.name)), n.op, [n], n.inputs, n.outputs, n.times, n.uncounted)
+            _row("/".join((*n.inside, n.name)), n.op, (n,), n.inputs, n.outputs, n.times, n.uncounted)
             for n in self.nodes
         ]
 
@@ -273,11 +273,15 @@ class Profile:
 
 def summed(costs: Iterable[Cost]) -> Cost:
     """The sum, in time linear in the terms."""
-    sums: tuple[dict[Monomial, int], ...] = ({}, {}, {}, {})
+    # Like nodes share their cost: each is looked at once.
+    alike: dict[int, tuple[Cost, int]] = {}
     for cost in costs:
+        alike[id(cost)] = cost, alike[id(cost)][1] + 1 if id(cost) in alike else 1
+    sums: tuple[dict[Monomial, int], ...] = ({}, {}, {}, {})
+    for cost, count in alike.values():
         for found, e in zip(sums, (cost.macs, cost.flops, cost.moved, cost.activations), strict=True):
             for monomial, c in e.terms:
-                found[monomial] = found.get(monomial, 0) + c
+                found[monomial] = found.get(monomial, 0) + c * count
     return Cost(*(Expr(s) for s in sums))
 
 
@@ -298,19 +302,18 @@ def tensor_dict(tensor: Tensor) -> dict[str, Any]:
 def _row(
     name: str,
     op: str,
-    nodes: Iterable[NodeProfile],
+    listed: Sequence[NodeProfile],
     inputs: tuple[Tensor, ...] = (),
     outputs: tuple[Tensor, ...] = (),
     times: Expr = ONE,
     uncounted: str = "",
 ) -> Row:
-    listed = list(nodes)
     weights = {w.key: w for n in listed for w in n.weights}
     return Row(
         name,
         op,
         len(listed),
-        summed(n.total for n in listed),
+        listed[0].total if len(listed) == 1 else summed(n.total for n in listed),
         sum(w.parameters for w in weights.values()),
         sum(w.nbytes for w in weights.values()),
         inputs,

@@ -25,6 +25,8 @@ class DimEqualities:
         self._known_at = 0
         """What has been resolved, at the version that it holds for."""
         self.version = 0
+        self.scopes = 0
+        """How often a nested graph was opened or closed."""
         self.node: str | None = None
         """The node whose rule speaks."""
 
@@ -46,9 +48,11 @@ class DimEqualities:
     def enter(self) -> None:
         """Opens a nested graph. It may not run at all, so what it requires binds only symbols declared inside it."""
         self._local.append(set())
+        self.scopes += 1
 
     def leave(self) -> frozenset[str]:
         """Closes the nested graph; its own symbols, which mean nothing outside."""
+        self.scopes += 1
         return frozenset(self._local.pop())
 
     def resolve(self, e: Expr) -> Expr:

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import NoneType
 from xdsl.ir import Attribute, Block, SSAValue
 
-from igniter.analysis.onnx.shape_inference import ControlRule, NodeContext, ShapeEngine
+from igniter.analysis.onnx.node_context import NodeContext
+from igniter.analysis.onnx.shape_inference import ControlRule, ShapeEngine
 from igniter.dialects.onnx.base import constant_value
 from igniter.dialects.onnx.registry import Dims, TensorInfo
 from igniter.dialects.sym import tensor_of
@@ -134,7 +135,7 @@ def _set_args(engine: ShapeEngine, args: Sequence[SSAValue], types: Sequence[Att
             continue
         element = tensor_element(type_)
         if element is not None:
-            engine.infos[arg] = TensorInfo(element, known_dims_of(type_))
+            engine.infos[arg] = engine.interned.info(TensorInfo(element, known_dims_of(type_)))
         else:
             engine.others[arg] = type_
 

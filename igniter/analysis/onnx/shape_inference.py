@@ -20,7 +20,17 @@ from xdsl.dialects.builtin import ModuleOp, NoneType, UnrankedTensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from igniter.analysis.onnx.dim_equalities import DimEqualities, symbol_names
-from igniter.analysis.onnx.symbolic_values import as_elements, elements_of, known_elements, symbolic_values
+from igniter.analysis.onnx.node_context import NodeContext
+from igniter.analysis.onnx.node_memo import Interned, NodeMemo
+from igniter.analysis.onnx.symbolic_values import (
+    MAX_ELEMENTS,
+    as_elements,
+    elements_of,
+    known_elements,
+    symbolic_values,
+)
+from igniter.dialects.onnx import building
+from igniter.dialects.onnx.attributes import TensorAttr
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
 from igniter.dialects.onnx.bound import is_carrier
 from igniter.dialects.onnx.registry import Dims, OpSpec, TensorInfo
@@ -38,6 +48,12 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.weights import Weight
 
     Array = np.ndarray[Any, Any]
+
+MEMO = True
+"""Whether what was found of a node is taken for those like it; tests compare both ways."""
+
+SHAPE_ELEMENTS = frozenset(("bool", "int32", "int64"))
+"""The element types of shape arithmetic."""
 
 MAX_ROUNDS = 4
 """How often late equalities are followed up. Each round only sharpens what the one before it found."""
@@ -89,8 +105,13 @@ class ShapeEngine:
         self.varying: set[SSAValue] = set()
         """Values whose rank is another from one iteration, or one branch, to the next. What the model says of them, and
         of what is made of them, is not taken: ONNX Runtime only warns of it."""
+        self.noted = 0
+        """How often more was found of a node than types of tensors: symbols, failures, values of other kinds."""
+        self.interned = Interned()
+        self.memo: NodeMemo | None = NodeMemo(self) if MEMO else None
         self._fresh: dict[tuple[Operation | Block, str], str] = {}
         self._unfinished: set[str] = set()
+        self._weights: dict[tuple[int, tuple[int, ...]], TensorInfo] = {}
         self._canonical: dict[int, TensorInfo] = {}
         self._canonical_at = 0
         """What is in terms of canonical symbols, by identity, and the version of the equalities for which it is."""
@@ -102,20 +123,23 @@ class ShapeEngine:
         for name in inputs:
             self.equalities.declare(name)
         seen: set[int] = set()
-        for op in graph.walk():
+        for op in building.ops_inside(graph):
             self._declare(op, seen)
 
     def _declare(self, op: Operation, seen: set[int]) -> None:
         """Notes the symbols of an op's types; `seen` are the identities of types that have been looked at."""
-        values = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)]
+        values: list[SSAValue] = list(op.results)
+        if op.regions:
+            values += [a for r in op.regions for b in r.blocks for a in b.args]
         for value in values:
-            if id(value.type) in seen:
+            type_ = value.type
+            if id(type_) in seen:
                 continue
-            seen.add(id(value.type))
-            tensor = ranked(value.type)
+            seen.add(id(type_))
+            tensor = ranked(type_)
             if tensor is None or not isinstance(tensor.encoding, DimsAttr):
                 continue
-            for name in symbol_names(d for d in declared_dims(value.type) or () if d is not None):
+            for name in symbol_names(d for d in declared_dims(type_) or () if d is not None):
                 if name not in self._taken:
                     self._taken.add(name)
                     self.equalities.declare(name)
@@ -138,21 +162,26 @@ class ShapeEngine:
 
     def infer_block(self, block: Block, changed: set[SSAValue] | None = None) -> None:
         """Infers every node of a block; only those that depend on `changed`, where that is given."""
-        for op in block.ops:
+        for op in building.ops_of(block):
+            if changed is None and op.name == "onnx.Constant":
+                self._constant(op)
+                continue
             if not isinstance(op, OnnxOp):
                 for i, result in enumerate(op.results):
                     self.assign_declared(result, f"{op.name.rpartition('.')[2]}_{i}")
                 continue
             if changed is not None and not op.regions and changed.isdisjoint(op.operands):
                 continue
+            if changed is None:
+                self._infer(op)
+                continue
             before = [(self.infos.get(r), self.elements.get(r)) for r in op.results]
             self._infer(op)
-            if changed is not None:
-                changed.update(
-                    r
-                    for r, (info, values) in zip(op.results, before, strict=True)
-                    if info != self.infos.get(r) or not _same_elements(values, self.elements.get(r))
-                )
+            changed.update(
+                r
+                for r, (info, values) in zip(op.results, before, strict=True)
+                if info != self.infos.get(r) or not _same_elements(values, self.elements.get(r))
+            )
 
     def _resolve_all(self) -> set[SSAValue]:
         """Puts the equalities into all that is known; the values that this changed."""
@@ -165,24 +194,34 @@ class ShapeEngine:
         for value, array in self.elements.items():
             resolved = [None if e is None else self.equalities.resolve(e) for e in array.flat]
             if resolved != list(array.flat):
-                self.elements[value] = as_elements(resolved, array.shape)
+                self.elements[value] = self.interned.elements(resolved, array.shape)
                 changed.add(value)
         return changed
 
     def _infer(self, op: OnnxOp) -> None:
-        if op.op_type == "Constant" and op.domain == "":
+        if op.name == "onnx.Constant":
             self._constant(op)
             return
-        if is_carrier(op):
+        if op.attributes and is_carrier(op):
             # What values its dims are, Igniter itself has written down.
             self.assign_declared(op.results[0], "carrier")
             return
-        ctx = NodeContext(self, op)
+        memo = self.memo
+        key = memo.key(op) if memo is not None else None
+        if memo is None or key is None:
+            self._by_asking(NodeContext(self, op))
+        elif not memo.take(key, op):
+            before, ctx = memo.state(), NodeContext(self, op)
+            memo.keep(key, ctx, before, self._by_asking(ctx))
+
+    def _by_asking(self, ctx: NodeContext) -> list[Array | None]:
+        """Infers a node by its rules; the elements of its results."""
+        op = ctx.op
         self.equalities.node = op.node_name or op.qualified_name
         control = _control_flow(op)
         if control is not None:
             control(self, ctx)
-            return
+            return []
         infos = self._by_rule(ctx)
         if infos is None:
             self._by_schema(ctx)
@@ -190,13 +229,16 @@ class ShapeEngine:
             for i, result in enumerate(op.results):
                 self.assign(result, infos[i] if i < len(infos) else None, ctx)
         given = infos or []
+        found: list[Array | None] = []
         for i, (result, array) in enumerate(zip(op.results, symbolic_values(ctx), strict=True)):
             values = given[i].values if i < len(given) else None
             if array is None and values is not None:
                 array = self._given_elements(result, values)
             if array is not None:
                 small = [e if e is None or e.is_small else None for e in array.flat]
-                self.elements[result] = as_elements(small, array.shape)
+                array = self.elements[result] = self.interned.elements(small, array.shape)
+            found.append(array)
+        return found
 
     def _given_elements(self, result: OpResult, values: Dims) -> Array | None:
         info = self.infos.get(result)
@@ -205,19 +247,28 @@ class ShapeEngine:
             return None
         return as_elements(values, [d for d in dims if d is not None])
 
-    def _constant(self, op: OnnxOp) -> None:
+    def _constant(self, op: Operation) -> None:
         result = op.results[0]
-        weight = constant_weight(result)
-        if weight is not None:
-            self.infos[result] = TensorInfo(weight.element_type, tuple(map(Expr.of, weight.shape)))
-            if weight.size > 128 or weight.elided:
-                return
-        else:
-            self.assign_declared(result, "constant")
+        value = op.attributes.get("value")
+        if type(value) is TensorAttr:
+            weight = value.data
+            self.infos[result] = self._info_of_weight(weight)
+            if weight.element.onnx_name in SHAPE_ELEMENTS and weight.size <= MAX_ELEMENTS and not weight.elided:
+                self.elements[result] = self.interned.weight(weight)
+            return
+        self.assign_declared(result, "constant")
         array = constant_value(result)
         elements = elements_of(array) if array is not None else None
         if elements is not None:
-            self.elements[result] = elements
+            self.elements[result] = self.interned.elements(list(elements.flat), elements.shape)
+
+    def _info_of_weight(self, weight: Weight) -> TensorInfo:
+        key = (weight.element.code, weight.shape)
+        found = self._weights.get(key)
+        if found is None:
+            info = TensorInfo(weight.element_type, tuple(map(Expr.of, weight.shape)))
+            found = self._weights[key] = self.interned.info(info)
+        return found
 
     def _by_rule(self, ctx: NodeContext) -> list[TensorInfo] | None:
         """What the op's own rule says; `None` where it has none or breaks off."""
@@ -232,6 +283,7 @@ class ShapeEngine:
         except (ValueError, IndexError, ArithmeticError) as error:
             # A model that no valid run satisfies is for ORT to complain of.
             self.failures[ctx.op] = f"{type(error).__name__}: {error}"
+            self.noted += 1
             return None
 
     def _by_schema(self, ctx: NodeContext) -> None:
@@ -259,9 +311,7 @@ class ShapeEngine:
     def type_of(self, value: SSAValue) -> Attribute:
         """The type of any value, as far as it is known."""
         info = self.info(value)
-        if info is None:
-            return self.others.get(value, value.type)
-        return unranked(info.element) if info.dims is None else tensor_of(info.element, info.dims)
+        return self.others.get(value, value.type) if info is None else _type_of(info)
 
     def resolved(self, info: TensorInfo) -> TensorInfo:
         """`info` in terms of canonical symbols; itself when it is."""
@@ -274,13 +324,14 @@ class ShapeEngine:
             return info
         resolve = self.equalities.resolve
         dims = tuple([resolve(d) for d in info.dims])
-        found = info if dims == info.dims else TensorInfo(info.element, dims)
+        found = info if dims == info.dims else self.interned.info(TensorInfo(info.element, dims))
         self._canonical[id(found)] = found
         return found
 
     def fresh(self, owner: Operation | Block, hint: str) -> Expr:
         """A symbol of which nothing is known, always the same for one owner and hint."""
         key = (owner, hint)
+        self.noted += 1
         if key not in self._fresh:
             base = re.sub(r"\W+", "_", hint).strip("_") or "dim"
             name, count = base, 0
@@ -302,11 +353,11 @@ class ShapeEngine:
             self.others[value] = value.type
             return
         if dims is None:
-            self.infos[value] = TensorInfo(element, None)
+            self.infos[value] = self.interned.info(TensorInfo(element, None))
             return
         owner = value.owner
         named = tuple(self.fresh(owner, f"{hint}_{i}") if d is None else d for i, d in enumerate(dims))
-        self.infos[value] = self.resolved(TensorInfo(element, named))
+        self.infos[value] = self.resolved(self.interned.info(TensorInfo(element, named)))
 
     def assign_type(self, result: SSAValue, type_: Attribute, ctx: NodeContext) -> None:
         """Sets a result to an inferred type of any kind; `!onnx.unknown` says nothing."""
@@ -317,15 +368,17 @@ class ShapeEngine:
             self.assign(result, None, ctx)
         else:
             self.others[result] = type_
+            self.noted += 1
 
     def assign_varying(self, result: SSAValue, type_: Attribute) -> None:
         """Sets a result whose rank is known to vary."""
         self.varying.add(result)
+        self.noted += 1
         element = tensor_element(type_)
         if element is None:
             self.others[result] = type_
         else:
-            self.infos[result] = TensorInfo(element, known_dims_of(type_))
+            self.infos[result] = self.interned.info(TensorInfo(element, known_dims_of(type_)))
 
     def assign(self, result: SSAValue, info: TensorInfo | None, ctx: NodeContext) -> None:
         """Sets a result to what its rule says, completed by what the model says where the rule knows nothing."""
@@ -350,19 +403,20 @@ class ShapeEngine:
         if element == UNKNOWN:
             element = tensor_element(type_) or UNKNOWN
         if info.dims is None:
-            self.infos[result] = TensorInfo(element, None)
+            self.infos[result] = self.interned.info(TensorInfo(element, None))
             return
-        dims = tuple(simplify(d, NO_RANGES) for d in info.dims)
+        dims = tuple([d if d.constant is not None else simplify(d, NO_RANGES) for d in info.dims])
         hint = f"{ctx.op.op_type.lower()}_{_index(result)}"
-        dims = tuple(d if d.is_small else self.fresh(ctx.op, f"{hint}_{i}") for i, d in enumerate(dims))
+        dims = tuple([d if d.is_small else self.fresh(ctx.op, f"{hint}_{i}") for i, d in enumerate(dims)])
         given = declared_dims(type_)
         if given is not None and len(given) == len(dims):
             for i, (dim, known) in enumerate(zip(dims, given, strict=True)):
                 # A dim that the rule leaves open is called what it was, and is no other dim that the model calls so.
                 if dim.symbol in self._unfinished and known is not None and self._owns(ctx.op, f"{hint}_{i}", known):
                     self.equalities.equate(dim, known)
-        self._unfinished.difference_update(d.symbol for d in dims if d.symbol is not None)
-        self.infos[result] = self.resolved(TensorInfo(element, dims))
+        if self._unfinished:
+            self._unfinished.difference_update(d.symbol for d in dims if d.symbol is not None)
+        self.infos[result] = self.resolved(self.interned.info(TensorInfo(element, dims)))
 
     def _owns(self, owner: Operation, hint: str, name: Expr) -> bool:
         """Whether a declared symbol is the name of this dim, which it is once nobody else has it."""
@@ -372,7 +426,14 @@ class ShapeEngine:
 
     def final_types(self) -> dict[SSAValue, Attribute]:
         """The type of every value that inference met."""
-        types = {value: self.type_of(value) for value in self.infos}
+        made: dict[int, Attribute] = {}
+        types: dict[SSAValue, Attribute] = {}
+        for value, info in self.infos.items():
+            # What is known is interned, and alive until the end.
+            type_ = made.get(id(info))
+            if type_ is None:
+                type_ = made[id(info)] = _type_of(self.resolved(info))
+            types[value] = type_
         types.update(self.others)
         return types
 
@@ -386,89 +447,8 @@ class ShapeEngine:
         return values
 
 
-class NodeContext:
-    """What a shape rule sees of its node (`InferContext`), and a rule of shape arithmetic (`ValueContext`)."""
-
-    def __init__(self, engine: ShapeEngine, op: OnnxOp):
-        self.engine = engine
-        self.op = op
-        self._operands = list(op.operands)
-
-    def _operand(self, index: int) -> SSAValue | None:
-        if index >= len(self._operands):
-            return None
-        value = self._operands[index]
-        return None if type(value.type) is NoneType else value
-
-    def input(self, index: int) -> TensorInfo | None:
-        """The operand; None when it is omitted or no tensor."""
-        value = self._operand(index)
-        info = self.engine.info(value) if value is not None else None
-        if info is None or value not in self.engine.elements:
-            return info
-        return TensorInfo(info.element, info.dims, self.values(index))
-
-    def values(self, index: int) -> Dims | None:
-        """The elements of an integer operand: constants, or expressions of shape arithmetic."""
-        array = self.elements(index)
-        return None if array is None else known_elements(array)
-
-    def constant(self, index: int) -> np.ndarray[Any, Any] | None:
-        """The operand's value, when it is a constant tensor of any type, or shape arithmetic that came out constant."""
-        value = self._operand(index)
-        if value is None:
-            return None
-        found = constant_value(value)
-        return found if found is not None else self._folded(value)
-
-    def weight(self, index: int) -> Weight | None:
-        """`constant` as a weight, which does not read its bytes."""
-        value = self._operand(index)
-        if value is None:
-            return None
-        found = constant_weight(value)
-        if found is not None:
-            return found
-        from igniter.dialects.onnx.weights import Weight
-
-        folded = self.constant(index)
-        return Weight.of(folded) if folded is not None else None
-
-    def _folded(self, value: SSAValue) -> np.ndarray[Any, Any] | None:
-        array, info = self.engine.elements.get(value), self.engine.infos.get(value)
-        if array is None or info is None:
-            return None
-        constants = [e.constant if e is not None else None for e in array.flat]
-        if any(c is None for c in constants):
-            return None
-        import numpy as np
-
-        from igniter.dialects.onnx.types import element_type
-
-        return np.array(constants, dtype=element_type(info.element).dtype).reshape(array.shape)
-
-    def fresh(self, hint: str) -> Expr:
-        """A dim that nothing is known of: the same symbol each time this node asks with this hint."""
-        return self.engine.fresh(self.op, hint)
-
-    def equate(self, a: Expr, b: Expr) -> None:
-        """Records that two dims are equal in every valid run (as broadcasting or MatMul require)."""
-        self.engine.equalities.equate(a, b)
-
-    def elements(self, index: int) -> Array | None:
-        """The operand's elements, some of them perhaps unknown; `None` when nothing is known of them."""
-        value = self._operand(index)
-        array = self.engine.elements.get(value) if value is not None else None
-        if array is None or self.engine.equalities.version == 0:
-            return array
-        resolve = self.engine.equalities.resolve
-        return as_elements([None if e is None else resolve(e) for e in array.flat], array.shape)
-
-    def shape(self, index: int) -> Dims | None:
-        """The operand's dims; `None` when its rank is not known."""
-        value = self._operand(index)
-        info = self.engine.info(value) if value is not None else None
-        return None if info is None else info.dims
+def _type_of(info: TensorInfo) -> Attribute:
+    return unranked(info.element) if info.dims is None else tensor_of(info.element, info.dims)
 
 
 def find_spec(op: OnnxOp) -> OpSpec | None:

@@ -42,6 +42,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.mlir_lexer import MLIRTokenKind, StringLiteral
 
+from igniter.dialects.onnx import building
 from igniter.dialects.onnx.types import STRING, element_type
 
 if TYPE_CHECKING:
@@ -143,6 +144,11 @@ def text_attr(value: str | bytes) -> StringAttr | BytesAttr:
     return _short_text(value) if len(value) <= SHORT else _text(value)
 
 
+def own_text(value: str) -> StringAttr | BytesAttr:
+    """`text_attr` of a name that few others have."""
+    return building.text(value) if value.isascii() else _text(value)
+
+
 SHORT = 64
 """Characters of texts that are kept: names of keys, ops and types come again and again, stack traces do not."""
 
@@ -150,7 +156,7 @@ SHORT = 64
 def _text(value: str | bytes) -> StringAttr | BytesAttr:
     if isinstance(value, str):
         if value.isascii():
-            return StringAttr(value)
+            return building.text(value)
         data = value.encode("utf-8", "surrogateescape")
     else:
         data = value
@@ -399,7 +405,7 @@ def _parse_weight(parser: AttrParser) -> Weight:
         shape, element = parser.parse_ranked_shape()
         parser.parse_punctuation(",")
         if parser.parse_optional_keyword("elided") is not None:
-            return Weight(shape, element)
+            return _checked(parser, position, lambda: Weight(shape, element))
         if element == STRING:
             strings = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_bytes(parser))
             return _checked(parser, position, lambda: Weight(shape, element, strings=strings))

@@ -22,17 +22,19 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, NoneType, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, NoneType, StringAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, OpTraits, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import OpTrait, Pure, RecursiveMemoryEffect
 
+from igniter.dialects.onnx import building
 from igniter.dialects.onnx.attributes import (
     FLOATS_KIND,
     SparseTensorAttr,
     TensorAttr,
     floats_attr,
+    own_text,
     text_attr,
     text_of,
     texts_attr,
@@ -360,20 +362,21 @@ def _coerced(domain: str, op_type: str, key: str, value: Any) -> Attribute:
 # -- constants --------------------------------------------------------------------------------------------------------
 
 
-def make_constant(value: np.ndarray[Any, Any] | Weight, name: str = "") -> OnnxOp:
-    """An `onnx.Constant` that exports as an initializer called `name`; as a Constant node when there is no name."""
+def make_constant(
+    value: np.ndarray[Any, Any] | Weight, name: str = "", type_: TensorType[Attribute] | None = None
+) -> OnnxOp:
+    """An `onnx.Constant` that exports as an initializer called `name`; as a Constant node when there is no name.
+    `type_` is its type, where that is known."""
     from igniter.dialects.onnx.weights import Weight
 
     weight = value if isinstance(value, Weight) else Weight.of(value)
-    properties: dict[str, Attribute] = {"initializer_name": text_attr(name)} if name else {}
-    op = op_class("", "Constant").create(
-        result_types=[tensor_of(weight.element_type, weight.shape)],
-        attributes={"value": TensorAttr(weight)},
-        properties=properties,
-    )
+    properties: dict[str, Attribute] = {"initializer_name": own_text(name)} if name else {}
+    type_ = type_ if type_ is not None else tensor_of(weight.element_type, weight.shape)
+    attributes: dict[str, Attribute] = {"value": building.data(TensorAttr, weight)}
+    op = building.new_op(op_class("", "Constant"), (), (type_,), attributes, properties)
     hint = name_hint(name)
     if hint:
-        op.results[0].name_hint = hint
+        building.set_hint(op.results[0], hint)
     return op
 
 

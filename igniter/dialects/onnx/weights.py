@@ -10,10 +10,9 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from xdsl.ir import Attribute
 
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-@dataclass(frozen=True)
-class FileRange:
+class FileRange(NamedTuple):
     """`length` bytes at `offset` of the file at `path`."""
 
     path: str
@@ -48,10 +46,10 @@ class Weight:
     `raw()` are views where that is possible and must not be written to.
     """
 
-    __slots__ = ("_array", "_digest", "_raw", "derivation", "element_type", "file", "shape", "strings")
+    __slots__ = ("_array", "_digest", "_raw", "derivation", "element", "file", "shape", "strings")
 
     shape: tuple[int, ...]
-    element_type: Attribute
+    element: ElementType
     file: FileRange | None
     strings: tuple[bytes, ...] | None
     derivation: Derivation | None
@@ -59,7 +57,7 @@ class Weight:
     def __init__(
         self,
         shape: Sequence[int],
-        element: Attribute,
+        element: Attribute | ElementType,
         *,
         raw: bytes | memoryview | None = None,
         file: FileRange | None = None,
@@ -69,19 +67,19 @@ class Weight:
     ):
         self.derivation = derivation
         self.shape = tuple(shape)
-        self.element_type = element
+        self.element = element if isinstance(element, ElementType) else element_type(element)
         self.file = file
         self.strings = None if strings is None else tuple(strings)
         self._raw = raw
         self._array = array
         self._digest: str | None = None
-        given = len(self.strings) if self.strings is not None else None
-        if given is None and not self.elided:
-            given_bytes = file.length if file is not None else len(raw) if raw is not None else self.nbytes
-            if given_bytes != self.nbytes:
-                raise IgniterError(f"{self.describe()} needs {self.nbytes} bytes, but {given_bytes} are there")
-        elif given is not None and given != self.size:
-            raise IgniterError(f"{self.describe()} needs {self.size} strings, but {given} are there")
+        if self.strings is not None:
+            if len(self.strings) != self.size:
+                raise IgniterError(f"{self.describe()} needs {self.size} strings, but {len(self.strings)} are there")
+        elif file is not None or raw is not None:
+            given = file.length if file is not None else len(raw) if raw is not None else 0
+            if given != self.nbytes:
+                raise IgniterError(f"{self.describe()} needs {self.nbytes} bytes, but {given} are there")
 
     # -- construction ------------------------------------------------------------------------------------------------
 
@@ -102,8 +100,8 @@ class Weight:
     # -- inspection --------------------------------------------------------------------------------------------------
 
     @property
-    def element(self) -> ElementType:
-        return element_type(self.element_type)
+    def element_type(self) -> Attribute:
+        return self.element.attr
 
     @property
     def size(self) -> int:

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
 from igniter.tools.cli.output import console, parse_sizes, print_json, progress
+from igniter.tools.cli.tables import add_rows
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from igniter.analysis.model.decoder import Decoder, Generation
     from igniter.analysis.model.devices import Device
     from igniter.analysis.model.profile import Profile, Row, Tensor
@@ -231,7 +234,8 @@ def _print(
 ) -> None:
     from rich.markup import escape
 
-    out, table = console(), _table(asked, profile, rows, times, timed)
+    out = console()
+    table = _table(asked, profile, rows, times, timed, out)
     if not out.is_terminal:
         # A file has room for what a terminal has to fold.
         wide = out.options.update(width=WIDEST)
@@ -262,8 +266,8 @@ def _table(
     rows: Sequence[Row],
     times: Mapping[str, list[NodeTime]],
     timed: _Timed | None,
+    out: Console,
 ) -> Any:
-    from rich.markup import escape
     from rich.table import Table
 
     whole, estimate = profile.total, None if timed is None else timed.estimate
@@ -288,13 +292,11 @@ def _table(
             found += [_time(seconds), _percent(seconds, estimate.seconds), bound]
         if shapes:
             found += [_shapes(row.inputs), _shapes(row.outputs)]
-        return [escape(c) for c in found]
+        return found
 
-    for row, (seconds, bound) in zip(rows, _seconds(rows, asked.by, times), strict=True):
-        table.add_row(*cells(row, seconds, bound))
-    if rows:
-        table.add_section()
-    table.add_row(*cells(whole, 0.0 if estimate is None else estimate.seconds, ""))
+    listed = [cells(row, *took) for row, took in zip(rows, _seconds(rows, asked.by, times), strict=True)]
+    total = cells(whole, 0.0 if estimate is None else estimate.seconds, "")
+    add_rows(table, listed, total, out.width if out.is_terminal else WIDEST, out)
     return table
 
 

@@ -13,6 +13,7 @@ from igniter.analysis.model.shape_engine import SizedShapes
 from igniter.analysis.model.shapes import ModelShapes, ValueShape, shape_text, walk_values
 from igniter.errors import IgniterError
 from igniter.tools.cli.output import InputRequest, console, parse_sizes, print_json, verification_lines
+from igniter.tools.cli.tables import add_rows
 from igniter.tools.cli.verified_save import save_verified
 
 if TYPE_CHECKING:
@@ -131,13 +132,15 @@ def _print(path: str, shapes: ModelShapes, sized: SizedShapes | None, shown: Seq
     told = ", ".join(shapes.symbols) or "none"
     out.print(escape(f"{path}: {len(shapes.values)} values, symbols: {told}"))
     table = Table("value", "type", "shape", *(["at these sizes"] if sized is not None else []), "made by")
+    rows: list[list[str]] = []
     for v in shown:
         shape = shape_text(v.dims)
         unknown = "; ".join(shapes.unknown_of(v))
         cells = [v.name, v.type, f"{shape}, by {unknown}" if unknown else shape]
         cells += [shape_text(sized[v.name])] if sized is not None else []
         maker = f"{v.op} {v.node}".strip() if v.kind != "input" else "input"
-        table.add_row(*map(escape, [*cells, f"{maker} (output)" if v.is_output and not v.scope else maker]))
+        rows.append([*cells, f"{maker} (output)" if v.is_output and not v.scope else maker])
+    add_rows(table, rows, (), out.width, out)
     out.print(table)
     for r in shapes.assumptions:
         by = f", by node '{r.node}'" if r.node is not None else ""

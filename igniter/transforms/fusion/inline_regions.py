@@ -24,6 +24,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from igniter.dialects.fusion import GroupOp, PackOp, ProgramOp, RegionOp, TablesOp, UnpackOp
+from igniter.dialects.onnx import building
 from igniter.transforms.fusion.expand_dims import expand_dims
 from igniter.transforms.fusion.expand_packs import expand_unpack
 
@@ -40,7 +41,7 @@ class InlineRegions(ModulePass):
 
 def onnx_level(module: ModuleOp) -> ModuleOp:
     """A copy of the module with nothing but its ONNX graph and functions: what can be exported and run."""
-    clone = module.clone()
+    clone = building.clone(module)
     inline_all(clone)
     for op in list(clone.ops):
         if not op.name.startswith("onnx."):
@@ -52,7 +53,7 @@ def onnx_level(module: ModuleOp) -> ModuleOp:
 def inline_all(module: ModuleOp) -> None:
     """Takes every program apart, and then every region."""
     for kind in (ProgramOp, RegionOp):
-        for group in [op for op in module.walk() if isinstance(op, kind)]:
+        for group in [op for op in building.ops_inside(module) if isinstance(op, kind)]:
             inline_group(group)
 
 

@@ -29,7 +29,8 @@ from xdsl.passes import ModulePass
 
 from igniter.analysis.onnx.assumptions import ASSUMPTIONS_ATTRIBUTE, graph_assumptions
 from igniter.analysis.onnx.shape_inference import ShapeFacts, infer_shapes, operand_values
-from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx import building
+from igniter.dialects.onnx.base import OnnxOp, constant_weight
 from igniter.dialects.onnx.registry import SIGNATURE_ATTRIBUTE, VALUES_ATTRIBUTE, Dims
 from igniter.dialects.onnx.structure import GraphOp
 from igniter.dialects.sym import DimsAttr, requirements_attr, tensor_of
@@ -68,9 +69,11 @@ def apply_facts(module: ModuleOp, facts: ShapeFacts) -> None:
         resolve = facts.equalities[graph].resolve
         noted = [replace(r, left=resolve(r.left), right=resolve(r.right)) for r in graph_assumptions(graph)]
         note_assumptions(graph, [*noted, *pairs])
-    for op in module.walk():
-        if isinstance(op, OnnxOp):
-            set_operand_values(op, operand_values(op, facts))
+    told = {use.operation for v in facts.values if constant_weight(v) is None for use in v.uses}
+    made: dict[tuple[tuple[int, Dims], ...], DictionaryAttr] = {}
+    for op in building.ops_inside(module):
+        if op in told or VALUES_ATTRIBUTE in op.attributes:
+            set_operand_values(op, operand_values(op, facts) if isinstance(op, OnnxOp) else {}, made)
 
 
 def forget_narrowing(graph: Operation) -> list[tuple[Expr, Expr]]:
@@ -114,10 +117,16 @@ def note_assumptions(graph: Operation, requirements: Iterable[Requirement]) -> N
         graph.attributes.pop(ASSUMPTIONS_ATTRIBUTE, None)
 
 
-def set_operand_values(op: Operation, values: dict[int, Dims]) -> None:
-    """Replaces the node's `igniter.values`."""
+def set_operand_values(
+    op: Operation, values: dict[int, Dims], made: dict[tuple[tuple[int, Dims], ...], DictionaryAttr] | None = None
+) -> None:
+    """Replaces the node's `igniter.values`; by one of those `made` before, where it is the same."""
     if values:
-        op.attributes[VALUES_ATTRIBUTE] = DictionaryAttr({str(i): DimsAttr(v) for i, v in sorted(values.items())})
+        made = {} if made is None else made
+        key = tuple(sorted(values.items(), key=lambda item: item[0]))
+        if key not in made:
+            made[key] = DictionaryAttr({str(i): DimsAttr(v) for i, v in key})
+        op.attributes[VALUES_ATTRIBUTE] = made[key]
     else:
         op.attributes.pop(VALUES_ATTRIBUTE, None)
 

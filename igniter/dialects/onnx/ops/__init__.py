@@ -90,6 +90,12 @@ def spec_of(op: OnnxOp) -> OpSpec | None:
     return spec_named(op.op_type) if found is None and is_bound(op) else found
 
 
+def is_builtin(name: str) -> bool:
+    """Whether the rules of an op are Igniter's own, or nobody's."""
+    _load_external()
+    return name not in _registered
+
+
 def all_specs() -> dict[str, OpSpec]:
     """Every spec, by name."""
     _load_external()

@@ -1,0 +1,116 @@
+"""What the shape rule of a node sees of it: what is known of its operands, and where to say what follows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import NoneType
+from xdsl.ir import SSAValue
+
+from igniter.analysis.onnx.symbolic_values import as_elements, known_elements
+from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
+from igniter.dialects.onnx.registry import Dims, TensorInfo
+from igniter.dialects.sym.expr import Expr
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from igniter.analysis.onnx.shape_inference import ShapeEngine
+    from igniter.dialects.onnx.weights import Weight
+
+    Array = np.ndarray[Any, Any]
+
+
+class NodeContext:
+    """What a shape rule sees of its node (`InferContext`), and a rule of shape arithmetic (`ValueContext`)."""
+
+    def __init__(self, engine: ShapeEngine, op: OnnxOp):
+        self.engine = engine
+        self.op = op
+        self.read_constant = False
+        """Whether a rule has looked at a constant whose elements are not among those of shape arithmetic."""
+        self._operands = list(op.operands)
+
+    def _operand(self, index: int) -> SSAValue | None:
+        if index >= len(self._operands):
+            return None
+        value = self._operands[index]
+        return None if type(value.type) is NoneType else value
+
+    def input(self, index: int) -> TensorInfo | None:
+        """The operand; None when it is omitted or no tensor."""
+        value = self._operand(index)
+        info = self.engine.info(value) if value is not None else None
+        if info is None or value not in self.engine.elements:
+            return info
+        return TensorInfo(info.element, info.dims, self.values(index))
+
+    def values(self, index: int) -> Dims | None:
+        """The elements of an integer operand: constants, or expressions of shape arithmetic."""
+        array = self.elements(index)
+        return None if array is None else known_elements(array)
+
+    def constant(self, index: int) -> np.ndarray[Any, Any] | None:
+        """The operand's value, when it is a constant tensor of any type, or shape arithmetic that came out constant."""
+        value = self._operand(index)
+        if value is None:
+            return None
+        found = constant_value(value)
+        if found is None:
+            return self._folded(value)
+        self._note(value)
+        return found
+
+    def weight(self, index: int) -> Weight | None:
+        """`constant` as a weight, which does not read its bytes."""
+        value = self._operand(index)
+        if value is None:
+            return None
+        found = constant_weight(value)
+        if found is not None:
+            self._note(value)
+            return found
+        from igniter.dialects.onnx.weights import Weight
+
+        folded = self.constant(index)
+        return Weight.of(folded) if folded is not None else None
+
+    def _note(self, constant: SSAValue) -> None:
+        if constant not in self.engine.elements:
+            self.read_constant = True
+
+    def _folded(self, value: SSAValue) -> np.ndarray[Any, Any] | None:
+        array, info = self.engine.elements.get(value), self.engine.infos.get(value)
+        if array is None or info is None:
+            return None
+        constants = [e.constant if e is not None else None for e in array.flat]
+        if any(c is None for c in constants):
+            return None
+        import numpy as np
+
+        from igniter.dialects.onnx.types import element_type
+
+        return np.array(constants, dtype=element_type(info.element).dtype).reshape(array.shape)
+
+    def fresh(self, hint: str) -> Expr:
+        """A dim that nothing is known of: the same symbol each time this node asks with this hint."""
+        return self.engine.fresh(self.op, hint)
+
+    def equate(self, a: Expr, b: Expr) -> None:
+        """Records that two dims are equal in every valid run (as broadcasting or MatMul require)."""
+        self.engine.equalities.equate(a, b)
+
+    def elements(self, index: int) -> Array | None:
+        """The operand's elements, some of them perhaps unknown; `None` when nothing is known of them."""
+        value = self._operand(index)
+        array = self.engine.elements.get(value) if value is not None else None
+        if array is None or self.engine.equalities.version == 0:
+            return array
+        resolve = self.engine.equalities.resolve
+        return as_elements([None if e is None else resolve(e) for e in array.flat], array.shape)
+
+    def shape(self, index: int) -> Dims | None:
+        """The operand's dims; `None` when its rank is not known."""
+        value = self._operand(index)
+        info = self.engine.info(value) if value is not None else None
+        return None if info is None else info.dims
