@@ -84,6 +84,8 @@ class ExposeValues(Edit):
             if name and not is_omitted(value)
         ]
         found = {name: value for name, value in computed if pattern.search(name)}
+        if not computed:
+            raise IgniterError("no node of the main graph computes a value that could be an output")
         if not found:
             raise IgniterError(f"none of the {len(computed)} values of the main graph has '{self.pattern}' in its name")
         return found
