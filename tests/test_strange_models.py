@@ -128,6 +128,15 @@ def test_a_constant_of_a_function_may_be_an_attribute_of_its_call():
     assert not module.diff(module)
 
 
+def test_a_model_of_trees_alone_gets_the_domain_of_what_is_added():
+    text = """<ir_version: 6, opset_import: ["ai.onnx.ml" : 2]> g (float[n, 2] x) => (float[n, 2] y) {
+        y = ai.onnx.ml.Normalizer <norm = "L2"> (x)
+    }"""
+    module = igniter.load(onnx.parser.parse_model(text)).change_types(y="double")
+    assert {i.domain: i.version for i in module.to_onnx().opset_import} == {"": 11, "ai.onnx.ml": 2}
+    assert module.check_edits().status == "passed"
+
+
 def test_values_of_unknown_types_are_no_outputs(tmp_path: Path):
     text = "g (float[n, 4] x) => (float[n, 4] y) { a = my.nobody (x)\n b = Relu (x)\n y = my.other (a, b) }"
     path = saved(tmp_path, model(text))
