@@ -49,9 +49,11 @@ class ModelTools(ModelEdits):
         """What the model computes, holds and moves, by node, op type, module and in total (docs/profile.md).
 
         Amounts are expressions in the symbols of the model, and numbers where `sizes` gives all of these. Weights are
-        read only for `sparsity`. `IgniterError` for a size of a symbol that the model has not.
+        read only for `sparsity`. A dim without a name is called by its place: `x.0`, or `x:0`, is the first of `x`.
+        `IgniterError` for a size of a symbol that the model has not.
         """
         from igniter.analysis.model.counting import count_model
+        from igniter.analysis.model.input_places import by_symbol, place_names
         from igniter.analysis.model.sizes import given_sizes
         from igniter.memory import collection_paused
         from igniter.passes import run_pipeline
@@ -60,8 +62,11 @@ class ModelTools(ModelEdits):
         with collection_paused():
             module = onnx_level(self.ir)
             run_pipeline(self.ctx.clone(), module, "inline-functions,infer-shapes", verify_each=False)
-            found = count_model(module, sizes, sparsity)
-        return found.at(given_sizes(found, sizes or {}))
+            given = by_symbol(module, sizes or {})
+            found = count_model(module, given, sparsity)
+            names = place_names(module)
+        known = given_sizes(found, given)
+        return found.renamed(names).at({names.get(name, name): size for name, size in known.items()})
 
     def plan(
         self,
@@ -82,6 +87,7 @@ class ModelTools(ModelEdits):
         `views` and `in_place` let values share a buffer; buffers are multiples of `align` bytes. `IgniterError` for a
         size of a symbol that the model does not have.
         """
+        from igniter.analysis.model.input_places import by_symbol
         from igniter.analysis.model.plan import plan_memory
         from igniter.analysis.model.plan_values import Rules
         from igniter.passes import run_pipeline
@@ -89,7 +95,8 @@ class ModelTools(ModelEdits):
 
         module = onnx_level(self.ir)
         run_pipeline(self.ctx.clone(), module, "inline-functions,infer-shapes", verify_each=False)
-        return plan_memory(module, sizes, order, Rules(inputs, fold, views, in_place), align)
+        given = by_symbol(module, sizes or {})
+        return plan_memory(module, given, order, Rules(inputs, fold, views, in_place), align)
 
     def plan_compiled(self, sizes: Mapping[str, int] | None = None, *, target: str = "native") -> CompiledPlan:
         """The memory of the model as Igniter runs it on `target`: `graph` is the plan of what ONNX Runtime runs,
@@ -135,9 +142,10 @@ class ModelTools(ModelEdits):
         What a constant operand, 0 or -1 cannot say stays computed, and remarks of `drop-shape-nodes` say so. Calls of
         functions are inlined.
         """
+        from igniter.analysis.model.input_places import by_symbol
         from igniter.passes import run_pipeline
 
-        fixed = ",".join(f"{name}={size}" for name, size in (sizes or {}).items())
+        fixed = ",".join(f"{name}={size}" for name, size in by_symbol(self.ir, sizes or {}).items())
         steps = ["inline-functions", "infer-shapes"]
         if fixed:
             steps += [f'fix-symbols{{sizes="{fixed}"}}', "infer-shapes"]

@@ -15,6 +15,9 @@ from igniter.dialects.onnx.schemas import OpSchema, find_schema
 from igniter.dialects.onnx.structure import FunctionOp, GraphOp
 
 CONTRIB = "com.microsoft"
+OPSET_OF_IR = {3: 8, 4: 9, 5: 10, 6: 11}
+OPSET = 13
+"""The version of ai.onnx that is imported beside an IR version where a model imports none, and for newer ones."""
 
 _CHANGED = {
     ("Hardmax", 13),
@@ -197,21 +200,27 @@ def _extends(before: OpSchema, after: OpSchema) -> bool:
 
 def import_domains(module: ModuleOp) -> None:
     """Imports, at version 1, the domains that nodes of the model's graph have and the model does not import yet, and in
-    each function those of com.microsoft that it has."""
+    each function those of com.microsoft that it has. ONNX's own, which a model of trees alone may lack, is imported at
+    the version of the model's IR."""
     model = module.attributes.get("onnx.model")
     if not isinstance(model, DictionaryAttr):
         return
     imports = model.data.get("opset_import")
     known = dict(imports.data) if isinstance(imports, DictionaryAttr) else {}
     nodes = (op for graph in module.ops if isinstance(graph, GraphOp) for op in graph.walk())
-    missing = {op.domain for op in nodes if isinstance(op, OnnxOp)} - known.keys() - {"", "ai.onnx"}
+    # Constants are initializers, which belong to no domain.
+    used = {op.domain for op in nodes if isinstance(op, OnnxOp) and op.op_type != "Constant"}
+    missing = dict.fromkeys(used - known.keys() - {"", "ai.onnx"}, 1)
+    if used & {"", "ai.onnx"} and not known.keys() & {"", "ai.onnx"}:
+        missing[""] = OPSET_OF_IR.get(int(to_python(model.data["ir_version"])), OPSET)
     for function in (op for op in module.ops if isinstance(op, FunctionOp)):
         own = function.attributes.get("opset_import")
         if not isinstance(own, DictionaryAttr) or CONTRIB in own.data:
             continue
         if any(isinstance(op, OnnxOp) and op.domain == CONTRIB for op in function.walk()):
             function.attributes["opset_import"] = DictionaryAttr({**own.data, CONTRIB: to_attr(1)})
-            missing |= {CONTRIB} - known.keys()
+            missing |= {} if CONTRIB in known else {CONTRIB: 1}
     if missing:
-        header = {**model.data, "opset_import": DictionaryAttr({**known, **{d: to_attr(1) for d in sorted(missing)}})}
+        added = {domain: to_attr(version) for domain, version in sorted(missing.items())}
+        header = {**model.data, "opset_import": DictionaryAttr({**known, **added})}
         module.attributes["onnx.model"] = DictionaryAttr(header)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -70,8 +71,13 @@ def _parameter(parameter: Any) -> Parameter:
         min_arity=parameter.min_arity,
         homogeneous=parameter.is_homogeneous,
         type_var=parameter.type_str,
-        types=frozenset(parameter.types),
+        types=frozenset(map(_spelled, parameter.types)),
     )
+
+
+def _spelled(type_: str) -> str:
+    """A type as `igniter.dialects.onnx.verify.type_name` spells it: schemas write a map to scalars in two ways."""
+    return re.sub(r"map\((\w+), *tensor\((\w+)\)\)", r"map(\1, \2)", type_)
 
 
 def _default(attribute: Any) -> Any:

@@ -2,7 +2,8 @@
 
 A model is a decoder where outputs are inputs with more of one dim: the cache of the tokens so far, `past`, comes back
 with the new ones behind it, `past + new`. That is read off the shapes; names (`past_key_values.0.key`,
-`present.0.key`) decide only where the length of the output is a symbol of its own, as GroupQueryAttention has it.
+`present.0.key`) decide only where the length of the output is a symbol of its own, as GroupQueryAttention has it. Where
+input and output are one buffer (`past_present_share_buffer`), `past` may be a number, which is all that it holds.
 """
 
 from __future__ import annotations
@@ -40,20 +41,22 @@ class Decoder:
     """How a model keeps its cache."""
 
     past: str
-    """The symbol that is the number of tokens in the cache."""
+    """The symbol that is the number of tokens in the cache; "" where that is `capacity`, however many are in use."""
     new: Expr
     """The tokens of a run: a number, or the symbol of the input's length."""
     total: str
     """The symbol that stands for past and new together, where there is one; else ""."""
     cache: tuple[Port, ...]
     """The inputs that are the cache."""
+    capacity: int = 0
+    """How many tokens a buffer of fixed length holds; 0 for a cache that grows."""
 
     def sizes(self, past: int, new: int) -> dict[str, int]:
         """The sizes of a run with so many tokens in the cache. `IgniterError` where the model takes another number."""
         symbol = self.new.symbol
         if symbol is None and self.new.constant != new:
             raise IgniterError(f"the model takes {self.new} new tokens in a run, and not {new}")
-        found = {self.past: past, **({symbol: new} if symbol is not None else {})}
+        found = {**({self.past: past} if self.past else {}), **({symbol: new} if symbol is not None else {})}
         return {**found, **({self.total: past + new} if self.total else {})}
 
     def cache_bytes(self, sizes: Mapping[str, int]) -> Expr:
@@ -111,16 +114,14 @@ def find_decoder(profile: Profile) -> Decoder | str:
     if any(p != past or t != total for _, p, t in found):
         lengths = ", ".join(sorted({str(p) for _, p, _ in found}))
         return f"it is no decoder that is known: its caches have several lengths, {lengths}"
-    name = past.symbol
-    assert name is not None
     ports = tuple(p for p, _, _ in found)
-    new = total - past
-    if name not in new.symbols and (new.symbol is not None or new.constant is not None):
+    name, new = past.symbol or "", total - past
+    if name and name not in new.symbols and (new.symbol is not None or new.constant is not None):
         return Decoder(name, new, "", ports)
-    tokens = _tokens(profile, name)
+    tokens = _tokens(profile, past.symbols | total.symbols)
     if tokens is None or total.symbol is None:
         return f"it is no decoder that is known: its cache of {past} comes back with {total}"
-    return Decoder(name, tokens, total.symbol if total.symbol != name else "", ports)
+    return Decoder(name, tokens, total.symbol if total.symbol != name else "", ports, past.constant or 0)
 
 
 def _grown(port: Port, output: Port) -> tuple[Expr, Expr] | None:
@@ -129,11 +130,13 @@ def _grown(port: Port, output: Port) -> tuple[Expr, Expr] | None:
     if port.tensor.element != output.tensor.element or len(before) != len(after):
         return None
     different = [(b, a) for b, a in zip(before, after, strict=True) if b != a]
-    if len(different) != 1 or different[0][0].symbol is None:
+    if len(different) != 1 or (different[0][0].symbol is None and different[0][0].constant is None):
         return None
     past, total = different[0]
     step = (total - past).constant
-    if (step is not None and step > 0) or (step is None and (total - past).symbol is not None):
+    if past.symbol is not None and (
+        (step is not None and step > 0) or (step is None and (total - past).symbol is not None)
+    ):
         return past, total
     # A length of its own, or the longer one of it and the past, as of a buffer that both share.
     others = total.symbols - past.symbols
@@ -141,11 +144,11 @@ def _grown(port: Port, output: Port) -> tuple[Expr, Expr] | None:
     return (past, Expr.of(next(iter(others)))) if named and len(others) == 1 else None
 
 
-def _tokens(profile: Profile, past: str) -> Expr | None:
-    """The length of the first input of integers of two dims: the tokens."""
+def _tokens(profile: Profile, lengths: frozenset[str]) -> Expr | None:
+    """The length of the first input of integers of two dims that is no length of the cache, as a mask's is."""
     for port in profile.inputs:
         dims = port.tensor.dims or ()
-        if port.tensor.element in ("int64", "int32") and len(dims) == 2 and past not in dims[1].symbols:
+        if port.tensor.element in ("int64", "int32") and len(dims) == 2 and not lengths & dims[1].symbols:
             return dims[1]
     return None
 
@@ -168,7 +171,7 @@ def generation(
     batch = (decoder.cache[0].tensor.dims or (ZERO,))[0].symbol
     others = {**({batch: 1} if batch is not None else {}), **sizes}
     found: list[Generation] = []
-    for context in contexts:
+    for context in _held(decoder, contexts):
         reading = None if decoder.new.symbol is None else _run(profile, decoder, others, 0, context)
         making = _run(profile, decoder, others, context, 1) if decoder.new.symbol or decoder.new.constant == 1 else None
         cache = decoder.cache_bytes({**others, **decoder.sizes(context, decoder.new.constant or 1)}).constant or 0
@@ -186,6 +189,21 @@ def generation(
                 )
             )
     return found
+
+
+def _held(decoder: Decoder, contexts: Sequence[int]) -> Sequence[int]:
+    """The context lengths behind which a cache of fixed length has room for one more token; of the usual ones at least
+    one. `IgniterError` where others are asked for."""
+    if not decoder.capacity:
+        return contexts
+    most = decoder.capacity - 1
+    over = [c for c in contexts if c > most]
+    if over and tuple(contexts) != CONTEXTS:
+        raise IgniterError(
+            f"the cache has room for {decoder.capacity} tokens, and a context of {over[0]} with one more needs "
+            f"{over[0] + 1}: give --context up to {most}"
+        )
+    return [c for c in contexts if c <= most] or [most]
 
 
 def _run(profile: Profile, decoder: Decoder, others: Mapping[str, int], past: int, new: int) -> Profile:

@@ -232,8 +232,18 @@ class Profile:
         """The profile with these sizes of symbols; other symbols stay."""
         if not sizes:
             return self
-        values = {name: Expr.of(value) for name, value in sizes.items()}
+        found = self._with({name: Expr.of(value) for name, value in sizes.items()})
+        left = {name: meaning for name, meaning in self.symbols.items() if name not in sizes}
+        return replace(found, symbols=left)
 
+    def renamed(self, names: Mapping[str, str]) -> Profile:
+        """The profile with other names for symbols; the old ones are aliases."""
+        values = {old: Expr.of(new) for old, new in names.items()}
+        symbols = {names.get(name, name): meaning for name, meaning in self.symbols.items()}
+        aliases = {name: means.substitute(values) for name, means in self.aliases.items()}
+        return replace(self._with(values), symbols=symbols, aliases={**aliases, **values}) if values else self
+
+    def _with(self, values: Mapping[str, Expr]) -> Profile:
         # Like nodes share costs and tensors, which live as long as the profile: each is put in once.
         costs: dict[int, Cost] = {}
         shapes: dict[int, Tensor] = {}
@@ -255,8 +265,7 @@ class Profile:
             for n in self.nodes
         )
         ports = [tuple(Port(p.name, p.tensor.at(values)) for p in given) for given in (self.inputs, self.outputs)]
-        left = {name: meaning for name, meaning in self.symbols.items() if name not in sizes}
-        return replace(self, nodes=nodes, inputs=ports[0], outputs=ports[1], symbols=left)
+        return replace(self, nodes=nodes, inputs=ports[0], outputs=ports[1])
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values of all tables."""

@@ -19,8 +19,10 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from igniter.analysis.onnx.assumptions import declared_types, graph_assumptions
 from igniter.dialects.onnx.attributes import text_of
 from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.ops import spec_of
 from igniter.dialects.onnx.structure import GraphOp, ReturnOp, main_graph
 from igniter.dialects.onnx.types import BY_ATTR, UNKNOWN
+from igniter.dialects.onnx.verify import type_name
 from igniter.dialects.sym.expr import Expr, symbols_of
 from igniter.dialects.sym.requirements import Requirement
 from igniter.dialects.sym.tensor_types import declared_dims, known_dims_of, tensor_element
@@ -42,7 +44,7 @@ class ValueShape:
     op: str
     """That node's op, with the domain where it is not ONNX's own."""
     type: str
-    """The element type, as NumPy has it, or the whole type of what is no tensor."""
+    """The element type, as NumPy has it, or the whole type of what is no tensor, as ONNX has it."""
     dims: tuple[Expr, ...] | None
     is_output: bool = False
 
@@ -85,7 +87,7 @@ class ModelShapes:
 
 def tensor_like(type_: str) -> str | None:
     """The type, where it is an element type; `None` for sequences, optionals and maps."""
-    return None if type_.startswith("!onnx.") else type_
+    return None if type_.startswith(("seq(", "map(", "optional(", "sparse_", "!onnx.")) else type_
 
 
 def model_shapes(module: ModuleOp) -> ModelShapes:
@@ -169,10 +171,10 @@ def value_name(op: OnnxOp, result: OpResult) -> str:
 
 
 def type_text(type_: Attribute) -> str:
-    """The element type of a tensor as NumPy has it; any other type as the IR does."""
+    """The element type of a tensor as NumPy has it; any other type as ONNX does, `seq(tensor(float))`."""
     element = tensor_element(type_)
     if element is None:
-        return "unknown" if type_ == UNKNOWN else str(type_)
+        return "unknown" if type_ == UNKNOWN else type_name(type_) or str(type_)
     row = BY_ATTR.get(element)
     if row is None:
         return "unknown"
@@ -186,7 +188,8 @@ def shape_text(dims: Iterable[object] | None) -> str:
 
 def _told(op: OnnxOp) -> str:
     name = f"{op.qualified_name} '{op.node_name}'" if op.node_name else op.qualified_name
-    if op.schema is None:
+    spec = spec_of(op)
+    if op.schema is None and (spec is None or spec.infer is None):
         return f"what {name} says, an op without a shape rule"
     return f"the data of {name}"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, ModuleOp, bf16, f16
 from xdsl.ir import Attribute
 
-from igniter.analysis.model.weight_uses import WeightUse, weight_uses
+from igniter.analysis.model.weight_uses import WeightUse, is_folded, weight_uses
 from igniter.analysis.onnx.weight_codes import Coding, error_of, is_finite
 from igniter.dialects.onnx.attributes import text_of
 from igniter.dialects.onnx.base import OnnxOp, constant_weight, imported_opset
@@ -113,6 +113,26 @@ def plan_weights(module: ModuleOp, wanted: Wanted) -> list[WeightPlan]:
             found.append(WeightPlan(weight_name(op), op, weight, uses, len(uses) < len(all_uses)))
     _require_matches(found, (*wanted.only, *wanted.leave))
     return [_planned(plan, wanted) for plan in found]
+
+
+def others(module: ModuleOp) -> list[tuple[str, str]]:
+    """Constants of two dims or more that `plan_weights` has no plan for, the largest first, each with the reason."""
+    found: list[tuple[int, str, str]] = []
+    for op in module.walk():
+        if not isinstance(op, OnnxOp) or op.op_type != "Constant":
+            continue
+        value = op.results[0]
+        weight = constant_weight(value)
+        if weight is None:
+            if "sparse_value" in op.attributes:
+                found.append((0, weight_name(op), "is sparse"))
+        elif len(weight.shape) > 1 and weight.element_type not in FLOATS:
+            found.append((weight.nbytes, weight_name(op), f"holds {weight.element.numpy_name}"))
+        elif len(weight.shape) > 1 and not any(weight_uses(value, len(weight.shape))):
+            nodes = [u.operation for u in value.uses if isinstance(u.operation, OnnxOp)]
+            readers = dict.fromkeys(f"{n.qualified_name}{' of constants alone' * is_folded(n)}" for n in nodes)
+            found.append((weight.nbytes, weight_name(op), f"is read by {', '.join(readers) or 'nothing'}"))
+    return [(name, why) for _, name, why in sorted(found, key=lambda row: -row[0])]
 
 
 FLOATS = (Float32Type(), Float16Type(), BFloat16Type())

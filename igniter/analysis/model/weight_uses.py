@@ -95,7 +95,14 @@ def weight_uses(value: SSAValue, rank: int) -> list[WeightUse | None]:
     return found
 
 
+def is_folded(op: OnnxOp) -> bool:
+    """Whether a node reads constants alone: it is computed when the model is loaded, and what it makes is stored."""
+    return all(isinstance(v.owner, OnnxOp) and v.owner.op_type == "Constant" for v in op.operands)
+
+
 def _use(op: object, index: int, rank: int, through: OnnxOp | None) -> WeightUse | None:
+    if isinstance(op, OnnxOp) and is_folded(op):
+        return None
     axes = USES.get((op.qualified_name, index)) if isinstance(op, OnnxOp) else None
     found = axes(op, rank) if axes is not None and isinstance(op, OnnxOp) and rank >= 2 else None
     if found is None or not isinstance(op, OnnxOp):

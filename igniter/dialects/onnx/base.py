@@ -31,6 +31,7 @@ from xdsl.traits import OpTrait, Pure, RecursiveMemoryEffect
 from igniter.dialects.onnx import building
 from igniter.dialects.onnx.attributes import (
     FLOATS_KIND,
+    RefAttr,
     SparseTensorAttr,
     TensorAttr,
     floats_attr,
@@ -399,7 +400,8 @@ def constant_value(value: SSAValue | None) -> np.ndarray[Any, Any] | None:
     for key, dtype in _CONSTANT_FORMS.items():
         attr = owner.attributes.get(key)
         if attr is not None:
-            return np.array(to_python(attr), dtype=dtype)
+            # What a call of a function gives it is no value of its own.
+            return None if isinstance(attr, RefAttr) else np.array(to_python(attr), dtype=dtype)
     sparse = owner.attributes.get("sparse_value")
     return cast("np.ndarray[Any, Any]", to_python(sparse)) if isinstance(sparse, SparseTensorAttr) else None
 

@@ -261,7 +261,17 @@ class Expr:
     def __eq__(self, other: object) -> bool:
         if isinstance(other, int):
             return self.constant == other
-        return self is other or (isinstance(other, Expr) and hash(self) == hash(other) and self.terms == other.terms)
+        if self is other:
+            return True
+        if not isinstance(other, Expr) or hash(self) != hash(other):
+            return False
+        if self.terms is other.terms:
+            return True
+        if self.terms != other.terms:
+            return False
+        # Equal once, they share what they are made of: nests of equal parts are walked through one time.
+        other.terms = self.terms
+        return True
 
     def __hash__(self) -> int:
         if self._hash is None:

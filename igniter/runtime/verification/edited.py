@@ -130,6 +130,11 @@ class _Comparison:
     def run(self) -> EditCheck:
         original, edited = Original(self.source), Original(self.path)
         try:
+            _ = original.session
+        except SessionError as error:
+            # An op of somebody's own, or one that it has no kernel for: that is no fault of the edit.
+            return EditCheck("not run", reason=f"the original does not run: {_first(error)}")
+        try:
             session = edited.session
         except SessionError as error:
             return EditCheck("differs", reason=f"ONNX Runtime does not load the edited model: {_first(error)}")

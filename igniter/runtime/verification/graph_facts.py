@@ -28,7 +28,7 @@ class GraphFacts:
     limits: dict[str, int] = field(default_factory=dict[str, int])
     """For an input that is used as indices: the smallest length of what it is an index into."""
     positive: frozenset[str] = frozenset()
-    """Inputs that a logarithm or a square root reads, or that integers are divided by."""
+    """Inputs that a logarithm or a square root reads, that integers are divided by, or that are trips of a loop."""
     large: frozenset[str] = frozenset()
     """Integer inputs with which the graph only computes: no indices, no sizes, nothing that becomes a float."""
     sound: bool = False
@@ -201,6 +201,8 @@ def _must_be_positive(value: SSAValue) -> bool:
         if isinstance(op, OnnxOp) and (
             op.op_type in ("Log", "Sqrt")
             or (op.op_type in ("Div", "Mod", "Pow") and use.index == (op.op_type != "Pow"))
+            # A loop that does not run has outputs of which nothing is known.
+            or (op.op_type == "Loop" and use.index == 0)
         ):
             return True
     return False

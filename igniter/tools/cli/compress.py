@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from igniter.tools.cli.output import InputRequest, console, parse_shapes, print_
 
 if TYPE_CHECKING:
     from igniter.api import Module
+    from igniter.runtime.verification.original import Original
 
 ORIGINAL, COMPRESSED, COMPILED = "onnxruntime, original", "onnxruntime, compressed", "igniter, compressed"
 SHOWN = 12
@@ -104,7 +106,6 @@ def _weights(module: Module) -> dict[str, Any]:
 def _compare(request: CompressRequest, found: dict[str, Any]) -> None:
     """Runs both models on the same inputs; times them where asked for."""
     from igniter.runtime.artifact import model_facts
-    from igniter.runtime.session import make_session
     from igniter.runtime.verification.given import read_inputs
     from igniter.runtime.verification.original import Original
     from igniter.runtime.verify import typical_inputs
@@ -118,15 +119,32 @@ def _compare(request: CompressRequest, found: dict[str, Any]) -> None:
         facts = model_facts(request.model)
         for case in parse_shapes(request.asked.shapes) or [{}]:
             cases.append(typical_inputs(source, facts, case, request.asked.seed))
-    names = [output.name for output in source.session.get_outputs()]
-    other: Any = make_session(request.output, intra_op_num_threads=1)
-    found["outputs"] = []
-    for sizes, feed in cases:
-        pairs = zip(names, source.session.run(None, feed), other.run(None, feed), strict=True)
-        errors = [output_error(name, a, b) for name, a, b in pairs]
-        found["outputs"].append({"sizes": sizes, "errors": [e for e in errors if e is not None]})
+    if source.random_values is None or source.random_values:
+        found["not_compared"] = "random nodes are in the model, so that two runs differ by themselves"
+    else:
+        _errors(source, request.output, cases, found)
     if request.time:
         found["times"] = [_time(request, sizes, feed) for sizes, feed in cases]
+
+
+def _errors(
+    source: Original, output: str, cases: Sequence[tuple[dict[str, int], dict[str, Any]]], found: dict[str, Any]
+) -> None:
+    """How far the outputs of the two models are apart."""
+    from igniter.runtime.session import make_session
+
+    names = [value.name for value in source.session.get_outputs()]
+    other: Any = make_session(output, intra_op_num_threads=1)
+    found["outputs"] = []
+    for sizes, feed in cases:
+        expected = source.session.run(None, feed)
+        try:
+            got = other.run(None, feed)
+        except Exception as error:  # ONNX Runtime's errors have no base of their own
+            raise IgniterError(f"ONNX Runtime does not run {output}: {error}") from error
+        pairs = zip(names, expected, got, strict=True)
+        errors = [output_error(name, a, b) for name, a, b in pairs]
+        found["outputs"].append({"sizes": sizes, "errors": [e for e in errors if e is not None]})
 
 
 def output_error(name: str, expected: Any, got: Any) -> dict[str, Any] | None:
@@ -206,6 +224,8 @@ def _print(found: dict[str, Any]) -> None:
     size = found["bytes"]
     share = 100 * size["after"] / size["before"]
     out.print(f"{found['output']}: {bytes_text(size['after'])}, {share:.3g}% of {bytes_text(size['before'])}")
+    if "not_compared" in found:
+        out.print(f"not compared: {found['not_compared']}", markup=False)
     for case in found.get("outputs", ()):
         _print_errors(case)
     for timed in found.get("times", ()):

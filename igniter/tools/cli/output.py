@@ -29,6 +29,9 @@ class InputRequest:
     seed: int = 0
     budget: float = 30.0
 
+    def __post_init__(self) -> None:
+        require_one(self.shapes, self.inputs)
+
     def for_verify(self) -> dict[str, Any]:
         """The arguments of `Artifact.verify`; `IgniterError` for one that is negative."""
         for name in ("rtol", "atol", "seed", "budget"):
@@ -44,6 +47,12 @@ class InputRequest:
             # By default it is the verification's own default, under which an outcome is found again.
             "budget": None if self.budget == 30.0 else self.budget,
         }
+
+
+def require_one(shapes: Sequence[str], inputs: str) -> None:
+    """`IgniterError` where sizes are given for inputs that have theirs."""
+    if shapes and inputs:
+        raise IgniterError(f"--shape gives sizes, and the inputs of {inputs} have theirs: give --shape or --inputs")
 
 
 def console(*, stderr: bool = False) -> Console:

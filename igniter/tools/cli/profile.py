@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
+from igniter.tools.cli.amounts import MORE, Amounts
 from igniter.tools.cli.output import console, parse_sizes, print_json, progress
 from igniter.tools.cli.tables import add_rows
 
@@ -234,8 +235,8 @@ def _print(
 ) -> None:
     from rich.markup import escape
 
-    out = console()
-    table = _table(asked, profile, rows, times, timed, out)
+    amounts, out = Amounts(profile.symbols), console()
+    table = _table(asked, profile, rows, times, timed, amounts, out)
     if not out.is_terminal:
         # A file has room for what a terminal has to fold.
         wide = out.options.update(width=WIDEST)
@@ -250,6 +251,11 @@ def _print(
         )
     for name, meaning in profile.symbols.items():
         out.print(f"{name}: {meaning}", markup=False)
+    for letter, meaning in amounts.legend.items():
+        out.print(f"{letter}: {meaning}", markup=False)
+    if amounts.cut:
+        sizes = ",".join(f"{name}=..." for name in profile.symbols)
+        out.print(f"{MORE}: --json and --csv have it whole; --sizes {sizes} makes it a number", markup=False)
     for note in profile.notes:
         out.print(note, markup=False)
     if total.uncounted:
@@ -266,6 +272,7 @@ def _table(
     rows: Sequence[Row],
     times: Mapping[str, list[NodeTime]],
     timed: _Timed | None,
+    amounts: Amounts,
     out: Console,
 ) -> Any:
     from rich.table import Table
@@ -285,13 +292,13 @@ def _table(
         table.add_column(name, justify="right" if name in ("Time", "%") else "left", overflow="fold")
 
     def cells(row: Row, seconds: float, bound: str) -> list[str]:
-        found = [row.name or "(in no module)", row.op if shapes else str(row.nodes), *_numbers(row, whole)]
+        found = [row.name or "(in no module)", row.op if shapes else str(row.nodes), *_numbers(row, whole, amounts)]
         if asked.sparsity:
             found += _zeros(row)
         if estimate is not None:
             found += [_time(seconds), _percent(seconds, estimate.seconds), bound]
         if shapes:
-            found += [_shapes(row.inputs), _shapes(row.outputs)]
+            found += [", ".join(amounts.shape(t.dims) for t in group) for group in (row.inputs, row.outputs)]
         return found
 
     listed = [cells(row, *took) for row, took in zip(rows, _seconds(rows, asked.by, times), strict=True)]
@@ -300,13 +307,13 @@ def _table(
     return table
 
 
-def _numbers(row: Row, whole: Row) -> list[str]:
+def _numbers(row: Row, whole: Row, amounts: Amounts) -> list[str]:
     intensity = row.cost.intensity
     return [
-        _amount(row.cost.macs),
+        amounts.text(row.cost.macs),
         _share(row.cost.macs, whole.cost.macs),
-        _amount(row.cost.flops) + ("?" if row.uncounted else ""),
-        _amount(row.memory),
+        amounts.text(row.cost.flops) + ("?" if row.uncounted else ""),
+        amounts.text(row.memory),
         _share(row.memory, whole.memory),
         f"{row.parameters:,}",
         _percent(row.parameters, whole.parameters),
@@ -319,10 +326,6 @@ def _zeros(row: Row) -> list[str]:
         return ["", "", ""]
     blocks = f"{100 * row.sparsity.blocks:.1f}%" if row.sparsity.pattern else ""
     return [f"{100 * row.sparsity.ratio:.1f}%", row.sparsity.pattern, blocks]
-
-
-def _amount(e: Expr) -> str:
-    return str(e) if e.constant is None else f"{e.constant:,}"
 
 
 def _share(part: Expr, whole: Expr) -> str:

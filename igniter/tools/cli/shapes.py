@@ -31,18 +31,21 @@ def run(
     as_json: bool,
 ) -> None:
     """Infer, and print or write."""
+    from igniter.analysis.model.input_places import by_symbol, session_sizes
     from igniter.api import load
 
     if Path(path).is_dir():
         raise IgniterError(f"{path} is a folder: give an ONNX model, of a compiled one its model.onnx")
     module = load(path)
-    given = parse_sizes(sizes)
+    given = by_symbol(module.ir, parse_sizes(sizes))
     engine = module.shape_engine()
     sized = engine.at(given) if given else None
     shown = _chosen(engine.shapes, asked, weights)
     written: dict[str, Any] | None = None
     if compute_graph:
-        checked = InputRequest((sizes,) if sizes else ()) if verify else None
+        named = session_sizes(module.ir, given)
+        asked_for = ",".join(f"{name}={size}" for name, size in named.items())
+        checked = InputRequest((asked_for,) if asked_for else ()) if verify else None
         written = _write_compute_graph(module, path, given, compute_graph, checked, as_json)
     elif not verify:
         raise IgniterError("--no-verify is for --compute-graph: nothing else is verified")

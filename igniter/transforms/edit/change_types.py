@@ -24,6 +24,7 @@ from igniter.dialects.onnx.types import BY_ATTR, BY_NAME, ElementType
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym.tensor_types import ranked, tensor_element, unranked
 from igniter.errors import IgniterError
+from igniter.frontend.opsets import import_domains
 from igniter.registry import UnknownName
 from igniter.remarks import remark
 from igniter.transforms.edit.edit import Edit, Interface, paired
@@ -63,6 +64,7 @@ class ChangeTypes(Edit):
             else:
                 before = _change_output(names, names.output(name), name, row)
             remark(ctx, self.name, name, "applied", f"is {row.onnx_name}, was {before.onnx_name}")
+        import_domains(op)
 
     def track(self, interface: Interface) -> None:
         """Nothing: who compares looks at the types of both."""

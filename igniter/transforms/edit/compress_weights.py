@@ -101,7 +101,7 @@ class CompressWeights(ModulePass):
             count += 1
         import_domains(op)
         if count == 0 and not rewrites.is_spent:
-            raise IgniterError(_nothing(self.weights, left))
+            raise IgniterError(_nothing(self.weights, left, op))
 
 
 def _said(op: OnnxOp) -> str:
@@ -121,9 +121,13 @@ def _raise_opset(module: ModuleOp, needed: Sequence[int]) -> str | None:
     return refused
 
 
-def _nothing(weights: str, left: Sequence[tuple[str, str]]) -> str:
+def _nothing(weights: str, left: Sequence[tuple[str, str]], module: ModuleOp) -> str:
+    from igniter.analysis.model.weight_plan import others
+
     if not left:
-        return f"no weight can be stored as {weights}: no constant of two dims or more is read by a node with a product"
+        told = f"no weight can be stored as {weights}: no f32, f16 or bf16 constant of two dims or more is read by a "
+        listed = "; ".join(f"'{name}' {why}" for name, why in others(module)[:4])
+        return f"{told}node with a product{': ' * bool(listed)}{listed}"
     reasons: dict[str, list[str]] = {}
     for name, reason in left:
         reasons.setdefault(reason, []).append(name)

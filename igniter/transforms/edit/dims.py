@@ -12,7 +12,7 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from igniter.dialects.onnx.attributes import entries_of, pairs_of
+from igniter.dialects.onnx.attributes import TensorAttr, entries_of, pairs_of
 from igniter.dialects.onnx.structure import FunctionOp, GraphOp, main_graph
 from igniter.dialects.onnx.types import MapType, OptionalType, SequenceType, SparseTensorType
 from igniter.dialects.sym import DimsAttr, RequirementAttr, tensor_of
@@ -144,6 +144,9 @@ class Substitution:
 
     def attribute(self, attr: Attribute) -> Attribute:
         """The attribute with the symbols replaced; the same object where it has none of them."""
+        if isinstance(attr, TensorAttr):
+            # To look it up is to compare it with others like it: gigabytes of equal weights, say.
+            return attr
         if attr not in self._made:
             self._made[attr] = self._replace(attr)
         return self._made[attr]

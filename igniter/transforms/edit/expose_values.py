@@ -25,7 +25,7 @@ from igniter.remarks import remark
 from igniter.transforms.edit.edit import Edit, Interface
 from igniter.transforms.edit.graph_edits import add_outputs, is_omitted
 from igniter.transforms.edit.names import Names, Scope, result_names
-from igniter.transforms.edit.value_types import value_types
+from igniter.transforms.edit.value_types import is_unknown, value_types
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,18 @@ class ExposeValues(Edit):
         if not chosen:
             raise IgniterError("every value of the main graph is an output already" if found else "no value is named")
         types = value_types(op)
-        for value in chosen.values():
+        for name, value in list(chosen.items()):
             inferred = types.get(value, value.type)
             if value.type == UNKNOWN or (ranked(value.type) is None and ranked(inferred) is not None):
                 value._type = inferred
+            if is_unknown(value.type):
+                why = f"the type of '{name}' is not known, and an output has one: give it one in the model (value_info)"
+                if name in self.values:
+                    raise IgniterError(why)
+                del chosen[name]
+                remark(ctx, self.name, name, "missed", why)
+        if not chosen:
+            raise IgniterError("of no value that was found is the type known, and an output has one")
         add_outputs(Scope(names.graph.body, names.graph), chosen.items())
         remark(ctx, self.name, "", "applied", f"{len(chosen)} values are outputs too")
 
@@ -76,6 +84,8 @@ class ExposeValues(Edit):
             if name and not is_omitted(value)
         ]
         found = {name: value for name, value in computed if pattern.search(name)}
+        if not computed:
+            raise IgniterError("no node of the main graph computes a value that could be an output")
         if not found:
             raise IgniterError(f"none of the {len(computed)} values of the main graph has '{self.pattern}' in its name")
         return found

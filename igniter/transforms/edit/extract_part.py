@@ -94,7 +94,9 @@ def extract_parts(module: ModuleOp, start: tuple[str, ...], end: tuple[str, ...]
         "after": [op for op in partition.nodes if op in behind and op not in set(inside)],
     }
     if exact:
-        outputs = [(n, v) for n, v in zip(end, last, strict=True)] if end else partition.outputs
+        # An output that is not behind `start` is none of the inside: what it needs is not there.
+        behind_start = [(n, v) for n, v in partition.outputs if v.owner in set(inside)]
+        outputs = [(n, v) for n, v in zip(end, last, strict=True)] if end else behind_start
         return [partition.part("inside", inside, partition.needed(inside), outputs)]
     titles = [t for t in PARTS if stages[t]]
     return partition.parts([stages[t] for t in titles], titles)

@@ -52,14 +52,21 @@ class ShapeArithmetic:
         if element not in (i32, i64) or not all(self._can(e) for e in elements) or (rank == 0 and len(elements) != 1):
             return None
         key = (elements, rank, element)
-        if key not in self._made:
+        known = self._known(key)
+        if known is None:
             whole = self._list(elements)
             if rank == 0:
                 whole = self._op("Squeeze", [whole], tensor_of(i64, ()))
             if element != i64:
                 whole = self._op("Cast", [whole], tensor_of(element, known_dims_of(whole.type) or ()), to=6)
-            self._made[key] = whole
-        return self._made[key]
+            known = self._made[key] = whole
+        return known
+
+    def _known(self, key: object) -> SSAValue | None:
+        """What was made already, unless it is erased since, with the last node that read it."""
+        value = self._made.get(key)
+        erased = value is None or (isinstance(value.owner, Operation) and value.owner.parent is None)
+        return None if erased else value
 
     def _can(self, e: Expr) -> bool:
         if self._opset < 7:
@@ -87,8 +94,9 @@ class ShapeArithmetic:
 
     def _expr(self, e: Expr) -> SSAValue:
         """A tensor of one element and one axis."""
-        if e in self._made:
-            return self._made[e]
+        known = self._known(e)
+        if known is not None:
+            return known
         if e.constant is not None:
             made = self._ints([e.constant])
         else:
@@ -104,28 +112,32 @@ class ShapeArithmetic:
         return self._fold("Mul", factors)
 
     def _atom(self, atom: Atom) -> SSAValue:
-        if atom not in self._made:
+        known = self._known(atom)
+        if known is None:
             if isinstance(atom, Sym):
                 arg, axis = self._places[atom.name]
-                self._made[atom] = self._shape(arg, axis, axis + 1)
+                known = self._shape(arg, axis, axis + 1)
             else:
-                self._made[atom] = self._fold(CALLS[atom.fn][0], [self._expr(a) for a in atom.args])
-        return self._made[atom]
+                known = self._fold(CALLS[atom.fn][0], [self._expr(a) for a in atom.args])
+            self._made[atom] = known
+        return known
 
     def _fold(self, name: str, values: Sequence[SSAValue]) -> SSAValue:
         result = values[0]
         for value in values[1:]:
             key = (name, result, value)
-            if key not in self._made:
-                self._made[key] = self._op(name, [result, value], tensor_of(i64, (1,)))
-            result = self._made[key]
+            known = self._known(key)
+            if known is None:
+                known = self._made[key] = self._op(name, [result, value], tensor_of(i64, (1,)))
+            result = known
         return result
 
     def _shape(self, arg: SSAValue, start: int, end: int) -> SSAValue:
         rank = len(known_dims_of(arg.type) or ())
         key = (arg, start, end)
-        if key in self._made:
-            return self._made[key]
+        known = self._known(key)
+        if known is not None:
+            return known
         type_ = tensor_of(i64, (end - start,))
         if start == 0 and end == rank:
             made = self._op("Shape", [arg], type_)
@@ -141,10 +153,11 @@ class ShapeArithmetic:
         import numpy as np
 
         key = ("ints", *values)
-        if key not in self._made:
+        known = self._known(key)
+        if known is None:
             constant = make_constant(np.array(values, np.int64), f"ints_{'_'.join(map(str, values))}")
-            self._made[key] = self._insert(constant)
-        return self._made[key]
+            known = self._made[key] = self._insert(constant)
+        return known
 
     def _op(self, name: str, operands: Sequence[SSAValue], type_: Attribute, **attrs: int) -> SSAValue:
         made = make_op(name, list(operands), [type_], attrs)

@@ -237,7 +237,10 @@ def _shard_alone(found: Product, ranks: int, rank: int, types: Types) -> bool:
     if node.opset < 10:
         return False
     size = found.weight.shape[found.depth] // ranks
-    dims = known_dims_of(types.get(value, value.type))
+    known = types.get(value, value.type)
+    dims, element = known_dims_of(known), tensor_element(known)
+    if element is None:
+        return False
     name = next(n for n in (*node.output_names, node.node_name, "product") if n)
     block = node.parent
     assert block is not None
@@ -246,9 +249,7 @@ def _shard_alone(found: Product, ranks: int, rank: int, types: Types) -> bool:
         constant = make_constant(np.array([number], np.int64), f"{name}.{part}")
         block.insert_op_before(constant, node)
         limits.append(constant.results[0])
-    element = tensor_element(value.type)
-    assert element is not None
-    type_ = tensor_of(element, [*dims[:-1], size]) if dims is not None else value.type
+    type_ = tensor_of(element, [*dims[:-1], size]) if dims is not None else known
     cut = make_op("Slice", [value, *limits], [type_], output_names=[f"{name}.part"])
     block.insert_op_before(cut, node)
     node.operands[0] = cut.results[0]

@@ -1,5 +1,5 @@
-"""Shape rules of ops of com.microsoft that quantisers write and that have no lowering: without them, all that follows
-these ops would have no shape."""
+"""Shape rules of ops of com.microsoft that quantisers and converters write and that have no lowering: without them, all
+that follows these ops would have no shape."""
 
 from __future__ import annotations
 
@@ -71,6 +71,12 @@ def _infer_concat(ctx: InferContext) -> list[TensorInfo]:
     return infos(kind, dims)
 
 
+def _infer_tokens(ctx: InferContext) -> list[TensorInfo]:
+    """Each text becomes a row, as long as the one with the most tokens."""
+    dims = input_dims(ctx, 0)
+    return infos(element_type(ctx), None if dims is None else (*dims, ctx.fresh("tokens")))
+
+
 INFER: dict[str, InferRule] = {
     "QLinearConcat": _infer_concat,
     "QLinearGlobalAveragePool": _infer_global_pool,
@@ -80,5 +86,6 @@ INFER: dict[str, InferRule] = {
     "MatMulIntegerToFloat": _infer_product(0, 1, 2),
     "QAttention": _infer_quantized_attention,
     "QGemm": _infer_product(0, 3, 8, f32),
+    "Tokenizer": _infer_tokens,
 }
 """The rules by the names of the ops."""

@@ -1,0 +1,98 @@
+"""The dims of inputs by where they are: `x.0`, or `x:0`, is the first of the input `x`.
+
+A dim to which the model gives no name is a symbol that was made up (`unk__0`), and a person knows it by its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import ModuleOp
+
+from igniter.dialects.onnx.attributes import entries_of, pairs_of
+from igniter.dialects.onnx.structure import GraphOp
+from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.tensor_types import known_dims_of
+from igniter.errors import IgniterError
+
+_MADE_UP = re.compile(r"unk\d*__(any_)?\d+")
+
+
+def input_places(module: ModuleOp) -> dict[tuple[str, int], Expr]:
+    """The dims of the inputs of known rank, by the input's name and the axis; none where there is no graph."""
+    graph = next((op for op in module.ops if isinstance(op, GraphOp)), None)
+    if graph is None:
+        return {}
+    return {
+        (name, axis): dim
+        for name, arg in zip(graph.input_names, graph.body.args, strict=True)
+        for axis, dim in enumerate(known_dims_of(arg.type) or ())
+    }
+
+
+def place_names(module: ModuleOp) -> dict[str, str]:
+    """What symbols that were made up for dims of inputs are called: `x.0`, by the first input that has them."""
+    found: dict[str, str] = {}
+    for (name, axis), dim in input_places(module).items():
+        if dim.symbol is not None and _MADE_UP.fullmatch(dim.symbol):
+            found.setdefault(dim.symbol, f"{name}.{axis}")
+    return found
+
+
+def by_symbol(module: ModuleOp, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Sizes by symbols, where some are given by places. `IgniterError` where two of them contradict each other, or the
+    dim at a place is no symbol."""
+    places = input_places(module)
+    symbols = {s for dim in places.values() for s in dim.symbols}
+    called: dict[str, list[str]] = {}
+    for symbol, said in dim_names(module).items():
+        if symbol in symbols:
+            called.setdefault(said, []).append(symbol)
+    found: dict[str, int] = {}
+    for text, size in sizes.items():
+        dim = None if text in symbols else _at(places, text)
+        if dim is None:
+            # What the model calls it, where that is one dim.
+            symbol = called[text][0] if text not in symbols and len(called.get(text, ())) == 1 else text
+        elif dim.constant is not None:
+            if dim.constant != size:
+                raise IgniterError(f"{text} is {dim} in the model, and not {size}")
+            continue
+        elif dim.symbol is None:
+            raise IgniterError(f"{text} is {dim}: give {', '.join(sorted(dim.symbols))} instead")
+        else:
+            symbol = dim.symbol
+        if found.setdefault(symbol, size) != size:
+            raise IgniterError(f"{text} is {symbol}, which cannot be {found[symbol]} and {size}")
+    return found
+
+
+def _at(places: Mapping[tuple[str, int], Expr], text: str) -> Expr | None:
+    for sign in (":", "."):
+        name, found, axis = text.rpartition(sign)
+        if found and axis.isdigit() and (name, int(axis)) in places:
+            return places[name, int(axis)]
+    return None
+
+
+def dim_names(module: ModuleOp) -> dict[str, str]:
+    """What the model calls dims whose symbols are called something else."""
+    return dict(pairs_of(entries_of(module.attributes.get("onnx.model")).get("dim_names")))
+
+
+def session_sizes(module: ModuleOp, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Sizes of symbols by the names that a session of ONNX Runtime has: those of the model, or places."""
+    aliases = dim_names(module)
+    found: dict[str, int] = {}
+    for (name, axis), dim in input_places(module).items():
+        symbol = dim.symbol
+        if symbol is None or symbol not in sizes:
+            continue
+        said = aliases.get(symbol, "" if _MADE_UP.fullmatch(symbol) else symbol)
+        found[f"{name}.{axis}" if said.strip() in NAMELESS else said] = sizes[symbol]
+    return found
+
+
+NAMELESS = frozenset(("", "?", "None", "-1"))
+"""What a model says of a dim where it says nothing: a session's names for those are places."""

@@ -1,0 +1,117 @@
+"""What goes through stages: inputs of a file, or values made up for the inputs of the whole model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from igniter.errors import IgniterError
+from igniter.tools.cli.output import parse_shapes, require_one
+
+if TYPE_CHECKING:
+    from igniter.runtime.stages.manifest import Manifest
+    from igniter.runtime.stages.running import RankRunner, StageRunner
+    from igniter.runtime.verification.graph_facts import GraphFacts
+    from igniter.runtime.verification.specs import InputSpec
+
+USUAL = 4
+"""The size of a dim of which nothing is said."""
+SEARCH_SECONDS = 30.0
+
+
+def feeds_of(
+    manifest: Manifest,
+    runner: StageRunner | RankRunner,
+    inputs: str,
+    shape: Sequence[str],
+    items: int,
+    seed: int,
+    reference: str = "",
+) -> list[Mapping[str, Any]]:
+    """What is given, or `items` sets of values at sizes at which the stages run: those that are asked for or that the
+    folder was split for, 4 for others, or what is found where they do not run at 4."""
+    require_one(shape, inputs)
+    if inputs:
+        from igniter.runtime.verification.given import read_inputs
+
+        return list(read_inputs(inputs, manifest.inputs))
+    from igniter.runtime.verification.inputs import random_inputs
+    from igniter.runtime.verification.specs import symbols_of
+
+    wanted, facts = _wanted(manifest, reference)
+    given = (parse_shapes(shape) or [{}])[0]
+    unknown = sorted(set(given) - set(symbols_of(wanted)))
+    if unknown:
+        raise IgniterError(f"the model has no dim {', '.join(unknown)}; its dims are {', '.join(symbols_of(wanted))}")
+    fixed = {s: n for s, n in {**manifest.sizes, **given}.items() if s in symbols_of(wanted)}
+    sizes = _sizes(wanted, facts, fixed, runner, seed)
+    return [random_inputs(wanted, sizes, facts, seed=seed + i) for i in range(items)]
+
+
+def _wanted(manifest: Manifest, reference: str) -> tuple[list[InputSpec], GraphFacts]:
+    """The inputs that models of the folder read, and of the whole model, where that is given, the others."""
+    from igniter.frontend import import_model
+    from igniter.runtime.session import make_session
+    from igniter.runtime.verification.graph_facts import GraphFacts, facts_of
+    from igniter.runtime.verification.specs import specs_of
+
+    specs: dict[str, InputSpec] = {}
+    facts = GraphFacts()
+    for path in (*_reading(manifest), *([reference] if reference else [])):
+        facts = _joined(facts, facts_of(import_model(path)))
+        session: Any = make_session(path, log_severity_level=4)
+        inner = {v.name for v in session.get_inputs()} - set(manifest.inputs)
+        specs.update({s.name: s for s in specs_of(session, inner) if s.name not in specs})
+    return [specs[n] for n in manifest.inputs if n in specs], facts
+
+
+def _sizes(
+    wanted: Sequence[InputSpec],
+    facts: GraphFacts,
+    fixed: dict[str, int],
+    runner: StageRunner | RankRunner,
+    seed: int,
+) -> dict[str, int]:
+    """Sizes at which the stages run. `IgniterError` with what they say where none is found."""
+    from igniter.runtime.verification.inputs import random_inputs
+    from igniter.runtime.verification.report import Refusal
+    from igniter.runtime.verification.sizes import Search
+    from igniter.runtime.verification.specs import symbols_of
+
+    def attempt(sizes: dict[str, int]) -> bool | Refusal:
+        try:
+            runner.run(random_inputs(wanted, sizes, facts, seed=seed))
+        except IgniterError as error:
+            return Refusal(sizes, error.message)
+        return True
+
+    usual = {s: fixed.get(s, USUAL) for s in symbols_of(wanted)}
+    first = attempt(usual)
+    if not isinstance(first, Refusal):
+        return usual
+    search = Search(wanted, facts, attempt, fixed, time.monotonic() + SEARCH_SECONDS)
+    for proposal, _ in search.run():
+        if proposal.kind != "ones":
+            return proposal.sizes
+    if search.last is not None:
+        return search.last
+    raise IgniterError(f"{first.reason}; give --shape, or inputs by --inputs")
+
+
+def _joined(one: GraphFacts, other: GraphFacts) -> GraphFacts:
+    """What two models ask of the inputs that both read."""
+    from dataclasses import replace
+
+    names = {*one.limits, *other.limits}
+    limits = {n: min(f.limits[n] for f in (one, other) if n in f.limits) for n in names}
+    return replace(one, limits=limits, positive=one.positive | other.positive, sound=one.sound or other.sound)
+
+
+def _reading(manifest: Manifest) -> Iterator[Path]:
+    """The models that read inputs of the whole."""
+    if manifest.kind == "tensor":
+        yield from (manifest.folder / s.models[0] for s in manifest.segments if set(s.inputs) & set(manifest.inputs))
+        return
+    yield from (manifest.path(s) for s in manifest.stages if set(s.inputs) & set(manifest.inputs))
