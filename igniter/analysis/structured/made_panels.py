@@ -26,7 +26,6 @@ from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize
 from igniter.dialects.sym.ranges import Ranges
 
-
 MOST_TASKS = 16
 """Of a product: each of its tasks has panels of its own, so that many tasks would take the memory of the whole weight,
 and lines that no cache has."""
@@ -53,6 +52,9 @@ def made_panels(contraction: Contraction) -> MadePanels | None:
     if any(a.kind != "parallel" for a in maker.axes) or maker.yield_op.clauses[0].combiner != "none":
         return None
     if any(not isinstance(tensor_behind(r.source), BlockArgument) for r in maker.reads) or not _is_read_once(maker):
+        return None
+    # A nest of one read is a copy, which goes along what it reads.
+    if len(maker.reads) < 2:
         return None
     axes = [a for a in maker.axes if a.extent != ONE]
     written = maker.yield_op.clauses[0].subscripts

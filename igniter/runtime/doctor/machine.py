@@ -39,7 +39,7 @@ def cpu() -> Iterator[Finding]:
 
 
 def _instructions(model: Any) -> list[str]:
-    named = {"fma": "FMA", "half_loads": "f16", "byte_products": "products of bytes", "byte_tiles": "tiles of bytes (AMX)"}
+    named = {"fma": "FMA", "byte_products": "products of bytes", "byte_tiles": "tiles of bytes (AMX)"}
     named["half_tiles"] = "tiles of bf16 (AMX)"
     return [text for name, text in named.items() if getattr(model, name)]
 

@@ -1,17 +1,19 @@
-"""`form-block-products`: a product of few rows with dequantised weights reads the codes.
+"""`form-block-products`: a product with dequantised weights reads the codes.
 
     %d = onnx.DequantizeLinear(%codes, %scales) {axis = 1}    // codes: a constant of 768x2048xi8
-    %y = onnx.MatMul(%x, %d)                                  // of a row or a few
+    %y = onnx.MatMul(%x, %d)
 becomes
     %y = onnx.com.microsoft.MatMulNBits(%x, %blocks, %scales) {K = 768, N = 2048, bits = 8, block_size = 128}
 
 A product of few rows takes as long as reading its weights does, and codes are a quarter or an eighth of the floats
-that `fold-constants` would make of them (which are faster for many rows). So this pass stands in front of it. The
-numbers are the same: unsigned codes are 128, or 8, more than signed ones, and a scale for a column is one for each of
-its blocks.
+that `fold-constants` would make of them; one of many rows makes floats of a group of panels at a time, which costs little
+beside what rows do with them, and the compiled model has the size of the codes. So this pass stands in front of
+`fold-constants`. The numbers are the same: unsigned codes are 128, or 8, more than signed ones, and a scale for a column
+is one for each of its blocks.
 
 It takes codes of four and eight bits, with a scale for the tensor, for each column, or for each block of a power of two
-from 16 on, and products of f32 with as many columns as fill panels. How many rows there are is what sizes say
+from 16 on, and products of f32; of few rows those with as many columns as fill panels. Which products have many rows it
+says on them (`igniter.many_rows`), as well as on those that the model has. How many rows there are is what sizes say
 (`igniter compile --sizes`), where dims are symbols.
 """
 
@@ -57,7 +59,7 @@ CODES = {"int8": (8, 128), "uint8": (8, 0), "int4": (4, 8), "uint4": (4, 0)}
 
 @dataclass(frozen=True)
 class FormBlockProducts(ModulePass):
-    """Has products of few rows read the codes of their weights."""
+    """Has products read the codes of their weights."""
 
     name = "form-block-products"
     one_rewrite = "a rule applied to a node"
