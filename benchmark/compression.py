@@ -3,8 +3,8 @@
     python -m benchmark.compression [--forms f16 int8/channel ...] [--rounds 15] [--json FILE] [NAME ...]
 
 Each model is compressed in each form. ONNX Runtime runs the original and the compressed model, and Igniter's compiled
-one takes its turn between them, on one thread, at the sizes of the table `MODELS`. ONNX Runtime has its own defaults:
-where it can, it rounds the other factor of a product with weights behind DequantizeLinear to 8 bits; Igniter never does.
+one takes its turn between them, on one thread, at the sizes of the table `MODELS`. ONNX Runtime has its defaults:
+where it can, it rounds the other factor of products with weights behind DequantizeLinear to 8 bits. Igniter never does.
 Times are the least CPU times of the thread that runs a model, in milliseconds, so that other work of the machine counts
 little. The error is that of the compiled model: the root of the mean square of the difference of an output from that of
 the original, relative to the output; of several outputs the largest. `float` is the model as it is, compiled.

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xdsl.ir import BlockArgument
+from xdsl.ir import BlockArgument, SSAValue
 
 from igniter.analysis.structured.contractions import Contraction, contraction_of, offset_of
 from igniter.analysis.structured.scheduling import Machine, Plan, in_order, tensor_behind, vector_width
@@ -80,7 +80,8 @@ def makers_of(kernel: KernelOp) -> Iterator[NestOp]:
 
 def _is_read_once(maker: NestOp) -> bool:
     """Whether one nest reads what a nest makes, through views or not."""
-    todo, readers = [maker.outputs[0]], set[NestOp]()
+    todo: list[SSAValue] = [maker.outputs[0]]
+    readers = set[NestOp]()
     while todo:
         for use in todo.pop().uses:
             if isinstance(use.operation, ViewOp):

@@ -467,7 +467,7 @@ class NestLoops:
 
 
 def _is_made_beside(contraction: Contraction) -> bool:
-    """Whether a nest makes the right factor in the loops of the contraction: the panels of the next tile are not there."""
+    """Whether a nest makes the right factor in the loops of the contraction: the next tile's panels are not there."""
     nest, maker = contraction.b.parent_op(), tensor_behind(contraction.b.source).owner
     if not isinstance(nest, NestOp) or not isinstance(maker, NestOp):
         return False

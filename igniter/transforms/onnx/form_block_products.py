@@ -6,10 +6,10 @@ becomes
     %y = onnx.com.microsoft.MatMulNBits(%x, %blocks, %scales) {K = 768, N = 2048, bits = 8, block_size = 128}
 
 A product of few rows takes as long as reading its weights does, and codes are a quarter or an eighth of the floats
-that `fold-constants` would make of them; one of many rows makes floats of a group of panels at a time, which costs little
-beside what rows do with them, and the compiled model has the size of the codes. So this pass stands in front of
-`fold-constants`. The numbers are the same: unsigned codes are 128, or 8, more than signed ones, and a scale for a column
-is one for each of its blocks.
+that `fold-constants` would make of them; one of many rows makes floats of a group of panels at a time, which costs
+little beside what rows do with them, and the compiled model has the size of the codes. So this pass stands in front of
+`fold-constants`. The numbers are the same: unsigned codes are 128, or 8, more than signed ones, and a scale for a
+column is one for each of its blocks.
 
 It takes codes of four and eight bits, with a scale for the tensor, for each column, or for each block of a power of two
 from 16 on, and products of f32; of few rows those with as many columns as fill panels. Which products have many rows it

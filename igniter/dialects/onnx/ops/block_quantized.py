@@ -5,9 +5,9 @@ scale and a zero point:
 
     w = (q - zero) * scale
 
-MatMulNBits reads its weights in panels of columns, as micro-kernels do, but as they are stored. For few rows the numbers
-of a vector of bytes, one of each column, become floats in registers, where those rows share them; for many a nest makes
-panels of floats, a group at a time (`igniter/analysis/structured/made_panels.py`), which a product reads.
+MatMulNBits reads its weights in panels of columns, as micro-kernels do, but as they are stored. For few rows the
+numbers of a vector of bytes, one of each column, become floats in registers, where those rows share them; for many a
+nest makes panels of floats, a group at a time (`igniter/analysis/structured/made_panels.py`), which a product reads.
 """
 
 from __future__ import annotations
