@@ -180,8 +180,8 @@ def inputs_of(source: Path, sizes: Mapping[str, int]) -> dict[str, Any]:
     from igniter.runtime.verification.original import Original
     from igniter.runtime.verify import typical_inputs
 
-    original = Original(source, options={"intra_op_num_threads": 1})
-    return typical_inputs(original, model_facts(source), sizes)[1]
+    original = Original(str(source), options={"intra_op_num_threads": 1})
+    return typical_inputs(original, model_facts(str(source)), sizes)[1]
 
 
 def in_turns(runs: Sequence[Callable[[], Any]], rounds: int) -> list[float]:

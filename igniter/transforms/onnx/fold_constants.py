@@ -195,6 +195,9 @@ class _Folder:
             return "it reads an attribute of its function"
         if _keeps_bytes(op):
             return "what reads it multiplies integers"
+        if self._as_stored(op, weights) is not None:
+            # No bytes are made of it.
+            return None
         sizes = [_bytes_of(r) for r in op.results if not isinstance(r.type, NoneType)]
         known = [s for s in sizes if s is not None]
         if len(known) != len(sizes):
