@@ -1,4 +1,5 @@
 // RUN: igniter-opt %s -p "fold-constants,form-half-products{min-elements=16}" | filecheck %s
+// RUN: igniter-opt %s -p "fold-constants{max-bytes=16},form-half-products{min-elements=16}" | filecheck %s
 // RUN: igniter-opt %s -p "fold-constants,form-half-products{min-elements=16 half-loads=false}" | filecheck %s --check-prefix=SOFT
 // RUN: igniter-opt %s -p "fold-constants,form-half-products" | filecheck %s --check-prefix=SMALL
 
