@@ -36,6 +36,8 @@ PIPELINES: dict[str, tuple[str, ...]] = {
     "cpu-tiles": ("winograd",),
     # onnx -> fusion: which nodes become one kernel.
     "cpu-fusion": (
+        # Behind all that looks at weights: those of 16 bits are behind a Cast from here on.
+        "form-half-products",
         "form-fusion-regions",
         "choose-layouts",
         "lift-constants",

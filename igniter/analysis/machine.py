@@ -66,6 +66,7 @@ class MachineModel:
     vector_bytes: int = fact(64, "bytes", "a vector register")
     registers: int = fact(32, "", "vector registers")
     fma: bool = fact(True, "", "multiply-add is one instruction")
+    half_loads: bool = fact(True, "", "a vector of f16 becomes f32 in one instruction")
     byte_products: bool = fact(True, "", "products of four bytes are added in one instruction")
     byte_tiles: bool = fact(False, "", "tiles of bytes are multiplied in one instruction (AMX)")
     half_tiles: bool = fact(False, "", "tiles of bf16 are multiplied in one instruction (AMX)")
@@ -183,7 +184,7 @@ class MachineModel:
 IDENTITY = ("name", "cpu", "arch", "microarchitecture", "features")
 """Which machine it is. A file says it for its reader's sake; what differs from the target's is refused."""
 
-INSTRUCTIONS = ("vector_bytes", "registers", "fma", "byte_products", "byte_tiles", "half_tiles")
+INSTRUCTIONS = ("vector_bytes", "registers", "fma", "half_loads", "byte_products", "byte_tiles", "half_tiles")
 """What the target's instruction set has: less of it can be given, more of it would be no code for the target."""
 
 LEAST = {"l3_bytes": 0, "launch_us": 0, "step_cycles": 0, "stretch_lines": 2}
@@ -353,6 +354,7 @@ def pass_figures(machines: Sequence[MachineModel]) -> dict[str, object]:
     return {
         "vector_bytes": first.vector_bytes,
         "registers": first.registers,
+        "half_loads": all(m.half_loads for m in machines),
         "byte_products": any(m.byte_products for m in machines),
         "byte_tiles": first.byte_tiles,
         "half_tiles": first.half_tiles,

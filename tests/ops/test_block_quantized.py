@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -11,6 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import igniter
+from igniter.analysis.machine import TYPICAL
 from igniter.runtime.session import make_session
 from tests.ops.single_node import check, refusal
 
@@ -137,6 +140,11 @@ def model_of(operands: list[Array | None], attrs: dict[str, int], rows: int | st
         (2, {"depth": 128, "columns": 32, "zeros": "float", "dtype": np.float16}),
         ("rows", {"depth": 128, "columns": 80, "bits": 8, "block": 128}),
         ("rows", {"depth": 128, "columns": 16, "bits": 2, "block": 64}),
+        (9, {"depth": 96, "columns": 48, "block": 32, "zeros": "packed"}),
+        (33, {"depth": 150, "columns": 37, "block": 64, "bias": True}),
+        (64, {"depth": 70, "columns": 1, "bits": 8, "block": 16, "zeros": "packed"}),
+        (40, {"depth": 200, "columns": 176, "bits": 2, "block": 32, "zeros": "float"}),
+        ("rows", {"depth": 90, "columns": 33, "block": 32}),
     ],
 )
 def test_compiled(rows: int | str, options: dict[str, Any]) -> None:
@@ -153,7 +161,8 @@ def test_compiled(rows: int | str, options: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("rows", "options", "reason"),
     [
-        (64, {}, "of 64 rows"),
+        (64, {}, None),
+        (64, {"columns": 1001}, None),
         (1, {"accuracy_level": 4}, "accuracy_level"),
         (1, {"columns": 1001}, "fill panels"),
         (64, {"bits": 8}, None),
@@ -251,3 +260,26 @@ def test_an_embedding_and_the_product_behind_it() -> None:
     feed = {"ids": np.array([[3, -1, 49, 0]])}
     (got,), (wanted,) = artifact.session().run(None, feed), make_session(model.SerializeToString()).run(None, feed)
     np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_many_rows_make_panels_group_by_group(bits: int, tmp_path: Path) -> None:
+    """What is made of codes is a group of panels for each task, not the weight; no rows are none, and NaN spreads."""
+    operands, attrs = product((64,), depth=512, columns=4096, bits=bits, block=32)
+    artifact = igniter.compile(model_of(operands, attrs, "rows"), tmp_path / "m", verify=False)
+    assert artifact.report["left_to_onnxruntime"] == []
+    scratch = max(int(n) for n in re.findall(r"scratch\((\d+)", scheduled(tmp_path, operands, attrs)))
+    assert scratch <= 16 * TYPICAL.group_bytes < 512 * 4096 * 4
+    x = operands[0]
+    assert x is not None
+    x[3, 5] = np.nan
+    (got,) = artifact.session().run(None, {"x": x})
+    np.testing.assert_allclose(got, multiplied(operands, attrs), rtol=2e-5, atol=1e-4)
+    assert artifact.session().run(None, {"x": x[:0]})[0].shape == (0, 4096)
+
+
+def scheduled(folder: Path, operands: list[Array | None], attrs: dict[str, int]) -> str:
+    """The scheduled IR of a product of 64 rows."""
+    onnx.save(model_of(operands, attrs, 64), str(folder / "model.onnx"))
+    module = igniter.load(folder / "model.onnx")
+    return str(module.run_passes("cpu"))

@@ -221,15 +221,35 @@ def is_finite(weight: Weight, limit: float | None = None) -> bool:
 
 
 @dataclass(frozen=True)
-class Codes:
-    """The codes of a weight in a layout; `swapped` says that a weight of `blocks` is [depth, columns]."""
+class Coded:
+    """What the codes, the scales and the zero points of a weight in a layout come from."""
 
     source: Weight
     coding: Coding
     layout: Layout = "plain"
     swapped: bool = False
+    """Whether a weight of `blocks` is [depth, columns]."""
     width: int = 0
-    """The numbers of a block, in `blocks`."""
+    """The numbers of a block: in `blocks`, and for scales and zero points of a `table`."""
+
+    def matrix(self, parameter: Array) -> Array:
+        """Scales or zero points as [columns, blocks], each as often as `width` asks for."""
+        import numpy as np
+
+        coding, shape = self.coding, self.source.shape
+        columns, depth = (shape[1], shape[0]) if self.swapped else shape
+        count = -(-depth // self.width)
+        if coding.axis is None:
+            return np.full((columns, count), parameter)
+        if not coding.block:
+            return np.repeat(parameter[:, None], count, axis=1)
+        matrix = np.ascontiguousarray(parameter.T) if self.swapped else parameter
+        return np.repeat(matrix, -(-count // matrix.shape[1]), axis=1)[:, :count]
+
+
+@dataclass(frozen=True)
+class Codes(Coded):
+    """The codes of a weight in a layout."""
 
     def compute(self) -> Array:
         import numpy as np
@@ -252,29 +272,17 @@ class Codes:
 
 
 @dataclass(frozen=True)
-class Scales:
+class Scales(Coded):
     """The scales of a weight; for `blocks` and `table` a matrix with a column for each `width` numbers of the depth."""
-
-    source: Weight
-    coding: Coding
-    layout: Layout = "plain"
-    swapped: bool = False
-    width: int = 0
 
     def compute(self) -> Array:
         scale, _ = parameters(self.source, self.coding)
-        return scale if self.layout == "plain" else _matrix(self, scale)
+        return scale if self.layout == "plain" else self.matrix(scale)
 
 
 @dataclass(frozen=True)
-class Zeros:
+class Zeros(Coded):
     """The zero points of a weight: codes as those in `plain`, bytes of them for `blocks` and `table`."""
-
-    source: Weight
-    coding: Coding
-    layout: Layout = "plain"
-    swapped: bool = False
-    width: int = 0
 
     def compute(self) -> Array:
         import numpy as np
@@ -284,7 +292,7 @@ class Zeros:
         _, zero = parameters(self.source, self.coding)
         if self.layout == "plain":
             return zero.astype(element_type(self.coding.element).dtype)
-        return packed(_matrix(self, zero).astype(np.uint8), self.coding.bits)
+        return packed(self.matrix(zero).astype(np.uint8), self.coding.bits)
 
 
 @dataclass(frozen=True)
@@ -298,21 +306,6 @@ class Narrowed:
         from igniter.dialects.onnx.types import element_type
 
         return self.source.array().astype(element_type(self.element).dtype)
-
-
-def _matrix(of: Scales | Zeros, parameter: Array) -> Array:
-    """Scales or zero points as [columns, blocks], each as often as `width` asks for."""
-    import numpy as np
-
-    coding, shape = of.coding, of.source.shape
-    columns, depth = (shape[1], shape[0]) if of.swapped else shape
-    count = -(-depth // of.width)
-    if coding.axis is None:
-        return np.full((columns, count), parameter)
-    if not coding.block:
-        return np.repeat(parameter[:, None], count, axis=1)
-    matrix = np.ascontiguousarray(parameter.T) if of.swapped else parameter
-    return np.repeat(matrix, -(-count // matrix.shape[1]), axis=1)[:, :count]
 
 
 def packed(codes: Array, bits: int) -> Array:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from igniter.analysis.machine import MachineModel
 from igniter.analysis.structured.band_schedules import band_choices
+from igniter.analysis.structured.made_panels import makers_of
 from igniter.analysis.structured.procedure_schedules import schedule_procedure
 from igniter.analysis.structured.row_schedules import row_choices
 from igniter.analysis.structured.schedule_author import Choice, ScheduleAuthor
 from igniter.analysis.structured.schedule_choice import choose
-from igniter.analysis.structured.schedule_groups import form_groups
+from igniter.analysis.structured.schedule_groups import form_groups, lone_group
 from igniter.dialects.loop import KernelOp, ProcedureOp
 from igniter.dialects.loop.schedule import ScheduleAttr
 
@@ -27,10 +28,13 @@ class DefaultAuthor(ScheduleAuthor):
     def __call__(self, kernel: KernelOp, machine: MachineModel) -> list[Choice]:
         found = band_choices(kernel, machine)
         taken = frozenset(label for choice in found for label in choice.schedules)
-        groups = form_groups(kernel, machine, taken)
+        makers = [nest for nest in makers_of(kernel) if nest.label not in taken]
+        groups = form_groups(kernel, machine, taken | {nest.label for nest in makers})
         found += row_choices(groups, machine)
         taken = frozenset(label for choice in found for label in choice.schedules)
         found += choose([group for group in groups if group.members[0].label not in taken], machine)
+        taken = frozenset(label for choice in found for label in choice.schedules)
+        found += choose([lone_group(nest) for nest in makers if nest.label not in taken], machine)
         for op in kernel.computations:
             if isinstance(op, ProcedureOp) and op.schedule is None and op.label not in taken:
                 schedule = schedule_procedure(op, machine)

@@ -15,9 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import Float16Type
 from xdsl.ir import BlockArgument, SSAValue
 
 from igniter.analysis.structured.contractions import Contraction, contraction_of, offset_of, tile_size
+from igniter.analysis.structured.made_panels import grain_of, made_panels, maker_schedule
 from igniter.analysis.structured.scheduling import Group, Machine, Plan, in_order, tensor_behind, vector_width
 from igniter.analysis.typical_sizes import WORK, typical_of
 from igniter.dialects.loop import NestOp, element_bytes
@@ -26,7 +29,7 @@ from igniter.dialects.loop.schedule import Loop, Product, ScheduleAttr
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ONE, Expr, product, symbols_of
 
-WHOLE_ROWS = frozenset(("f32", "f64"))
+WHOLE_ROWS = frozenset(("f32", "f64", "f32f16", "f32bf16"))
 """Kinds whose tiles may have any number of rows."""
 
 MOST_ROWS, MOST_PANELS = 14, 4
@@ -51,9 +54,10 @@ def worthwhile_contraction(nest: NestOp) -> Contraction | None:
 
 
 def reads_weights(contraction: Contraction) -> bool:
-    """Whether the right factor is a packed weight: large, and the same for all rows."""
+    """Whether the right factor is a packed weight, or made of one: large, and the same for all rows."""
     b = contraction.b
-    return isinstance(tensor_behind(b.source), BlockArgument) and any(s.call is not None for s in b.subscripts)
+    packed = isinstance(tensor_behind(b.source), BlockArgument) and any(s.call is not None for s in b.subscripts)
+    return packed or made_panels(contraction) is not None
 
 
 def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, ScheduleAttr]:
@@ -61,10 +65,13 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
     anchor = group.members[0]
     contraction = group.products[anchor]
     lanes = panel_lanes(element_of(anchor.outputs[0].type))
-    height, width = _tile(anchor, contraction, machine, machine.half_tiles)
-    columns_first = _weights_stay(anchor, contraction, width * lanes, machine)
+    height, width = _tile(anchor, contraction, machine, machine.half_tiles and _has_parts(contraction))
+    made = made_panels(contraction)
+    columns_first = made is not None or _weights_stay(anchor, contraction, width * lanes, machine)
     rows_first = not contraction.batch and weight_bytes(anchor, contraction) <= machine.l2_budget // 2
     fetches = _comes_from_afar(group, machine)
+    blocks = _group(anchor, contraction, width * lanes, machine)
+    grain = 0 if made is None else grain_of(made, blocks * width)
     found: dict[str, ScheduleAttr] = {}
     for nest in group.members:
         names = {of[anchor.label]: of[nest.label] for _, of in group.levels}
@@ -72,14 +79,14 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
         # What is computed and packed is small beside weights: a stack of those is then read once, row by row. As much
         # of it as the cache holds, if there is more. A weight that stays in the cache goes by for each tile of rows.
         nested = tiled if reads_weights(contraction) and not rows_first else tiled[::-1]
-        blocks = _group(anchor, contraction, width * lanes, machine)
         if blocks > 1:
             nested = [tiled[0], *nested]
         outer = [*(names[n] for n in contraction.batch), *nested]
         if columns_first:
-            outer = [tiled[0], *(names[n] for n in contraction.batch), *tiled[1:]]
+            again = tiled[:1] if blocks > 1 else []
+            outer = [tiled[0], *(names[n] for n in contraction.batch), *tiled[1:], *again]
         plans = {n: Plan(Loop(n, fuse=label)) for n in outer}
-        plans[outer[0]].outer = replace(plans[outer[0]].outer, threads=0)
+        plans[outer[0]].outer = replace(plans[outer[0]].outer, threads=grain)
         for name, size in zip(tiled, (width * lanes, height), strict=False):
             plans[name].blocks = (size,)
         if blocks > 1:
@@ -90,21 +97,35 @@ def product_schedules(group: Group, label: str, machine: Machine) -> dict[str, S
         tile = _product(contraction, height, width) if nest is anchor else None
         sums = contraction.sums if nest is anchor else ()
         found[nest.label] = in_order(nest, [*_ones(nest), *outer, *sums, *tiled[::-1]], plans, tile)
+    if made is not None:
+        found[made.nest.label] = maker_schedule(made, blocks * width, label, machine)
     return found
+
+
+def _has_parts(contraction: Contraction) -> bool:
+    """Whether the left factor of a product of f16 was f16, and so has the parts that AMX multiplies."""
+    source = contraction.a.source
+    if contraction.kind != "f32f16" or not isinstance(source.owner, NestOp):
+        return False
+    clause = source.owner.yield_op.clauses[source.owner.outputs.index(source)]  # pyright: ignore[reportArgumentType]
+    wide = clause.value.owner
+    return isinstance(wide, arith.ExtFOp) and isinstance(wide.input.type, Float16Type)
 
 
 def _group(nest: NestOp, contraction: Contraction, width: int, machine: Machine) -> int:
     """The tiles of columns that go over all rows together: as many as a part of the second-level cache holds. 1 where
     those are not packed at run time, or all of them fit."""
     columns, depth = nest.axis(contraction.columns).extent.constant, nest.axis(contraction.depth).extent
-    if contraction.rows is None or reads_weights(contraction):
+    if contraction.rows is None or (reads_weights(contraction) and made_panels(contraction) is None):
         return 1
     # A depth that only a run knows is taken for a typical one.
     deep = typical_of(nest).known(depth) or WORK
     for name in contraction.sums:
         deep *= typical_of(nest).known(nest.axis(name).extent) or 1
     tile = width * deep * element_bytes(element_of(contraction.b.source.type))
-    blocks = max(1, machine.group_bytes // max(1, tile))
+    # What is made is written as well, and what it is made of is read: half of it is left to that.
+    room = machine.group_bytes if made_panels(contraction) is None else machine.group_bytes // 2
+    blocks = max(1, room // max(1, tile))
     return 1 if columns is not None and columns <= blocks * width else blocks
 
 
@@ -292,7 +313,8 @@ def _apart(nest: NestOp, contraction: Contraction, machine: Machine) -> int | No
 def _panel_bytes(nest: NestOp, contraction: Contraction) -> int:
     """The bytes of one panel of the right factor, of the whole depth."""
     deep = _known(nest, product(nest.axis(n).extent for n in (contraction.depth, *contraction.sums)))
-    return deep * PANEL_BYTES
+    lanes = panel_lanes(element_of(nest.outputs[0].type))
+    return deep * lanes * element_bytes(element_of(contraction.b.source.type))
 
 
 def even_tile(

@@ -43,7 +43,7 @@ def form_groups(kernel: KernelOp, machine: Machine, taken: Set[str] = frozenset(
         if meets_few_rows(nest, machine):
             # The rows of such a matrix are read on end, as they lie, rather than in tiles that others could share.
             home[nest] = len(groups)
-            groups.append(Group(_own_levels(nest), [nest], {}, alone=True))
+            groups.append(lone_group(nest))
             continue
         contraction = worthwhile_contraction(nest)
         reads = list(reads_of(nest))
@@ -68,6 +68,11 @@ def keeps_tiles(group: Group) -> bool:
     sums = [a for a in anchor.axes if a.kind == "reduction"]
     common = [names[anchor.label] for _, names in group.levels]
     return bool(sums) and any(is_reused(anchor, row, lane) for row in common for lane in common if row != lane)
+
+
+def lone_group(nest: NestOp) -> Group:
+    """A nest that shares its loops with no other."""
+    return Group(_own_levels(nest), [nest], {}, alone=True)
 
 
 def _own_levels(nest: NestOp) -> list[tuple[Expr, dict[str, str]]]:

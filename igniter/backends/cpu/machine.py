@@ -72,6 +72,7 @@ def _machine(target: Target) -> MachineModel:
         vector_bytes=target.vector_bytes,
         registers=target.vector_registers,
         fma=target.has_fma,
+        half_loads=target.has_half,
         byte_products=target.byte_products,
         byte_tiles=target.byte_tiles,
         half_tiles=target.half_tiles,

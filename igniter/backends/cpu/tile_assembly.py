@@ -48,12 +48,15 @@ class Instructions:
     multiply: str
     feature: str = ""
     """What a target needs for it besides FMA."""
+    shift: str = ""
+    """What follows the load in the register, by 16 bits to the left."""
 
 
 KINDS = {
     "f32": Instructions("vmovups", "vbroadcastss", "vfmadd231ps"),
     "f64": Instructions("vmovupd", "vbroadcastsd", "vfmadd231pd"),
     "f32f16": Instructions("vcvtph2ps", "vbroadcastss", "vfmadd231ps", "f16c"),
+    "f32bf16": Instructions("vpmovzxwd", "vbroadcastss", "vfmadd231ps", "avx2", "vpslld"),
 }
 """The kinds of micro-kernels that have such a loop."""
 
@@ -165,7 +168,9 @@ def assembled_loop(
         for p, panel in enumerate(panels):
             text.append(f"prefetcht0 {shape.ahead * shape.line_bytes}{panel}")
             for q in range(shape.parts):
-                text.append(f"{of.load} {q * shape.part_bytes}{panel}, {columns[p * shape.parts + q]}")
+                column = columns[p * shape.parts + q]
+                text.append(f"{of.load} {q * shape.part_bytes}{panel}, {column}")
+                text += [f"{of.shift} $$16, {column}, {column}"] if of.shift else []
         text += [f"prefetcht1 {k * shape.line_bytes}({following})", f"addq {depth}, {b}"]
         for r, row in enumerate(rows):
             if shape.reads_factors:

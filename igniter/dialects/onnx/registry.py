@@ -146,6 +146,9 @@ RIM_ATTRIBUTE = "igniter.rim"
 """`choose-layouts` leaves, on a convolution in tiles, how many zeros there are beyond what a Slice cuts out for it: at
 the beginning of each spatial axis, then at the end. Tiles may read them; windows do not."""
 
+MANY_ROWS_ATTRIBUTE = "igniter.many_rows"
+"""`form-block-products` leaves, on a product with weights in blocks whose rows are a symbol, that they are many."""
+
 SIGNATURE_ATTRIBUTE = "igniter.signature"
 """`infer-shapes` leaves, on a graph, the types of its inputs as the model gives them, which an exported model has
 again."""

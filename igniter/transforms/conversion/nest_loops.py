@@ -43,6 +43,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from igniter.analysis.scheduled.loop_accesses import at_most_constants, enclosing_loops, loop_range
 from igniter.analysis.structured.contractions import Contraction, contraction_of, offset_of, product_reason
+from igniter.analysis.structured.scheduling import tensor_behind
 from igniter.dialects.loop import (
     AccumulateOp,
     AllocOp,
@@ -456,11 +457,25 @@ class NestLoops:
         """Where the panels of the next tile of columns are: the first tiles of rows fetch one each."""
         if not product.rows or [x.axis.name for x in outside[-2:]] != [product.columns, product.rows]:
             return None
+        if _is_made_beside(contraction):
+            return None
         number = minimum(values[product.rows] // sizes[product.rows], Expr.of(product.tile[1] - 1))
         lanes = sizes[product.columns] // product.tile[1]
         column = values[product.columns] + sizes[product.columns] + number * lanes
         at = {**values, product.columns: column, product.depth: values.get(product.depth, ZERO)}
         return [s.substitute(at) for s in contraction.b.subscripts]
+
+
+def _is_made_beside(contraction: Contraction) -> bool:
+    """Whether a nest makes the right factor in the loops of the contraction: the next tile's panels are not there."""
+    nest, maker = contraction.b.parent_op(), tensor_behind(contraction.b.source).owner
+    if not isinstance(nest, NestOp) or not isinstance(maker, NestOp):
+        return False
+    ours, theirs = (
+        {loop.fuse for loop in each.schedule.loops if loop.fuse} if each.schedule is not None else set[str]()
+        for each in (nest, maker)
+    )
+    return not ours.isdisjoint(theirs)
 
 
 def _sums_in_rounds(nest: NestOp, contraction: Contraction, level: Level) -> bool:

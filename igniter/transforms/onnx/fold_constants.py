@@ -84,6 +84,8 @@ class _Folder:
     """Constants of the model that folded nodes read."""
     values: dict[SSAValue, Array] = field(default_factory=dict["SSAValue", "Array"])
     """Results computed already, by specs."""
+    derived: dict[SSAValue, Weight] = field(default_factory=dict["SSAValue", "Weight"])
+    """Results that are 16-bit floats of the model, widened."""
     pending: dict[OnnxOp, None] = field(default_factory=dict["OnnxOp", None])
     """Nodes to run, in order."""
     sizes: dict[SSAValue, int] = field(default_factory=dict["SSAValue", int])
@@ -193,6 +195,9 @@ class _Folder:
             return "it reads an attribute of its function"
         if _keeps_bytes(op):
             return "what reads it multiplies integers"
+        if self._as_stored(op, weights) is not None:
+            # No bytes are made of it.
+            return None
         sizes = [_bytes_of(r) for r in op.results if not isinstance(r.type, NoneType)]
         known = [s for s in sizes if s is not None]
         if len(known) != len(sizes):
@@ -211,12 +216,30 @@ class _Folder:
     def _fold(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> None:
         for result in op.results:
             self.sizes[result] = _bytes_of(result) or 0
+        derived = self._as_stored(op, weights)
+        if derived is not None:
+            self.derived[op.results[0]] = derived
+            return
         arrays = self._by_spec(op, weights)
         if arrays is None:
             self.pending[op] = None
             self.constants.update(weights)
         else:
             self.values.update(zip(op.results, arrays, strict=True))
+
+    def _as_stored(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> Weight | None:
+        """A Cast of a weight of 16-bit floats to f32, or a Transpose of one: what is stored stays at hand."""
+        from igniter.analysis.onnx.stored_weights import transposed, widened
+
+        if op.op_type not in ("Cast", "Transpose"):
+            return None
+        source, kind = op.operands[0], element(op.results[0])
+        weight = self.derived.get(source, weights.get(source))
+        if weight is None or kind is None:
+            return None
+        if op.op_type == "Cast":
+            return widened(weight, kind)
+        return transposed(weight, op.attr("perm") or range(len(weight.shape))[::-1])
 
     def _by_spec(self, op: OnnxOp, weights: dict[SSAValue, Weight]) -> list[Array] | None:
         from igniter.dialects.onnx.ops import spec_of
@@ -230,6 +253,8 @@ class _Folder:
                 arrays.append(None)
             elif value in self.values:
                 arrays.append(self.values[value])
+            elif value in self.derived:
+                arrays.append(self.derived[value].array())
             elif value in weights:
                 arrays.append(weights[value].array())
             else:
@@ -243,11 +268,11 @@ class _Folder:
         if self.pending:
             self._run(list(self.pending))
         folded: dict[OnnxOp, None] = {}
-        for value in self.values:
+        for value in (*self.values, *self.derived):
             if isinstance(value.owner, OnnxOp) and value.owner.parent is not None:
                 folded[value.owner] = None
         for op in folded:
-            self._replace(op, [self.values.get(r) for r in op.results])
+            self._replace(op, [self.derived.get(r, self.values.get(r)) for r in op.results])
 
     def _run(self, ops: Sequence[OnnxOp]) -> None:
         from igniter.frontend.evaluate import CannotEvaluate, evaluate_nodes
@@ -258,6 +283,8 @@ class _Folder:
             for value in op.operands:
                 if value in self.values:
                     constants[value] = _weight_of(self.values[value])
+                elif value in self.derived:
+                    constants[value] = self.derived[value]
         try:
             arrays = evaluate_nodes(ops, constants, wanted, _opsets(ops[0]))
         except CannotEvaluate as error:
@@ -271,12 +298,17 @@ class _Folder:
             remark(self.ctx, self.options.name, ops[0].node_name, "missed", f"{ops[0].qualified_name}: {reason}")
             return
         for op in ops:
-            ready = all(v in self.values or v in self.constants or isinstance(v.type, NoneType) for v in op.operands)
+            ready = all(
+                v in self.values or v in self.derived or v in self.constants or isinstance(v.type, NoneType)
+                for v in op.operands
+            )
             if ready:
                 self.pending = {op: None}
                 self._run([op])
 
-    def _replace(self, op: OnnxOp, arrays: Sequence[Array | None]) -> None:
+    def _replace(self, op: OnnxOp, arrays: Sequence[Array | Weight | None]) -> None:
+        from igniter.dialects.onnx.weights import Weight
+
         block = op.parent
         if block is None:
             # A node that only folded nodes read went with them.
@@ -287,7 +319,7 @@ class _Folder:
             if array is None:
                 # Only nodes that are folded as well read it.
                 continue
-            weight = _weight_of(array)
+            weight = array if isinstance(array, Weight) else _weight_of(array)
             names = op.output_names
             constant = make_constant(weight, names[result.index] if result.index < len(names) else "")
             block.insert_op_before(constant, op)

@@ -1,17 +1,19 @@
-"""`form-block-products`: a product of few rows with dequantised weights reads the codes.
+"""`form-block-products`: a product with dequantised weights reads the codes.
 
     %d = onnx.DequantizeLinear(%codes, %scales) {axis = 1}    // codes: a constant of 768x2048xi8
-    %y = onnx.MatMul(%x, %d)                                  // of a row or a few
+    %y = onnx.MatMul(%x, %d)
 becomes
     %y = onnx.com.microsoft.MatMulNBits(%x, %blocks, %scales) {K = 768, N = 2048, bits = 8, block_size = 128}
 
 A product of few rows takes as long as reading its weights does, and codes are a quarter or an eighth of the floats
-that `fold-constants` would make of them (which are faster for many rows). So this pass stands in front of it. The
-numbers are the same: unsigned codes are 128, or 8, more than signed ones, and a scale for a column is one for each of
-its blocks.
+that `fold-constants` would make of them; one of many rows makes floats of a group of panels at a time, which costs
+little beside what rows do with them, and the compiled model has the size of the codes. So this pass stands in front of
+`fold-constants`. The numbers are the same: unsigned codes are 128, or 8, more than signed ones, and a scale for a
+column is one for each of its blocks.
 
 It takes codes of four and eight bits, with a scale for the tensor, for each column, or for each block of a power of two
-from 16 on, and products of f32 with as many columns as fill panels. How many rows there are is what sizes say
+from 16 on, and products of f32; of few rows those with as many columns as fill panels. Which products have many rows it
+says on them (`igniter.many_rows`), as well as on those that the model has. How many rows there are is what sizes say
 (`igniter compile --sizes`), where dims are symbols.
 """
 
@@ -21,13 +23,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import Float32Type, ModuleOp
+from xdsl.dialects.builtin import Float32Type, ModuleOp, UnitAttr
 from xdsl.passes import ModulePass
 
 from igniter.analysis.onnx.weight_codes import blocked, packed
 from igniter.analysis.typical_sizes import MEMORY, TypicalSizes, sizes_of
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight, make_constant
 from igniter.dialects.onnx.ops.block_quantized import MOST_ROWS, PANEL
+from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE
 from igniter.dialects.onnx.types import BY_NAME
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym.expr import Expr, product
@@ -56,16 +59,17 @@ CODES = {"int8": (8, 128), "uint8": (8, 0), "int4": (4, 8), "uint4": (4, 0)}
 
 @dataclass(frozen=True)
 class FormBlockProducts(ModulePass):
-    """Has products of few rows read the codes of their weights."""
+    """Has products read the codes of their weights."""
 
     name = "form-block-products"
     one_rewrite = "a rule applied to a node"
 
-    rows: int = MOST_ROWS
+    rows: int = 1 << 30
     """The most rows."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if not any(isinstance(o, OnnxOp) and o.op_type == "DequantizeLinear" for o in op.walk()):
+        sources = ("DequantizeLinear", "MatMulNBits")
+        if not any(isinstance(o, OnnxOp) and o.op_type in sources for o in op.walk()):
             return
         from igniter.frontend.opsets import import_domains
 
@@ -75,6 +79,7 @@ class FormBlockProducts(ModulePass):
             return form(node, rw, sizes, self.rows)
 
         rules: Rules = {"MatMul": [read_codes], "Gemm": [read_codes]}
+        _mark(op, sizes)
         count = sum(run_rules(op, rules, budget(ctx, self.name)).applied.values())
         if count:
             import_domains(op)
@@ -83,19 +88,30 @@ class FormBlockProducts(ModulePass):
 
 def form(op: OnnxOp, rw: Rewriter, sizes: TypicalSizes, most: int) -> Replacement | None:
     """The product with codes; `None` where it is none, or of too many rows."""
-    source = defining(operand(op, 1), "DequantizeLinear")
+    turned = defining(operand(op, 1), "Transpose")
+    source = defining(operand(op, 1) if turned is None else turned.operands[0], "DequantizeLinear")
     dims = known_dims(op.operands[0])
     if source is None or dims is None or len(dims) < 2 or not isinstance(element(op.operands[0]), Float32Type):
         return None
     gemm = op.qualified_name == "Gemm"
     if gemm and (op.attr("alpha", 1.0) != 1.0 or op.attr("beta", 1.0) != 1.0 or op.attr("transA", 0)):
         return None
-    if sizes.value(product(dims[:-1]), MEMORY) > most:
+    rows = sizes.value(product(dims[:-1]), MEMORY)
+    if rows > most:
         return None
-    found = coded(source, gemm and bool(op.attr("transB", 0)))
-    if found is None or found.columns % PANEL:
+    found = coded(source, (gemm and bool(op.attr("transB", 0))) != (turned is not None))
+    if found is None or (found.columns % PANEL and rows <= MOST_ROWS):
         return None
-    return _product(op, rw, found)
+    return _product(op, rw, found, rows > MOST_ROWS)
+
+
+def _mark(module: ModuleOp, sizes: TypicalSizes) -> None:
+    """Says of the model's own products with codes, of a symbolic number of rows, which of them have many."""
+    for op in module.walk():
+        if isinstance(op, OnnxOp) and op.qualified_name == "com.microsoft.MatMulNBits":
+            dims = known_dims(op.operands[0])
+            if dims and sizes.value(product(dims[:-1]), MEMORY) > MOST_ROWS:
+                op.attributes[MANY_ROWS_ATTRIBUTE] = UnitAttr()
 
 
 @dataclass(frozen=True)
@@ -151,7 +167,7 @@ def coded(source: OnnxOp, transposed: bool) -> Coded | None:
     return Coded(codes, swapped, block, np.ascontiguousarray(scale), zero, name)
 
 
-def _product(op: OnnxOp, rw: Rewriter, found: Coded) -> Replacement:
+def _product(op: OnnxOp, rw: Rewriter, found: Coded, many: bool) -> Replacement:
     import numpy as np
 
     bits, more = CODES[found.codes.element.onnx_name]
@@ -171,8 +187,13 @@ def _product(op: OnnxOp, rw: Rewriter, found: Coded) -> Replacement:
     attrs = {"K": found.depth, "N": found.columns, "bits": bits, "block_size": found.block}
     bias = operand(op, 2) if op.qualified_name == "Gemm" else None
     if bias is None or known_dims(bias) == (Expr.of(found.columns),):
-        return rw.op("com.microsoft.MatMulNBits", [*given, None, bias], [op.results[0].type], attrs).results
+        given = [*given, None, bias]
+        bias = None
     made = rw.op("com.microsoft.MatMulNBits", given, [op.results[0].type], attrs)
+    if many:
+        made.attributes[MANY_ROWS_ATTRIBUTE] = UnitAttr()
+    if bias is None:
+        return made.results
     return rw.op("Add", [made.results[0], bias], [op.results[0].type]).results
 
 

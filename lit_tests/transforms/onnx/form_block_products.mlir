@@ -1,4 +1,5 @@
 // RUN: igniter-opt %s -p "form-block-products" --split-input-file | filecheck %s
+// RUN: igniter-opt %s -p "form-block-products{rows=8}" --split-input-file | filecheck %s --check-prefix=FEW
 
 // A row times dequantised weights reads the codes: 16 columns fill a panel, and one scale is that of all blocks.
 // CHECK-LABEL: attributes {input_names = ["x"], output_names = ["y"]}
@@ -17,10 +18,12 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // -----
 
-// Many rows are faster with floats.
+// Many rows say so: they are multiplied in another way. More than are asked for are left.
 // CHECK-LABEL: attributes {input_names = ["many"], output_names = ["y"]}
-// CHECK: onnx.DequantizeLinear
-// CHECK: onnx.MatMul(%many
+// CHECK: op_type = "MatMulNBits"{{.*}}igniter.many_rows
+// FEW-LABEL: attributes {input_names = ["many"], output_names = ["y"]}
+// FEW: onnx.DequantizeLinear
+// FEW: onnx.MatMul(%many
 builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 13 : i64}}} {
   onnx.graph @main(%many: tensor<64x2xf32>) attributes {input_names = ["many"], output_names = ["y"]} {
     %q = onnx.Constant() <{initializer_name = "q"}> {value = #onnx.tensor<2x16xi8, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]>} : () -> tensor<2x16xi8>
@@ -28,5 +31,22 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     %w = onnx.DequantizeLinear(%q, %s) : (tensor<2x16xi8>, tensor<f32>) -> tensor<2x16xf32>
     %y = onnx.MatMul(%many, %w) <{output_names = ["y"]}> : (tensor<64x2xf32>, tensor<2x16xf32>) -> tensor<64x16xf32>
     onnx.return %y : tensor<64x16xf32>
+  }
+}
+
+// -----
+
+// A weight that is transposed behind DequantizeLinear, and rows of which nobody said how many there are.
+// CHECK-LABEL: attributes {input_names = ["turned"], output_names = ["y"]}
+// CHECK: onnx.Constant() <{initializer_name = "q.blocks"}> {value = #onnx.tensor<16x1x32xui8
+// CHECK: op_type = "MatMulNBits"{{.*}}{K = 2 : i64, N = 16 : i64, bits = 8 : i64, block_size = 32 : i64, igniter.many_rows}
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 13 : i64}}} {
+  onnx.graph @main(%turned: tensor<?x2xf32, #sym.dims<rows, 2>>) attributes {input_names = ["turned"], output_names = ["y"]} {
+    %q = onnx.Constant() <{initializer_name = "q"}> {value = #onnx.tensor<16x2xi8, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]>} : () -> tensor<16x2xi8>
+    %s = onnx.Constant() <{initializer_name = "s"}> {value = #onnx.tensor<f32, [0.5]>} : () -> tensor<f32>
+    %w = onnx.DequantizeLinear(%q, %s) : (tensor<16x2xi8>, tensor<f32>) -> tensor<16x2xf32>
+    %t = onnx.Transpose(%w) {perm = [1, 0]} : (tensor<16x2xf32>) -> tensor<2x16xf32>
+    %y = onnx.MatMul(%turned, %t) : (tensor<?x2xf32, #sym.dims<rows, 2>>, tensor<2x16xf32>) -> tensor<?x16xf32, #sym.dims<rows, 16>>
+    onnx.return %y : tensor<?x16xf32, #sym.dims<rows, 16>>
   }
 }

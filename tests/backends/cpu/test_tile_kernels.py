@@ -231,7 +231,7 @@ def test_products(kind: str, target: str) -> None:
         *(("x86-64-v4", size) for size in ((8, 3), (16, 1), (14, 2), (9, 3), (6, 4), (5, 5), (3, 7))),
     ],
 )
-@pytest.mark.parametrize("kind", ("f32", "f64", "f32f16"))
+@pytest.mark.parametrize("kind", ("f32", "f64", "f32f16", "f32bf16"))
 def test_the_loop_in_assembly_is_the_one_of_llvm(
     kind: str, target: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

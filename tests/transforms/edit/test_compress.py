@@ -76,14 +76,14 @@ def table() -> tuple[onnx.ModelProto, dict[str, Array]]:
     return made, {"i": np.array([[0, 5], [-1, 47]], np.int64)}
 
 
-def tied() -> tuple[onnx.ModelProto, dict[str, Array]]:
+def tied(words: int = N) -> tuple[onnx.ModelProto, dict[str, Array]]:
     nodes = [
         helper.make_node("Gather", ["w", "i"], ["e"]),
         helper.make_node("Tanh", ["e"], ["h"]),
         helper.make_node("Transpose", ["w"], ["t"], perm=[1, 0]),
         helper.make_node("MatMul", ["h", "t"], ["y"]),
     ]
-    made = model(nodes, {"w": weight(N, 64)}, [info("i", ["a", "b"], 7)])
+    made = model(nodes, {"w": weight(words, 64)}, [info("i", ["a", "b"], 7)])
     return made, {"i": np.array([[0, 5], [-1, 47]], np.int64)}
 
 
@@ -301,21 +301,39 @@ def test_an_opset_that_cannot_be_raised_is_said():
     assert [n.op_type for n in made.graph.node] == ["MatMulNBits", "Softmax"]
 
 
-@pytest.mark.parametrize(("weights", "share"), [("int8", 0.30), ("int4", 0.18)])
-@pytest.mark.parametrize("symmetric", [False, True])
-def test_compiling_keeps_the_size(tmp_path: Path, weights: str, share: float, symmetric: bool):
-    """Products of a row or a few read codes; the compiled folder has them and nothing besides."""
-    depth, columns = 300, 512
+@pytest.mark.parametrize(
+    ("weights", "share"), [("f16", 0.5), ("bf16", 0.5), ("int8", 0.30), ("int4", 0.18)], ids=lambda x: str(x)
+)
+@pytest.mark.parametrize("rows", [1, 40])
+def test_compiling_keeps_the_size(tmp_path: Path, weights: str, share: float, rows: int):
+    """Products of any number of rows read what is stored; the compiled folder has that and nothing besides."""
+    depth, columns = 300, 520 if rows > 8 or weights.endswith("f16") else 512
     w = weight(depth, columns)
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
-    proto = model(nodes, {"w": w}, [info("x", ["n", depth])])
-    granularity = "channel" if weights == "int8" else "block:32"
-    small = igniter.load(proto).compress(weights, granularity, symmetric=symmetric)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("Relu", ["h"], ["p"]),
+        helper.make_node("MatMul", ["p", "v"], ["y"]),
+    ]
+    v = weight(columns, 48 if weights.startswith("int") else 21)
+    proto = model(nodes, {"w": w, "v": v}, [info("x", ["n", depth])])
+    options = {"symmetric": rows > 1} if weights.startswith("int") else {}
+    small = igniter.load(proto).compress(weights, "channel" if weights == "int8" else "block:32", **options)
     exact = small.to_onnx()
-    artifact = small.compile(tmp_path / "m", sizes={"n": 1}, shapes=[{"n": 1}, {"n": 3}], strict=True)
+    artifact = small.compile(tmp_path / "m", sizes={"n": rows}, shapes=[{"n": 1}, {"n": 3}], strict=True)
     stored = sum(p.stat().st_size for p in artifact.folder.glob("*.data"))
-    assert stored < share * w.nbytes + 8192
-    x = weight(2, depth)
-    (got,) = artifact.session().run(None, {"x": x})
-    (wanted,) = run(exact, {"x": x})
+    assert stored < share * (w.nbytes + v.nbytes) + 24576
+    for count in (rows, 2, 0):
+        x = weight(count, depth)
+        (got,) = artifact.session().run(None, {"x": x})
+        (wanted,) = run(exact, {"x": x})
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=3e-6 * np.abs(wanted).max(initial=0.0))
+
+
+def test_a_tied_weight_is_compiled_as_it_is_stored(tmp_path: Path):
+    """Rows of an embedding and the product with it transposed: twice what is stored, in the two orders."""
+    proto, feed = tied(480)
+    whole = igniter.load(proto)
+    artifact = whole.compress("f16").compile(tmp_path / "m", verify=False)
+    assert sum(p.stat().st_size for p in artifact.folder.glob("*.data")) < 2 * 64 * 480 * 2 + 8192
+    (got,), (wanted,) = artifact.session().run(None, feed), run(whole.to_onnx(), feed)
     np.testing.assert_allclose(got, wanted, rtol=0, atol=3e-6 * np.abs(wanted).max())

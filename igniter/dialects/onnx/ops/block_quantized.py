@@ -5,8 +5,9 @@ scale and a zero point:
 
     w = (q - zero) * scale
 
-MatMulNBits reads its weights in panels of columns, as micro-kernels do, but as they are stored: the numbers of a vector
-of bytes, one of each column, become floats in registers, where a few rows share them.
+MatMulNBits reads its weights in panels of columns, as micro-kernels do, but as they are stored. For few rows the
+numbers of a vector of bytes, one of each column, become floats in registers, where those rows share them; for many a
+nest makes panels of floats, a group at a time (`igniter/analysis/structured/made_panels.py`), which a product reads.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from igniter.dialects.onnx.ops.rules import (
     operand,
     operand_dims,
 )
-from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
-from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE, Dims, InferContext, OpSpec, TensorInfo
+from igniter.dialects.sym import dims_of, element_of, tensor_of
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, mod, product
 
 if TYPE_CHECKING:
@@ -49,9 +50,11 @@ PANEL = PANEL_BYTES // 4
 EIGHT_BITS = 4
 """The `accuracy_level` that lets the left factor be rounded to eight bits."""
 
-MOST_ROWS, MOST_ROWS_16 = 8, 2
-"""The most rows of f32, and of f16, with which a product with weights of 4 bits is as fast as ONNX Runtime's: it takes
-0.4 to 0.95 of its time, and 1.2 to 2.2 from 16 rows on."""
+MOST_ROWS = 8
+"""The most rows that share numbers as they become floats in registers: beside panels of floats, 4 rows take 0.54 of the
+time so, 8 rows 0.83 to 0.92, 12 rows 1.35 to 1.45 (4 and 8 bits, 768 x 3072, one thread of a Zen 3, in turns)."""
+MOST_ROWS_16 = 2
+"""The most rows of f16 with which a product with weights of 4 bits is as fast as ONNX Runtime's."""
 
 
 STRETCH = 16
@@ -171,10 +174,15 @@ def _matmul_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
         return "it may multiply bytes (accuracy_level 4)"
     if shape.bits != 4:
         return None
-    if shape.columns % PANEL:
-        return "its columns do not fill panels"
-    most = MOST_ROWS if element_of(op.operands[0].type) == f32 else MOST_ROWS_16
-    return f"of {rows} rows and more than {most} it makes floats of the weights once" if rows > most else None
+    if shape.columns % PANEL and rows <= MOST_ROWS:
+        return "its columns do not fill panels, and its rows are few"
+    if element_of(op.operands[0].type) == f32:
+        return None
+    return (
+        f"of {rows} rows and more than {MOST_ROWS_16} it makes floats of the weights once"
+        if rows > MOST_ROWS_16
+        else None
+    )
 
 
 def _matmul_panels(op: OnnxOp) -> dict[int, tuple[int, ...]]:
@@ -186,16 +194,87 @@ def _matmul_panels(op: OnnxOp) -> dict[int, tuple[int, ...]]:
     return found
 
 
+@dataclass(frozen=True)
+class Parameters:
+    """The scales and zero points of a lowering."""
+
+    shape: Blocks
+    scales: SSAValue
+    zeros: SSAValue | None
+    are_packed: bool
+    """Whether zero points are numbers of as many bits as the weights have."""
+
+    @staticmethod
+    def of(ctx: Lowering, shape: Blocks) -> Parameters:
+        scales, zeros = ctx.view(ctx.required(2), (shape.columns, shape.count)), ctx.input(3)
+        are_packed = zeros is not None and element_of(zeros.type) == ui8
+        if zeros is not None:
+            zeros = ctx.view(zeros, (shape.columns, shape.zero_bytes if are_packed else shape.count))
+        return Parameters(shape, scales, zeros, are_packed)
+
+    def scale(self, nest: Nest, column: Expr, block: Expr) -> Scalar:
+        """The scale of a block of a column, which is 1 past the last column."""
+        return nest.read_inside(self.scales, [column, block]).to(f32)
+
+    def zero(self, nest: Nest, column: Expr, block: Expr) -> Scalar | float:
+        """Its zero point."""
+        bits, parts = self.shape.bits, self.shape.parts
+        if self.zeros is None:
+            return 2.0 ** (bits - 1)
+        if not self.are_packed:
+            return nest.read_inside(self.zeros, [column, block]).to(f32)
+        numbers = nest.read_inside(self.zeros, [column, floordiv(block, Expr.of(parts))]).to(i32)
+        place = nest.index(mod(block, Expr.of(parts)) * bits).to(i32)
+        return (numbers.shift_right(place) & ((1 << bits) - 1)).to(f32)
+
+
 def _matmul(ctx: Lowering) -> list[SSAValue]:
-    """Columns as they lie in panels: the numbers of a vector of bytes become floats in registers, for a few rows."""
-    shape = Blocks.of(ctx.op)
-    b, scales, zeros, bias = ctx.required(1), ctx.required(2), ctx.input(3), ctx.input(5)
-    rows, parts, bits = product(ctx.dims(0)[:-1]), shape.parts, shape.bits
+    """By rows: few share the numbers of a vector of bytes as they become floats; for many these are floats before."""
+    rows = product(ctx.dims(0)[:-1])
+    many = MANY_ROWS_ATTRIBUTE in ctx.op.attributes or (rows.constant is not None and rows.constant > MOST_ROWS)
+    return _of_many(ctx, rows) if many else _of_few(ctx, rows)
+
+
+def _of_many(ctx: Lowering, rows: Expr) -> list[SSAValue]:
+    """Panels of floats are made of the numbers, and multiplied: a group of panels at a time, which all rows share."""
+    shape, b, bias = Blocks.of(ctx.op), ctx.required(1), ctx.input(5)
+    parameters = Parameters.of(ctx, shape)
     a = ctx.view(ctx.required(0), (rows, shape.depth))
-    scales = ctx.view(scales, (shape.columns, shape.count))
-    packed_zeros = zeros is not None and element_of(zeros.type) == ui8
-    if zeros is not None:
-        zeros = ctx.view(zeros, (shape.columns, shape.zero_bytes if packed_zeros else shape.count))
+    panels, parts = -(-shape.columns // PANEL), shape.parts
+
+    # The steps of depth of a panel are one dim, though several axes go along it: so the product reads it as it is.
+    nest = ctx.nest("panels")
+    panel, block, byte, part, lane = nest.axes((panels, shape.count, shape.blob, parts, PANEL))
+    column = panel * PANEL + lane
+    bits = nest.read_inside(b, [column, block, byte]).to(i32)
+    if parts > 1:
+        bits = bits.shift_right(nest.index(part * shape.bits).to(i32)) & ((1 << shape.bits) - 1)
+    number = (bits.to(f32) - parameters.zero(nest, column, block)) * parameters.scale(nest, column, block)
+    at = [panel, block * shape.block + byte * parts + part, lane]
+    (dense,) = nest.finish(("none", number, at, tensor_of(f32, (panels, shape.count * shape.block, PANEL))))
+
+    def multiplied(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        at = [floordiv(i[1], Expr.of(PANEL)), r[0], mod(i[1], Expr.of(PANEL))]
+        return nest.read(a, [i[0], r[0]]).to(f32) * nest.read(dense, at)
+
+    sums = ctx.generate((rows, shape.columns), multiplied, over=(Expr.of(shape.depth),), combiner="add", element=f32)
+    if bias is None and ctx.out_element() == f32:
+        return [ctx.view(sums, ctx.out_dims())]
+
+    def result(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        value = nest.read(sums, i)
+        return value if bias is None else value + nest.read(bias, [i[1]]).to(f32)
+
+    plain = ctx.generate((rows, shape.columns), result, element=ctx.out_element(), part="columns")
+    return [ctx.view(plain, ctx.out_dims())]
+
+
+def _of_few(ctx: Lowering, rows: Expr) -> list[SSAValue]:
+    """Columns as they lie in panels: the numbers of a vector of bytes become floats in registers, for a few rows."""
+    shape, b, bias = Blocks.of(ctx.op), ctx.required(1), ctx.input(5)
+    parts, bits = shape.parts, shape.bits
+    parameters = Parameters.of(ctx, shape)
+    a = ctx.view(ctx.required(0), (rows, shape.depth))
     panels, stretch = -(-shape.columns // PANEL), gcd(shape.blob, STRETCH)
     over = (Expr.of(shape.count), Expr.of(shape.blob // stretch))
 
@@ -210,21 +289,10 @@ def _matmul(ctx: Lowering) -> list[SSAValue]:
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
         column = i[1] * PANEL + i[2]
-
-        def of_column(tensor: SSAValue, *at: Expr) -> Scalar:
-            return nest.read_inside(tensor, [column, *at])
-
-        scale = of_column(scales, r[0]).to(f32)
-        zero: Scalar | float = 2.0 ** (bits - 1)
-        if zeros is not None and packed_zeros:
-            numbers = of_column(zeros, floordiv(r[0], Expr.of(parts))).to(i32)
-            place = nest.index(mod(r[0], Expr.of(parts)) * bits).to(i32)
-            zero = (numbers.shift_right(place) & ((1 << bits) - 1)).to(f32)
-        elif zeros is not None:
-            zero = of_column(zeros, r[0]).to(f32)
+        scale, zero = parameters.scale(nest, column, r[0]), parameters.zero(nest, column, r[0])
         products: list[Scalar] = []
         for k in range(stretch):
-            byte = of_column(b, r[0], r[1] * stretch + k)
+            byte = nest.read_inside(b, [column, r[0], r[1] * stretch + k])
             for part in range(parts):
                 products.append(left(nest, i[0], r, k * parts + part) * unpacked(byte, part, bits).to(f32))
         return (added(products) - nest.read(whole, [i[0], *r]) * zero) * scale

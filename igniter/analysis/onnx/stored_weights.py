@@ -1,0 +1,72 @@
+"""Weights of f32 that are stored as floats of 16 bits: what they are computed from stays at hand.
+
+`fold-constants` makes a constant of a Cast of 16-bit floats. Its values are computed when they are asked for, so that a
+pass that wants them has them, and one that can do with what is stored (`form-half-products`) finds that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import Float32Type, f32
+from xdsl.ir import Attribute
+
+from igniter.dialects.loop.panels import is_half
+from igniter.dialects.onnx.weights import Weight
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Widened:
+    """The values of 16-bit floats in f32."""
+
+    source: Weight
+
+    def compute(self) -> Array:
+        import numpy as np
+
+        return self.source.array().astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Transposed:
+    """The values of a weight with its dims in another order."""
+
+    source: Weight
+    order: tuple[int, ...]
+
+    def compute(self) -> Array:
+        import numpy as np
+
+        return np.ascontiguousarray(self.source.array().transpose(self.order))
+
+
+def widened(weight: Weight, element: Attribute) -> Weight | None:
+    """A weight of 16-bit floats as one of f32; `None` where it is none, or `element` is another type."""
+    if not is_half(weight.element_type) or not isinstance(element, Float32Type) or weight.elided:
+        return None
+    return Weight(weight.shape, f32, derivation=Widened(weight))
+
+
+def stored(weight: Weight) -> Weight | None:
+    """The 16-bit floats that a weight of f32 is made of; `None` where it is not."""
+    return weight.derivation.source if isinstance(weight.derivation, Widened) else None
+
+
+def transposed(weight: Weight, order: Sequence[int]) -> Weight | None:
+    """A weight that is stored as 16-bit floats with its dims in another order; `None` where it is not."""
+    source = stored(weight)
+    if source is None:
+        return None
+    shape = [source.shape[k] for k in order]
+    turned = Weight(shape, source.element_type, derivation=Transposed(source, tuple(order)))
+    return Weight(shape, f32, derivation=Widened(turned))
+
+
+__all__ = ["Transposed", "Widened", "stored", "transposed", "widened"]

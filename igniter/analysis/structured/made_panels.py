@@ -1,0 +1,132 @@
+"""Panels that are made of a weight while it is multiplied: of codes of few bits, the floats that they stand for.
+
+    %w = loop.nest "panels" [p: parallel 192, b: .., k: .., l: parallel 16] -> .. { .. yield none at [p, b, k, l] }
+    %y = loop.nest "product" [i: parallel rows, j: parallel 3072, d: reduction 768] -> .. {
+      .. loop.read %v[j floordiv 16, d, j mod 16] ..                                    // %v a view of %w
+    }
+
+All rows share what is made, and a group of panels is enough at a time: so the two nests go over groups of panels
+together, columns outermost, and what stands between them is a group of panels, in the second-level cache. No other axis
+of the product may be outside of that, or all panels would be made again for each of its steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.ir import BlockArgument, SSAValue
+
+from igniter.analysis.structured.contractions import Contraction, contraction_of, offset_of
+from igniter.analysis.structured.scheduling import Machine, Plan, in_order, tensor_behind, vector_width
+from igniter.dialects.loop import KernelOp, NestOp, ViewOp
+from igniter.dialects.loop.panels import panel_lanes
+from igniter.dialects.loop.schedule import Loop, ScheduleAttr
+from igniter.dialects.sym import dims_of, element_of
+from igniter.dialects.sym.expr import ONE, ZERO, Expr, linearize
+from igniter.dialects.sym.ranges import Ranges
+
+MOST_TASKS = 16
+"""Of a product: each of its tasks has panels of its own, so that many tasks would take the memory of the whole weight,
+and lines that no cache has."""
+
+
+MOST_UNROLLED = 4
+"""Steps along an axis that are written out: the numbers of a byte, whose shifts are constants then."""
+
+
+@dataclass(frozen=True)
+class MadePanels:
+    """The nest that makes the panels of a product; `steps` of its first axis are a panel."""
+
+    nest: NestOp
+    steps: int
+
+
+def made_panels(contraction: Contraction) -> MadePanels | None:
+    """What makes the right factor of a product of weights, for it alone; None where that is there, or is computed."""
+    value = tensor_behind(contraction.b.source)
+    maker = value.owner
+    if not isinstance(maker, NestOp) or maker.schedule is not None or len(maker.outputs) != 1:
+        return None
+    if any(a.kind != "parallel" for a in maker.axes) or maker.yield_op.clauses[0].combiner != "none":
+        return None
+    if any(not isinstance(tensor_behind(r.source), BlockArgument) for r in maker.reads) or not _is_read_once(maker):
+        return None
+    # A nest of one read is a copy, which goes along what it reads.
+    if len(maker.reads) < 2:
+        return None
+    axes = [a for a in maker.axes if a.extent != ONE]
+    written = maker.yield_op.clauses[0].subscripts
+    if len(axes) < 2 or written[0] != Expr.of(axes[0].name):
+        return None
+    offset = linearize(written, dims_of(maker.outputs[0].type))
+    own, whole = offset.coefficient(axes[0].name), _panel_step(contraction)
+    if own is None or own.constant is None or whole is None or own.constant == 0 or whole % own.constant:
+        return None
+    steps = whole // own.constant
+    count = axes[0].extent.constant
+    return MadePanels(maker, steps) if count is not None and count % steps == 0 else None
+
+
+def makers_of(kernel: KernelOp) -> Iterator[NestOp]:
+    """The nests of a kernel that make panels for a product."""
+    for nest in kernel.nests:
+        found = contraction_of(nest) if nest.schedule is None else ""
+        made = None if isinstance(found, str) else made_panels(found)
+        if made is not None:
+            yield made.nest
+
+
+def _is_read_once(maker: NestOp) -> bool:
+    """Whether one nest reads what a nest makes, through views or not."""
+    todo: list[SSAValue] = [maker.outputs[0]]
+    readers = set[NestOp]()
+    while todo:
+        for use in todo.pop().uses:
+            if isinstance(use.operation, ViewOp):
+                todo.append(use.operation.result)
+                continue
+            reader = use.operation.parent_op()
+            if not isinstance(reader, NestOp):
+                return False
+            readers.add(reader)
+    return len(readers) == 1
+
+
+def _panel_step(contraction: Contraction) -> int | None:
+    """The elements from panel to panel of the right factor."""
+    product = contraction.b.parent_op()
+    assert isinstance(product, NestOp)
+    lanes = panel_lanes(element_of(product.outputs[0].type))
+    axes = dict(product.axes_attr.ranges.axes)
+    extent = product.axis(contraction.columns).extent
+    axes |= {"$p": (ZERO, extent.ceildiv(lanes)), "$l": (ZERO, Expr.of(lanes))}
+    at = {contraction.columns: Expr.of("$p") * lanes + Expr.of("$l")}
+    step = offset_of(product, contraction.b, at, Ranges(axes)).coefficient("$p")
+    return None if step is None else step.constant
+
+
+def grain_of(made: MadePanels, panels: int) -> int:
+    """The groups of so many panels that are a task: each task has memory for a group."""
+    count = next(a.extent.constant for a in made.nest.axes if a.extent != ONE)
+    assert count is not None
+    groups = -(-count // (panels * made.steps))
+    return -(-groups // MOST_TASKS)
+
+
+def maker_schedule(made: MadePanels, panels: int, label: str, machine: Machine) -> ScheduleAttr:
+    """The schedule of the nest that makes panels, so many at a time, in the loop over columns of its product."""
+    axes = [a.name for a in made.nest.axes if a.extent != ONE]
+    first, last = axes[0], axes[-1]
+    shared, size = Loop(first, fuse=label, threads=grain_of(made, panels)), panels * made.steps
+    plans = {first: Plan(shared, Loop(first), (size,)) if size > 1 else Plan(shared)}
+    few = (a.name for a in made.nest.axes if (a.extent.constant or MOST_UNROLLED + 1) <= MOST_UNROLLED)
+    plans |= {name: Plan(Loop(name, unroll=0)) for name in few if name in axes[1:]}
+    plans[last] = Plan(Loop(last, vector=vector_width(made.nest, machine, last), unroll=0))
+    ones = [a.name for a in made.nest.axes if a.extent == ONE]
+    inside = [first] if size > 1 else []
+    return in_order(made.nest, [*ones, first, *inside, *axes[1:]], plans)
+
+
+__all__ = ["MadePanels", "made_panels", "maker_schedule", "makers_of"]
