@@ -106,7 +106,8 @@ class Subject:
             if moving & set(node.input):
                 moving.update(node.output)
             live = {n for n in live if last[n] > k} | {n for n in node.output if last.get(n, 0) > k and n in moving}
-            passing.append(sorted(live))
+            if live:
+                passing.append(sorted(live))
         count, found = len(passing), list[list[str]]()
         for part in (0.33, 0.66):
             near = range(int(count * (part - 0.1)), int(count * (part + 0.1)))
