@@ -1,0 +1,111 @@
+"""What the Python code of a module may read besides tensors: whether it is still what it was when the module was traced.
+
+`torch.export` runs the code once. What it found in attributes (a scale, whether a submodule is in training, which
+submodules and hooks there are) is fixed in the graph from then on. So attributes are copied one level deep, of every
+submodule and of the lists, dicts, sets and plain objects (a `config`) that hang on it, and compared before each call.
+Comparing is one comparison of dicts, which Python does in C and mostly by identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import ModuleType
+from typing import Any, cast
+
+from igniter.torch.names import is_tensor, torch
+
+DEPTH = 4
+"""How many containers and objects deep attributes are looked into."""
+MOST = 20_000
+"""Containers and objects of one module; what there is beyond is not looked into."""
+TABLES = ("_parameters", "_buffers")
+LOOKED_INTO = ("_modules", "_forward_hooks", "_forward_pre_hooks")
+"""Attributes of `nn.Module` itself that a trace depends on."""
+
+
+class ModuleState:
+    """The attributes of a module and its submodules, as they are when this is made."""
+
+    def __init__(self, module: Any):
+        self._live: list[Any] = []
+        self._were: list[Any] = []
+        self._seen: set[int] = set()
+        self._tensors: list[tuple[Any, Any, Any]] = []
+        self._missing: list[tuple[Any, str]] = []
+        self._tables: list[Any] = []
+        own = frozenset(vars(torch.nn.Module()))
+        self.hooked = False
+        for each in module.modules():
+            self._add_module(each, own)
+        self._sizes = list(map(len, self._tables))
+
+    def _add_module(self, module: Any, own: frozenset[str]) -> None:
+        attributes = vars(module)
+        self._add(attributes)
+        for name in LOOKED_INTO:
+            self._add(attributes[name])
+        for name in TABLES:
+            self._tables.append(attributes[name])
+            self._missing += [(attributes[name], key) for key, value in attributes[name].items() if value is None]
+        self.hooked = self.hooked or bool(module._forward_hooks or module._forward_pre_hooks)
+        self._look_into(attributes, [(key, value) for key, value in attributes.items() if key not in own], 0)
+
+    def _add(self, container: Any) -> None:
+        self._seen.add(id(container))
+        self._live.append(container)
+        self._were.append(container.copy())
+
+    def _look_into(self, owner: Any, items: Iterable[tuple[Any, Any]], depth: int) -> None:
+        for key, value in items:
+            if is_tensor(value):
+                # Comparing two tensors is no answer to whether they are the same one.
+                self._tensors.append((owner, key, value))
+            elif depth < DEPTH and len(self._live) < MOST:
+                self._look_at(value, depth)
+
+    def _look_at(self, value: Any, depth: int) -> None:
+        inside: Any = value if isinstance(value, (dict, list, set)) else _attributes(value)
+        if inside is None:
+            if isinstance(value, tuple):
+                self._look_into(None, enumerate(cast("tuple[Any, ...]", value)), depth + 1)
+            return
+        if id(inside) in self._seen:
+            return
+        self._add(inside)
+        items: Iterable[tuple[Any, Any]] = inside.items() if isinstance(inside, dict) else enumerate(inside)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        self._look_into(inside if isinstance(inside, (dict, list)) else None, items, depth + 1)
+
+    def unchanged(self) -> bool:
+        """Whether all attributes are what they were."""
+        if not _same(self._live, self._were) or list(map(len, self._tables)) != self._sizes:
+            return False
+        if any(owner is not None and owner[key] is not tensor for owner, key, tensor in self._tensors):
+            return False
+        return all(table[key] is None for table, key in self._missing)
+
+    def restore(self) -> None:
+        """Put everything back that has changed."""
+        for live, was in zip(self._live, self._were, strict=True):
+            if _same(live, was):
+                continue
+            if isinstance(live, list):
+                live[:] = was
+            else:
+                live.clear()
+                live.update(was)
+
+
+def _same(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except (RuntimeError, TypeError, ValueError):
+        # Tensors and arrays are not comparable as a whole: another one is there than was.
+        return False
+
+
+def _attributes(value: Any) -> dict[str, Any] | None:
+    """The attributes of a plain object; `None` of what has none, and of what is no plain object."""
+    if isinstance(value, (type, ModuleType, torch.nn.Module)) or callable(value):
+        return None
+    found = getattr(value, "__dict__", None)
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
