@@ -174,6 +174,9 @@ OF_TORCH: dict[str, tuple[Callable[[], Any], str]] = {
 """torch's own modules, and what they are given."""
 
 NAMES = (*OF_TRANSFORMERS, *OF_TORCH)
+SIZES_LATER = ("Swin",)
+"""Models that Dynamo is not told to trace with symbols for all sizes at once: with height and width as symbols it takes
+minutes over the windows. It makes symbols of those sizes that change."""
 
 
 def model_and_inputs(name: str) -> tuple[Any, list[dict[str, Any] | tuple[Any, ...]]]:

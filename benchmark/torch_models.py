@@ -3,8 +3,8 @@
     python -m benchmark.torch_models [--only BERT Swin] [--json FILE] [--threads 1] [--rounds 15] [--without inductor]
 
 `igniter` is `igniter.torch.compile(model)`, `backend` is `torch.compile(model, backend="igniter", dynamic=True)`,
-`inductor` is `torch.compile(model, dynamic=True)`. For each model there is a process that imports PyTorch and makes the
-model, and from it is forked
+`inductor` is `torch.compile(model, dynamic=True)`; of models in `SIZES_LATER` both are without `dynamic=True`. For each
+model there is a process that imports PyTorch and makes the model, and from it is forked
 
 * for each system a process with empty caches of its own: how long it takes to import the compiler, compile and make the
   first call, whether outputs at all sizes agree with eager's, the peak of the process's memory, graph breaks;
@@ -32,7 +32,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmark.torch_architectures import NAMES, call, model_and_inputs
+from benchmark.torch_architectures import NAMES, SIZES_LATER, call, model_and_inputs
 
 SYSTEMS = ("igniter", "backend", "inductor")
 RTOL = 1e-3
@@ -48,19 +48,19 @@ class Failed(Exception):
 # -- in a process of its own ------------------------------------------------------------------------------------------
 
 
-def make(system: str, model: Any) -> Any:
+def make(system: str, model: Any, dynamic: bool | None = True) -> Any:
     """`model` as the system runs it, and what it has to import for that."""
     if system == "eager":
         return model
     import torch
 
     if system == "inductor":
-        return torch.compile(model, dynamic=True)
+        return torch.compile(model, dynamic=dynamic)
     import igniter.torch
 
     if system == "igniter":
         return igniter.torch.compile(model)
-    return torch.compile(model, backend="igniter", dynamic=True)
+    return torch.compile(model, backend="igniter", dynamic=dynamic)
 
 
 def use_cache(folder: str, system: str) -> None:
@@ -70,14 +70,16 @@ def use_cache(folder: str, system: str) -> None:
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
 
 
-def alone(system: str, model: Any, sizes: list[Any], expected: list[Any], folder: str) -> dict[str, Any]:
+def alone(
+    system: str, model: Any, sizes: list[Any], expected: list[Any], folder: str, dynamic: bool | None
+) -> dict[str, Any]:
     """First call, error, memory, and what was left to eager, of one system with empty caches."""
     import torch
 
     use_cache(folder, system)
     with torch.inference_mode():
         start, cpu = time.perf_counter(), _cpu_seconds()
-        fast = make(system, model)
+        fast = make(system, model, dynamic)
         got = [call(fast, sizes[0])]
         found: dict[str, Any] = {"first": time.perf_counter() - start, "cpu": _cpu_seconds() - cpu}
         got += [call(fast, given) for given in sizes[1:]]
@@ -103,7 +105,9 @@ def alone(system: str, model: Any, sizes: list[Any], expected: list[Any], folder
     return found
 
 
-def together(systems: list[str], model: Any, sizes: list[Any], rounds: int, folder: str) -> dict[str, Any]:
+def together(
+    systems: list[str], model: Any, sizes: list[Any], rounds: int, folder: str, dynamic: bool | None
+) -> dict[str, Any]:
     """First calls with the caches that are there, and the times of further calls in turns, in ms."""
     import torch
 
@@ -113,7 +117,7 @@ def together(systems: list[str], model: Any, sizes: list[Any], rounds: int, fold
         for system in systems:
             use_cache(folder, system)
             start = time.perf_counter()
-            ready[system] = make(system, model)
+            ready[system] = make(system, model, dynamic)
             call(ready[system], sizes[0])
             found["warm"][system] = time.perf_counter() - start
             call(ready[system], sizes[-1])
@@ -217,6 +221,7 @@ def measure(name: str, settings: Any) -> dict[str, Any]:
     with torch.inference_mode():
         expected = [[leaf.clone() for leaf in call(model, given)] for given in sizes]
     limit = int(settings.memory * 2**30)
+    dynamic = None if name in SIZES_LATER else True
     row: dict[str, Any] = {"name": name, "threads": settings.threads, "alone": {}, "failed": {}}
 
     def threaded(work: Callable[[], Any]) -> Callable[[], Any]:
@@ -230,13 +235,13 @@ def measure(name: str, settings: Any) -> dict[str, Any]:
         systems = ["eager", *(system for system in SYSTEMS if system not in settings.without)]
         for system in systems:
             try:
-                work = threaded(lambda system=system: alone(system, model, sizes, expected, folder))
+                work = threaded(lambda system=system: alone(system, model, sizes, expected, folder, dynamic))
                 row["alone"][system] = in_fork(work, settings.limit, limit)
             except Failed as error:
                 row["failed"][system] = str(error)
         ready = [system for system in systems if system in row["alone"]]
         try:
-            work = threaded(lambda: together(ready, model, sizes, settings.rounds, folder))
+            work = threaded(lambda: together(ready, model, sizes, settings.rounds, folder, dynamic))
             row |= in_fork(work, settings.limit, limit)
         except Failed as error:
             row["failed"]["together"] = str(error)

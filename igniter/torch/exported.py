@@ -43,7 +43,7 @@ class Exported:
         self.report = report
         self._state = state
         self._tensors = [place for place, leaf in enumerate(leaves) if is_tensor(leaf)]
-        flat = _Flat(module, leaves, spec, state)
+        flat = _Flat(module, leaves, spec)
         try:
             program = _export(flat, _apart(module, [leaves[place] for place in self._tensors]))
         finally:
@@ -109,10 +109,9 @@ class _Flat(torch.nn.Module):
     `torch.export` does not take all signatures, and names what it takes for granted by them.
     """
 
-    def __init__(self, module: Any, leaves: Sequence[Any], spec: Any, state: ModuleState):
+    def __init__(self, module: Any, leaves: Sequence[Any], spec: Any):
         super().__init__()
         self.module = module
-        self._state = state
         self._others = [None if is_tensor(leaf) else leaf for leaf in leaves]
         self._places = [place for place, leaf in enumerate(leaves) if is_tensor(leaf)]
         self._spec = spec
@@ -122,9 +121,11 @@ class _Flat(torch.nn.Module):
         for place, tensor in zip(self._places, tensors, strict=True):
             leaves[place] = tensor
         args, kwargs = pytree.tree_unflatten(leaves, self._spec)
+        # torch.export has put tensors of its own in the place of parameters, and would take a change of an attribute
+        # back, and say nothing.
+        before = ModuleState(self.module)
         result = self.module(*args, **kwargs)
-        # torch.export would take a change of an attribute back, and say nothing.
-        if not self._state.unchanged():
+        if not before.unchanged():
             raise IgniterError("its code changes attributes of a module")
         after, spec = pytree.tree_flatten((args, kwargs))
         if spec != self._spec or any(one is not other for one, other in zip(leaves, after, strict=True)):

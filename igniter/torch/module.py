@@ -85,6 +85,11 @@ class Igniter(torch.nn.Module):
         super().__init__()
         if isinstance(module, Igniter):
             module = module.wrapped
+        if not isinstance(module, torch.nn.Module):
+            raise IgniterError(
+                f"igniter.torch.compile takes a torch.nn.Module, and this is a {type(module).__name__}: "
+                "torch.compile(f, backend='igniter') takes functions"
+            )
         self.wrapped: Any = module
         self.options: TorchOptions = options_of(options)
         self.statistics = SessionStatistics(limit=self.options.sessions)
@@ -121,6 +126,8 @@ class Igniter(torch.nn.Module):
             return "the module is in training mode"
         if torch.compiler.is_compiling():
             return "the caller is being compiled"
+        if isinstance(self.wrapped, torch.jit.ScriptModule):
+            return "a scripted module has no Python code to trace: compile the module that it was made of"
         # Without gradients parameters are not looked at: there may be hundreds.
         return why_eager(leaves) or (why_eager(list(self.wrapped.parameters())) if torch.is_grad_enabled() else "")
 
@@ -185,7 +192,11 @@ class Igniter(torch.nn.Module):
     def _in_parts(self) -> Callable[..., Any]:
         made = self._parts
         if made is None:
+            before = vars(self.wrapped).copy()
             made = torch.compile(self.wrapped, backend=backend, dynamic=True, options=self._given)
+            for name in vars(self.wrapped).keys() - before.keys():
+                # torch.compile leaves a mark, which is no change of the module's.
+                delattr(self.wrapped, name)
             self._parts = made
         return made
 

@@ -1,4 +1,4 @@
-"""What the Python code of a module may read besides tensors: whether it is still what it was when the module was traced.
+"""What the Python code of a module may read besides tensors: whether it is what it was when the module was traced.
 
 `torch.export` runs the code once. What it found in attributes (a scale, whether a submodule is in training, which
 submodules and hooks there are) is fixed in the graph from then on. So attributes are copied one level deep, of every
@@ -33,11 +33,16 @@ class ModuleState:
         self._tensors: list[tuple[Any, Any, Any]] = []
         self._missing: list[tuple[Any, str]] = []
         self._tables: list[Any] = []
+        self._tied: dict[int, list[tuple[Any, str]]] = {}
         own = frozenset(vars(torch.nn.Module()))
         self.hooked = False
         for each in module.modules():
-            self._add_module(each, own)
-        self._sizes = list(map(len, self._tables))
+            # The attributes of a scripted module are in C++, and no trace reads them.
+            if not isinstance(each, torch.jit.ScriptModule):
+                self._add_module(each, own)
+        self._names = list(map(list, self._tables))
+        # A trace has a tensor once that is a parameter in two places.
+        self._tied = {number: places for number, places in self._tied.items() if len(places) > 1}
 
     def _add_module(self, module: Any, own: frozenset[str]) -> None:
         attributes = vars(module)
@@ -45,10 +50,17 @@ class ModuleState:
         for name in LOOKED_INTO:
             self._add(attributes[name])
         for name in TABLES:
-            self._tables.append(attributes[name])
-            self._missing += [(attributes[name], key) for key, value in attributes[name].items() if value is None]
+            self._add_table(attributes[name])
         self.hooked = self.hooked or bool(module._forward_hooks or module._forward_pre_hooks)
         self._look_into(attributes, [(key, value) for key, value in attributes.items() if key not in own], 0)
+
+    def _add_table(self, table: dict[str, Any]) -> None:
+        self._tables.append(table)
+        for key, value in table.items():
+            if value is None:
+                self._missing.append((table, key))
+            else:
+                self._tied.setdefault(id(value), []).append((table, key))
 
     def _add(self, container: Any) -> None:
         self._seen.add(id(container))
@@ -77,11 +89,13 @@ class ModuleState:
 
     def unchanged(self) -> bool:
         """Whether all attributes are what they were."""
-        if not _same(self._live, self._were) or list(map(len, self._tables)) != self._sizes:
+        if not _same(self._live, self._were) or list(map(list, self._tables)) != self._names:
             return False
         if any(owner is not None and owner[key] is not tensor for owner, key, tensor in self._tensors):
             return False
-        return all(table[key] is None for table, key in self._missing)
+        if any(table[key] is not None for table, key in self._missing):
+            return False
+        return all(len({id(table[key]) for table, key in places}) == 1 for places in self._tied.values())
 
     def restore(self) -> None:
         """Put everything back that has changed."""
