@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from igniter.errors import IgniterError
 from igniter.torch.backend import igniter as backend
@@ -192,11 +192,12 @@ class Igniter(torch.nn.Module):
     def _in_parts(self) -> Callable[..., Any]:
         made = self._parts
         if made is None:
-            before = vars(self.wrapped).copy()
+            attributes = cast("dict[str, Any]", vars(self.wrapped))
+            before = set(attributes)
             made = torch.compile(self.wrapped, backend=backend, dynamic=True, options=self._given)
-            for name in vars(self.wrapped).keys() - before.keys():
+            for name in set(attributes) - before:
                 # torch.compile leaves a mark, which is no change of the module's.
-                delattr(self.wrapped, name)
+                del attributes[name]
             self._parts = made
         return made
 

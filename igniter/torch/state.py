@@ -22,6 +22,9 @@ TABLES = ("_parameters", "_buffers")
 LOOKED_INTO = ("_modules", "_forward_hooks", "_forward_pre_hooks")
 """Attributes of `nn.Module` itself that a trace depends on."""
 
+DERIVED = ("_flat_weights", "_flat_weight_refs")
+"""Lists of its parameters that an `nn.LSTM` and its kind make anew in `forward` when these are others."""
+
 
 class ModuleState:
     """The attributes of a module and its submodules, as they are when this is made."""
@@ -34,7 +37,7 @@ class ModuleState:
         self._missing: list[tuple[Any, str]] = []
         self._tables: list[Any] = []
         self._tied: dict[int, list[tuple[Any, str]]] = {}
-        own = frozenset(vars(torch.nn.Module()))
+        own = frozenset(cast("dict[str, Any]", vars(torch.nn.Module())))
         self.hooked = False
         for each in module.modules():
             # The attributes of a scripted module are in C++, and no trace reads them.
@@ -45,7 +48,7 @@ class ModuleState:
         self._tied = {number: places for number, places in self._tied.items() if len(places) > 1}
 
     def _add_module(self, module: Any, own: frozenset[str]) -> None:
-        attributes = vars(module)
+        attributes = cast("dict[str, Any]", vars(module))
         self._add(attributes)
         for name in LOOKED_INTO:
             self._add(attributes[name])
@@ -76,7 +79,7 @@ class ModuleState:
                 self._look_at(value, depth)
 
     def _look_at(self, value: Any, depth: int) -> None:
-        inside: Any = value if isinstance(value, (dict, list, set)) else _attributes(value)
+        inside = _inside(value)
         if inside is None:
             if isinstance(value, tuple):
                 self._look_into(None, enumerate(cast("tuple[Any, ...]", value)), depth + 1)
@@ -84,12 +87,14 @@ class ModuleState:
         if id(inside) in self._seen:
             return
         self._add(inside)
-        items: Iterable[tuple[Any, Any]] = inside.items() if isinstance(inside, dict) else enumerate(inside)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-        self._look_into(inside if isinstance(inside, (dict, list)) else None, items, depth + 1)
+        items = inside.items() if isinstance(inside, dict) else enumerate(inside)
+        self._look_into(None if isinstance(inside, set) else inside, items, depth + 1)
 
     def unchanged(self) -> bool:
         """Whether all attributes are what they were."""
-        if not _same(self._live, self._were) or list(map(list, self._tables)) != self._names:
+        if not _same(self._live, self._were) and not all(map(_same_but_derived, self._live, self._were)):
+            return False
+        if list(map(list, self._tables)) != self._names:
             return False
         if any(owner is not None and owner[key] is not tensor for owner, key, tensor in self._tensors):
             return False
@@ -117,9 +122,21 @@ def _same(one: Any, other: Any) -> bool:
         return False
 
 
-def _attributes(value: Any) -> dict[str, Any] | None:
-    """The attributes of a plain object; `None` of what has none, and of what is no plain object."""
+def _same_but_derived(one: Any, other: Any) -> bool:
+    if _same(one, other):
+        return True
+    if not isinstance(one, dict):
+        return False
+    mine, was = cast("dict[Any, Any]", one), cast("dict[Any, Any]", other)
+    names = mine.keys() | was.keys()
+    return all(name in DERIVED or (name in mine and name in was and _same(mine[name], was[name])) for name in names)
+
+
+def _inside(value: Any) -> dict[Any, Any] | list[Any] | set[Any] | None:
+    """A container, or the attributes of a plain object; `None` of what is neither."""
+    if isinstance(value, (dict, list, set)):
+        return cast("dict[Any, Any] | list[Any] | set[Any]", value)
     if isinstance(value, (type, ModuleType, torch.nn.Module)) or callable(value):
         return None
     found = getattr(value, "__dict__", None)
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+    return cast("dict[Any, Any]", found) if isinstance(found, dict) else None
