@@ -417,6 +417,28 @@ def test_another_process_finds_graph_and_model_in_the_cache():
     assert piece.exported_from_cache and piece.compiled_from_cache
 
 
+def test_other_versions_and_options_take_nothing_from_the_cache(monkeypatch, tmp_path):
+    from igniter.torch import sessions
+
+    monkeypatch.setenv("IGNITER_CACHE_DIR", str(tmp_path))
+    net, x = torch.nn.Sigmoid().eval(), randn(4, 8)
+
+    def from_cache(**options):
+        igniter.torch.reset()
+        with torch.no_grad():
+            same(igniter.torch.compile(net, **options)(x), net(x))
+        (piece,) = igniter.torch.explain().graphs[0].pieces
+        return piece.exported_from_cache, piece.compiled_from_cache
+
+    assert from_cache() == (False, False)
+    assert from_cache() == (True, True)
+    # The graph is the same; a model for other options is not.
+    assert from_cache(compile_options={"target": "x86-64-v3"}) == (True, False)
+    found = sessions._versions()
+    monkeypatch.setattr(sessions, "_versions", lambda: [*found, "another"])
+    assert not from_cache()[0]
+
+
 def test_a_graph_with_other_constants_is_another_graph():
     def make(value):
         return lambda x: x * torch.tensor([value, 2.0])
