@@ -1,12 +1,18 @@
-"""Small models of `transformers` and torch's own modules: eager, Inductor and Igniter, beside each other.
+"""Eager, Inductor and Igniter beside each other on the models of `benchmark.torch_architectures`.
 
-    python -m benchmark.torch_models [NAME ...] [--json FILE] [--rounds 15] [--without inductor]
+    python -m benchmark.torch_models [--only BERT Swin] [--json FILE] [--threads 1] [--rounds 15] [--without inductor]
 
-Weights are random and configurations small, so nothing is downloaded. Each model has a process of its own. Every system
-gets the same inputs at several sizes, and every output is compared with eager's; times are medians over calls that take
-turns, on one thread, at the last size. First calls are what a new process waits for (caches as they are), memory is how
-much the process has grown by them. `igniter` is `igniter.torch.compile(model)`, `backend` is
-`torch.compile(model, backend="igniter", dynamic=True)`.
+`igniter` is `igniter.torch.compile(model)`, `backend` is `torch.compile(model, backend="igniter", dynamic=True)`,
+`inductor` is `torch.compile(model, dynamic=True)`; of models in `SIZES_LATER` both are without `dynamic=True`. For each
+model there is a process that imports PyTorch and makes the model, and from it is forked
+
+* for each system a process with empty caches of its own: how long it takes to import the compiler, compile and make the
+  first call, whether outputs at all sizes agree with eager's, the peak of the process's memory, graph breaks;
+* one process for all systems with the caches that those have filled: first calls again, and the times of further calls,
+  which take turns.
+
+Each has a limit of time and of memory; what fails is said in the table, and the rest goes on. `--json FILE` keeps all
+figures after every model, and what is in it is not measured again.
 """
 
 from __future__ import annotations
@@ -14,335 +20,353 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import multiprocessing
 import os
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmark.torch_architectures import NAMES, SIZES_LATER, call, model_and_inputs
+
 SYSTEMS = ("igniter", "backend", "inductor")
-SIZES = ((2, 16), (3, 29), (4, 64))
-"""Batch and sequence; of images the batch."""
-
-WIDTH, INNER, HEADS, LAYERS, WORDS = 256, 1024, 4, 2, 1000
-PLAIN = {
-    "hidden_size": WIDTH,
-    "intermediate_size": INNER,
-    "num_attention_heads": HEADS,
-    "num_hidden_layers": LAYERS,
-    "vocab_size": WORDS,
-}
-LLAMA = {**PLAIN, "num_key_value_heads": 2, "head_dim": 64, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
-VISION = {"hidden_size": WIDTH, "intermediate_size": INNER, "num_attention_heads": HEADS, "num_hidden_layers": LAYERS}
-OF_TRANSFORMERS: dict[str, tuple[str, dict[str, Any], str]] = {
-    "BERT": ("bert", PLAIN, "text"),
-    "DistilBERT": (
-        "distilbert",
-        {"dim": WIDTH, "hidden_dim": INNER, "n_heads": HEADS, "n_layers": LAYERS, "vocab_size": WORDS},
-        "text",
-    ),
-    "RoBERTa": ("roberta", PLAIN, "text"),
-    "XLM-R": ("xlm-roberta", PLAIN, "text"),
-    "ELECTRA": ("electra", {**PLAIN, "embedding_size": 128}, "text"),
-    "ALBERT": ("albert", {**PLAIN, "embedding_size": 128}, "text"),
-    "MobileBERT": ("mobilebert", {"num_hidden_layers": 4, "vocab_size": WORDS}, "text"),
-    "DeBERTa": ("deberta", {**PLAIN, "relative_attention": True, "pos_att_type": ["c2p", "p2c"]}, "text"),
-    "MPNet": ("mpnet", PLAIN, "text"),
-    "GPT-2": (
-        "gpt2",
-        {
-            "n_embd": WIDTH,
-            "n_head": HEADS,
-            "n_layer": LAYERS,
-            "vocab_size": WORDS,
-            "bos_token_id": 1,
-            "eos_token_id": 1,
-        },
-        "decoder",
-    ),
-    "Llama": ("llama", LLAMA, "decoder"),
-    "Mistral": ("mistral", {**LLAMA, "sliding_window": 32}, "decoder"),
-    "Qwen2": ("qwen2", LLAMA, "decoder"),
-    "Gemma": ("gemma", LLAMA, "decoder"),
-    "Phi": ("phi", {**PLAIN, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}, "decoder"),
-    "OPT": (
-        "opt",
-        {
-            "hidden_size": WIDTH,
-            "ffn_dim": INNER,
-            "num_attention_heads": HEADS,
-            "num_hidden_layers": LAYERS,
-            "vocab_size": WORDS,
-            "word_embed_proj_dim": WIDTH,
-        },
-        "decoder",
-    ),
-    "BLOOM": ("bloom", {"hidden_size": WIDTH, "n_head": HEADS, "n_layer": LAYERS, "vocab_size": WORDS}, "decoder"),
-    "GPT-NeoX": ("gpt_neox", {**PLAIN, "bos_token_id": 1, "eos_token_id": 1}, "decoder"),
-    "T5": (
-        "t5",
-        {"d_model": WIDTH, "d_ff": INNER, "d_kv": 64, "num_heads": HEADS, "num_layers": LAYERS, "vocab_size": WORDS},
-        "translation",
-    ),
-    "Whisper": (
-        "whisper",
-        {
-            "d_model": WIDTH,
-            "encoder_layers": LAYERS,
-            "decoder_layers": LAYERS,
-            "encoder_attention_heads": HEADS,
-            "decoder_attention_heads": HEADS,
-            "encoder_ffn_dim": INNER,
-            "decoder_ffn_dim": INNER,
-            "max_source_positions": 50,
-            "vocab_size": WORDS,
-            "pad_token_id": 0,
-            "bos_token_id": 1,
-            "eos_token_id": 2,
-            "decoder_start_token_id": 1,
-        },
-        "speech",
-    ),
-    "ViT": ("vit", {**VISION, "image_size": 64, "patch_size": 8}, "image"),
-    "Swin": (
-        "swin",
-        {"image_size": 64, "patch_size": 2, "embed_dim": 48, "depths": [2, 2], "num_heads": [3, 6]},
-        "image",
-    ),
-    "ConvNeXt": ("convnext", {"hidden_sizes": [32, 64, 128, 256], "depths": [1, 1, 2, 1]}, "image"),
-    "CLIP": (
-        "clip",
-        {
-            "text_config": {**PLAIN, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2},
-            "vision_config": {**VISION, "image_size": 64, "patch_size": 8},
-        },
-        "both",
-    ),
-}
+RTOL = 1e-3
+POLL = 0.1
+TOLD = 200
+"""Characters of the reasons in the table; the file has all."""
 
 
-def of_torch() -> dict[str, tuple[Any, str]]:
-    """torch's own modules, and what they are given."""
-    from torch import nn
-
-    def block(channels: int, out: int, stride: int) -> Any:
-        return nn.Sequential(
-            nn.Conv2d(channels, out, 3, stride, 1, bias=False),
-            nn.BatchNorm2d(out),
-            nn.ReLU(),
-            nn.Conv2d(out, out, 3, 1, 1),
-            nn.BatchNorm2d(out),
-            nn.ReLU(),
-        )
-
-    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, INNER, batch_first=True, norm_first=True)
-    return {
-        "nn.TransformerEncoder": (nn.TransformerEncoder(layer, LAYERS, enable_nested_tensor=False), "vectors"),
-        "nn.LSTM": (nn.LSTM(WIDTH, WIDTH, 1, batch_first=True), "vectors"),
-        "CNN": (
-            nn.Sequential(
-                block(3, 32, 2),
-                block(32, 64, 2),
-                block(64, 128, 2),
-                nn.AdaptiveAvgPool2d(1),
-                nn.Flatten(1),
-                nn.Linear(128, 10),
-            ),
-            "image",
-        ),
-        "MLP": (
-            nn.Sequential(nn.Linear(WIDTH, INNER), nn.GELU(), nn.Linear(INNER, WIDTH), nn.LayerNorm(WIDTH)),
-            "vectors",
-        ),
-    }
+class Failed(Exception):
+    """A measurement that did not come to an end, and why."""
 
 
-def model_and_inputs(name: str) -> tuple[Any, list[dict[str, Any] | tuple[Any, ...]]]:
-    """A model in evaluation mode, and its arguments at each of `SIZES`."""
+# -- in a process of its own ------------------------------------------------------------------------------------------
+
+
+def make(system: str, model: Any, dynamic: bool | None = True) -> Any:
+    """`model` as the system runs it, and what it has to import for that."""
+    if system == "eager":
+        return model
     import torch
 
-    torch.manual_seed(0)
-    if name in OF_TRANSFORMERS:
-        from transformers import AutoConfig, AutoModel
-
-        kind, settings, given = OF_TRANSFORMERS[name]
-        model = AutoModel.from_config(AutoConfig.for_model(kind, **settings))
-    else:
-        model, given = of_torch()[name]
-    return model.eval(), [inputs(given, batch, length) for batch, length in SIZES]
-
-
-def inputs(given: str, batch: int, length: int) -> Any:
-    import torch
-
-    words = torch.randint(3, WORDS, (batch, length))
-    mask = torch.ones(batch, length, dtype=torch.long)
-    mask[0, length - 3 :] = 0
-    pixels = torch.randn(batch, 3, 64, 64)
-    return {
-        "text": {"input_ids": words, "attention_mask": mask},
-        "decoder": {"input_ids": words, "attention_mask": mask, "use_cache": False},
-        "translation": {
-            "input_ids": words,
-            "attention_mask": mask,
-            "decoder_input_ids": words[:, :5],
-            "use_cache": False,
-        },
-        "speech": {
-            "input_features": torch.randn(batch, 80, 100),
-            "decoder_input_ids": words,
-            "use_cache": False,
-        },
-        "image": {"pixel_values": pixels},
-        "both": {"input_ids": words, "attention_mask": mask, "pixel_values": pixels},
-        "vectors": (torch.randn(batch, length, WIDTH),),
-    }[given]
-
-
-def call(system: Any, given: Any) -> list[Any]:
-    """The tensors among what a system returns."""
-    import torch
-    from torch.utils import _pytree as pytree
-
-    if isinstance(given, dict) and set(given) == {"pixel_values"} and not hasattr(system, "config"):
-        given = (given["pixel_values"],)
-    result = system(**given) if isinstance(given, dict) else system(*given)
-    result = dict(result) if hasattr(result, "to_tuple") else result
-    return [leaf for leaf in pytree.tree_leaves(result) if torch.is_tensor(leaf)]
-
-
-def measure(name: str, rounds: int, systems: tuple[str, ...]) -> dict[str, Any]:
-    """All figures of one model, in this process."""
-    logging.getLogger("transformers").setLevel(logging.CRITICAL)
-    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
-    import torch
-
+    if system == "inductor":
+        return torch.compile(model, dynamic=dynamic)
     import igniter.torch
+
+    if system == "igniter":
+        return igniter.torch.compile(model)
+    return torch.compile(model, backend="igniter", dynamic=dynamic)
+
+
+def use_cache(folder: str, system: str) -> None:
+    """Make the system's caches on disk those below `folder`."""
+    os.environ["IGNITER_CACHE_DIR"] = f"{folder}/{system}"
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/{system}/inductor"
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+
+
+def alone(
+    system: str, model: Any, sizes: list[Any], expected: list[Any], folder: str, dynamic: bool | None
+) -> dict[str, Any]:
+    """First call, error, memory, and what was left to eager, of one system with empty caches."""
+    import torch
+
+    use_cache(folder, system)
+    with torch.inference_mode():
+        start, cpu = time.perf_counter(), _cpu_seconds()
+        fast = make(system, model, dynamic)
+        got = [call(fast, sizes[0])]
+        found: dict[str, Any] = {"first": time.perf_counter() - start, "cpu": _cpu_seconds() - cpu}
+        got += [call(fast, given) for given in sizes[1:]]
+    found["memory"] = _peak_memory()
+    if system == "eager":
+        return found
     from igniter.torch.compare import differences
 
+    compared = [differences(one, other, RTOL) for one, other in zip(got, expected, strict=True)]
+    found["error"] = max(error for error, _ in compared)
+    found["wrong"] = next((why for _, why in compared if why), "")
+    if system != "igniter" or "torch._dynamo" in sys.modules:
+        found["breaks"] = dict(torch._dynamo.utils.counters["graph_break"])
+    if system != "inductor":
+        import igniter.torch
+
+        told = igniter.torch.explain()
+        pieces = [piece for graph in told.graphs for piece in graph.pieces]
+        found["compiled"] = sum(piece.nodes for piece in pieces if piece.compiled)
+        found["ops"] = found["compiled"] + sum(piece.nodes for piece in pieces if not piece.compiled)
+        found["copied"] = sum(piece.copied_inputs + piece.copied_outputs for piece in pieces)
+        found["reasons"] = told.reasons
+    return found
+
+
+def together(
+    systems: list[str], model: Any, sizes: list[Any], rounds: int, folder: str, dynamic: bool | None
+) -> dict[str, Any]:
+    """First calls with the caches that are there, and the times of further calls in turns, in ms."""
+    import torch
+
+    ready: dict[str, Any] = {}
+    found: dict[str, Any] = {"warm": {}, "ms": {}, "ms small": {}}
+    with torch.inference_mode():
+        for system in systems:
+            use_cache(folder, system)
+            start = time.perf_counter()
+            ready[system] = make(system, model, dynamic)
+            call(ready[system], sizes[0])
+            found["warm"][system] = time.perf_counter() - start
+            call(ready[system], sizes[-1])
+            if system != "eager":
+                torch._dynamo.config.recompile_limit = 64
+        for name, given in (("ms small", sizes[0]), ("ms", sizes[-1])):
+            times: dict[str, list[float]] = {system: [] for system in ready}
+            for _ in range(rounds):
+                for system, fast in ready.items():
+                    start = time.perf_counter()
+                    call(fast, given)
+                    times[system].append((time.perf_counter() - start) * 1e3)
+            found[name] = {system: [statistics.median(each), min(each)] for system, each in times.items()}
+    return found
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of those that it waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def _peak_memory() -> int:
+    """The most bytes that this process has had in memory."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith("VmHWM:")).split()[1])
+
+
+# -- the process of one model -----------------------------------------------------------------------------------------
+
+
+def in_fork(work: Callable[[], Any], seconds: float, limit: int) -> Any:
+    """What `work` returns in a fork of this process; `Failed` where it raises, takes longer or takes more bytes."""
+    context = multiprocessing.get_context("fork")
+    mine, theirs = context.Pipe(duplex=False)
+
+    def body() -> None:
+        os.setsid()
+        try:
+            theirs.send((work(), ""))
+        except Exception as error:
+            text = str(error).strip().splitlines()
+            theirs.send((None, f"{type(error).__name__}: {text[0] if text else ''}"))
+
+    process = context.Process(target=body)
+    process.start()
+    theirs.close()
+    end = time.monotonic() + seconds
+    try:
+        while not mine.poll(POLL):
+            if not process.is_alive() and not mine.poll(0):
+                raise Failed(f"the process died ({process.exitcode})")
+            if time.monotonic() > end:
+                raise Failed(f"took more than {seconds:.0f} s")
+            if _resident(process.pid) > limit:
+                raise Failed(f"took more than {limit / 2**30:.1f} GB")
+        result, why = mine.recv()
+    except EOFError:
+        raise Failed("the process died") from None
+    finally:
+        _end(process)
+    if why:
+        raise Failed(why)
+    return result
+
+
+def _end(process: Any) -> None:
+    import contextlib
+    import signal
+
+    process.join(1)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        # Its helpers too: the group is its own.
+        os.killpg(process.pid, signal.SIGKILL)
+    process.join()
+
+
+def _resident(pid: int) -> int:
+    """Bytes of memory that a process and its helpers have."""
+    import psutil
+
+    total = 0
+    try:
+        one = psutil.Process(pid)
+        for process in (one, *one.children(recursive=True)):
+            total += process.memory_info().rss
+    except psutil.Error:
+        # One has just ended.
+        return total
+    return total
+
+
+def measure(name: str, settings: Any) -> dict[str, Any]:
+    """All figures of one model."""
+    logging.getLogger("transformers").setLevel(logging.CRITICAL)
+    import torch
+
+    # More threads than one would be lost in a fork: those that use more begin them there.
     torch.set_num_threads(1)
     model, sizes = model_and_inputs(name)
-    ready: dict[str, Any] = {"eager": model}
-    row: dict[str, Any] = {"name": name, "error": {}, "first": {}, "memory": {}, "ms": {}}
     with torch.inference_mode():
         expected = [[leaf.clone() for leaf in call(model, given)] for given in sizes]
+    limit = int(settings.memory * 2**30)
+    dynamic = None if name in SIZES_LATER else True
+    row: dict[str, Any] = {"name": name, "threads": settings.threads, "alone": {}, "failed": {}}
+
+    def threaded(work: Callable[[], Any]) -> Callable[[], Any]:
+        def run() -> Any:
+            torch.set_num_threads(settings.threads)
+            return work()
+
+        return run
+
+    with tempfile.TemporaryDirectory(prefix="torch-models-") as folder:
+        systems = ["eager", *(system for system in SYSTEMS if system not in settings.without)]
         for system in systems:
-            fast = {
-                "igniter": lambda: igniter.torch.compile(model),
-                "backend": lambda: torch.compile(model, backend="igniter", dynamic=True),
-                "inductor": lambda: torch.compile(model, dynamic=True),
-            }[system]()
-            before = resident()
-            start = time.perf_counter()
             try:
-                got = [call(fast, sizes[0])]
-                row["first"][system] = time.perf_counter() - start
-                got += [call(fast, given) for given in sizes[1:]]
-            except Exception as error:
-                row["error"][system] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-                continue
-            row["memory"][system] = (resident() - before) / 2**20
-            found = [differences(one, other, 1e-3) for one, other in zip(got, expected, strict=True)]
-            wrong = [why for _, why in found if why]
-            row["error"][system] = wrong[0] if wrong else max(error for error, _ in found)
-            ready[system] = fast
-        times: dict[str, list[float]] = {system: [] for system in ready}
-        for _ in range(rounds):
-            for system, fast in ready.items():
-                start = time.perf_counter()
-                call(fast, sizes[-1])
-                times[system].append(time.perf_counter() - start)
-    row["ms"] = {system: statistics.median(each) * 1e3 for system, each in times.items()}
-    told = igniter.torch.explain()
-    pieces = [piece for graph in told.graphs for piece in graph.pieces]
-    row["compiled"] = [sum(piece.nodes for piece in pieces if piece.compiled), sum(piece.nodes for piece in pieces)]
-    row["reasons"] = told.reasons
+                work = threaded(lambda system=system: alone(system, model, sizes, expected, folder, dynamic))
+                row["alone"][system] = in_fork(work, settings.limit, limit)
+            except Failed as error:
+                row["failed"][system] = str(error)
+        ready = [system for system in systems if system in row["alone"]]
+        try:
+            work = threaded(lambda: together(ready, model, sizes, settings.rounds, folder, dynamic))
+            row |= in_fork(work, settings.limit, limit)
+        except Failed as error:
+            row["failed"]["together"] = str(error)
+        shutil.rmtree(folder, ignore_errors=True)
+        Path(folder).mkdir()
     return row
 
 
-def resident() -> int:
-    """Bytes of memory that this process has."""
-    import psutil
-
-    return int(psutil.Process().memory_info().rss)
-
+# -- the table --------------------------------------------------------------------------------------------------------
 
 HEADER = (
     "model",
     "error",
     "eager ms",
+    "Inductor ms",
     "igniter ms",
     "backend ms",
-    "Inductor ms",
     "first call s",
+    "with caches s",
     "memory MB",
-    "eager ops",
+    "graph breaks",
+    "compiled",
+    "left to eager",
+)
+LEGEND = (
+    "error, first call, with caches: igniter / backend / Inductor; memory: eager / igniter / backend / Inductor; "
+    "in parentheses how many times as fast as eager"
 )
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """The rows in Markdown; of three figures in one cell the order is igniter, backend, Inductor."""
-    lines = [" | ".join(HEADER), " | ".join("---" for _ in HEADER)]
-    for row in rows:
-        if "failed" in row:
-            lines.append(f"{row['name']} | {row['failed']} | | | | | | | ")
-            continue
-        errors = [row["error"].get(system) for system in SYSTEMS]
-        worst = [e if isinstance(e, str) else f"{e:.0e}" for e in errors if e is not None]
-        cells = [row["name"], " / ".join(worst), *(_ms(row, system) for system in ("eager", *SYSTEMS))]
-        cells.append(" / ".join(_number(row["first"].get(s), "{:.1f}") for s in SYSTEMS))
-        cells.append(" / ".join(_number(row["memory"].get(s), "{:.0f}") for s in SYSTEMS))
-        cells.append("; ".join(row["reasons"])[:160] or "none")
-        lines.append(" | ".join(cells))
+    """The rows in Markdown."""
+    lines = [" | ".join(HEADER), " | ".join("---" for _ in HEADER), *(" | ".join(cells(row)) for row in rows)]
     return "\n".join(f"| {line} |" for line in lines)
 
 
-def _ms(row: dict[str, Any], system: str) -> str:
-    return _number(row["ms"].get(system), "{:.2f}")
+def cells(row: Mapping[str, Any]) -> list[str]:
+    each: Mapping[str, Any] = row.get("alone", {})
+    failed: Mapping[str, str] = row.get("failed", {})
+
+    def of(what: str, form: str, systems: tuple[str, ...] = SYSTEMS) -> str:
+        return " / ".join(_number(each.get(system, {}).get(what), form) for system in systems)
+
+    breaks = [len(each[s]["breaks"]) for s in ("backend", "inductor") if "breaks" in each.get(s, {})]
+    counts = [f"{each[s]['compiled']} of {each[s]['ops']}" for s in ("igniter", "backend") if s in each]
+    reasons = [why for s in ("igniter", "backend") for why in each.get(s, {}).get("reasons", ())]
+    reasons += [f"{s} differs: {each[s]['wrong']}" for s in SYSTEMS if each.get(s, {}).get("wrong")]
+    reasons += [f"{what} failed: {why}" for what, why in failed.items()]
+    return [
+        row["name"],
+        of("error", "{:.0e}"),
+        *(_time(row, system) for system in ("eager", "inductor", "igniter", "backend")),
+        of("first", "{:.1f}"),
+        " / ".join(_number(row.get("warm", {}).get(system), "{:.1f}") for system in SYSTEMS),
+        " / ".join(_number(each.get(s, {}).get("memory"), "{:.0f}", 2**-20) for s in ("eager", *SYSTEMS)),
+        str(max(breaks, default="-")),
+        " / ".join(counts),
+        "; ".join(dict.fromkeys(reasons))[:TOLD].replace("|", "/") or "none",
+    ]
 
 
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else form.format(value)
+def _time(row: Mapping[str, Any], system: str) -> str:
+    times = row.get("ms", {})
+    if system not in times:
+        return "-"
+    median = times[system][0]
+    return f"{median:.2f}" if system == "eager" else f"{median:.2f} ({times['eager'][0] / median:.2f})"
+
+
+def _number(value: float | None, form: str, scale: float = 1.0) -> str:
+    return "-" if value is None else form.format(value * scale)
+
+
+# -- the command ------------------------------------------------------------------------------------------------------
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="models; all where none is named")
+    parser.add_argument("--json", default="", help="a file for all figures; what is in it is not measured again")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=15, help="calls of each system at each of two sizes")
+    parser.add_argument("--without", action="append", default=[], choices=SYSTEMS)
+    parser.add_argument("--limit", type=float, default=120, help="seconds for one process")
+    parser.add_argument("--memory", type=float, default=6, help="GB for one process and its helpers")
+    parser.add_argument("--one", default="", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    unknown = [name for name in given.only if name not in NAMES]
+    if unknown:
+        parser.error(f"there is no model {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    return given
+
+
+def in_process(name: str, given: argparse.Namespace) -> dict[str, Any]:
+    """The figures of a model, measured in a process of its own."""
+    command = [sys.executable, "-m", "benchmark.torch_models", "--one", name]
+    for option in ("threads", "rounds", "limit", "memory"):
+        command.append(f"--{option}={getattr(given, option)}")
+    command += [f"--without={system}" for system in given.without]
+    environment = {**os.environ, **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(given.threads))}
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment)
+    try:
+        return json.loads(ran.stdout.splitlines()[-1])
+    except (ValueError, IndexError):
+        return {"name": name, "failed": {"model": (ran.stderr.strip().splitlines() or ["no output"])[-1]}}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", help="models; all where none is named")
-    parser.add_argument("--json", default="", help="a file for all figures; what is in it is not measured again")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--without", action="append", default=[], choices=SYSTEMS)
-    parser.add_argument("--limit", type=float, default=600, help="seconds for one model")
-    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    systems = tuple(system for system in SYSTEMS if system not in given.without)
+    given = parsed()
     if given.one:
-        print("\n" + json.dumps(measure(given.names[0], given.rounds, systems)))
+        print("\n" + json.dumps(measure(given.one, given)))
         return
-    known = [*OF_TRANSFORMERS, *of_torch()]
-    unknown = [name for name in given.names if name not in known]
-    if unknown:
-        parser.error(f"there is no model {', '.join(unknown)}; there are {', '.join(known)}")
     file = Path(given.json) if given.json else None
     rows: list[dict[str, Any]] = json.loads(file.read_text()) if file is not None and file.exists() else []
-    done = {row["name"] for row in rows}
-    for name in given.names or known:
-        if name in done:
+    start = time.monotonic()
+    for name in given.only or NAMES:
+        if any(row["name"] == name and "model" not in row["failed"] for row in rows):
             continue
-        command = [sys.executable, "-m", "benchmark.torch_models", name, "--one", f"--rounds={given.rounds}"]
-        command += [f"--without={system}" for system in given.without]
-        try:
-            ran = subprocess.run(command, capture_output=True, text=True, timeout=given.limit)
-            rows.append(json.loads(ran.stdout.splitlines()[-1]))
-        except subprocess.TimeoutExpired:
-            rows.append({"name": name, "failed": f"took more than {given.limit:.0f} s"})
-        except (ValueError, IndexError):
-            rows.append({"name": name, "failed": (ran.stderr.strip().splitlines() or ["no output"])[-1]})
+        rows = [row for row in rows if row["name"] != name] + [in_process(name, given)]
         print(table(rows[-1:]).splitlines()[-1], flush=True)
         if file is not None:
             file.write_text(json.dumps(rows, indent=1))
-    print("\n" + table(rows))
+    order = {name: place for place, name in enumerate(NAMES)}
+    print(f"\n{table(sorted(rows, key=lambda row: order.get(row['name'], len(order))))}\n\n{LEGEND}")
+    print(f"{len(rows)} models, {time.monotonic() - start:.0f} s")
 
 
 if __name__ == "__main__":

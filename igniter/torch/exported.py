@@ -2,7 +2,9 @@
 holds for.
 
 Every dim is dynamic that the module's code lets be. What the code takes for granted besides (a dim of 512 at most, two
-dims that are equal) `torch.export` notes, and it is checked before each call.
+dims that are equal) `torch.export` notes, and it is checked before each call, as are the attributes of the module
+(`igniter.torch.state`). Code that changes attributes or the containers that it is given is not traced here: it would
+do so once.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from igniter.torch.exporter import decompositions, quiet
 from igniter.torch.names import Tensor, is_symbolic, is_tensor, pytree, torch
 from igniter.torch.options import TorchOptions
 from igniter.torch.program import make_program
+from igniter.torch.state import ModuleState
 from igniter.torch.statistics import GraphReport
 
 NAMES = {"min": min, "max": max, "math": math, "abs": abs, "int": int, "float": float, "round": round}
@@ -26,13 +29,25 @@ NAMES = {"min": min, "max": max, "math": math, "abs": abs, "int": int, "float": 
 
 class Exported:
     """A module's export, called with the leaves of the module's own arguments. Raises what `torch.export` raises of a
-    module that it cannot trace."""
+    module that it cannot trace, and `IgniterError` of one whose code has an effect besides its result."""
 
-    def __init__(self, module: Any, leaves: Sequence[Any], spec: Any, options: TorchOptions, report: GraphReport):
+    def __init__(
+        self,
+        module: Any,
+        leaves: Sequence[Any],
+        spec: Any,
+        options: TorchOptions,
+        report: GraphReport,
+        state: ModuleState,
+    ):
         self.report = report
+        self._state = state
         self._tensors = [place for place, leaf in enumerate(leaves) if is_tensor(leaf)]
         flat = _Flat(module, leaves, spec)
-        program = _export(flat, [leaves[place] for place in self._tensors])
+        try:
+            program = _export(flat, _apart(module, [leaves[place] for place in self._tensors]))
+        finally:
+            state.restore()
         report.nodes = sum(node.op == "call_function" for node in program.graph.nodes)
         self._spec: Any = program.call_spec.out_spec
         self._sources = [_source(flat, program, spec) for spec in program.graph_signature.input_specs]
@@ -47,18 +62,33 @@ class Exported:
             source = known.get(id(value))
             return source is not None and source.value(()) is value
 
+        self._owned = [source for source in self._sources if source.leaf < 0]
+        self._types = [_type(source.value(())) for source in self._owned]
+        self._written = [target for target in self._targets if target is not None]
         self._run = make_program(program.graph_module, options, report, is_weight, never)
         if not self.holds_for(leaves):
             raise IgniterError("what torch.export takes for granted does not hold for what it was traced with")
 
     def holds_for(self, leaves: Sequence[Any]) -> bool:
         """Whether the trace is right for these arguments, whose structure and types are those that were traced."""
+        if not self._state.unchanged() or [_type(source.value(())) for source in self._owned] != self._types:
+            return False
         tensors = [leaves[place] for place in self._tensors]
         for place, axis, size in self._dims:
             if tensors[place].shape[axis] != size:
                 return False
         names = {"L": {"tensors": tensors}}
         return self._guards is None or bool(eval(self._guards, {"__builtins__": {}, **NAMES}, names))
+
+    def writes_shared(self, leaves: Sequence[Any]) -> bool:
+        """Whether what the module changes in place is in the same memory as another argument."""
+        if not self._written:
+            return False
+        tensors = [leaves[place] for place in self._tensors]
+        written = [target.value(tensors) for target in self._written]
+        places = [_memory(tensor) for tensor in tensors]
+        places += [_memory(each) for target, each in zip(self._written, written, strict=True) if target.leaf < 0]
+        return any(places.count(_memory(each)) > 1 for each in written)
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """What the module returns for the arguments whose leaves these are."""
@@ -91,7 +121,16 @@ class _Flat(torch.nn.Module):
         for place, tensor in zip(self._places, tensors, strict=True):
             leaves[place] = tensor
         args, kwargs = pytree.tree_unflatten(leaves, self._spec)
-        return self.module(*args, **kwargs)
+        # torch.export has put tensors of its own in the place of parameters, and would take a change of an attribute
+        # back, and say nothing.
+        before = ModuleState(self.module)
+        result = self.module(*args, **kwargs)
+        if not before.unchanged():
+            raise IgniterError("its code changes attributes of a module")
+        after, spec = pytree.tree_flatten((args, kwargs))
+        if spec != self._spec or any(one is not other for one, other in zip(leaves, after, strict=True)):
+            raise IgniterError("its code changes a list, dict or other container that it is given")
+        return result
 
 
 class _Source:
@@ -111,6 +150,20 @@ class _Source:
         if self._table is not None:
             return self._table[self.name]
         return leaves[self.leaf] if self.leaf >= 0 else self.constant
+
+
+def _apart(module: Any, tensors: Sequence[Any]) -> list[Any]:
+    """The tensors, without those that are the module's own: they would be taken for weights."""
+    own = {id(each) for each in (*module.parameters(), *module.buffers())}
+    return [tensor.detach() if id(tensor) in own else tensor for tensor in tensors]
+
+
+def _type(tensor: Any) -> Any:
+    return (tensor.dtype, tensor.shape, tensor.device) if is_tensor(tensor) else None
+
+
+def _memory(tensor: Any) -> int:
+    return int(tensor.untyped_storage().data_ptr())
 
 
 def _export(module: _Flat, tensors: Sequence[Any]) -> Any:

@@ -61,6 +61,8 @@ def to_onnx(graph: GraphModule) -> bytes:
     with quiet():
         passes.insert_type_promotion_nodes(program.graph_module)
         passes.remove_assertion_nodes(program.graph_module)
+        # Where a cast was inserted behind an output, that is the output now; the program names the node before it.
+        program = exported_program(program.graph_module)
         made = core._exported_program_to_onnx_program(program, registry=registry())
         model = made.model_proto
     for node in model.graph.node:

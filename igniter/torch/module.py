@@ -11,13 +11,15 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from igniter.errors import IgniterError
 from igniter.torch.backend import igniter as backend
 from igniter.torch.backend import why_eager
 from igniter.torch.exported import Exported
 from igniter.torch.names import is_tensor, pytree, torch
 from igniter.torch.options import TorchOptions, options_of
+from igniter.torch.state import ModuleState
 from igniter.torch.statistics import log, note
 
 DELEGATED = (
@@ -45,6 +47,11 @@ OWN = ("wrapped", "options", "statistics", "why_eager", "training")
 
 HASHABLE = (torch.Tensor, bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device)
 """Arguments that one call can have in common with another; a module with others is compiled in parts."""
+
+NUMBERS = 6
+"""Exports for arguments that are alike but for the values of numbers; beyond, Dynamo makes symbols of the numbers."""
+TRIES = 3
+"""Exports for arguments that are alike, for each session that is kept."""
 
 
 @dataclass
@@ -78,6 +85,11 @@ class Igniter(torch.nn.Module):
         super().__init__()
         if isinstance(module, Igniter):
             module = module.wrapped
+        if not isinstance(module, torch.nn.Module):
+            raise IgniterError(
+                f"igniter.torch.compile takes a torch.nn.Module, and this is a {type(module).__name__}: "
+                "torch.compile(f, backend='igniter') takes functions"
+            )
         self.wrapped: Any = module
         self.options: TorchOptions = options_of(options)
         self.statistics = SessionStatistics(limit=self.options.sessions)
@@ -85,7 +97,8 @@ class Igniter(torch.nn.Module):
         self._given = dict(options)
         self._lock = threading.RLock()
         self._sessions: OrderedDict[int, tuple[Any, Exported]] = OrderedDict()
-        self._untraceable: set[Any] = set()
+        self._untraceable: dict[Any, ModuleState | None] = {}
+        self._tries: dict[Any, list[int]] = {}
         self._parts: Callable[..., Any] | None = None
         self._made = 0
         self.training = module.training
@@ -97,12 +110,14 @@ class Igniter(torch.nn.Module):
             return self._eager(reason, args, kwargs)
         found = None
         if all(isinstance(leaf, HASHABLE) for leaf in leaves):
-            kinds = tuple(map(_kind, leaves))
+            kinds = (*map(_kind, leaves), _same_objects(leaves), *_ambient())
             with self._lock:
                 found = self._find((hash((spec, kinds)), spec, kinds), leaves)
         if found is None:
             self.statistics.partly += 1
-            return self._in_parts()(*args, **kwargs)
+            # Dynamo does not look for hooks that were added since, unless it is told to.
+            with torch._dynamo.config.patch(skip_nnmodule_hook_guards=False):
+                return self._in_parts()(*args, **kwargs)
         return found(leaves)
 
     def _reason(self, leaves: Sequence[Any]) -> str:
@@ -111,6 +126,8 @@ class Igniter(torch.nn.Module):
             return "the module is in training mode"
         if torch.compiler.is_compiling():
             return "the caller is being compiled"
+        if isinstance(self.wrapped, torch.jit.ScriptModule):
+            return "a scripted module has no Python code to trace: compile the module that it was made of"
         # Without gradients parameters are not looked at: there may be hundreds.
         return why_eager(leaves) or (why_eager(list(self.wrapped.parameters())) if torch.is_grad_enabled() else "")
 
@@ -124,21 +141,17 @@ class Igniter(torch.nn.Module):
     def _find(self, key: tuple[int, Any, Any], leaves: Sequence[Any]) -> Exported | None:
         """The export that holds for a call, made where there is none; `None` where there can be none."""
         if key in self._untraceable:
-            return None
+            state = self._untraceable[key]
+            if state is None or state.unchanged():
+                return None
         for number, (other, candidate) in reversed(self._sessions.items()):
             if other == key and candidate.holds_for(leaves):
                 self._sessions.move_to_end(number)
                 self.statistics.hits += 1
-                return candidate
+                return None if candidate.writes_shared(leaves) else candidate
         self.statistics.misses += 1
-        report = note(f"igniter.torch.compile({type(self.wrapped).__name__})", 0)
-        try:
-            made = Exported(self.wrapped, leaves, key[1], self.options, report)
-        except Exception as error:
-            # torch.export's errors have no base of their own; what it does not trace is compiled in parts.
-            self._untraceable.add(key)
-            text = str(error).strip().splitlines()
-            report.leave(f"torch.export failed ({type(error).__name__}: {text[0] if text else ''}): compiled in parts")
+        made = self._export(key, leaves)
+        if made is None:
             return None
         self._made += 1
         self._sessions[self._made] = (key, made)
@@ -146,12 +159,45 @@ class Igniter(torch.nn.Module):
             self._sessions.popitem(last=False)
             self.statistics.evicted += 1
         self.statistics.sessions = len(self._sessions)
-        return made
+        return None if made.writes_shared(leaves) else made
+
+    def _export(self, key: tuple[int, Any, Any], leaves: Sequence[Any]) -> Exported | None:
+        """An export for a call; `None`, noted for the next such call, where there can be none."""
+        report = note(f"igniter.torch.compile({type(self.wrapped).__name__})", 0)
+        state = ModuleState(self.wrapped)
+        like = (key[1], tuple(map(_loose_kind, leaves)))
+        tries = self._tries.setdefault(like, [])
+        tries.append(key[0])
+        if state.hooked:
+            self._untraceable[key] = state
+            report.leave("submodules have hooks, which run at each call: compiled in parts")
+            return None
+        if len(set(tries)) > NUMBERS or len(tries) > TRIES * self.options.sessions:
+            self._untraceable[key] = None
+            report.leave("numbers, sizes or attributes differ from call to call: compiled in parts")
+            return None
+        try:
+            return Exported(self.wrapped, leaves, key[1], self.options, report, state)
+        except Exception as error:
+            # torch.export's errors have no base of their own; what it does not trace is compiled in parts.
+            self._untraceable[key] = state
+            text = str(error).strip().splitlines()
+            why = text[0] if text else ""
+            if isinstance(error, IgniterError):
+                report.leave(f"{why}: compiled in parts")
+            else:
+                report.leave(f"torch.export failed ({type(error).__name__}: {why}): compiled in parts")
+            return None
 
     def _in_parts(self) -> Callable[..., Any]:
         made = self._parts
         if made is None:
+            attributes = cast("dict[str, Any]", vars(self.wrapped))
+            before = set(attributes)
             made = torch.compile(self.wrapped, backend=backend, dynamic=True, options=self._given)
+            for name in set(attributes) - before:
+                # torch.compile leaves a mark, which is no change of the module's.
+                del attributes[name]
             self._parts = made
         return made
 
@@ -212,5 +258,23 @@ def compile(module: Any, **options: Any) -> Igniter:
 def _kind(value: Any) -> Any:
     """What an argument has to have in common with that of an earlier call for its export to do."""
     if is_tensor(value):
-        return (value.dtype, value.dim(), value.device.type)
-    return (type(value), value)
+        return (value.dtype, value.dim(), value.device.type, value.layout)
+    # By their text: a NaN is like no other, and zeros of both signs are alike.
+    return (type(value), repr(value) if isinstance(value, (float, complex)) else value)
+
+
+def _loose_kind(value: Any) -> Any:
+    """The same without what a number is."""
+    return type(value) if isinstance(value, (int, float, complex)) else _kind(value)
+
+
+def _same_objects(leaves: Sequence[Any]) -> tuple[int, ...]:
+    """For each tensor the first that is the same object: code may ask for that, as attention does."""
+    first: dict[int, int] = {}
+    return tuple(first.setdefault(id(leaf), place) for place, leaf in enumerate(leaves) if is_tensor(leaf))
+
+
+def _ambient() -> tuple[Any, ...]:
+    """What else the result of an op depends on."""
+    autocast = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
+    return (autocast, torch.get_default_dtype())

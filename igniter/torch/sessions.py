@@ -3,11 +3,13 @@ have been there before."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,8 +102,11 @@ def exported(prepared: Prepared, options: TorchOptions, report: PieceReport) -> 
     return found
 
 
+@cache
 def _versions() -> list[str]:
+    """What else an exported graph comes from: the files of this folder, and packages."""
     found = [__version__]
+    found += [hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(Path(__file__).parent.glob("*.py"))]
     for name in ("torch", "onnxscript", "onnx"):
         try:
             found.append(f"{name} {version(name)}")
