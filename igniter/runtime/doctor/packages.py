@@ -60,7 +60,18 @@ def versions() -> Iterator[Finding]:
         yield _package(name, _range(required or (), name, ""), needed=True)
 
 
-_FALLBACK = ("archspec", "llvmlite", "ml-dtypes", "numpy", "onnx", "onnxruntime", "rich", "typer", "xdsl")
+_FALLBACK = (
+    "archspec",
+    "immutabledict",
+    "llvmlite",
+    "ml-dtypes",
+    "numpy",
+    "onnx",
+    "onnxruntime",
+    "rich",
+    "typer",
+    "xdsl",
+)
 
 
 def extras() -> Iterator[Finding]:

@@ -12,7 +12,8 @@ little beside what rows do with them, and the compiled model has the size of the
 column is one for each of its blocks.
 
 It takes codes of four and eight bits, with a scale for the tensor, for each column, or for each block of a power of two
-from 16 on, and products of f32; of few rows those with as many columns as fill panels. Which products have many rows it
+from 16 on, and products of f32; of few rows those with as many columns as fill panels. A product whose other factor is
+dequantised too stays: that is one of integers (`expand-quantized`, or ONNX Runtime). Which products have many rows it
 says on them (`igniter.many_rows`), as well as on those that the model has. How many rows there are is what sizes say
 (`igniter compile --sizes`), where dims are symbols.
 """
@@ -92,6 +93,8 @@ def form(op: OnnxOp, rw: Rewriter, sizes: TypicalSizes, most: int) -> Replacemen
     source = defining(operand(op, 1) if turned is None else turned.operands[0], "DequantizeLinear")
     dims = known_dims(op.operands[0])
     if source is None or dims is None or len(dims) < 2 or not isinstance(element(op.operands[0]), Float32Type):
+        return None
+    if defining(op.operands[0], "DequantizeLinear") is not None:
         return None
     gemm = op.qualified_name == "Gemm"
     if gemm and (op.attr("alpha", 1.0) != 1.0 or op.attr("beta", 1.0) != 1.0 or op.attr("transA", 0)):

@@ -50,3 +50,19 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     onnx.return %y : tensor<?x16xf32, #sym.dims<rows, 16>>
   }
 }
+
+// -----
+
+// A product of two dequantised factors is one of integers.
+// CHECK-LABEL: attributes {input_names = ["codes"], output_names = ["y"]}
+// CHECK: onnx.MatMul(%x, %w)
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 13 : i64}}} {
+  onnx.graph @main(%codes: tensor<64x2xui8>) attributes {input_names = ["codes"], output_names = ["y"]} {
+    %q = onnx.Constant() <{initializer_name = "q"}> {value = #onnx.tensor<2x16xi8, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]>} : () -> tensor<2x16xi8>
+    %s = onnx.Constant() <{initializer_name = "s"}> {value = #onnx.tensor<f32, [0.5]>} : () -> tensor<f32>
+    %x = onnx.DequantizeLinear(%codes, %s) : (tensor<64x2xui8>, tensor<f32>) -> tensor<64x2xf32>
+    %w = onnx.DequantizeLinear(%q, %s) : (tensor<2x16xi8>, tensor<f32>) -> tensor<2x16xf32>
+    %y = onnx.MatMul(%x, %w) <{output_names = ["y"]}> : (tensor<64x2xf32>, tensor<2x16xf32>) -> tensor<64x16xf32>
+    onnx.return %y : tensor<64x16xf32>
+  }
+}
