@@ -24,12 +24,18 @@ STATES: dict[str, dict[str, Any]] = {}
 SWEEP = 6
 """A test with more sets of parameters than this is a sweep."""
 
-SHARE = 4
+SHARE = 6
 """One set of parameters in so many is run of a sweep, unless `--sweeps` asks for all."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--sweeps", action="store_true", help="run every set of parameters of every test")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests of many examples have as many as they name with `--sweeps`; see `tests.examples`."""
+    if config.getoption("--sweeps"):
+        os.environ["IGNITER_ALL_EXAMPLES"] = "1"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

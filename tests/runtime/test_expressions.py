@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from igniter.backends.cpu.codegen import _llvm, optimize
@@ -15,6 +15,7 @@ from igniter.backends.ort.expressions import INTRINSICS, FunctionBuilder, int64
 from igniter.dialects.sym.bind_symbols import Bind, Check, Solve, bind_symbols
 from igniter.dialects.sym.expr import Expr, call
 from igniter.errors import IgniterError
+from tests.examples import examples
 
 NAMES = ("a", "b", "c")
 MAX = (1 << 63) - 1
@@ -94,7 +95,7 @@ def _call(atom, env: dict[str, int]) -> int | None:
 SIZES = st.one_of(st.integers(0, 70), st.sampled_from([0, 1, 2**31, 2**32, 2**62, MAX]))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(exprs(), st.lists(st.tuples(SIZES, SIZES, SIZES), min_size=1, max_size=8))
 def test_the_code_computes_what_the_expression_says(expr: Expr, points) -> None:
     engine, run = compiled(expr)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
@@ -19,6 +19,7 @@ from igniter.analysis.scheduled.placement import Conflicts, Span, place
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
 from tests.analysis.model.models import LIGHT, F, branches, diamond, loop_model, model_of
+from tests.examples import examples
 
 PUBLIC = {
     "light_bvlc_alexnet": 2239488,
@@ -278,7 +279,7 @@ def test_a_model_without_nodes_has_an_empty_plan() -> None:
     assert plan.steps == () and plan.total == 0 and plan.peak is None and plan.to_dict()["buffers"] == []
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 10_000))
 def test_no_two_buffers_overlap_at_any_size(seed: int) -> None:
     """Random lifetimes with sizes that cannot be compared: offsets hold for all values of the symbols."""

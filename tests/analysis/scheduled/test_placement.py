@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from itertools import combinations, product
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from igniter.analysis.scheduled.placement import Conflicts, Span, place
 from igniter.dialects.sym.expr import Expr
+from tests.examples import examples
 
 N, M = Expr.of("n"), Expr.of("m")
 TYPICAL = {"n": 16, "m": 3}
@@ -65,7 +66,7 @@ SPANS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(SPANS, st.sets(st.frozensets(st.integers(0, 13), min_size=2, max_size=2), max_size=6))
 def test_nothing_overlaps_for_any_sizes(found: list[Span], pairs: set[frozenset[int]]) -> None:
     def may_replace(pair: frozenset[int]) -> bool:

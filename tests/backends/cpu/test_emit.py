@@ -5,12 +5,13 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from igniter.backends.cpu.emit_llvm import emit_llvm
 from igniter.backends.cpu.jit import compile_func
 from igniter.backends.cpu.target import target_of
+from tests.examples import examples
 
 from .cpu_kit import TARGETS, check_against_interpreter, compiled, parse_func
 
@@ -480,7 +481,7 @@ loop.func @convert symbols [] (%h: memref<65536xf16>, %d: memref<{len(near)}xf64
             np.testing.assert_array_equal(rounded, near.astype(np.float16))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_random_affine_accesses(data: st.DataObject):
     """Guarded accesses with random coefficients: what stays in bounds is copied, by scalars and by vectors."""

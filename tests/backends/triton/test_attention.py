@@ -188,7 +188,7 @@ def test_heads_that_share_keys() -> None:
     check(grouped(), *runs, launches=1, rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", [FLOAT, HALF])
+@pytest.mark.parametrize("kind", [FLOAT, pytest.param(HALF, marks=pytest.mark.full)])
 def test_a_step_of_decoding_has_no_rows(kind: int) -> None:
     """One query for each head: blocks are of keys and features. Programs share the keys, and a second kernel joins."""
     found = heads(kind, "added", q=1, k="t", head=24, features=40)
@@ -202,6 +202,7 @@ def test_a_step_of_decoding_has_no_rows(kind: int) -> None:
     check(heads(q=1, k=300), given(2, 1, 300), launches=1, rtol=1e-5)
 
 
+@pytest.mark.full
 def test_parts_without_a_key_to_be_seen_and_more_parts_than_a_block_has() -> None:
     """The keys of whole parts are masked, or make NaN; 19 parts are two blocks of them."""
     found = heads(mask="added", q=1, k="t", count=1)
