@@ -9,7 +9,7 @@ model there is a process that imports PyTorch and makes the model, and from it i
 * for each system a process with empty caches of its own: how long it takes to import the compiler, compile and make the
   first call, whether outputs at all sizes agree with eager's, the peak of the process's memory, graph breaks;
 * one process for all systems with the caches that those have filled: first calls again, and the times of further calls,
-  which take turns.
+  which take turns in an order drawn for each round.
 
 Each has a limit of time and of memory; what fails is said in the table, and the rest goes on. `--json FILE` keeps all
 figures after every model, and what is in it is not measured again.
@@ -22,6 +22,7 @@ import json
 import logging
 import multiprocessing
 import os
+import random
 import shutil
 import statistics
 import subprocess
@@ -125,10 +126,13 @@ def together(
                 torch._dynamo.config.recompile_limit = 64
         for name, given in (("ms small", sizes[0]), ("ms", sizes[-1])):
             times: dict[str, list[float]] = {system: [] for system in ready}
+            order, chance = list(ready), random.Random(0)
             for _ in range(rounds):
-                for system, fast in ready.items():
+                # What comes behind eager pays for what that leaves in the caches and gives back to the system.
+                chance.shuffle(order)
+                for system in order:
                     start = time.perf_counter()
-                    call(fast, given)
+                    call(ready[system], given)
                     times[system].append((time.perf_counter() - start) * 1e3)
             found[name] = {system: [statistics.median(each), min(each)] for system, each in times.items()}
     return found

@@ -101,18 +101,21 @@ class Subject:
         graph = onnx.load(self.path, load_external_data=False).graph
         last = {name: k for k, node in enumerate(graph.node) for name in node.input}
         last |= {o.name: len(graph.node) for o in graph.output}
-        live, moving, passing = set[str](), set(self.inputs), list[list[str]]()
+        live, moving, places = set[str](), set(self.inputs), list[tuple[int, list[str]]]()
         for k, node in enumerate(graph.node):
             if moving & set(node.input):
                 moving.update(node.output)
             live = {n for n in live if last[n] > k} | {n for n in node.output if last.get(n, 0) > k and n in moving}
             if live:
-                passing.append(sorted(live))
-        count, found = len(passing), list[list[str]]()
+                places.append((k, sorted(live)))
+        count, found = len(places), list[tuple[int, list[str]]]()
         for part in (0.33, 0.66):
             near = range(int(count * (part - 0.1)), int(count * (part + 0.1)))
-            found.append(passing[min(near, key=lambda k: (len(passing[k]), abs(k - part * count)))])
-        return found
+            found.append(places[min(near, key=lambda k: (len(places[k][1]), abs(k - part * count)))])
+        # What passes both places is no end of what lies between them, and a beginning only where that reads it.
+        (first, begin), (second, end) = found
+        read = {name for node in graph.node[first + 1 : second + 1] for name in node.input}
+        return [[n for n in begin if n in read], [n for n in end if n not in begin]]
 
     @cached_property
     def chain(self) -> list[str]:
@@ -233,6 +236,7 @@ def main() -> None:
     parser.add_argument("models", nargs="*", type=Path)
     parser.add_argument("--peer-python", required=True, help="a Python that has onnx-tool")
     parser.add_argument("--json", type=Path, help="write the answers to this file too")
+    parser.add_argument("--verbs", nargs="+", choices=VERBS, default=VERBS, help="only these")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for one verb")
     args = parser.parse_args()
     subjects = [Subject(p.stem, p) for p in args.models] or default_models()
@@ -243,7 +247,7 @@ def main() -> None:
     found: list[dict[str, Any]] = []
     for subject in subjects:
         print(f"\n{subject.name}\n\n| | onnx-tool | Igniter |\n| --- | --- | --- |")
-        for verb in VERBS:
+        for verb in args.verbs:
             row: dict[str, Any] = {"model": subject.name, "verb": verb}
             for tool, worker in workers.items():
                 with tempfile.TemporaryDirectory(prefix="igniter-beside-") as folder:
