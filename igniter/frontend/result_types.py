@@ -37,6 +37,8 @@ class ResultTypes:
     def __init__(self, opsets: Mapping[str, int]):
         self.opsets = opsets
         self._found: dict[tuple[str | int, ...], Attribute] = {}
+        self._alive: list[Attribute] = []
+        """What keys name by identity."""
 
     def infer(
         self,
@@ -54,6 +56,7 @@ class ResultTypes:
         found = self._found.get(key)
         if found is None:
             found = self._found[key] = self._infer(node, index, operands, attributes, regions)
+            self._alive += (*attributes.values(), *(v.type for v in operands))
         return found
 
     def _infer(

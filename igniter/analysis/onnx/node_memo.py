@@ -77,6 +77,9 @@ class NodeMemo:
     def __init__(self, engine: ShapeEngine):
         self.engine = engine
         self._found: dict[Key, Found] = {}
+        self._alive: list[object] = []
+        """What keys name by identity: a body that is gone over again has other facts, in whose place an old one's may
+        be made."""
         self._at = (0, 0)
         self._plain: dict[type[OnnxOp], bool] = {}
 
@@ -90,7 +93,7 @@ class NodeMemo:
             return None
         equalities = engine.equalities
         if self._at != (equalities.version, equalities.scopes):
-            self._found, self._at = {}, (equalities.version, equalities.scopes)
+            self._found, self._alive, self._at = {}, [], (equalities.version, equalities.scopes)
         attributes = op.attributes
         key: list[object] = [type(op), *attributes, *map(id, attributes.values())] if attributes else [type(op)]
         infos, elements, version = engine.infos, engine.elements, equalities.version
@@ -133,9 +136,12 @@ class NodeMemo:
         """Remembers what was found of a node, unless its rules did or read more than the key says."""
         if ctx.read_constant or self.state() != before:
             return
-        infos, results = self.engine.infos, ctx.op.results
+        infos, elements, results = self.engine.infos, self.engine.elements, ctx.op.results
         if all(r in infos or type(r.type) is NoneType for r in results):
             self._found[key] = tuple([(infos.get(r), a) for r, a in zip(results, arrays, strict=True)])
+            self._alive += (*ctx.op.attributes.values(), *(r.type for r in results))
+            for value in ctx.op.operands:
+                self._alive += (value.type, infos.get(value), elements.get(value))
 
 
 def _is_plain(op: OnnxOp) -> bool:
