@@ -162,7 +162,11 @@ def test_two_processes_run_a_pipeline(tmp_path: Path):
         with pytest.raises(IgniterError, match="the model has no input q"):
             stages.runner.run({"q": 1})
         workers = list(stages.workers)
+        # At first it may be reading that finds out; once the process has gone, it is writing. Both say the same.
         workers[1].process.kill()
+        with pytest.raises(IgniterError, match="stage1 ended"):
+            stages.runner.run(feeds[0])
+        workers[1].process.wait()
         with pytest.raises(IgniterError, match="stage1 ended"):
             stages.runner.run(feeds[0])
     assert all(w.process.poll() is not None for w in workers)

@@ -67,7 +67,7 @@ class Worker:
             try:
                 self._connection.send((index, dict(values)))
             except OSError as error:
-                raise IgniterError(f"the process of {self.name} is gone ({self.process.poll()})") from error
+                raise self._ended() from error
             kind, what = self._receive(None)
         if kind == "error":
             raise IgniterError(f"{self.name}: {what}")
@@ -79,7 +79,11 @@ class Worker:
                 raise IgniterError(f"the process of {self.name} did not answer in {seconds:.0f} seconds")
             return self._connection.recv()
         except (EOFError, OSError) as error:
-            raise IgniterError(f"the process of {self.name} ended (exit status {self.process.wait()})") from error
+            raise self._ended() from error
+
+    def _ended(self) -> IgniterError:
+        """What is said when its end of the socket is closed, whether writing or reading found that out."""
+        return IgniterError(f"the process of {self.name} ended (exit status {self.process.wait()})")
 
     def stop(self) -> None:
         """Ends the process."""
