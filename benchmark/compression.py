@@ -4,7 +4,8 @@
 
 Each model is compressed in each form. ONNX Runtime runs the original and the compressed model, and Igniter's compiled
 one takes its turn between them, on one thread, at the sizes of the table `MODELS`. ONNX Runtime has its defaults:
-where it can, it rounds the other factor of products with weights behind DequantizeLinear to 8 bits. Igniter never does.
+where it can, it rounds the other factor of products with weights behind DequantizeLinear to 8 bits. Igniter does not.
+`level 4` is MatMulNBits with `accuracy_level=4`, in which both do.
 Times are the least CPU times of the thread that runs a model, in milliseconds, so that other work of the machine counts
 little. The error is that of the compiled model: the root of the mean square of the difference of an output from that of
 the original, relative to the output; of several outputs the largest. `float` is the model as it is, compiled.
@@ -30,7 +31,11 @@ from igniter.dialects.onnx.structure import main_graph
 from igniter.runtime.session import make_session
 from igniter.tools.cli.compress import output_error
 
-FORMS = ("float", "f16", "bf16", "int8/tensor", "int8/channel", "int8/block:32", "int4/block:32")
+LEVEL = "level "
+FORMS = (
+    *("float", "f16", "bf16", "int8/tensor", "int8/channel", "int8/block:32"),
+    *("int4/block:32", f"int4/block:32/{LEVEL}4"),
+)
 LEAST, OPSET = 13, 21
 """The opset below which a model is converted before, and to which."""
 SMALLEST = 1024
@@ -105,7 +110,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=list(MODELS), metavar="NAME", help=", ".join(MODELS))
     parser.add_argument(
-        "--forms", nargs="+", default=FORMS, help="weights, or weights/granularity, as compress has them"
+        "--forms", nargs="+", default=FORMS, help="weights, weights/granularity or weights/granularity/level N"
     )
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", help="write the rows here as well")
@@ -164,12 +169,13 @@ def compressed(source: Path, form: str, target: Path) -> Path:
     """The compressed model, its weights in a file beside it."""
     from igniter.frontend import save_model
 
-    weights, _, granularity = form.partition("/")
+    weights, granularity, level = (*form.split("/"), "", "")[:3]
     module = igniter.load(source)
     if (imported_opset(main_graph(module.ir), "") or 0) < LEAST:
         # Nodes of an older model would mean something else in an opset that has scales for each channel.
         module.run_passes(f"convert-opset{{version={OPSET}}}")
-    module.compress(weights, granularity or "channel", measure=False)
+    accuracy = int(level.removeprefix(LEVEL) or 0)
+    module.compress(weights, granularity or "channel", accuracy_level=accuracy, measure=False)
     save_model(module.ir, target, external_data_threshold=SMALLEST)
     return target
 

@@ -39,9 +39,12 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     FlatSymbolRefAttrConstr,
     IntAttr,
+    IntegerType,
+    Signedness,
     StringAttr,
     SymbolRefAttr,
     TensorType,
+    UnitAttr,
     i32,
     i64,
 )
@@ -66,6 +69,8 @@ from xdsl.utils.exceptions import VerifyException
 from igniter.dialects.layouts import Layout, Part
 from igniter.dialects.sym import DimsAttr, dims_of, element_of, parse_exprs
 from igniter.dialects.sym.expr import Expr, ExprLike
+
+BYTE = IntegerType(8, Signedness.UNSIGNED)
 
 BATCHED = "igniter.batched"
 """The attribute of a region that does the same for every element of a batch: the inputs whose first dim that is."""
@@ -154,27 +159,34 @@ class _LayoutOp(IRDLOperation):
 
     source = operand_def(TensorType)
     layout_attr = prop_def(ArrayAttr[ArrayAttr[IntAttr]], prop_name="layout")
+    words = opt_prop_def(UnitAttr)
     result = result_def(TensorType)
     traits = traits_def(Pure())
 
     def __init__(self, source: SSAValue, layout: Layout, result_type: Attribute):
         numbers = ((p.dim, p.size, int(p.inside), *([p.of] if p.of else [])) for p in layout.parts)
         parts = [ArrayAttr([IntAttr(n) for n in part]) for part in numbers]
-        super().__init__(operands=[source], properties={"layout": ArrayAttr(parts)}, result_types=[result_type])
+        properties = {"layout": ArrayAttr(parts), "words": UnitAttr() if layout.words else None}
+        super().__init__(operands=[source], properties=properties, result_types=[result_type])
 
     @property
     def layout(self) -> Layout:
         numbers = ([n.data for n in part] for part in self.layout_attr)
-        return Layout(tuple(Part(dim, size, bool(inside), *of) for dim, size, inside, *of in numbers))
+        parts = tuple(Part(dim, size, bool(inside), *of) for dim, size, inside, *of in numbers)
+        return Layout(parts, self.words is not None)
 
     def verify_types(self, plain: Attribute, packed: Attribute) -> None:
         layout, dims = self.layout, dims_of(plain)
         reason = layout.reason(len(dims))
         if reason is not None:
             raise VerifyException(reason)
-        wanted = layout.stored_dims(dims)
-        if dims_of(packed) != wanted or element_of(packed) != element_of(plain):
+        wanted, element = layout.stored_dims(dims), element_of(plain)
+        if dims_of(packed) != wanted:
             raise VerifyException(f"{plain} packed has dims [{', '.join(map(str, wanted))}], not {packed}")
+        if layout.words and element != BYTE:
+            raise VerifyException(f"words are made of {BYTE}, not of {plain}")
+        if element_of(packed) != layout.stored_element(element):
+            raise VerifyException(f"{plain} packed has elements {layout.stored_element(element)}, not {packed}")
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:

@@ -208,8 +208,10 @@ fusion.yield %x : tensor<4xf32>
 
 // -----
 
-// A weight in panels outside, and as it was inside; bytes in groups.
+// A weight in panels outside, and as it was inside; bytes in groups, and four of them as a word.
 %w, %b = "test.op"() : () -> (tensor<768x20xf32>, tensor<2x64x20xi8>)
+%c = "test.op"() : () -> tensor<20x2x16xui8>
+%q = fusion.pack %c [0 floordiv 16, 1, 2 floordiv 4, 0 mod 16, 2 mod 4] words : tensor<20x2x16xui8> to tensor<2x2x4x16xui32>
 %p = fusion.pack %w [1 floordiv 16, 0, 1 mod 16] : tensor<768x20xf32> to tensor<2x768x16xf32>
 %g = fusion.pack %b [0, 2 floordiv 16, 1 floordiv 4, 2 mod 16, 1 mod 4] : tensor<2x64x20xi8> to tensor<2x2x16x16x4xi8>
 %y = fusion.region @r0 (%a = %p : tensor<2x768x16xf32>) -> (tensor<768x20xf32>) {
@@ -218,7 +220,8 @@ fusion.yield %x : tensor<4xf32>
   fusion.yield %0 : tensor<768x20xf32>
 }
 
-// CHECK:      %p = fusion.pack %w [1 floordiv 16, 0, 1 mod 16] : tensor<768x20xf32> to tensor<2x768x16xf32>
+// CHECK:      %q = fusion.pack %c [0 floordiv 16, 1, 2 floordiv 4, 0 mod 16, 2 mod 4] words : tensor<20x2x16xui8> to tensor<2x2x4x16xui32>
+// CHECK-NEXT: %p = fusion.pack %w [1 floordiv 16, 0, 1 mod 16] : tensor<768x20xf32> to tensor<2x768x16xf32>
 // CHECK-NEXT: %g = fusion.pack %b [0, 2 floordiv 16, 1 floordiv 4, 2 mod 16, 1 mod 4] : tensor<2x64x20xi8> to tensor<2x2x16x16x4xi8>
 // CHECK:      %u = fusion.unpack %a [1 floordiv 16, 0, 1 mod 16] : tensor<2x768x16xf32> to tensor<768x20xf32>
 
@@ -270,8 +273,26 @@ fusion.tables ["roots", "yes"] %r : tensor<3xi32>
 // -----
 
 %w = "test.op"() : () -> tensor<768x20xf32>
-// expected-error@+1 {{tensor<768x20xf32> packed has dims [2, 768, 16], not tensor<2x768x16xf64>}}
+// expected-error@+1 {{tensor<768x20xf32> packed has elements f32, not tensor<2x768x16xf64>}}
 %p = fusion.pack %w [1 floordiv 16, 0, 1 mod 16] : tensor<768x20xf32> to tensor<2x768x16xf64>
+
+// -----
+
+%w = "test.op"() : () -> tensor<20x8xui8>
+// expected-error@+1 {{the last part of layout [0 floordiv 16, 1, 0 mod 16] words is not the places in blocks of 4 bytes}}
+%p = fusion.pack %w [0 floordiv 16, 1, 0 mod 16] words : tensor<20x8xui8> to tensor<2x8xui32>
+
+// -----
+
+%w = "test.op"() : () -> tensor<20x8xf32>
+// expected-error@+1 {{words are made of ui8, not of tensor<20x8xf32>}}
+%p = fusion.pack %w [0 floordiv 16, 1 floordiv 4, 0 mod 16, 1 mod 4] words : tensor<20x8xf32> to tensor<2x2x16xui32>
+
+// -----
+
+%w = "test.op"() : () -> tensor<20x8xui8>
+// expected-error@+1 {{tensor<20x8xui8> packed has elements ui32, not tensor<2x2x16xui8>}}
+%p = fusion.pack %w [0 floordiv 16, 1 floordiv 4, 0 mod 16, 1 mod 4] words : tensor<20x8xui8> to tensor<2x2x16xui8>
 
 // -----
 

@@ -163,8 +163,9 @@ def test_compiled(rows: int | str, options: dict[str, Any]) -> None:
     [
         (64, {}, None),
         (64, {"columns": 1001}, None),
-        (1, {"accuracy_level": 4}, "accuracy_level"),
-        (1, {"columns": 1001}, "fill panels"),
+        (64, {"accuracy_level": 4}, "accuracy_level"),
+        (1, {"accuracy_level": 4}, None),
+        (1, {"columns": 1001}, None),
         (64, {"bits": 8}, None),
         (8, {}, None),
     ],
@@ -177,6 +178,77 @@ def test_what_is_left_to_onnx_runtime(rows: int, options: dict[str, int], reason
     left = [each["reason"] for each in artifact.report["left_to_onnxruntime"]]
     assert len(left) == (reason is not None)
     assert all(reason in each for each in left if reason is not None)
+
+
+def by_bytes(operands: list[Array | None], attrs: dict[str, int]) -> Array:
+    """The product in f64 with blocks of the left factor rounded to eight bits."""
+    x, block = operands[0], attrs["block_size"]
+    assert x is not None
+    blocks = np.zeros((*x.shape[:-1], -(-x.shape[-1] // block) * block))
+    blocks[..., : x.shape[-1]] = x
+    blocks = blocks.reshape(*x.shape[:-1], -1, block)
+    scale = np.abs(blocks).max(-1, keepdims=True) / 127
+    rounded = np.round(np.divide(blocks, scale, out=np.zeros_like(blocks), where=scale > 0)) * scale
+    return multiplied([rounded.reshape(*x.shape[:-1], -1)[..., : x.shape[-1]], *operands[1:]], attrs).astype(np.float32)
+
+
+@pytest.mark.parametrize("zeros", ["", "packed"])
+@pytest.mark.parametrize(("depth", "block"), [(64, 16), (48, 32), (150, 64), (16, 256), (300, 128)])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_factors_of_eight_bits(depth: int, block: int, zeros: str, rows: int) -> None:
+    """Where the node lets them be rounded: as ONNX Runtime rounds them, so that the results are the same."""
+    operands, attrs = product((rows,), depth=depth, columns=21, block=block, zeros=zeros, bias=True)
+    x = operands[0]
+    assert x is not None
+    # A block of zeros, and one with numbers of all magnitudes.
+    x[0, :block] = 0
+    x[-1, -9:] = [1e30, -1e30, 1e-30, 5e29, -2.5e29, 1e28, 0, -0.0, 7e29]
+    attrs["accuracy_level"] = 4
+    wanted = by_bytes(operands, attrs)
+    model = model_of(operands, attrs, rows)
+    artifact = igniter.compile(model, verify=False)
+    assert artifact.report["left_to_onnxruntime"] == []
+    (got,), (theirs,) = (s.run(None, {"x": x}) for s in (artifact.session(), make_session(model.SerializeToString())))
+    for k in range(rows):
+        size = np.abs(wanted[k]).max()
+        np.testing.assert_allclose(got[k] / size, wanted[k] / size, atol=2e-6)
+        np.testing.assert_allclose(got[k] / size, theirs[k] / size, atol=2e-6)
+
+
+def test_factors_of_eight_bits_that_are_not_numbers() -> None:
+    operands, attrs = product((3,), depth=64, columns=16, block=32)
+    x = operands[0]
+    assert x is not None
+    x[1, 3] = np.nan
+    model = model_of(operands, {**attrs, "accuracy_level": 4}, 3)
+    (got,) = igniter.compile(model, verify=False).session().run(None, {"x": x})
+    assert np.isnan(got[1]).all() and np.isfinite(got[[0, 2]]).all()
+
+
+def test_small_factors_keep_their_bits() -> None:
+    """A factor is less by the power of two that masked numbers are too large by; down to 2^-114 that is exact."""
+    operands, attrs = product((2,), depth=64, columns=16, block=32, zeros="packed")
+    x = operands[0]
+    assert x is not None
+    x *= np.float32(2.0**-108)
+    (got,) = igniter.compile(model_of(operands, attrs, 2), verify=False).session().run(None, {"x": x})
+    wanted = multiplied(operands, attrs)
+    np.testing.assert_allclose(got * np.float32(2.0**108), wanted * np.float32(2.0**108), rtol=2e-5, atol=2e-5)
+
+
+def test_words_that_are_unpacked_by_nodes(tmp_path: Path) -> None:
+    """Where a region with packed weights is taken apart, nodes of ONNX make bytes of them again."""
+    operands, attrs = product((2,), depth=150, columns=37, block=32, zeros="packed")
+    onnx.save(model_of(operands, attrs, 2), str(tmp_path / "model.onnx"))
+    module = igniter.load(tmp_path / "model.onnx")
+    module = module.run_passes("infer-shapes,form-fusion-regions,pack-weights,fold-packs")
+    assert "words" in str(module)
+    plain = module.run_passes("inline-regions")
+    plain.save(tmp_path / "plain.onnx")
+    nodes = [n.op_type for n in onnx.load(str(tmp_path / "plain.onnx")).graph.node]
+    assert "BitShift" in nodes and nodes[-1] == "MatMulNBits"
+    (got,) = make_session(tmp_path / "plain.onnx").run(None, {"x": operands[0]})
+    np.testing.assert_allclose(got, multiplied(operands, attrs), rtol=2e-5, atol=2e-5)
 
 
 # -- GatherBlockQuantized ---------------------------------------------------------------------------------------------

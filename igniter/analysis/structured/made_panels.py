@@ -31,8 +31,8 @@ MOST_TASKS = 16
 and lines that no cache has."""
 
 
-MOST_UNROLLED = 4
-"""Steps along an axis that are written out: the numbers of a byte, whose shifts are constants then."""
+MOST_UNROLLED = 16
+"""Steps that are written out: the numbers of a word or a byte, whose shifts are constants then."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,12 @@ def maker_schedule(made: MadePanels, panels: int, label: str, machine: Machine) 
     first, last = axes[0], axes[-1]
     shared, size = Loop(first, fuse=label, threads=grain_of(made, panels)), panels * made.steps
     plans = {first: Plan(shared, Loop(first), (size,)) if size > 1 else Plan(shared)}
-    few = (a.name for a in made.nest.axes if (a.extent.constant or MOST_UNROLLED + 1) <= MOST_UNROLLED)
-    plans |= {name: Plan(Loop(name, unroll=0)) for name in few if name in axes[1:]}
+    steps = 1
+    for name in axes[1:-1][::-1]:
+        steps *= made.nest.axis(name).extent.constant or MOST_UNROLLED + 1
+        if steps > MOST_UNROLLED:
+            break
+        plans[name] = Plan(Loop(name, unroll=0))
     plans[last] = Plan(Loop(last, vector=vector_width(made.nest, machine, last), unroll=0))
     ones = [a.name for a in made.nest.axes if a.extent == ONE]
     inside = [first] if size > 1 else []

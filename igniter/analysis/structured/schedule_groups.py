@@ -13,16 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 
 from igniter.analysis.structured.contractions import Contraction
 from igniter.analysis.structured.packing import meets_few_rows
-from igniter.analysis.structured.product_schedules import reads_weights, worthwhile_contraction
+from igniter.analysis.structured.product_schedules import bytes_of, reads_weights, worthwhile_contraction
 from igniter.analysis.structured.scheduling import Group, Machine
 from igniter.analysis.structured.tile_schedules import is_reused
 from igniter.dialects.loop import KernelOp, NestOp, ReadOp, ViewOp
 from igniter.dialects.sym import dims_of
-from igniter.dialects.sym.expr import ONE, Expr, delinearize, linearize, product
+from igniter.dialects.sym.expr import ONE, Expr, delinearize, linearize, product, symbols_of
 from igniter.dialects.sym.ranges import simplify
 
 
@@ -99,6 +99,8 @@ def _join(group: Group, nest: NestOp, reads: list[Read], contraction: Contractio
     extra = [a.extent for a in nest.axes if a.kind == "parallel" and a.name not in chosen and a.extent != ONE]
     if dropped and group.members and keeps_tiles(group):
         return False
+    if _reads_again(reads, {name for name in chosen if name is not None}, nest, machine):
+        return False
     if group.products:
         whole = not dropped and not extra and all(a.kind == "parallel" for a in nest.axes)
         if (not whole or contraction is not None) and not _joins_rows(group, nest, kept, matched, contraction):
@@ -125,6 +127,18 @@ def _join(group: Group, nest: NestOp, reads: list[Read], contraction: Contractio
     if contraction is not None:
         group.products[nest] = contraction
     return True
+
+
+def _reads_again(reads: list[Read], common: Set[str], nest: NestOp, machine: Machine) -> bool:
+    """Whether a sum would read a whole tensor again, and more than the cache keeps, for each step of common loops."""
+    if all(a.kind == "parallel" for a in nest.axes):
+        return False
+    return any(
+        isinstance(read.base, BlockArgument)
+        and not common & symbols_of(read.subscripts)
+        and bytes_of(nest, read.base) > machine.l2_budget
+        for read in reads
+    )
 
 
 def _joins_rows(

@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Operation
 
-from igniter.backends.cpu import vmath
+from igniter.backends.cpu import dot_bytes, vmath
 from igniter.backends.cpu.builder import Builder, Value
 from igniter.backends.cpu.errors import EmitError
 from igniter.backends.cpu.function import Function
@@ -303,11 +303,16 @@ def _fma(f: Function, op: Operation, args: list[Value]) -> Value:
     return _in_single(f, args, lambda a: vmath.fma(f, a[0], a[1], a[2]))
 
 
+def _dot_bytes(f: Function, op: Operation, args: list[Value]) -> Value:
+    return dot_bytes.dot(f, *args)
+
+
 _SPECIAL: dict[str, Special] = {
     "arith.cmpi": _compare_int,
     "arith.cmpf": _compare_float,
     "arith.select": _select,
     "arith.bitcast": _cast("bitcast"),
+    "loop.dot_bytes": _dot_bytes,
     "arith.index_cast": _index_cast,
     "arith.extf": _extend_float,
     "arith.truncf": _truncate_float,

@@ -16,7 +16,7 @@ from igniter.dialects.loop.attrs import (
     is_unsigned,
     scalar_type,
 )
-from igniter.dialects.loop.bodies import AccessOp, Clause, IndexOp, ReadOp, YieldOp
+from igniter.dialects.loop.bodies import AccessOp, Clause, DotBytesOp, IndexOp, ReadOp, YieldOp
 from igniter.dialects.loop.calls import CallOp, ClockOp, SliceOp
 from igniter.dialects.loop.func import FuncOp
 from igniter.dialects.loop.launch import LaunchOp
@@ -38,6 +38,7 @@ Loop = Dialect(
         NestOp,
         ProcedureOp,
         ReadOp,
+        DotBytesOp,
         IndexOp,
         YieldOp,
         FuncOp,
@@ -72,6 +73,7 @@ __all__ = [
     "ClockOp",
     "Combiner",
     "ComputeOp",
+    "DotBytesOp",
     "ForOp",
     "FuncOp",
     "IfOp",

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnitAttr,
     VectorType,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, SSAValue
@@ -192,6 +193,48 @@ def print_access_tail(
         if otherwise is not None:
             printer.print_string(" else ")
             printer.print_ssa_value(otherwise)
+
+
+@irdl_op_definition
+class DotBytesOp(IRDLOperation):
+    """`total` plus the products of four unsigned bytes and four signed ones, those of two i32 or of vectors of them.
+
+    The unsigned bytes are at most 127, as codes of few bits are: then no instruction that adds the products of two
+    bytes in 16 bits saturates, and the result is exact (it wraps as i32 does).
+    """
+
+    name = "loop.dot_bytes"
+    unsigned = operand_def()
+    signed = operand_def()
+    total = operand_def()
+    result = result_def()
+    traits = traits_def(Pure())
+
+    def __init__(self, unsigned: SSAValue, signed: SSAValue, total: SSAValue):
+        super().__init__(operands=[unsigned, signed, total], result_types=[total.type])
+
+    def verify_(self) -> None:
+        if any(v.type != self.result.type for v in self.operands):
+            raise VerifyException(f"the operands are {[str(v.type) for v in self.operands]}, not {self.result.type}")
+        if i32 not in (self.result.type, vector_element(self.result.type)):
+            raise VerifyException(f"bytes are those of i32, not of {self.result.type}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> DotBytesOp:
+        unsigned = parse_value(parser)
+        parser.parse_characters(",")
+        signed = parse_value(parser)
+        parser.parse_characters(",")
+        total = parse_value(parser)
+        parser.parse_characters(":")
+        parser.parse_type()
+        return cls(unsigned, signed, total)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
 
 
 @irdl_op_definition

@@ -7,7 +7,11 @@ from xdsl.ir import Block, Operation
 
 def is_pure(op: Operation) -> bool:
     """Whether `op` only computes a value: it can move, be copied, or be dropped."""
-    return op.name.partition(".")[0] in ("arith", "math", "vector") or op.name in ("loop.index", "loop.reduce_lanes")
+    return op.name.partition(".")[0] in ("arith", "math", "vector") or op.name in (
+        "loop.dot_bytes",
+        "loop.index",
+        "loop.reduce_lanes",
+    )
 
 
 def erase_dead_values(block: Block) -> None:

@@ -26,6 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from igniter.dialects.loop.attrs import INDIRECT_PREFIX
 from igniter.dialects.loop.bodies import (
+    DotBytesOp,
     IndexOp,
 )
 from igniter.dialects.loop.calls import CallOp, ClockOp, SliceOp
@@ -78,6 +79,7 @@ _STATEMENTS = (
     TileProductOp,
     ReduceLanesOp,
     TransposeOp,
+    DotBytesOp,
     IndexOp,
     ViewOp,
 )

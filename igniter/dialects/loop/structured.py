@@ -61,6 +61,7 @@ from igniter.dialects.loop.attrs import (
     scalar_type,
 )
 from igniter.dialects.loop.bodies import (
+    DotBytesOp,
     IndexOp,
     ReadOp,
     YieldOp,
@@ -404,7 +405,7 @@ class NestOp(ComputeOp):
         self.verify_schedule()
         for op in self.block.ops:
             dialect = op.name.partition(".")[0]
-            if not (dialect in ("arith", "math") or isinstance(op, (ReadOp, IndexOp, YieldOp))):
+            if not (dialect in ("arith", "math") or isinstance(op, (ReadOp, DotBytesOp, IndexOp, YieldOp))):
                 raise VerifyException(f"'{op.name}' cannot stand in the body of a loop.nest")
 
     def verify_names(self, symbols: frozenset[str]) -> None:

@@ -123,6 +123,8 @@ class OpSpec:
     panels: PackRule | None = None
     """Operands that the lowering itself reads in panels of as many columns as fill 64 bytes of sums, whatever type they
     have, each with its dims of columns and of depth: constants among them are packed."""
+    words: PackRule | None = None
+    """The same of operands of bytes: four along the depth become one integer of 32 bits."""
     orders: OrderRule | None = None
     """Operands whose elements are wanted in another order of their dims, outermost first: constants among them are
     stored in that."""

@@ -222,6 +222,16 @@ def _convert(view: Unary) -> Rule:
     return rule
 
 
+def _dot_bytes(op: Operation, a: Values, b: Values, total: Values) -> Values:
+    """The sum of products of four unsigned bytes and four signed ones, which wraps."""
+    result = np.asarray(total, np.int64)
+    for place in range(0, 32, 8):
+        unsigned_byte = (np.asarray(a, np.int64) >> place) & 0xFF
+        signed_byte = (((np.asarray(b, np.int64) >> place) & 0xFF) ^ 0x80) - 0x80
+        result = result + unsigned_byte * signed_byte
+    return result.astype(np.int32)[()]
+
+
 def _bitcast(op: Operation, x: Values) -> Values:
     return np.asarray(x).view(_result_dtype(op))
 
@@ -325,6 +335,7 @@ _RULES: dict[str, Rule] = {
     "arith.cmpf": _cmpf,
     "arith.select": _select,
     "arith.bitcast": _bitcast,
+    "loop.dot_bytes": _dot_bytes,
     "arith.extf": _convert(np.asarray),
     "arith.truncf": _convert(np.asarray),
     "arith.sitofp": _convert(np.asarray),

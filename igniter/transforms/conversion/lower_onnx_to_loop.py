@@ -52,8 +52,9 @@ from igniter.dialects.onnx.lowering.builder import symbols_of_types
 from igniter.dialects.onnx.lowering.constants import constant_tensor, dims_tensor
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
 from igniter.dialects.onnx.requirements import node_requirements
-from igniter.dialects.sym import DimsAttr, dims_of
+from igniter.dialects.sym import DimsAttr, dims_of, element_of
 from igniter.dialects.sym.bind_symbols import bind_symbols
+from igniter.dialects.sym.expr import Expr, mod
 from igniter.dialects.sym.requirements import Requirement
 from igniter.isolation import attempt
 from igniter.rewrites import budget
@@ -160,6 +161,10 @@ def unpacked(kernel: KernelBuilder, op: UnpackOp, packed: SSAValue) -> SSAValue:
     nest = kernel.nest("unpack")
     at = nest.axes(dims_of(op.result.type))
     value = nest.read(packed, op.layout.subscripts(at))
+    if op.layout.words:
+        last = op.layout.parts[-1]
+        place = nest.index(mod(at[last.dim], Expr.of(last.size)) * 8).to(value.element)
+        value = value.shift_right(place).to(element_of(op.result.type))
     return nest.finish(("none", value, at, op.result.type))[0]
 
 

@@ -3,7 +3,8 @@
     %w = fusion.unpack %p [1 floordiv 16, 0, 1 mod 16]
 
 becomes the parts of each dim side by side, in the plain order (Transpose), joined (Reshape), and cut off where the last
-block was filled (Slice).
+block was filled (Slice). Of words the bytes come first: each shifted down, and what is above it taken off (BitShift,
+Mod, Cast).
 """
 
 from __future__ import annotations
@@ -14,14 +15,20 @@ from typing import Any
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.fusion import UnpackOp
+from igniter.dialects.layouts import WORD
 from igniter.dialects.sym import dims_of, element_of, tensor_of
-from igniter.dialects.sym.expr import Expr, floordiv
+from igniter.dialects.sym.expr import ONE, Expr, floordiv
+
+UINT8 = 2
+"""ONNX's number of the type."""
 
 
 def expand_unpack(op: UnpackOp) -> None:
     """Replaces a `fusion.unpack` by nodes that compute the same."""
     layout, dims = op.layout, dims_of(op.result.type)
     stored, plain = dims_of(op.source.type), dims
+    if layout.words:
+        stored = (*stored, Expr.of(WORD))
     if layout.divided is not None:
         dim, blocks = layout.divided
         dims = (*dims[:dim], floordiv(dims[dim], Expr.of(blocks)), Expr.of(blocks), *dims[dim + 1 :])
@@ -32,12 +39,12 @@ def expand_unpack(op: UnpackOp) -> None:
     cut = [k for k, dim in enumerate(dims) if whole[k] != dim]
     element = element_of(op.result.type)
 
-    def constant(values: Sequence[int]) -> SSAValue:
+    def constant(values: Sequence[int], dtype: str = "int64") -> SSAValue:
         import numpy as np
 
         from igniter.dialects.onnx.base import make_constant
 
-        made = make_constant(np.array(values, np.int64))
+        made = make_constant(np.array(values, dtype))
         _before(op, made)
         return made.results[0]
 
@@ -48,7 +55,15 @@ def expand_unpack(op: UnpackOp) -> None:
         _before(op, made)
         return made.results[0]
 
-    value = node("Transpose", [op.source], tensor_of(element, [stored[k] for k in order]), perm=order)
+    value = op.source
+    if layout.words:
+        word = element_of(value.type)
+        each, all_of = tensor_of(word, (*stored[:-1], ONE)), tensor_of(word, stored)
+        value = node("Unsqueeze", [value, constant([-1])], each)
+        value = node("BitShift", [value, constant(range(0, 8 * WORD, 8), "uint32")], all_of, direction="RIGHT")
+        value = node("Mod", [value, constant([256], "uint32")], all_of)
+        value = node("Cast", [value], tensor_of(element, stored), to=UINT8)
+    value = node("Transpose", [value], tensor_of(element, [stored[k] for k in order]), perm=order)
     value = node("Reshape", [value, constant([d.constant or 0 for d in whole])], tensor_of(element, whole))
     if cut:
         ends = [constant([dims[k].constant or 0 for k in cut]), constant(cut)]

@@ -28,7 +28,7 @@ from xdsl.passes import ModulePass
 from igniter.analysis.fusion.cost import is_widening
 from igniter.analysis.fusion.graph import node_label
 from igniter.dialects.fusion import PackOp, RegionOp, TablesOp, UnpackOp
-from igniter.dialects.layouts import Layout, Part
+from igniter.dialects.layouts import WORD, Layout, Part
 from igniter.dialects.loop.panels import (
     SMALLEST_COLUMNS,
     are_dot_products,
@@ -66,7 +66,8 @@ class PackWeights(ModulePass):
                 spec = spec_of(node) if isinstance(node, OnnxOp) else None
                 if not isinstance(node, OnnxOp) or spec is None:
                     continue
-                for rule, pack in ((spec.packs, _pack), (spec.panels, _pack_plain), (spec.orders, _reorder)):
+                rules = (spec.packs, _pack), (spec.panels, _pack_plain), (spec.words, _pack_words)
+                for rule, pack in (*rules, (spec.orders, _reorder)):
                     for index, dims in rule(node).items() if rule is not None else ():
                         if rewrites.is_spent:
                             return
@@ -127,15 +128,22 @@ def _pack(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str 
     return None
 
 
-def _pack_plain(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str | None:
+def _pack_plain(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int], words: bool = False) -> str | None:
     """Gives an operand that no micro-kernel reads in panels; why not, or "" where it is no weight."""
     argument = node.operands[index]
     if not isinstance(argument, BlockArgument) or constant_weight(region.inputs[argument.index]) is None:
         return ""
     lanes = panel_lanes(compute_type(element_of(node.results[0].type)))
     columns, *depths = of
-    _read_packed(region, node, index, Layout.panels(len(dims_of(argument.type)), columns, depths, lanes))
+    group = WORD if words else 1
+    layout = Layout.panels(len(dims_of(argument.type)), columns, depths, lanes, group, words=words)
+    _read_packed(region, node, index, layout)
     return None
+
+
+def _pack_words(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str | None:
+    """Gives an operand of bytes in panels of words; why not, or "" where it is no weight."""
+    return _pack_plain(region, node, index, of, words=True)
 
 
 def _reorder(region: RegionOp, node: OnnxOp, index: int, of: Sequence[int]) -> str | None:
@@ -177,7 +185,7 @@ def _packed(region: RegionOp, weight: SSAValue, layout: Layout) -> SSAValue:
         if isinstance(use.operation, PackOp) and use.operation.layout == layout:
             return use.operation.result
     dims = layout.stored_dims(dims_of(weight.type))
-    pack = PackOp(weight, layout, tensor_of(element_of(weight.type), dims))
+    pack = PackOp(weight, layout, tensor_of(layout.stored_element(element_of(weight.type)), dims))
     pack.result.name_hint = weight.name_hint
     # Where the weight is: a region in a subgraph may take it from the graph around it.
     constant = weight.owner
@@ -219,7 +227,8 @@ class Packed:
         order = layout.order(plain.ndim)
         split = [layout.parts[k] for k in order]
         dims = [p.size if p.inside else whole.shape[p.dim] // size[p.dim] for p in split]
-        return np.ascontiguousarray(whole.reshape(dims).transpose([order.index(k) for k in range(len(order))]))
+        made = np.ascontiguousarray(whole.reshape(dims).transpose([order.index(k) for k in range(len(order))]))
+        return made.view("<u4")[..., 0] if layout.words else made
 
 
 def fold_packs(module: ModuleOp) -> int:
@@ -230,7 +239,7 @@ def fold_packs(module: ModuleOp) -> int:
         weight = constant_weight(pack.source)
         assert weight is not None
         shape = [d.constant or 0 for d in dims_of(pack.result.type)]
-        derived = Weight(shape, weight.element_type, derivation=Packed(weight, pack.layout))
+        derived = Weight(shape, element_of(pack.result.type), derivation=Packed(weight, pack.layout))
         constant = make_constant(derived, _fresh_name(pack, taken))
         block = pack.parent
         assert block is not None

@@ -12,10 +12,10 @@ little beside what rows do with them, and the compiled model has the size of the
 column is one for each of its blocks.
 
 It takes codes of four and eight bits, with a scale for the tensor, for each column, or for each block of a power of two
-from 16 on, and products of f32; of few rows those with as many columns as fill panels. A product whose other factor is
-dequantised too stays: that is one of integers (`expand-quantized`, or ONNX Runtime). Which products have many rows it
-says on them (`igniter.many_rows`), as well as on those that the model has. How many rows there are is what sizes say
-(`igniter compile --sizes`), where dims are symbols.
+from 16 on, and products of f32. A product whose other factor is dequantised too stays: that is one of integers
+(`expand-quantized`, or ONNX Runtime). Which products have many rows it says on them (`igniter.many_rows`), as well as
+on those that the model has. How many rows there are is what sizes say (`igniter compile --sizes`), where dims are
+symbols.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from xdsl.passes import ModulePass
 from igniter.analysis.onnx.weight_codes import blocked, packed
 from igniter.analysis.typical_sizes import MEMORY, TypicalSizes, sizes_of
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight, make_constant
-from igniter.dialects.onnx.ops.block_quantized import MOST_ROWS, PANEL
+from igniter.dialects.onnx.ops.block_quantized import MOST_ROWS
 from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE
 from igniter.dialects.onnx.types import BY_NAME
 from igniter.dialects.onnx.weights import Weight
@@ -103,7 +103,7 @@ def form(op: OnnxOp, rw: Rewriter, sizes: TypicalSizes, most: int) -> Replacemen
     if rows > most:
         return None
     found = coded(source, (gemm and bool(op.attr("transB", 0))) != (turned is not None))
-    if found is None or (found.columns % PANEL and rows <= MOST_ROWS):
+    if found is None:
         return None
     return _product(op, rw, found, rows > MOST_ROWS)
 

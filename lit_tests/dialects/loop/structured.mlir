@@ -39,6 +39,25 @@ loop.kernel @all symbols [n, "a dim"] (%x: tensor<?x?xf32, #sym.dims<n, "a dim">
 
 // -----
 
+// Products of four bytes, added to a sum.
+
+loop.kernel @bytes symbols [] (%x: tensor<8xi32>, %y: tensor<8xi32>) -> (tensor<i32>) {
+  %s = loop.nest "dot" [k: reduction 8] -> tensor<i32> {
+    %a = loop.read %x[k] : i32
+    %b = loop.read %y[k] : i32
+    %z = arith.constant 0 : i32
+    %d = loop.dot_bytes %a, %b, %z : i32
+    loop.yield add %d at []
+  }
+  loop.return %s : tensor<i32>
+}
+
+// CHECK-LABEL: loop.kernel @bytes
+// CHECK:         %[[D:.*]] = loop.dot_bytes %{{.*}}, %{{.*}}, %{{.*}} : i32
+// CHECK-NEXT:    loop.yield add %[[D]] at []
+
+// -----
+
 // Nothing at all: no symbols, no arguments, a nest without axes.
 
 loop.kernel @scalar symbols [] () -> (tensor<f64>) {

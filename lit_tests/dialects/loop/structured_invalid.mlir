@@ -336,3 +336,15 @@ loop.kernel @rim symbols [] (%x: tensor<4xf32>) -> (tensor<6xf32>) {
   }
   loop.return %y : tensor<6xf32>
 }
+
+// -----
+
+loop.kernel @bytes symbols [] (%x: tensor<4xi64>) -> (tensor<4xi64>) {
+  %y = loop.nest "dot" [i: parallel 4] -> tensor<4xi64> {
+    %v = loop.read %x[i] : i64
+    // expected-error@+1 {{bytes are those of i32, not of i64}}
+    %d = loop.dot_bytes %v, %v, %v : i64
+    loop.yield none %d at [i]
+  }
+  loop.return %y : tensor<4xi64>
+}

@@ -3,8 +3,8 @@
 // RUN: igniter-opt %s -p pack-weights,lower-onnx-to-loop --check-each --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=CHECKED
 // RUN: igniter-opt %s -p pack-weights,inline-regions --check-each --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=INLINED
 
-// CHECKED-COUNT-11: check: lower-onnx-to-loop: {{[2-3]}} results agree
-// INLINED-COUNT-11: check: inline-regions: {{.*}} agree
+// CHECKED-COUNT-12: check: lower-onnx-to-loop: {{[2-3]}} results agree
+// INLINED-COUNT-12: check: inline-regions: {{.*}} agree
 
 // A weight is packed outside the region, which still sees it as it was. Five columns fill a part of one panel.
 
@@ -249,5 +249,25 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
       fusion.yield %u, %d : tensor<?x?x4xf32, #sym.dims<b, t, 4>>, tensor<?x4x?xf32, #sym.dims<b, 4, t>>
     }
     onnx.return %y, %z : tensor<?x?x4xf32, #sym.dims<b, t, 4>>, tensor<?x4x?xf32, #sym.dims<b, 4, t>>
+  }
+}
+
+// -----
+
+// Numbers of 4 bits are read as words of four bytes, scales and zero points as they are; a part of a panel is zeros.
+
+// CHECK:      fusion.pack %q [0 floordiv 16, 1, 2 floordiv 4, 0 mod 16, 2 mod 4] words : tensor<3x2x8xui8> to tensor<1x2x2x16xui32>
+// CHECK:      fusion.pack %s [0 floordiv 16, 1, 0 mod 16] : tensor<3x2xf32> to tensor<1x2x16xf32>
+// CHECK:      fusion.unpack %{{.*}} [0 floordiv 16, 1, 2 floordiv 4, 0 mod 16, 2 mod 4] words : tensor<1x2x2x16xui32> to tensor<3x2x8xui8>
+
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64, "com.microsoft" = 1 : i64}}} {
+  onnx.graph @main(%x: tensor<2x20xf32>) attributes {input_names = ["x"], output_names = ["y"]} {
+    %q = onnx.Constant() <{initializer_name = "q"}> {value = #onnx.tensor<3x2x8xui8, [1, 35, 69, 103, 137, 171, 205, 239, 16, 50, 84, 118, 152, 186, 220, 254, 0, 255, 15, 240, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 90, 165, 60, 195, 129, 66, 24, 36, 17, 34, 51, 68, 85, 102, 119, 136]>} : () -> tensor<3x2x8xui8>
+    %s = onnx.Constant() <{initializer_name = "s"}> {value = #onnx.tensor<3x2xf32, [0.5, 0.25, 1, 2, 0.125, 0.5]>} : () -> tensor<3x2xf32>
+    %y = fusion.region @r0 (%a = %x : tensor<2x20xf32>, %b = %q : tensor<3x2x8xui8>, %c = %s : tensor<3x2xf32>) -> (tensor<2x3xf32>) {
+      %p = onnx.custom(%a, %b, %c) <{domain = "com.microsoft", op_type = "MatMulNBits", node_name = "product"}> {K = 20 : i64, N = 3 : i64, bits = 4 : i64, block_size = 16 : i64} : (tensor<2x20xf32>, tensor<3x2x8xui8>, tensor<3x2xf32>) -> tensor<2x3xf32>
+      fusion.yield %p : tensor<2x3xf32>
+    }
+    onnx.return %y : tensor<2x3xf32>
   }
 }

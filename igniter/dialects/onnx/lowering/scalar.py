@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 
-from igniter.dialects.loop import is_float, is_unsigned, scalar_type
+from igniter.dialects.loop import DotBytesOp, is_float, is_unsigned, scalar_type
 from igniter.dialects.loop.attrs import SMALL_FLOATS
 from igniter.dialects.onnx.lowering.small_floats import decode, encode
 
@@ -246,6 +246,10 @@ class Scalar:
 
     def __ge__(self, other: Operand) -> Scalar:
         return self._compare(other, "oge", "sge", "uge")
+
+    def dot_bytes(self, other: Scalar, total: Scalar) -> Scalar:
+        """`total` plus products of this i32's four unsigned bytes, of at most 127, and another's four signed ones."""
+        return self._append(DotBytesOp(self.value, other.value, total.value))
 
     def is_nan(self) -> Scalar:
         a = self.widened()

@@ -1,0 +1,57 @@
+"""`loop.dot_bytes` as instructions: products of four unsigned bytes and four signed ones, added to a sum.
+
+| target | instructions of a vector |
+| --- | --- |
+| x86-64 with AVX512-VNNI or AVX-VNNI | `vpdpbusd` |
+| x86-64 with AVX2 or AVX512-BW | `pmaddubsw`, `pmaddwd` by ones, `paddd` |
+| aarch64 with dotprod | `sdot`: unsigned bytes of at most 127 are signed ones as well |
+| others, and what is no vector | shifts, products and additions, byte by byte |
+
+`pmaddubsw` adds the products of two bytes in 16 bits with saturation, which those of at most 127 and of -128 to 127 do
+not reach: 2 * 127 * 128 = 32512.
+"""
+
+from __future__ import annotations
+
+from igniter.backends.cpu.builder import Builder, Value
+from igniter.backends.cpu.llvm_types import I32, Type
+
+GROUP, BITS = 4, 8
+_PAIRS = {
+    16: ("avx512.pmaddubs.w.512", "avx512.pmaddw.d.512"),
+    8: ("avx2.pmadd.ub.sw", "avx2.pmadd.wd"),
+    4: ("ssse3.pmadd.ub.sw.128", "sse2.pmadd.wd"),
+}
+"""What adds the products of two bytes, and of two words, by lanes."""
+
+
+def dot(b: Builder, unsigned: Value, signed: Value, total: Value) -> Value:
+    """`total` plus the products of the bytes of two i32, or of vectors of them."""
+    lanes, target = total.type.lanes, b.target
+    bytes_, words = Type("i8", lanes * GROUP), Type("i16", lanes * 2)
+    if target.arch == "x86_64" and lanes in _PAIRS and lanes * 4 <= target.vector_bytes and target.vector_bytes > 16:
+        # What has AVX512-VNNI and vectors of 64 bytes has AVX512-VL, and so that of fewer bytes.
+        if target.has_feature("avxvnni" if target.vector_bytes == 32 else "avx512vnni"):
+            parts = [total, b.bitcast(unsigned, bytes_), b.bitcast(signed, bytes_)]
+            return b.call(f"llvm.x86.avx512.vpdpbusd.{lanes * 32}", total.type, parts)
+        pairs, sums = _PAIRS[lanes]
+        both = b.call(f"llvm.x86.{pairs}", words, [b.bitcast(unsigned, bytes_), b.bitcast(signed, bytes_)])
+        ones = b.splat(b.const(Type("i16"), 1), words.lanes)
+        return b.binary("add", total, b.call(f"llvm.x86.{sums}", total.type, [both, ones]))
+    if target.arch == "aarch64" and lanes == 4 and target.has_feature("dotprod"):
+        parts = [total, b.bitcast(unsigned, bytes_), b.bitcast(signed, bytes_)]
+        return b.call(f"llvm.aarch64.neon.sdot.v{lanes}i32.v{lanes * GROUP}i8", total.type, parts)
+    return _byte_by_byte(b, unsigned, signed, total)
+
+
+def _byte_by_byte(b: Builder, unsigned: Value, signed: Value, total: Value) -> Value:
+    def number(value: int) -> Value:
+        one = b.const(I32, value)
+        return b.splat(one, total.type.lanes) if total.type.is_vector else one
+
+    top = number(32 - BITS)
+    for place in range(0, 32, BITS):
+        low = b.binary("and", b.binary("lshr", unsigned, number(place)), number((1 << BITS) - 1))
+        high = b.binary("ashr", b.binary("shl", signed, number(32 - BITS - place)), top)
+        total = b.binary("add", total, b.binary("mul", low, high))
+    return total
