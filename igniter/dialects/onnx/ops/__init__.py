@@ -1,6 +1,6 @@
 """The specs of the ONNX ops, one `OpSpec` an op, in the module of its family.
 
-A family is a module with `SPECS`, a list of `OpSpec`s; `FAMILIES` says which module has which op, so that a spec is
+A family is a module with `SPECS`, a list of `OpSpec`s; `families.py` says which module has which op, so that a spec is
 found in one step and nothing is imported before it is needed. Packages outside Igniter `register` theirs in a module
 that they name under the entry point group `igniter.ops`; it is imported before the first spec is looked up.
 """
@@ -12,61 +12,9 @@ from functools import cache
 
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.bound import is_bound
+from igniter.dialects.onnx.ops.families import FAMILIES, FAMILY_OF
 from igniter.dialects.onnx.registry import OpSpec
 from igniter.registry import load_external
-
-FAMILIES: tuple[str, ...] = (
-    "activation",
-    "attention",
-    "block_quantized",
-    "bound_movement",
-    "bound_reduction",
-    "bound_resize",
-    "bound_windows",
-    "contraction",
-    "contrib_attention",
-    "contrib_counts",
-    "contrib_norms",
-    "convolution",
-    "elementwise",
-    "grouped_attention",
-    "indexing",
-    "integer_convolution",
-    "legacy",
-    "linear_algebra",
-    "linear_attention",
-    "loss",
-    "ml_features",
-    "ml_linear",
-    "ml_svm",
-    "movement",
-    "node_counts",
-    "normalization",
-    "pooling",
-    "quantization",
-    "quantized_recurrent",
-    "random",
-    "rearrangement",
-    "recurrent",
-    "reduction",
-    "resize",
-    "rois",
-    "rotary",
-    "sampling",
-    "scan",
-    "scatter",
-    "shape",
-    "selection",
-    "signal",
-    "softmax",
-    "sorting",
-    "transformer",
-    "trees",
-    "transposed",
-    "unique",
-    "windows",
-)
-"""The modules of this package that have specs."""
 
 _registered: dict[str, OpSpec] = {}
 
@@ -80,7 +28,8 @@ def register(spec: OpSpec) -> OpSpec:
 def spec_named(name: str) -> OpSpec | None:
     """The spec of an op by its qualified name (`Add`, `com.microsoft.Gelu`); None where there is none."""
     _load_external()
-    return _registered.get(name) or _builtin().get(name)
+    family = FAMILY_OF.get(name)
+    return _registered.get(name) or (None if family is None else _specs_of(family)[name])
 
 
 def spec_of(op: OnnxOp) -> OpSpec | None:
@@ -108,13 +57,12 @@ def _load_external() -> None:
     load_external("ops")
 
 
-@cache
 def _builtin() -> dict[str, OpSpec]:
-    found: dict[str, OpSpec] = {}
-    for family in FAMILIES:
-        specs: list[OpSpec] = importlib.import_module(f"{__name__}.{family}").SPECS
-        for spec in specs:
-            if spec.name in found:
-                raise ValueError(f"two specs for {spec.name}")
-            found[spec.name] = spec
-    return found
+    return {name: spec for family in FAMILIES for name, spec in _specs_of(family).items()}
+
+
+@cache
+def _specs_of(family: str) -> dict[str, OpSpec]:
+    """The specs of a module of this package."""
+    specs: list[OpSpec] = importlib.import_module(f"{__name__}.{family}").SPECS
+    return {spec.name: spec for spec in specs}
