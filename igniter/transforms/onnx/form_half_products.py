@@ -11,7 +11,8 @@ rows, which takes as long as its weights take to be read, takes about half of th
 which `form-fusion-regions` puts to it. The passes before this one see a constant of f32, as of any other weight; so it
 stands in front of `form-fusion-regions`.
 
-f16 takes an instruction (`half_loads`); bf16 takes a shift, which every target has.
+So it is with the filters of a convolution, but where `winograd` has chosen tiles: these read filters that have been
+transformed, in f32. f16 takes an instruction (`half_loads`); bf16 takes a shift, which every target has.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ from igniter.analysis.onnx.stored_weights import stored
 from igniter.dialects.loop.panels import SMALLEST_COLUMNS
 from igniter.dialects.onnx.attributes import text_of
 from igniter.dialects.onnx.base import OnnxOp, constant_weight, make_constant, make_op
+from igniter.dialects.onnx.registry import WINOGRAD_ATTRIBUTE
 from igniter.dialects.onnx.weights import Weight
 from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.onnx.fold_constants import erase_dead
 
-PRODUCTS = frozenset(("MatMul", "Gemm", "com.microsoft.FusedMatMul"))
-"""What multiplies its second operand, a matrix, from the right."""
+PRODUCTS = frozenset(("MatMul", "Gemm", "com.microsoft.FusedMatMul", "Conv"))
+"""What multiplies its second operand: a matrix from the right, or the filters of a convolution."""
 
 FLOAT = 1
 """The number of f32 in ONNX."""
@@ -66,7 +68,7 @@ class FormHalfProducts(ModulePass):
         """The 16-bit floats that the product is to read; `None` where its weight is stored in another way."""
         weight = constant_weight(node.operands[1])
         source = stored(weight) if weight is not None else None
-        if source is None or len(source.shape) != 2 or min(source.shape) < SMALLEST_COLUMNS:
+        if source is None or min(source.shape[:2]) < SMALLEST_COLUMNS or WINOGRAD_ATTRIBUTE in node.attributes:
             return None
         if source.size < self.min_elements:
             return None
