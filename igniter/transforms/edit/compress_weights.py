@@ -84,7 +84,8 @@ class CompressWeights(ModulePass):
         for plan in plans:
             reason = plan.reason
             if reason is None and refused is not None and plan.opset > plan.current_opset:
-                reason = f"it needs opset {plan.opset}, and {refused}"
+                convert = f"`igniter edit --opset {plan.opset}` converts the model, if it can"
+                reason = f"it needs opset {plan.opset}, and {refused}; {convert}"
             if reason is not None:
                 left.append((plan.name, reason))
                 remark(ctx, self.name, plan.name, "missed", f"it stays as it is: {reason}", weight=plan.name)

@@ -8,11 +8,11 @@ becomes
 A product of few rows takes as long as reading its weights does, and codes are a quarter or an eighth of the floats
 that `fold-constants` would make of them; one of many rows makes floats of a group of panels at a time, which costs
 little beside what rows do with them, and the compiled model has the size of the codes. So this pass stands in front of
-`fold-constants`. The numbers are the same: unsigned codes are 128, or 8, more than signed ones, and a scale for a
+`fold-constants`. The numbers are the same: unsigned codes are 128, 8 or 2 more than signed ones, and a scale for a
 column is one for each of its blocks.
 
-It takes codes of four and eight bits, with a scale for the tensor, for each column, or for each block of a power of two
-from 16 on, and products of f32. A product whose other factor is dequantised too stays: that is one of integers
+It takes codes of two, four and eight bits, with a scale for the tensor, for each column, or for each block of a power
+of two from 16 on, and products of f32. A product whose other factor is dequantised too stays: that is one of integers
 (`expand-quantized`, or ONNX Runtime). Which products have many rows it says on them (`igniter.many_rows`), as well as
 on those that the model has. How many rows there are is what sizes say (`igniter compile --sizes`), where dims are
 symbols.
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 WIDEST_BLOCK, NARROWEST_BLOCK = 128, 16
-CODES = {"int8": (8, 128), "uint8": (8, 0), "int4": (4, 8), "uint4": (4, 0)}
+CODES = {"int8": (8, 128), "uint8": (8, 0), "int4": (4, 8), "uint4": (4, 0), "int2": (2, 2), "uint2": (2, 0)}
 """The bits of codes, and what unsigned ones are more."""
 
 

@@ -1,13 +1,6 @@
-"""`rewrite-small-integers`: integers of 2 and 4 bits become what kernels have: blocks of weights, or bytes.
+"""`rewrite-small-integers`: integers of 2 and 4 bits become what kernels have, bytes.
 
-Tensors of such integers are packed in memory, several to a byte, and no kernel reads or writes one. Three forms need
-not:
-
-    %w = onnx.DequantizeLinear(%q, %s, %z) {axis = 0, block_size = 32}
-    %y = onnx.MatMul(%x, %w)                             ->  %y = com.microsoft.MatMulNBits(%x, %p, ..)
-
-A product of a few rows with a large weight in blocks along its depth (integers of 8 bits too) takes the weight as it is
-stored. As f32 it would be too large for `fold-constants`, and be dequantised in every run.
+Tensors of such integers are packed in memory, several to a byte, and no kernel reads or writes one. Two forms need not:
 
     %y = com.microsoft.GatherBlockQuantized(%q, ..)      ->  the same of bytes, each with two integers
 
@@ -15,8 +8,9 @@ stored. As f32 it would be too large for `fold-constants`, and be dequantised in
     %y = onnx.DequantizeLinear(%q, %s, %z)                   %c = onnx.Clip(%q, -8, 7)
                                                              %y = onnx.DequantizeLinear(%c, %s, %z)
 
-What is quantised and only dequantised again may lie in bytes. Other computed tensors of few bits stay with ONNX
-Runtime; constants of them are folded. It stands before `fold-constants`.
+What is quantised and only dequantised again may lie in bytes. Products with weights of few bits are
+`form-block-products`'. Other computed tensors of few bits stay with ONNX Runtime; constants of them are folded. It
+stands before `fold-constants`.
 """
 
 from __future__ import annotations
@@ -32,12 +26,10 @@ from xdsl.passes import ModulePass
 from igniter.dialects.loop import is_unsigned
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight, make_constant
 from igniter.dialects.onnx.lowering.scalar import int_bits
-from igniter.dialects.onnx.ops.block_quantized import MOST_ROWS, PANEL
 from igniter.dialects.onnx.ops.pointwise import ui8
 from igniter.dialects.onnx.types import BY_ATTR
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym import tensor_of
-from igniter.dialects.sym.expr import product
 from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.onnx.form_integer_products import is_dequantized
@@ -46,7 +38,6 @@ from igniter.transforms.onnx.onnx_rewriting import (
     Replacement,
     Rewriter,
     Rules,
-    defining,
     element,
     known_dims,
     operand,
@@ -58,17 +49,10 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-SMALLEST_WEIGHT = 1 << 23
-"""Elements of a weight that is kept in blocks. Smaller ones are folded: as f32 they take 0.5 to 0.8 of the time that
-blocks take while a cache holds them. Larger ones `fold-constants` leaves, and to dequantise them in a run takes 6 to 30
-times as long as to multiply blocks."""
-
-SMALLEST_BLOCK = 16
-
 
 @dataclass(frozen=True)
 class RewriteSmallIntegers(ModulePass):
-    """Makes blocks of weights, or bytes, of integers of few bits."""
+    """Makes bytes of integers of few bits."""
 
     name = "rewrite-small-integers"
     one_rewrite = "a rule applied to a node"
@@ -105,55 +89,6 @@ def unsigned(numbers: Array, bits: int, signed: bool) -> Array:
 
     wide = numbers.astype(np.int16)
     return (wide + (1 << (bits - 1)) if signed else wide).astype(np.uint8)
-
-
-# -- products with weights in blocks ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Blobs:
-    """A matrix of weights as MatMulNBits has it: for each column, bytes of each block of its depth."""
-
-    source: Weight
-    bits: int
-    block: int
-    signed: bool
-
-    def compute(self) -> Array:
-        import numpy as np
-
-        numbers = unsigned(self.source.array(), self.bits, self.signed).T
-        blocks = -(-numbers.shape[1] // self.block)
-        wide = np.pad(numbers, ((0, 0), (0, blocks * self.block - numbers.shape[1])))
-        return packed(wide.reshape(numbers.shape[0], blocks, self.block), self.bits)
-
-
-def block_product(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    """product with a weight in blocks"""
-    import numpy as np
-
-    source = defining(op.operands[1], "DequantizeLinear")
-    weight = constant_weight(source.operands[0]) if source is not None else None
-    dims = known_dims(op.operands[0])
-    if source is None or weight is None or dims is None or len(weight.shape) != 2 or element(op.operands[0]) != f32:
-        return None
-    (depth, columns), bits, block = weight.shape, integer_bits(source.operands[0]), int(source.attr("block_size") or 0)
-    rows = product(dims[:-1]).constant
-    if rows is None or rows > MOST_ROWS or not bits or weight.size < SMALLEST_WEIGHT or columns % PANEL:
-        return None
-    scale, given = constant_value(source.operands[1]), operand(source, 2)
-    zero = constant_value(given) if given is not None else None
-    whole = block >= SMALLEST_BLOCK and block & (block - 1) == 0 and int(source.attr("axis", 1)) % 2 == 0
-    if scale is None or scale.dtype != np.float32 or not whole or (given is not None and zero is None):
-        return None
-    signed, blocks = is_signed(source.operands[0]), -(-depth // block)
-    blobs = Weight((columns, blocks, block * bits // 8), ui8, derivation=Blobs(weight, bits, block, signed))
-    inputs = [op.operands[0], _kept(rw, op, blobs, "blocks"), _kept(rw, op, Weight.of(scale.T.copy()), "scales")]
-    if zero is not None or not signed:
-        points = np.zeros((blocks, columns), np.int16) if zero is None else zero
-        inputs.append(_kept(rw, op, Weight.of(packed(unsigned(points, bits, signed).T, bits)), "zeros"))
-    attrs = {"K": depth, "N": columns, "bits": bits, "block_size": block}
-    return rw.op("com.microsoft.MatMulNBits", inputs, [op.results[0].type], attrs).results
 
 
 def _kept(rw: Rewriter, op: OnnxOp, weight: Weight, what: str) -> SSAValue:
@@ -248,7 +183,6 @@ def widened(op: OnnxOp, rw: Rewriter) -> SSAValue | bool:
 
 
 RULES: Rules = {
-    "MatMul": [block_product],
     "QuantizeLinear": [quantised_to_bytes],
     "com.microsoft.GatherBlockQuantized": [table_of_bytes],
     "com.microsoft.QuantizeLinear": [quantised_to_bytes],

@@ -13,7 +13,6 @@ from onnx import TensorProto, helper, numpy_helper
 
 import igniter
 from igniter.runtime.session import make_session
-from igniter.transforms.onnx import rewrite_small_integers
 from tests.conformance.node_cases import EVERYTHING
 
 Array = np.ndarray[Any, Any]
@@ -39,54 +38,40 @@ def model_of(
     return helper.make_model(graph, opset_imports=imports, ir_version=10)
 
 
-def compiled(model: onnx.ModelProto, feed: Mapping[str, Array]) -> tuple[Array, list[str], list[str]]:
-    """The result, what is left to ONNX Runtime, and the kernels' nodes by op."""
+def compiled(
+    model: onnx.ModelProto, feed: Mapping[str, Array], told_by: str = "rewrite-small-integers"
+) -> tuple[Array, list[str], list[str]]:
+    """The result, what is left to ONNX Runtime, and what a pass says."""
     options = igniter.CompileOptions(fusion_passes=EVERYTHING)
     artifact = igniter.load(model).compile(options=options, verify=False)
     left = [each["op"] for each in artifact.report["left_to_onnxruntime"]]
-    notes = [r["message"] for r in artifact.report["remarks"] if r["pass"] == "rewrite-small-integers"]
+    notes = [r["message"] for r in artifact.report["remarks"] if r["pass"] == told_by]
     return artifact.session().run(None, dict(feed))[0], left, notes
 
 
 @pytest.mark.parametrize("zeros", [False, True])
 @pytest.mark.parametrize("kind", ["int4", "uint4", "int8", "uint8"])
-def test_weights_in_blocks(kind: str, zeros: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Products of few rows take them as they are stored; the reference is exact, as ONNX Runtime rounds the rows."""
-    monkeypatch.setattr(rewrite_small_integers, "SMALLEST_WEIGHT", 1 << 16)
-    depth, columns, block = 270, 256, 32
-    blocks = -(-depth // block)
-    weight, x = integers(kind, depth, columns), RNG.standard_normal((2, 3, depth)).astype(np.float32)
-    scale = RNG.uniform(0.5, 1, (blocks, columns)).astype(np.float32) / 16
+@pytest.mark.parametrize(("rows", "columns", "axis"), [(2, 256, 0), (2, 37, 0), (31, 256, 0), (2, 256, 1)])
+def test_weights_in_blocks(rows: int, columns: int, axis: int, kind: str, zeros: bool) -> None:
+    """Products take them as they are stored, in blocks along the depth; the reference is exact, as ONNX Runtime rounds
+    the rows."""
+    depth, block = 270, 32
+    blocks = (-(-depth // block), columns) if axis == 0 else (depth, -(-columns // block))
+    weight, x = integers(kind, depth, columns), RNG.standard_normal((rows, 3, depth)).astype(np.float32)
+    scale = RNG.uniform(0.5, 1, blocks).astype(np.float32) / 16
     weights = {"w": weight, "s": scale}
     if zeros:
-        weights["z"] = integers(kind, blocks, columns)
+        weights["z"] = integers(kind, *blocks)
     nodes = [
-        helper.make_node("DequantizeLinear", list(weights), ["d"], axis=0, block_size=block),
+        helper.make_node("DequantizeLinear", list(weights), ["d"], axis=axis, block_size=block),
         helper.make_node("MatMul", ["x", "d"], ["y"]),
     ]
-    got, left, notes = compiled(model_of(nodes, {"x": x}, weights), {"x": x})
-    assert not left and notes == ["block product"]
-    points = weights["z"].astype(np.float64) if zeros else np.zeros((blocks, columns))
-    steps = (weight.astype(np.float64) - np.repeat(points, block, 0)[:depth]) * np.repeat(scale, block, 0)[:depth]
+    got, left, notes = compiled(model_of(nodes, {"x": x}, weights), {"x": x}, "form-block-products")
+    assert not left and notes == ["1 products read the codes of their weights"] * (axis == 0)
+    points = weights["z"].astype(np.float64) if zeros else np.zeros(blocks)
+    spread = [np.repeat(a, block, axis)[:depth, :columns] for a in (points, scale)]
+    steps = (weight.astype(np.float64) - spread[0]) * spread[1]
     np.testing.assert_allclose(got, x @ steps, rtol=1e-4, atol=1e-4 * np.abs(x @ steps).max())
-
-
-def test_weights_that_stay_floats(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small ones, those of many rows, and blocks along another axis."""
-    monkeypatch.setattr(rewrite_small_integers, "SMALLEST_WEIGHT", 1 << 16)
-    for rows, columns, attrs in ((3, 64, {"axis": 0}), (64, 256, {"axis": 0}), (3, 256, {"axis": 1})):
-        weight, x = integers("int4", 256, columns), RNG.standard_normal((rows, 256)).astype(np.float32)
-        dims = [256, columns]
-        dims[attrs["axis"]] //= 32
-        scale = RNG.uniform(0.5, 1, dims).astype(np.float32)
-        nodes = [
-            helper.make_node("DequantizeLinear", ["w", "s"], ["d"], block_size=32, **attrs),
-            helper.make_node("MatMul", ["x", "d"], ["y"]),
-        ]
-        got, left, notes = compiled(model_of(nodes, {"x": x}, {"w": weight, "s": scale}), {"x": x})
-        assert not left and not notes
-        exact = x @ (weight.astype(np.float32) * np.repeat(scale, 32, attrs["axis"]))
-        np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-4 * np.abs(exact).max())
 
 
 @pytest.mark.parametrize("zeros", [False, True])
