@@ -32,9 +32,9 @@ def test_constants_are_folded() -> None:
 
 
 def test_attributes_vary() -> None:
-    results = run_cases(["test_softmax_axis_1", "test_transpose_default", "test_add"], "attributes")
+    results = run_cases(["test_softmax_axis_1", "test_add"], "attributes")
     check(results)
-    assert [r.status for r in results] == ["native", "native", "skipped"]
+    assert [r.status for r in results] == ["native", "skipped"]
     assert len(variants(node_cases()["test_softmax_axis_1"])) >= 3
 
 
@@ -47,17 +47,12 @@ def test_ledger_counts_and_gives_reasons() -> None:
 
 def test_some_cases_compiled_for_gpus() -> None:
     pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
-    names = [
-        *NATIVE,
-        "test_gather_1",
-        "test_layer_normalization_2d_axis1",
-        "test_reduce_sum_default_axes_keepdims_random",
-    ]
+    names = ["test_where_example", "test_layer_normalization_2d_axis1", "test_reduce_sum_default_axes_keepdims_random"]
     results = run_cases(names, "static", gpu=True)
     check(results)
     assert [r.status for r in results] == ["native"] * len(names)
     # A Scan's slices are at any address.
-    check(run_cases(["test_scan9_sum", "test_scan9_multi_state"], "static", gpu=True))
+    check(run_cases(["test_scan9_sum"], "static", gpu=True))
 
 
 @pytest.mark.full

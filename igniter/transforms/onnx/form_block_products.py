@@ -30,7 +30,7 @@ from xdsl.passes import ModulePass
 from igniter.analysis.onnx.weight_codes import blocked, packed
 from igniter.analysis.typical_sizes import MEMORY, TypicalSizes, sizes_of
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight, make_constant
-from igniter.dialects.onnx.ops.block_quantized import MOST_ROWS
+from igniter.dialects.onnx.ops.block_products import MOST_ROWS
 from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE
 from igniter.dialects.onnx.types import BY_NAME
 from igniter.dialects.onnx.weights import Weight

@@ -1,0 +1,425 @@
+"""Products with weights in blocks of few bits: the lowerings of MatMulNBits.
+
+Weights are read in panels of columns, as micro-kernels read them, but as they are stored. For few rows the numbers of a
+vector, a word of each column, become floats in registers, where those rows share them; for many a nest makes panels of
+floats, a group at a time (`igniter/analysis/structured/made_panels.py`), which a product reads; and where the left
+factor may be rounded to eight bits, bytes are multiplied.
+
+Words are four bytes of a column, so that one load brings 8 numbers of 4 bits for each lane. A number is masked where it
+stands, and the left factor is less by as many powers of two, which is exact:
+
+    sum of x[k] * q[k] = sum of (x[k] * 2^-s) * (word & (15 << s))        s = 0, 4, 8, 12
+
+The upper half of a word is shifted down first: s stays small, so that factors down to 2^-114 keep all their bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import gcd
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import IntegerType, Signedness, f32, i32
+from xdsl.ir import SSAValue
+
+from igniter.dialects.fusion import UnpackOp
+from igniter.dialects.layouts import WORD
+from igniter.dialects.loop.panels import PANEL_BYTES
+from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+from igniter.dialects.onnx.lowering.context import PointRule
+from igniter.dialects.onnx.ops.pointwise import ui8
+from igniter.dialects.onnx.ops.rules import (
+    operand,
+)
+from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE, Dims
+from igniter.dialects.sym import element_of, tensor_of
+from igniter.dialects.sym.expr import Expr, floordiv, mod, product
+
+if TYPE_CHECKING:
+    from igniter.dialects.onnx.base import OnnxOp
+
+
+PANEL = PANEL_BYTES // 4
+"""The columns of a panel of sums in f32."""
+
+EIGHT_BITS = 4
+"""The `accuracy_level` that lets the left factor be rounded to eight bits."""
+
+BYTE_MOST = 127.0
+"""The largest magnitude of a factor that is rounded to eight bits."""
+BYTE_MASK, EACH_BYTE, LOW_NUMBERS = 0xFF, 0x01010101, 0x0F0F0F0F
+
+MOST_ROWS = 4
+"""The most rows that share numbers as they become floats in registers: beside panels of floats, 2 rows take 0.6 (of 4
+bits) and 0.7 (of 8) of the time so, 3 rows 0.8 and 0.9, 4 rows 1.09 and 0.86, 8 rows 1.5 and 1.05 (768 x 3072 and back,
+one thread of a Zen 3, in turns)."""
+
+WORDS = IntegerType(32, Signedness.UNSIGNED)
+HALF = 16
+"""The bits of half a word."""
+
+
+STRETCH = 16
+"""The bytes of a stretch: what zero points and scales take is shared by all of them. More would be more code, and no
+faster."""
+CHAINS = 2
+"""Sums that are added up side by side, so that one need not wait for the other."""
+
+
+def added(terms: Sequence[Scalar]) -> Scalar:
+    """The sum, as that of `CHAINS` sums."""
+    sums: list[Scalar] = list(terms[:CHAINS])
+    for k, term in enumerate(terms[CHAINS:]):
+        sums[k % CHAINS] = sums[k % CHAINS] + term
+    while len(sums) > 1:
+        sums = [sums[k] if k + 1 == len(sums) else sums[k] + sums[k + 1] for k in range(0, len(sums), 2)]
+    return sums[0]
+
+
+def unpacked(byte: Scalar, part: int, bits: int) -> Scalar:
+    """The number at place `part` of a byte, as an i32."""
+    wide = byte.to(i32)
+    if bits == 8:
+        return wide
+    shifted = wide.shift_right(part * bits) if part else wide
+    return shifted if (part + 1) * bits == 8 else shifted & ((1 << bits) - 1)
+
+
+def in_place(word: Scalar, place: int, bits: int) -> Scalar:
+    """The number at `place` of a word as an i32, times the power of two that `lowered` takes off the factor of it."""
+    at = place * bits
+    half = word.shift_right(HALF) if at >= HALF else word
+    return (half & (((1 << bits) - 1) << at % HALF)).to(i32)
+
+
+def lowered(nest: Nest, value: Scalar, place: Expr, bits: int) -> Scalar:
+    """The factor of the numbers at `place` of words: less by the power of two that they are too large by."""
+    shift = nest.index(mod(place, Expr.of(HALF // bits)) * bits).to(i32)
+    return value * ((127 - shift).shift_left(23)).bits(f32)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The sizes of a matrix of weights: `columns` of `depth` numbers each, in blocks of `block`."""
+
+    depth: int
+    columns: int
+    block: int
+    bits: int
+
+    @staticmethod
+    def of(op: OnnxOp) -> Blocks:
+        depth, columns, block = (int(op.attr(n)) for n in ("K", "N", "block_size"))
+        return Blocks(depth, columns, block, int(op.attr("bits", 4) or 4))
+
+    @property
+    def parts(self) -> int:
+        """The numbers in a byte."""
+        return 8 // self.bits
+
+    @property
+    def are_words(self) -> bool:
+        """Whether the weights are read as words where they are packed: where that takes fewer instructions."""
+        return self.parts > 1 and self.blob % WORD == 0
+
+    @property
+    def count(self) -> int:
+        """The blocks of a column."""
+        return -(-self.depth // self.block)
+
+    @property
+    def blob(self) -> int:
+        """The bytes of a block."""
+        return self.block // self.parts
+
+    @property
+    def stretch(self) -> int:
+        """The numbers of a block that are multiplied and added up before zero points and scales are."""
+        return gcd(self.blob, STRETCH) * self.parts
+
+    @property
+    def over(self) -> tuple[Expr, Expr]:
+        """The blocks of a column, and the stretches of a block."""
+        return Expr.of(self.count), Expr.of(self.block // self.stretch)
+
+    @property
+    def zero_bytes(self) -> int:
+        """The bytes of the zero points of a column, where they are packed."""
+        return -(-self.count // self.parts)
+
+    def operands(self, op: OnnxOp) -> dict[int, tuple[str, list[Dims]]]:
+        """The dims that the operands may have, by their places."""
+
+        def dims(*sizes: int) -> Dims:
+            return tuple(Expr.of(n) for n in sizes)
+
+        n, blocks = self.columns, self.count
+        found = {
+            1: ("weights", [dims(n, blocks, self.blob)]),
+            2: ("scales", [dims(n, blocks), dims(n * blocks)]),
+        }
+        if operand(op, 3) is not None:
+            width = self.zero_bytes if element_of(op.operands[3].type) == ui8 else blocks
+            found[3] = ("zero points", [dims(n, width), dims(n * width)])
+        if operand(op, 5) is not None:
+            found[5] = ("biases", [dims(n)])
+        return found
+
+
+@dataclass(frozen=True)
+class Columns:
+    """An operand with a row for each column of the product, as a kernel has it."""
+
+    tensor: SSAValue
+    in_panels: bool
+    """Whether it is packed, [panel, .., lane], with zeros where the last panel has no column."""
+
+    @staticmethod
+    def of(ctx: Lowering, index: int, dims: tuple[int, ...]) -> Columns:
+        unpack = ctx.op.operands[index].owner
+        if isinstance(unpack, UnpackOp):
+            return Columns(ctx.lowered(unpack.source), True)
+        return Columns(ctx.view(ctx.required(index), dims), False)
+
+    def read(self, nest: Nest, panel: Expr, lane: Expr, *at: Expr) -> Scalar:
+        """The element of a column; 0 past the last column."""
+        if self.in_panels:
+            return nest.read(self.tensor, [panel, *at, lane])
+        return nest.read_inside(self.tensor, [panel * PANEL + lane, *at])
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of a lowering: numbers, scales and zero points."""
+
+    shape: Blocks
+    numbers: Columns
+    are_words: bool
+    """Whether numbers come as words of four bytes."""
+    scales: Columns
+    zeros: Columns | None
+    are_packed: bool
+    """Whether zero points are numbers of as many bits as the weights have."""
+
+    @staticmethod
+    def of(ctx: Lowering, shape: Blocks) -> Weights:
+        numbers = Columns.of(ctx, 1, (shape.columns, shape.count, shape.blob))
+        are_words = numbers.in_panels and element_of(numbers.tensor.type) != ui8
+        scales, zeros = Columns.of(ctx, 2, (shape.columns, shape.count)), ctx.input(3)
+        are_packed = zeros is not None and element_of(zeros.type) == ui8
+        width = shape.zero_bytes if are_packed else shape.count
+        points = None if zeros is None else Columns.of(ctx, 3, (shape.columns, width))
+        return Weights(shape, numbers, are_words, scales, points, are_packed)
+
+    @property
+    def parts(self) -> int:
+        """The numbers in an element: a word, or a byte."""
+        return self.shape.parts * (WORD if self.are_words else 1)
+
+    def scale(self, nest: Nest, panel: Expr, lane: Expr, block: Expr) -> Scalar:
+        """The scale of a block of a column."""
+        return self.scales.read(nest, panel, lane, block).to(f32)
+
+    def point(self, nest: Nest, panel: Expr, lane: Expr, block: Expr) -> Scalar | int:
+        """Its zero point as an i32, where those are numbers of few bits, or none."""
+        bits, parts = self.shape.bits, self.shape.parts
+        if self.zeros is None:
+            return 1 << (bits - 1)
+        numbers = self.zeros.read(nest, panel, lane, floordiv(block, Expr.of(parts))).to(i32)
+        place = nest.index(mod(block, Expr.of(parts)) * bits).to(i32)
+        return numbers.shift_right(place) & ((1 << bits) - 1)
+
+    def zero(self, nest: Nest, panel: Expr, lane: Expr, block: Expr) -> Scalar | float:
+        """Its zero point as a float."""
+        if self.zeros is not None and not self.are_packed:
+            return self.zeros.read(nest, panel, lane, block).to(f32)
+        found = self.point(nest, panel, lane, block)
+        return float(found) if isinstance(found, int) else found.to(f32)
+
+
+def lower_product(ctx: Lowering) -> list[SSAValue]:
+    """By rows: few share the numbers of a vector as they become floats; for many these are floats before. Where the
+    left factor may be rounded to eight bits, it is, and bytes are multiplied."""
+    rows = product(ctx.dims(0)[:-1])
+    if multiplies_bytes(ctx.op):
+        return _of_bytes(ctx, rows)
+    many = MANY_ROWS_ATTRIBUTE in ctx.op.attributes or (rows.constant is not None and rows.constant > MOST_ROWS)
+    return _of_many(ctx, rows) if many else _of_few(ctx, rows)
+
+
+def _of_many(ctx: Lowering, rows: Expr) -> list[SSAValue]:
+    """Panels of floats are made of the numbers, and multiplied: a group of panels at a time, which all rows share."""
+    shape, bias = Blocks.of(ctx.op), ctx.input(5)
+    weights = Weights.of(ctx, shape)
+    a = ctx.view(ctx.required(0), (rows, shape.depth))
+    panels, parts = -(-shape.columns // PANEL), weights.parts
+
+    # The steps of depth of a panel are one dim, though several axes go along it: so the product reads it as it is.
+    nest = ctx.nest("panels")
+    panel, block, each, part, lane = nest.axes((panels, shape.count, shape.block // parts, parts, PANEL))
+    bits = weights.numbers.read(nest, panel, lane, block, each).to(i32)
+    if parts > 1:
+        bits = bits.shift_right(nest.index(part * shape.bits).to(i32)) & ((1 << shape.bits) - 1)
+    number = (bits.to(f32) - weights.zero(nest, panel, lane, block)) * weights.scale(nest, panel, lane, block)
+    at = [panel, block * shape.block + each * parts + part, lane]
+    (dense,) = nest.finish(("none", number, at, tensor_of(f32, (panels, shape.count * shape.block, PANEL))))
+
+    def multiplied(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        at = [floordiv(i[1], Expr.of(PANEL)), r[0], mod(i[1], Expr.of(PANEL))]
+        return nest.read(a, [i[0], r[0]]).to(f32) * nest.read(dense, at)
+
+    sums = ctx.generate((rows, shape.columns), multiplied, over=(Expr.of(shape.depth),), combiner="add", element=f32)
+    if bias is None and ctx.out_element() == f32:
+        return [ctx.view(sums, ctx.out_dims())]
+
+    def result(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        value = nest.read(sums, i)
+        return value if bias is None else value + nest.read(bias, [i[1]]).to(f32)
+
+    plain = ctx.generate((rows, shape.columns), result, element=ctx.out_element(), part="columns")
+    return [ctx.view(plain, ctx.out_dims())]
+
+
+def _of_few(ctx: Lowering, rows: Expr) -> list[SSAValue]:
+    """Columns as they lie in panels: the numbers of a vector of bytes become floats in registers, for a few rows."""
+    shape = Blocks.of(ctx.op)
+    weights = Weights.of(ctx, shape)
+    parts, bits = weights.parts, shape.bits
+    a = ctx.view(ctx.required(0), (rows, shape.depth))
+    stretch = shape.stretch
+
+    def left(nest: Nest, tensor: SSAValue, row: Expr, r: Sequence[Expr], at: int) -> Scalar:
+        return nest.read_inside(tensor, [row, r[0] * shape.block + (r[1] * stretch + at)]).to(f32)
+
+    def sums(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        return added([left(nest, a, i[0], i[1:], at) for at in range(stretch)])
+
+    # What zero points are multiplied with is the same for all columns.
+    whole = ctx.generate((rows, *shape.over), sums, element=f32, part="left")
+    factors = a
+    if weights.are_words:
+
+        def factor(nest: Nest, i: Sequence[Expr]) -> Scalar:
+            return lowered(nest, nest.read(a, i).to(f32), i[1], bits)
+
+        factors = ctx.generate((rows, shape.depth), factor, element=f32, part="factors")
+
+    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        panel, row, lane = i
+        scale, zero = weights.scale(nest, panel, lane, r[0]), weights.zero(nest, panel, lane, r[0])
+        number = in_place if weights.are_words else unpacked
+        products: list[Scalar] = []
+        for k in range(stretch // parts):
+            read = weights.numbers.read(nest, panel, lane, r[0], r[1] * (stretch // parts) + k)
+            for part in range(parts):
+                products.append(left(nest, factors, row, r, k * parts + part) * number(read, part, bits).to(f32))
+        return (added(products) - nest.read(whole, [row, *r]) * zero) * scale
+
+    return _panel_sums(ctx, rows, point)
+
+
+def _panel_sums(ctx: Lowering, rows: Expr, point: PointRule) -> list[SSAValue]:
+    """The results of a node whose sums are `point` at [panel, row, lane], added up over stretches of blocks."""
+    shape, bias = Blocks.of(ctx.op), ctx.input(5)
+    # Panels are outermost, so that all rows go by while one is in the cache.
+    dims = (-(-shape.columns // PANEL), rows, PANEL)
+    made = ctx.generate(dims, point, over=shape.over, combiner="add", element=f32)
+
+    def result(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        value = nest.read(made, [floordiv(i[1], Expr.of(PANEL)), i[0], mod(i[1], Expr.of(PANEL))])
+        return value if bias is None else value + nest.read(bias, [i[1]]).to(f32)
+
+    plain = ctx.generate((rows, shape.columns), result, element=ctx.out_element(), part="columns")
+    return [ctx.view(plain, ctx.out_dims())]
+
+
+def multiplies_bytes(op: OnnxOp) -> bool:
+    """Whether the left factor is rounded to eight bits, as ONNX Runtime does where the node lets it."""
+    zeros = operand(op, 3)
+    return (
+        int(op.attr("accuracy_level", 0) or 0) == EIGHT_BITS
+        and Blocks.of(op).bits == 4
+        and element_of(op.operands[0].type) == f32
+        and (zeros is None or element_of(zeros.type) == ui8)
+    )
+
+
+def _of_bytes(ctx: Lowering, rows: Expr) -> list[SSAValue]:
+    """Numbers of 4 bits by bytes: a block of the left factor is rounded to 8 bits, with a scale for its largest
+    magnitude, as ONNX Runtime rounds it, and the products of a block are added up as integers."""
+    shape = Blocks.of(ctx.op)
+    weights = Weights.of(ctx, shape)
+    a = ctx.view(ctx.required(0), (rows, shape.depth))
+    # The numbers of a word, even ones and odd ones, are the four bytes of an integer.
+    numbers, stretch = shape.parts * WORD, shape.stretch
+
+    def magnitude(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        return nest.read_inside(a, [i[0], i[1] * shape.block + r[0]]).abs()
+
+    block_dims = (rows, Expr.of(shape.count))
+    largest = ctx.generate(
+        block_dims, magnitude, over=[Expr.of(shape.block)], combiner="max", element=f32, part="largest"
+    )
+
+    def inverse(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        found = nest.read(largest, i)
+        return found.ne(0.0).select(nest.const(BYTE_MOST, f32) / found, 0.0)
+
+    inverses = ctx.generate(block_dims, inverse, element=f32, part="inverses")
+
+    def bytes_of(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        row, word, odd = i
+        block = floordiv(word * numbers, Expr.of(shape.block))
+        times = nest.read(inverses, [row, block])
+        total: Scalar | None = None
+        for place in range(WORD):
+            value = nest.read_inside(a, [row, word * numbers + 2 * place + odd]) * times
+            byte = (value.math("roundeven").to(i32) & BYTE_MASK).shift_left(8 * place)
+            total = byte if total is None else total | byte
+        assert total is not None
+        return total
+
+    words = shape.count * shape.block // numbers
+    factors = ctx.generate((rows, words, 2), bytes_of, element=i32, part="factors")
+
+    def word_at(r: Sequence[Expr], k: int) -> Expr:
+        return r[0] * (shape.block // numbers) + (r[1] * (stretch // numbers) + k)
+
+    def sums(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        total = nest.const(0, i32)
+        for k in range(stretch // numbers):
+            for odd in (0, 1):
+                factor = nest.read(factors, [i[0], word_at(i[1:], k), Expr.of(odd)])
+                total = nest.const(EACH_BYTE, i32).dot_bytes(factor, total)
+        return total
+
+    whole = ctx.generate((rows, *shape.over), sums, element=i32, part="left")
+
+    def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        panel, row, lane = i
+        totals = [nest.const(0, i32) for _ in range(CHAINS)]
+        for k in range(stretch // numbers):
+            word = _word(nest, weights, panel, lane, r, k)
+            for odd, found in enumerate((word, word.shift_right(4))):
+                factor = nest.read(factors, [row, word_at(r, k), Expr.of(odd)])
+                totals[odd] = (found & LOW_NUMBERS).bits(i32).dot_bytes(factor, totals[odd])
+        total = totals[0] + totals[1] - nest.read(whole, [row, *r]) * weights.point(nest, panel, lane, r[0])
+        scale = weights.scale(nest, panel, lane, r[0]) * (nest.read(largest, [row, r[0]]) / BYTE_MOST)
+        return total.to(f32) * scale
+
+    return _panel_sums(ctx, rows, point)
+
+
+def _word(nest: Nest, weights: Weights, panel: Expr, lane: Expr, r: Sequence[Expr], k: int) -> Scalar:
+    """Word `k` of a stretch of a block, of four bytes where those are apart."""
+    words = weights.shape.stretch // (weights.shape.parts * WORD)
+    at = r[1] * words + k
+    if weights.are_words:
+        return weights.numbers.read(nest, panel, lane, r[0], at)
+    total: Scalar | None = None
+    for place in range(WORD):
+        byte = weights.numbers.read(nest, panel, lane, r[0], at * WORD + place).to(WORDS).shift_left(8 * place)
+        total = byte if total is None else total | byte
+    assert total is not None
+    return total
