@@ -12,10 +12,10 @@ little beside what rows do with them, and the compiled model has the size of the
 column is one for each of its blocks.
 
 It takes codes of two, four and eight bits, with a scale for the tensor, for each column, or for each block of a power
-of two from 16 on, and products of f32. A product whose other factor is dequantised too stays: that is one of integers
-(`expand-quantized`, or ONNX Runtime). Which products have many rows it says on them (`igniter.many_rows`), as well as
-on those that the model has. How many rows there are is what sizes say (`igniter compile --sizes`), where dims are
-symbols.
+of two from 16 on or of a multiple of 16, and products of f32. A product whose other factor is dequantised too stays:
+that is one of integers (`expand-quantized`, or ONNX Runtime). Which products have many rows it says on them
+(`igniter.many_rows`), as well as on those that the model has. How many rows there are is what sizes say
+(`igniter compile --sizes`), where dims are symbols.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-WIDEST_BLOCK, NARROWEST_BLOCK = 128, 16
+BLOCKS = (128, 64, 32, 16)
+"""The sizes of blocks for what has others, the first that divides."""
+NARROWEST_BLOCK = BLOCKS[-1]
 CODES = {"int8": (8, 128), "uint8": (8, 0), "int4": (4, 8), "uint4": (4, 0), "int2": (2, 2), "uint2": (2, 0)}
 """The bits of codes, and what unsigned ones are more."""
 
@@ -156,14 +158,20 @@ def coded(source: OnnxOp, transposed: bool) -> Coded | None:
     axis, block = int(source.attr("axis", 1)) % 2, int(source.attr("block_size", 0) or 0)
     zero = np.zeros(scale.shape, np.int32) if zero is None else zero.astype(np.int32)
     if block:
-        if axis != (0 if swapped else 1) or block < NARROWEST_BLOCK or block & (block - 1):
+        if axis != (0 if swapped else 1) or block < NARROWEST_BLOCK:
             return None
         scale, zero = (p.T if swapped else p for p in (scale, zero))
+        if block & (block - 1):
+            # Blocks of another size, or of the whole depth: several of a size that there is have one scale.
+            size = next((b for b in BLOCKS if block % b == 0), None)
+            if size is None:
+                return None
+            scale, zero = (np.repeat(p, block // size, axis=1)[:, : -(-depth // size)] for p in (scale, zero))
+            block = size
     else:
         if scale.size != 1 and axis != (1 if swapped else 0):
             return None
-        fitting = (b for b in (128, 64, 32, 16) if depth % b == 0)
-        block = next(fitting, 32)
+        block = next((b for b in BLOCKS if depth % b == 0), 32)
         dims = (columns, -(-depth // block))
         scale, zero = (np.broadcast_to(p.reshape(-1, 1), dims) for p in (scale, zero))
     name = text_of(getattr(source.operands[0].owner, "properties", {}).get("initializer_name")) or "weight"
