@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from tests.ops.single_node import check, refusal
 
 Array = np.ndarray[Any, Any]
 CONTRIB = "com.microsoft"
+WITHOUT_BYTES = "x86-64-v3" if platform.machine().lower() in ("x86_64", "amd64") else "native"
+"""A target on this machine that does not multiply bytes in one instruction, if there is one."""
 
 
 def packed(rng: np.random.Generator, *dims: int) -> Array:
@@ -163,8 +166,9 @@ def test_compiled(rows: int | str, options: dict[str, Any]) -> None:
     [
         (64, {}, None),
         (64, {"columns": 1001}, None),
-        (64, {"accuracy_level": 4}, "accuracy_level"),
+        (64, {"accuracy_level": 4}, None),
         (1, {"accuracy_level": 4}, None),
+        (1, {"accuracy_level": 4, "bits": 8}, "accuracy_level"),
         (1, {"columns": 1001}, None),
         (64, {"bits": 8}, None),
         (8, {}, None),
@@ -173,8 +177,9 @@ def test_compiled(rows: int | str, options: dict[str, Any]) -> None:
 def test_what_is_left_to_onnx_runtime(rows: int, options: dict[str, int], reason: str | None) -> None:
     """Large ones with a kernel of their own there."""
     more = {k: v for k, v in options.items() if k == "accuracy_level"}
-    operands, attrs = product((rows,), depth=512, **{"columns": 1024, **{k: v for k, v in options.items() if not more}})
-    artifact = igniter.compile(model_of(operands, {**attrs, **more}, rows), verify=False)
+    shape = {k: v for k, v in options.items() if k not in more}
+    operands, attrs = product((rows,), depth=512, **{"columns": 1024, **shape})
+    artifact = igniter.compile(model_of(operands, {**attrs, **more}, rows), target=WITHOUT_BYTES, verify=False)
     left = [each["reason"] for each in artifact.report["left_to_onnxruntime"]]
     assert len(left) == (reason is not None)
     assert all(reason in each for each in left if reason is not None)
@@ -194,7 +199,7 @@ def by_bytes(operands: list[Array | None], attrs: dict[str, int]) -> Array:
 
 @pytest.mark.parametrize("zeros", ["", "packed"])
 @pytest.mark.parametrize(("depth", "block"), [(64, 16), (48, 32), (150, 64), (16, 256), (300, 128)])
-@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("rows", [1, 3, 40])
 def test_factors_of_eight_bits(depth: int, block: int, zeros: str, rows: int) -> None:
     """Where the node lets them be rounded: as ONNX Runtime rounds them, so that the results are the same."""
     operands, attrs = product((rows,), depth=depth, columns=21, block=block, zeros=zeros, bias=True)
@@ -206,7 +211,8 @@ def test_factors_of_eight_bits(depth: int, block: int, zeros: str, rows: int) ->
     attrs["accuracy_level"] = 4
     wanted = by_bytes(operands, attrs)
     model = model_of(operands, attrs, rows)
-    artifact = igniter.compile(model, verify=False)
+    # Where bytes are multiplied in one instruction, many rows stay with ONNX Runtime.
+    artifact = igniter.compile(model, target=WITHOUT_BYTES if rows == 40 else "native", verify=False)
     assert artifact.report["left_to_onnxruntime"] == []
     (got,), (theirs,) = (s.run(None, {"x": x}) for s in (artifact.session(), make_session(model.SerializeToString())))
     for k in range(rows):

@@ -16,7 +16,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from igniter.analysis.fusion.legality import as_tensor, has_dims, is_kernel_type
 from igniter.analysis.machine import TYPICAL, MachineModel
 from igniter.analysis.typical_sizes import MEMORY
+from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.names import op_name
+from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE
 from igniter.dialects.sym import dims_of
 from igniter.dialects.sym.expr import Expr, product
 
@@ -89,6 +91,15 @@ def multiplies_bytes(op: Operation) -> bool:
         return False
     sources = [v.owner for v in op.operands[:2]]
     return all(isinstance(s, Operation) and op_name(s) == "DequantizeLinear" for s in sources)
+
+
+def rounds_many_rows(op: Operation) -> bool:
+    """Whether a node rounds many rows to bytes to multiply them with numbers of few bits."""
+    from igniter.dialects.onnx.ops.block_products import rounds_rows
+
+    if not isinstance(op, OnnxOp) or MANY_ROWS_ATTRIBUTE not in op.attributes:
+        return False
+    return op.qualified_name == "com.microsoft.MatMulNBits" and rounds_rows(op)
 
 
 def is_widening(op: Operation) -> bool:

@@ -25,6 +25,7 @@ from igniter.analysis.fusion.cost import (
     is_widening,
     multiplies_bytes,
     op_kind,
+    rounds_many_rows,
 )
 from igniter.analysis.fusion.legality import Reason, as_tensor, operand_kind
 from igniter.analysis.fusion.region_growing import Refusal
@@ -99,6 +100,8 @@ class DefaultAuthor(FusionAuthor):
             slow = None
         if slow is None and not self.byte_products and not small and multiplies_bytes(op):
             slow = "no target multiplies bytes, and ONNX Runtime adds their products in 16 bits"
+        if slow is None and self.byte_products and rounds_many_rows(op):
+            slow = "ONNX Runtime has tiles of rows for products of bytes"
         if node.convolved and slow is None:
             slow = "it is part of a convolution, or done in its layout"
         if slow is not None and self.singletons != "all":

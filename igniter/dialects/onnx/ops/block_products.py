@@ -2,8 +2,8 @@
 
 Weights are read in panels of columns, as micro-kernels read them, but as they are stored. For few rows the numbers of a
 vector, a word of each column, become floats in registers, where those rows share them; for many a nest makes panels of
-floats, a group at a time (`igniter/analysis/structured/made_panels.py`), which a product reads; and where the left
-factor may be rounded to eight bits, bytes are multiplied.
+floats, a group at a time (`igniter/analysis/structured/made_panels.py`), which a product reads. Where the left factor
+may be rounded to eight bits it is, and bytes are multiplied, of any number of rows.
 
 Words are four bytes of a column, so that one load brings 8 numbers of 4 bits for each lane. A number is masked where it
 stands, and the left factor is less by as many powers of two, which is exact:
@@ -242,7 +242,7 @@ def lower_product(ctx: Lowering) -> list[SSAValue]:
     """By rows: few share the numbers of a vector as they become floats; for many these are floats before. Where the
     left factor may be rounded to eight bits, it is, and bytes are multiplied."""
     rows = product(ctx.dims(0)[:-1])
-    if multiplies_bytes(ctx.op):
+    if rounds_rows(ctx.op):
         return _of_bytes(ctx, rows)
     many = MANY_ROWS_ATTRIBUTE in ctx.op.attributes or (rows.constant is not None and rows.constant > MOST_ROWS)
     return _of_many(ctx, rows) if many else _of_few(ctx, rows)
@@ -334,7 +334,7 @@ def _panel_sums(ctx: Lowering, rows: Expr, point: PointRule) -> list[SSAValue]:
     return [ctx.view(plain, ctx.out_dims())]
 
 
-def multiplies_bytes(op: OnnxOp) -> bool:
+def rounds_rows(op: OnnxOp) -> bool:
     """Whether the left factor is rounded to eight bits, as ONNX Runtime does where the node lets it."""
     zeros = operand(op, 3)
     return (
@@ -357,16 +357,14 @@ def _of_bytes(ctx: Lowering, rows: Expr) -> list[SSAValue]:
     def magnitude(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
         return nest.read_inside(a, [i[0], i[1] * shape.block + r[0]]).abs()
 
-    block_dims = (rows, Expr.of(shape.count))
-    largest = ctx.generate(
-        block_dims, magnitude, over=[Expr.of(shape.block)], combiner="max", element=f32, part="largest"
-    )
+    dims, block = (rows, Expr.of(shape.count)), [Expr.of(shape.block)]
+    largest = ctx.generate(dims, magnitude, over=block, combiner="max", element=f32, part="largest")
 
     def inverse(nest: Nest, i: Sequence[Expr]) -> Scalar:
         found = nest.read(largest, i)
         return found.ne(0.0).select(nest.const(BYTE_MOST, f32) / found, 0.0)
 
-    inverses = ctx.generate(block_dims, inverse, element=f32, part="inverses")
+    inverses = ctx.generate(dims, inverse, element=f32, part="inverses")
 
     def bytes_of(nest: Nest, i: Sequence[Expr]) -> Scalar:
         row, word, odd = i

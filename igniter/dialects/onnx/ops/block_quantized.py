@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, SSAValue
 from igniter.dialects.loop.attrs import SMALL_FLOATS
 from igniter.dialects.onnx.base import constant_weight
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
-from igniter.dialects.onnx.ops.block_products import EIGHT_BITS, MOST_ROWS, Blocks, lower_product, multiplies_bytes
+from igniter.dialects.onnx.ops.block_products import EIGHT_BITS, Blocks, lower_product, rounds_rows
 from igniter.dialects.onnx.ops.counts import twice
 from igniter.dialects.onnx.ops.indexing import from_front
 from igniter.dialects.onnx.ops.pointwise import elementwise_flops, ui8
@@ -80,9 +80,7 @@ def _matmul_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
     if zeros is not None and element_of(zeros.type) != ui8:
         return None
     if int(op.attr("accuracy_level", 0) or 0) == EIGHT_BITS:
-        if multiplies_bytes(op) and rows <= MOST_ROWS:
-            return None
-        return "it may multiply bytes (accuracy_level 4), of many rows or of other than 4 bits"
+        return None if rounds_rows(op) else "it may multiply bytes (accuracy_level 4), and is not of 4 bits and f32"
     if shape.bits != 4:
         return None
     if element_of(op.operands[0].type) == f32:
