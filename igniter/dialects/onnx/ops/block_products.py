@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import IntegerType, Signedness, f32, i32
+from xdsl.dialects.builtin import IntegerType, Signedness, f32, i8, i32
 from xdsl.ir import SSAValue
 
 from igniter.dialects.fusion import UnpackOp
@@ -48,7 +48,7 @@ EIGHT_BITS = 4
 
 BYTE_MOST = 127.0
 """The largest magnitude of a factor that is rounded to eight bits."""
-BYTE_MASK, EACH_BYTE, LOW_NUMBERS = 0xFF, 0x01010101, 0x0F0F0F0F
+BYTE_MASK, LOW_NUMBERS = 0xFF, 0x0F0F0F0F
 
 MOST_ROWS = 4
 """The most rows that share numbers as they become floats in registers: beside panels of floats, 2 rows take 0.6 (of 4
@@ -366,33 +366,34 @@ def _of_bytes(ctx: Lowering, rows: Expr) -> list[SSAValue]:
 
     inverses = ctx.generate(dims, inverse, element=f32, part="inverses")
 
-    def bytes_of(nest: Nest, i: Sequence[Expr]) -> Scalar:
-        row, word, odd = i
-        block = floordiv(word * numbers, Expr.of(shape.block))
-        times = nest.read(inverses, [row, block])
+    def rounded(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        times = nest.read(inverses, [i[0], floordiv(i[1], Expr.of(shape.block))])
+        return (nest.read_inside(a, i) * times).math("roundeven").to(i32).to(i8)
+
+    bytes_ = ctx.generate((rows, shape.count * shape.block), rounded, element=i8, part="rounded")
+
+    def word_of(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        # Four of eight, two steps apart, are no vector: place by place.
+        row, word, odd = i[0], floordiv(i[1], Expr.of(2)), mod(i[1], Expr.of(2))
         total: Scalar | None = None
         for place in range(WORD):
-            value = nest.read_inside(a, [row, word * numbers + 2 * place + odd]) * times
-            byte = (value.math("roundeven").to(i32) & BYTE_MASK).shift_left(8 * place)
+            byte = nest.read(bytes_, [row, word * numbers + 2 * place + odd]).to(i32)
+            byte = (byte & BYTE_MASK).shift_left(8 * place)
             total = byte if total is None else total | byte
         assert total is not None
         return total
 
     words = shape.count * shape.block // numbers
-    factors = ctx.generate((rows, words, 2), bytes_of, element=i32, part="factors")
+    factors = ctx.generate((rows, words * 2), word_of, element=i32, part="factors")
 
     def word_at(r: Sequence[Expr], k: int) -> Expr:
         return r[0] * (shape.block // numbers) + (r[1] * (stretch // numbers) + k)
 
-    def sums(nest: Nest, i: Sequence[Expr]) -> Scalar:
-        total = nest.const(0, i32)
-        for k in range(stretch // numbers):
-            for odd in (0, 1):
-                factor = nest.read(factors, [i[0], word_at(i[1:], k), Expr.of(odd)])
-                total = nest.const(EACH_BYTE, i32).dot_bytes(factor, total)
-        return total
+    def sums(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
+        return nest.read(bytes_, [i[0], i[1] * shape.block + (i[2] * stretch + r[0])]).to(i32)
 
-    whole = ctx.generate((rows, *shape.over), sums, element=i32, part="left")
+    whole_dims = (rows, *shape.over)
+    whole = ctx.generate(whole_dims, sums, over=[Expr.of(stretch)], combiner="add", element=i32, part="left")
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
         panel, row, lane = i
@@ -400,7 +401,7 @@ def _of_bytes(ctx: Lowering, rows: Expr) -> list[SSAValue]:
         for k in range(stretch // numbers):
             word = _word(nest, weights, panel, lane, r, k)
             for odd, found in enumerate((word, word.shift_right(4))):
-                factor = nest.read(factors, [row, word_at(r, k), Expr.of(odd)])
+                factor = nest.read(factors, [row, word_at(r, k) * 2 + odd])
                 totals[odd] = (found & LOW_NUMBERS).bits(i32).dot_bytes(factor, totals[odd])
         total = totals[0] + totals[1] - nest.read(whole, [row, *r]) * weights.point(nest, panel, lane, r[0])
         scale = weights.scale(nest, panel, lane, r[0]) * (nest.read(largest, [row, r[0]]) / BYTE_MOST)
