@@ -92,7 +92,8 @@ class Piece:
         self.report.calls += 1
         self.report.copied_inputs += runner.copied_inputs - copied[0]
         self.report.copied_outputs += runner.copied_outputs - copied[1]
-        results = [_restored(output, given, args) for output in self._prepared.outputs]
+        views = () if self._prepared.views is None else self._prepared.views(*args)
+        results = [_restored(output, given, args, views) for output in self._prepared.outputs]
         if not self._checked and self.options.verify:
             return self._check(results, args)
         return results[0] if self._prepared.single else tuple(results)
@@ -219,9 +220,11 @@ def _number_type(value: Any) -> type | None:
     return float if isinstance(value, (float, torch.SymFloat)) else int
 
 
-def _restored(output: Any, given: Sequence[Any], args: Sequence[Any]) -> Any:
+def _restored(output: Any, given: Sequence[Any], args: Sequence[Any], views: Sequence[Any]) -> Any:
     if output.passed >= 0:
         return args[output.passed]
+    if output.view >= 0:
+        return views[output.view]
     if output.place < 0:
         return output.constant
     value = given[output.place]

@@ -6,11 +6,13 @@ from collections.abc import Callable, Collection
 from importlib import import_module
 from typing import Any
 
-from igniter.torch.names import GraphModule, Node, torch
+from igniter.torch.exporter import output_nodes
+from igniter.torch.names import GraphModule, Node, fx, torch
 from igniter.torch.options import TorchOptions
 from igniter.torch.piece import Piece
 from igniter.torch.statistics import GraphReport, PieceReport, op_name
 from igniter.torch.support import computes, why_not
+from igniter.torch.views import views_of_inputs
 
 
 def make_program(
@@ -29,7 +31,10 @@ def make_program(
     for node, why in reasons.items():
         if node.op == "call_function":
             report.left.setdefault(op_name(node.target), why)
-    if not any(computes(node) and node not in reasons for node in graph.graph.nodes):
+    outputs = output_nodes(graph)
+    views = views_of_inputs(graph, outputs)
+    made = [node for node in outputs if isinstance(node, fx.Node) and node.op != "placeholder" and node not in views]
+    if not made or not any(computes(node) and node not in reasons for node in graph.graph.nodes):
         report.leave("nothing in it can be compiled" if report.left else "there is nothing to compute in it")
         return graph
     bad = {node for node in reasons if node.op == "call_function"}

@@ -103,6 +103,43 @@ def test_outputs_have_the_strides_of_eager():
             assert one.stride() == other.stride()
 
 
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x, s: x[None].expand(s.shape[0], -1, -1),
+        lambda x, s: x[:, None].expand(-1, s.shape[0], -1),
+        lambda x, s: x.t()[None].expand(s.shape[0], -1, -1),
+        lambda x, s: x[:, : s.shape[0]],
+        lambda x, s: x[s.shape[0] - 1 :, ::2],
+        lambda x, s: x.view(-1)[:12].view(s.shape[0], -1).t(),
+        lambda x, s: x.split([s.shape[0], x.shape[0] - s.shape[0]])[1],
+    ],
+)
+@pytest.mark.parametrize("source", [lambda x: x, lambda x: torch.relu(x) + 1], ids=["input", "computed"])
+def test_outputs_that_are_views_have_the_right_elements(source, view):
+    """AOTAutograd makes views of inputs anew by the strides of what is returned."""
+
+    def f(x, s):
+        y = source(x)
+        return view(y, s), s * 2
+
+    fast = compiled(f)
+    with torch.no_grad():
+        for rows, columns, n in ((4, 5, 3), (6, 7, 2)):
+            x, s = randn(rows, columns), randn(n, 2)
+            got, expected = fast(x, s), f(x, s)
+            same(got, expected)
+            if expected[0].data_ptr() == x.data_ptr():
+                assert got[0].data_ptr() == x.data_ptr() and got[0].stride() == expected[0].stride()
+
+
+def test_a_graph_of_views_stays_eager():
+    with torch.no_grad():
+        x = randn(4, 6)
+        got = compiled(lambda x: (x[1:], x.t()))(x)
+    assert got[0].data_ptr() == x[1:].data_ptr() and "nothing to compute" in str(igniter.torch.explain())
+
+
 def test_an_input_that_is_not_dense_is_copied():
     def f(x):
         return torch.tanh(x) + 1
