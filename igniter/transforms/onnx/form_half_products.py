@@ -68,7 +68,9 @@ class FormHalfProducts(ModulePass):
         """The 16-bit floats that the product is to read; `None` where its weight is stored in another way."""
         weight = constant_weight(node.operands[1])
         source = stored(weight) if weight is not None else None
-        if source is None or min(source.shape[:2]) < SMALLEST_COLUMNS or WINOGRAD_ATTRIBUTE in node.attributes:
+        if source is None or WINOGRAD_ATTRIBUTE in node.attributes:
+            return None
+        if (len(source.shape) != 2 and node.op_type != "Conv") or min(source.shape[:2]) < SMALLEST_COLUMNS:
             return None
         if source.size < self.min_elements:
             return None
