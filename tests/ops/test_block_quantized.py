@@ -257,6 +257,18 @@ def test_words_that_are_unpacked_by_nodes(tmp_path: Path) -> None:
     np.testing.assert_allclose(got, multiplied(operands, attrs), rtol=2e-5, atol=2e-5)
 
 
+def test_bytes_are_multiplied_on_cpus_alone() -> None:
+    """ONNX Runtime rounds no factor on GPUs, so that the kernel of one may not."""
+    from igniter.backends.triton.coverage import refusal as refused_on_gpus
+
+    for level, wanted in ((0, None), (4, "MatMulNBits multiplies bytes")):
+        operands, attrs = product((2,), depth=64, columns=16, block=32)
+        module = igniter.load(model_of(operands, {**attrs, "accuracy_level": level}, 2)).run_passes("infer-shapes")
+        (node,) = [op for op in module.ir.walk() if op.attributes.get("bits") is not None]
+        reason = refused_on_gpus(node)
+        assert reason is None if wanted is None else reason is not None and wanted in reason.message
+
+
 # -- GatherBlockQuantized ---------------------------------------------------------------------------------------------
 
 INDICES = np.array([[1, -1, 4], [0, -5, 2]])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import NoneType
 
 from igniter.analysis.fusion.legality import Reason
-from igniter.dialects.loop import NestOp, ProcedureOp
+from igniter.dialects.loop import DotBytesOp, NestOp, ProcedureOp
 from igniter.dialects.onnx.base import OnnxOp
 from igniter.dialects.onnx.lowering.builder import KernelBuilder
 from igniter.dialects.sym import element_of
@@ -50,6 +50,9 @@ def refusal(op: OnnxOp) -> Reason | None:
             return Reason("illegal", f"{op.qualified_name} goes step by step, which has no GPU kernel")
         if isinstance(each, NestOp):
             values += each.outputs
+            if any(isinstance(inner, DotBytesOp) for inner in each.block.ops):
+                # ONNX Runtime rounds nothing to bytes on GPUs either.
+                return Reason("illegal", f"{op.qualified_name} multiplies bytes, as CPUs do")
     for value in values:
         element = element_of(value.type)
         if memory_element(element) is None:

@@ -194,23 +194,6 @@ def _shifted(keeps_sign: bool) -> Callable[[BlockBuilder, Operation, Sequence[SS
     return made
 
 
-def _dot_bytes(builder: BlockBuilder, op: Operation, values: Sequence[SSAValue]) -> SSAValue:
-    """Byte by byte: products of the low byte of both, shifted down in between."""
-    unsigned, signed, total = values
-    element = cast("IntegerType", tt.element_type(total.type))
-
-    def number(value: int) -> SSAValue:
-        return builder.const(value, element)
-
-    for place in range(0, 32, 8):
-        down = builder.binary(arith.ShRUIOp, unsigned, number(place))
-        up = builder.binary(arith.ShLIOp, signed, number(24 - place))
-        high = builder.binary(arith.ShRSIOp, up, number(24))
-        product = builder.binary(arith.MuliOp, builder.binary(arith.AndIOp, down, number(0xFF)), high)
-        total = builder.binary(arith.AddiOp, total, product)
-    return total
-
-
 Rule = Callable[[BlockBuilder, Operation, Sequence[SSAValue]], SSAValue]
 
 _RULES: dict[str, Rule] = {
@@ -226,5 +209,4 @@ _RULES: dict[str, Rule] = {
     "arith.shli": _shifted(keeps_sign=False),
     "arith.shrui": _shifted(keeps_sign=False),
     "arith.shrsi": _shifted(keeps_sign=True),
-    "loop.dot_bytes": _dot_bytes,
 }
