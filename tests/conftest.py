@@ -24,6 +24,9 @@ STATES: dict[str, dict[str, Any]] = {}
 SWEEP = 6
 """A test with more sets of parameters than this is a sweep."""
 
+WHOLE = ("tests/docs/",)
+"""Where no test is a sweep."""
+
 SHARE = 6
 """One set of parameters in so many is run of a sweep, unless `--sweeps` asks for all."""
 
@@ -41,12 +44,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keeps a share of the sets of each sweep: which ones hangs on their names alone, and so is the same everywhere.
 
-    Tests that are asked for by name are all run.
+    Tests that are asked for by name are all run, and those of the docs, where each set is another page or pass.
     """
     if config.getoption("--sweeps") or any("::" in argument for argument in config.args):
         return
     groups: dict[str, list[pytest.Item]] = defaultdict(list)
-    for item in items:
+    for item in (i for i in items if not i.nodeid.startswith(WHOLE)):
         groups[item.nodeid.partition("[")[0]].append(item)
     left_out: set[pytest.Item] = set()
     for group in groups.values():

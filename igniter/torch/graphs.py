@@ -63,7 +63,7 @@ def prepare(graph: GraphModule) -> Prepared:
     copy = fx.GraphModule(graph, nodes)
     original = next(n for n in reversed(graph.graph.nodes) if n.op == "output")
     prepared = Prepared(copy, single=not isinstance(original.args[0], (tuple, list)))
-    views = views_of_inputs(copy, output_nodes(copy))
+    views = views_of_inputs(output_nodes(copy))
     if views:
         prepared.views = only(copy, views)
     _inputs_first(copy)

@@ -32,7 +32,7 @@ def make_program(
         if node.op == "call_function":
             report.left.setdefault(op_name(node.target), why)
     outputs = output_nodes(graph)
-    views = views_of_inputs(graph, outputs)
+    views = views_of_inputs(outputs)
     made = [node for node in outputs if isinstance(node, fx.Node) and node.op != "placeholder" and node not in views]
     if not made or not any(computes(node) and node not in reasons for node in graph.graph.nodes):
         report.leave("nothing in it can be compiled" if report.left else "there is nothing to compute in it")

@@ -14,7 +14,7 @@ from typing import Any
 from igniter.torch.names import GraphModule, Node, fx, is_tensor, pytree, torch
 
 
-def views_of_inputs(module: GraphModule, outputs: Sequence[Any]) -> list[Node]:
+def views_of_inputs(outputs: Sequence[Any]) -> list[Node]:
     """The outputs, each once, that ops without a copy make of inputs and of sizes."""
     known: dict[Node, bool] = {}
     found = [value for value in outputs if isinstance(value, fx.Node) and value.op != "placeholder"]

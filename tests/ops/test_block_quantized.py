@@ -221,6 +221,24 @@ def test_factors_of_eight_bits(depth: int, block: int, zeros: str, rows: int) ->
         np.testing.assert_allclose(got[k] / size, theirs[k] / size, atol=2e-6)
 
 
+@pytest.mark.parametrize(("columns", "depth", "block"), [(1, 40, 16), (17, 31, 16), (100, 520, 256), (3, 1, 16)])
+@pytest.mark.parametrize("rows", [(0,), (5,), (2, 3), (), (20,)])
+def test_factors_of_eight_bits_of_any_rank(rows: tuple[int, ...], columns: int, depth: int, block: int) -> None:
+    """Rows that are symbols, none of them, and a row without a dim."""
+    operands, attrs = product(rows, depth=depth, columns=columns, block=block, zeros="packed", bias=True)
+    model = model_of(operands, {**attrs, "accuracy_level": 4}, 1)
+    dims = [*(f"d{k}" for k in range(len(rows))), depth]
+    model.graph.input[0].CopyFrom(helper.make_tensor_value_info("x", TensorProto.FLOAT, dims))
+    artifact = igniter.compile(model, target=WITHOUT_BYTES, verify=False)
+    assert artifact.report["left_to_onnxruntime"] == []
+    sessions = artifact.session(), make_session(model.SerializeToString())
+    for several in {rows, tuple(n + 1 for n in rows), tuple(0 for _ in rows)}:
+        x = np.random.default_rng(1).standard_normal((*several, depth)).astype(np.float32)
+        got, wanted = (s.run(None, {"x": x})[0] for s in sessions)
+        assert got.shape == wanted.shape == (*several, columns)
+        np.testing.assert_allclose(got, wanted, rtol=2e-6, atol=2e-6 * np.abs(wanted).max(initial=1e-9))
+
+
 def test_factors_of_eight_bits_that_are_not_numbers() -> None:
     operands, attrs = product((3,), depth=64, columns=16, block=32)
     x = operands[0]

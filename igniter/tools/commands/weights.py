@@ -51,7 +51,7 @@ def compress(
     standard: Annotated[bool, typer.Option("--standard", help="No ops of com.microsoft.")] = False,
     accuracy_level: Annotated[
         int,
-        typer.Option(min=0, max=4, help="Of MatMulNBits: 4 lets ONNX Runtime round the other factor to 8 bits."),
+        typer.Option(min=0, max=4, help="Of MatMulNBits: 4 lets the other factor be rounded to 8 bits."),
     ] = 0,
     compare: Annotated[bool, typer.Option(help="Run both models and compare the outputs.")] = True,
     time: Annotated[bool, typer.Option("--time", help="Time both models, and the new one compiled, in turns.")] = False,

@@ -63,7 +63,7 @@ class CompressWeights(ModulePass):
     standard: bool = False
     """No ops of com.microsoft."""
     accuracy_level: int = 0
-    """That of MatMulNBits: 4 lets ONNX Runtime round the other factor to eight bits."""
+    """That of MatMulNBits: 4 lets the other factor be rounded to eight bits."""
     measure: bool = True
     """Have the remarks say how far each weight is from the original."""
 

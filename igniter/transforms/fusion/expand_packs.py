@@ -59,7 +59,8 @@ def expand_unpack(op: UnpackOp) -> None:
     if layout.words:
         word = element_of(value.type)
         each, all_of = tensor_of(word, (*stored[:-1], ONE)), tensor_of(word, stored)
-        value = node("Unsqueeze", [value, constant([-1])], each)
+        # A Reshape, which is the same in every opset that has BitShift; an Unsqueeze is not.
+        value = node("Reshape", [value, constant([*(d.constant or 0 for d in stored[:-1]), 1])], each)
         value = node("BitShift", [value, constant(range(0, 8 * WORD, 8), "uint32")], all_of, direction="RIGHT")
         value = node("Mod", [value, constant([256], "uint32")], all_of)
         value = node("Cast", [value], tensor_of(element, stored), to=UINT8)

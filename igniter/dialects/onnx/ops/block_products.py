@@ -397,7 +397,7 @@ def _of_bytes(ctx: Lowering, rows: Expr) -> list[SSAValue]:
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
         panel, row, lane = i
-        totals = [nest.const(0, i32) for _ in range(CHAINS)]
+        totals = [nest.const(0, i32), nest.const(0, i32)]
         for k in range(stretch // numbers):
             word = _word(nest, weights, panel, lane, r, k)
             for odd, found in enumerate((word, word.shift_right(4))):
