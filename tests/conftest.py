@@ -24,8 +24,8 @@ STATES: dict[str, dict[str, Any]] = {}
 SWEEP = 6
 """A test with more sets of parameters than this is a sweep."""
 
-WHOLE = ("tests/docs/",)
-"""Where no test is a sweep."""
+WHOLE = ("tests/docs/", "tests/tools/")
+"""Where no test is a sweep: each set is another page, pass, command or error."""
 
 SHARE = 6
 """One set of parameters in so many is run of a sweep, unless `--sweeps` asks for all."""
@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keeps a share of the sets of each sweep: which ones hangs on their names alone, and so is the same everywhere.
 
-    Tests that are asked for by name are all run, and those of the docs, where each set is another page or pass.
+    Tests that are asked for by name are all run, and those of `WHOLE`.
     """
     if config.getoption("--sweeps") or any("::" in argument for argument in config.args):
         return

@@ -52,14 +52,14 @@ def run(asked: EditRequest, json: bool) -> bool:
     import igniter
 
     edits = edits_of(asked)
+    if asked.output and not edits:
+        raise IgniterError("-o is given, and no edit: `igniter edit --help` lists them")
     if not edits and not asked.save_weights:
         raise IgniterError("nothing is asked for: `igniter edit --help` lists the edits")
     if edits and not asked.output:
         raise IgniterError("name the model to write with -o")
     if asked.only and not asked.save_weights:
         raise IgniterError("--only says which weights --save-weights writes, and that is not given")
-    if asked.output and not edits:
-        raise IgniterError("-o is given, and no edit")
     module = igniter.load(asked.model)
     told: dict[str, Any] = {}
     if asked.save_weights:
