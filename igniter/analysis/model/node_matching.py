@@ -141,8 +141,9 @@ class _Matcher:
             for op in sorted(mine, key=lambda m: all(self._key(m) != self._key(t) for t in theirs)):
                 same = [t for t in rest if self._key(t) == self._key(op)] or rest
                 if same and op not in self.pairs.to_b:
-                    rest.remove(same[0])
-                    self.match(op, same[0])
+                    chosen = same[0]
+                    rest.remove(chosen)
+                    self.match(op, chosen)
 
     def _users(
         self, value: SSAValue, block: Block, taken: Mapping[OnnxOp, OnnxOp]

@@ -226,17 +226,14 @@ class Attempt:
         mine, theirs = _attributes(wanted), _attributes(found)
         for name in sorted({*mine, *theirs}):
             parameter = mine.get(name)
-            given = theirs.get(name)
+            given = _or_default(theirs.get(name), found, name)
             if isinstance(parameter, RefAttr):
                 if given is None:
-                    default = found.attr(name)
-                    if default is None:
-                        return f"{found.qualified_name} '{_called(found)}' has no {name}"
-                    given = to_attr(default)
+                    return f"{found.qualified_name} '{_called(found)}' has no {name}"
                 reason = _captured(state, parameter.parameter.data, given)
                 if reason is not None:
                     return reason
-            elif not _same_attribute(parameter, given, found):
+            elif not _same_attribute(_or_default(parameter, wanted, name), given, found):
                 return f"its {name} is {attribute_text(given)}, and the pattern's {attribute_text(parameter)}"
         return None
 
@@ -358,6 +355,12 @@ def _attributes(op: OnnxOp) -> dict[str, Attribute]:
         if axes is not None:
             found["axes"] = to_attr(axes)
     return found
+
+
+def _or_default(given: Attribute | None, op: OnnxOp, name: str) -> Attribute | None:
+    """An attribute as it is said, or else what its op's definition says."""
+    default = op.attr(name) if given is None else None
+    return given if default is None else to_attr(default)
 
 
 def _same_attribute(

@@ -83,14 +83,29 @@ class ShapeArithmetic:
         return self._opset >= CALLS[atom.fn][1] and all(self._can(a) for a in atom.args)
 
     def _list(self, elements: Dims) -> SSAValue:
-        if len(elements) == 1:
-            return self._expr(elements[0])
+        parts: list[SSAValue] = []
+        left = elements
+        while left:
+            count = next((n for n, e in enumerate(left) if e.constant is None), len(left))
+            if count:
+                parts.append(self._ints([e.constant or 0 for e in left[:count]]))
+            else:
+                arg, start, count = self._dims_that_begin(left)
+                parts.append(self._expr(left[0]) if arg is None else self._shape(arg, start, start + count))
+            left = left[count:]
+        return parts[0] if len(parts) == 1 else self._op("Concat", parts, tensor_of(i64, (len(elements),)), axis=0)
+
+    def _dims_that_begin(self, elements: Dims) -> tuple[SSAValue | None, int, int]:
+        """The input whose dims the first of `elements` are, from which axis on, and how many of them: no input, and 1,
+        where there are no two."""
+        found: tuple[SSAValue | None, int, int] = (None, 0, 1)
         for arg, dims in self._inputs:
-            for start in range(len(dims) - len(elements) + 1):
-                if dims[start : start + len(elements)] == elements:
-                    return self._shape(arg, start, start + len(elements))
-        parts = [self._expr(e) for e in elements]
-        return self._op("Concat", parts, tensor_of(i64, (len(parts),)), axis=0)
+            for start in range(len(dims)):
+                pairs = zip(dims[start:], elements, strict=False)
+                count = next((n for n, (d, e) in enumerate(pairs) if d != e), min(len(dims) - start, len(elements)))
+                if count > found[2]:
+                    found = arg, start, count
+        return found
 
     def _expr(self, e: Expr) -> SSAValue:
         """A tensor of one element and one axis."""
