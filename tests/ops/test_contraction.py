@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from typing import Any
 
 import numpy as np
@@ -171,10 +172,13 @@ def test_few_columns_of_a_weight(columns: int) -> None:
 @pytest.mark.parametrize("depth", [1, 31, 40])
 def test_few_columns(columns: int, depth: int) -> None:
     """A layer with a handful of results is dot products, or a panel that is mostly zeros."""
+    b = normal(depth, columns, seed=1)
     for rows in (0, 1, 33):
-        b = normal(depth, columns, seed=1)
-        check("Gemm", [normal(rows, depth), b, normal(columns, seed=2)], {}, tolerance=1e-5)
-        check("MatMul", [normal(2, rows, depth), b], {}, tolerance=1e-5)
+        a = normal(2, rows, depth)
+        # Two orders of a sum differ by roundings of what is added up, however small the sum itself is.
+        tolerance = max(1e-5, 4 * 2.0**-24 * float((np.abs(a) @ np.abs(b)).max(initial=0)))
+        check("Gemm", [a[0], b, normal(columns, seed=2)], {}, tolerance=tolerance)
+        check("MatMul", [a, b], {}, tolerance=tolerance)
 
 
 EQUATIONS = [
@@ -224,3 +228,40 @@ def test_einsum_of_two_ellipses_in_a_term_is_refused() -> None:
     """ONNX Runtime 1.32 never returns from loading it."""
     with pytest.raises(IgniterError, match=r"Einsum.*2 ellipses in one term"):
         igniter.compile(einsum_of_two("......ij,jk->ik"))
+
+
+WITH_BLOCKS = "x86-64-v3" if platform.machine().lower() in ("x86_64", "amd64") else "native"
+"""A target on this machine for which `choose-schedule` cuts depths of weights in blocks, if there is one."""
+
+
+@pytest.mark.parametrize("columns", [1, 40, 200, 400])
+@pytest.mark.parametrize(
+    ("depth", "dtype"), [(800, "float32"), (1024, "float32"), (3077, "float32"), (1100, "float64")]
+)
+@pytest.mark.parametrize("rows", ["m", 17, 67, 130])
+def test_depth_in_blocks(rows: str | int, depth: int, dtype: str, columns: int) -> None:
+    """Sums of blocks of the depth are added to the result, which a bias and a residual read once all are, whatever the
+    number of rows; what is not finite stays in its row."""
+    weight, bias = normal(depth, columns, dtype=dtype, seed=1), normal(columns, dtype=dtype, seed=2)
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    values = [helper.make_tensor_value_info(n, element, [rows, d]) for n, d in (("x", depth), ("r", columns))]
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Add", ["p", "b"], ["q"]),
+        helper.make_node("Add", ["q", "r"], ["y"]),
+    ]
+    constants = [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(bias, "b")]
+    result = helper.make_tensor_value_info("y", element, [rows, columns])
+    graph = helper.make_graph(nodes, "g", values, [result], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    compiled = igniter.compile(model, target=WITH_BLOCKS, verify=False)
+    assert compiled.report["left_to_onnxruntime"] == []
+    session = compiled.session()
+    for count in (0, 1, 2, 16, 61, 121) if isinstance(rows, str) else (rows,):
+        x, residual = normal(count, depth, dtype=dtype), normal(count, columns, dtype=dtype, seed=3)
+        x[1:2, depth - 1], x[2:3, 0] = np.nan, np.inf
+        wanted = x.astype(np.float64) @ weight.astype(np.float64) + bias + residual
+        # Each sum of products rounds by some units in the last place of what is added up.
+        size = np.abs(np.nan_to_num(x, posinf=0)) @ np.abs(weight)
+        bound = 8 * np.finfo(dtype).eps * size.max(initial=1)
+        np.testing.assert_allclose(session.run(None, {"x": x, "r": residual})[0], wanted, rtol=0, atol=bound)

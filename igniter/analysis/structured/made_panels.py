@@ -107,6 +107,13 @@ def _panel_step(contraction: Contraction) -> int | None:
     return None if step is None else step.constant
 
 
+def panels_of_a_task(made: MadePanels) -> int:
+    """The panels of a task, if there are as many tasks as there may be."""
+    count = next(a.extent.constant for a in made.nest.axes if a.extent != ONE)
+    assert count is not None
+    return -(-count // (made.steps * MOST_TASKS))
+
+
 def grain_of(made: MadePanels, panels: int) -> int:
     """The groups of so many panels that are a task: each task has memory for a group."""
     count = next(a.extent.constant for a in made.nest.axes if a.extent != ONE)
@@ -133,4 +140,4 @@ def maker_schedule(made: MadePanels, panels: int, label: str, machine: Machine) 
     return in_order(made.nest, [*ones, first, *inside, *axes[1:]], plans)
 
 
-__all__ = ["MadePanels", "made_panels", "maker_schedule", "makers_of"]
+__all__ = ["MadePanels", "made_panels", "maker_schedule", "makers_of", "panels_of_a_task"]

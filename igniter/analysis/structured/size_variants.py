@@ -21,9 +21,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from igniter.analysis.machine import MachineModel
-from igniter.analysis.structured.packing import crowded_factor, unpacked_factor
+from igniter.analysis.structured.packing import UnpackedFactor, crowded_factor, unpacked_factor
+from igniter.analysis.structured.product_schedules import deep_rows
 from igniter.analysis.typical_sizes import WORK, typical_of
-from igniter.dialects.loop import KernelOp
+from igniter.dialects.loop import KernelOp, NestOp
 from igniter.dialects.sym.expr import Expr
 
 MOST_COMPUTATIONS = 16
@@ -52,21 +53,35 @@ def worthwhile_variant(kernel: KernelOp, machine: MachineModel) -> SizeVariant |
     found: SizeVariant | None = None
     for nest in kernel.nests:
         factor = crowded_factor(nest, machine) or unpacked_factor(nest)
-        if isinstance(factor, str):
-            continue
-        rows = factor.all_rows
-        if not rows.symbols or rows.symbols & factor.elements.symbols:
-            return None  # There are always as many rows, or few rows are few columns, too.
-        most = machine.pack_rows - 1 if factor.is_beside else 1
-        ones = dict.fromkeys(sorted(rows.symbols), 1)
-        typical = typical_of(kernel)
-        # A matrix of which nobody said either size may be large, and one that is small loses nothing by the variant.
-        is_open = len(factor.elements.symbols - dict(typical.given).keys()) > 1
-        is_small = not is_open and typical.value(factor.elements, WORK) < machine.launch_elements
-        if rows.evaluate(ones) > most or is_small:
+        this = _of_depth(nest, machine) if isinstance(factor, str) else _of_packed(nest, factor, kernel, machine)
+        if this is None or (found is not None and found.what != this.what):
+            if isinstance(factor, str):
+                continue
             return None
-        if found is not None and found.what != rows:
-            return None
-        most = most if found is None else min(most, found.most)
-        found = SizeVariant("few_rows", rows, most, ones, f"so few rows do not share a packed factor of '{nest.label}'")
+        found = this if found is None or this.most <= found.most else found
     return found
+
+
+def _of_depth(nest: NestOp, machine: MachineModel) -> SizeVariant | None:
+    """The variant for one row of a product whose depth is cut in blocks for many."""
+    rows = deep_rows(nest, machine)
+    if rows is None or not rows.symbols:
+        return None
+    why = f"one row reads each panel of '{nest.label}' on end, not in blocks of the depth"
+    return SizeVariant("one_row", rows, 1, dict.fromkeys(sorted(rows.symbols), 1), why)
+
+
+def _of_packed(nest: NestOp, factor: UnpackedFactor, kernel: KernelOp, machine: MachineModel) -> SizeVariant | None:
+    """The variant for as few rows as do not make up for packing the right factor."""
+    rows = factor.all_rows
+    if not rows.symbols or rows.symbols & factor.elements.symbols:
+        return None  # There are always as many rows, or few rows are few columns, too.
+    most = machine.pack_rows - 1 if factor.is_beside else 1
+    ones = dict.fromkeys(sorted(rows.symbols), 1)
+    typical = typical_of(kernel)
+    # A matrix of which nobody said either size may be large, and one that is small loses nothing by the variant.
+    is_open = len(factor.elements.symbols - dict(typical.given).keys()) > 1
+    is_small = not is_open and typical.value(factor.elements, WORK) < machine.launch_elements
+    if rows.evaluate(ones) > most or is_small:
+        return None
+    return SizeVariant("few_rows", rows, most, ones, f"so few rows do not share a packed factor of '{nest.label}'")
