@@ -9,19 +9,16 @@
 kernel object has its own modules: of the context that is current, where that is on the device of ORT's allocator, else
 of the device's primary one, which is then kept. Whatever the driver refuses becomes a status that names the op, the
 kernel and the function.
-
-Two shorthands stand beside those of `expand_calls`: `driver F(args) else label` calls a function of the driver, notes
-the code and the name where it fails, and goes to the label; `drop driver F(args)` calls it, whatever it says.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from igniter.backends.launches import KERNEL_TYPE, LAUNCH, kernel_symbol, slot_symbol
 from igniter.backends.ort.api import expand_calls
+from igniter.backends.ort.driver_calls import DRIVER, DRIVER_FUNCTIONS, expand_driver_calls
 from igniter.backends.ort.messages import (
     BAD_ADDRESS,
     BAD_GRID,
@@ -34,28 +31,6 @@ from igniter.backends.ort.messages import (
 )
 from igniter.dialects.ort import OpOp
 from igniter.dialects.triton import ALIGNMENT
-
-DRIVER = "libcuda.so.1"
-
-DRIVER_FUNCTIONS = (
-    "cuInit",
-    "cuGetErrorName",
-    "cuGetErrorString",
-    "cuDeviceGet",
-    "cuDeviceGetAttribute",
-    "cuDevicePrimaryCtxRetain",
-    "cuDevicePrimaryCtxRelease_v2",
-    "cuCtxGetCurrent",
-    "cuCtxGetDevice",
-    "cuCtxPushCurrent_v2",
-    "cuCtxPopCurrent_v2",
-    "cuModuleLoadData",
-    "cuModuleUnload",
-    "cuModuleGetFunction",
-    "cuFuncSetAttribute",
-    "cuLaunchKernel",
-)
-"""What is called of the driver, all of it in drivers since CUDA 11."""
 
 _LAUNCHED = (
     "ptr %function, i32 %programs, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 %shared, ptr %stream, ptr %parameters,"
@@ -140,38 +115,6 @@ def emit_launched(name: str, kernels: Sequence[str], code: GpuCode) -> str:
     count = len(kernels)
     kind = f"{{ i64, [{count} x i64] }}"
     return f"@launched.{name} = internal constant {kind} {{ i64 {count}, [{count} x i64] [{listed}] }}"
-
-
-_DRIVER = re.compile(r"^(?P<indent>\s*)(?P<drop>drop )?driver (?P<name>\w+)\((?P<args>.*)\)(?: else (?P<label>\S+))?$")
-
-
-def expand_driver_calls(text: str, strings: StringPool) -> str:
-    """LLVM IR from text with the shorthands for calls of the driver."""
-    lines: list[str] = []
-    for number, line in enumerate(text.splitlines()):
-        match = _DRIVER.match(line)
-        if match is None:
-            lines.append(line)
-            continue
-        u, name, label = f"d{number}", match["name"], match["label"]
-        place = DRIVER_FUNCTIONS.index(name)
-        made = [
-            f"%{u}.at = getelementptr ptr, ptr @igniter_driver, i64 {place}",
-            f"%{u}.f = load ptr, ptr %{u}.at",
-            f"%{u}.code = call i32 %{u}.f({match['args']})",
-        ]
-        if not match["drop"]:
-            made += [
-                f"%{u}.fine = icmp eq i32 %{u}.code, 0",
-                f"br i1 %{u}.fine, label %{u}.ok, label %{u}.bad",
-                f"{u}.bad:",
-                f"store i32 %{u}.code, ptr %code.at",
-                f"store ptr {strings(name)}, ptr %what.at",
-                f"br label %{label}",
-                f"{u}.ok:",
-            ]
-        lines += [match["indent"] + part for part in made]
-    return "\n".join(lines)
 
 
 _TEXT = """

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from igniter.backends.ort.launches import DRIVER, DRIVER_FUNCTIONS
+from igniter.backends.ort.driver_calls import DRIVER, DRIVER_FUNCTIONS
 from igniter.backends.triton import texts
 from igniter.backends.triton.interpreter import run_source
 from igniter.backends.triton.texts import KernelText, kernels_of
