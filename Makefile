@@ -64,7 +64,7 @@ image: ## a container image of Containerfile, igniter:cpu (STAGE=cuda for GPUs),
 demo: $(VENV)/.installed-run ## compile the embedded model, verify it against ONNX Runtime, print the speed-up
 	@$(BIN)/igniter demo
 
-test: lint lit pytest ## lint, lit and the quick tests, with a sixth of the sweeps over parameters
+test: lint lit pytest ## lint, lit and the quick tests, with an eighth of the sweeps over parameters
 
 test-full: lint lit ## every test with every set of parameters, slow ones too
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --sweeps --timeout=0 tests

@@ -169,7 +169,7 @@ class UnknownName(IgniterError):
         import difflib
 
         close = list(dict.fromkeys(difflib.get_close_matches(name, list(known), n=3)))
-        hint = f"; there are {', '.join(sorted(known))}" if listed else ""
+        hint = f"; there are {', '.join(sorted(known)) or 'none'}" if listed else ""
         hint += f"; did you mean {' or '.join(repr(c) for c in close)}?" if close else ""
         super().__init__(f"there is no {kind} called '{name}'{hint}")
         self.name = name

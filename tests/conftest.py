@@ -27,7 +27,7 @@ SWEEP = 6
 WHOLE = ("tests/docs/", "tests/tools/")
 """Where no test is a sweep: each set is another page, pass, command or error."""
 
-SHARE = 6
+SHARE = 8
 """One set of parameters in so many is run of a sweep, unless `--sweeps` asks for all."""
 
 

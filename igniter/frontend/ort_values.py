@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from igniter.dialects.onnx.types import BY_NAME, ElementType, element_of_dtype
 
@@ -42,20 +42,40 @@ def runner(session: Any, feed: Mapping[str, Any]) -> Callable[[], object]:
 
 
 def typed(session: Any, feed: Mapping[str, Any]) -> dict[str, Any]:
-    """The feed with the types that a `.npz` file loses: of what numpy lacks it keeps the bytes alone, if any."""
-    found = dict(feed)
+    """The feed with the types that a `.npz` file loses: of what numpy lacks it keeps the bytes alone, if any, and of a
+    sequence its elements (`storable`)."""
+    found = gathered(feed, [value.name for value in session.get_inputs()])
     for value in session.get_inputs():
         kind, array = _foreign(value.type), found.get(value.name)
-        if kind is None or array is None:
+        if kind is None or array is None or isinstance(array, list):
             continue
         if array.dtype.kind in "Vu" and array.itemsize == kind.dtype.itemsize:
             found[value.name] = array.view(kind.dtype)
     return found
 
 
+def gathered(feed: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The feed with a list for each of `names` that is there by its elements: `s[0]`, `s[1]`, ..."""
+    found = dict(feed)
+    for name in (n for n in names if n not in feed):
+        elements: list[Any] = []
+        while (key := f"{name}[{len(elements)}]") in found:
+            elements.append(found.pop(key))
+        if elements:
+            found[name] = elements
+    return found
+
+
 def storable(feed: Mapping[str, Any]) -> dict[str, Any]:
-    """The feed as a `.npz` file can keep it: the bytes of what numpy lacks, which `typed` undoes."""
-    return {name: a.view(f"u{a.itemsize}") if _is_foreign(a) else a for name, a in feed.items()}
+    """The feed as a `.npz` file can keep it, which `typed` undoes: the bytes of what numpy lacks, and a sequence as
+    `NAME[0]`, `NAME[1]`, ..."""
+    found: dict[str, Any] = {}
+    for name, value in feed.items():
+        if isinstance(value, list):
+            found.update(storable({f"{name}[{k}]": element for k, element in enumerate(cast("list[Any]", value))}))
+        else:
+            found[name] = value.view(f"u{value.itemsize}") if _is_foreign(value) else value
+    return found
 
 
 def to_value(array: Any) -> Any:

@@ -39,7 +39,6 @@ from igniter.runtime.check_inputs import (
 from igniter.runtime.session import make_session
 from igniter.runtime.verification.judgement import CHAOS, NO_NOISE, Noise, compare_output
 from igniter.runtime.verification.original import NUDGES, nudged_feed, unoptimised
-from igniter.runtime.verification.specs import specs_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -201,7 +200,7 @@ class ModuleRunner:
         from igniter.runtime.verify import typical_inputs
 
         original = Original(data, options={"graph_optimization_level": unoptimised()})
-        names = {s for spec in specs_of(original.session) for s in spec.symbols()}
+        names = {s for spec in original.specs for s in spec.symbols()}
         fixed = {name: size for name, size in self.sizes.items() if name in names}
         _, feed = typical_inputs(original, model_facts(data), fixed, self.seed, small=True)
         arguments = [

@@ -29,7 +29,7 @@ from igniter.runtime.verification.judgement import (
 from igniter.runtime.verification.original import Original
 from igniter.runtime.verification.report import CaseResult, Refusal, Verification, sizes_text
 from igniter.runtime.verification.sizes import Proposal, Search, Sizes
-from igniter.runtime.verification.specs import InputSpec, checked_shapes, specs_of, symbols_of
+from igniter.runtime.verification.specs import InputSpec, checked_shapes, symbols_of
 
 PRECISIONS = {"bf16": 5e-2, "int8-dynamic": 2e-1, "tf32": 1e-2}
 """The tolerance for models that were compiled to lower precision on request. What is right depends on the model; the
@@ -172,7 +172,7 @@ class _Verifier:
                     yield Proposal("given", {}), ready
             return
         try:
-            specs = specs_of(self.original.session)
+            specs = self.original.specs
         except IgniterError as error:
             self.refused.append(Refusal({}, error.message))
             return

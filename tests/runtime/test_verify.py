@@ -225,5 +225,5 @@ def test_interfaces_must_agree() -> None:
 
 def test_inputs_that_are_no_tensors_must_be_given() -> None:
     fake = SimpleNamespace(get_inputs=lambda: [SimpleNamespace(name="s", type="seq(tensor(float))", shape=[])])
-    with pytest.raises(IgniterError, match=r"input 's' is a seq\(tensor\(float\)\); give a value"):
+    with pytest.raises(IgniterError, match=r"input 's' is of type seq\(tensor\(float\)\): give a value"):
         specs_of(fake)

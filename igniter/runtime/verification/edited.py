@@ -159,10 +159,9 @@ class _Comparison:
         return EditCheck("passed", tuple(outputs), sizes)
 
     def _inputs(self, original: Original) -> tuple[dict[str, int], dict[str, Any]]:
-        from igniter.runtime.verification.specs import specs_of
         from igniter.runtime.verify import typical_inputs
 
-        known = set(symbols_of(specs_of(original.session)))
+        known = set(symbols_of(original.specs))
         fixed = {s: n for k, n in self.interface.sizes.items() if (s := self._symbol(k, known)) is not None}
         for dim, to in self.interface.equal:
             self._bind(fixed, known, dim, to)
@@ -208,8 +207,10 @@ class _Comparison:
             value = feed.get(old)
             if value is None:
                 continue
-            given[name] = value if dtype is None or value.dtype == dtype else value.astype(dtype)
-            if given[name].dtype != value.dtype:
+            # A sequence keeps its type.
+            given[name] = value
+            if dtype is not None and value.dtype != dtype:
+                given[name] = value.astype(dtype)
                 # What is lost when it is converted is lost for the original too.
                 feed[old] = given[name].astype(value.dtype)
         names = [v.name for v in session.get_outputs()]

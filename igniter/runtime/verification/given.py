@@ -1,4 +1,5 @@
-"""Inputs from files: a `.npz` with an array for each, or a folder of `.pb` files as ONNX's tests have them.
+"""Inputs from files: a `.npz` with an array for each (of a sequence `NAME[0]`, `NAME[1]`, ...), or a folder of `.pb`
+files as ONNX's tests have them, in which maps and sequences have a place too.
 
     test_data_set_0/input_0.pb  input_1.pb ...  output_0.pb ...
 
@@ -32,9 +33,11 @@ def read_inputs(path: str | Path, names: Sequence[str]) -> list[dict[str, Any]]:
 def _from_npz(path: Path, names: Sequence[str]) -> dict[str, Any]:
     import numpy as np
 
+    from igniter.frontend.ort_values import gathered
+
     try:
         with np.load(path) as file:
-            feed = {name: file[name] for name in file.files}
+            feed = gathered({name: file[name] for name in file.files}, names)
     except (OSError, ValueError, TypeError) as error:
         raise IgniterError(f"cannot read inputs from {path}: {error}") from error
     return _checked(feed, names, path)

@@ -27,6 +27,10 @@ Style = Literal["usual", "ones", "zeros", "large"]
 """What integers and scalars without a kind of their own are: `usual` random, `large` near the limits of their type."""
 
 
+ELEMENTS = 2
+"""Of a sequence."""
+
+
 @dataclass(frozen=True)
 class _Request:
     spec: InputSpec
@@ -53,8 +57,9 @@ def random_inputs(
     facts: GraphFacts | Mapping[str, int] | None = None,
     seed: int = 0,
     style: Style = "usual",
-) -> dict[str, np.ndarray[Any, Any]]:
-    """A value for every input, the same for the same seed. `facts` may be the bounds of integer inputs alone."""
+) -> dict[str, Any]:
+    """A value for every input, the same for the same seed: an array, or a list of them for a sequence. `facts` may be
+    the bounds of integer inputs alone."""
     import numpy as np
 
     known = facts if isinstance(facts, GraphFacts) else GraphFacts(dict(facts or {}))
@@ -63,10 +68,11 @@ def random_inputs(
     # The lengths that a "lengths" input can mean are those of its neighbours' last dims that are symbolic.
     symbolic = [n for spec, shape in zip(specs, made, strict=True) for n, d in _axes(spec, shape) if d.constant is None]
     length = max(symbolic, default=1)
-    return {
-        spec.name: _value(_Request(spec, shape, length, known, rng, style, seed))
-        for spec, shape in zip(specs, made, strict=True)
-    }
+    found: dict[str, Any] = {}
+    for spec, shape in zip(specs, made, strict=True):
+        request = _Request(spec, shape, length, known, rng, style, seed)
+        found[spec.name] = [_value(request) for _ in range(ELEMENTS)] if spec.is_sequence else _value(request)
+    return found
 
 
 def _axes(spec: InputSpec, shape: tuple[int, ...]) -> list[tuple[int, Any]]:

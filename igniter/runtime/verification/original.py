@@ -16,6 +16,7 @@ from igniter.errors import IgniterError
 from igniter.runtime.session import SessionError, make_session
 from igniter.runtime.verification.guard import guarded_run
 from igniter.runtime.verification.judgement import SOURCE_ULPS
+from igniter.runtime.verification.specs import InputSpec, element_dims, specs_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,6 +56,13 @@ class Original:
             assert self.model is not None
             self._session = self._make(self.model)
         return self._session
+
+    @cached_property
+    def specs(self) -> list[InputSpec]:
+        """Its inputs; `IgniterError` for one of which no values can be made up."""
+        sequences = any("seq(" in value.type for value in self.session.get_inputs())
+        graph = self.proto.graph if sequences and self.proto is not None else None
+        return specs_of(self.session, elements=None if graph is None else element_dims(graph))
 
     @cached_property
     def unoptimised(self) -> Any:

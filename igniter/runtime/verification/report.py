@@ -156,7 +156,7 @@ class Verification:
             lines += said[:3]
         symbols = next((list(c.shapes) for c in (*self.refused, *self.cases) if c.shapes), list[str]())
         how = f"sizes with --shape {','.join(f'{s}=N' for s in symbols)}, or " if symbols else ""
-        return [*lines, f"give {how}inputs with --inputs FILE.npz"]
+        return [*lines, f"give {how}inputs with --inputs: a .npz file, or a folder with input_0.pb, ..."]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values; an error that is no number becomes text."""

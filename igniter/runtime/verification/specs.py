@@ -12,6 +12,7 @@ from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
 
 if TYPE_CHECKING:
+    from onnx import GraphProto
     from xdsl.dialects.builtin import ModuleOp
 
 Shapes = Mapping[str, int]
@@ -28,11 +29,13 @@ MOST_ELEMENTS = 1 << 26
 
 @dataclass(frozen=True)
 class InputSpec:
-    """An input as ORT describes it: `dtype` is ONNX's name of the element type, a dim an integer, a name or None."""
+    """An input as ORT describes it: `dtype` is ONNX's name of the element type, a dim an integer, a name or None. Of a
+    sequence they are those of its elements."""
 
     name: str
     dtype: str
     dims: tuple[int | str | None, ...]
+    is_sequence: bool = False
 
     def symbols(self) -> tuple[str, ...]:
         """The names that need a value, those of unnamed dims made up from the input's."""
@@ -95,17 +98,40 @@ def _dim(name: str, axis: int, dim: int | str | None) -> Expr:
     return Expr.of(dim)
 
 
-def specs_of(session: Any, given: Iterable[str] = ()) -> list[InputSpec]:
-    """The inputs of an ORT session; `IgniterError` for one that is not a tensor. Those in `given` are left out."""
+_TYPE = re.compile(r"(?:optional\()?(?P<sequence>seq\()?tensor\((?P<dtype>\w+)\)+")
+"""ORT's words for the types of which values are made up: tensors, sequences of them, and optional ones of both."""
+
+
+def specs_of(
+    session: Any, given: Iterable[str] = (), elements: Mapping[str, Sequence[int | str | None]] | None = None
+) -> list[InputSpec]:
+    """The inputs of an ORT session; `IgniterError` for one that is a map, or a sequence of something else than tensors.
+    Those in `given` are left out. `elements` are the dims of the elements of sequences, which ORT does not tell: those
+    of one that is not in it are not known, and it is refused."""
     found: list[InputSpec] = []
     left_out = set(given)
     for value in session.get_inputs():
         if value.name in left_out:
             continue
-        match = re.fullmatch(r"tensor\((\w+)\)", value.type)
-        if match is None:
-            raise IgniterError(f"input '{value.name}' is a {value.type}; give a value for it in `inputs`")
-        found.append(InputSpec(value.name, match[1], tuple(value.shape)))
+        match = _TYPE.fullmatch(value.type)
+        dims = tuple(value.shape) if match is None or not match["sequence"] else (elements or {}).get(value.name)
+        if match is None or dims is None:
+            raise IgniterError(f"input '{value.name}' is of type {value.type}: give a value for it in `inputs`")
+        found.append(InputSpec(value.name, match["dtype"], tuple(dims), bool(match["sequence"])))
+    return found
+
+
+def element_dims(graph: GraphProto) -> dict[str, list[int | str | None]]:
+    """The dims of the elements of a graph's inputs that are sequences of tensors, where their rank is known."""
+    found: dict[str, list[int | str | None]] = {}
+    for value in graph.input:
+        type_ = value.type
+        while type_.WhichOneof("value") in ("optional_type", "sequence_type"):
+            inner = type_.optional_type if type_.WhichOneof("value") == "optional_type" else type_.sequence_type
+            type_ = inner.elem_type
+        if type_ is not value.type and type_.HasField("tensor_type") and type_.tensor_type.HasField("shape"):
+            dims = type_.tensor_type.shape.dim
+            found[value.name] = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in dims]
     return found
 
 

@@ -120,11 +120,11 @@ def _require_dims(original: str | Path | bytes, cases: list[dict[str, int]]) -> 
     if not any(cases):
         return
     from igniter.runtime.verification.original import Original
-    from igniter.runtime.verification.specs import checked_shapes, specs_of
+    from igniter.runtime.verification.specs import checked_shapes
 
     source = Original(original if isinstance(original, bytes) else str(original))
     for case in cases:
-        checked_shapes(specs_of(source.session), case)
+        checked_shapes(source.specs, case)
 
 
 def time_artifact(
