@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from typer.testing import CliRunner
+from xdsl.parser import Parser
 
 import igniter
 from igniter.analysis.structured.schedule_space import AUTHOR, Parameter, ScheduleSpace
@@ -27,6 +29,7 @@ from igniter.errors import IgniterError
 from igniter.runtime.tuning.executors import LocalExecutor, RayExecutor
 from igniter.runtime.tuning.measure import Job, Measurement, measure, parsed
 from igniter.runtime.tuning.search import Limits, Tunable, Tuned, Tuner, subject_of
+from igniter.tools.igniter_opt import run as run_opt
 from igniter.tools.main import app
 from igniter.transforms.structured.schedule_database import (
     Entry,
@@ -146,7 +149,8 @@ def test_the_space_has_what_kernels_need() -> None:
     assert {"g1.tile", "g1.columns", "g1.rows", "g1.order", "g1.depth", "g1.fused"} <= names
     steps = gemm.schedules({"g1.tile": "6x4", "g1.columns": "2", "g1.depth": "256", "g1.order": "columns"})
     assert without_lanes(steps["matmul"]) == (
-        "[j by 128 threads, k by 256 into result, j by 64, i by 6, product(i, j, k) tile [6, 4], i, j vector unroll]"
+        '[j by 128 threads fuse "g1", i by 48 fuse "g1", k by 256 into result, j by 64, i by 6, product(i, j, k) '
+        "tile [6, 4], i, j vector unroll]"
     )
     _, conv = space_of("convolution.mlir")
     found = conv.schedules({"g1.tile": "7x2", "g1.lanes": "o", "g1.down": "x"})
@@ -157,6 +161,57 @@ def test_the_space_has_what_kernels_need() -> None:
     with pytest.raises(ValueError, match="the space has no"):
         conv.schedules({"g1.tile": "99x9"})
     assert all(p.values[0] == AUTHOR for p in (*gemm.parameters, *conv.parameters))
+
+
+DEEP = """builtin.module {
+  loop.kernel @deep symbols [] (%x: tensor<13x70xf32>, %w: tensor<3x70x16xf32>, %b: tensor<33xf32>)
+      -> (tensor<13x33xf32>) {
+    %p = loop.nest "product" [i: parallel 13, j: parallel 33, k: reduction 70] schedule PRODUCT -> tensor<13x33xf32> {
+      %v = loop.read %x[i, k] : f32
+      %u = loop.read %w[j floordiv 16, k, j mod 16] : f32
+      %q = arith.mulf %v, %u : f32
+      loop.yield add %q at [i, j]
+    }
+    %y = loop.nest "bias" [i: parallel 13, j: parallel 33] schedule BIAS -> tensor<13x33xf32> {
+      %v = loop.read %p[i, j] : f32
+      %u = loop.read %b[j] : f32
+      %q = arith.addf %v, %u : f32
+      loop.yield none %q at [i, j]
+    }
+    loop.return %y : tensor<13x33xf32>
+  }
+}
+"""
+
+
+def test_depths_in_blocks_have_other_sizes_and_none() -> None:
+    """What is made of a schedule whose depth is in blocks lowers and computes the same, block sizes and `whole` too."""
+    group = 'j by 32 threads fuse "g0", i by 12 fuse "g0"'
+    own = {
+        "PRODUCT": f"[{group}, k by 32 into result, j by 16, i by 6, product(i, j, k) tile [6, 1], i, j vector 8]",
+        "BIAS": f"[{group}, i, j vector 8]",
+    }
+
+    def text(product: object, bias: object) -> str:
+        return DEEP.replace("PRODUCT", str(product)).replace("BIAS", str(bias))
+
+    module = Parser(IgniterContext(), text(own["PRODUCT"], own["BIAS"])).parse_module()
+    kernel = next(op for op in module.ops if isinstance(op, KernelOp))
+    space = ScheduleSpace(kernel, 32, 16)
+    depth = next(p for p in space.parameters if p.name.endswith(".depth"))
+    assert set(depth.values) == {AUTHOR, "64", "whole"}
+    whole = space.schedules({depth.name: "whole"})["product"]
+    assert "into result" not in str(whole) and str(whole).count("fuse") == 2
+    seen = set[str]()
+    for point in islice(space.points(), 30):
+        found = space.schedules(point)
+        made = text(*(f"[{', '.join(map(str, found[n].data))}]" for n in ("product", "bias")))
+        output, errors = io.StringIO(), io.StringIO()
+        arguments = ["-p", "lower-to-loops,fuse-loops,promote-buffers", "--check-each", "--emit=none"]
+        status = run_opt(arguments, io.BytesIO(made.encode()), output, errors)
+        assert status == 0 and "promote-buffers: 1 results agree" in errors.getvalue(), (made, errors.getvalue())
+        seen.add(made)
+    assert len(seen) > 15
 
 
 # -- what counts ------------------------------------------------------------------------------------------------------

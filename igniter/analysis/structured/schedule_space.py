@@ -45,6 +45,9 @@ HEIGHTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14)
 MOST_VECTORS = 4
 """Vectors of a row of a tile: more rows than vectors is what loads the least."""
 
+TOGETHER = 8
+"""Tiles that go by together, each way, for each block of a depth: what the default author has for common caches."""
+
 MOST_ORDERS = 6
 """Orders of loops that are tried: all of three."""
 
@@ -184,7 +187,9 @@ class ScheduleSpace:
         if product.rows:
             group.add("rows", (1, 4, 16))
             group.add("order", ("columns", "rows"))
-        group.add("depth", [d for d in (64, 128, 256, 512) if depth is None or d < depth])
+        block = _depth_block(group.steps(group.first), product)
+        sizes = [d for d in (64, 128, 256, 512) if d != block and (depth is None or d < depth)]
+        group.add("depth", [*sizes, *(["whole"] if block else [])])
 
     def _row_parameters(self, group: _Group) -> None:
         group.add("height", (2, 4, 6, 8, 12, 14))
@@ -223,7 +228,6 @@ class ScheduleSpace:
         apart = chosen.get("fused") == "no"
         if kind == "product":
             steps = self._product_steps(group, steps, chosen)
-            apart = apart or "depth" in chosen
         elif kind == "rows":
             steps = self._row_steps(group, steps, chosen)
         elif kind == "sums" and "tile" in chosen:
@@ -264,6 +268,9 @@ class ScheduleSpace:
         lanes, size = self._panel(anchor), width * self._panel(anchor)
         shared = [s for s in steps[anchor.label][: group.shared] if isinstance(s, Loop)]
         tiled = (product.columns, product.rows)
+        depth = chosen.get("depth", str(_depth_block(steps[anchor.label], product)))
+        if depth.isdigit() and int(depth):
+            return self._depth_steps(group, steps, chosen, product, (height, width), int(depth))
         own = [s for s in shared if s.axis == product.columns]
         outer = own[0].by // own[-1].by if len(own) > 1 and own[-1].by else 1
         together = int(chosen.get("columns", str(outer)))
@@ -284,14 +291,57 @@ class ScheduleSpace:
             fuse = next((s.fuse for s in had if isinstance(s, Loop) and s.fuse), "")
             new: list[Step] = [replace(s, threads=None) for s in loops]
             new += [Loop(names[axis], by=by, fuse=fuse) for axis, by in blocks]
-            if nest is anchor and "depth" in chosen:
-                place = len(loops) + (together > 1)
-                new.insert(place, Loop(product.depth, by=int(chosen["depth"]), into_result=True))
-            new += self._moves(nest, had[group.shared :], names[product.columns], size, lanes)
+            new += self._moves(nest, _behind_tiles(had[group.shared :], product), names[product.columns], size, lanes)
             if nest is anchor:
                 new = [replace(s, tile=(height, width)) if isinstance(s, Product) else s for s in new]
             found[nest.label] = _with_threads(nest, new)
         return found
+
+    def _depth_steps(
+        self,
+        group: _Group,
+        steps: Mapping[str, list[Step]],
+        chosen: Mapping[str, str],
+        product: Product,
+        tile: tuple[int, int],
+        depth: int,
+    ) -> dict[str, list[Step]]:
+        """The loops of a contraction whose depth goes in blocks, inside of those over groups of columns and of rows,
+        which are all that its epilogue shares."""
+        anchor, (height, width), lanes = group.first, tile, self._panel(group.first)
+        shared = [s for s in steps[anchor.label][: group.shared] if isinstance(s, Loop)]
+        sizes = [
+            (product.columns, width * lanes, "columns"),
+            *([(product.rows, height, "rows")] if product.rows else []),
+        ]
+        if chosen.get("order") == "rows":
+            sizes.reverse()
+        at_once = {axis: int(chosen.get(name, str(self._together(shared, axis, size)))) for axis, size, name in sizes}
+        found: dict[str, list[Step]] = {}
+        for nest in group.members:
+            had = steps[nest.label]
+            names = {a.axis: b.axis for a, b in zip(shared, had[: group.shared], strict=True) if isinstance(b, Loop)}
+            tiled = [names[axis] for axis, _, _ in sizes if axis in names]
+            fuse = next((s.fuse for s in had if isinstance(s, Loop) and s.fuse), "")
+            loops = [s for s in had[: group.shared] if isinstance(s, Loop) and s.axis not in tiled]
+            new: list[Step] = [replace(s, threads=None) for s in loops]
+            new += [Loop(names[a], by=size * at_once[a], fuse=fuse) for a, size, _ in sizes if a in names]
+            if nest is anchor:
+                new.append(Loop(product.depth, by=depth, into_result=True))
+                inner = [Loop(axis, by=size) for axis, size, _ in sizes if at_once[axis] > 1 or axis not in names]
+                new += sorted(inner, key=lambda loop: loop.axis != product.columns)
+            rest = _behind_tiles(had[group.shared :], product)
+            new += self._moves(nest, rest, names.get(product.columns, product.columns), width * lanes, lanes)
+            if nest is anchor:
+                new = [replace(s, tile=tile) if isinstance(s, Product) else s for s in new]
+            found[nest.label] = _with_threads(nest, new)
+        return found
+
+    def _together(self, shared: Sequence[Loop], axis: str, size: int) -> int:
+        """The tiles of an axis that go by together: those of the schedule as it was, or what fits caches of most CPUs
+        where it had a tile at a time."""
+        had = max((s.by for s in shared if s.axis == axis), default=1) // size
+        return had if had > 1 else TOGETHER
 
     def _moves(self, nest: NestOp, steps: Sequence[Step], columns: str, size: int, lanes: int) -> list[Step]:
         """What follows the loops over tiles: the columns of a tile are copied out all at once where there are always as
@@ -454,6 +504,17 @@ def _reordered(steps: Sequence[Step], order: Sequence[str]) -> list[Step]:
     threads = next((s.threads for s in first.values() if s.threads is not None), None)
     loops = [replace(first[n], threads=threads if k == 0 else None) for k, n in enumerate(order)]
     return [*loops, *steps[len(loops) :]]
+
+
+def _depth_block(steps: Sequence[Step], product: Product) -> int:
+    """The steps of a block of a contraction's depth; 0 where it is whole."""
+    return next((s.by for s in steps if isinstance(s, Loop) and s.axis == product.depth and s.by > 1), 0)
+
+
+def _behind_tiles(steps: Sequence[Step], product: Product) -> list[Step]:
+    """The steps without loops over tiles, and over blocks of the depth, that a nest has for itself."""
+    place = next((k for k, s in enumerate(steps) if isinstance(s, Product)), 0)
+    return [s for k, s in enumerate(steps) if k >= place or not isinstance(s, Loop) or s.axis not in product.axes]
 
 
 def _with_threads(nest: NestOp, steps: Sequence[Step]) -> list[Step]:
