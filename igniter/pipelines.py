@@ -45,12 +45,12 @@ PIPELINES: dict[str, tuple[str, ...]] = {
     ),
     # fusion -> loop, structured: what is computed.
     "cpu-loop": (
-        "lower-onnx-to-loop",
+        "lower-onnx-to-loop{few-rows=true}",
         "inline-failed-regions",
         "abstract-dims",
         # What no kernel checks of what the graph assumes, once it is known which kernels there are.
         "guard-assumptions",
-        "lower-onnx-to-loop",
+        "lower-onnx-to-loop{few-rows=true}",
         "deduplicate-kernels",
         # While the nests are there: what programs can do image by image.
         "mark-batches",

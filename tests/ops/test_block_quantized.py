@@ -167,6 +167,20 @@ def test_compiled(rows: int | str, options: dict[str, Any]) -> None:
     np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance * size)
 
 
+@pytest.mark.parametrize(("bits", "depth", "bias"), [(4, 96, False), (8, 70, True), (2, 900, True)])
+def test_one_kernel_for_few_rows_and_many(bits: int, depth: int, bias: bool) -> None:
+    """Rows that are a symbol: a variant of the kernel reads the numbers as they are, another makes panels of floats."""
+    operands, attrs = product((1,), depth=depth, columns=40, block=32, bits=bits, zeros="packed", bias=bias)
+    artifact = igniter.compile(model_of(operands, attrs, "rows"), target=WITHOUT_BYTES, verify=False)
+    assert artifact.report["left_to_onnxruntime"] == []
+    session = artifact.session()
+    for count in (0, 1, 3, 4, 5, 33):
+        x = np.random.default_rng(count).standard_normal((count, depth)).astype(np.float32)
+        wanted = multiplied([x, *operands[1:]], attrs)
+        size = np.abs(wanted).max(initial=1)
+        np.testing.assert_allclose(session.run(None, {"x": x})[0], wanted, rtol=0, atol=1e-6 * size)
+
+
 @pytest.mark.parametrize(
     ("rows", "options", "reason"),
     [

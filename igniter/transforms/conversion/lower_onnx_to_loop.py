@@ -38,24 +38,25 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp, NoneType, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from igniter.analysis.fusion.graph import region_nodes
 from igniter.analysis.fusion.region_signature import region_signature
-from igniter.analysis.typical_sizes import give_sizes, sizes_of
+from igniter.analysis.typical_sizes import give_sizes, sizes_of, typical_of
 from igniter.dialects.fusion import DimsOp, RegionOp, UnpackOp
 from igniter.dialects.loop import KernelOp
 from igniter.dialects.onnx.lowering import KernelBuilder, Lowering, LoweringError
 from igniter.dialects.onnx.lowering.builder import symbols_of_types
 from igniter.dialects.onnx.lowering.constants import constant_tensor, dims_tensor
-from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE
+from igniter.dialects.onnx.registry import MANY_ROWS_ATTRIBUTE, VALUES_ATTRIBUTE
 from igniter.dialects.onnx.requirements import node_requirements
 from igniter.dialects.sym import DimsAttr, dims_of, element_of
 from igniter.dialects.sym.bind_symbols import bind_symbols
-from igniter.dialects.sym.expr import Expr, mod
+from igniter.dialects.sym.expr import Expr, mod, product
 from igniter.dialects.sym.requirements import Requirement
+from igniter.dialects.sym.tensor_types import known_dims_of
 from igniter.isolation import attempt
 from igniter.rewrites import budget
 from igniter.transforms.fusion.inline_failed_regions import failure_of, mark_group
@@ -72,6 +73,9 @@ class LowerOnnxToLoopPass(ModulePass):
     name = "lower-onnx-to-loop"
     one_rewrite = "a region lowered to a kernel"
 
+    few_rows: bool = False
+    """A kernel of products with codes whose rows are a symbol gets a variant for few of them."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         present = {k.sym_name.data for k in op.body.block.ops if isinstance(k, KernelOp)}
         equal: dict[Hashable, list[RegionOp]] = {}
@@ -87,6 +91,8 @@ class LowerOnnxToLoopPass(ModulePass):
             if kernel is None:
                 continue
             give_sizes(kernel, sizes)
+            if self.few_rows:
+                add_few_rows(first, kernel)
             op.body.block.add_op(kernel)
             for region in regions:
                 region.kernel_name = first.label
@@ -112,6 +118,33 @@ def lower_region(region: RegionOp) -> KernelOp:
         kernel.requires += [r.at(place) for r in node_requirements(node)]
     kernel.requires += assumptions_about(region, kernel)
     return kernel.finish(region.label, [values[v] for v in region.yielded])
+
+
+def add_few_rows(region: RegionOp, kernel: KernelOp) -> None:
+    """Gives the kernel of products with weights in blocks, whose rows are a symbol and taken for many, a variant in
+    which they are few: numbers become floats in registers, which is a third of the time for one row and loses for
+    many. It has to be another lowering, as the nests of the two differ."""
+    from igniter.dialects.onnx.ops.block_products import MOST_ROWS, rounds_rows
+
+    many = [n for n in region_nodes(region) if MANY_ROWS_ATTRIBUTE in n.attributes and not rounds_rows(n)]
+    dims = [known_dims_of(node.operands[0].type) for node in many]
+    rows = {product(d[:-1]) for d in dims if d is not None}
+    if len(rows) != 1:
+        return
+    (count,) = rows
+    ones = dict.fromkeys(sorted(count.symbols), 1)
+    if not ones or not ones.keys() <= set(kernel.symbol_names) or count.evaluate(ones) > MOST_ROWS:
+        return
+    for node in many:
+        del node.attributes[MANY_ROWS_ATTRIBUTE]
+    try:
+        variant = lower_region(region)
+    finally:
+        for node in many:
+            node.attributes[MANY_ROWS_ATTRIBUTE] = UnitAttr()
+    variant.sym_name, variant.when = StringAttr("few_rows"), DimsAttr([count, MOST_ROWS])
+    give_sizes(variant, {**dict(typical_of(kernel).given), **ones})
+    kernel.set_variants([variant])
 
 
 def assumptions_about(region: RegionOp, kernel: KernelBuilder) -> list[Requirement]:
