@@ -59,7 +59,7 @@ def gathered(feed: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     found = dict(feed)
     for name in (n for n in names if n not in feed):
         elements: list[Any] = []
-        while (key := f"{name}[{len(elements)}]") in found:
+        while (key := f"{name}[{len(elements)}]") in found and key not in names:
             elements.append(found.pop(key))
         if elements:
             found[name] = elements

@@ -203,8 +203,11 @@ class ModuleRunner:
         names = {s for spec in original.specs for s in spec.symbols()}
         fixed = {name: size for name, size in self.sizes.items() if name in names}
         _, feed = typical_inputs(original, model_facts(data), fixed, self.seed, small=True)
+        # A sequence's elements tell of no dim of the graph.
         arguments = [
-            (a.type, feed[n].shape) for n, a in zip(graph.input_names, graph.body.args, strict=True) if n in feed
+            (a.type, feed[n].shape)
+            for n, a in zip(graph.input_names, graph.body.args, strict=True)
+            if n in feed and not isinstance(feed[n], list)
         ]
         self.sizes = {**sizes_of([t for t, _ in arguments], [s for _, s in arguments]), **self.sizes}
         if not _random_results(graph):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 import igniter
 from igniter.frontend.ort_values import gathered, storable
 from igniter.runtime.verification.original import Original
+from igniter.tools.igniter_opt import run as run_opt
 from igniter.tools.main import app
 
 WEIGHT = numpy_helper.from_array(np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32), "w")
@@ -57,6 +59,15 @@ def test_values_are_made_up(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sequence", "optional"])
+def test_passes_are_checked_on_such_models(kind: str, tmp_path: Path) -> None:
+    onnx.save(model(kind), tmp_path / "model.onnx")
+    output, errors = io.StringIO(), io.StringIO()
+    arguments = [str(tmp_path / "model.onnx"), "-p", "infer-shapes", "--check-each", "--emit=none"]
+    assert run_opt(arguments, io.BytesIO(), output, errors) == 0, errors.getvalue()
+    assert "check: infer-shapes:" in errors.getvalue() and "agree" in errors.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["sequence", "optional"])
 def test_commands_take_such_models(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     onnx.save(model(kind), path)
@@ -76,6 +87,6 @@ def test_a_file_has_elements_by_number(tmp_path: Path) -> None:
     assert list(stored) == ["s[0]", "s[1]", "n"]
     again = gathered(stored, ["s", "n"])
     assert [e.shape for e in again["s"]] == [(2, 64), (3, 64)] and again["n"] == 3
-    assert gathered({"s[0]": 1}, ["s[0]"]) == {"s[0]": 1}
+    assert gathered({"s[0]": 1}, ["s", "s[0]"]) == {"s[0]": 1}
     np.savez(tmp_path / "inputs.npz", **storable({"s": feed["s"]}))
     assert igniter.compile(model("sequence"), verify=False).verify(tmp_path / "inputs.npz").status == "passed"

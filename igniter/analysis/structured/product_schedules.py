@@ -52,6 +52,10 @@ with blocks by time without, 3072 x 768: 0.87 of 16 rows, 0.85 of 128 and of 512
 Wider tiles, which vectors of 64 bytes have, would have blocks of 85 steps: not measured."""
 
 
+DEEP_TASKS = 4
+"""Tasks of a core that there are at least where the product has as many: then no core waits long for the last."""
+
+
 def worthwhile_contraction(nest: NestOp) -> Contraction | None:
     """The contraction that a nest is, where micro-kernels are the way to compute it."""
     if nest.schedule is not None:
@@ -140,13 +144,12 @@ def _depth_block(nest: NestOp, contraction: Contraction, width: int, machine: Ma
     if contraction.rows is None or contraction.batch or contraction.sums or contraction.kind not in WHOLE_ROWS:
         return None
     depth = nest.axis(contraction.depth).extent.constant
-    rows = typical_of(nest).value(nest.axis(contraction.rows).extent, WORK)
-    of_a_step = width * PANEL_BYTES * element_bytes(element_of(contraction.b.source.type)) // _sum_bytes(nest)
-    most = machine.l1d_bytes // 2 // of_a_step
-    deep = depth is not None and depth > 3 * most and rows >= DEEP_ROWS and most >= DEEP_STEPS
-    if not deep or not reads_weights(contraction):
+    lanes = panel_lanes(element_of(nest.outputs[0].type))
+    most = machine.l1d_bytes // 2 // (width * lanes * element_bytes(element_of(contraction.b.source.type)))
+    if depth is None or depth <= 3 * most or most < DEEP_STEPS:
         return None
-    assert depth is not None
+    if _known(nest, nest.axis(contraction.rows).extent) < DEEP_ROWS or not reads_weights(contraction):
+        return None
     steps = -(-depth // -(-depth // most))
     return min(most, -(-steps // DEEP_GRAIN) * DEEP_GRAIN)
 
@@ -170,6 +173,11 @@ def _deep_schedules(
     made = made_panels(contraction)
     if made is not None:
         panels = min(panels, panels_of_a_task(made))
+    else:
+        # Each core has some of the tasks, of which a few panels more or less make little.
+        columns, rows = (_known(anchor, anchor.axis(n).extent) for n in (contraction.columns, contraction.rows))
+        wanted = min(machine.most_tasks, DEEP_TASKS * machine.cores)
+        panels = min(panels, -(-columns // lanes) * -(-rows // max(1, tall)) // wanted)
     across, down = max(1, panels // width) * width * lanes, max(1, tall // height) * height
     found: dict[str, ScheduleAttr] = {}
     grain = 0
@@ -193,10 +201,6 @@ def _deep_schedules(
             inner = [Loop(rows), Loop(columns, vector=vector_width(nest, machine, columns))]
         found[nest.label] = ScheduleAttr([*(Loop(n) for n in _ones(nest)), *outer, *inner])
     return found
-
-
-def _sum_bytes(nest: NestOp) -> int:
-    return element_bytes(element_of(nest.outputs[0].type))
 
 
 def _has_parts(contraction: Contraction) -> bool:

@@ -122,14 +122,15 @@ def specs_of(
 
 
 def element_dims(graph: GraphProto) -> dict[str, list[int | str | None]]:
-    """The dims of the elements of a graph's inputs that are sequences of tensors, where their rank is known."""
+    """The dims of a graph's inputs that are tensors, or of the elements of those that are sequences, where their rank
+    is known."""
     found: dict[str, list[int | str | None]] = {}
     for value in graph.input:
         type_ = value.type
         while type_.WhichOneof("value") in ("optional_type", "sequence_type"):
             inner = type_.optional_type if type_.WhichOneof("value") == "optional_type" else type_.sequence_type
             type_ = inner.elem_type
-        if type_ is not value.type and type_.HasField("tensor_type") and type_.tensor_type.HasField("shape"):
+        if type_.HasField("tensor_type") and type_.tensor_type.HasField("shape"):
             dims = type_.tensor_type.shape.dim
             found[value.name] = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in dims]
     return found

@@ -32,7 +32,7 @@ and no two outputs are the same nest's: where a region hands an input through, a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -87,15 +87,19 @@ class LowerOnnxToLoopPass(ModulePass):
             first = regions[0]
             if not budget(ctx, self.name).take(f"@{first.label}", "the region is lowered"):
                 return
-            kernel = attempt(ctx, partial(lower_region, first), partial(_mark, regions))
+            kernel = attempt(ctx, partial(self._lowered, first, sizes), partial(_mark, regions))
             if kernel is None:
                 continue
-            give_sizes(kernel, sizes)
-            if self.few_rows:
-                add_few_rows(first, kernel)
             op.body.block.add_op(kernel)
             for region in regions:
                 region.kernel_name = first.label
+
+    def _lowered(self, region: RegionOp, sizes: Mapping[str, int]) -> KernelOp:
+        kernel = lower_region(region)
+        give_sizes(kernel, sizes)
+        if self.few_rows:
+            add_few_rows(region, kernel)
+        return kernel
 
 
 def _mark(regions: Sequence[RegionOp], reason: str) -> None:

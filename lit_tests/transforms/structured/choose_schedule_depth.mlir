@@ -1,24 +1,28 @@
 // RUN: igniter-opt %s -p form-variants,choose-schedule --target=x86-64-v3 --split-input-file | filecheck %s
+// RUN: igniter-opt %s -p form-variants,choose-schedule --target=x86-64-v3 --machine=%S/Inputs/one_core.json --split-input-file | filecheck %s --check-prefix=ONE
 // RUN: igniter-opt %s -p form-variants,choose-schedule --target=x86-64-v4 --split-input-file | filecheck %s --check-prefix=WIDE
 // RUN: igniter-opt %s -p choose-schedule --target=x86-64-v3 --split-input-file | filecheck %s --check-prefix=ALONE
 // RUN: igniter-opt %s -p form-variants --target=x86-64-v3 --remarks --emit=none --split-input-file 2>&1 | filecheck %s --check-prefix=REMARKS
 
 // A product with a weight of a depth whose panels are more than the first-level cache is cut in blocks of the depth, each
 // of which is added to the result; the bias reads it once all are. For one row the depth stays whole, in a variant of its
-// own; a symbol of rows without a variant keeps the schedule that does for all.
+// own; a symbol of rows without a variant keeps the schedule that does for all. Panels go by together as far as there are
+// tasks enough for the cores.
 
 // REMARKS: remark: form-variants: 'deep' applied: variant @one_row when m <= 1: one row reads each panel of 'product' on end, not in blocks of the depth
 // REMARKS-NOT: remark
 
 // CHECK:      loop.nest "product"
-// CHECK-SAME:   schedule [j by 144 threads fuse "g0", i by 72 fuse "g0", k by 224 into result, j by 16, i by 6, product(i, j, k) tile [6, 1], i, j vector 8]
+// CHECK-SAME:   schedule [j by 16 threads fuse "g0", i by 72 fuse "g0", k by 224 into result, i by 6, product(i, j, k) tile [6, 1], i, j vector 8]
 // CHECK:      loop.nest "bias"
-// CHECK-SAME:   schedule [j by 144 threads fuse "g0", i by 72 fuse "g0", i, j vector 8]
+// CHECK-SAME:   schedule [j by 16 threads fuse "g0", i by 72 fuse "g0", i, j vector 8]
 // CHECK:      } variants {
 // CHECK:        typical [m = 1] when m <= 1 {
 // CHECK:          loop.nest "product"
 // CHECK-NOT:        into result
 // CHECK:          loop.return
+// ONE:        schedule [j by 48 threads fuse "g0", i by 72 fuse "g0", k by 224 into result, j by 16, i by 6, product(i, j, k) tile [6, 1], i, j vector 8]
+// ONE:        schedule [j by 48 threads fuse "g0", i by 72 fuse "g0", i, j vector 8]
 // WIDE-NOT:   variants
 // WIDE-NOT:   into result
 // ALONE-NOT:  into result
@@ -46,7 +50,7 @@ builtin.module {
 // Known rows need no variant. Blocks are as even as sixteens allow.
 
 // CHECK:      loop.kernel @known
-// CHECK:        schedule [j by 128 threads fuse "g0", i by 65 fuse "g0", k by 240 into result, j by 16, i by 5, product(i, j, k) tile [5, 1], i, j vector 8 unroll]
+// CHECK:        schedule [j by 16 threads fuse "g0", i by 65 fuse "g0", k by 240 into result, i by 5, product(i, j, k) tile [5, 1], i, j vector 8 unroll]
 // CHECK-NOT:  variants
 // ALONE:      loop.kernel @known
 // ALONE:        into result
