@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from igniter.distribution import install_command
 from igniter.errors import IgniterError
 from igniter.runtime.elf import read_elf
 
@@ -88,7 +89,7 @@ def _find(arch: str, triple: str, wanted: str, path: str) -> Linker:
     if zig is not None:
         return Linker((zig, "ld.lld"))
     raise LinkError(
-        f"no linker for {triple} on this machine. Install the one in the ziglang package (pip install 'igniter[link]'),"
+        f"no linker for {triple} on this machine. Install the one in the ziglang package ({install_command('link')}),"
         " or lld or binutils from the system's packages, or name one in the environment variable IGNITER_LINKER."
     )
 

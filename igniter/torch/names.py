@@ -5,12 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, TypeAlias
 
+from igniter.distribution import install_command
 from igniter.errors import IgniterError
 
 try:
     torch: Any = import_module("torch")
 except ImportError as error:
-    raise IgniterError(f"igniter.torch needs PyTorch ({error}): pip install 'igniter[torch]'") from error
+    raise IgniterError(f"igniter.torch needs PyTorch ({error}): {install_command('torch')}") from error
 
 fx: Any = import_module("torch.fx")
 pytree: Any = import_module("torch.utils._pytree")

@@ -105,7 +105,7 @@ def test_no_linker_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     monkeypatch.setattr(linker, "_zig", lambda: None)
     linker._find.cache_clear()
     try:
-        with pytest.raises(LinkError, match=r"no linker for x86_64.*pip install 'igniter\[link\]'"):
+        with pytest.raises(LinkError, match=r"no linker for x86_64.*pip install 'onnx-igniter\[link\]'"):
             find_linker(X86.triple)
     finally:
         linker._find.cache_clear()

@@ -498,11 +498,11 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_ray_is_asked_for_where_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("igniter.runtime.tuning.executors.find_spec", lambda name: None)
-    with pytest.raises(IgniterError, match=r"--ray needs Ray: pip install 'igniter\[ray\]'"):
+    with pytest.raises(IgniterError, match=r"--ray needs Ray: pip install 'onnx-igniter\[ray\]'"):
         RayExecutor()
 
 
-@pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: pip install 'igniter[ray]'")
+@pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: pip install 'onnx-igniter[ray]'")
 def test_a_cluster_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The workers of the cluster import what they are to do from here.
     path = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]

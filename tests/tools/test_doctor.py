@@ -105,7 +105,7 @@ def test_versions(monkeypatch: pytest.MonkeyPatch, version: str | None, status: 
     assert (finding.status, finding.says) == (status, says)
     assert bool(finding.do) == (status != "ok")
     (ray,) = packages.extras()
-    assert (ray.name, ray.status, ray.do) == ("ray", "optional", "pip install 'igniter[ray]'")
+    assert (ray.name, ray.status, ray.do) == ("ray", "optional", "pip install 'onnx-igniter[ray]'")
 
 
 def test_two_packages_with_one_module_are_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,6 +123,18 @@ def test_two_packages_with_one_module_are_a_problem(monkeypatch: pytest.MonkeyPa
     assert "onnxruntime and onnxruntime-gpu are installed" in finding.says
     del both["onnxruntime"]
     assert named(list(packages.versions()), "onnxruntime").says == "1.31.0 of onnxruntime-gpu (>=1.22)"
+
+
+def test_the_package_of_another_author_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(name: str) -> str:
+        if name != "igniter":
+            raise metadata.PackageNotFoundError(name)
+        return "2.0"
+
+    monkeypatch.setattr(packages.metadata, "version", found)
+    finding = named(list(packages.versions()), "another igniter")
+    assert (finding.status, "another author's" in finding.says) == ("warning", True)
+    assert finding.do.startswith("pip uninstall igniter")
 
 
 def test_sources_that_are_not_installed_are_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+
+from tests.docs.transcripts import ROOT
 
 HEAVY = ("llvmlite", "matplotlib", "ml_dtypes", "numpy", "onnx", "onnxruntime", "torch", "transformers", "triton")
+
+DISTRIBUTIONS = {"apache-tvm": "tvm", "import-linter": "importlinter", "iree-base-compiler": "iree"}
+"""Modules whose names are not those of their distributions."""
 
 MAIN = "import sys; sys.argv = {argv!r}\ntry:\n    {code}\nexcept SystemExit:\n    pass\n"
 REPORT = "print('LOADED', *sorted({m.partition('.')[0] for m in sys.modules}))"
@@ -53,3 +60,42 @@ def test_help_needs_few_modules(code: str) -> None:
     text = MAIN.format(argv=["tool", "--help"], code=code) + "print(len(sys.modules))"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert int(done.stdout.splitlines()[-1]) < 200
+
+
+EVERY_MODULE = """
+import importlib, pkgutil, sys
+from importlib.abc import MetaPathFinder
+
+
+class Missing(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {missing!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+
+sys.meta_path.insert(0, Missing())
+import igniter
+
+failed = []
+for found in pkgutil.walk_packages(igniter.__path__, "igniter.", onerror=lambda name: None):
+    if not found.name.startswith("igniter.torch"):
+        try:
+            importlib.import_module(found.name)
+        except Exception as error:
+            failed.append(f"{{found.name}}: {{error}}")
+from igniter.runtime.reduce import worker
+worker._import_all()
+print(*failed, sep="\\n")
+"""
+
+
+def test_every_module_imports_without_an_extra() -> None:
+    """A user's install has the dependencies alone. `igniter.torch` is what the extra `torch` is for."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {Requirement(line).name for line in project["dependencies"]}
+    added = {Requirement(line).name for lines in project["optional-dependencies"].values() for line in lines} - needed
+    missing = {DISTRIBUTIONS.get(name, name.replace("-", "_")) for name in added}
+    done = subprocess.run(
+        [sys.executable, "-c", EVERY_MODULE.format(missing=missing)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == ""

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'igniter[torch]'")
-pytest.importorskip("onnxscript", reason="needs onnxscript: pip install 'igniter[torch]'")
+torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'onnx-igniter[torch]'")
+pytest.importorskip("onnxscript", reason="needs onnxscript: pip install 'onnx-igniter[torch]'")
 
 import igniter.torch  # noqa: E402
 from igniter.torch.state import ModuleState  # noqa: E402

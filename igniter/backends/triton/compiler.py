@@ -1,7 +1,7 @@
 """Text of kernels to PTX, by Triton, and to machine code, by the assembler that comes with it.
 
-Triton is an optional package (`pip install igniter[triton]`) for Linux. It needs no GPU to compile. What a text becomes
-does not depend on where it is: source lines are left out, and the file that Python compiles is one in memory.
+Triton is an optional package (`pip install 'onnx-igniter[triton]'`) for Linux. It needs no GPU to compile. What a text
+becomes does not depend on where it is: source lines are left out, and the file that Python compiles is one in memory.
 
 The PTX is for sm_80, and every later GPU takes it: Triton's code for sm_90 and later runs on that one alone.
 """
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from igniter.backends.triton.python_source import type_name
 from igniter.backends.triton.target import PORTABLE
 from igniter.dialects.triton import ALIGNMENT, FuncOp, PointerType
+from igniter.distribution import install_command
 from igniter.errors import IgniterError
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def part_of_triton(name: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise IgniterError(
-            "kernels for GPUs are compiled by Triton, which is not installed: pip install 'igniter[triton]' (Linux)"
+            f"kernels for GPUs are compiled by Triton, which is not installed: {install_command('triton')} (Linux)"
         ) from error
 
 

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from igniter.distribution import DISTRIBUTION
+
 Status = Literal["ok", "optional", "warning", "problem"]
 """`optional` is what is not there and need not be; a `problem` is what something will fail of."""
 
@@ -68,7 +70,7 @@ def _guarded(group: str, check: Check) -> list[Finding]:
         found.extend(check())
     except Exception as error:
         reason = str(error).strip() or "it does not say why"
-        do = "reinstall igniter, which brings it: pip install --force-reinstall igniter"
+        do = f"reinstall Igniter, which brings it: pip install --force-reinstall {DISTRIBUTION}"
         found.append(
             Finding(
                 group,

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from igniter.distribution import install_command
 from igniter.errors import IgniterError
 from igniter.runtime.doctor import Finding
 
@@ -33,7 +34,7 @@ def linker() -> Iterator[Finding]:
         found = find_linker(target.triple)
     except LinkError as error:
         named = os.environ.get("IGNITER_LINKER")
-        do = "name another in IGNITER_LINKER, or unset it" if named else "pip install 'igniter[link]'"
+        do = "name another in IGNITER_LINKER, or unset it" if named else install_command("link")
         yield Finding("linker", "linker", "problem", error.message, do)
         return
     chosen = " (IGNITER_LINKER)" if os.environ.get("IGNITER_LINKER") else ""
@@ -41,7 +42,7 @@ def linker() -> Iterator[Finding]:
     try:
         data = link_shared([compile_object(PROBE, target)], target.triple, ["igniter_probe"], found)
     except LinkError as error:
-        do = "name another linker in IGNITER_LINKER, or pip install 'igniter[link]'"
+        do = f"name another linker in IGNITER_LINKER, or {install_command('link')}"
         yield Finding("linker", "a library", "problem", error.message, do)
         return
     yield _loaded(data)

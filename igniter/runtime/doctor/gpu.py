@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Iterator
 from importlib.util import find_spec
 
+from igniter.distribution import install_command
 from igniter.runtime.doctor import Finding
 
 GROUP = "gpu"
@@ -72,7 +73,7 @@ def _attribute(driver: ctypes.CDLL, which: int, device: ctypes.c_int) -> int:
 def _software() -> Iterator[Finding]:
     """Where there is a GPU, what compiles for it and what runs on it."""
     if find_spec("triton") is None:
-        do = "pip install 'igniter[triton]'"
+        do = install_command("triton")
         yield Finding(GROUP, "triton", "warning", "there is a GPU, and no Triton to compile for it", do)
     from igniter.runtime.doctor.building import installed_providers
 

@@ -14,6 +14,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from igniter._version import __version__
+from igniter.distribution import DISTRIBUTION, install_command
 from igniter.runtime.doctor import Finding
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
 
 GROUP = "versions"
+MODULE = "igniter"
 EXTRAS = {
     "link": "a linker, for machines without one and for libraries of other targets",
     "triton": "kernels for GPUs (--target=cuda)",
@@ -46,7 +48,8 @@ DISTRIBUTIONS = {
 def versions() -> Iterator[Finding]:
     """Igniter, Python, and the packages that it cannot do without."""
     required = _requirements()
-    yield Finding(GROUP, "igniter", "ok", __version__)
+    yield Finding(GROUP, "igniter", "ok", f"{__version__} ({DISTRIBUTION})" if required is not None else __version__)
+    yield from _another_igniter()
     if required is None:
         yield Finding(
             GROUP,
@@ -85,8 +88,17 @@ def extras() -> Iterator[Finding]:
             seen.add(name)
             found = _package(name, _range(required, name, extra), needed=False, purpose=purpose)
             if found.status == "optional":
-                found = Finding("extras", name, "optional", found.says, f"pip install 'igniter[{extra}]'")
+                found = Finding("extras", name, "optional", found.says, install_command(extra))
             yield Finding("extras", found.name, found.status, found.says, found.do)
+
+
+def _another_igniter() -> Iterator[Finding]:
+    """The package whose distribution has the name of Igniter's module: it is another author's and holds that module."""
+    found = installed(MODULE)
+    if found is not None:
+        says = f"the package `{MODULE}` {found.version} is installed: another author's, with a module of the same name"
+        do = f"pip uninstall {MODULE}, then pip install --force-reinstall {DISTRIBUTION}"
+        yield Finding(GROUP, "another igniter", "warning", says, do)
 
 
 def _python() -> Finding:
@@ -101,7 +113,7 @@ def _python() -> Finding:
 def _classifiers() -> list[tuple[int, int]]:
     """The Python versions that the package says it is for."""
     try:
-        listed = metadata.metadata("igniter").get_all("Classifier") or []
+        listed = metadata.metadata(DISTRIBUTION).get_all("Classifier") or []
     except metadata.PackageNotFoundError:
         return []
     names = (str(line).rpartition(" :: ")[2] for line in listed if "Python ::" in str(line))
@@ -185,7 +197,7 @@ def _requirements() -> tuple[Requirement, ...] | None:
     from packaging.requirements import Requirement
 
     try:
-        listed = metadata.requires("igniter")
+        listed = metadata.requires(DISTRIBUTION)
     except metadata.PackageNotFoundError:
         return None
     return tuple(Requirement(line) for line in listed or ())

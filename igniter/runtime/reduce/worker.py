@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _import_all() -> None:
-    """What any candidate may need: what is imported here is not imported again by each. Nothing starts a thread."""
+    """Imports the modules that a candidate may need, so that none imports them again. Nothing starts a thread."""
     import onnxruntime  # pyright: ignore[reportUnusedImport] # noqa: F401
 
     import igniter
@@ -53,7 +53,7 @@ def _import_all() -> None:
         module = importlib.import_module(top.name)
         for found in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{top.name}."):
             if found.name != __name__:
-                importlib.import_module(found.name)
+                _import_if_installed(found.name)
     # The tables that are made when they are first asked for.
     from igniter.dialects.onnx.base import op_classes
     from igniter.registry import external
@@ -64,6 +64,15 @@ def _import_all() -> None:
     # A collection would copy the pages of all that, in each process.
     gc.collect()
     gc.freeze()
+
+
+def _import_if_installed(name: str) -> None:
+    """Imports a module, unless it needs a package that is not installed: no candidate can need it either."""
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "igniter":
+            raise
 
 
 def run_apart(request: Request) -> Outcome:

@@ -1,7 +1,7 @@
 """Stages as actors of a Ray cluster: every stage, or rank, on a machine, the models sent to it once.
 
-Ray is an optional extra (`pip install igniter[ray]`). Actors are spread over the nodes of the cluster. What flows
-between two stages goes through the process that asks.
+Ray is an optional extra (`pip install 'onnx-igniter[ray]'`). Actors are spread over the nodes of the cluster. What
+flows between two stages goes through the process that asks.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from igniter.distribution import install_command
 from igniter.errors import IgniterError
 from igniter.runtime.stages.manifest import Manifest, read_manifest
 from igniter.runtime.stages.running import Caller, RankRunner, StageRunner, Values, runner_of
@@ -150,7 +151,7 @@ def _import_ray() -> Any:
     try:
         import ray  # pyright: ignore[reportMissingImports]
     except ImportError as error:
-        raise IgniterError("stages on a cluster need Ray: pip install igniter[ray]") from error
+        raise IgniterError(f"stages on a cluster need Ray: {install_command('ray')}") from error
     return ray  # pyright: ignore[reportUnknownVariableType]
 
 

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, Protocol
 
+from igniter.distribution import install_command
 from igniter.errors import IgniterError
 from igniter.runtime.tuning.measure import Job, Measurement, measure
 
@@ -61,7 +62,7 @@ class RayExecutor:
 
     def __init__(self, address: str = "", work: Work = measure):
         if find_spec("ray") is None:
-            raise IgniterError("--ray needs Ray: pip install 'igniter[ray]'")
+            raise IgniterError(f"--ray needs Ray: {install_command('ray')}")
         self._ray: Any = import_module("ray")
         self._owned = not self._ray.is_initialized()
         if self._owned:

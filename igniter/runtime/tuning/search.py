@@ -21,6 +21,7 @@ from itertools import islice
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
+from igniter.distribution import install_command
 from igniter.errors import IgniterError
 from igniter.runtime.tuning.executors import Executor, LocalExecutor
 from igniter.runtime.tuning.measure import Job, Measurement, expected_of, parsed, run_for
@@ -203,7 +204,7 @@ class Tuner:
         from igniter.targets import backend_for
 
         if find_spec("optuna") is None:
-            raise IgniterError("tuning needs Optuna: pip install 'igniter[tune]'")
+            raise IgniterError(f"tuning needs Optuna: {install_command('tune')}")
         self.what = what
         self.database = database
         self.limits = limits or Limits()

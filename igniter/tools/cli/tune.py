@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from igniter.distribution import install_command
 from igniter.errors import IgniterError
 from igniter.tools.cli.output import console, parse_sizes, print_json, progress
 
@@ -61,7 +62,7 @@ def run(request: TuneRequest) -> bool:
     from igniter.transforms.structured.schedule_database import opened
 
     if find_spec("optuna") is None:
-        raise IgniterError("tuning needs Optuna: pip install 'igniter[tune]'")
+        raise IgniterError(f"tuning needs Optuna: {install_command('tune')}")
     start = time.monotonic()
     backend = backend_for(request.target)
     if "tuned" in backend.lacking:

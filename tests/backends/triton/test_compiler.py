@@ -136,7 +136,7 @@ def test_without_triton() -> None:
         "except IgniterError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "pip install 'igniter[triton]'" in done.stdout
+    assert "pip install 'onnx-igniter[triton]'" in done.stdout
 
 
 def test_positions_have_32_bits_where_all_sizes_are_known_and_small() -> None:

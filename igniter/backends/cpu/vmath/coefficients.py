@@ -1,4 +1,4 @@
-"""Coefficients of the polynomials, constant first: made by `fit.py`, which says what each one fits."""
+"""Coefficients of the polynomials, constant first: made by `benchmark/vmath_fit.py`, which says what each one fits."""
 
 from __future__ import annotations
 

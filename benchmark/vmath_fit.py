@@ -1,9 +1,9 @@
-# pyright: basic
-"""Where the numbers in `coefficients.py` come from: `python -m igniter.backends.cpu.vmath.fit > coefficients.py`.
+"""Fits the polynomials of the vector math: `python -m benchmark.vmath_fit`.
 
-Needs mpmath (a developer's tool; nothing imports this module). Most fits are mpmath's near-minimax polynomials of a
-quotient that leaves the leading terms of the function exact, so that rounding the coefficients costs nothing. The
-float `erf` is fitted with Lawson's algorithm (iterated, reweighted least squares), because its weight is far from 1.
+Its output is `igniter/backends/cpu/vmath/coefficients.py`. It needs mpmath, which is in the extra `dev`. Most fits are
+mpmath's near-minimax polynomials of a quotient that leaves the leading terms of the function exact, so that rounding
+the coefficients costs nothing. The float `erf` is fitted with Lawson's algorithm (iterated, reweighted least squares),
+because its weight is far from 1.
 """
 
 from __future__ import annotations
@@ -123,7 +123,8 @@ def tables() -> dict[str, list[float]]:
 
 
 def main() -> None:
-    print('"""Coefficients of the polynomials, constant first: made by `fit.py`, which says what each one fits."""')
+    source = "made by `benchmark/vmath_fit.py`, which says what each one fits"
+    print(f'"""Coefficients of the polynomials, constant first: {source}."""')
     print("\nfrom __future__ import annotations\n")
     for name, values in tables().items():
         print(f"{name} = (")
