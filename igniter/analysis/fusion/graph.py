@@ -19,6 +19,7 @@ from igniter.analysis.authors import AuthorError
 from igniter.analysis.fusion.author import FusionAuthor, Pair, asking, checked
 from igniter.analysis.fusion.cost import CostModel, op_kind
 from igniter.analysis.fusion.legality import Legality, Reason, all_legal, node_reason, operand_kind, type_symbols
+from igniter.analysis.fusion.ort_kernels import has_kernel
 from igniter.analysis.fusion.symbols import carrier_edges
 from igniter.analysis.onnx.byte_convolutions import around_byte_convolutions
 from igniter.dialects.onnx.names import op_name
@@ -86,6 +87,8 @@ class FusionGraph:
     """What the author calls each node (`FusionAuthor.classify`); "" for those in no region."""
     cost: CostModel = field(default_factory=CostModel)
     convolved: frozenset[Operation] = frozenset()
+    provider: str = ""
+    """The execution provider that runs what is left; "" is that of CPUs."""
 
     @property
     def eligible(self) -> list[bool]:
@@ -104,6 +107,13 @@ class FusionGraph:
         """A node as an author sees it."""
         op = self.nodes[number]
         return FusionNode(cast("OnnxOp", op), self.cost, op in self.convolved)
+
+    def must_compile(self, number: int) -> bool:
+        """Whether ONNX Runtime has no kernel for a node, so that it may not be left."""
+        from igniter.dialects.onnx.base import OnnxOp
+
+        op = self.nodes[number]
+        return isinstance(op, OnnxOp) and not has_kernel(op, self.provider)
 
     def bytes_between(self, source: int, target: int) -> int:
         """The typical bytes of what `source` computes and `target` reads."""
@@ -139,10 +149,16 @@ class Judges:
     author: FusionAuthor
     cost: CostModel
     legal: Legality = all_legal
+    provider: str = ""
+    """The execution provider that runs what is left; "" is that of CPUs."""
 
     def reason(self, node: FusionNode) -> Reason | None:
         """Why a node that has a lowering is in no region."""
-        return self.legal(node.op) or author_reason(self.author, node)
+        return self.legal(node.op) or self.choice(node, author_reason(self.author, node))
+
+    def choice(self, node: FusionNode, reason: Reason | None) -> Reason | None:
+        """The author's reason for leaving a node; none where ONNX Runtime has no kernel for it."""
+        return reason if reason is None or has_kernel(node.op, self.provider) else None
 
 
 def build_graph(block: Block, judges: Judges, siblings: bool, inputs: Sequence[SSAValue] | None = None) -> FusionGraph:
@@ -174,7 +190,16 @@ def build_graph(block: Block, judges: Judges, siblings: bool, inputs: Sequence[S
         with asking(author, "classify", node.label):
             classes.append(author.classify(node) if reason is None else "")
     return FusionGraph(
-        nodes, labels, reasons, tuple(edges), tuple(dropped), tuple(pairs), tuple(classes), cost, convolved
+        nodes,
+        labels,
+        reasons,
+        tuple(edges),
+        tuple(dropped),
+        tuple(pairs),
+        tuple(classes),
+        cost,
+        convolved,
+        judges.provider,
     )
 
 
@@ -194,7 +219,7 @@ def _reasons(nodes: Sequence[FusionNode], judges: Judges, outer_symbols: frozens
         given = [checked(author, "refuse_together", reason, Reason, nodes[k].label) for k, reason in together.items()]
     if None in given or not all(0 <= k < len(nodes) for k in together):
         raise AuthorError(f"the fusion author '{author.name}' in refuse_together: each node's number has a Reason")
-    return tuple(together.get(k) or reason for k, reason in enumerate(known))
+    return tuple(judges.choice(nodes[k], together.get(k)) or reason for k, reason in enumerate(known))
 
 
 def _siblings(

@@ -128,7 +128,7 @@ def _worthwhile(
         kept = _without_rim(graph, author, members, bound, given)
         if kept and kept != members:
             reason = _region_reason(graph, author, kept)
-    if reason is None or any(n in bound for n in kept):
+    if reason is None or any(n in bound or graph.must_compile(n) for n in kept):
         return kept
     for node in kept:
         given[node] = reason
@@ -158,7 +158,7 @@ def _without_rim(
         with asking(author, "give_back", label):
             answer = author.give_back(graph.node(node), inside.keys())
         reason = checked(author, "give_back", answer, Reason, label)
-        if reason is not None:
+        if reason is not None and not graph.must_compile(node):
             del inside[op]
             given[node] = reason
     return tuple(inside.values())
@@ -167,11 +167,13 @@ def _without_rim(
 def _dissolve_tangled(
     graph: FusionGraph, groups: list[tuple[int, ...]], bindings: list[tuple[SSAValue, ...]], left: dict[int, Reason]
 ) -> None:
-    """Gives groups back, the smallest first, until none depends on itself through a node that left another."""
+    """Gives groups back, the smallest first and those that ONNX Runtime has no kernels for last, until none depends on
+    itself through a node that left another."""
     count = len(graph.nodes)
     while tangled := tangled_nodes(count + len(groups), _edges(graph, groups)):
         # The nodes alone are acyclic, so there is a group among them.
-        gone = min((k for k in range(len(groups)) if count + k in tangled), key=lambda k: len(groups[k]))
+        among = [k for k in range(len(groups)) if count + k in tangled]
+        gone = min(among, key=lambda k: (any(map(graph.must_compile, groups[k])), len(groups[k])))
         reason = Reason("cycle", "its region would wait for a node that needs the region's own shape arithmetic")
         left.update((n, reason) for n in groups[gone])
         del groups[gone], bindings[gone]

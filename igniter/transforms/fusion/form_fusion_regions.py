@@ -10,7 +10,8 @@
 Regions grow along edges, and between nodes that share an input, as long as the graph of regions stays acyclic
 (`igniter.analysis.fusion.region_growing`). What can be in a region is `legality`, and what the backend has code for;
 what is worth it, and which merges are tried first, a *fusion author* decides (`igniter.analysis.fusion.author`), by
-default the backend's own. The backend is that of the machine of the context (`igniter.targets`). A region gets
+default the backend's own. A node that ONNX Runtime has no kernel for (`igniter.analysis.fusion.ort_kernels`) is in a
+region whatever the author says. The backend is that of the machine of the context (`igniter.targets`). A region gets
 constants that are small as clones, and shape operands whose elements `infer-shapes` knows as `fusion.dims`, so that
 what computed them is dropped. Every node gets a remark: its region, or the reason why it has none; one more remark,
 with the module's name, holds the `FusionSummary`.
@@ -96,7 +97,9 @@ class FormFusionRegions(ModulePass):
         """Who decides, for the machine of the context."""
         backend, machine = backend_of(ctx), machine_of(ctx)
         cost = backend.cost_model(machine, self.typical_dim, sizes_of(ctx, module))
-        return Judges(self._make_author(backend), cost, partial(backend.fusion_reason, machine=machine))
+        return Judges(
+            self._make_author(backend), cost, partial(backend.fusion_reason, machine=machine), backend.provider
+        )
 
     def _make_author(self, backend: Backend) -> FusionAuthor:
         """The author with the options of the pass that are the author's, as far as they were asked for."""
