@@ -190,6 +190,11 @@ class Host:
         self._used[tensor.data_ptr()] = tensor
         out[0] = tensor.data_ptr()
 
+    @takes(P, P, I64, OUT)
+    def KernelContext_GetScratchBuffer(self, context: int, place: int, size: int, out: Any) -> None:
+        # Ops run on torch's current stream, one after the other: all memory is of one stream.
+        self.AllocatorAlloc(DEVICE, size, out)
+
     @takes(P, P)
     def AllocatorFree(self, allocator: int, memory: int) -> None:
         if allocator == HOST:

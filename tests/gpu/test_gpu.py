@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import igniter
 from benchmark.models import half, vision
 from tests.backends.triton.programs import model, values
 from tests.backends.triton.test_library import feed, of_ort, rows
+from tests.gpu.concurrency import differing, settings_of
 
 ort: Any = onnxruntime
 PROVIDER = "CUDAExecutionProvider"
@@ -34,16 +37,23 @@ def test_rows_of_any_number(n: int) -> None:
     np.testing.assert_allclose(session.run(None, feed(n))[0], of_ort(rows(), feed(n)), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: half.bert(2, 128, 2, 512, 100),
-        lambda: half.to_half(half.bert(2, 128, 2, 512, 100)),
-        vision.resnet50,
-        vision.mobilenet_v2,
-    ],
-    ids=["bert", "bert of halves", "resnet50", "mobilenet_v2"],
-)
+MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
+    "bert": lambda: half.bert(2, 128, 2, 512, 100),
+    "bert of halves": lambda: half.to_half(half.bert(2, 128, 2, 512, 100)),
+    "resnet50": vision.resnet50,
+    "mobilenet_v2": vision.mobilenet_v2,
+}
+
+
+@pytest.mark.parametrize("name", ["bert", "mobilenet_v2"])
+def test_concurrent_runs_give_the_same_bits(name: str, tmp_path: Path) -> None:
+    """One session and several, 1 to 8 threads, with IO binding and with CUDA graphs."""
+    igniter.load(MODELS[name]()).compile(tmp_path / name, target="cuda", cache=False, verify=False)
+    found = {label: differing(works, 50) for label, works in settings_of([tmp_path / name], (1, 2, 8))}
+    assert not any(found.values()), found
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 def test_whole_models_are_verified(make: Any) -> None:
     found = compiled(make()).report["verification"]
     assert found["status"] == "passed", found

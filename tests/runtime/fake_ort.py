@@ -7,6 +7,7 @@ infos, allocators, memory, domains) are in `live` until it does.
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,7 @@ class FakeOrt:
         self._memory: dict[int, Any] = {}
         self._next = 0x1000
         self._callbacks: list[Any] = []
+        self.lock = threading.RLock()
         self._table = (P * 400)()
         for name, index in FUNCTIONS.items():
             self._table[index] = self._bind(name)
@@ -72,6 +74,10 @@ class FakeOrt:
         kinds: Callable[..., Any] = ctypes.CFUNCTYPE(None if void else P, *method.args)
 
         def call(*args: Any) -> int | None:
+            with self.lock:
+                return locked(*args)
+
+        def locked(*args: Any) -> int | None:
             if name == "CreateStatus" or void:
                 return method(*args)
             self.calls += 1
@@ -255,8 +261,8 @@ class LoadedLibrary:
         status = function(op, ctypes.addressof(ort._table), 0x55, ctypes.pointer(out))
         return status, out.value
 
-    def compute(self, op: int, kernel: int) -> int | None:
-        return ctypes.CFUNCTYPE(P, P, P)(self.pointer(op, 17))(kernel, 0x66)
+    def compute(self, op: int, kernel: int, context: int = 0x66) -> int | None:
+        return ctypes.CFUNCTYPE(P, P, P)(self.pointer(op, 17))(kernel, context)
 
     def destroy(self, op: int, kernel: int) -> None:
         ctypes.CFUNCTYPE(None, P)(self.pointer(op, 8))(kernel)

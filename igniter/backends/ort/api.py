@@ -55,6 +55,7 @@ FUNCTIONS: dict[str, int] = {
     "ShapeInferContext_SetOutputTypeShape": 270,
     "SetSymbolicDimensions": 271,
     "KernelContext_ParallelFor": 274,
+    "KernelContext_GetScratchBuffer": 277,
     "KernelInfoGetAllocator": 278,
 }
 

@@ -1,7 +1,7 @@
 """What a library of GPU kernels has besides: the driver, found and called by its own API, as LLVM IR.
 
     igniter_gpu_create    loads the modules that an op's func launches, in the context of the device that ORT chose
-    igniter_gpu_run       runs the func, with an arena of that device and ORT's stream; nothing waits
+    igniter_gpu_run       runs the func on ORT's stream, with an arena that belongs to that stream; nothing waits
     igniter_launch        called by the func, once for each launch
     igniter_gpu_destroy   unloads them
 
@@ -9,6 +9,12 @@
 kernel object has its own modules: of the context that is current, where that is on the device of ORT's allocator, else
 of the device's primary one, which is then kept. Whatever the driver refuses becomes a status that names the op, the
 kernel and the function.
+
+The arena is freed while the kernels that use it are still queued. This is safe only because the arena belongs to the
+stream of the run: `KernelContext_GetScratchBuffer` notes the stream on the memory, and ONNX Runtime does not give it to
+another stream before the two are synchronised. Memory of plain `AllocatorAlloc` has no stream, and would go to another
+run at once. A run without a stream (a provider whose memory is the host's) has nothing queued, and takes plain memory:
+`GetScratchBuffer` reads the stream without a check.
 """
 
 from __future__ import annotations
@@ -489,6 +495,7 @@ entry:
   %what.at = alloca ptr
   %memory.at = alloca ptr
   %stream.at = alloca ptr
+  %where.at = alloca ptr
   %popped.at = alloca ptr
   %call = alloca %Launches
   %device.in = getelementptr %State, ptr %state, i64 0, i32 2
@@ -515,7 +522,17 @@ entry:
   br i1 %none, label %enter, label %allocate
 allocate:
   %padded = add nuw i64 %size, 64
+  %streams = icmp ne ptr %stream, null
+  br i1 %streams, label %of.stream, label %of.host
+of.stream:
+  try AllocatorGetInfo(ptr %allocator, ptr %where.at) else failed
+  %where = load ptr, ptr %where.at
+  try KernelContext_GetScratchBuffer(ptr %ctx, ptr %where, i64 %padded, ptr %memory.at) else failed
+  br label %allocated
+of.host:
   try AllocatorAlloc(ptr %allocator, i64 %padded, ptr %memory.at) else failed
+  br label %allocated
+allocated:
   %got = load ptr, ptr %memory.at
   %exhausted = icmp eq ptr %got, null
   br i1 %exhausted, label %no.memory, label %enter
@@ -543,7 +560,7 @@ refused:
   store ptr %fail, ptr %status
   br label %free
 free:
-  ; What was launched may still run: ORT gives this memory to what comes behind it on the stream.
+  ; What was launched may still run: the memory is the stream's, so ORT gives it to later work of this stream alone.
   %used = load ptr, ptr %memory.at
   %has = icmp ne ptr %used, null
   br i1 %has, label %give.back, label %failed

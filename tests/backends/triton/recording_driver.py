@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -78,13 +79,21 @@ class RecordingDriver:
     launches: list[Launch] = field(default_factory=list[Launch])
     modules: dict[int, tuple[KernelText, int]] = field(default_factory=dict[int, tuple[KernelText, int]])
     """Those that are loaded."""
-    contexts: list[int] = field(default_factory=list[int])
-    """The stack of current ones."""
     retained: dict[int, int] = field(default_factory=dict[int, int])
     """How often the primary context of a device is kept."""
     attributes: dict[int, int] = field(default_factory=dict[int, int])
+    lock: Any = field(default_factory=threading.RLock)
+    """Triton's interpreter is for one thread at a time."""
+    _current: threading.local = field(default_factory=threading.local)
     _kept: list[Any] = field(default_factory=list[Any])
     _next: int = 1000
+
+    @property
+    def contexts(self) -> list[int]:
+        """The calling thread's stack of current contexts."""
+        if not hasattr(self._current, "contexts"):
+            self._current.contexts = []
+        return self._current.contexts
 
     def know(self, texts: Sequence[str], arch: int = 80) -> None:
         """Makes the kernels of compiled funcs known, for computing."""
@@ -107,10 +116,11 @@ class RecordingDriver:
             self._kept.append(text)
             _store(args[1], ctypes.addressof(text) if found else 0)
             return 0 if found else 1
-        self.calls.append(name)
-        if name in self.fails:
-            return self.fails[name]
-        return int(getattr(self, f"_{name.partition('_v2')[0]}")(*args) or 0)
+        with self.lock:
+            self.calls.append(name)
+            if name in self.fails:
+                return self.fails[name]
+            return int(getattr(self, f"_{name.partition('_v2')[0]}")(*args) or 0)
 
     def _cuInit(self, flags: int) -> int:
         return 0 if flags == 0 else 1
@@ -193,20 +203,39 @@ class RecordingDriver:
         assert made.parameters == len(places)
         given = [ctypes.c_int64.from_address(place).value for place in places]
         assert given[count:] == [0, 0], "Triton's own pointers are null"
-        self.launches.append(Launch(kernel.label, gx, bx, shared, stream or 0, self.contexts[-1]))
-        run_source(kernel.source, kernel.signature, (gx,), given[:count])
+        launch = Launch(kernel.label, gx, bx, shared, stream or 0, self.contexts[-1])
+        self.launches.append(launch)
+        pointers = [g for g, kind in zip(given, kernel.signature, strict=False) if kind.startswith("*")]
+        self.compute(launch, pointers, lambda: run_source(kernel.source, kernel.signature, (gx,), given[:count]))
         return 0
+
+    def compute(self, launch: Launch, pointers: Sequence[int], run: Callable[[], None]) -> None:
+        """What becomes of a launch that is right; `pointers` are the addresses among its parameters."""
+        run()
 
 
 def _store(place: int, value: int) -> None:
     ctypes.c_void_p.from_address(place).value = value
 
 
-def install(folder: Path, driver: RecordingDriver, without: Sequence[str] = ()) -> Any:
-    """Makes a driver the process's `libcuda.so.1`, for as long as that lives; what it gives back keeps it alive.
+_ACTIVE: list[RecordingDriver] = []
+"""The driver that this process's `libcuda.so.1` calls, once that is installed."""
+_KEPT: list[Any] = []
+"""The library and its callbacks, which live as long as the process."""
 
-    `without` are functions that it does not have, as old drivers.
+
+def activate(driver: RecordingDriver, without: Sequence[str] = ()) -> None:
+    """Makes a driver the one that this process's `libcuda.so.1` calls; `without` are functions that it lacks.
+
+    The library is made once, by the first call: the loader finds the first one of its name, whatever is loaded later.
     """
+    _ACTIVE[:] = [driver]
+    if not _KEPT:
+        _KEPT.append(_library(Path(tempfile.mkdtemp()), without))
+
+
+def _library(folder: Path, without: Sequence[str]) -> Any:
+    """A loaded `libcuda.so.1` that calls the active driver, and what keeps it alive."""
     names = [name for name in DRIVER_FUNCTIONS if name not in without]
     lines = [f"@table = global [{len(names)} x ptr] zeroinitializer"]
     for k, name in enumerate(names):
@@ -229,7 +258,7 @@ def install(folder: Path, driver: RecordingDriver, without: Sequence[str] = ()) 
     subprocess.run([*linker.command, *shared, "-o", DRIVER, "driver.o"], cwd=folder, check=True)
     library = ctypes.CDLL(str(folder / DRIVER))
     table = (ctypes.c_void_p * len(names)).in_dll(library, "table")
-    functions = [ctypes.CFUNCTYPE(ctypes.c_int, *_TYPES[name])(_guarded(driver, name)) for name in names]
+    functions = [ctypes.CFUNCTYPE(ctypes.c_int, *_TYPES[name])(_guarded(name)) for name in names]
     for k, function in enumerate(functions):
         table[k] = ctypes.cast(function, ctypes.c_void_p).value
     return library, functions
@@ -238,14 +267,13 @@ def install(folder: Path, driver: RecordingDriver, without: Sequence[str] = ()) 
 @cache
 def standing_driver() -> RecordingDriver:
     """The driver of this process, for all that is compiled in it."""
-    driver = RecordingDriver()
-    driver._kept.append(install(Path(tempfile.mkdtemp()), driver))  # pyright: ignore[reportPrivateUsage]
-    return driver
+    return RecordingDriver()
 
 
 @contextmanager
 def knowing(driver: RecordingDriver) -> Generator[None]:
-    """What is compiled in here, the driver can compute."""
+    """The driver, which becomes the process's, can compute what is compiled in here."""
+    activate(driver)
     original = texts.host_module
 
     def noted(text: str, archs: Sequence[int]) -> str:
@@ -257,8 +285,9 @@ def knowing(driver: RecordingDriver) -> Generator[None]:
         yield
 
 
-def _guarded(driver: RecordingDriver, name: str) -> Callable[..., int]:
+def _guarded(name: str) -> Callable[..., int]:
     def call(*args: Any) -> int:
+        driver = _ACTIVE[0]
         try:
             return driver.answer(name, *args)
         except BaseException as error:  # what a callback raises would be printed and lost

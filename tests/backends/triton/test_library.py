@@ -6,8 +6,6 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,7 @@ from igniter.compilation import Compilation, CompileOptions
 from igniter.driver import make_object
 from igniter.errors import IgniterError
 from igniter.runtime.session import ProviderMissing
-from tests.backends.triton.recording_driver import RecordingDriver, install, knowing
+from tests.backends.triton.recording_driver import RecordingDriver, activate, knowing
 
 pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
 
@@ -31,11 +29,10 @@ CPU = "CPUExecutionProvider"
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RecordingDriver]:
+def installed() -> RecordingDriver:
     driver = RecordingDriver()
-    kept = install(tmp_path_factory.mktemp("driver"), driver)
-    yield driver
-    assert kept
+    activate(driver)
+    return driver
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +43,7 @@ def artifact(installed: RecordingDriver) -> igniter.Artifact:
 @pytest.fixture
 def driver(installed: RecordingDriver) -> RecordingDriver:
     gc.collect()
+    activate(installed)
     installed.reset()
     return installed
 
@@ -76,11 +74,16 @@ def rows(name: str = "y", width: int = 48) -> onnx.ModelProto:
 
 
 def compiled(
-    model: onnx.ModelProto, driver: RecordingDriver, provider: str = CPU, target: str = "cuda", **options: Any
+    model: onnx.ModelProto,
+    driver: RecordingDriver,
+    provider: str = CPU,
+    target: str = "cuda",
+    verify: bool = False,
+    **options: Any,
 ) -> igniter.Artifact:
     with knowing(driver):
-        chosen = CompileOptions(target=target, provider=provider)
-        return igniter.load(model).compile(options=chosen, cache=False, **{"verify": False, **options})
+        chosen = CompileOptions(target=target, provider=provider, **options)
+        return igniter.load(model).compile(options=chosen, cache=False, verify=verify)
 
 
 def of_ort(model: onnx.ModelProto, feed: dict[str, Any]) -> Any:
@@ -271,11 +274,10 @@ def test_without_a_driver_the_session_says_so(artifact: igniter.Artifact) -> Non
     assert "it runs on GPUs of NVIDIA, and their driver cannot be loaded: libcuda.so.1" in done.stderr
 
 
-def test_a_driver_that_lacks_a_function_is_too_old(artifact: igniter.Artifact, tmp_path: Path) -> None:
+def test_a_driver_that_lacks_a_function_is_too_old(artifact: igniter.Artifact) -> None:
     lines = (
-        "from pathlib import Path",
-        "from tests.backends.triton.recording_driver import RecordingDriver, install",
-        f"kept = install(Path({str(tmp_path)!r}), RecordingDriver(), without=['cuFuncSetAttribute'])",
+        "from tests.backends.triton.recording_driver import RecordingDriver, activate",
+        "activate(RecordingDriver(), without=['cuFuncSetAttribute'])",
         f"import igniter; igniter.Artifact.load({str(artifact.folder)!r}).session()",
     )
     done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
