@@ -6,6 +6,7 @@ ORT's Python package takes and gives such tensors as `OrtValue`s alone.
 from __future__ import annotations
 
 import ctypes
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,9 +19,27 @@ NATIVE = frozenset("biufcOUS")
 """Kinds of dtypes that are numpy's own."""
 
 
+class ArraySession(ABC):
+    """What stands for a session of ONNX Runtime and takes and gives arrays of every type (`ml_dtypes`) as they are."""
+
+    @abstractmethod
+    def get_inputs(self) -> list[Any]:
+        """The inputs, each with `name`, `type` and `shape` as ONNX Runtime has them."""
+
+    @abstractmethod
+    def get_outputs(self) -> list[Any]:
+        """The outputs, in the same form."""
+
+    @abstractmethod
+    def run(self, names: Sequence[str] | None, feed: Mapping[str, Any], deadline: float = float("inf")) -> list[Any]:
+        """The outputs of these names, or all, before `time.monotonic` passes `deadline`."""
+
+
 def run(session: Any, feed: Mapping[str, Any], outputs: Sequence[str] | None = None, options: Any = None) -> list[Any]:
     """The outputs of a run of `session` (those named, in that order, or all) on `feed`, each an array of its ONNX type.
     `options` are ORT's `RunOptions`."""
+    if isinstance(session, ArraySession):
+        return session.run(outputs, feed)
     kinds = {o.name: _foreign(o.type) for o in session.get_outputs()}
     names = list(kinds) if outputs is None else list(outputs)
     if not any(kinds[n] for n in names) and not any(_is_foreign(value) for value in feed.values()):

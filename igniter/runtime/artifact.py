@@ -151,22 +151,37 @@ class Artifact:
         """Compare with ORT on the original model (`reference`, or where the model came from).
 
         `inputs` are feeds, or the path of a file or folder of them; without any they are made, at `shapes` or at sizes
-        that are looked for. `budget` is in seconds. What is compared and how is in `docs/verification.md`. A model of
+        that are looked for. `budget` is in seconds. An original that ONNX Runtime does not load is run by a stand-in
+        (`igniter.runtime.verification.stand_in`). What is compared and how is in `docs/verification.md`. A model of
         lower precision is compared with the original in f32, within the bounds of `igniter.runtime.verify.PRECISIONS`
         unless `rtol` is given.
         """
-        from igniter.runtime.verification.graph_facts import GraphFacts
-        from igniter.runtime.verify import BUDGET_SECONDS, PRECISIONS, Candidate, VerifyOptions, verify_models
+        from igniter.runtime.verification.stand_in import with_stand_ins
+        from igniter.runtime.verify import BUDGET_SECONDS, PRECISIONS, VerifyOptions
 
         if rtol is None:
             asked: Mapping[str, Any] = self.report.get("options", {})
             in_tf32 = any(each.endswith("+tf32") for each in str(asked.get("target", "")).split(","))
             rtol = PRECISIONS.get("tf32" if in_tf32 else str(asked.get("precision", "f32")))
+        options = VerifyOptions(None, shapes, rtol, atol, seed, BUDGET_SECONDS if budget is None else budget)
         original = self._original(reference, ort_options)
+        return with_stand_ins(original, lambda runs: self._compared(runs, inputs, options, ort_options))
+
+    def _compared(
+        self,
+        original: Original,
+        inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | str | Path | None,
+        options: VerifyOptions,
+        ort_options: Mapping[str, Any],
+    ) -> Verification:
+        """The comparison with one original, in each execution provider that is there."""
+        from igniter.runtime.verification.graph_facts import GraphFacts
+        from igniter.runtime.verify import Candidate, verify_models
+
         feeds = _read(original, inputs) if isinstance(inputs, (str, Path)) else inputs
         assert original.model is not None
         facts = model_facts(original.model) if feeds is None else GraphFacts()
-        options = VerifyOptions(feeds, shapes, rtol, atol, seed, BUDGET_SECONDS if budget is None else budget)
+        options = replace(options, inputs=feeds)
         if "providers" in ort_options:
             choices, without = [dict(ort_options)], list[str]()
         else:
@@ -197,8 +212,9 @@ class Artifact:
     def _pieces(
         self, original: Original, options: VerifyOptions, ort_options: Mapping[str, Any]
     ) -> Callable[[dict[str, int], Ready], CaseResult] | None:
-        """What compares the parts of the model; `None` where there are no nodes to compare them with."""
-        if original.model is None:
+        """What compares the parts of the model; `None` where there are no nodes to compare them with, and where ONNX
+        Runtime does not run them."""
+        if original.model is None or original.stand_in is not None:
             return None
 
         def case(sizes: dict[str, int], ready: Ready) -> CaseResult:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from igniter.errors import IgniterError
-from igniter.frontend.ort_values import run
+from igniter.frontend.ort_values import ArraySession, run
 
 POLL_SECONDS = 0.02
 
@@ -27,6 +27,8 @@ def guarded_run(
     """
     if seconds is None:
         return run(session, feed, names)
+    if isinstance(session, ArraySession):
+        return session.run(names, feed, time.monotonic() + seconds)
     import onnxruntime
 
     ort: Any = onnxruntime

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import numpy as np
     import onnx
 
+    from igniter.runtime.verification.stand_in import StandIn
+
 MODEL_LIMIT = 1 << 30
 """In a file bigger than this the values of the inside are not nudged: it would be in memory three times."""
 NUDGES = 2
@@ -37,12 +39,19 @@ WITHOUT = "--no-verify compiles the model without running the original"
 
 
 class Original:
-    """`model` is a path or the bytes of a model; without it (`session` alone) nothing of the inside is seen."""
+    """`model` is a path or the bytes of a model; without it (`session` alone) nothing of the inside is seen. With
+    `stand_in`, that makes the sessions, and not ONNX Runtime, which does not load the model."""
 
     def __init__(
-        self, model: str | bytes | None = None, *, session: Any = None, options: Mapping[str, Any] | None = None
+        self,
+        model: str | bytes | None = None,
+        *,
+        session: Any = None,
+        options: Mapping[str, Any] | None = None,
+        stand_in: StandIn | None = None,
     ):
         self.model = model
+        self.stand_in = stand_in
         self.options = dict(options or {})
         self._session = session
         self._cut: dict[tuple[str, ...], Any] = {}
@@ -68,7 +77,7 @@ class Original:
     def unoptimised(self) -> Any:
         """A session without graph optimisations; `None` without the model, and where ONNX Runtime has no kernel for a
         node that its optimisations take away."""
-        if self.model is None:
+        if self.model is None or self.stand_in is not None:
             return None
         try:
             return self._make(self.model, graph_optimization_level=unoptimised())
@@ -80,7 +89,7 @@ class Original:
         """A session of the same model with i8 weights as u8, whose sums are exact; `None` where there are none."""
         from igniter.frontend.unsigned_weights import with_unsigned_weights
 
-        made = None if self.proto is None else with_unsigned_weights(self.proto)
+        made = None if self.proto is None or self.stand_in is not None else with_unsigned_weights(self.proto)
         try:
             return None if made is None else self._make(made.SerializeToString())
         except SessionError:  # an op that takes no u8
@@ -92,7 +101,7 @@ class Original:
         from igniter.frontend import surgery
         from igniter.frontend.reading import byte_size
 
-        if self.proto is None or byte_size(self.proto) > MODEL_LIMIT:
+        if self.proto is None or self.stand_in is not None or byte_size(self.proto) > MODEL_LIMIT:
             return None
         return self._make(surgery.with_nudged_values(self.proto, 0).SerializeToString())
 
@@ -128,6 +137,12 @@ class Original:
         return self._cut[key]
 
     def _make(self, model: str | bytes, **more: Any) -> Any:
+        if self.stand_in is not None:
+            from igniter.frontend import surgery
+
+            proto, folder = surgery.read_proto(model)
+            with doing("the original was loaded", hint=WITHOUT):
+                return self.stand_in(proto, folder or self.folder)
         options: dict[str, Any] = {"log_severity_level": 4, **self.options, **more}
         if isinstance(model, bytes) and not isinstance(self.model, bytes) and self.folder:
             config: dict[str, Any] = dict(options.get("config") or {})

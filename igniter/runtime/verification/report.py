@@ -65,6 +65,10 @@ class Verification:
     """Why nothing could be compared, where that is not for want of sizes."""
     without: tuple[str, ...] = ()
     """The execution providers that the model has code for, in which nothing was compared: they are not there."""
+    against: str = "ONNX Runtime"
+    """The program that ran the original."""
+    because: str = ""
+    """The reason where that is not ONNX Runtime."""
 
     def joined(self, other: Verification) -> Verification:
         """This one and that of another execution provider."""
@@ -146,7 +150,7 @@ class Verification:
                 "the sizes that its dims fix" if len(self.refused) == 1 else f"{len(self.refused)} of the sizes tried"
             )
             lines.append(f"the original model does not run at {sizes}")
-            lines += [f"ONNX Runtime says: {reason}" for reason in refused[:3]]
+            lines += [f"{self.against} says: {reason}" for reason in refused[:3]]
         latest = reversed(self.cases)
         said = list(dict.fromkeys(c.reason for c in latest if c.reason))
         if said:
@@ -165,6 +169,8 @@ class Verification:
                 "ok": self.ok,
                 "status": self.status,
                 "way": self.way,
+                "against": self.against,
+                "because": self.because,
                 "reasons": self.reasons,
                 "max_errors": self.max_errors,
                 "max_noise": self.max_noise,

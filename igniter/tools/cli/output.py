@@ -205,7 +205,8 @@ def verification_lines(found: Mapping[str, Any]) -> list[str]:
     worst = max((float(e) for e in errors.values()), default=0.0)
     cases = sum(case["status"] == "passed" for case in found["cases"])
     listed = ", ".join(f"{name} {float(error):.1e}" for name, error in errors.items())
-    line = f"verified against ONNX Runtime at {cases} shapes, largest relative error {worst:.1e} ({listed})"
+    against = found.get("against", "ONNX Runtime")
+    line = f"verified against {against} at {cases} shapes, largest relative error {worst:.1e} ({listed})"
     if found["way"] == "regions":
         silent = next(case["reason"] for case in found["cases"] if case["status"] == "skipped")
         line = f"verified against ONNX Runtime region by region, largest relative error {worst:.1e} ({listed}); "
@@ -213,4 +214,4 @@ def verification_lines(found: Mapping[str, Any]) -> list[str]:
     noise = max((float(n) for n in found["max_noise"].values()), default=None)
     line = line if noise is None else f"{line}; the original's own noise {noise:.1e}"
     missing = [f"[yellow]not verified in {name},[/] which is not installed" for name in found.get("without", ())]
-    return [line, *missing]
+    return [line, *([found["because"]] if found.get("because") else []), *missing]

@@ -1,0 +1,321 @@
+"""Runs an original that ONNX Runtime does not load: ONNX's reference evaluator, or Igniter's interpreter.
+
+ONNX Runtime has no kernel for some ops and types that ONNX allows, and does not know a user's own ops. Such a model is
+compared with what computes it:
+
+    ONNX's reference evaluator    every op that the onnx package implements, on NumPy
+    Igniter's interpreter         every node that has a lowering, also those of plug-ins: each node is a kernel of its
+                                  own, which the interpreter of the structured level runs on NumPy. A user's op whose
+                                  spec has `fold` is computed by that. Of Igniter's code for these nodes the lowering is
+                                  not tested by it, and all below is.
+
+Both take arrays of all types, and are slow: between nodes they look at the clock.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from xdsl.dialects.builtin import ModuleOp, NoneType
+from xdsl.ir import SSAValue
+
+from igniter.errors import IgniterError
+from igniter.frontend.ort_values import ArraySession
+from igniter.runtime.verification.guard import TooMuch
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+    from igniter.dialects.fusion import RegionOp
+    from igniter.dialects.loop import KernelOp
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.runtime.verification.original import Original
+    from igniter.runtime.verification.report import Verification
+
+    Array = np.ndarray[Any, Any]
+
+MOST_BYTES = 1 << 30
+"""A model with more weights is not loaded a second time."""
+ALONE = "inline-functions,infer-shapes,form-fusion-regions{contractions=all singletons=all views=all max-nodes=1}"
+LOWERED = f"{ALONE},lower-onnx-to-loop"
+
+StandIn = Callable[["onnx.ModelProto", str], ArraySession]
+"""Makes a session of a message and the folder of its external data; `IgniterError` where that is not possible."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """An input or output, as ONNX Runtime's sessions describe theirs."""
+
+    name: str
+    type: str
+    shape: list[int | str | None]
+
+
+class _Session(ArraySession):
+    """What both sessions share: the inputs and outputs of a model, and a clock."""
+
+    def __init__(self, proto: onnx.ModelProto):
+        defaults = {t.name for t in proto.graph.initializer}
+        self._inputs = [_value(v) for v in proto.graph.input if v.name not in defaults]
+        self._outputs = [_value(v) for v in proto.graph.output]
+
+    def get_inputs(self) -> list[Any]:
+        return list(self._inputs)
+
+    def get_outputs(self) -> list[Any]:
+        return list(self._outputs)
+
+    def run(self, names: Sequence[str] | None, feed: Mapping[str, Any], deadline: float = float("inf")) -> list[Any]:
+        missing = [v.name for v in self._inputs if v.name not in feed and not v.type.startswith("optional(")]
+        if missing:
+            raise IgniterError(f"no value is given for input '{missing[0]}'")
+        found = self.compute(feed, _clock(deadline))
+        return [found[n] for n in names or [v.name for v in self._outputs]]
+
+    def compute(self, feed: Mapping[str, Any], tick: Callable[[], None]) -> Mapping[str, Any]:
+        """The values by name; `tick` is called between nodes, and raises `TooMuch` when time is up."""
+        raise NotImplementedError
+
+
+def _clock(deadline: float) -> Callable[[], None]:
+    start = time.monotonic()
+
+    def tick() -> None:
+        if time.monotonic() > deadline:
+            raise TooMuch(f"it takes more than {deadline - start:.3g} s")
+
+    return tick
+
+
+def _value(value: onnx.ValueInfoProto) -> Value:
+    dims: list[int | str | None] = []
+    if value.type.HasField("tensor_type"):
+        shape = value.type.tensor_type.shape.dim
+        dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in shape]
+    return Value(value.name, _type_text(value.type), dims)
+
+
+def _type_text(type_: onnx.TypeProto) -> str:
+    from igniter.dialects.onnx.types import BY_CODE
+
+    kind = type_.WhichOneof("value")
+    if kind == "tensor_type":
+        row = BY_CODE.get(type_.tensor_type.elem_type)
+        return f"tensor({row.onnx_name if row is not None else 'undefined'})"
+    if kind == "sequence_type":
+        return f"seq({_type_text(type_.sequence_type.elem_type)})"
+    if kind == "optional_type":
+        return f"optional({_type_text(type_.optional_type.elem_type)})"
+    return "tensor(undefined)" if kind is None else kind.removesuffix("_type")
+
+
+# -- ONNX's reference evaluator ---------------------------------------------------------------------------------------
+
+
+class ReferenceSession(_Session):
+    """A model in ONNX's reference evaluator."""
+
+    def __init__(self, proto: onnx.ModelProto, folder: str):
+        from onnx.reference import ReferenceEvaluator
+
+        super().__init__(proto)
+        self._tick: Callable[[], None] = lambda: None
+        session = self
+
+        class Ticking(ReferenceEvaluator):
+            """The evaluator, which says of every node that it runs it."""
+
+            def _log(self, level: int, pattern: str, *args: Any) -> None:
+                session._tick()
+
+        try:
+            self._evaluator: Any = Ticking(_whole(proto, folder))
+        except Exception as error:  # the evaluator has no error of its own
+            raise IgniterError(_said(error)) from error
+
+    def compute(self, feed: Mapping[str, Any], tick: Callable[[], None]) -> Mapping[str, Any]:
+        names = [v.name for v in self._outputs]
+        self._tick = tick
+        try:
+            found: list[Any] = self._evaluator.run(names, dict(feed))
+        except IgniterError:
+            raise
+        except Exception as error:
+            raise IgniterError(_said(error)) from error
+        return dict(zip(names, map(_array, found), strict=True))
+
+
+def _array(value: Any) -> Any:
+    """An array where the evaluator gives a scalar of NumPy's."""
+    import numpy as np
+
+    scalar = isinstance(value, np.generic)
+    return np.asarray(cast("Any", value)) if scalar else value
+
+
+def _said(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}".removesuffix(": ")
+
+
+def _whole(proto: onnx.ModelProto, folder: str) -> onnx.ModelProto:
+    """The model with its weights inside."""
+    import onnx
+    from onnx.external_data_helper import load_external_data_for_model, uses_external_data
+
+    outside = [t for t in proto.graph.initializer if uses_external_data(t)]
+    size = sum(int(entry.value) for t in outside for entry in t.external_data if entry.key == "length")
+    if size > MOST_BYTES:
+        raise IgniterError(f"its weights are over {MOST_BYTES >> 30} GB")
+    if not outside:
+        return proto
+    made = onnx.ModelProto()
+    made.CopyFrom(proto)
+    load_external_data_for_model(made, folder)
+    return made
+
+
+# -- Igniter's interpreter --------------------------------------------------------------------------------------------
+
+
+class InterpretedSession(_Session):
+    """A model of which every node with a lowering is a kernel, run by the interpreter of the structured level."""
+
+    def __init__(self, proto: onnx.ModelProto, folder: str):
+        from igniter.context import IgniterContext
+        from igniter.dialects.loop import KernelOp
+        from igniter.frontend import import_model
+        from igniter.passes import run_pipeline
+
+        super().__init__(proto)
+        self._module: ModuleOp = import_model(proto, base_dir=folder)
+        run_pipeline(IgniterContext(), self._module, LOWERED)
+        self._kernels = {op.sym_name.data: op for op in self._module.ops if isinstance(op, KernelOp)}
+
+    def compute(self, feed: Mapping[str, Any], tick: Callable[[], None]) -> Mapping[str, Any]:
+        from igniter.dialects.fusion import RegionOp
+        from igniter.dialects.onnx.base import NoValueOp, OnnxOp
+        from igniter.dialects.onnx.structure import ReturnOp, main_graph
+
+        graph = main_graph(self._module)
+        values: dict[SSAValue, Any] = {
+            arg: feed.get(name) for name, arg in zip(graph.input_names, graph.body.args, strict=True)
+        }
+        for op in graph.body.ops:
+            tick()
+            if isinstance(op, RegionOp):
+                found = self._region(op, values)
+            elif isinstance(op, OnnxOp):
+                found = _node(op, values)
+            elif isinstance(op, NoValueOp):
+                found = [None]
+            elif isinstance(op, ReturnOp):
+                return dict(zip((v.name for v in self._outputs), (values[v] for v in op.operands), strict=True))
+            else:
+                raise IgniterError(f"the interpreter does not run '{op.name}'")
+            values.update(zip(op.results, found, strict=True))
+        raise AssertionError("a graph ends with onnx.return")
+
+    def _region(self, region: RegionOp, values: Mapping[SSAValue, Any]) -> Sequence[Any]:
+        from igniter.runtime.interp.structured import run_kernel
+
+        inputs = [values[v] for v in region.inputs]
+        found = _folded(region, inputs)
+        if found is not None:
+            return found
+        kernel: KernelOp = self._kernels[region.kernel_name or region.label]
+        import numpy as np
+
+        return run_kernel(kernel, [np.asarray(a, order="C") for a in inputs])
+
+
+def _node(op: OnnxOp, values: Mapping[SSAValue, Any]) -> Sequence[Any]:
+    """The results of a node that is in no region: a constant, or computed by ONNX Runtime or ONNX's evaluator."""
+    from igniter.dialects.onnx.base import constant_value, imported_opset
+    from igniter.dialects.onnx.weights import Weight
+    from igniter.frontend.evaluate import CannotEvaluate, evaluate_nodes
+
+    if op.op_type == "Constant":
+        array = constant_value(op.results[0])
+        if array is not None:
+            return [array]
+    given = {v: Weight.of(values[v]) for v in op.operands if values.get(v) is not None}
+    opsets = {d: v for d in {"", op.domain} if (v := imported_opset(op, d)) is not None}
+    wanted = [r for r in op.results if r in op.outputs]
+    try:
+        found = iter(evaluate_nodes([op], given, wanted, opsets))
+    except CannotEvaluate as error:
+        raise IgniterError(f"node '{op.node_name or op.qualified_name}' ({op.qualified_name}): {error}") from error
+    return [next(found) if r in wanted else None for r in op.results]
+
+
+def _folded(region: RegionOp, inputs: Sequence[Any]) -> Sequence[Any] | None:
+    """What the `fold` of a user's op computes, where the region is that op; else `None`."""
+    from igniter.analysis.fusion.graph import region_nodes
+    from igniter.dialects.onnx.base import constant_value
+    from igniter.dialects.onnx.ops import spec_of
+    from igniter.dialects.onnx.schemas import op_names
+
+    nodes = region_nodes(region)
+    spec = spec_of(nodes[0]) if len(nodes) == 1 else None
+    if spec is None or spec.fold is None or nodes[0].domain in {domain for domain, _ in op_names()} | {"com.microsoft"}:
+        return None
+    known: dict[SSAValue, Array] = dict(zip(region.block.args, inputs, strict=True))
+    arrays: list[Array | None] = []
+    for value in nodes[0].operands:
+        array = known[value] if value in known else constant_value(value)
+        if array is None and not isinstance(value.type, NoneType):
+            return None
+        arrays.append(array)
+    found: dict[SSAValue, Any] = dict(zip(nodes[0].results, spec.fold(nodes[0], arrays), strict=True))
+    return [found[v] for v in region.yielded]
+
+
+STAND_INS: Mapping[str, StandIn] = {
+    "ONNX's reference evaluator": ReferenceSession,
+    "Igniter's interpreter": InterpretedSession,
+}
+"""What is tried in the place of ONNX Runtime, in this order."""
+
+
+def with_stand_ins(original: Original, compare: Callable[[Original], Verification]) -> Verification:
+    """`compare(original)`; where ONNX Runtime does not load that although it is valid, the first comparison with a
+    stand-in that compares something, or `not verified` with every reason. `SessionError` for an invalid model."""
+    from igniter.frontend import why_invalid
+    from igniter.runtime.session import SessionError
+    from igniter.runtime.verification.original import Original
+    from igniter.runtime.verification.report import Verification
+
+    try:
+        _ = original.session
+    except SessionError as error:
+        if original.model is None or why_invalid(original.model) is not None:
+            raise
+        because = f"ONNX Runtime does not load the original: {_brief(error)}"
+    else:
+        return compare(original)
+    reasons = [because]
+    for name, make in STAND_INS.items():
+        other = Original(original.model, options=original.options, stand_in=make)
+        try:
+            _ = other.session
+            found = replace(compare(other), against=name, because=because)
+        except IgniterError as error:
+            reasons.append(f"{name} does not run it: {error.message}")
+            continue
+        if found.status != "not verified":
+            return found
+        reasons.append(f"{name}: {'; '.join(found.reasons[:2])}")
+    return Verification((), cannot="; ".join(reasons))
+
+
+def _brief(error: Exception) -> str:
+    """What ONNX Runtime says, without its prefix and the path of the model."""
+    said = str(error).rpartition("[ONNXRuntimeError] : ")[2].strip().partition("\n")[0]
+    return re.sub(r"^\d+ : [A-Z_]+ : ", "", said)
