@@ -427,7 +427,14 @@ def _save(c: Compilation, path: Path) -> None:
     from igniter.frontend import save_model
 
     with c.stage("write"):
-        save_model(c.module, path, external_data_threshold=EXTERNAL_BYTES, hashed=True, oldest_ir=True)
+        save_model(
+            c.module,
+            path,
+            external_data_threshold=EXTERNAL_BYTES,
+            hashed=True,
+            oldest_ir=True,
+            exact_integers=True,
+        )
 
 
 def _finish(artifact: Artifact, c: Compilation, original: Module, verify: Mapping[str, Any] | None) -> None:

@@ -62,6 +62,7 @@ def save_model(
     hashed: bool = False,
     oldest_ir: bool = False,
     keep: Collection[str] = (),
+    exact_integers: bool = False,
 ) -> None:
     """Write the model to `path`, replacing it at once when all is written.
 
@@ -70,11 +71,12 @@ def save_model(
     `hashed` the file is `<path without .onnx>.HASH.data`: other weights are in a file of another name. `oldest_ir`
     lowers the IR version to the oldest one that the model runs with, so that older readers take it. Weights that are
     in one of the files `keep` (paths) stay there and are referred to, where that file is in the folder of `path` or
-    below; all others are copied.
+    below; all others are copied. `exact_integers` replaces the sums and powers of integers that ONNX Runtime computes
+    in f64, those of shapes excepted.
     """
-    from igniter.frontend.saving import save_module
+    from igniter.frontend.saving import Style, save_module
 
-    save_module(module, path, external_data_threshold, alignment, hashed, oldest_ir, keep)
+    save_module(module, path, external_data_threshold, alignment, Style(hashed, oldest_ir, exact_integers), keep)
 
 
 def fits_message(model: onnx.ModelProto) -> bool:

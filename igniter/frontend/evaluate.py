@@ -1,4 +1,7 @@
-"""Runs nodes on constants, with ORT where it can, so that a folded value has the bits that ORT would have computed."""
+"""Runs nodes on constants, with ORT where it can, so that a folded value has the bits that ORT would have computed.
+
+Integers are exact, where ORT's sums and powers of them are not.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from igniter.dialects.onnx.structure import ReturnOp, graph_module
 from igniter.dialects.onnx.weights import Weight
 from igniter.dialects.sym.tensor_types import tensor_element, unranked
 from igniter.errors import IgniterError
+from igniter.frontend.exact_integers import with_exact_integers
 from igniter.frontend.exporter import export_module
 
 Array = np.ndarray[Any, Any]
@@ -30,6 +34,8 @@ def evaluate_nodes(
 ) -> list[Array]:
     """The values of `wanted`, computed by `ops`, which stand in order and read only each other and `constants`."""
     model = _model(ops, constants, wanted, opsets)
+    exact = with_exact_integers(model, unsigned=True)
+    model = model if exact is None else exact.proto
     try:
         return _by_ort(model)
     except CannotEvaluate as first:

@@ -17,6 +17,7 @@ from igniter.dialects.onnx.attributes import TensorAttr
 from igniter.dialects.onnx.weights import Weight
 from igniter.errors import IgniterError
 from igniter.frontend import tensors
+from igniter.frontend.exact_integers import with_exact_integers
 from igniter.frontend.exporter import export_module
 from igniter.frontend.opsets import oldest_ir_version
 
@@ -75,13 +76,21 @@ class FileSink:
             entry.value = location
 
 
+@dataclass(frozen=True)
+class Style:
+    """How a model is written: see `frontend.save_model`."""
+
+    hashed: bool
+    oldest_ir: bool
+    exact_integers: bool
+
+
 def save_module(
     module: ModuleOp,
     path: str | PathLike[str],
     threshold: int | None,
     alignment: int,
-    hashed: bool = False,
-    oldest_ir: bool = False,
+    style: Style,
     keep: Collection[str] = (),
 ) -> None:
     """See `frontend.save_model`."""
@@ -93,7 +102,7 @@ def save_module(
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.") as scratch:
             # The weights first: a model without its weights cannot be read, weights without a model can be ignored.
-            for written in _write(module, scratch, name, threshold, alignment, hashed, oldest_ir, kept):
+            for written in _write(module, scratch, name, threshold, alignment, style, kept):
                 os.replace(os.path.join(scratch, written), os.path.join(folder, written))
     except OSError as error:
         raise IgniterError(f"cannot write the model {target}: {error.strerror}") from error
@@ -111,8 +120,7 @@ def _write(
     name: str,
     threshold: int | None,
     alignment: int,
-    hashed: bool,
-    oldest_ir: bool,
+    style: Style,
     kept: Mapping[str, str],
 ) -> list[str]:
     """Writes the files into `scratch`, and says their names: the weights, if they are a file, and the model."""
@@ -124,7 +132,7 @@ def _write(
         with open(data, "wb") as file:
             sink = FileSink(file, _NO_LIMIT if threshold is None else threshold, alignment, kept)
             model = export_module(module, sink)
-        location = f"{os.path.splitext(name)[0]}.{sink.digest}.data" if hashed else f"{name}.data"
+        location = f"{os.path.splitext(name)[0]}.{sink.digest}.data" if style.hashed else f"{name}.data"
         if location in kept.values():
             # The file stays, since weights of the model are in it.
             location = f"{os.path.splitext(name)[0]}.{sink.digest}.data"
@@ -132,7 +140,10 @@ def _write(
         if os.path.getsize(data):
             os.replace(data, os.path.join(scratch, location))
             files.insert(0, location)
-    if oldest_ir:
+    exact = with_exact_integers(model, of_shapes=False) if style.exact_integers else None
+    if exact is not None:
+        model = exact.proto
+    if style.oldest_ir:
         model.ir_version = oldest_ir_version(model)
     with open(os.path.join(scratch, name), "wb") as written:
         written.write(model.SerializeToString())

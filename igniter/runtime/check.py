@@ -183,9 +183,10 @@ class ModuleRunner:
     def _graph(self, module: ModuleOp, graph: GraphOp) -> list[Array | None]:
         """The main graph, its regions taken apart."""
         from igniter.frontend import export_model
+        from igniter.frontend.exact_integers import exact_bytes
         from igniter.transforms.fusion.inline_regions import onnx_level
 
-        data = export_model(onnx_level(module)).SerializeToString()
+        data = exact_bytes(export_model(onnx_level(module)))
         if self._feed is None:
             self._feed = self._find_inputs(data, graph)
         session: Any = make_session(data, graph_optimization_level=unoptimised(), log_severity_level=4)
@@ -273,6 +274,7 @@ def run_region(
     every float input nudged."""
     from igniter.dialects.onnx.attributes import texts_attr
     from igniter.frontend import export_model
+    from igniter.frontend.exact_integers import exact_bytes
     from igniter.transforms.fusion.inline_regions import inline_all
 
     block = Block(arg_types=[a.type for a in region.block.args])
@@ -286,7 +288,7 @@ def run_region(
     }
     alone = ModuleOp([GraphOp.make("region", Region(block), attributes)], dict(module.attributes))
     inline_all(alone)
-    data = export_model(alone).SerializeToString()
+    data = exact_bytes(export_model(alone))
     session: Any = make_session(data, graph_optimization_level=unoptimised(), log_severity_level=4)
     feed: dict[str, Any] = {spec.name: array for spec, array in zip(specs, inputs, strict=True)}
     feeds = [feed, *(nudged_feed(feed, seed + k) or feed for k in range(nudges))]

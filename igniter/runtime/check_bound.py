@@ -29,6 +29,7 @@ def has_bound_nodes(region: GroupOp) -> bool:
 def inputs_in_graph(module: ModuleOp, label: str, feed: Mapping[str, Any]) -> list[np.ndarray[Any, Any]] | None:
     """The operands of a region of the main graph where that is run on `feed`; `None` for a region in a subgraph."""
     from igniter.frontend import export_model
+    from igniter.frontend.exact_integers import exact_bytes
     from igniter.transforms.fusion.inline_regions import onnx_level
 
     clone = module.clone()
@@ -42,6 +43,6 @@ def inputs_in_graph(module: ModuleOp, label: str, feed: Mapping[str, Any]) -> li
     graph.body.erase_op(last)
     graph.attributes["output_names"] = texts_attr([f"operand_{k}" for k in range(len(region.inputs))])
     graph.attributes.pop("output_info", None)
-    data = export_model(onnx_level(clone)).SerializeToString()
+    data = exact_bytes(export_model(onnx_level(clone)))
     session: Any = make_session(data, graph_optimization_level=unoptimised(), log_severity_level=4)
     return list(session.run(None, dict(feed)))

@@ -57,7 +57,7 @@ def _session(model: str | Path | bytes, threads: int, cut: Mapping[str, Any]) ->
             raise IgniterError("a compiled model with random nodes is compared by `igniter verify`")
         return Artifact.load(_path(model)).session(**options)
     if not cut:
-        return make_session(model, **options)
+        return Original(model if isinstance(model, bytes) else str(model), options=options).session
     from igniter.frontend import surgery
 
     proto, folder = surgery.read_proto(model if isinstance(model, bytes) else str(model))

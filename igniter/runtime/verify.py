@@ -139,6 +139,7 @@ class _Verifier:
     pieces: Callable[[dict[str, int], Ready], CaseResult] | None = None
     refused: list[Refusal] = field(default_factory=list[Refusal])
     _attempts: int = 0
+    _inexact: tuple[str, ...] = ()
     _started: float = field(default_factory=time.monotonic)
 
     def run(self) -> Verification:
@@ -154,11 +155,14 @@ class _Verifier:
             if unstable:
                 return Verification(tuple(cases), tuple(self.refused), unstable)
             cases.append(self._judge(proposal, ready))
+            if not self._inexact and self.original.inexact(ready.feed, ready.expected):
+                assert self.original.exact_model is not None
+                self._inexact = self.original.exact_model.replaced
             if cases[-1].status == "skipped" and (silent is None or silent[0].kind == "ones"):
                 silent = proposal, ready
         if self.pieces is not None and silent is not None and all(c.status == "skipped" for c in cases):
             cases.append(self.pieces(silent[0].sizes, silent[1]))
-        return Verification(tuple(cases), tuple(self.refused))
+        return Verification(tuple(cases), tuple(self.refused), inexact=self._inexact)
 
     # -- cases --------------------------------------------------------------------------------------------------------
 

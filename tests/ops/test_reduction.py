@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 import igniter
+from tests.ops.exact_integers import EXACT, extremes, reduced
 from tests.ops.single_node import check as check_exactly
-from tests.ops.single_node import model_of, reference, refusal
+from tests.ops.single_node import element_code, model_of, refusal
 
 F32 = np.float32
 check = partial(check_exactly, tolerance=4e-6)
@@ -159,9 +160,31 @@ def test_log_sum_exp_of_integers(axes: list[int]) -> None:
         check("ReduceLogSumExp", [x.astype(dtype), np.array(axes)], opset=18, constant=[1])
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint32, np.uint64])
+@pytest.mark.parametrize("op", EXACT)
+def test_integers_are_exact_and_wrap(op: str, dtype: Any) -> None:
+    for axes in ([1], [0, 2], [-3]):
+        x = np.concatenate([a[None] for a in extremes((4, 7), dtype)]).reshape(5, 4, 7)
+        for keepdims in (0, 1):
+            expected = [reduced(op, x, tuple(axes), bool(keepdims))]
+            attrs = {"keepdims": keepdims}
+            check_exactly(op, [x, as_axes(axes)], attrs, opset=18, constant=[1], expected=expected)
+    empty = np.zeros((2, 0), dtype)
+    check_exactly(op, [empty, as_axes([1])], {}, opset=18, constant=[1], expected=[reduced(op, empty, (1,))])
+
+
+@pytest.mark.parametrize("op", EXACT)
+def test_integers_without_axes_stay(op: str) -> None:
+    x = extremes((3, 4), np.int64)[3]
+    with np.errstate(over="ignore"):
+        expected = {"ReduceL1": np.abs(x), "ReduceSumSquare": x * x}.get(op, x)
+    attrs = {"noop_with_empty_axes": 1}
+    check_exactly(op, [x, as_axes([])], attrs, opset=18, constant=[1], expected=[expected])
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
-@pytest.mark.parametrize("op", [op for op in REDUCTIONS if op != "ReduceLogSumExp"])
-def test_integers_are_summed_in_f64_and_saturate(op: str, dtype: Any) -> None:
+@pytest.mark.parametrize("op", ["ReduceL2", "ReduceLogSum"])
+def test_functions_of_sums_of_integers_are_made_in_f64_and_saturate(op: str, dtype: Any) -> None:
     most, least = np.iinfo(dtype).max, np.iinfo(dtype).min
     x = np.array([[most, 1, 5, 9], [least, -1, -7, -9], [most, most, 2, 3], [100, 7, -3, 4], [0, -5, 2, 0]], dtype)
     if op == "ReduceLogSum":
@@ -171,13 +194,19 @@ def test_integers_are_summed_in_f64_and_saturate(op: str, dtype: Any) -> None:
     check_exactly(op, [x, as_axes([])], {"noop_with_empty_axes": 1}, opset=18, constant=[1])
 
 
-@pytest.mark.parametrize("op", ["ReduceMean", "ReduceL2"])
-def test_sums_of_integers_saturate_in_kernels(op: str) -> None:
-    most = np.iinfo(np.int32).max
-    x = np.array([[most, 1, 5, 9] * 5, [most] * 20, [-most] * 20, [65536, 0, 0, 1] * 5], np.int32)
-    model = model_of(op, [x], {"axes": [1]}, opset=11)
-    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y0", TensorProto.INT32, [4, 1]))
-    options = igniter.CompileOptions(fusion_passes="form-fusion-regions{singletons=all},lift-constants,pack-weights")
-    compiled = igniter.compile(model, options=options, verify=False)
+def test_norms_of_unsigned_integers() -> None:
+    x = np.array([[3, 4], [2**32 - 1, 2**32 - 1], [0, 0]], np.uint32)
+    expected = [np.array([[5], [2**32 - 1], [0]], np.uint32)]
+    check_exactly("ReduceL2", [x, as_axes([1])], opset=18, constant=[1], expected=expected)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("op", EXACT)
+def test_integers_are_exact_in_kernels(op: str, dtype: Any) -> None:
+    # Rows of a vector and more, a constant operand, and what ONNX Runtime alone would round.
+    x = np.concatenate(extremes((2, 37), dtype))
+    model = model_of(op, [x], {"axes": [1]}, opset=11, dynamic=True)
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y0", element_code(x), ["n10", 1]))
+    compiled = igniter.compile(model, verify=False)
     assert compiled.report["regions"] == 1
-    np.testing.assert_array_equal(compiled.session().run(None, {"x0": x})[0], reference(model, {"x0": x})[0])
+    np.testing.assert_array_equal(compiled.session().run(None, {"x0": x})[0], reduced(op, x, (1,)))

@@ -143,9 +143,10 @@ def _length(data: SSAValue, axis: int) -> int | None:
 
 # fmt: off
 _COMPUTES = frozenset((
-    "Abs", "Add", "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "Equal", "Greater",
-    "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mul", "Neg", "Not", "Or", "ReduceMax", "ReduceMin",
-    "ReduceSum", "Sign", "Sub", "Sum", "Where", "Xor",
+    "Abs", "Add", "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CumSum", "Einsum",
+    "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "MatMul", "Max", "Min", "Mul", "Neg", "Not", "Or",
+    "Pow", "ReduceL1", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Sign",
+    "Sub", "Sum", "Where", "Xor",
 ))
 # fmt: on
 # fmt: off
@@ -186,11 +187,26 @@ def _only_computed_with(value: SSAValue, types: Types) -> bool:
                 continue
             if not isinstance(op, OnnxOp) or op.domain not in ("", "ai.onnx"):
                 return False
+            if _bounds(op, use.index):
+                continue
             moved = op.op_type in _MOVES and (use.index == 0 or op.op_type == "Concat")
             if not moved and op.op_type not in _COMPUTES:
                 return False
             todo.extend(op.results)
     return True
+
+
+def _bounds(op: OnnxOp, index: int) -> bool:
+    """True if the results are small whatever the operand at `index` is, as those of a hash are before a Gather."""
+    if op.op_type not in ("BitwiseAnd", "Mod") or len(op.operands) != 2:
+        return False
+    if op.op_type == "Mod" and (index != 0 or int(op.attr("fmod", 0))):
+        return False
+    weight = constant_weight(op.operands[1 - index])
+    if weight is None or not weight.size:
+        return False
+    least = int(weight.array().min())
+    return least > 0 if op.op_type == "Mod" else least >= 0
 
 
 def _must_be_positive(value: SSAValue) -> bool:

@@ -157,7 +157,7 @@ def _sound(r: _Request) -> Array:
 
 def takes_large(spec: InputSpec, facts: GraphFacts) -> bool:
     """Whether an integer input may be anything: the graph only computes with it, and its name says nothing else."""
-    named = rf"mask|position|token|segment|(^|_)ids?($|_)|{_SAMPLE_RATE}|{_LENGTH}"
+    named = rf"mask|position|{_SAMPLE_RATE}|{_LENGTH}"
     return spec.name in facts.large and spec.is_integer and re.search(named, spec.name.lower()) is None
 
 

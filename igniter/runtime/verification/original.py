@@ -2,7 +2,8 @@
 
 The sessions are made when they are first needed: the one that gives the reference, one without graph optimisations,
 one that nudges what it computes, one whose integer sums do not saturate, and ones with values of the inside as outputs
-or inputs (`igniter.frontend.surgery`).
+or inputs (`igniter.frontend.surgery`). In all of them integers are exact (`igniter.frontend.exact_integers`), where
+ONNX Runtime makes sums and powers of integers in f64.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     import onnx
 
+    from igniter.frontend.exact_integers import ExactModel
     from igniter.runtime.verification.stand_in import StandIn
 
 MODEL_LIMIT = 1 << 30
@@ -39,8 +41,11 @@ WITHOUT = "--no-verify compiles the model without running the original"
 
 
 class Original:
-    """`model` is a path or the bytes of a model; without it (`session` alone) nothing of the inside is seen. With
-    `stand_in`, that makes the sessions, and not ONNX Runtime, which does not load the model."""
+    """`model` is a path or the bytes of a model; without it (`session` alone) nothing of the inside is seen.
+
+    With `stand_in`, that makes the sessions, and not ONNX Runtime, which does not load the model. `exact=False` keeps
+    ONNX Runtime's own sums of integers: for models that are to run in ONNX Runtime as they are.
+    """
 
     def __init__(
         self,
@@ -49,9 +54,11 @@ class Original:
         session: Any = None,
         options: Mapping[str, Any] | None = None,
         stand_in: StandIn | None = None,
+        exact: bool = True,
     ):
         self.model = model
         self.stand_in = stand_in
+        self.exact = exact
         self.options = dict(options or {})
         self._session = session
         self._cut: dict[tuple[str, ...], Any] = {}
@@ -62,9 +69,50 @@ class Original:
     def session(self) -> Any:
         """The session that the references come from."""
         if self._session is None:
-            assert self.model is not None
-            self._session = self._make(self.model)
+            self._session = self._make(self._source)
         return self._session
+
+    @cached_property
+    def _source(self) -> str | bytes:
+        """The model that sessions are made of: with exact integers, where ONNX Runtime's are not."""
+        assert self.model is not None
+        return self.model if self.exact_model is None else self.exact_model.proto.SerializeToString()
+
+    @cached_property
+    def exact_model(self) -> ExactModel | None:
+        """The model with exact integers; `None` where ONNX Runtime's are exact."""
+        from igniter.frontend.exact_integers import with_exact_integers
+
+        if self.model is None or not self.exact:
+            return None
+        try:
+            proto = self._read[0]
+            return None if proto is None else with_exact_integers(proto, unsigned=self.stand_in is not None)
+        except IgniterError:  # it cannot be read, as the session will say
+            return None
+
+    @cached_property
+    def _as_it_is(self) -> Any:
+        """A session with ONNX Runtime's own integers."""
+        assert self.model is not None
+        return self._make(self.model)
+
+    def inexact(self, feed: Mapping[str, Any], expected: Sequence[Any]) -> bool:
+        """True if ONNX Runtime's own run gives something else than `expected`, because its integers are not exact."""
+        import numpy as np
+
+        if self.exact_model is None or self.stand_in is not None:
+            return False
+        try:
+            found = _run_original(self._as_it_is, self.output_names, feed)
+        except Exception:
+            # A sum that saturates is an index or a size further down.
+            return True
+        for e, a in zip(expected, found, strict=True):
+            wanted: np.ndarray[Any, Any] = np.asarray(e)
+            if wanted.dtype.kind in "biuf" and not np.array_equal(wanted, a, equal_nan=wanted.dtype.kind == "f"):
+                return True
+        return False
 
     @cached_property
     def specs(self) -> list[InputSpec]:
@@ -80,7 +128,7 @@ class Original:
         if self.model is None or self.stand_in is not None:
             return None
         try:
-            return self._make(self.model, graph_optimization_level=unoptimised())
+            return self._make(self._source, graph_optimization_level=unoptimised())
         except SessionError:
             return None
 
@@ -113,8 +161,8 @@ class Original:
 
     @property
     def proto(self) -> onnx.ModelProto | None:
-        """The model's message, for surgery."""
-        return self._read[0]
+        """The model's message, for surgery, with exact integers."""
+        return self._read[0] if self.exact_model is None else self.exact_model.proto
 
     @property
     def folder(self) -> str:

@@ -320,10 +320,11 @@ def _compiled(c: Compilation, module: ModuleOp) -> tuple[Library, bytes]:
 
 def _session(module: ModuleOp, folder: str, *, optimised: bool) -> Any:
     from igniter.frontend import export_model
+    from igniter.frontend.exact_integers import exact_bytes
     from igniter.runtime.verification.original import unoptimised
 
     options: dict[str, Any] = {} if optimised else {"graph_optimization_level": unoptimised()}
-    return make_session(export_model(module).SerializeToString(), log_severity_level=4, **options)
+    return make_session(exact_bytes(export_model(module)), log_severity_level=4, **options)
 
 
 def _node_names(region: RegionOp) -> tuple[str, ...]:
@@ -373,13 +374,14 @@ def _reproducer(
     import numpy as np
 
     from igniter.frontend import export_model
+    from igniter.frontend.exact_integers import exact_bytes
     from igniter.transforms.fusion.inline_regions import onnx_level
 
     module, crossing = side_by_side(c.module, [region])
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("libigniter_*.so"):
         old.unlink()
-    (folder / "nodes.onnx").write_bytes(export_model(onnx_level(module)).SerializeToString())
+    (folder / "nodes.onnx").write_bytes(exact_bytes(export_model(onnx_level(module))))
     compiled_session(c, module, folder)
     arrays: dict[str, Any] = {f"v{i}": values[v] for i, v in enumerate(crossing)}
     np.savez(folder / "inputs.npz", **storable(arrays))

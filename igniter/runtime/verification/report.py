@@ -69,11 +69,16 @@ class Verification:
     """The program that ran the original."""
     because: str = ""
     """The reason where that is not ONNX Runtime."""
+    inexact: tuple[str, ...] = ()
+    """Nodes of integers that ONNX Runtime computes in f64, where that gave other outputs than exact integers do. The
+    model is compared with the exact ones."""
 
     def joined(self, other: Verification) -> Verification:
         """This one and that of another execution provider."""
         refused = (*self.refused, *(r for r in other.refused if r not in self.refused))
-        return replace(self, cases=(*self.cases, *other.cases), refused=refused, cannot=self.cannot or other.cannot)
+        inexact = tuple(dict.fromkeys((*self.inexact, *other.inexact)))
+        cannot = self.cannot or other.cannot
+        return replace(self, cases=(*self.cases, *other.cases), refused=refused, cannot=cannot, inexact=inexact)
 
     @property
     def status(self) -> Status:
@@ -177,6 +182,7 @@ class Verification:
                 "cases": [asdict(c) for c in self.cases],
                 "refused": [asdict(r) for r in self.refused],
                 "without": list(self.without),
+                "inexact": list(self.inexact),
             }
         )
 

@@ -214,4 +214,17 @@ def verification_lines(found: Mapping[str, Any]) -> list[str]:
     noise = max((float(n) for n in found["max_noise"].values()), default=None)
     line = line if noise is None else f"{line}; the original's own noise {noise:.1e}"
     missing = [f"[yellow]not verified in {name},[/] which is not installed" for name in found.get("without", ())]
-    return [line, *([found["because"]] if found.get("because") else []), *missing]
+    because = [found["because"]] if found.get("because") else []
+    return [line, *because, *inexact_lines(found), *missing]
+
+
+def inexact_lines(found: Mapping[str, Any]) -> list[str]:
+    """A line on the nodes that ONNX Runtime does not compute exactly, where that showed."""
+    nodes = found.get("inexact", ())
+    if not nodes:
+        return []
+    more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
+    return [
+        f"compared with exact integers: ONNX Runtime computes {', '.join(nodes[:3])}{more} in f64, which rounds above "
+        "2^53 and saturates"
+    ]

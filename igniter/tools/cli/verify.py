@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
 from igniter.runtime.verification.report import sizes_text
-from igniter.tools.cli.output import InputRequest, console, print_json, progress, verification_lines, verification_table
+from igniter.tools.cli.output import (
+    InputRequest,
+    console,
+    inexact_lines,
+    print_json,
+    progress,
+    verification_lines,
+    verification_table,
+)
 
 if TYPE_CHECKING:
     from igniter.runtime.verification.regions import ValuesResult
@@ -42,6 +50,8 @@ def run(artifact_path: str, reference: str, asked: InputRequest, threads: int, j
             out.print(line)
     else:
         out.print("[green]all outputs agree" if verification.ok else "[red]the outputs differ")
+        for line in inexact_lines(verification.to_dict()):
+            out.print(line)
     return verification.status
 
 

@@ -17,13 +17,13 @@ from igniter.dialects.onnx.bound import BOUND_DOMAIN
 from igniter.dialects.onnx.lowering.context import ScalarFunction, call_scalars
 from igniter.dialects.onnx.lowering.scalar import compute_type
 from igniter.dialects.onnx.ops.counts import counted, times
+from igniter.dialects.onnx.ops.means import mean_of_sums, mean_parts
 from igniter.dialects.onnx.ops.pointwise import EXP, computed_reason, operand_count
 from igniter.dialects.onnx.ops.reduction import (
     REDUCTIONS_BY_FOLD,
     Reduction,
     above_maximum,
     log_of_sum,
-    mean_over,
 )
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, LowerRule, OpSpec, TensorInfo
@@ -91,9 +91,9 @@ def _lower(this: Reduction) -> LowerRule:
 
 def _mean(ctx: Lowering) -> list[SSAValue]:
     _, inner, _ = _extents(ctx.dims(CARRIER), len(ctx.dims(0)))
-    before, after = mean_over(inner).rules_for(ctx.element(0))
-    total = fold(ctx, "add", [ctx.required(0)], before, "sum")
-    mean = ctx.map(after or unchanged, total, dims=dims_of(total.type))
+    element = ctx.element(0)
+    sums = [fold(ctx, "add", [ctx.required(0)], p.rule, p.name) for p in mean_parts(element)]
+    mean = ctx.map(mean_of_sums(inner, element), *sums, element=element, dims=dims_of(sums[0].type))
     return [ctx.view(mean, ctx.out_dims())]
 
 

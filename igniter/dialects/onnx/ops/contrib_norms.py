@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from igniter.dialects.onnx.ops.activation import sigmoid, softplus
+from igniter.dialects.onnx.ops.means import count_of
 from igniter.dialects.onnx.ops.normalization import (
     LegalCheck,
     centre_of,
@@ -25,7 +26,6 @@ from igniter.dialects.onnx.ops.normalization import (
     per_row,
 )
 from igniter.dialects.onnx.ops.pointwise import elementwise_flops, float_attr, same_as_input
-from igniter.dialects.onnx.ops.reduction import count_of
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, operand, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, InferRule, LowerRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of

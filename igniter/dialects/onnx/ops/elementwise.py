@@ -32,6 +32,7 @@ from igniter.dialects.onnx.ops.pointwise import (
     ui8,
     variadic,
 )
+from igniter.dialects.onnx.ops.powers import power
 from igniter.dialects.onnx.ops.remainder import float_remainder
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal
 from igniter.dialects.onnx.registry import InferContext, OpSpec, TensorInfo
@@ -104,34 +105,6 @@ def _mod_reason(op: OnnxOp) -> str | None:
     if is_float(element_of(op.operands[0].type)) and not op.attr("fmod", 0) and op.opset < 28:
         return "before opset 28 the remainder of floats is that of fmod, which it does not ask for"
     return None
-
-
-def _pow(x: Scalar, y: Scalar) -> Scalar:
-    """As ONNX Runtime: `x*x` and `x*x*x` for those exponents; powers of integers, and of mixed types, in f64."""
-    exponent = y.number
-    if exponent == 2:
-        return x * x
-    if exponent == 3:
-        return x * x * x
-    if x.is_float:
-        if exponent is not None:
-            return _pow_constant(x, float(exponent))
-        if y.element == x.element:
-            return x.pow(y)
-    return x.to(f64).pow(y.to(f64)).to(x.element)
-
-
-def _pow_constant(x: Scalar, exponent: float) -> Scalar:
-    wide = x.widened()
-    if exponent == 1:
-        return x
-    if exponent == -1:
-        return 1 / wide
-    if exponent in (0.5, -0.5):
-        # Unlike a square root, pow(-0, 0.5) is +0 and pow(-inf, 0.5) is +inf.
-        root = wide.eq(float("-inf")).select(float("inf"), (wide + 0.0).sqrt())
-        return root if exponent > 0 else 1 / root
-    return wide.pow(exponent)
 
 
 def _bit_shift(ctx: Lowering) -> ScalarFunction:
@@ -312,7 +285,7 @@ SPECS: list[OpSpec] = [
     ),
     pointwise("Mul", lambda x, y: x * y),
     pointwise("Neg", lambda x: -x),
-    pointwise("Pow", _pow, cost=2 * EXP),
+    pointwise("Pow", power, cost=2 * EXP),
     pointwise("Reciprocal", lambda x: 1 / x, cost=4),
     pointwise("Round", lambda x: x.math("roundeven")),
     pointwise("Sign", _sign, cost=2),

@@ -16,8 +16,9 @@ from xdsl.dialects.builtin import f16, f32
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.loop import is_float
+from igniter.dialects.onnx.ops.means import count_of
 from igniter.dialects.onnx.ops.pointwise import computed_reason, elementwise_flops, float_attr, same_as_input
-from igniter.dialects.onnx.ops.reduction import count_of, reduced_dims
+from igniter.dialects.onnx.ops.reduction import reduced_dims
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, normal_axis, operand_dims
 from igniter.dialects.onnx.registry import Dims, InferContext, InferRule, LegalRule, LowerRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of

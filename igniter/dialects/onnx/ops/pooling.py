@@ -18,9 +18,9 @@ from igniter.dialects.loop import is_float
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
 from igniter.dialects.onnx.lowering.scalar import Number, int_limits
 from igniter.dialects.onnx.ops.counts import counted
+from igniter.dialects.onnx.ops.means import count_of
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import computed_reason, float_attr, same_as_input
-from igniter.dialects.onnx.ops.reduction import count_of
 from igniter.dialects.onnx.ops.rules import element_type, input_dims, legal, operand_dims
 from igniter.dialects.onnx.ops.sliding import Slide, pool_slides
 from igniter.dialects.onnx.registry import Dims, InferContext, LowerRule, OpSpec, TensorInfo

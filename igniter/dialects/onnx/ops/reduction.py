@@ -1,22 +1,25 @@
 """Reductions over axes, and arg-reductions.
 
-Sums accumulate in the type of the elements (f32 for 16-bit floats) and in any order; those of i32 and i64 in f64, and
-saturate, as in ONNX Runtime. An empty reduction gives the identity of its combiner, and an empty mean is 0, as there. A
-NaN among the elements makes a maximum or minimum NaN, as in ONNX's reference; ONNX Runtime's depends on where in the
-row it stands.
+Sums accumulate in the type of the elements (f32 for 16-bit floats) and in any order. Sums and products of integers are
+exact and wrap, as in NumPy, PyTorch and ONNX's reference; ONNX Runtime makes those of i32 and i64 in f64. A mean of
+integers is the exact sum, which does not wrap, over the count (`means.py`). An empty reduction gives the
+identity of its combiner, and an empty mean is 0, as in ONNX Runtime. A NaN among the elements makes a maximum or
+minimum NaN, as in ONNX's reference; ONNX Runtime's depends on where in the row it stands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import IntegerType, f64, i1, i32, i64
+from xdsl.dialects.builtin import f64, i1, i64
 from xdsl.ir import Attribute, SSAValue
 
-from igniter.dialects.loop import Combiner
+from igniter.dialects.loop import Combiner, is_float
+from igniter.dialects.onnx.lowering.scalar import int_limits
 from igniter.dialects.onnx.ops.counts import counted, times
+from igniter.dialects.onnx.ops.means import mean_of_sums, mean_parts
 from igniter.dialects.onnx.ops.pointwise import EXP, computed_reason, operand_count
 from igniter.dialects.onnx.ops.rules import (
     attr_or_input,
@@ -32,12 +35,12 @@ from igniter.dialects.onnx.ops.rules import (
 )
 from igniter.dialects.onnx.registry import Dims, InferContext, LowerRule, OpSpec, TensorInfo
 from igniter.dialects.sym import dims_of, element_of, tensor_of
-from igniter.dialects.sym.expr import ONE, ZERO, Expr, maximum, minimum, product
+from igniter.dialects.sym.expr import ONE, ZERO, maximum, minimum, product
 from igniter.dialects.sym.requirements import Requirement, at_most
 
 if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
-    from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
+    from igniter.dialects.onnx.lowering import Lowering, Scalar
 
 ScalarRule = Callable[["Scalar"], "Scalar"]
 
@@ -84,31 +87,16 @@ def _axes(ctx: Lowering) -> list[int]:
 # -- reductions -------------------------------------------------------------------------------------------------------
 
 
-def count_of(nest: Nest, extents: Sequence[Expr], like: Scalar) -> Scalar:
-    """The number of elements in a reduction over axes of these extents, at least 1, in the type of `like`."""
-    return nest.index(maximum(ONE, product(extents))).to(like.element)
-
-
-def _through_f64(rule: ScalarRule) -> ScalarRule:
-    """A function of floats, applied to integers in f64 and rounded towards zero."""
-    return lambda x: rule(x) if x.is_float else rule(x.to(f64)).to(x.element)
-
-
-def saturated(x: Scalar, element: IntegerType) -> Scalar:
-    """An f64 as the nearest integer towards zero that a signed type has."""
-    limit = 1 << (element.width.data - 1)
-    most, least = (x.nest.const(n, element) for n in (limit - 1, -limit))
-    return (x >= float(limit)).select(most, (x < float(-limit)).select(least, x.to(element)))
-
-
-def is_summed_in_f64(element: Attribute) -> TypeGuard[IntegerType]:
-    """Whether sums and products of such elements are made in f64."""
-    return element in (i32, i64)
+def saturated(x: Scalar, element: Attribute) -> Scalar:
+    """A float as the nearest integer towards zero that `element` has; the least one for NaN."""
+    least, most = int_limits(element)
+    end = float(most + 1)
+    return (x >= end).select(x.nest.const(most, element), (x >= float(least)).select(x.to(element), least))
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """What a reduction folds `before` of its elements with, and what it applies to what comes out."""
+    """The combiner of a reduction, the function of each element before it, and the function of the result."""
 
     combiner: Combiner
     before: ScalarRule = lambda x: x
@@ -120,11 +108,11 @@ class Reduction:
         return self.combiner if element != i1 else _BOOL_COMBINERS.get(self.combiner, self.combiner)
 
     def rules_for(self, element: Attribute) -> tuple[ScalarRule, ScalarRule | None]:
-        """`before` and `after` for elements of a type."""
+        """`before` and `after` for elements of a type. A float function of a sum of integers takes the sum in f64."""
         before, after = self.before, self.after
-        if self.combiner not in ("add", "mul") or not is_summed_in_f64(element):
+        if after is None or is_float(element):
             return before, after
-        return lambda x: before(x.to(f64)), lambda x: saturated(x if after is None else after(x), element)
+        return lambda x: before(x.to(f64)), lambda x: saturated(after(x), element)
 
 
 def _reduction(name: str, this: Reduction) -> OpSpec:
@@ -179,14 +167,10 @@ def _mean(ctx: Lowering) -> list[SSAValue]:
     axes, keep = _axes(ctx), bool(ctx.attr("keepdims", 1))
     if _is_noop(ctx, axes):
         return [ctx.view(ctx.required(0), ctx.out_dims())]
-    before, after = mean_over([ctx.dims(0)[k] for k in axes]).rules_for(ctx.element(0))
-    total = ctx.reduce("add", ctx.required(0), axes, before, keepdims=keep, part="sum", by_rows=True)
-    return [ctx.map(after or (lambda x: x), total)]
-
-
-def mean_over(extents: Sequence[Expr]) -> Reduction:
-    """The mean over axes of these extents."""
-    return Reduction("add", after=lambda x: x / count_of(x.nest, extents, x))
+    x, element = ctx.required(0), ctx.element(0)
+    parts = mean_parts(element)
+    sums = [ctx.reduce("add", x, axes, p.rule, keepdims=keep, part=p.name, by_rows=True) for p in parts]
+    return [ctx.map(mean_of_sums([ctx.dims(0)[k] for k in axes], element), *sums, element=element)]
 
 
 def finite(x: Scalar) -> Scalar:
@@ -297,8 +281,8 @@ def _arg_spec(name: str, combiner: Combiner) -> OpSpec:
 
 REDUCTIONS_BY_FOLD: dict[str, Reduction] = {
     "ReduceL1": Reduction("add", lambda x: x.abs(), cost=2),
-    "ReduceL2": Reduction("add", lambda x: x * x, _through_f64(lambda x: x.sqrt()), cost=2),
-    "ReduceLogSum": Reduction("add", after=_through_f64(lambda x: x.log())),
+    "ReduceL2": Reduction("add", lambda x: x * x, lambda x: x.sqrt(), cost=2),
+    "ReduceLogSum": Reduction("add", after=lambda x: x.log()),
     "ReduceMax": Reduction("max"),
     "ReduceMin": Reduction("min"),
     "ReduceProd": Reduction("mul"),
