@@ -15,11 +15,13 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from igniter.errors import IgniterError
-from igniter.torch.exporter import decompositions
+from igniter.torch.exporter import decompositions, output_nodes
+from igniter.torch.first_call import CheckedCalls
 from igniter.torch.names import GraphModule, is_tensor, torch
 from igniter.torch.options import TorchOptions, options_of
 from igniter.torch.program import make_program
 from igniter.torch.statistics import GraphReport, forget, note
+from igniter.torch.views import Aliases, regrown
 
 NAME = "igniter"
 GROUP = "torch_dynamo_backends"
@@ -50,6 +52,9 @@ def igniter(
         if type(error).__module__.startswith(("torch._dynamo", "torch.fx.experimental")):
             forget(report)
             raise
+        if isinstance(error, IgniterError) and "igniter.torch" not in error.message:
+            report.leave(error.message)
+            return graph.forward
         report.leave(f"AOTAutograd failed: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
         return graph.forward
 
@@ -68,13 +73,43 @@ def _compiled(
 ) -> Callable[..., Any]:
     common = import_module("torch._dynamo.backends.common")
     boxed = import_module("torch._functorch.aot_autograd").make_boxed_func
+    config = import_module("torch._functorch.config")
     is_weight = module_tensors(graph, example_inputs)
+    checked: list[int] | None = None
 
     def compile_functional(functional: GraphModule, inputs: Sequence[Any]) -> Any:
-        return boxed(make_program(functional, options, report, is_weight, _changed_inputs(len(inputs))))
+        nonlocal checked
+        changed, aliases = _facts(len(inputs), len(output_nodes(functional)))
+        if changed or aliases.views:
+            # Inputs that share memory AOTAutograd has made one of, and nobody knows which are which.
+            checked = changed if len(inputs) == len(example_inputs) else list(range(len(example_inputs)))
+        if not aliases.views:
+            return boxed(make_program(functional, options, report, is_weight, changed))
+        rest, views = regrown(functional, aliases)
+        return boxed(_with_views(make_program(rest, options, report, is_weight, changed), views, list(aliases.views)))
 
-    made = common.aot_autograd(fw_compiler=compile_functional, decompositions=decompositions())
-    return made(graph, example_inputs)
+    # AOTAutograd makes a view of an input by the sizes, strides and offset of what is returned for it. Its other way,
+    # replaying how the view came about, does not know of inputs that share memory.
+    with config.patch(view_replay_for_aliased_outputs=False):
+        made = common.aot_autograd(fw_compiler=compile_functional, decompositions=decompositions())(
+            graph, example_inputs
+        )
+    if checked is None or not options.verify:
+        return made
+    kept = [n not in checked and is_weight(value) for n, value in enumerate(example_inputs)]
+    return CheckedCalls(made, graph.forward, kept, options.rtol, report.leave)
+
+
+def _with_views(program: Callable[..., Any], views: GraphModule, places: Sequence[int]) -> Callable[..., Any]:
+    """`program`, whose results at `places` are what `views` makes of the inputs."""
+
+    def run(*args: Any) -> Any:
+        results: list[Any] = list(program(*args))
+        for place, view in zip(places, views(*args), strict=True):
+            results[place] = view
+        return results
+
+    return run
 
 
 def module_tensors(graph: GraphModule, example_inputs: Sequence[Any]) -> Callable[[Any], bool]:
@@ -96,14 +131,27 @@ def module_tensors(graph: GraphModule, example_inputs: Sequence[Any]) -> Callabl
     return is_weight
 
 
-def _changed_inputs(count: int) -> list[int]:
-    """The inputs that the graph changes in place, by what AOTAutograd found out."""
+def _facts(inputs: int, outputs: int) -> tuple[list[int], Aliases]:
+    """The inputs that the graph changes in place and the outputs that are views of inputs, by what AOTAutograd found.
+
+    `IgniterError` where its account is not of a graph with so many inputs and outputs.
+    """
     context = import_module("torch._guards").TracingContext.try_get()
     facts = getattr(context, "fw_metadata", None)
-    inputs = list(getattr(facts, "input_info", ()))
-    if len(inputs) != count:
-        return []
-    return [place for place, info in enumerate(inputs) if info.mutates_data or info.mutates_metadata]
+    if facts is None:
+        raise IgniterError("AOTAutograd gives no account of inputs that the graph changes")
+    changed = [n for n, info in enumerate(facts.input_info) if info.mutates_data or info.mutates_metadata]
+    news = list(facts.mutated_inp_runtime_indices)
+    count = len(news) + len(facts.output_info)
+    if len(facts.input_info) != inputs or not count <= outputs:
+        raise IgniterError(f"AOTAutograd's account is not of {inputs} inputs and {outputs} outputs")
+    kinds = import_module("torch._functorch._aot_autograd.schemas").OutputType
+    views = {
+        len(news) + place: info.base_idx
+        for place, info in enumerate(facts.output_info)
+        if info.output_type is kinds.alias_of_input
+    }
+    return changed, Aliases(views, {number: place for place, number in enumerate(news)})
 
 
 def register() -> None:

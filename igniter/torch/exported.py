@@ -16,12 +16,16 @@ from types import CodeType
 from typing import Any
 
 from igniter.errors import IgniterError
+from igniter.torch.compare import differences
 from igniter.torch.exporter import decompositions, quiet
+from igniter.torch.first_call import call_difference, copied
 from igniter.torch.names import Tensor, is_symbolic, is_tensor, pytree, torch
+from igniter.torch.nesting import unflattener
 from igniter.torch.options import TorchOptions
 from igniter.torch.program import make_program
 from igniter.torch.state import ModuleState
 from igniter.torch.statistics import GraphReport
+from igniter.torch.views import Aliases, regrown
 
 NAMES = {"min": min, "max": max, "math": math, "abs": abs, "int": int, "float": float, "round": round}
 """What the conditions of `torch.export` may call."""
@@ -41,7 +45,11 @@ class Exported:
         state: ModuleState,
     ):
         self.report = report
+        self.failed = False
+        """Whether the first call did not do what eager does."""
         self._state = state
+        self._module = module
+        self._arguments = leaves, unflattener(spec)
         self._tensors = [place for place, leaf in enumerate(leaves) if is_tensor(leaf)]
         flat = _Flat(module, leaves, spec)
         try:
@@ -49,7 +57,7 @@ class Exported:
         finally:
             state.restore()
         report.nodes = sum(node.op == "call_function" for node in program.graph.nodes)
-        self._spec: Any = program.call_spec.out_spec
+        self._result = unflattener(program.call_spec.out_spec)
         self._sources = [_source(flat, program, spec) for spec in program.graph_signature.input_specs]
         self._targets = [_target(program, spec, self._sources) for spec in program.graph_signature.output_specs]
         self._dims = _fixed_dims(program)
@@ -65,7 +73,14 @@ class Exported:
         self._owned = [source for source in self._sources if source.leaf < 0]
         self._types = [_type(source.value(())) for source in self._owned]
         self._written = [target for target in self._targets if target is not None]
-        self._run = make_program(program.graph_module, options, report, is_weight, never)
+        graph, self._views, self._regrown = program.graph_module, None, list[int]()
+        aliases = _aliases(flat.noted.memories, program, self._sources, self._targets)
+        if aliases.views:
+            graph, self._views = regrown(graph, aliases)
+            self._regrown = list(aliases.views)
+        self._rtol = options.rtol
+        self._checked = not options.verify or not (self._written or any(flat.noted.memories))
+        self._run = make_program(graph, options, report, is_weight, never)
         if not self.holds_for(leaves):
             raise IgniterError("what torch.export takes for granted does not hold for what it was traced with")
 
@@ -92,15 +107,64 @@ class Exported:
 
     def __call__(self, leaves: Sequence[Any]) -> Any:
         """What the module returns for the arguments whose leaves these are."""
+        return self._compute(leaves) if self._checked else self._first(leaves)
+
+    def _compute(self, leaves: Sequence[Any]) -> Any:
         tensors = [leaves[place] for place in self._tensors]
-        given: Sequence[Any] = self._run(*[source.value(tensors) for source in self._sources])
-        results: list[Any] = []
+        values = [source.value(tensors) for source in self._sources]
+        given: list[Any] = list(self._run(*values))
         for target, value in zip(self._targets, given, strict=True):
-            if target is None:
-                results.append(value)
-            else:
+            if target is not None:
                 target.value(tensors).copy_(value)
-        return pytree.tree_unflatten(results, self._spec)
+        if self._views is not None:
+            for place, view in zip(self._regrown, self._views(*values), strict=True):
+                given[place] = view
+        return self._result([value for target, value in zip(self._targets, given, strict=True) if target is None])
+
+    def _first(self, leaves: Sequence[Any]) -> Any:
+        """Compare a call with eager's, which gets copies of the arguments; buffers it is given as they were."""
+        self._checked = True
+        others, nested = self._arguments
+        tensors = [leaves[place] for place in self._tensors]
+        owned = [target.value(tensors) for target in self._written if target.leaf < 0]
+        before, state = [each.clone() for each in owned], torch.get_rng_state()
+        copies = copied(tensors, [False] * len(tensors))
+        theirs = list(others)
+        for place, copy in zip(self._tensors, copies, strict=True):
+            theirs[place] = copy
+        args, kwargs = nested(theirs)
+        expected = self._module(*args, **kwargs)
+        after, drawn = [each.clone() for each in owned], torch.get_rng_state()
+        _assign(owned, before)
+        torch.set_rng_state(state)
+        try:
+            got = self._compute(leaves)
+        finally:
+            torch.set_rng_state(drawn)
+        wrong = call_difference([*tensors, *owned], got, [*copies, *owned], expected, self._rtol)
+        wrong = wrong or differences(owned, after, self._rtol)[1]
+        if not wrong:
+            return got
+        self.failed = True
+        self.report.leave(f"it does not do what eager does: {wrong}: compiled in parts")
+        _assign([*tensors, *owned], [*copies, *after])
+        return expected
+
+
+def _assign(tensors: Sequence[Tensor], values: Sequence[Tensor]) -> None:
+    for tensor, value in zip(tensors, values, strict=True):
+        if not torch.equal(tensor, value):
+            tensor.copy_(value)
+
+
+class _Noted:
+    """Facts of a trace; attributes of the module itself `torch.export` puts back.
+
+    `memories` says for each leaf of the result what it shares memory with: a tensor by number, an attribute by name.
+    """
+
+    def __init__(self):
+        self.memories: list[int | str | None] = []
 
 
 class _Flat(torch.nn.Module):
@@ -115,12 +179,14 @@ class _Flat(torch.nn.Module):
         self._others = [None if is_tensor(leaf) else leaf for leaf in leaves]
         self._places = [place for place, leaf in enumerate(leaves) if is_tensor(leaf)]
         self._spec = spec
+        self._nested = unflattener(spec)
+        self.noted = _Noted()
 
     def forward(self, *tensors: Any) -> Any:
         leaves = list(self._others)
         for place, tensor in zip(self._places, tensors, strict=True):
             leaves[place] = tensor
-        args, kwargs = pytree.tree_unflatten(leaves, self._spec)
+        args, kwargs = self._nested(leaves)
         # torch.export has put tensors of its own in the place of parameters, and would take a change of an attribute
         # back, and say nothing.
         before = ModuleState(self.module)
@@ -130,7 +196,15 @@ class _Flat(torch.nn.Module):
         after, spec = pytree.tree_flatten((args, kwargs))
         if spec != self._spec or any(one is not other for one, other in zip(leaves, after, strict=True)):
             raise IgniterError("its code changes a list, dict or other container that it is given")
+        self.noted.memories = self._shared(pytree.tree_leaves(result), tensors)
         return result
+
+    def _shared(self, results: Sequence[Any], tensors: Sequence[Any]) -> list[int | str | None]:
+        known: dict[int, int | str] = {}
+        own = (*self.named_parameters(remove_duplicate=False), *self.named_buffers(remove_duplicate=False))
+        for name, value in (*enumerate(tensors), *own):
+            known.setdefault(value.untyped_storage()._cdata, name)
+        return [known.get(each.untyped_storage()._cdata) if is_tensor(each) else None for each in results]
 
 
 class _Source:
@@ -200,6 +274,23 @@ def _target(program: Any, spec: Any, sources: Sequence[_Source]) -> _Source | No
     if kind == "BUFFER_MUTATION":
         return next(source for source, s in zip(sources, inputs, strict=True) if s.target == spec.target)
     raise IgniterError(f"torch.export gave the graph an output of kind {kind}")
+
+
+def _aliases(
+    memories: Sequence[int | str | None], program: Any, sources: Sequence[_Source], targets: Sequence[_Source | None]
+) -> Aliases:
+    """The results that are views of what the module changes, by what the trace has noted."""
+    numbers: dict[int | str, int] = {}
+    for number, (source, spec) in enumerate(zip(sources, program.graph_signature.input_specs, strict=True)):
+        numbers[source.leaf if source.leaf >= 0 else spec.target] = number
+    news = {sources.index(target): place for place, target in enumerate(targets) if target is not None}
+    results = [place for place, target in enumerate(targets) if target is None]
+    views: dict[int, int] = {}
+    for place, memory in zip(results, memories, strict=True):
+        number = None if memory is None else numbers.get(memory)
+        if number in news:
+            views[place] = number
+    return Aliases(views, news)
 
 
 def _fixed_dims(program: Any) -> list[tuple[int, int, int]]:

@@ -4,7 +4,7 @@
   same value.
 * Dynamo hands sizes over as inputs of their own. Where a size is also a dim of a tensor that is an input, it is read
   from there: in ONNX that is one symbol, where an input of its own would be a number that nothing is known of.
-* An output that is a view of an input is made of that on the torch side (`igniter/torch/views.py`).
+* Outputs that are views are made on the torch side (`igniter/torch/views.py`).
 * An output that is not laid out in order (a transposed one) is returned in the order in which it lies in memory, and
   permuted on the torch side: strides are those of eager, and nothing is copied.
 """
@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from igniter.torch.exporter import is_number, output_nodes
 from igniter.torch.names import GraphModule, Node, fx, is_symbolic, is_tensor, pytree, torch
-from igniter.torch.views import only, views_of_inputs
+from igniter.torch.views import split_views
 
 _SYMBOL = re.compile(r"\b[a-z]+\d+\b")
 
@@ -28,29 +28,27 @@ _SYMBOL = re.compile(r"\b[a-z]+\d+\b")
 class Prepared:
     """A graph that is ready for the exporter, and how its inputs and outputs are to be handled.
 
-    `constants` are tensors to give after the inputs. `outputs` says for each output of the original graph: a position
-    among those of `graph`, or a `Passed`.
+    `constants` are tensors to give after the inputs. `outputs` says how each output of the graph's core is made. `rest`
+    makes the original graph's outputs of its inputs and of those; `None` where they are the same.
     """
 
     graph: GraphModule
     constants: list[Any] = field(default_factory=list[Any])
     outputs: list[Output] = field(default_factory=list["Output"])
-    views: GraphModule | None = None
-    """What makes the outputs that are views of inputs, of the inputs of the graph; `None` where there is none."""
+    rest: GraphModule | None = None
     single: bool = False
     """Whether the graph returns a value by itself, rather than a tuple."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """One output: number `place` of the exported graph's; or the input `passed`; or a `view`; or `constant`.
+    """One output: number `place` of the exported graph's; or the input `passed`, constants included; or `constant`.
 
     `number` is the type of a Python number that it is to be, and `permuted` the order that makes it a dense tensor.
     """
 
     place: int = -1
     passed: int = -1
-    view: int = -1
     constant: Any = None
     number: type | None = None
     permuted: tuple[int, ...] | None = None
@@ -58,18 +56,16 @@ class Output:
 
 def prepare(graph: GraphModule) -> Prepared:
     """A copy of `graph` for the exporter; `graph` stays as it is."""
+    split = split_views(graph)
     nodes = fx.Graph()
-    nodes.output(nodes.graph_copy(graph.graph, {}))
+    nodes.output(nodes.graph_copy(split.core.graph, {}))
     copy = fx.GraphModule(graph, nodes)
     original = next(n for n in reversed(graph.graph.nodes) if n.op == "output")
-    prepared = Prepared(copy, single=not isinstance(original.args[0], (tuple, list)))
-    views = views_of_inputs(output_nodes(copy))
-    if views:
-        prepared.views = only(copy, views)
+    prepared = Prepared(copy, rest=split.rest, single=not isinstance(original.args[0], (tuple, list)))
     _inputs_first(copy)
     _lift_tensors(prepared)
     _read_sizes(copy)
-    _order_outputs(prepared, views)
+    _order_outputs(prepared)
     copy.graph.eliminate_dead_code()
     copy.graph.lint()
     copy.recompile()
@@ -128,7 +124,7 @@ def _read_sizes(module: GraphModule) -> None:
         node.replace_all_uses_with(size)
 
 
-def _order_outputs(prepared: Prepared, views: Sequence[Node]) -> None:
+def _order_outputs(prepared: Prepared) -> None:
     """Return each node once and in the order in which it lies in memory, and note what the outputs were."""
     module = prepared.graph
     graph = module.graph
@@ -141,8 +137,6 @@ def _order_outputs(prepared: Prepared, views: Sequence[Node]) -> None:
             prepared.outputs.append(Output(constant=value))
         elif value in inputs:
             prepared.outputs.append(Output(passed=inputs.index(value)))
-        elif value in views:
-            prepared.outputs.append(Output(view=views.index(value)))
         else:
             order = memory_order(value.meta["val"])
             if value not in places:

@@ -148,7 +148,7 @@ class Igniter(torch.nn.Module):
             if other == key and candidate.holds_for(leaves):
                 self._sessions.move_to_end(number)
                 self.statistics.hits += 1
-                return None if candidate.writes_shared(leaves) else candidate
+                return None if candidate.failed or candidate.writes_shared(leaves) else candidate
         self.statistics.misses += 1
         made = self._export(key, leaves)
         if made is None:
@@ -258,9 +258,19 @@ def compile(module: Any, **options: Any) -> Igniter:
 def _kind(value: Any) -> Any:
     """What an argument has to have in common with that of an earlier call for its export to do."""
     if is_tensor(value):
-        return (value.dtype, value.dim(), value.device.type, value.layout)
+        return (value.dtype, value.dim(), value.device.type, value.layout, _order(value))
     # By their text: a NaN is like no other, and zeros of both signs are alike.
     return (type(value), repr(value) if isinstance(value, (float, complex)) else value)
+
+
+def _order(value: Any) -> Any:
+    """How a tensor lies in memory: `None` in order, else its axes by their strides, those that repeat elements, and
+    whether it is dense. `contiguous` and `reshape` copy or not by that."""
+    if value.layout is not torch.strided or value.is_contiguous():
+        return None
+    axes = sorted(range(value.dim()), key=lambda axis: -value.stride(axis))
+    dense = value.permute(axes).is_contiguous()
+    return (tuple(axes), tuple(stride == 0 for stride in value.stride()), dense)
 
 
 def _loose_kind(value: Any) -> Any:

@@ -92,11 +92,14 @@ class Piece:
         self.report.calls += 1
         self.report.copied_inputs += runner.copied_inputs - copied[0]
         self.report.copied_outputs += runner.copied_outputs - copied[1]
-        views = () if self._prepared.views is None else self._prepared.views(*args)
-        results = [_restored(output, given, args, views) for output in self._prepared.outputs]
+        results: Any = tuple(_restored(output, given, everything) for output in self._prepared.outputs)
+        if self._prepared.rest is not None:
+            results = self._prepared.rest(*args, *results)
+        elif self._prepared.single:
+            results = results[0]
         if not self._checked and self.options.verify:
             return self._check(results, args)
-        return results[0] if self._prepared.single else tuple(results)
+        return results
 
     def _failed(self, error: Exception, args: Sequence[Any]) -> Any:
         """A call in eager, and all further ones where the first or several in a row have failed."""
@@ -109,16 +112,16 @@ class Piece:
         self.report.eager_calls += 1
         return self.eager(*args)
 
-    def _check(self, results: list[Any], args: Sequence[Any]) -> Any:
-        """Compare the first results with eager's, and return those."""
+    def _check(self, results: Any, args: Sequence[Any]) -> Any:
+        """Compare the first results with eager's, and return them where they are the same."""
         assert self._prepared is not None
         expected = self.eager(*args)
-        flat = [expected] if self._prepared.single else list(expected)
-        _, wrong = differences(results, flat, self.options.rtol)
+        single = self._prepared.single
+        _, wrong = differences([results] if single else results, [expected] if single else expected, self.options.rtol)
         if wrong:
             return self._give_up(f"it does not compute what eager computes: {wrong}", args)
         self._checked = True
-        return results[0] if self._prepared.single else tuple(results)
+        return results
 
     def _give_up(self, reason: str, args: Sequence[Any]) -> Any:
         self._gave_up = True
@@ -220,11 +223,9 @@ def _number_type(value: Any) -> type | None:
     return float if isinstance(value, (float, torch.SymFloat)) else int
 
 
-def _restored(output: Any, given: Sequence[Any], args: Sequence[Any], views: Sequence[Any]) -> Any:
+def _restored(output: Any, given: Sequence[Any], values: Sequence[Any]) -> Any:
     if output.passed >= 0:
-        return args[output.passed]
-    if output.view >= 0:
-        return views[output.view]
+        return values[output.passed]
     if output.place < 0:
         return output.constant
     value = given[output.place]

@@ -12,7 +12,7 @@ from igniter.torch.options import TorchOptions
 from igniter.torch.piece import Piece
 from igniter.torch.statistics import GraphReport, PieceReport, op_name
 from igniter.torch.support import computes, why_not
-from igniter.torch.views import views_of_inputs
+from igniter.torch.views import split_views
 
 
 def make_program(
@@ -31,10 +31,9 @@ def make_program(
     for node, why in reasons.items():
         if node.op == "call_function":
             report.left.setdefault(op_name(node.target), why)
-    outputs = output_nodes(graph)
-    views = views_of_inputs(outputs)
-    made = [node for node in outputs if isinstance(node, fx.Node) and node.op != "placeholder" and node not in views]
-    if not made or not any(computes(node) and node not in reasons for node in graph.graph.nodes):
+    made = [node for node in output_nodes(split_views(graph).core) if isinstance(node, fx.Node)]
+    can = any(computes(node) and node not in reasons for node in graph.graph.nodes)
+    if not can or not any(node.op != "placeholder" for node in made):
         report.leave("nothing in it can be compiled" if report.left else "there is nothing to compute in it")
         return graph
     bad = {node for node in reasons if node.op == "call_function"}

@@ -8,6 +8,9 @@ from typing import Any
 from igniter.torch.exporter import is_exportable
 from igniter.torch.names import Node, is_tensor, pytree, torch
 
+READ_MEMORY = ("aten::as_strided", "aten::as_strided_copy", "aten::as_strided_scatter")
+"""Ops whose results depend on the strides of tensors, which ONNX has not."""
+
 ELEMENT_TYPES: dict[Any, int] = {
     torch.float32: 1,
     torch.uint8: 2,
@@ -39,6 +42,8 @@ def why_not(node: Node) -> str:
     schema = getattr(node.target, "_schema", None)
     if schema is not None and schema.is_mutable:
         return "it changes its input in place"
+    if schema is not None and schema.name in READ_MEMORY:
+        return "it depends on how tensors lie in memory"
     return "" if is_exportable(node.target) else "PyTorch's ONNX exporter has no translation of it"
 
 

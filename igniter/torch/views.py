@@ -1,53 +1,205 @@
-"""Outputs of a graph that are views of its inputs: made on the torch side, where a view is no copy.
+"""Outputs of a graph that are views: made on the torch side, where a view is no copy and shares memory as in eager.
 
-AOTAutograd makes an output that shares its input's memory anew, from the sizes and strides of what the compiled graph
-returned. What ONNX Runtime returned lies in order in memory of its own, and the strides of such a tensor, applied to
-the input's memory, would find other elements than the view has.
+ONNX Runtime returns tensors in memory of their own. In eager, outputs that are views of an input, or of one another,
+share memory. So a graph is split: the core computes tensors, the rest makes views of those and of the inputs.
+
+    def graph(x, i):                    core                    rest
+        y = x * 2                       y = x * 2               def rest(x, i, y):
+        return y, y[i], x.t()           return y                    return y, y[i], x.t()
+
+A view of an input that the graph changes is a matter of its own. In a functional graph such an input has a new value,
+and the view is one of that:
+
+    def graph(x, i):
+        new = x + 1
+        return new, new[i]              new is copied into x, and new[i] is to be x[i]
+
+Whoever copies `new` into `x` wants a view of `x`: `regrown` makes it, of the input itself.
 """
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from igniter.errors import IgniterError
+from igniter.torch.exporter import output_nodes
 from igniter.torch.names import GraphModule, Node, fx, is_tensor, pytree, torch
 
 
-def views_of_inputs(outputs: Sequence[Any]) -> list[Node]:
-    """The outputs, each once, that ops without a copy make of inputs and of sizes."""
-    known: dict[Node, bool] = {}
-    found = [value for value in outputs if isinstance(value, fx.Node) and value.op != "placeholder"]
-    return [value for value in dict.fromkeys(found) if is_tensor(value.meta.get("val")) and _is_free(value, known)]
+@dataclass(frozen=True)
+class Split:
+    """A graph in two: `core`, and `rest`, which takes the graph's inputs and then the core's outputs.
+
+    `rest` is `None` where the core returns what the graph does.
+    """
+
+    core: GraphModule
+    rest: GraphModule | None
 
 
-def _is_free(node: Node, known: dict[Node, bool]) -> bool:
-    """Whether a node is an input, a size, or a view of such."""
-    if node not in known:
-        known[node] = node.op == "placeholder" or (
-            node.op == "call_function"
-            and _copies_nothing(node)
-            and all(_is_free(each, known) for each in node.all_input_nodes)
-        )
-    return known[node]
+def split_views(graph: GraphModule) -> Split:
+    """The core of a graph and the views around it; a graph without views as it is."""
+    outputs = [value for value in dict.fromkeys(output_nodes(graph)) if isinstance(value, fx.Node)]
+    roots = {value: _root(value) for value in outputs if is_tensor(value.meta.get("val"))}
+    outside = [value for value, root in roots.items() if root is not value and _is_outside(value, root, roots)]
+    if not outside:
+        return Split(graph, None)
+    inside = [value for value in outputs if value not in outside and value.op != "placeholder"]
+    needed = [roots[value] for value in outside if roots[value].op != "placeholder"]
+    returned = list(dict.fromkeys([*inside, *needed]))
+    return Split(_returning(graph, returned), _rest(graph, returned))
 
 
-def _copies_nothing(node: Node) -> bool:
+def _is_outside(value: Node, root: Node, roots: Mapping[Node, Node]) -> bool:
+    """Whether an output is made as a view of its root.
+
+    The only view of a tensor that is not returned is computed in the core where it has fewer elements: the others then
+    need not be computed.
+    """
+    if not _needs_only(value, root):
+        return False
+    shared = sum(other is root for other in roots.values()) > 1
+    return shared or root.op == "placeholder" or _count(value) >= _count(root)
+
+
+def _count(node: Node) -> float:
+    """Elements of a tensor, by the sizes of the trace; fewer than any where they depend on data."""
+    sizes: list[Any] = [d if isinstance(d, int) else getattr(d.node, "hint", None) for d in node.meta["val"].shape]
+    return -math.inf if None in sizes else float(math.prod(sizes))
+
+
+def _root(node: Node) -> Node:
+    """The tensor that a node is a view of, in the end."""
+    while node.op == "call_function" and _is_view(node):
+        node = node.args[0]
+    return node
+
+
+def _is_view(node: Node) -> bool:
+    if not node.args or not isinstance(node.args[0], fx.Node):
+        return False
+    if node.target is operator.getitem:
+        # An op of several results is itself a view of what it splits, or computes something.
+        return bool(getattr(node.args[0].target, "is_view", False))
+    return bool(getattr(node.target, "is_view", False))
+
+
+def _needs_only(node: Node, root: Node) -> bool:
+    """Whether a view of `root` needs nothing besides but sizes of inputs and of `root`."""
+    pending, seen = [node], {root}
+    while pending:
+        each = pending.pop()
+        if each in seen or each.op == "placeholder":
+            continue
+        seen.add(each)
+        if each.op != "call_function" or not (_is_view(each) or _is_size(each)):
+            return False
+        pending += each.all_input_nodes
+    return True
+
+
+def _is_size(node: Node) -> bool:
+    """Whether a node is a number of sizes: what reads an element of a tensor computes that first."""
     values = pytree.tree_leaves(node.meta.get("val"))
-    if not any(is_tensor(value) for value in values):
-        # Numbers of sizes: what reads an element of a tensor computes that first.
-        return node.target is not torch.ops.aten._local_scalar_dense.default
-    return node.target is operator.getitem or bool(getattr(node.target, "is_view", False))
+    reads = node.target is torch.ops.aten._local_scalar_dense.default
+    return not reads and not any(is_tensor(value) for value in values)
 
 
-def only(module: GraphModule, outputs: Sequence[Node]) -> GraphModule:
-    """The graph with these outputs alone, a tuple; inputs are those that it had."""
+def _returning(graph: GraphModule, outputs: Sequence[Node]) -> GraphModule:
+    """The graph with these outputs, a tuple, and the inputs that it had."""
     nodes = fx.Graph()
     copies: dict[Node, Node] = {}
-    nodes.graph_copy(module.graph, copies)
+    nodes.graph_copy(graph.graph, copies)
     nodes.output(tuple(copies[node] for node in outputs))
     nodes.eliminate_dead_code()
-    return fx.GraphModule(module, nodes)
+    return fx.GraphModule(graph, nodes)
 
 
-__all__ = ["only", "views_of_inputs"]
+def _rest(graph: GraphModule, returned: Sequence[Node]) -> GraphModule:
+    """The outputs of a graph of its inputs and of the tensors `returned`."""
+    nodes = fx.Graph()
+    known: dict[Node, Node] = {}
+    for node in graph.graph.nodes:
+        if node.op == "placeholder":
+            known[node] = nodes.placeholder(node.name)
+    for node in returned:
+        known[node] = nodes.placeholder(f"given_{node.name}")
+    original = next(n for n in reversed(graph.graph.nodes) if n.op == "output")
+    outputs = [_copied(value, nodes, known) for value in output_nodes(graph)]
+    nodes.output(tuple(outputs) if isinstance(original.args[0], (tuple, list)) else outputs[0])
+    return fx.GraphModule(graph, nodes)
+
+
+def _copied(value: Any, nodes: Any, known: dict[Node, Node]) -> Any:
+    """A node with all that it is made of, down to what is known, as nodes of another graph."""
+    if not isinstance(value, fx.Node):
+        return value
+    pending = [value]
+    while pending:
+        node = pending[-1]
+        missing = [each for each in node.all_input_nodes if each not in known]
+        if node in known or not missing:
+            pending.pop()
+            if node not in known:
+                known[node] = nodes.node_copy(node, known.__getitem__)
+        else:
+            pending += missing
+    return known[value]
+
+
+@dataclass(frozen=True)
+class Aliases:
+    """Outputs that are views of inputs which the graph changes.
+
+    `views` are positions of outputs, each with the number of the input; `news` are inputs by number, each with the
+    position of the output that is copied into it.
+    """
+
+    views: Mapping[int, int]
+    news: Mapping[int, int]
+
+
+def regrown(graph: GraphModule, aliases: Aliases) -> tuple[GraphModule, GraphModule]:
+    """The graph without the outputs in `aliases.views` (they are `None`), and a graph that makes these of the inputs.
+
+    `IgniterError` where one of them is no chain of views of the input or of its new value.
+    """
+    inputs = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    outputs = output_nodes(graph)
+    nodes = fx.Graph()
+    places = {node: nodes.placeholder(node.name) for node in inputs}
+    made: list[Any] = []
+    for position, number in aliases.views.items():
+        value, source = outputs[position], inputs[number]
+        new = outputs[aliases.news[number]] if number in aliases.news else source
+        root = _root_in(value, (source, new)) if isinstance(value, fx.Node) else None
+        if root is None or not _needs_only(value, root):
+            raise IgniterError(
+                f"output {position} of the graph is a view of input {number}, which the graph changes, "
+                f"and the graph does not say which: '{value}'"
+            )
+        made.append(_copied(value, nodes, {**places, root: places[source]}))
+    nodes.output(tuple(made))
+    rest = fx.Graph()
+    copies: dict[Node, Node] = {}
+    rest.graph_copy(graph.graph, copies)
+    left = [None if place in aliases.views else value for place, value in enumerate(outputs)]
+    rest.output(tuple(copies[value] if isinstance(value, fx.Node) else value for value in left))
+    rest.eliminate_dead_code()
+    return fx.GraphModule(graph, rest), fx.GraphModule(graph, nodes)
+
+
+def _root_in(node: Node, roots: Sequence[Node]) -> Node | None:
+    """The first of `roots` on the way from a view to what it is a view of."""
+    while node not in roots:
+        if node.op != "call_function" or not _is_view(node):
+            return None
+        node = node.args[0]
+    return node
+
+
+__all__ = ["Aliases", "Split", "regrown", "split_views"]

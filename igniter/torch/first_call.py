@@ -1,0 +1,122 @@
+"""The first call of a graph that changes its inputs or returns views of them, compared with eager as callers see it.
+
+AOTAutograd, or `torch.export`'s caller, copies new values into inputs and makes views of them when the compiled graph
+has returned. So results, inputs and the memory that they share are compared behind that, each side with inputs of its
+own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from igniter.torch.compare import differences
+from igniter.torch.names import Tensor, is_tensor, pytree, torch
+
+
+class CheckedCalls:
+    """`fast`, of which the first call runs `eager` on what is given and compares; what differs stays eager.
+
+    `kept` says of each input whether both have it: a weight that the graph does not change. `leave` is told why the
+    graph stays eager.
+    """
+
+    def __init__(
+        self,
+        fast: Callable[..., Any],
+        eager: Callable[..., Any],
+        kept: Sequence[bool],
+        rtol: float,
+        leave: Callable[[str], None],
+    ):
+        self._run = fast
+        self._eager = eager
+        self._kept = kept
+        self._rtol = rtol
+        self._leave = leave
+        self._checked = False
+
+    def __call__(self, *args: Any) -> Any:
+        return self._run(*args) if self._checked else self._first(args)
+
+    def _first(self, args: Sequence[Any]) -> Any:
+        copies = copied(args, self._kept)
+        before = torch.get_rng_state()
+        expected = self._eager(*args)
+        after = torch.get_rng_state()
+        # Random ops, which are eager in both, draw the same numbers.
+        torch.set_rng_state(before)
+        try:
+            got = self._run(*copies)
+            wrong = call_difference(copies, got, args, expected, self._rtol)
+        except Exception as error:
+            # The eager results are there: whatever went wrong besides is a reason to stay eager.
+            wrong = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
+        finally:
+            torch.set_rng_state(after)
+        self._checked = True
+        if wrong:
+            self._leave(f"it does not do what eager does: {wrong}")
+            self._run = self._eager
+        return expected
+
+
+def call_difference(ours: Sequence[Any], got: Any, theirs: Sequence[Any], expected: Any, rtol: float) -> str:
+    """What differs of two calls, the inputs `ours` and `theirs` being as the calls have left them; empty: nothing."""
+    mine: list[Any] = [*ours, *pytree.tree_leaves(got)]
+    others: list[Any] = [*theirs, *pytree.tree_leaves(expected)]
+    _, wrong = differences(mine, others, rtol)
+    if wrong:
+        return f"of inputs and results, {wrong}"
+    count = len(ours)
+    for place, (one, other) in enumerate(zip(mine, others, strict=True)):
+        if place >= count and is_tensor(one) and _layout(one) != _layout(other) and _memory(other) in _memories(theirs):
+            return f"result {place - count} is a view with {_layout(one)} instead of {_layout(other)}"
+    if _sharing(mine) != _sharing(others):
+        return f"inputs and results share memory as {_sharing(mine)} instead of {_sharing(others)}"
+    return ""
+
+
+def copied(values: Sequence[Any], kept: Sequence[bool]) -> list[Any]:
+    """Values with each tensor copied that is not `kept`, strides, offsets and shared memory included."""
+    whole: dict[int, Tensor] = {}
+    copies: dict[int, Any] = {}
+    for value, keep in zip(values, kept, strict=True):
+        if not is_tensor(value) or keep or value.layout is not torch.strided:
+            copies[id(value)] = value
+        elif id(value) not in copies:
+            copies[id(value)] = _copy(value, whole)
+    return [copies[id(value)] for value in values]
+
+
+def _copy(value: Tensor, whole: dict[int, Tensor]) -> Tensor:
+    storage = value.untyped_storage()
+    if storage._cdata not in whole:
+        # Bytes of all of the memory: tensors of other types may be in it.
+        every = torch.empty(0, dtype=torch.uint8).set_(storage)
+        whole[storage._cdata] = every.clone()
+    made = torch.empty(0, dtype=value.dtype)
+    made.set_(whole[storage._cdata].untyped_storage(), value.storage_offset(), value.shape, value.stride())
+    made = torch._conj(made) if value.is_conj() else made
+    return torch._neg_view(made) if value.is_neg() else made
+
+
+def _memory(value: Any) -> int:
+    """The address of the memory that a tensor is in; 0 where it has none."""
+    return value.untyped_storage().data_ptr() if is_tensor(value) and value.layout is torch.strided else 0
+
+
+def _memories(values: Sequence[Any]) -> set[int]:
+    return {_memory(value) for value in values} - {0}
+
+
+def _layout(value: Tensor) -> str:
+    # An axis of one element may have any stride.
+    strides = [stride if size > 1 else 1 for size, stride in zip(value.shape, value.stride(), strict=True)]
+    return f"strides {strides} and offset {value.storage_offset()}"
+
+
+def _sharing(values: Sequence[Any]) -> list[int]:
+    """For each value the place of the first one in the same memory."""
+    first: dict[int, int] = {}
+    return [first.setdefault(_memory(value) or -place, place) for place, value in enumerate(values, 1)]
