@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -123,6 +123,25 @@ class CompileOptions:
         }
         own = parts_for(self.target)[0].backend.pipelines
         return dataclasses.replace(own, **{level: text for level, text in given.items() if text is not None})
+
+    @classmethod
+    def of_report(cls, said: Mapping[str, Any]) -> CompileOptions:
+        """The options that a report's `options` came from.
+
+        A report names the pipelines that ran. One that is the backend's own was not asked for, which is not the same:
+        with a pipeline of one's own for `onnx`, that alone decides about tiles of convolutions (`winograd`).
+        """
+        from igniter.targets import parts_for
+
+        names = {field.name for field in dataclasses.fields(cls)} & said.keys()
+        given = {name: said[name] for name in names}
+        own = parts_for(str(given.get("target", cls.target)))[0].backend.pipelines
+        for level in ("onnx", "fusion", "loop", "schedule", "programs"):
+            name = "program_passes" if level == "programs" else f"{level}_passes"
+            if given.get(name) == getattr(own, level):
+                given[name] = None
+        given["machine"] = tuple(tuple(figure) for figure in given.get("machine", ()))
+        return cls(**given)
 
     def to_dict(self) -> dict[str, Any]:
         """For reports."""

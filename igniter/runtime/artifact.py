@@ -231,7 +231,7 @@ class Artifact:
             settings: dict[str, Any] = dict(self.report.get("options", {}))
             digest = str(self.report.get("kernel_digest", ""))
             allowed = Allowance(options.rtol, options.atol)
-            return ByRegion(original, CompileOptions(**settings), digest, whole, allowed, options.budget).case(
+            return ByRegion(original, CompileOptions.of_report(settings), digest, whole, allowed, options.budget).case(
                 sizes, ready
             )
 
@@ -266,7 +266,7 @@ class Artifact:
         options: dict[str, Any] = dict(self.report.get("options", {}))
         keep_in = self.folder.with_name(f"{self.folder.name}.every-value")
         allowed = Allowance(rtol if rtol is not None else PRECISIONS.get(str(options.get("precision"))), atol)
-        return verify_regions(original, CompileOptions(**options), feed, sizes, allowed, keep_in)
+        return verify_regions(original, CompileOptions.of_report(options), feed, sizes, allowed, keep_in)
 
     def _original(self, reference: str | Path | bytes | None, ort_options: Mapping[str, Any]) -> Original:
         from igniter.runtime.verification.original import Original

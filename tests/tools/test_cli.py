@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx.parser
 import pytest
+from onnx import helper, numpy_helper
 from typer.testing import CliRunner
 
 import igniter
@@ -269,6 +272,23 @@ def test_a_profile_is_of_the_folder_that_is_given(model: Path, tmp_path: Path) -
     (row,) = json.loads(invoke("bench", stamped, *args).stdout)
     assert row["steps"]
     assert before == {p.name: p.stat().st_mtime_ns for p in stamped.iterdir()}
+
+
+def test_a_folder_with_convolutions_in_tiles_is_profiled(tmp_path: Path) -> None:
+    """A report names the pipelines that ran; given as options, they alone would decide about tiles."""
+    conv = helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])
+    x, y = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["batch", 64, 28, 28]) for name in "xy")
+    weight = numpy_helper.from_array(np.random.default_rng(0).standard_normal((64, 64, 3, 3), np.float32), "w")
+    graph = helper.make_graph([conv], "tiles", [x], [y], [weight])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    options = igniter.CompileOptions(target="x86-64-v3", machine={"l2_bytes": 1 << 20}, sizes={"batch": 3}, winograd=2)
+    for chosen in (replace(options, winograd="auto"), options):
+        artifact = igniter.compile(tmp_path / "m.onnx", tmp_path / "out", options=chosen, verify=False)
+        assert igniter.CompileOptions.of_report(artifact.report["options"]) == chosen
+        assert [r for r in artifact.report["remarks"] if r["pass"] == "winograd"]
+        done = invoke("bench", tmp_path / "out", "--profile", "--json", "--shape", "batch=1")
+        assert done.exit_code == 0 and json.loads(done.stdout)[0]["steps"], done.stderr
+        assert artifact.verify_every_value().status == "passed"
 
 
 def test_a_schedule_of_ones_own_is_not_profiled_as_another(model: Path, tmp_path: Path) -> None:

@@ -83,15 +83,10 @@ def gather(
 
 def _options(artifact: Artifact) -> Any:
     """The options that an artifact was compiled with; of several targets the first, as whose kernels it is shown."""
-    import dataclasses
-
     from igniter.compilation import CompileOptions
 
     said: dict[str, Any] = artifact.report["options"]
-    fields = {f.name for f in dataclasses.fields(CompileOptions)} & said.keys()
-    given: dict[str, Any] = {name: said[name] for name in fields if name != "profile"}
-    given["target"] = str(given["target"]).split(",")[0]
-    return CompileOptions(**given)
+    return CompileOptions.of_report({**said, "profile": False, "target": str(said["target"]).split(",")[0]})
 
 
 def _known_sizes(module: Any, sizes: Mapping[str, int]) -> dict[str, int]:

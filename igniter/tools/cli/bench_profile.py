@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json as jsonlib
 import tempfile
 from collections.abc import Callable
@@ -82,8 +81,12 @@ def compile_again(
     said: dict[str, Any] = given.report["options"]
     if said.get("profile") or not profile:
         return given
-    known = {f.name for f in dataclasses.fields(options)} & said.keys()
-    options = dataclasses.replace(options, **{**{name: said[name] for name in known}, "profile": True})
+    options = igniter.CompileOptions.of_report({**said, "profile": True})
+    if said.get("tuned_digest", "") != options.tuned_digest():
+        raise IgniterError(
+            f"{path} was compiled with schedules of {options.tuned}, which has others by now: compile it again with "
+            "--profile, and give that folder"
+        )
     made = igniter.compile(original, folder, options=options, verify=False, progress=step)
     if given.report.get("kernel_digest", made.report["kernel_digest"]) != made.report["kernel_digest"]:
         raise IgniterError(
