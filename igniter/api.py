@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from igniter.context import IgniterContext
     from igniter.remarks import Remarks
     from igniter.runtime.artifact import Artifact
+    from igniter.runtime.library import Library
     from igniter.runtime.verification.report import Verification
 
     Model: TypeAlias = "str | PathLike[str] | bytes | onnx.ModelProto"
@@ -153,6 +154,7 @@ class Module(ModelTools):
         fusion_author: str = "",
         options: CompileOptions | None = None,
         verify: bool = True,
+        load: bool = True,
         shapes: Sequence[Mapping[str, int]] | None = None,
         inputs: Inputs = None,
         rtol: float | None = None,
@@ -174,8 +176,10 @@ class Module(ModelTools):
         `auto` those that are expected to take less time so, 2 or 4 the same in tiles of so many results along each
         axis at most, `on` all that can be, `off` none. `shapes`, `inputs`, `rtol`, `atol`, `seed` and `budget`
         (seconds) are for the verification, as `Artifact.verify` takes them. `VerificationFailed` says which output
-        differs, and `output` is then as it was; where nothing could be compared, the report says so. `strict` makes a
-        node that cannot be compiled an error; with `sanitize`, every access of a kernel checks its address at run time.
+        differs, and `output` is then as it was; where nothing could be compared, the report says so. Unless `load` is
+        false, ONNX Runtime loads the result, verified or not, where it is for this machine; `NotLoaded` says which node
+        it refuses, and nothing is written. `strict` makes a node that cannot be compiled an error; with `sanitize`,
+        every access of a kernel checks its address at run time.
         `fusion_author` names who decides what is fused (`NAME` or `NAME{option=value ...}`).
         """
         chosen = _chosen(
@@ -202,7 +206,7 @@ class Module(ModelTools):
         # An edited model is its own original: it may have other inputs and outputs than the file has.
         source = None if self.edits else self.source
         with blaming(self.source):
-            return _compile(compilation, source, self, output, given if verify else None)
+            return _compile(compilation, source, self, output, given if verify else None, load)
 
     def __str__(self) -> str:
         return str(self.ir)
@@ -271,12 +275,13 @@ def compile(model: Model, output: str | PathLike[str] | None = None, **options: 
 
     given = {k: options[k] for k, default in VERIFY_OPTIONS.items() if options.get(k, default) != default}
     verify = given if options.get("verify", True) else None
+    load_it = bool(options.get("load", True))
     named = ("options", "target", "machine", "sizes", "precision", "winograd", "fusion_author", "sanitize")
     chosen = _chosen(**{k: options[k] for k in named if k in options})
     results = Results.of(default_cache(), Path(cast("str", model)), chosen, bool(options.get("strict")))
     if results is None:
         return load(model).compile(output, **options)
-    found = results.take(Path(output) if output is not None else None, verify, check)
+    found = results.take(Path(output) if output is not None else None, verify, check, load_it)
     if found is not None:
         return found
     step: Callable[[str], None] = options.get("progress") or (lambda _: None)
@@ -378,9 +383,10 @@ def _compile(
     original: Module,
     output: str | PathLike[str] | None,
     verify: Mapping[str, Any] | None,
+    load: bool,
 ) -> Artifact:
-    from igniter.runtime.artifact import check_replaceable, write_artifact
-    from igniter.runtime.results import folder_for
+    from igniter.runtime.artifact import check_replaceable
+    from igniter.runtime.loading import NotLoaded, again
 
     if output is not None:
         # Before the minutes that a large model takes, not after them.
@@ -389,8 +395,27 @@ def _compile(
     _require_dims(original.ir, verify)
     c.require_options()
     c.require_library()
-    lower_to_kernels(c)
-    library = make_library(c)
+    while True:
+        lower_to_kernels(c)
+        try:
+            return _write(c, make_library(c), source, original, output, verify, load)
+        except NotLoaded as error:
+            c = again(c, original, error)
+
+
+def _write(
+    c: Compilation,
+    library: Library | None,
+    source: str | Path | bytes | None,
+    original: Module,
+    output: str | PathLike[str] | None,
+    verify: Mapping[str, Any] | None,
+    load: bool,
+) -> Artifact:
+    """The folder, once it is loaded and verified."""
+    from igniter.runtime.artifact import write_artifact
+    from igniter.runtime.results import folder_for
+
     with folder_for(output) as place:
         artifact = write_artifact(
             place.folder,
@@ -398,7 +423,7 @@ def _compile(
             libraries=[library] if library is not None else [],
             report=report(c),
             source=source,
-            finish=lambda artifact: _finish(artifact, c, original, verify),
+            finish=lambda artifact: _finish(artifact, c, original, verify, load),
         )
         place.lives_with(artifact)
     return artifact
@@ -437,16 +462,36 @@ def _save(c: Compilation, path: Path) -> None:
         )
 
 
-def _finish(artifact: Artifact, c: Compilation, original: Module, verify: Mapping[str, Any] | None) -> None:
-    """Verify a model before it is put in place, and put that and the times into its report; `VerificationFailed` where
-    an output differs."""
+def _finish(artifact: Artifact, c: Compilation, original: Module, verify: Mapping[str, Any] | None, load: bool) -> None:
+    """Verify and load a model before it is put in place, and put that and the times into its report;
+    `VerificationFailed` where an output differs, `NotLoaded` where ONNX Runtime does not load it."""
+    from igniter.runtime.loading import not_loaded, require_loads
+
     try:
         if verify is not None:
             with c.stage("verify"):
-                _verify(artifact, original, verify)
+                try:
+                    _verify(artifact, original, verify)
+                except VerificationFailed:
+                    if artifact.loads or artifact.refusal is None:
+                        raise
+                    if load:
+                        raise not_loaded(artifact.refusal, c) from artifact.refusal
+                    artifact.report["verification"] = _unloaded(artifact.refusal)
+        if load:
+            with c.stage("load"):
+                require_loads(artifact, c)
     finally:
         artifact.report["seconds"] = c.report_seconds()
         artifact.report["peak_memory"] = c.peak_memory
+
+
+def _unloaded(error: Exception) -> dict[str, Any]:
+    """The outcome of a verification that could not begin."""
+    from igniter.runtime.session import said_by_onnxruntime
+    from igniter.runtime.verification.report import Verification
+
+    return Verification((), cannot=f"the compiled model does not load: {said_by_onnxruntime(error)}").to_dict()
 
 
 def _verify(artifact: Artifact, original: Module, verify: Mapping[str, Any]) -> None:

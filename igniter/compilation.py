@@ -182,6 +182,8 @@ class Compilation:
     verify_each: bool = False
     strict: bool = False
     """A node that cannot be compiled is an error rather than left to ONNX Runtime."""
+    required: tuple[str, ...] = ()
+    """Ops whose nodes are not left to ONNX Runtime, which turned out not to load them."""
     progress: Callable[[str], None] = lambda _: None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     peak_memory: dict[str, int] = field(default_factory=dict[str, int])

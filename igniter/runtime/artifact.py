@@ -32,7 +32,7 @@ from igniter.runtime.folders import (
     staging_folder,
 )
 from igniter.runtime.library import Library, library_info, library_providers
-from igniter.runtime.session import CPU_PROVIDER, make_session
+from igniter.runtime.session import CPU_PROVIDER, SessionError, make_session
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -59,6 +59,10 @@ class Artifact:
     folder: Path
     report: dict[str, Any] = field(repr=False)
     source: str | bytes | None = field(default=None, repr=False)
+    loads: bool = field(default=False, repr=False, compare=False)
+    """Whether this object has made a session of it."""
+    refusal: SessionError | None = field(default=None, repr=False, compare=False)
+    """The last refusal of a session."""
 
     @classmethod
     def load(cls, folder: str | Path) -> Artifact:
@@ -110,6 +114,15 @@ class Artifact:
         """An ORT session of the compiled model that is in the folder now; for the options see
         `igniter.runtime.session.make_session`."""
         self._check_saving(ort_options)
+        try:
+            made = self._session(ort_options)
+        except SessionError as error:
+            self.refusal = error
+            raise
+        self.loads = True
+        return made
+
+    def _session(self, ort_options: Mapping[str, Any]) -> InferenceSession:
         for _ in range(_RELOADS):
             try:
                 return make_session(self.model_path, self.libraries, **ort_options)

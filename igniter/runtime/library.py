@@ -194,6 +194,32 @@ def library_providers(path: str | Path) -> list[str]:
         return [""]
 
 
+OTHER_CPU = "and this CPU is"
+"""A part of what a library says that is loaded on a CPU of too low a level (`igniter.backends.ort.cpu_choice`)."""
+
+
+def other_system(path: str | Path) -> str | None:
+    """Why this machine loads no library like the one at `path`: it is for another architecture or system; `None` where
+    that is not so, or not known."""
+    from igniter.targets import backend_for
+
+    try:
+        triples = [str(t["triple"]) for t in library_info(path).get("targets", ()) if "triple" in t]
+    except IgniterError:
+        return None
+    host = backend_for("native").target_of("native").triple
+    wrong = next((t for t in triples if _system(t) != _system(host)), None)
+    if wrong is None:
+        return None
+    return f"{Path(path).name} is for {wrong}, and this machine is {host}: load it there"
+
+
+def _system(triple: str) -> tuple[str, ...]:
+    """The architecture and the system of a triple, without its vendor."""
+    arch, _, rest = triple.partition("-")
+    return arch, *rest.split("-")[1:2]
+
+
 def library_info(library: bytes | str | Path) -> dict[str, Any]:
     """What a library says of itself: versions, options, target, ops.
 

@@ -101,11 +101,12 @@ class Results:
     # -- taking -------------------------------------------------------------------------------------------------------
 
     def take(
-        self, output: Path | None, verify: Verify | None, check: Callable[[Artifact, Verify], None]
+        self, output: Path | None, verify: Verify | None, check: Callable[[Artifact, Verify], None], load: bool = True
     ) -> Artifact | None:
         """The compiled model, put into `output` (or a temporary folder); `None` where there is none in the cache.
 
-        Where it was not verified in this way, `check` does so before the folder is put in place.
+        Where it was not verified in this way, `check` does so before the folder is put in place. One that was never
+        loaded is none where `load` asks for that.
         """
         start = time.perf_counter()
         key = self.key()
@@ -113,6 +114,8 @@ class Results:
         if key is None or found is None:
             return None
         entry = cast("dict[str, Any]", json.loads(found))
+        if load and "loads" not in entry["report"]:
+            return None
         known = self._verification(key, verify)
 
         def finish(artifact: Artifact) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -19,8 +20,12 @@ class SessionError(IgniterError):
     """What ONNX Runtime says of a model that it does not take."""
 
 
-class ProviderMissing(IgniterError):
-    """The ONNX Runtime that is installed cannot run what was compiled for another machine."""
+class LibraryElsewhere(IgniterError):
+    """A library of Igniter's is for another machine than this one, or for one with another ONNX Runtime."""
+
+
+class ProviderMissing(LibraryElsewhere):
+    """The ONNX Runtime that is installed has no execution provider for a library."""
 
 
 def silence() -> None:
@@ -37,8 +42,9 @@ def make_session(model: str | Path | bytes, libraries: Sequence[str | Path] = ()
     Options are `providers` and `provider_options` (when not given, those that the libraries are for, and the one for
     CPUs), `sess_options` to start from (used as it is, so each one serves for one session), `config`, a mapping of
     `session.*` entries, and any attribute of `onnxruntime.SessionOptions` by name: `intra_op_num_threads=1`.
-    `IgniterError` names an option that there is not and carries what ORT says of a model or library that it does not
-    take; `ProviderMissing` says that this ORT has no provider that a library needs.
+    `IgniterError` names an option that there is not and carries what ORT says of a model (`SessionError`) or library
+    that it does not take; `LibraryElsewhere` says that a library is for another machine, `ProviderMissing` that this
+    ORT has no provider that it needs.
     """
     import onnxruntime
 
@@ -63,13 +69,33 @@ def make_session(model: str | Path | bytes, libraries: Sequence[str | Path] = ()
         try:
             settings.register_custom_ops_library(str(library))
         except Exception as error:  # onnxruntime's errors have no base of their own
-            raise IgniterError(f"ONNX Runtime does not load {library}: {error}") from error
+            raise _refused_library(library, error) from error
     source = model if isinstance(model, bytes) else str(model)
     try:
         return ort.InferenceSession(source, settings, providers=providers, provider_options=provider_options)
     except Exception as error:
         what = "the model" if isinstance(model, bytes) else str(model)
         raise SessionError(f"ONNX Runtime does not load {what}: {error}") from error
+
+
+def said_by_onnxruntime(error: Exception) -> str:
+    """The first line of what ONNX Runtime says, without its prefix, its code and the path of the model."""
+    said = str(error).rpartition("[ONNXRuntimeError] : ")[2].strip().partition("\n")[0]
+    return re.sub(r"^\d+ : [A-Z_]+ : (?:Load model from .* failed: ?)?(?:Fatal error: ?)?", "", said)
+
+
+def _refused_library(library: str | Path, error: Exception) -> IgniterError:
+    """Why ONNX Runtime does not take a library: it is for another kind of machine, as it says itself or is for another
+    system, or something is wrong with it."""
+    from igniter.runtime.library import OTHER_CPU, other_system
+
+    message = f"ONNX Runtime does not load {library}: {error}"
+    elsewhere = other_system(library)
+    if elsewhere is not None:
+        return LibraryElsewhere(elsewhere)
+    if OTHER_CPU in str(error):
+        return LibraryElsewhere(said_by_onnxruntime(error))
+    return IgniterError(message)
 
 
 def _providers_of(libraries: Sequence[str | Path]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 from igniter.activity import doing
 from igniter.dialects.ort import STAMPS
 from igniter.errors import IgniterError
-from igniter.runtime.session import ProviderMissing, SessionError
+from igniter.runtime.session import LibraryElsewhere, SessionError
 from igniter.runtime.verification.graph_facts import GraphFacts
 from igniter.runtime.verification.guard import guarded_run, memory_limit
 from igniter.runtime.verification.inputs import Style, random_inputs, takes_large
@@ -109,7 +109,7 @@ def verify_models(
     try:
         with doing("the compiled model was loaded", hint=KEPT):
             compiled = candidate.session()
-    except ProviderMissing as error:
+    except LibraryElsewhere as error:
         return Verification((), cannot=error.message)
     except SessionError as error:
         return Verification(

@@ -142,6 +142,9 @@ def compile(
     ] = "",
     remarks: Annotated[bool, typer.Option(help="Say what every pass did to every node.")] = False,
     verify: Annotated[bool, typer.Option(help="Compare the result with ONNX Runtime on the original.")] = True,
+    load: Annotated[
+        bool, typer.Option(help="Load the result in ONNX Runtime, verified or not; one that it refuses is an error.")
+    ] = True,
     shape: Shapes = None,
     inputs: Inputs = "",
     rtol: Rtol = None,
@@ -198,6 +201,7 @@ def compile(
                 db,
                 winograd.option,
                 provider,
+                load,
             )
         )
 

@@ -6,7 +6,7 @@ gets from its symbols (`operand_kind` says `values`) makes no edge to a node tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -87,8 +87,7 @@ class FusionGraph:
     """What the author calls each node (`FusionAuthor.classify`); "" for those in no region."""
     cost: CostModel = field(default_factory=CostModel)
     convolved: frozenset[Operation] = frozenset()
-    provider: str = ""
-    """The execution provider that runs what is left; "" is that of CPUs."""
+    can_leave: Callable[[OnnxOp], bool] = has_kernel
 
     @property
     def eligible(self) -> list[bool]:
@@ -113,7 +112,7 @@ class FusionGraph:
         from igniter.dialects.onnx.base import OnnxOp
 
         op = self.nodes[number]
-        return isinstance(op, OnnxOp) and not has_kernel(op, self.provider)
+        return isinstance(op, OnnxOp) and not self.can_leave(op)
 
     def bytes_between(self, source: int, target: int) -> int:
         """The typical bytes of what `source` computes and `target` reads."""
@@ -149,8 +148,8 @@ class Judges:
     author: FusionAuthor
     cost: CostModel
     legal: Legality = all_legal
-    provider: str = ""
-    """The execution provider that runs what is left; "" is that of CPUs."""
+    can_leave: Callable[[OnnxOp], bool] = has_kernel
+    """Whether ONNX Runtime has a kernel for a node that is left to it."""
 
     def reason(self, node: FusionNode) -> Reason | None:
         """Why a node that has a lowering is in no region."""
@@ -158,7 +157,7 @@ class Judges:
 
     def choice(self, node: FusionNode, reason: Reason | None) -> Reason | None:
         """The author's reason for leaving a node; none where ONNX Runtime has no kernel for it."""
-        return reason if reason is None or has_kernel(node.op, self.provider) else None
+        return reason if reason is None or self.can_leave(node.op) else None
 
 
 def build_graph(block: Block, judges: Judges, siblings: bool, inputs: Sequence[SSAValue] | None = None) -> FusionGraph:
@@ -199,7 +198,7 @@ def build_graph(block: Block, judges: Judges, siblings: bool, inputs: Sequence[S
         tuple(classes),
         cost,
         convolved,
-        judges.provider,
+        judges.can_leave,
     )
 
 

@@ -14,7 +14,6 @@ Both take arrays of all types, and are slow: between nodes they look at the cloc
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -288,7 +287,7 @@ def with_stand_ins(original: Original, compare: Callable[[Original], Verificatio
     """`compare(original)`; where ONNX Runtime does not load that although it is valid, the first comparison with a
     stand-in that compares something, or `not verified` with every reason. `SessionError` for an invalid model."""
     from igniter.frontend import why_invalid
-    from igniter.runtime.session import SessionError
+    from igniter.runtime.session import SessionError, said_by_onnxruntime
     from igniter.runtime.verification.original import Original
     from igniter.runtime.verification.report import Verification
 
@@ -297,7 +296,7 @@ def with_stand_ins(original: Original, compare: Callable[[Original], Verificatio
     except SessionError as error:
         if original.model is None or why_invalid(original.model) is not None:
             raise
-        because = f"ONNX Runtime does not load the original: {_brief(error)}"
+        because = f"ONNX Runtime does not load the original: {said_by_onnxruntime(error)}"
     else:
         return compare(original)
     reasons = [because]
@@ -313,9 +312,3 @@ def with_stand_ins(original: Original, compare: Callable[[Original], Verificatio
             return found
         reasons.append(f"{name}: {'; '.join(found.reasons[:2])}")
     return Verification((), cannot="; ".join(reasons))
-
-
-def _brief(error: Exception) -> str:
-    """What ONNX Runtime says, without its prefix and the path of the model."""
-    said = str(error).rpartition("[ONNXRuntimeError] : ")[2].strip().partition("\n")[0]
-    return re.sub(r"^\d+ : [A-Z_]+ : ", "", said)

@@ -51,6 +51,7 @@ class CompileRequest:
     db: str = ""
     winograd: int | str = "auto"
     provider: str = ""
+    load: bool = True
 
     def typical(self) -> dict[str, int]:
         """What `--sizes` says."""
@@ -109,6 +110,7 @@ def _compile_library(request: CompileRequest) -> None:
             output,
             options=request.options(),
             verify=request.verify,
+            load=request.load,
             cache=request.cache,
             strict=request.strict,
             **request.asked.for_verify(),
@@ -153,6 +155,8 @@ def _print_report(artifact: Any, report: Mapping[str, Any], request: CompileRequ
             out.print(f"{colour}{remark['message']}")
     for line in verification_lines(report["verification"]) if "verification" in report else ():
         out.print(line)
+    if "verification" not in report and not report.get("loads", {}).get("tried", True):
+        out.print(f"[yellow]not loaded:[/] {report['loads']['reason']}")
     _print_left(out, report["left_to_onnxruntime"], request.explain)
     if request.explain:
         from igniter.analysis.typical_sizes import MEMORY

@@ -22,7 +22,7 @@ does not look into regions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 
@@ -35,6 +35,7 @@ from igniter.analysis.fusion.author import DEFAULT, FusionAuthor, asking, checke
 from igniter.analysis.fusion.cost import Contractions, Singletons, Views
 from igniter.analysis.fusion.graph import FusionGraph, FusionNode, Judges, build_graph, is_node, node_label
 from igniter.analysis.fusion.legality import Reason, type_symbols
+from igniter.analysis.fusion.ort_kernels import has_kernel
 from igniter.analysis.fusion.program_loops import compilable, loop_reason
 from igniter.analysis.fusion.region_policy import Limits
 from igniter.analysis.fusion.selection import Selection, select_regions
@@ -44,6 +45,7 @@ from igniter.analysis.machine import machine_of
 from igniter.analysis.typical_sizes import MEMORY, sizes_of
 from igniter.dialects.fusion import GroupOp, RegionOp
 from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.bound import base_name
 from igniter.dialects.onnx.names import is_loop
 from igniter.remarks import Remarks, remark, remarks_of
 from igniter.rewrites import budget
@@ -80,6 +82,9 @@ class FormFusionRegions(ModulePass):
     small_flops: int = 65_536
     typical_dim: int = MEMORY
     """The size that the cost model assumes of a symbolic dim that nobody gave one."""
+    required: tuple[str, ...] = ()
+    """Ops, as `Neg` or `com.microsoft.Gelu`, whose nodes are in a region whatever the author says, as those are that
+    ONNX Runtime has no kernel for."""
     byte_products: bool = True
     """Whether a target multiplies bytes; products of dequantised factors are left to ONNX Runtime where none does."""
 
@@ -98,8 +103,13 @@ class FormFusionRegions(ModulePass):
         backend, machine = backend_of(ctx), machine_of(ctx)
         cost = backend.cost_model(machine, self.typical_dim, sizes_of(ctx, module))
         return Judges(
-            self._make_author(backend), cost, partial(backend.fusion_reason, machine=machine), backend.provider
+            self._make_author(backend), cost, partial(backend.fusion_reason, machine=machine), self._can_leave(backend)
         )
+
+    def _can_leave(self, backend: Backend) -> Callable[[OnnxOp], bool]:
+        """Whether ONNX Runtime has a kernel for a node that is left to it."""
+        provider, required = backend.provider, frozenset(self.required)
+        return lambda op: base_name(op) not in required and has_kernel(op, provider)
 
     def _make_author(self, backend: Backend) -> FusionAuthor:
         """The author with the options of the pass that are the author's, as far as they were asked for."""

@@ -1,0 +1,97 @@
+"""The last step of a compile: stock ONNX Runtime loads the folder, or no folder is written.
+
+Which nodes may be left to ONNX Runtime is known ahead (`igniter.analysis.fusion.ort_kernels`). An installation can have
+fewer kernels, or refuse a node for its attributes: then the model is compiled again, with kernels for the nodes of that
+op (`again`). A node that nothing can compile is an error that names it.
+
+A library for another machine, or for an execution provider that is not installed, is not loaded; the report says so.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from igniter.driver import nodes_left
+from igniter.errors import IgniterError
+from igniter.remarks import remark
+from igniter.runtime.session import LibraryElsewhere, SessionError, said_by_onnxruntime
+
+if TYPE_CHECKING:
+    from igniter.analysis.fusion.left_nodes import LeftNode
+    from igniter.api import Module
+    from igniter.compilation import Compilation
+    from igniter.runtime.artifact import Artifact
+
+MOST_TRIES = 8
+"""Compilations of one model, each with kernels for one more op."""
+NAMED = re.compile(
+    r"Could not find an implementation for (\w+)\(|No Op registered for (\w+) |(?:^|[ :])[\w.]*:(\w+)\(-?\d+\) is not a"
+)
+"""ONNX Runtime's words for a node that it has no kernel, or no schema, for."""
+
+
+class NotLoaded(IgniterError):
+    """ONNX Runtime does not load what was compiled, for want of a kernel for `op`, "" where it names none."""
+
+    def __init__(self, message: str, op: str = ""):
+        super().__init__(message)
+        self.op = op
+
+
+def require_loads(artifact: Artifact, c: Compilation) -> None:
+    """Load a compiled model that nothing has loaded yet, and say in its report that it loads, or why that was not
+    tried; `NotLoaded` where ONNX Runtime refuses it."""
+    if not artifact.loads:
+        try:
+            artifact.session(intra_op_num_threads=1, log_severity_level=4)
+        except LibraryElsewhere as error:
+            artifact.report["loads"] = {"tried": False, "reason": error.message}
+            return
+        except SessionError as error:
+            raise not_loaded(error, c) from error
+    artifact.report["loads"] = {"tried": True, "reason": ""}
+
+
+def not_loaded(error: SessionError, c: Compilation) -> NotLoaded:
+    """The error with the node that it is about, and why that is left to ONNX Runtime."""
+    said = said_by_onnxruntime(error)
+    found = NAMED.search(said)
+    op = next((name for name in found.groups() if name), "") if found else ""
+    nodes = [node for node in nodes_left(c) if op and _base(node) == op]
+    why = f"; {nodes[0]}" if nodes else ""
+    return NotLoaded(
+        f"ONNX Runtime does not load the compiled model: {said}{why} (--no-load writes the folder all the same, for a "
+        "session that has more libraries of custom ops)",
+        op,
+    )
+
+
+def again(c: Compilation, original: Module, error: NotLoaded) -> Compilation:
+    """The compilation to try next: kernels for the op that ONNX Runtime lacks, or, where it names none, for all ops
+    that were left to it by choice. Raises `error` where nothing more can be compiled."""
+    from igniter.api import is_fused
+
+    choices = {node.op for node in nodes_left(c) if node.is_choice}
+    wanted = sorted(op for op in choices if not error.op or op.rpartition(".")[2] == error.op)
+    if not set(wanted) - set(c.required) or len(c.required) >= MOST_TRIES or is_fused(original.ir):
+        raise error
+    copy = original.clone()
+    del copy.ctx.remarks.items[:]
+    remark(copy.ctx, "load", "", "note", f"ONNX Runtime does not load {', '.join(wanted)}: kernels are made for them")
+    return replace(
+        c,
+        module=copy.ir,
+        ctx=copy.ctx,
+        required=(*c.required, *wanted),
+        kernels=[],
+        programs=[],
+        steps=[],
+        nodes_before=0,
+        isolation=type(c.isolation)(),
+    )
+
+
+def _base(node: LeftNode) -> str:
+    return node.op.rpartition(".")[2]
