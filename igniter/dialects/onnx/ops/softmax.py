@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from xdsl.ir import Attribute, SSAValue
 
 from igniter.dialects.onnx.ops.counts import counted
+from igniter.dialects.onnx.ops.means import count_of
 from igniter.dialects.onnx.ops.normalization import float_legal
 from igniter.dialects.onnx.ops.pointwise import EXP, operand_count, same_as_input
-from igniter.dialects.onnx.ops.reduction import arg_extreme, count_of
+from igniter.dialects.onnx.ops.reduction import arg_extreme
 from igniter.dialects.onnx.ops.rules import normal_axis
 from igniter.dialects.onnx.registry import LowerRule, OpSpec
 from igniter.dialects.sym import dims_of, element_of
