@@ -42,9 +42,9 @@ entry:
   %task.at = getelementptr %igniter.team, ptr %team, i64 0, i32 8, i64 %which, i32 0
   %count.at = getelementptr %igniter.team, ptr %team, i64 0, i32 8, i64 %which, i32 1
   %data.at = getelementptr %igniter.team, ptr %team, i64 0, i32 8, i64 %which, i32 2
-  store atomic ptr %task, ptr %task.at monotonic, align 8
-  store atomic i64 %count, ptr %count.at monotonic, align 8
-  store atomic ptr %data, ptr %data.at monotonic, align 8
+  store atomic ptr %task, ptr %task.at release, align 8
+  store atomic i64 %count, ptr %count.at release, align 8
+  store atomic ptr %data, ptr %data.at release, align 8
   store atomic i64 0, ptr %finished.at monotonic, align 8
   %first = shl i64 %generation, 32
   store atomic i64 %first, ptr %ticket.at release, align 8
