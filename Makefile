@@ -15,7 +15,7 @@ ENGINE ?= $(shell command -v podman || echo docker)
 STAGE ?= cpu
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install install-cuda demo-model image demo test test-full test-gpu pytest lint lit format bench docs clean
+.PHONY: help setup install install-cuda demo-model image demo test test-full test-machines test-gpu pytest lint lit format bench docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ test: lint lit pytest ## lint, lit and the quick tests, with an eighth of the sw
 
 test-full: lint lit ## every test with every set of parameters, slow ones too
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --sweeps --timeout=0 tests
+
+test-machines: $(VENV)/.installed-dev ## the tests whose outcome can follow from the machine, as if on five others (tests/machines)
+	$(BIN)/python -m tests.machines --jobs $(JOBS)
 
 test-gpu: $(VENV)/.installed-dev ## the tests that need a GPU and ONNX Runtime's CUDA provider; without them they skip
 	$(BIN)/python -m pytest -rs tests/gpu

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -36,9 +37,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tests of many examples have as many as they name with `--sweeps`; see `tests.examples`."""
+    """Tests of many examples have as many as they name with `--sweeps`; see `tests.examples`. `IGNITER_NATIVE` and
+    `IGNITER_REACH` are those of `tests.machines`."""
     if config.getoption("--sweeps"):
         os.environ["IGNITER_ALL_EXAMPLES"] = "1"
+    if "IGNITER_NATIVE" in os.environ or "IGNITER_REACH" in os.environ:
+        from tests.machines.plugin import OnAnotherMachine
+
+        config.pluginmanager.register(OnAnotherMachine())
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -68,3 +74,14 @@ def seeded(request: pytest.FixtureRequest) -> None:
     rng = getattr(request.module, "RNG", None)
     if isinstance(rng, np.random.Generator):
         rng.bit_generator.state = STATES.setdefault(request.module.__name__, dict(rng.bit_generator.state))
+
+
+@pytest.fixture
+def this_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The target `native` is the machine that runs, although the tests run as if on another one."""
+    from igniter.backends.cpu.target import target_of
+
+    monkeypatch.delenv("IGNITER_NATIVE", raising=False)
+    target_of.cache_clear()
+    yield
+    target_of.cache_clear()

@@ -116,13 +116,9 @@ def stored(what: Tunable, folder: Path) -> list[Entry]:
 # -- the space --------------------------------------------------------------------------------------------------------
 
 
-def without_lanes(schedule: object) -> str:
-    """A schedule in words, without the lanes that this machine's vectors have."""
-    return re.sub(r"vector \d+", "vector", str(schedule))
-
-
 def space_of(example: str) -> tuple[KernelOp, ScheduleSpace]:
-    kernel = subject_of(EXAMPLES / example).kernel
+    """The kernel of an example and its space on a Zen 4, whichever machine runs the test."""
+    kernel = subject_of(EXAMPLES / example, target="znver4").kernel
     return kernel, ScheduleSpace(kernel, 64, 32)
 
 
@@ -148,15 +144,15 @@ def test_the_space_has_what_kernels_need() -> None:
     names = {p.name for p in gemm.parameters}
     assert {"g1.tile", "g1.columns", "g1.rows", "g1.order", "g1.depth", "g1.fused"} <= names
     steps = gemm.schedules({"g1.tile": "6x4", "g1.columns": "2", "g1.depth": "256", "g1.order": "columns"})
-    assert without_lanes(steps["matmul"]) == (
+    assert str(steps["matmul"]) == (
         '[j by 128 threads fuse "g1", i by 48 fuse "g1", k by 256 into result, j by 64, i by 6, product(i, j, k) '
-        "tile [6, 4], i, j vector unroll]"
+        "tile [6, 4], i, j vector 16 unroll]"
     )
     _, conv = space_of("convolution.mlir")
     found = conv.schedules({"g1.tile": "7x2", "g1.lanes": "o", "g1.down": "x"})
-    assert without_lanes(found["conv"]) == (
+    assert str(found["conv"]) == (
         '[y threads fuse "g1", o by 32 tail mask fuse "g1", x by 7 tail mask fuse "g1", ky, kx_c, x unroll, '
-        "o vector unroll]"
+        "o vector 16 unroll]"
     )
     with pytest.raises(ValueError, match="the space has no"):
         conv.schedules({"g1.tile": "99x9"})

@@ -42,6 +42,7 @@ def write(folder: Path, **given: object) -> str:
 # -- igniter machine --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("this_machine")
 @pytest.mark.parametrize("target", ["x86-64-v3", "znver4", "aarch64", "native"])
 def test_json(target: str) -> None:
     found = machine(f"--target={target}")
@@ -73,6 +74,7 @@ def test_round_trip(tmp_path: Path) -> None:
     assert done.exit_code == 1 and "name the target" in json.loads(done.stdout)["error"]["message"]
 
 
+@pytest.mark.usefixtures("this_machine")
 def test_measuring(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """That figures are measured, that they are plausible, and that they count only where the file is named."""
     # One turn of each, and of few bytes: this is no benchmark.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from igniter.backends.cpu.codegen import _llvm, optimize
 from igniter.backends.cpu.emit_llvm import emit_llvm
-from igniter.backends.cpu.target import Target, target_of
+from igniter.backends.cpu.target import Target, host_target, target_of
 from igniter.backends.cpu.tile_kernels import with_tile_kernels
 from igniter.backends.violations import VIOLATION
 from igniter.dialects.loop import FuncOp
@@ -28,7 +28,7 @@ class CompiledFunc:
 
     def __init__(self, name: str, ir: str, target: Target, symbols: Sequence[str], scratch: Any):
         llvm = _llvm()
-        here = target_of("native")
+        here = host_target()
         if target.triple.split("-")[0] != here.triple.split("-")[0]:
             raise IgniterError(f"{name}: code for {target.name} does not run on this machine, which is {here.triple}")
         self.name = name

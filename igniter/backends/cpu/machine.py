@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from igniter.analysis.machine import INSTRUCTIONS, TYPICAL, Given, MachineError, MachineModel, Source, override
 from igniter.backends.cpu.microarchitectures import CORES, LIKE, Core
-from igniter.backends.cpu.target import X86_LEVELS, Target, target_of
+from igniter.backends.cpu.pretended import pretended_figures
+from igniter.backends.cpu.target import X86_LEVELS, Target, host_target, target_of
 
 if TYPE_CHECKING:
     from archspec.cpu import Microarchitecture
@@ -26,9 +27,10 @@ SYSFS = Path("/sys/devices/system/cpu")
 def machine_for(target: Target | str, given: Iterable[Given] = ()) -> MachineModel:
     """The model of a target, with the figures that were given in the place of its own; `MachineError` where it cannot
     have them."""
-    own = _machine(target_of(target) if isinstance(target, str) else target)
-    found = tuple(given)
-    return override(own, found) if found else own
+    found = target_of(target) if isinstance(target, str) else target
+    own = pretended_figures(_machine(found)) if found.name == "native" else _machine(found)
+    others = tuple(given)
+    return override(own, others) if others else own
 
 
 # -- one target -------------------------------------------------------------------------------------------------------
@@ -59,7 +61,7 @@ def _machine(target: Target) -> MachineModel:
     sources: dict[str, Source] = dict.fromkeys(figures, "manuals")
     sources |= dict.fromkeys(("name", "cpu", "arch", "features", *INSTRUCTIONS), "llvm")
     sources["microarchitecture"] = "archspec"
-    if target.name == "native":
+    if target == host_target():
         own = host_figures()
         figures |= own
         sources |= dict.fromkeys(own, "sysfs")
@@ -90,7 +92,7 @@ def microarchitecture_of(target: Target) -> Microarchitecture:
     for name in (LIKE.get(cpu, ""), cpu.replace("-", "_"), cpu.replace("znver", "zen"), _clang_names().get(cpu, "")):
         if name in known:
             return known[name]
-    if target.name == "native":
+    if target == host_target():
         found = host()
         if _core_of(found) is not None:
             return found

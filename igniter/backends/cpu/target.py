@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, cast
 
@@ -275,8 +275,17 @@ def _aarch64(name: str, cpu: str, features: str) -> Target:
     )
 
 
-@lru_cache(maxsize=1)
 def _native() -> Target:
+    """This machine, or the one that the environment puts in its place."""
+    from igniter.backends.cpu.pretended import pretended_target
+
+    asked = pretended_target()
+    return replace(target_of(asked), name="native") if asked and asked != "native" else host_target()
+
+
+@lru_cache(maxsize=1)
+def host_target() -> Target:
+    """The machine that runs, with exactly its features."""
     import llvmlite.binding as llvm
 
     cpu: str = llvm.get_host_cpu_name()
