@@ -188,17 +188,22 @@ def test_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert (found.status, "not a size" in found.says) == ("problem", True)
 
 
+@pytest.mark.usefixtures("this_machine")
 def test_a_machine_that_there_is_no_code_for(monkeypatch: pytest.MonkeyPatch) -> None:
     from igniter.backends.cpu import target
+    from igniter.backends.cpu.machine import _machine, machine_for
 
+    _machine.cache_clear()
     monkeypatch.setattr("llvmlite.binding.get_process_triple", lambda: "riscv64-unknown-linux-gnu")
-    target._native.cache_clear()
+    target.host_target.cache_clear()
     target.target_of.cache_clear()
     try:
         found = named(list(machine.cpu()), "native")
+        # Code for other machines is still made there.
+        assert machine_for("x86-64-v3").vector_bytes == 32
     finally:
         monkeypatch.undo()
-        target._native.cache_clear()
+        target.host_target.cache_clear()
         target.target_of.cache_clear()
     assert found.status == "problem"
     assert "riscv64" in found.says

@@ -61,7 +61,7 @@ def _machine(target: Target) -> MachineModel:
     sources: dict[str, Source] = dict.fromkeys(figures, "manuals")
     sources |= dict.fromkeys(("name", "cpu", "arch", "features", *INSTRUCTIONS), "llvm")
     sources["microarchitecture"] = "archspec"
-    if target == host_target():
+    if _is_here(target):
         own = host_figures()
         figures |= own
         sources |= dict.fromkeys(own, "sysfs")
@@ -83,6 +83,11 @@ def _machine(target: Target) -> MachineModel:
     )
 
 
+def _is_here(target: Target) -> bool:
+    """True for the machine that runs, False for a target that stands in its place."""
+    return target.name == "native" and target == host_target()
+
+
 def microarchitecture_of(target: Target) -> Microarchitecture:
     """What archspec knows of a target's CPU, or of one that it is like; the psABI level or the architecture where it
     knows neither."""
@@ -92,7 +97,7 @@ def microarchitecture_of(target: Target) -> Microarchitecture:
     for name in (LIKE.get(cpu, ""), cpu.replace("-", "_"), cpu.replace("znver", "zen"), _clang_names().get(cpu, "")):
         if name in known:
             return known[name]
-    if target == host_target():
+    if _is_here(target):
         found = host()
         if _core_of(found) is not None:
             return found

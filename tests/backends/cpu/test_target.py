@@ -61,6 +61,7 @@ def test_the_table_agrees_with_llvm(name: str, capfd: pytest.CaptureFixture[str]
     assert fused == target.has_fma
 
 
+@pytest.mark.usefixtures("this_machine")
 def test_native_is_this_machine():
     target = target_of("native")
     assert target.cpu and target.features.count(",") > 10
