@@ -6,7 +6,8 @@ What the parts are is said in `igniter.runtime.verification`, and what is promis
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -19,15 +20,11 @@ from igniter.runtime.verification.graph_facts import GraphFacts
 from igniter.runtime.verification.guard import guarded_run, memory_limit
 from igniter.runtime.verification.inputs import Style, random_inputs, takes_large
 from igniter.runtime.verification.judge import Judge, Ready, first_line
-from igniter.runtime.verification.judgement import (
-    CHAOS,
-    TOLERANCES,
-    Allowance,
-    compare_output,
-    failure,
-)
+from igniter.runtime.verification.judgement import TOLERANCES, Allowance, compare_output, failure
+from igniter.runtime.verification.more_inputs import MANY_THREADS, MoreInputs, result_of
 from igniter.runtime.verification.original import Original
 from igniter.runtime.verification.report import CaseResult, Refusal, Verification, sizes_text
+from igniter.runtime.verification.sensitivity import Watch, dependent_outputs
 from igniter.runtime.verification.sizes import Proposal, Search, Sizes
 from igniter.runtime.verification.specs import InputSpec, checked_shapes, symbols_of
 
@@ -41,8 +38,6 @@ RUN_SHARE = 0.25
 """The share of the budget that one run of the original may take while sizes are looked for."""
 INNER_RANDOM = "a random node is inside of a loop, a branch or a function, from where what it draws cannot be taken"
 KEPT = "--no-verify puts the compiled model in place without running it"
-MANY_THREADS = 4
-"""Threads of the case with many rows, whatever the number of cores: what is shared out must be shared out right."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +50,8 @@ class VerifyOptions:
     atol: float = 0.0
     seed: int = 0
     budget: float = BUDGET_SECONDS
+    stop_at_first: bool = False
+    """Stop at the first case that differs: whether the models agree is then known."""
 
     @property
     def feeds(self) -> list[Mapping[str, Any]]:
@@ -62,6 +59,10 @@ class VerifyOptions:
         if self.inputs is None:
             return []
         return [self.inputs] if isinstance(self.inputs, Mapping) else list(self.inputs)
+
+
+class _Fails(Exception):
+    """What ONNX Runtime says where the compiled model fails."""
 
 
 class Candidate:
@@ -154,15 +155,82 @@ class _Verifier:
             unstable = self._own_runs_differ(ready) if not cases else ""
             if unstable:
                 return Verification(tuple(cases), tuple(self.refused), unstable)
-            cases.append(self._judge(proposal, ready))
+            cases += self._judged_cases(proposal, ready)
             if not self._inexact and self.original.inexact(ready.feed, ready.expected):
                 assert self.original.exact_model is not None
                 self._inexact = self.original.exact_model.replaced
-            if cases[-1].status == "skipped" and (silent is None or silent[0].kind == "ones"):
+            if silent is None or silent[0].kind == "ones":
                 silent = proposal, ready
-        if self.pieces is not None and silent is not None and all(c.status == "skipped" for c in cases):
+            if self._may_stop(cases):
+                break
+        if not self._may_stop(cases):
+            cases += self._with_more_inputs(cases)
+        at_rest = self._inputs.watch.sentences()
+        nothing = all(c.status == "skipped" for c in cases)
+        if self.pieces is not None and silent is not None and (at_rest or nothing) and not self._has_failed(cases):
             cases.append(self.pieces(silent[0].sizes, silent[1]))
-        return Verification(tuple(cases), tuple(self.refused), inexact=self._inexact)
+        return Verification(tuple(cases), tuple(self.refused), inexact=self._inexact, at_rest=at_rest)
+
+    def _judged_cases(self, proposal: Proposal, ready: Ready) -> Iterator[CaseResult]:
+        """The case, and one more at its sizes where outputs have not moved yet."""
+        case = self._judge(proposal, ready)
+        yield case
+        self._inputs.note(ready, case)
+        if case.status == "failed":
+            return
+        if self.options.inputs is not None:
+            self._inputs.look_at(ready, case)
+            return
+        with self._as_failures(case.shapes) as failures:
+            yield from self._inputs.beside(proposal.sizes, self.original.specs)
+        yield from failures
+
+    def _with_more_inputs(self, cases: Sequence[CaseResult]) -> Iterator[CaseResult]:
+        """Inputs under which outputs leave their rest, and others for a share of the time."""
+        if self.options.inputs is not None or not cases or self._has_failed(cases):
+            return
+        spent = time.monotonic() - self._started
+        with self._as_failures({}) as failures:
+            yield from self._inputs.look_for(self.original.specs, self.options.budget)
+            found = self._inputs.seeds(self.original.specs, cases, spent)
+            if found is not None:
+                yield found
+        yield from failures
+
+    @contextmanager
+    def _as_failures(self, sizes: dict[str, int]) -> Generator[list[CaseResult]]:
+        """Cases for what the compiled model raises inside."""
+        failures: list[CaseResult] = []
+        try:
+            yield failures
+        except _Fails as error:
+            failures.append(CaseResult(sizes, "failed", reason=f"the compiled model fails: {error}"))
+
+    def _may_stop(self, cases: Sequence[CaseResult]) -> bool:
+        return self.options.stop_at_first and self._has_failed(cases)
+
+    def _has_failed(self, cases: Sequence[CaseResult]) -> bool:
+        return any(c.status == "failed" for c in cases)
+
+    @cached_property
+    def _inputs(self) -> MoreInputs:
+        names = self.original.output_names
+        watch = Watch(names, self._judged_by.allowed, dependent_outputs(self.original.proto, names))
+
+        def start(feed: dict[str, Any], sizes: dict[str, int], seed: int) -> Ready | None:
+            found = self._start(feed, sizes, seed)
+            return None if isinstance(found, Refusal) else found
+
+        def run(ready: Ready, threads: int) -> Sequence[Any]:
+            try:
+                with doing("the compiled model ran on more inputs", runs="kernels", hint=KEPT):
+                    session = self.candidate.session(threads, ready.drawn)
+                    return guarded_run(session, names, {**ready.feed, **ready.drawn}, None)
+            except Exception as error:
+                raise _Fails(first_line(error)) from error
+
+        fixed = frozenset(name for sizes in self.options.shapes or () for name in sizes)
+        return MoreInputs(self.original, self.facts, self._judged_by, watch, start, run, self.options.seed, fixed)
 
     # -- cases --------------------------------------------------------------------------------------------------------
 
@@ -265,11 +333,7 @@ class _Verifier:
                 actual = guarded_run(session, names, {**ready.feed, **ready.drawn}, None)
         except Exception as error:
             return replace(result, status="failed", reason=f"the compiled model fails: {first_line(error)}")
-        outputs = self._judged_by.outputs(ready, actual)
-        wrong = [o for o in outputs if not o.ok]
-        if wrong and all(o.reason.startswith(CHAOS) for o in wrong):
-            return replace(result, status="skipped", outputs=tuple(outputs), reason=wrong[0].reason)
-        return replace(result, status="failed" if wrong else "passed", outputs=tuple(outputs))
+        return result_of(result, self._judged_by.outputs(ready, actual))
 
     @cached_property
     def _judged_by(self) -> Judge:

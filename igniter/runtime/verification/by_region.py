@@ -15,17 +15,20 @@ The first two are judged as outputs are: by the tolerance, the noise of the piec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from igniter.activity import doing
 from igniter.errors import IgniterError
+from igniter.frontend.evaluate import ort_errors
 from igniter.frontend.ort_values import run
 from igniter.runtime.verification.judge import Judge, Ready, first_line
-from igniter.runtime.verification.judgement import CHAOS, Allowance, compare_output, failure
+from igniter.runtime.verification.judgement import Allowance, compare_output, failure
+from igniter.runtime.verification.more_inputs import changed_feed
 from igniter.runtime.verification.original import Original, unoptimised
 from igniter.runtime.verification.report import BY_REGION, CaseResult, OutputResult
+from igniter.runtime.verification.sensitivity import Watch
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
@@ -56,8 +59,8 @@ class ByRegion:
             outputs = self._outputs(ready)
         except Exception as error:  # a graph too big to take apart, a value that cannot be an output
             return replace(result, status="skipped", reason=f"region by region: {first_line(error)}")
-        unknown = [o for o in outputs if not o.ok and o.reason.startswith(CHAOS)]
-        kept = [o for o in outputs if o.ok or not o.reason.startswith(CHAOS)]
+        unknown = [o for o in outputs if o.says_nothing]
+        kept = [o for o in outputs if not o.says_nothing]
         if any(not o.ok for o in kept):
             return replace(result, status="failed", outputs=tuple(kept))
         if len(unknown) > MOST_UNKNOWN * len(outputs):
@@ -81,7 +84,10 @@ class ByRegion:
             raise IgniterError("the compiled model has no regions")
         passes = self._passes(c, regions, ready)
         with doing("the compiled model ran region by region", runs="kernels"):
-            return [*passes, *self._kernels(c, regions, ready), *self._whole(c, ready)]
+            kernels = self._kernels(c, regions, ready)
+            resting = {o.name.split(" (@")[0] for o in kernels if o.ok and o.says_nothing}
+            # A value that is the same for other inputs says nothing of the passes or the whole either.
+            return [*kernels, *(_resting(o, resting) for o in (*passes, *self._whole(c, ready)))]
 
     # -- the passes before fusion -------------------------------------------------------------------------------------
 
@@ -129,6 +135,7 @@ class ByRegion:
         feed = {f"v{i}": values[v] for i, v in enumerate(crossing)}
         nodes = Original(export_model(onnx_level(module)).SerializeToString(), options=_plain())
         expected = run(nodes.session, feed)
+        others = self._other_values(c, regions, nodes, crossing, ready)
         actual: list[Any] = []
         failed: list[OutputResult] = []
         for region, found in zip(regions, side.run_kernels(c, module, regions, values), strict=True):
@@ -137,8 +144,31 @@ class ByRegion:
                 found = expected[len(actual) : len(actual) + len(region.results)]
             actual += found
         results = Judge(nodes, self.allowed, self.budget).outputs(Ready(feed, expected), actual)
-        names = [f"{n} (@{r.kernel_name})" for r in regions for n in side.value_names(r)]
-        return [*failed, *(replace(o, name=n) for o, n in zip(results, names, strict=True))]
+        names = [(n, f" (@{r.kernel_name})") for r in regions for n in side.value_names(r)]
+        watch = Watch([n for n, _ in names], self.allowed, frozenset(n for n, _ in names))
+        for (name, _), o, e, other in zip(names, results, expected, others or expected, strict=True):
+            watch.see(replace(o, name=name), e, replace(o, name=name), other)
+        resting = watch.words if others else {}
+        judged = [
+            replace(o, name=n + kernel, says_nothing=o.says_nothing or (o.ok and n in resting))
+            for o, (n, kernel) in zip(results, names, strict=True)
+        ]
+        return [*failed, *judged]
+
+    def _other_values(
+        self, c: Compilation, regions: Sequence[RegionOp], nodes: Original, crossing: Sequence[SSAValue], ready: Ready
+    ) -> list[Any]:
+        """The values of the regions' nodes for other inputs of the model; none where it does not run on them."""
+        from igniter.runtime.verification import regions as side
+
+        changed = changed_feed(ready.feed, ready.seed)
+        if changed is None:
+            return []
+        try:
+            values = side.values_of(c.module, side.crossing_of(regions), self.original, changed).crossing
+            return run(nodes.session, {f"v{i}": values[v] for i, v in enumerate(crossing)})
+        except tuple(ort_errors()):
+            return []
 
     # -- the whole ----------------------------------------------------------------------------------------------------
 
@@ -155,6 +185,11 @@ class ByRegion:
             good = OutputResult(name, str(getattr(e, "dtype", "")), getattr(e, "shape", ()), 0.0, 0.0, 0.0, ok)
             found.append(good if ok else failure(name, good.dtype, good.shape, reason))
         return found
+
+
+def _resting(output: OutputResult, resting: Collection[str]) -> OutputResult:
+    name = output.name.removesuffix(" (passes)")
+    return replace(output, says_nothing=output.says_nothing or (output.ok and name in resting))
 
 
 def _plain() -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from igniter.dialects.onnx.types import BY_NAME
 from igniter.errors import IgniterError
 from igniter.runtime.verification.graph_facts import GraphFacts
+from igniter.runtime.verification.pictures import page, ranged
 from igniter.runtime.verification.roles import is_image, is_sound
 from igniter.runtime.verification.specs import InputSpec, Shapes
 
@@ -106,19 +107,36 @@ _FLOAT_NAMES: tuple[tuple[str, Callable[[_Request], Any]], ...] = (
 )
 
 
+def _setting(spec: InputSpec, shape: Sequence[int]) -> Callable[[_Request], Any] | None:
+    """What makes a float input that is a setting or a mask by its name: a scalar or a short vector, or a mask of any
+    rank; not a tensor that happens to be called so."""
+    if is_image(spec):
+        return None
+    for pattern, make in _FLOAT_NAMES:
+        if re.search(pattern, spec.name.lower()) and (len(shape) <= 1 or "mask" in pattern):
+            return make
+    return None
+
+
+def is_setting(spec: InputSpec, shape: Sequence[int]) -> bool:
+    """Whether a float input is a setting or a mask, whose values have a meaning of their own."""
+    return _setting(spec, shape) is not None
+
+
 def _floats(r: _Request) -> Array:
     import numpy as np
 
-    if not is_image(r.spec):
-        for pattern, make in _FLOAT_NAMES:
-            # A scalar or a short vector of settings, or a mask; not a tensor that happens to be called so.
-            if re.search(pattern, r.name) and (len(r.shape) <= 1 or "mask" in pattern):
-                return np.asarray(make(r), np.float64)
+    make = _setting(r.spec, r.shape)
+    if make is not None:
+        return np.asarray(make(r), np.float64)
     if r.spec.name in r.facts.positive:
         return r.rng.uniform(0.1, 2.0, r.shape)
     if is_image(r.spec):
-        # Models of pictures differ in what they want: 0 .. 1, centred on zero, and noise shows every pixel.
-        kind = r.seed % 3
+        # Models of pictures differ in what they want: 0 .. 1, centred on zero, and text, as detectors of text see
+        # nothing in all else. Noise shows every pixel.
+        kind = r.seed % 4
+        if kind == 3:
+            return ranged(r.spec, page(r.spec, r.shape, r.rng), "normalised")
         return _image(r) if kind == 0 else 4 * _image(r) - 2 if kind == 1 else r.rng.standard_normal(r.shape)
     if is_sound(r.spec) or (r.facts.sound and 1 <= len(r.shape) <= 2 and r.shape[-1] >= 256):
         return _sound(r)

@@ -38,9 +38,15 @@ SLICE_RANGE = 1e-5
 """A slice this small beside the whole is no better known than an element near zero is."""
 
 CHAOS = "the original moves, nudged by one unit in the last place,"
+SMALL = "the output is no larger than what the original rounds away:"
 MOST_NOISE = 0.2
 """More than this share of its magnitude no output may be off, whatever the noise: where that would be allowed, the
 output says nothing, and is not judged."""
+
+BEYOND = 4
+"""A difference of more than this many magnitudes of the output ..."""
+BEYOND_NOISE = 64
+"""... and times its noise is wrong, however little the output says: two results of one model are not so far apart."""
 
 SLICE_ELEMENTS = 32
 """Of fewer elements neither the magnitude nor the noise is known: one alone may be near zero."""
@@ -149,14 +155,24 @@ def _compare_floats(
     reason, note = "", ""
     within = tolerance * (magnitude or 1.0) + allowed.atol
     cancelled = SOURCE_ULPS * eps * noise.source
+    excused = NOISE_FACTOR * spread if NOISE_FACTOR * spread <= MOST_NOISE * magnitude else 0.0
+    off_by = max(within, cancelled, excused)
     if strange:
         reason = f"NaN or infinity in {strange} of {e.size} places on one side only"
+    elif within < difference <= cancelled and cancelled > MOST_NOISE * magnitude:
+        small = f"{SMALL} it is {magnitude:.3g} at most, and may be off by {cancelled:.3g}"
+        moved_by = _relative(spread, magnitude) if noise.seen else None
+        return OutputResult(name, dtype, shape, error, difference, magnitude, False, small, moved_by, "", off_by, True)
     elif within < difference <= cancelled:
         note = "what it was made from cancels"
+    elif difference > max(BEYOND * magnitude, BEYOND_NOISE * spread, cancelled, within):
+        reason = (
+            f"the largest error, {difference:.3g}, is {_relative(difference, magnitude):.3g} times the output itself"
+        )
     elif difference > within and NOISE_FACTOR * spread > MOST_NOISE * magnitude and spread > 0:
         relative = _relative(spread, magnitude)
         chaos = f"{CHAOS} by {relative:.3g} of the largest magnitude {magnitude:.3g}"
-        return OutputResult(name, dtype, shape, error, difference, magnitude, False, chaos, relative)
+        return OutputResult(name, dtype, shape, error, difference, magnitude, False, chaos, relative, "", off_by, True)
     elif within < difference <= NOISE_FACTOR * spread:
         note = "within the model's own noise"
     elif difference > within:
@@ -166,7 +182,7 @@ def _compare_floats(
     elif noise.seen:
         reason = _worst_slice(e, off, moved, magnitude, tolerance, allowed.atol, eps)
     relative = _relative(spread, magnitude) if noise.seen else None
-    return OutputResult(name, dtype, shape, error, difference, magnitude, not reason, reason, relative, note)
+    return OutputResult(name, dtype, shape, error, difference, magnitude, not reason, reason, relative, note, off_by)
 
 
 def _worst_slice(

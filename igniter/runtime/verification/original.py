@@ -272,13 +272,18 @@ class Original:
         except Exception:
             # A value that cannot be an output (a sequence); then the noise alone decides.
             return {}
-        found: dict[str, float] = {}
+        found = self.sigmoids(names)
         for name, values in operands.items():
             arrays = [np.asarray(known[v], np.float64) for v in values if getattr(known[v], "dtype", None) is not None]
             sizes = [float(np.max(np.abs(np.where(np.isfinite(a), a, 0.0)), initial=0.0)) for a in arrays]
-            sizes += [SIGMOID_SOURCE] if _is_sigmoid(name, [self.proto.graph]) else []
-            found[name] = max(sizes, default=0.0)
+            found[name] = max(sizes, default=found.get(name, 0.0))
         return found
+
+    def sigmoids(self, names: Sequence[str]) -> dict[str, float]:
+        """`SIGMOID_SOURCE` for each output that is a sigmoid: what `sources` knows without a run."""
+        if self.proto is None:
+            return {}
+        return {name: SIGMOID_SOURCE for name in names if _is_sigmoid(name, [self.proto.graph])}
 
 
 # fmt: off

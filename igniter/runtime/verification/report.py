@@ -10,6 +10,10 @@ from typing import Any, Literal
 BY_REGION = "by region"
 """The kind of a case in which the pieces of a model are compared, each on identical inputs: its outputs are the values
 that cross regions, in their place the outputs of the model say nothing."""
+MORE = "more inputs"
+"""The kind of a case of other inputs at sizes that a case had: its outputs are the worst of all of them."""
+LOOKED_FOR = "inputs looked for"
+"""The kind of a case of inputs under which outputs move that others leave at rest."""
 Status = Literal["passed", "differs", "not verified"]
 
 
@@ -29,6 +33,10 @@ class OutputResult:
     noise: float | None = None
     note: str = ""
     """Why an output that is not within the tolerance is right all the same."""
+    allowed: float = 0.0
+    """The largest difference that would have passed; 0 where the values must be equal."""
+    says_nothing: bool = False
+    """Whether the output counts neither way, for the `reason`: no fault would have shown in it."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +80,17 @@ class Verification:
     inexact: tuple[str, ...] = ()
     """Nodes of integers that ONNX Runtime computes in f64, where that gave other outputs than exact integers do. The
     model is compared with the exact ones."""
+    at_rest: tuple[str, ...] = ()
+    """The outputs that are the same, or vanish, for all inputs that were tried, in sentences: a comparison of them
+    could not have failed, so that the model is not verified unless its regions are."""
 
     def joined(self, other: Verification) -> Verification:
         """This one and that of another execution provider."""
         refused = (*self.refused, *(r for r in other.refused if r not in self.refused))
         inexact = tuple(dict.fromkeys((*self.inexact, *other.inexact)))
-        cannot = self.cannot or other.cannot
-        return replace(self, cases=(*self.cases, *other.cases), refused=refused, cannot=cannot, inexact=inexact)
+        at_rest = tuple(dict.fromkeys((*self.at_rest, *other.at_rest)))
+        cases, cannot = (*self.cases, *other.cases), self.cannot or other.cannot
+        return replace(self, cases=cases, refused=refused, cannot=cannot, inexact=inexact, at_rest=at_rest)
 
     @property
     def status(self) -> Status:
@@ -86,6 +98,8 @@ class Verification:
         statuses = [case.status for case in self.cases]
         if "failed" in statuses:
             return "differs"
+        if self.at_rest and self.way != "regions":
+            return "not verified"
         return "passed" if "passed" in statuses else "not verified"
 
     @property
@@ -99,7 +113,8 @@ class Verification:
     @property
     def _judged(self) -> list[OutputResult]:
         """The outputs of all cases but those that say nothing; of the pieces of a model the worst."""
-        found = [o for c in self.cases if c.status != "skipped" and c.kind != BY_REGION for o in c.outputs]
+        counted = [c for c in self.cases if c.status != "skipped" and c.kind != BY_REGION]
+        found = [o for c in counted for o in c.outputs if not o.says_nothing]
         pieces = [o for c in self.cases if c.status != "skipped" and c.kind == BY_REGION for o in c.outputs]
         if pieces:
             worst = max(pieces, key=lambda o: o.max_error)
@@ -138,7 +153,9 @@ class Verification:
             if case.status == "failed" and case.reason:
                 lines.append(f"{case.reason}{where}")
             if case.status == "failed":
-                lines += [f"output '{o.name}'{where}: {o.reason}" for o in case.outputs if not o.ok]
+                lines += [
+                    f"output '{o.name}'{where}: {o.reason}" for o in case.outputs if not o.ok and not o.says_nothing
+                ]
         return lines
 
     @property
@@ -148,6 +165,8 @@ class Verification:
             return []
         if self.cannot:
             return [self.cannot]
+        if self.at_rest and any(c.status == "passed" for c in self.cases):
+            return [*self.at_rest, "give --inputs: a .npz file, or a folder with input_0.pb, ..."]
         refused = list(dict.fromkeys(r.reason for r in self.refused))
         lines: list[str] = []
         if refused:
@@ -183,6 +202,7 @@ class Verification:
                 "refused": [asdict(r) for r in self.refused],
                 "without": list(self.without),
                 "inexact": list(self.inexact),
+                "at_rest": list(self.at_rest),
             }
         )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from igniter.errors import IgniterError
-from igniter.runtime.verification.report import BY_REGION, sizes_text
+from igniter.runtime.verification.report import BY_REGION, LOOKED_FOR, MORE, sizes_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -178,7 +178,7 @@ def verification_table(verification: Verification) -> Any:
     table = Table("sizes", "output", "type", "shape", "largest error", "noise", "relative to", "")
     for case in verification.cases:
         sizes = sizes_text(case.shapes) or ("as given" if case.kind == "given" else "as in the model")
-        sizes += f" ({case.kind})" * (case.kind in ("many", "large integers", BY_REGION))
+        sizes += f" ({case.kind})" * (case.kind in ("many", "large integers", BY_REGION, MORE, LOOKED_FOR))
         shown = case.outputs
         if case.kind == BY_REGION and case.status == "passed" and case.outputs:
             worst = max(case.outputs, key=lambda o: o.max_error)
@@ -187,6 +187,7 @@ def verification_table(verification: Verification) -> Any:
             shown = tuple(o for o in case.outputs if not o.ok)
         for output in shown:
             verdict = f"[green]ok[/]{': ' * bool(output.note)}{output.note}" if output.ok else f"[red]{output.reason}"
+            verdict = f"[yellow]{output.reason}" if output.says_nothing else verdict
             dims = "x".join(map(str, output.shape)) or "scalar"
             noise = "" if output.noise is None else f"{output.noise:.1e}"
             figures = (f"{output.max_error:.2e}", noise, f"{output.magnitude:.4g}")
@@ -203,12 +204,13 @@ def verification_lines(found: Mapping[str, Any]) -> list[str]:
         return ["[yellow]not verified:[/] " + "; ".join(found["reasons"])]
     errors = found["max_errors"]
     worst = max((float(e) for e in errors.values()), default=0.0)
-    cases = sum(case["status"] == "passed" for case in found["cases"])
+    cases = sum(case["status"] == "passed" and case["kind"] not in (MORE, LOOKED_FOR) for case in found["cases"])
     listed = ", ".join(f"{name} {float(error):.1e}" for name, error in errors.items())
     against = found.get("against", "ONNX Runtime")
     line = f"verified against {against} at {cases} shapes, largest relative error {worst:.1e} ({listed})"
     if found["way"] == "regions":
-        silent = next(case["reason"] for case in found["cases"] if case["status"] == "skipped")
+        skipped = [case["reason"] for case in found["cases"] if case["status"] == "skipped"]
+        silent = "; ".join(found.get("at_rest") or skipped[:1])
         line = f"verified against ONNX Runtime region by region, largest relative error {worst:.1e} ({listed}); "
         line += f"the outputs of the whole model say nothing: {silent}"
     noise = max((float(n) for n in found["max_noise"].values()), default=None)
