@@ -256,7 +256,8 @@ class MoreInputs:
         return worst
 
     def _in_tolerances(self, output: OutputResult) -> float:
-        return 0.0 if output.says_nothing else output.max_error / self.judge.allowed.of(output.dtype)
+        tolerance = self.judge.allowed.of(output.dtype) or 1e-30
+        return 0.0 if output.says_nothing else output.max_error / tolerance
 
     def _is_suspicious(self, output: OutputResult) -> bool:
         if not output.ok or output.note or output.dtype not in ("float32", "float64", "float16"):
@@ -289,8 +290,8 @@ def _elements(ready: Ready) -> int:
 
 
 def changed_feed(feed: Mapping[str, Any], seed: int) -> dict[str, Any] | None:
-    """A feed of the same kind: floats in another order and half as large, integers in another order; `None` where
-    nothing can be another."""
+    """A feed of the same kind: floats in another order, half as large and with some noise, integers in another order;
+    `None` where nothing can be another."""
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -299,5 +300,9 @@ def changed_feed(feed: Mapping[str, Any], seed: int) -> dict[str, Any] | None:
         if not hasattr(value, "dtype") or value.dtype.kind not in "fiu" or value.size < 1 + (value.dtype.kind != "f"):
             continue
         mixed = rng.permutation(value.reshape(-1)).reshape(value.shape)
-        made[name] = (mixed * 0.5).astype(value.dtype) if value.dtype.kind == "f" else mixed
+        if value.dtype.kind == "f":
+            finite = np.where(np.isfinite(mixed), mixed, 0.0).astype(np.float64)
+            spread = float(np.std(finite)) or float(np.max(np.abs(finite))) or 1.0
+            mixed = (mixed * 0.5 + 0.1 * spread * rng.standard_normal(mixed.shape)).astype(value.dtype)
+        made[name] = mixed
     return made if any(made[n] is not feed[n] for n in feed) else None
