@@ -140,6 +140,15 @@ def compile(
             help="What symbolic dims typically are, batch=1,seq=128: chosen for, not fixed.", show_default=False
         ),
     ] = "",
+    bind_dim: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bind-dim",
+            metavar="DIM=DIM",
+            help="Make a dim equal to another before compiling: s84=s13, total=past+seq. May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     remarks: Annotated[bool, typer.Option(help="Say what every pass did to every node.")] = False,
     verify: Annotated[bool, typer.Option(help="Compare the result with ONNX Runtime on the original.")] = True,
     load: Annotated[
@@ -202,6 +211,7 @@ def compile(
                 winograd.option,
                 provider,
                 load,
+                tuple(bind_dim or ()),
             )
         )
 

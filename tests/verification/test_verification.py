@@ -483,3 +483,62 @@ def test_maps_of_floats_are_compared_as_floats() -> None:
     labels = [{"a": 1}, {"a": 2}]
     assert compare_output("p", labels, labels).ok
     assert not compare_output("p", labels, labels[::-1]).ok
+
+
+# -- many symbols that are one ----------------------------------------------------------------------------------------
+
+
+def many_symbols() -> onnx.ModelProto:
+    """As an exporter writes it that gives every dim of every input a name of its own: 13 names, and all are one length,
+    of which the last node reads the second element."""
+    vectors = [f"float[s{k}] v{k}" for k in range(5)] + [f"int64[s{k}] i{k}" for k in range(5, 9)]
+    tables = [f"float[s{k}, 4] t{k}" for k in range(9, 12)]
+    nodes, total = ["q0 = Gather (table, ids)"], "q0"
+    for k in range(5):
+        nodes.append(f"a{k} = Add ({total}, v{k})")
+        total = f"a{k}"
+    for k in range(5, 9):
+        nodes += [f"f{k} = Cast <to = 1> (i{k})", f"a{k} = Add ({total}, f{k})"]
+        total = f"a{k}"
+    for k in range(9, 12):
+        nodes += [f"r{k} = ReduceSum <keepdims = 0> (t{k}, one)", f"a{k} = Mul ({total}, r{k})"]
+        total = f"a{k}"
+    inputs = ", ".join(["int64[s12] ids", *vectors, *tables])
+    text = f"g ({inputs}) => (float[1] y) {{ {'  '.join(nodes)}  y = Gather ({total}, one) }}"
+    return model(text, one=np.array([1], np.int64), table=np.arange(20, dtype=np.float32))
+
+
+def test_sizes_are_found_where_many_names_are_one_length() -> None:
+    found = verified(many_symbols())
+    assert found.status == "passed", found.reasons
+    assert all(len(set(c.shapes.values())) == 1 for c in found.cases)
+    assert len({tuple(c.shapes.values()) for c in found.cases}) > 2
+
+
+def test_a_size_that_is_the_sum_of_others_is_found() -> None:
+    """A mask as long as a cache and what is new, with names of their own for each."""
+    text = """g (float[b, past, 4] cache, float[c, new, 4] x, float[m, total] mask) => (float[b, 4] y) {
+      k = Concat <axis = 1> (cache, x)  s = ReduceSum <keepdims = 0> (k, last)  w = Mul (s, mask)
+      e = Unsqueeze (w, last)  p = Mul (e, k)  r = Slice (p, two, end, one)
+      t = Gather <axis = 1> (p, three)  y = Add (t, t) }"""
+    proto = model(text, last=np.array([-1], np.int64), one=np.array([1], np.int64), two=np.array([2], np.int64),
+                  end=np.array([100], np.int64), three=np.array(3, np.int64))  # fmt: skip
+    found = verified(proto)
+    assert found.status == "passed", found.reasons
+    sizes = [c.shapes for c in found.cases if c.shapes["past"] != c.shapes["new"]]
+    assert sizes and all(s["total"] in (s["past"] + s["new"], 1) for s in sizes)
+    assert any(s["total"] > 1 for s in sizes)
+
+
+def test_dims_are_bound_on_the_command_line(tmp_path: Path) -> None:
+    onnx.save(many_symbols(), tmp_path / "many.onnx")
+    bound = [f"--bind-dim=s{k}=s12" for k in range(12)]
+    done = invoke("compile", tmp_path / "many.onnx", "-o", tmp_path / "out", *bound, "--json")
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert report["verification"]["status"] == "passed"
+    assert {name for case in report["verification"]["cases"] for name in case["shapes"]} == {"s12"}
+    session = igniter.Artifact.load(tmp_path / "out").session()
+    assert {value.shape[0] for value in session.get_inputs()} == {"s12"}
+    wrong = invoke("compile", tmp_path / "many.onnx", "-o", tmp_path / "out", "--bind-dim", "s13=s12")
+    assert wrong.exit_code == 1 and "s13" in wrong.stderr

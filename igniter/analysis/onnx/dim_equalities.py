@@ -15,7 +15,9 @@ from igniter.dialects.sym.requirements import Requirement, equal
 class DimEqualities:
     """Equal dims, as they are found out. `version` grows with every new fact."""
 
-    def __init__(self, inputs: Iterable[str] = ()):
+    def __init__(self, inputs: Iterable[str] = (), *, solve_inputs: bool = False):
+        self.solve_inputs = solve_inputs
+        """Whether a dim of an input may become an expression over others: `total` becomes `past + new`."""
         self._inputs = {name: i for i, name in enumerate(dict.fromkeys(inputs))}
         self._bound: dict[str, Expr] = {}
         self._calls: dict[Call, tuple[Expr, str | None]] = {}
@@ -133,7 +135,7 @@ class DimEqualities:
         # An input's symbol stays a symbol: kernels read it off a dim that is exactly it.
         if value.constant is not None:
             return value.constant >= 0
-        return name not in self._inputs and name not in value.symbols
+        return (self.solve_inputs or name not in self._inputs) and name not in value.symbols
 
     def _bind(self, name: str, value: Expr) -> bool:
         if self._local and name not in self._local[-1]:

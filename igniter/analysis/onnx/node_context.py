@@ -27,6 +27,7 @@ class NodeContext:
     def __init__(self, engine: ShapeEngine, op: OnnxOp):
         self.engine = engine
         self.op = op
+        self.optimistic = engine.optimistic
         self.read_constant = False
         """Whether a rule has looked at a constant whose elements are not among those of shape arithmetic."""
         self._operands = list(op.operands)

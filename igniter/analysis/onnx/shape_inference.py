@@ -75,8 +75,12 @@ class ShapeFacts:
     """Nodes whose own rule broke off, with the reason; the type that the model gives was kept."""
 
 
-def infer_shapes(module: ModuleOp) -> ShapeFacts:
-    """What is known of every value in the module's graphs. Functions are left out: a call is typed by its model."""
+def infer_shapes(module: ModuleOp, *, optimistic: bool = False) -> ShapeFacts:
+    """What is known of every value in the module's graphs. Functions are left out: a call is typed by its model.
+
+    With `optimistic`, symbols that broadcast with each other are equal. That is what most models mean, and no fact: it
+    is for finding sizes at which a model runs.
+    """
     types: dict[SSAValue, Attribute] = {}
     values: dict[SSAValue, Dims] = {}
     assumptions: dict[GraphOp, list[Requirement]] = {}
@@ -84,7 +88,7 @@ def infer_shapes(module: ModuleOp) -> ShapeFacts:
     failures: list[tuple[OnnxOp, str]] = []
     for op in module.ops:
         if isinstance(op, GraphOp):
-            engine = ShapeEngine(op)
+            engine = ShapeEngine(op, optimistic=optimistic)
             engine.run()
             types.update(engine.final_types())
             values.update(engine.final_values())
@@ -96,8 +100,9 @@ def infer_shapes(module: ModuleOp) -> ShapeFacts:
 class ShapeEngine:
     """Inference over one graph. `infos` holds the tensors, `others` the types of values that are none."""
 
-    def __init__(self, graph: GraphOp):
+    def __init__(self, graph: GraphOp, *, optimistic: bool = False):
         self.graph = graph
+        self.optimistic = optimistic
         self.infos: dict[SSAValue, TensorInfo] = {}
         self.others: dict[SSAValue, Attribute] = {}
         self.elements: dict[SSAValue, Array] = {}
@@ -118,7 +123,7 @@ class ShapeEngine:
         inputs = symbol_names(d for a in graph.body.args for d in declared_dims(a.type) or () if d is not None)
         self._owners: dict[str, tuple[Operation | Block, str] | None] = dict.fromkeys(inputs)
         """The dims that declared symbols are the names of: for those of inputs `None`, no other dim is called so."""
-        self.equalities = DimEqualities(inputs)
+        self.equalities = DimEqualities(inputs, solve_inputs=optimistic)
         self._taken = set(inputs)
         for name in inputs:
             self.equalities.declare(name)

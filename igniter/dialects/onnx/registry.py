@@ -45,6 +45,8 @@ class InferContext(Protocol):
     """What a shape rule sees of its node."""
 
     op: OnnxOp
+    optimistic: bool
+    """Whether two symbols that broadcast with each other are taken for equal, though either may be 1."""
 
     def input(self, index: int) -> TensorInfo | None:
         """The operand; None when it is omitted or no tensor."""

@@ -67,6 +67,8 @@ def _of_rule(op: OnnxOp, infer: Any) -> list[Requirement]:
 class TypedContext:
     """An `InferContext` over the types that values have, which notes what the rule equates."""
 
+    optimistic = False
+
     def __init__(self, op: OnnxOp):
         self.op = op
         self.equated: list[Requirement] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,8 @@ class GraphFacts:
     """Height and width that the metadata states."""
     dims: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """The dims of the inputs as inference sees them, where it ran: equal texts are equal dims."""
+    likely_dims: Callable[[], dict[str, list[str]]] = dict[str, list[str]]
+    """The same where dims that broadcast with each other are taken for equal: no facts, but sizes worth trying."""
 
 
 def facts_of(module: ModuleOp) -> GraphFacts:
@@ -57,6 +59,7 @@ def facts_of(module: ModuleOp) -> GraphFacts:
         _largest_stride(graph),
         _stated_size(module),
         _inferred_dims(graph, types),
+        lambda: _inferred_dims(graph, infer_shapes(module, optimistic=True).types),
     )
 
 

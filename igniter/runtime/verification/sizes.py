@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from igniter.dialects.sym.expr import Expr
 from igniter.runtime.verification.graph_facts import GraphFacts
 from igniter.runtime.verification.report import Refusal
 from igniter.runtime.verification.roles import Role, roles_of, tied_by_role
 from igniter.runtime.verification.specs import InputSpec, symbols_of
 
 Sizes = dict[str, int]
+Ties = Mapping[str, "str | int | Expr"]
+"""What a symbol is: another symbol, a number, or an expression over symbols."""
 Rung = Mapping[Role, tuple[int, ...]]
 """Sizes by role, for the first, the second ... symbol of that role; the last is repeated."""
 
@@ -91,6 +94,7 @@ class Search(Generic[T]):
     refused: list[Refusal] = field(default_factory=list[Refusal])
     last: Sizes | None = None
     """The last sizes at which the original ran."""
+    _known_ties: list[Ties] | None = None
     _seen: dict[tuple[tuple[str, int], ...], T | None] = field(
         default_factory=dict[tuple[tuple[str, int], ...], "T | None"]
     )
@@ -123,15 +127,24 @@ class Search(Generic[T]):
                 return
 
     def _proposals(self, roles: Mapping[str, Role]) -> Iterator[tuple[str, Sizes]]:
-        ties = [tied_by_inference(self.specs, self.facts), tied_by_role(roles)]
+        ties = self._ties(roles)
         for rung in self._rungs():
             sizes = {**_sizes(roles, rung), **self.fixed}
-            variants = [sizes, *(_tied(sizes, tie) for tie in ties)]
-            variants += [_with_role(v, roles, (Role.BATCH,), 1) for v in list(variants)]
+            starts = (sizes, _with_role(sizes, roles, (Role.BATCH,), 1))
+            variants = [v for start in starts for v in (start, *(_tied(start, tie) for tie in ties))]
             # What is left small where one dim alone must be long.
             variants.append(_with_role(sizes, roles, (Role.BATCH, Role.FRAMES, Role.LENGTH, Role.OTHER), 1))
             for v in variants:
                 yield kind_of(v), v
+
+    def _ties(self, roles: Mapping[str, Role]) -> list[Ties]:
+        """What dims may be equal to, the surest first: as inference finds, as the graph suggests, by role, all one."""
+        if self._known_ties is None:
+            inferred = tied_by_inference(self.specs, self.facts.dims)
+            likely = tied_by_inference(self.specs, self.facts.likely_dims()) if len(roles) > 1 else inferred
+            one = dict.fromkeys(roles, next(iter(roles), ""))
+            self._known_ties = [inferred, likely, tied_by_role(roles), one]
+        return self._known_ties
 
     def _rungs(self) -> Iterator[Rung]:
         yield UNEQUAL
@@ -152,7 +165,7 @@ class Search(Generic[T]):
     # -- cases of other kinds -----------------------------------------------------------------------------------------
 
     def _kinds(self, roles: Mapping[str, Role], found: list[Sizes]) -> Iterator[tuple[Proposal, T]]:
-        ties = [tied_by_inference(self.specs, self.facts), tied_by_role(roles)]
+        ties = self._ties(roles)
         base = found[-1]
         for kind, rung in (("unequal", UNEQUAL), ("odd", ODD), ("equal", EQUAL), ("many", MANY)):
             if any(kind_of(sizes) == kind for sizes in found) and kind != "many":
@@ -210,13 +223,11 @@ def _sizes(roles: Mapping[str, Role], rung: Rung) -> Sizes:
     return sizes
 
 
-Ties = Mapping[str, "str | int"]
-"""What a symbol is: another symbol, or a number."""
-
-
 def _tied(sizes: Sizes, ties: Ties) -> Sizes:
     def size(symbol: str) -> int:
         to = ties.get(symbol, symbol)
+        if isinstance(to, Expr):
+            return max(to.evaluate({s: size(s) if s != symbol else sizes[s] for s in to.symbols}), 1)
         return to if isinstance(to, int) else sizes.get(to, sizes[symbol])
 
     return {s: size(s) for s in sizes}
@@ -227,15 +238,29 @@ def _with_role(sizes: Sizes, roles: Mapping[str, Role], which: Sequence[Role], s
     return {s: size if roles.get(s) in which else old for s, old in sizes.items()}
 
 
-def tied_by_inference(specs: Sequence[InputSpec], facts: GraphFacts) -> dict[str, str | int]:
-    """Every symbol to the number, or the first symbol, that inference finds equal to it."""
+def tied_by_inference(specs: Sequence[InputSpec], dims: Mapping[str, Sequence[str]]) -> Ties:
+    """Every symbol to the number, the first symbol, or the expression over such, that `dims` of the inputs find equal
+    to it."""
     first: dict[str, str] = {}
-    tied: dict[str, str | int] = {}
+    tied: dict[str, str | int | Expr] = {}
+    sums: list[tuple[str, str]] = []
     for spec in specs:
-        for dim, inferred in zip(spec.exprs(), facts.dims.get(spec.name, []), strict=False):
-            if dim.symbol is not None:
-                known = int(inferred) if inferred.isdigit() else first.setdefault(inferred, dim.symbol)
-                tied.setdefault(dim.symbol, known)
+        for dim, inferred in zip(spec.exprs(), dims.get(spec.name, []), strict=False):
+            if dim.symbol is None:
+                continue
+            if inferred.isdigit():
+                tied.setdefault(dim.symbol, int(inferred))
+            elif inferred.isidentifier():
+                tied.setdefault(dim.symbol, first.setdefault(inferred, dim.symbol))
+            else:
+                sums.append((dim.symbol, inferred))
+    for symbol, text in sums:
+        try:
+            found = Expr.parse(text)
+        except ValueError:
+            continue
+        if found.symbols <= set(first) and symbol not in first.values():
+            tied.setdefault(symbol, found.substitute({s: Expr.of(first[s]) for s in found.symbols}))
     return tied
 
 

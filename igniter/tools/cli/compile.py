@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from igniter.tools.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from igniter.api import Module
     from igniter.compilation import Compilation, CompileOptions
 
 
@@ -52,6 +54,8 @@ class CompileRequest:
     winograd: int | str = "auto"
     provider: str = ""
     load: bool = True
+    bind_dim: tuple[str, ...] = ()
+    """Dims that are made equal to others before anything else, `s84=s13`."""
 
     def typical(self) -> dict[str, int]:
         """What `--sizes` says."""
@@ -105,8 +109,8 @@ def _compile_library(request: CompileRequest) -> None:
 
     output = request.output or f"{Path(request.model).stem}.igniter"
     with progress("compiling", request.json) as step:
-        artifact = igniter.compile(
-            request.model,
+        compile_it = _bound(request).compile if request.bind_dim else partial(igniter.compile, request.model)
+        artifact = compile_it(
             output,
             options=request.options(),
             verify=request.verify,
@@ -126,6 +130,17 @@ def _compile_library(request: CompileRequest) -> None:
         print_json({**shown, "output": str(artifact.folder)})
         return
     _print_report(artifact, report, request)
+
+
+def _bound(request: CompileRequest) -> Module:
+    """The model with the dims that `--bind-dim` names made equal to others."""
+    import igniter
+    from igniter.tools.cli.edit import pairs
+
+    module = igniter.load(request.model)
+    if request.bind_dim:
+        module.bind_dims(dict(zip(*pairs("--bind-dim", request.bind_dim), strict=True)))
+    return module
 
 
 def _at_sizes(given: Mapping[str, int], report: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -212,7 +227,6 @@ def _print_left(out: Any, left: list[dict[str, Any]], explain: bool) -> None:
 
 
 def _emit_level(request: CompileRequest) -> None:
-    import igniter
     from igniter.api import blaming
     from igniter.compilation import Compilation
     from igniter.runtime.cache import default_cache
@@ -221,7 +235,7 @@ def _emit_level(request: CompileRequest) -> None:
     with progress("compiling", request.json) as step:
         silence()
         step("reading")
-        module = igniter.load(request.model)
+        module = _bound(request)
         c = Compilation(
             module.ir,
             request.options(),

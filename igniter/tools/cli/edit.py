@@ -110,13 +110,13 @@ def edits_of(asked: EditRequest) -> list[Edit]:
     if asked.weights:
         made.append(e.ReplaceWeights(files=tuple(asked.weights)))
     if asked.weight:
-        names, files = _pairs("--weight", asked.weight)
+        names, files = pairs("--weight", asked.weight)
         made.append(e.ReplaceWeights(weights=names, files=files))
     if asked.drop:
         parts = [text.partition("=") for text in asked.drop]
         made.append(e.DropNodes(nodes=tuple(p[0] for p in parts), by=tuple(p[2] for p in parts)))
     if asked.replace:
-        nodes, by = _pairs("--replace", asked.replace, "=>")
+        nodes, by = pairs("--replace", asked.replace, "=>")
         made.append(e.ReplaceNodes(nodes=nodes, by=by))
     if asked.insert:
         made.append(_inserted(asked.insert))
@@ -127,7 +127,7 @@ def edits_of(asked: EditRequest) -> list[Edit]:
     if asked.remove_input:
         made.append(e.RemoveInputs(inputs=tuple(asked.remove_input)))
     if asked.type:
-        names, types = _pairs("--type", asked.type)
+        names, types = pairs("--type", asked.type)
         made.append(e.ChangeTypes(values=names, types=types))
     return [*made, *_of_names(asked)]
 
@@ -137,16 +137,16 @@ def _of_names(asked: EditRequest) -> list[Edit]:
 
     made: list[Edit] = []
     if asked.free_dim:
-        dims, symbols = _pairs("--free-dim", asked.free_dim)
+        dims, symbols = pairs("--free-dim", asked.free_dim)
         made.append(e.FreeDims(dims=dims, symbols=symbols))
     if asked.fix_dim:
-        dims, sizes = _pairs("--fix-dim", asked.fix_dim)
+        dims, sizes = pairs("--fix-dim", asked.fix_dim)
         wrong = next((s for s in sizes if not s.isdigit()), None)
         if wrong is not None:
             raise IgniterError(f"--fix-dim takes a size, and '{wrong}' is none: --bind-dim makes dims equal")
         made.append(e.SetDims(dims=dims, to=tuple(int(s) for s in sizes)))
     if asked.bind_dim:
-        dims, others = _pairs("--bind-dim", asked.bind_dim)
+        dims, others = pairs("--bind-dim", asked.bind_dim)
         made.append(e.SetDims(dims=dims, to=others))
     for flag, texts, kind in (
         ("--rename-dim", asked.rename_dim, e.RenameDims),
@@ -154,7 +154,7 @@ def _of_names(asked: EditRequest) -> list[Edit]:
         ("--rename", asked.rename, e.RenameValues),
     ):
         if texts:
-            old, new = _pairs(flag, texts)
+            old, new = pairs(flag, texts)
             made.append(kind(old=old, new=new))
     return made
 
@@ -171,7 +171,8 @@ def _inserted(texts: Sequence[str]) -> Edit:
     return InsertNodes(nodes=tuple(nodes), readers=tuple(readers))
 
 
-def _pairs(flag: str, texts: Sequence[str], sign: str = "=") -> tuple[tuple[str, ...], tuple[str, ...]]:
+def pairs(flag: str, texts: Sequence[str], sign: str = "=") -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What stands left and right of the sign in each text; `IgniterError` names the option of a text without it."""
     left: list[str] = []
     right: list[str] = []
     for text in texts:

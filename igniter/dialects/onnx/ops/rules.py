@@ -126,11 +126,14 @@ def broadcast(ctx: InferContext, shapes: Sequence[Dims], hint: str) -> Dims:
             raise ValueError(f"dims {sizes[0]} and {sizes[1]} do not broadcast")
         if len(others) > 1 and not sizes:
             for dim in others[1:]:
-                if must_agree(others[0], dim):
+                if ctx.optimistic or must_agree(others[0], dim):
                     ctx.equate(others[0], dim)
-            found.append(broadcast_dims(others) or ctx.fresh(f"{hint}_{position + rank}"))
+            known = others[0] if ctx.optimistic else broadcast_dims(others)
+            found.append(known or ctx.fresh(f"{hint}_{position + rank}"))
         else:
             # A symbol beside an integer above 1 is that integer or 1: the result is the integer.
+            for dim in others if sizes and ctx.optimistic else ():
+                ctx.equate(sizes[0], dim)
             found.append((sizes or others or [ONE])[0])
     return tuple(found)
 
