@@ -101,6 +101,24 @@ class _Declared:
     infos: dict[str, DictionaryAttr] = field(default_factory=dict[str, DictionaryAttr])
 
 
+def _require_known(model: onnx.ModelProto) -> None:
+    """`IgniterError` for a version of the format, or of ONNX's ops, that is newer than the installed `onnx`."""
+    from igniter.frontend.schemas import latest_opset, schema_domains
+
+    newest = onnx.IR_VERSION
+    advice = f"the installed onnx {onnx.__version__} knows up to %d: install a newer onnx, or export an older version"
+    if model.ir_version > newest:
+        raise IgniterError(f"the model is of version {model.ir_version} of ONNX's format, and {advice % newest}")
+    imports = [*model.opset_import, *(entry for f in model.functions for entry in f.opset_import)]
+    for entry in imports:
+        domain = "" if entry.domain == "ai.onnx" else entry.domain
+        if domain in schema_domains() and entry.version > latest_opset(domain):
+            named = domain or "ai.onnx"
+            raise IgniterError(
+                f"the model imports opset {entry.version} of {named}, and {advice % latest_opset(domain)}"
+            )
+
+
 class _ModelImporter:
     def __init__(self, model: onnx.ModelProto, source: Source):
         self.model = model
@@ -116,6 +134,7 @@ class _ModelImporter:
         for domain, version in self.opsets.items():
             if not -_INT32 <= version < _INT32:
                 raise IgniterError(f"the model imports version {version} of the domain {domain!r}: none is so high")
+        _require_known(self.model)
         functions = [self._function(f, i) for i, f in enumerate(self.model.functions)]
         graph = _GraphImporter(self, self.opsets).main(self.model.graph)
         return ModuleOp([*functions, graph], {"onnx.model": self._header()})

@@ -19,6 +19,12 @@ def op_names() -> tuple[tuple[str, str], ...]:
 
 
 @cache
+def schema_domains() -> frozenset[str]:
+    """The domains whose ops ONNX defines."""
+    return frozenset(domain for domain, _ in op_names())
+
+
+@cache
 def latest_opset(domain: str) -> int:
     """The newest version of a domain that the installed `onnx` knows; 1 for a domain that it does not know."""
     import onnx.defs

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 from xdsl.dialects.builtin import ModuleOp, NoneType
 from xdsl.ir import SSAValue
 
+from igniter.dialects.onnx.types import element_of_dtype
 from igniter.errors import IgniterError
 from igniter.frontend.ort_values import ArraySession
 from igniter.runtime.verification.guard import TooMuch
@@ -134,6 +135,7 @@ class ReferenceSession(_Session):
                 session._tick()
 
         try:
+            self._types = _output_types(proto)
             self._evaluator: Any = Ticking(_whole(proto, folder))
         except Exception as error:  # the evaluator has no error of its own
             raise IgniterError(_said(error)) from error
@@ -147,7 +149,24 @@ class ReferenceSession(_Session):
             raise
         except Exception as error:
             raise IgniterError(_said(error)) from error
-        return dict(zip(names, map(_array, found), strict=True))
+        values = dict(zip(names, map(_array, found), strict=True))
+        for name, type_ in self._types.items():
+            given = getattr(values[name], "dtype", None)
+            if given is not None and given.kind != "O" and element_of_dtype(given).onnx_name != type_:
+                raise IgniterError(f"it gives output '{name}' as {given}, which is of type {type_}")
+        return values
+
+
+def _output_types(proto: onnx.ModelProto) -> dict[str, str]:
+    """The element types of the outputs that are tensors, as far as they are declared or inferred."""
+    import onnx
+
+    types = {v.name: _type_text(v.type) for v in proto.graph.output}
+    if any("undefined" in text for text in types.values()):
+        inferred = onnx.shape_inference.infer_shapes(proto)
+        types = {v.name: _type_text(v.type) for v in inferred.graph.output}
+    tensors = {name: text.removeprefix("tensor(")[:-1] for name, text in types.items() if text.startswith("tensor(")}
+    return {name: type_ for name, type_ in tensors.items() if type_ not in ("undefined", "string")}
 
 
 def _array(value: Any) -> Any:
