@@ -2,6 +2,8 @@
 
 VENV ?= .venv
 BIN := $(VENV)/bin
+# PyTorch would be seen by the other tests and by pyright, so it has an environment of its own.
+EXTRAS ?= .venv-extras
 JOBS ?= 2
 # The first Python on the path that is new enough; PYTHON=/some/python overrides.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
@@ -9,13 +11,16 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 # A machine without any linker gets the one inside the ziglang wheel.
 LINK := $(shell command -v ld.lld >/dev/null 2>&1 || command -v ld >/dev/null 2>&1 || command -v cc >/dev/null 2>&1 || echo link)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Of the fuzzing: each day has other graphs, and the seed is printed.
+SEED ?= $(shell date -u +%Y%m%d)
+FUZZ_SECONDS ?= 120
 MODEL ?= google/mobilebert-uncased
 ORT_GPU ?= onnxruntime-gpu>=1.22
 ENGINE ?= $(shell command -v podman || echo docker)
 STAGE ?= cpu
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install install-cuda demo-model image demo test test-full test-machines test-gpu pytest lint lit format bench docs clean
+.PHONY: help setup install install-cuda demo-model image demo test test-full test-extras test-wheel test-machines test-gpu fuzz pytest lint lit format bench docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +37,11 @@ $(VENV)/.installed-run: pyproject.toml | $(BIN)/python
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(PIP) install -e '.[dev]'
 	@touch $@ $(VENV)/.installed-run
+
+$(EXTRAS)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m venv $(EXTRAS)
+	$(EXTRAS)/bin/python -m pip --disable-pip-version-check --quiet install -e '.[dev]'
+	@touch $@
 
 $(VENV)/.installed-bench: pyproject.toml | $(BIN)/python
 	$(PIP) install -e '.[bench$(LINK:%=,%)]'
@@ -66,6 +76,16 @@ demo: $(VENV)/.installed-run ## compile the embedded model, verify it against ON
 
 test: lint lit pytest ## lint, lit and the quick tests, with an eighth of the sweeps over parameters
 
+test-extras: $(EXTRAS)/.installed-dev ## the tests that need PyTorch (for CPUs) and a browser, in .venv-extras; TORCH_INDEX=URL of its CPU builds
+	$(EXTRAS)/bin/python -m tests.extras -n $(JOBS) --dist worksteal
+
+test-wheel: $(VENV)/.installed-dev ## the wheel outside of the checkout: every verb and public call, versions, extras, Pythons (PYTHONS="...")
+	$(BIN)/python -m tests.installed --jobs $(JOBS)
+
+fuzz: $(VENV)/.installed-dev ## random graphs against ONNX Runtime and networks of images, FUZZ_SECONDS=120 each, from the SEED of the day
+	$(BIN)/python -m tests.fuzz --seed $(SEED) --count 100000 --seconds $(FUZZ_SECONDS)
+	$(BIN)/python -m tests.fuzz --seed $(SEED) --count 100000 --seconds $(FUZZ_SECONDS) --images
+
 test-full: lint lit ## every test with every set of parameters, slow ones too
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --sweeps --timeout=0 tests
 
@@ -76,7 +96,7 @@ test-gpu: $(VENV)/.installed-dev ## the tests that need a GPU and ONNX Runtime's
 	$(BIN)/python -m pytest -rs tests/gpu
 
 pytest: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not full' tests
+	$(BIN)/python -m pytest -rs -n $(JOBS) --dist worksteal -m 'not full' tests
 
 lint: $(VENV)/.installed-dev ## ruff and pyright (strict on igniter/)
 	$(BIN)/ruff format --check .
@@ -98,6 +118,6 @@ docs: $(VENV)/.installed-docs ## the documentation as a site, in build/site
 	@echo build/site/index.html
 
 clean: ## remove .venv, caches and build products
-	rm -rf $(VENV) build dist models .pytest_cache .ruff_cache .hypothesis benchmark/results
+	rm -rf $(VENV) $(EXTRAS) build dist models .pytest_cache .ruff_cache .hypothesis benchmark/results
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find lit_tests -name Output -type d -prune -exec rm -rf {} +

@@ -51,6 +51,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'igniter' has no attribute '{name}'")
     from importlib import import_module
 
+    from igniter.environment import require_lock
+
+    if name != "IgniterError":
+        require_lock()
     return getattr(import_module(_WHERE[name]), name)
 
 

@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
+
+from igniter.errors import IgniterError
+
+
+def require_lock() -> None:
+    """`IgniterError` in a free-threaded Python that runs without its global lock: neither xDSL's IR nor the tables here
+    are made for threads that change them at once."""
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        raise IgniterError(
+            "this Python runs without its global lock (free-threaded), for which Igniter is not made: set "
+            "PYTHON_GIL=1, or use a Python with the lock"
+        )
 
 
 def wants_sanitizer() -> bool:

@@ -13,7 +13,7 @@ from igniter.distribution import DISTRIBUTION, install_command
 
 ROOT = Path(__file__).parents[1]
 READ = ("*.py", "*.md", "*.toml", "*.ipynb", "*.yml", "*.txt", "*.html", "Makefile", "Containerfile", ".ci/*")
-SKIPPED = {".git", ".venv", "build", "dist", "__pycache__", "node_modules", "site-packages"}
+SKIPPED = {".git", ".venv", ".venv-extras", "build", "dist", "__pycache__", "node_modules", "site-packages"}
 
 NAMES = (
     # An extra: igniter[torch], also as a regular expression.

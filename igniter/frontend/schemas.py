@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from igniter.dialects.onnx.attributes import to_python
+from igniter.dialects.onnx.draws import RANDOM_OPS
 from igniter.dialects.onnx.schemas import AttributeSpec, OpSchema, Parameter
 
 
@@ -45,9 +46,16 @@ def find_schema(domain: str, op_type: str, opset: int | None) -> OpSchema | None
     return _convert(onnx.defs.get_schema(op_type, version, domain))
 
 
-def _convert(schema: Any) -> OpSchema:
-    import onnx
+NONDETERMINISTIC = RANDOM_OPS | {"AffineGrid", "If", "Loop", "Scan", "SequenceMap"}
+"""Ops that newer versions of `onnx` mark so: they draw numbers, or their bodies may. Version 1.18 has no such mark."""
 
+
+def _is_deterministic(schema: Any) -> bool:
+    mark = getattr(schema, "node_determinism", None)
+    return schema.name not in NONDETERMINISTIC if mark is None else mark.name != "NonDeterministic"
+
+
+def _convert(schema: Any) -> OpSchema:
     unlimited = 2**31 - 1
     return OpSchema(
         domain=schema.domain,
@@ -64,7 +72,7 @@ def _convert(schema: Any) -> OpSchema:
         min_outputs=schema.min_output,
         max_outputs=min(schema.max_output, unlimited),
         deprecated=schema.deprecated,
-        deterministic=schema.node_determinism != onnx.defs.OpSchema.NodeDeterminism.NonDeterministic,
+        deterministic=_is_deterministic(schema),
     )
 
 

@@ -16,6 +16,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from igniter.context import IgniterContext
+from igniter.environment import require_lock
 from igniter.errors import IgniterError
 from igniter.passes import PassObserver, parse_passes, run_passes
 from igniter.rewrites import what_counts
@@ -102,6 +103,7 @@ class OptDriver:
     def run(self) -> int:
         """The exit status: 0, or 1 after an error that has been reported."""
         try:
+            require_lock()
             machines = self._machines()
             passes = self._passes(machines)
             self._check(passes)

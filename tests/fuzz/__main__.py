@@ -28,6 +28,7 @@ def main() -> int:
     parser.add_argument("--gpu", action="store_true", help="compiled for GPUs, and run in Triton's interpreter")
     parser.add_argument("--seed", type=int, default=0, help="the first seed; each graph has its own")
     parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=0.0, help="begin no graph after that time; 0: no limit")
     parser.add_argument("--show", type=int, metavar="SEED", help="print the model of a seed and run it")
     parser.add_argument(
         "--shrink", type=int, metavar="SEED", help="make the model of a failing seed as small as it goes"
@@ -39,7 +40,8 @@ def main() -> int:
     if args.show is not None or args.shrink is not None:
         seed = args.show if args.show is not None else args.shrink
         return _one(kind, seed, args.shrink is not None, args.save, args.gpu)
-    found = _many(kind, range(args.seed, args.seed + args.count), args.gpu)
+    print(f"seed {args.seed}", flush=True)
+    found = _many(kind, range(args.seed, args.seed + args.count), args.gpu, args.seconds)
     if args.json:
         args.json.write_text(json.dumps([asdict(o) for o in found], indent=2))
     return int(any(o.failed for o in found))
@@ -67,7 +69,7 @@ def _without_data(text: str) -> str:
     return re.sub(r"(\{(?:[^,{}]+,){12})[^{}]+\}", r"\1 ..}", text)
 
 
-def _many(kind: str, seeds: range, gpu: bool) -> list[Outcome]:
+def _many(kind: str, seeds: range, gpu: bool, seconds: float) -> list[Outcome]:
     start = time.monotonic()
     found: list[Outcome] = []
     for outcome in run_seeds(seeds, kind, gpu):
@@ -76,6 +78,8 @@ def _many(kind: str, seeds: range, gpu: bool) -> list[Outcome]:
             print(f"seed {outcome.seed}: {outcome.status}: {outcome.message}", flush=True)
         if sys.stderr.isatty():
             print(f"\r{len(found)}/{len(seeds)}", end="", file=sys.stderr)
+        if seconds and time.monotonic() - start > seconds:
+            break
     counts = Counter(o.status for o in found)
     ran = [o for o in found if o.status == "ok"]
     nodes, left = sum(o.nodes for o in ran), sum(o.left for o in ran)

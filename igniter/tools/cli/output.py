@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from igniter.environment import require_lock
 from igniter.errors import IgniterError
 from igniter.runtime.verification.report import BY_REGION, LOOKED_FOR, MORE, sizes_text
 
@@ -83,6 +84,7 @@ def reported(debug: bool, as_json: bool = False) -> Generator[None]:
     import typer
 
     try:
+        require_lock()
         yield
     except (typer.Exit, typer.Abort, KeyboardInterrupt):
         raise
