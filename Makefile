@@ -38,8 +38,9 @@ $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	$(PIP) install -e '.[dev]'
 	@touch $@ $(VENV)/.installed-run
 
-$(EXTRAS)/.installed-dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m venv $(EXTRAS)
+$(EXTRAS)/.installed-dev: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "igniter needs Python 3.11 or newer on the path (or PYTHON=...)" >&2; exit 1; }
+	$(PYTHON) -m venv $(EXTRAS)
 	$(EXTRAS)/bin/python -m pip --disable-pip-version-check --quiet install -e '.[dev]'
 	@touch $@
 
