@@ -27,6 +27,14 @@ def truth_type(compared: Attribute) -> Attribute:
     return replace_element(compared, i1)
 
 
+def is_dequantized(op: Operation) -> bool:
+    """True for a product with a converted integer: a code in steps of a scale. It is rounded before it is added to
+    something, as ONNX rounds what a DequantizeLinear gives: in one rounding with the sum, a sum that lies between two
+    codes would become the other one."""
+    factors = [op.operands[0].owner, op.operands[1].owner] if isinstance(op, arith.MulfOp) else []
+    return any(isinstance(factor, (arith.SIToFPOp, arith.UIToFPOp)) for factor in factors)
+
+
 @cache
 def _widened(base: type[IRDLOperation], *fields: str) -> OpDef:
     """xDSL's definition of the op, with any type for some operands and results; `verify_` is stricter again."""

@@ -1,4 +1,5 @@
-"""`python -m tests.fuzz --seed 0 --count 5000`: random graphs, or networks of `--images`, against ONNX Runtime.
+"""`python -m tests.fuzz --seed 0 --count 5000`: random graphs against ONNX Runtime: of anything,
+networks of `--images`, or quantised ops between `--codes`.
 
 `--show SEED` prints a model and runs it, `--shrink SEED` makes one that fails small.
 """
@@ -25,6 +26,7 @@ from tests.fuzz.shrink import shrink
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", action="store_true", help="networks of images, rather than graphs of anything")
+    parser.add_argument("--codes", action="store_true", help="quantised ops between codes, which are to be equal")
     parser.add_argument("--gpu", action="store_true", help="compiled for GPUs, and run in Triton's interpreter")
     parser.add_argument("--seed", type=int, default=0, help="the first seed; each graph has its own")
     parser.add_argument("--count", type=int, default=100)
@@ -36,7 +38,7 @@ def main() -> int:
     parser.add_argument("--save", type=Path, help="with --show or --shrink: where to write the model")
     parser.add_argument("--json", type=Path, help="where to write every outcome")
     args = parser.parse_args()
-    kind = "images" if args.images else "graphs"
+    kind = "images" if args.images else "codes" if args.codes else "graphs"
     if args.show is not None or args.shrink is not None:
         seed = args.show if args.show is not None else args.shrink
         return _one(kind, seed, args.shrink is not None, args.save, args.gpu)

@@ -193,11 +193,12 @@ def _first_line(error: Exception) -> str:
 
 
 def make_case_of(kind: str, seed: int, gpu: bool = False) -> Case:
-    """The case of a seed: `graphs` of anything, or networks of `images`."""
+    """The case of a seed: `graphs` of anything, networks of `images`, or quantised ops whose `codes` are equal."""
+    from tests.fuzz.codes import make_codes_case
     from tests.fuzz.generator import make_case
     from tests.fuzz.images import make_image_case
 
-    case = {"graphs": make_case, "images": make_image_case}[kind](seed)
+    case = {"graphs": make_case, "images": make_image_case, "codes": make_codes_case}[kind](seed)
     return replace(case, gpu=gpu)
 
 

@@ -25,6 +25,10 @@ def test_a_few_networks_of_images() -> None:
     check(list(run_seeds(range(8), "images")))
 
 
+def test_a_few_graphs_of_codes() -> None:
+    check(list(run_seeds(range(12), "codes")))
+
+
 def test_a_few_graphs_on_a_gpu() -> None:
     """In Triton's interpreter, through ONNX Runtime and the stand-in for the driver."""
     pytest.importorskip("triton", reason="Triton is not installed: there are wheels for Linux")
@@ -45,11 +49,16 @@ def test_five_hundred_networks_of_images() -> None:
 
 
 @pytest.mark.full
+def test_a_thousand_graphs_of_codes() -> None:
+    check(list(run_seeds(range(10_000, 11_000), "codes")))
+
+
+@pytest.mark.full
 def test_five_hundred_graphs() -> None:
     check(list(run_seeds(range(10_000, 10_500))))
 
 
-@pytest.mark.parametrize("kind", ["graphs", "images"])
+@pytest.mark.parametrize("kind", ["graphs", "images", "codes"])
 def test_a_seed_is_one_case(kind: str) -> None:
     first, second = make_case_of(kind, 7), make_case_of(kind, 7)
     assert first.model == second.model

@@ -2,8 +2,8 @@
 
 Semantics where LLVM and the dialects leave room:
 
-* A product and the addition of a reduction carry `contract`: they may fuse into FMA. Nothing else is relaxed; what else
-  fuses is a `math.fma` (`form-fma`).
+* A product and the addition of a reduction carry `contract`: they may fuse into FMA, but for the product of a code and
+  its scale (`is_dequantized`). Nothing else is relaxed; what else fuses is a `math.fma` (`form-fma`).
 * `divsi`, `remsi` and their kin never trap: a zero divisor gives 0 (of `rem`: the dividend), and the minimum divided
   by -1 wraps to itself with remainder 0.
 * `fptosi` of what is out of range or NaN is the least integer, `fptoui` all ones, as on x86.
@@ -29,6 +29,7 @@ from igniter.backends.cpu.builder import Builder, Value
 from igniter.backends.cpu.errors import EmitError
 from igniter.backends.cpu.function import Function
 from igniter.backends.cpu.llvm_types import I1, Type, UnsupportedType, float_literal, int_literal, literal, llvm_type
+from igniter.dialects.arith import is_dequantized
 from igniter.dialects.loop import Combiner
 
 Binary = Callable[[Builder, Value, Value], Value]
@@ -49,6 +50,8 @@ def _value_of(f: Function, op: Operation, func: str) -> Value:
     if name == "arith.constant":
         return _constant(op, func)
     args = [f.find_value(v) for v in op.operands]
+    if is_dequantized(op):
+        return _in_single(f, args, lambda a: f.binary("fmul", a[0], a[1]))
     if name in BINARY:
         return _in_single(f, args, lambda a: BINARY[name](f, a[0], a[1]))
     if name in UNARY:

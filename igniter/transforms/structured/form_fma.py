@@ -12,7 +12,8 @@ must have the same bits. ArgMin finds the least element in one nest and looks fo
 copy in a register.
 
 Sums of f32 and f64 contract; a difference never does: where `x - y*z` is 0 but for rounding, a softmax takes its
-exponential, and a variance its root. What a reduction adds up (`loop.yield add`) contracts when it is emitted.
+exponential, and a variance its root. What a reduction adds up (`loop.yield add`) contracts when it is emitted. The
+product of a code and its scale contracts with neither: what DequantizeLinear gives is rounded.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp
 from xdsl.passes import ModulePass
 
+from igniter.dialects.arith import is_dequantized
 from igniter.dialects.loop import KernelOp
 from igniter.rewrites import budget
 from igniter.transforms.structured.nest_rewriting import erase_dead_ops, replace_op
@@ -57,7 +59,7 @@ def form(total: arith.AddfOp) -> bool:
         return False
     for term, other in ((total.lhs, total.rhs), (total.rhs, total.lhs)):
         product = term.owner
-        if isinstance(product, arith.MulfOp):
+        if isinstance(product, arith.MulfOp) and not is_dequantized(product):
             replace_op(total, math.FmaOp(product.lhs, product.rhs, other))
             return True
     return False

@@ -51,8 +51,7 @@ onnx.graph @main(%x: tensor<4xf32>) attributes {input_names = ["x"], output_name
 // UNSIGNED:     %[[Z:.*]] = onnx.Constant() {value = #onnx.tensor<ui8, [125]>}
 // UNSIGNED:     %[[Q:.*]] = onnx.QuantizeLinear(%x, %s, %{{.*}}) : {{.*}} -> tensor<4xui8>
 // UNSIGNED:     %y = onnx.DequantizeLinear(%[[Q]], %s, %{{.*}}) : (tensor<4xui8>, tensor<f32>, tensor<ui8>) -> tensor<4xf32>
-// UNSIGNED:     %[[N:.*]] = onnx.DequantizeLinear(%[[Q]], %{{.*}}, %{{.*}}) : (tensor<4xui8>, tensor<f32>, tensor<ui8>) -> tensor<4xf32>
-// UNSIGNED:     %r = onnx.QuantizeLinear(%[[N]], %{{.*}}, %z) : {{.*}} -> tensor<4xi8>
+// UNSIGNED:     %r = onnx.QuantizeLinear(%y, %s, %z) : {{.*}} -> tensor<4xi8>
 
 // -----
 
@@ -113,7 +112,7 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
 
 // -----
 
-// A sum between codes is in steps of its result, and what only moves numbers moves their codes.
+// A sum between codes stays in the order of its nodes, and what only moves numbers moves their codes.
 
 onnx.graph @main(%p: tensor<2x4x4x4xui8>, %q: tensor<2x4x4x4xui8>) attributes {input_names = ["p", "q"], output_names = ["y", "m"]} {
   %s = onnx.Constant() {value = #onnx.tensor<f32, [0.5]>} : () -> tensor<f32>
@@ -127,11 +126,8 @@ onnx.graph @main(%p: tensor<2x4x4x4xui8>, %q: tensor<2x4x4x4xui8>) attributes {i
   %m = onnx.QuantizeLinear(%d, %s, %z) : (tensor<2x4x3x3xf32>, tensor<f32>, tensor<ui8>) -> tensor<2x4x3x3xui8>
   onnx.return %y, %m : tensor<2x4x4x4xui8>, tensor<2x4x3x3xui8>
 }
-// CHECK:        %[[TWO:.*]] = onnx.Constant() {value = #onnx.tensor<f32, [2.0]>}
-// CHECK-NEXT:   %[[A:.*]] = onnx.DequantizeLinear(%p, %[[TWO]], %z)
-// CHECK-NEXT:   %[[ONE:.*]] = onnx.Constant() {value = #onnx.tensor<f32, [1.0]>}
-// CHECK-NEXT:   %[[B:.*]] = onnx.DequantizeLinear(%q, %[[ONE]], %z)
-// CHECK-NEXT:   %[[C:.*]] = onnx.Add(%[[A]], %[[B]])
-// CHECK-NEXT:   %[[STEP:.*]] = onnx.Constant() {value = #onnx.tensor<f32, [1.0]>}
-// CHECK-NEXT:   %y = onnx.QuantizeLinear(%[[C]], %[[STEP]], %z)
+// CHECK:        %a = onnx.DequantizeLinear(%p, %s, %z)
+// CHECK-NEXT:   %b = onnx.DequantizeLinear(%q, %u, %z)
+// CHECK-NEXT:   %c = onnx.Add(%a, %b)
+// CHECK-NEXT:   %y = onnx.QuantizeLinear(%c, %u, %z)
 // CHECK-NEXT:   %m = onnx.MaxPool(%p) {kernel_shape = array<i64: 2, 2>} : (tensor<2x4x4x4xui8>) -> tensor<2x4x3x3xui8>

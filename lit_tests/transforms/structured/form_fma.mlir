@@ -65,3 +65,29 @@ builtin.module {
     loop.return %o, %w : tensor<f32>, tensor<?xf16, #sym.dims<n>>
   }
 }
+
+// -----
+
+// A code in steps of its scale is rounded before it is added, to a sum of such numbers or to a product of others.
+
+// CHECK:        loop.kernel @codes
+// CHECK:          %p = arith.mulf %f, %b : f32
+// CHECK-NEXT:     %s = arith.addf %p, %b : f32
+// CHECK-NEXT:     [[T:%.+]] = math.fma %b, %b, %p : f32
+// CHECK-NEXT:     loop.yield none %s at [i], none [[T]] at [i]
+
+builtin.module {
+  loop.kernel @codes symbols [n] (%x: tensor<?xi32, #sym.dims<n>>, %y: tensor<?xf32, #sym.dims<n>>) -> (tensor<?xf32, #sym.dims<n>>, tensor<?xf32, #sym.dims<n>>) {
+    %o, %w = loop.nest "codes" [i: parallel n] -> tensor<?xf32, #sym.dims<n>>, tensor<?xf32, #sym.dims<n>> {
+      %a = loop.read %x[i] : i32
+      %b = loop.read %y[i] : f32
+      %f = arith.sitofp %a : i32 to f32
+      %p = arith.mulf %f, %b : f32
+      %s = arith.addf %p, %b : f32
+      %q = arith.mulf %b, %b : f32
+      %t = arith.addf %p, %q : f32
+      loop.yield none %s at [i], none %t at [i]
+    }
+    loop.return %o, %w : tensor<?xf32, #sym.dims<n>>, tensor<?xf32, #sym.dims<n>>
+  }
+}

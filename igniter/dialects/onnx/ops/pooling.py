@@ -6,8 +6,10 @@ sum. NaN in a window makes its maximum NaN.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import f16, f32, f64, i64
@@ -154,19 +156,45 @@ def _column_major(flat: Scalar, dims: Dims) -> Scalar:
     return whole if found is None else found + whole
 
 
+MOST_IN_ORDER = 16
+"""Elements of a window of codes that are added one after the other."""
+
+
 def _average(ctx: Lowering) -> list[SSAValue]:
-    total, slides = _folded(ctx, "add", part="sum"), _slides(ctx)
-    padded = bool(ctx.attr("count_include_pad", 0))
+    slides, padded = _slides(ctx), bool(ctx.attr("count_include_pad", 0))
+    sizes = [s.kernel.constant for s in slides]
+    window = [range(n) for n in sizes if n is not None]
+    in_order = _is_dequantized(ctx) and len(window) == len(sizes) and prod(map(len, window)) <= MOST_IN_ORDER
+    x = ctx.required(0)
+    total = x if in_order else _folded(ctx, "add", part="sum")
+
+    def sum_of(nest: Nest, i: Sequence[Expr]) -> Scalar:
+        if not in_order:
+            return nest.read(total, i)
+        found: Scalar | None = None
+        for at in itertools.product(*window):
+            places = [s.at(p, Expr.of(k)) for s, p, k in zip(slides, i[2:], at, strict=True)]
+            value = nest.read_inside(x, [*i[:2], *places])
+            found = value if found is None else found + value
+        assert found is not None
+        return found
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
         # Of a window that sticks out behind the padding, only what is in it counts; in ORT's old kernels all of it,
         # unless rounding up was asked for.
         fixed = padded and ctx.opset < 19 and not ctx.attr("ceil_mode", 0)
         counts = [s.kernel if fixed else s.inside(p, padded) for s, p in zip(slides, i[2:], strict=True)]
-        value = nest.read(total, i)
+        value = sum_of(nest, i)
         return value / nest.index(product(maximum(c, Expr.of(1)) for c in counts)).to(value.element)
 
     return [ctx.generate(ctx.out_dims(), point)]
+
+
+def _is_dequantized(ctx: Lowering) -> bool:
+    """True for f32 that a DequantizeLinear in the same region gives: an average of codes often lies between two codes,
+    and the order of its sum decides which one it becomes. ONNX Runtime's is that of the window."""
+    before = ctx.op.operands[0].owner
+    return isinstance(before, Operation) and before.name == "onnx.DequantizeLinear" and ctx.element(0) == f32
 
 
 def _power(p: int) -> tuple[ScalarRule, ScalarRule]:

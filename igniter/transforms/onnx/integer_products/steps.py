@@ -6,9 +6,12 @@ leave less arithmetic between codes than the nodes say:
 * `of_codes`: what only moves or compares numbers that are quantised as they were before does so with the codes.
 * `saturated`: a Relu or a Clip is left out where the limits of the codes do as much.
 * `as_it_was`: what is quantised as it was before it was dequantised is the code.
-* `in_steps`: numbers that scales enter as factors are computed in steps of the result, which the factors have been
-  divided by. A product of integers so has one factor, the quotient that ONNX Runtime rounds once
-  (MlasRequantizeOutput), and a sum one for each summand (MlasQLinearAdd).
+* `in_steps`: what products of integers are scaled to is computed in steps of the result, which the scales have been
+  divided by. The product so has one factor, the quotient that ONNX Runtime rounds once (MlasRequantizeOutput).
+
+What is dequantised has its scale applied first, and the step of the result last, as ONNX says: a quotient of the two
+that is rounded once gives another code where a number lies between two steps, which it often does where one scale is
+a small multiple of the other.
 """
 
 from __future__ import annotations
@@ -124,12 +127,20 @@ def saturated(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     if kind not in (i8, ui8):
         return None
     least, greatest = int_limits(kind)
-    low, high = (None if n is None else n / float(step) for n in limits)
-    # Rounded to even, as the codes are; a limit may be an infinity, and one that is no number limits nothing for sure.
-    if (low is not None and not low < least - zero + 0.5) or (high is not None and not high > greatest - zero - 0.5):
+    low, high = (None if n is None else _in_whole_steps(n, step) for n in limits)
+    # A limit may be an infinity, and one that is no number limits nothing for sure.
+    if (low is not None and not low <= least - zero) or (high is not None and not high >= greatest - zero):
         return None
     attrs = {k: op.attr(k) for k in op.attributes}
     return rw.op(op.qualified_name, [inner.operands[0], *op.operands[1:]], [op.results[0].type], attrs).results
+
+
+def _in_whole_steps(limit: float, step: Array) -> float:
+    """A limit in steps, divided and rounded to even in f32 as the numbers that it limits are."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        return float(np.rint(np.float32(limit) / step))
 
 
 def _limits(op: OnnxOp) -> tuple[float | None, float | None] | None:
@@ -160,15 +171,12 @@ def in_steps(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 
 def _has_factors(value: SSAValue, step: Array) -> bool:
-    """Whether all that a number is computed from are constants and products with constant scales, which are finite in
-    steps."""
+    """Whether all that a number is computed from are constants and products of integers with constant scales, which are
+    finite in steps."""
     op = value.owner
     if not isinstance(op, OnnxOp):
         return False
     name = op.qualified_name
-    if name == "DequantizeLinear":
-        scale = step_of(op)
-        return scale is not None and element(value) == f32 and _is_finite(scale, step)
     if name == "Constant":
         return element(value) == f32 and _is_finite(constant_value(value), step)
     if name == "Mul":
