@@ -6,7 +6,9 @@ can be said of a node; then ONNX's strict inference looks at types and shapes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import partial
 from os import PathLike
 from typing import Any, cast
 
@@ -14,11 +16,15 @@ import onnx
 import onnx.checker
 import onnx.shape_inference
 
+from igniter.dialects.onnx.function_sizes import Key, inlined_sizes
+from igniter.errors import IgniterError
 from igniter.frontend.reading import byte_size, read_model
 
 _INT32 = 1 << 31
 _MOST_BYTES = 1 << 30
 """Inference serialises the model; one bigger than this, without its weights, is left alone."""
+_MOST_NODES = 1_000_000
+"""Inference goes through a function at each call; a model of more nodes, functions inlined, is left alone."""
 
 
 def node_text(node: onnx.NodeProto, where: str = "the main graph") -> str:
@@ -102,7 +108,7 @@ def _alone(node: onnx.NodeProto) -> onnx.NodeProto:
 
 
 def _bad_types(model: onnx.ModelProto) -> Iterator[str]:
-    if byte_size(model) > _MOST_BYTES:
+    if byte_size(model) > _MOST_BYTES or _inlined_nodes(model) > _MOST_NODES:
         return
     named = onnx.ModelProto()
     named.CopyFrom(model)
@@ -112,6 +118,28 @@ def _bad_types(model: onnx.ModelProto) -> Iterator[str]:
         onnx.shape_inference.infer_shapes(named, check_type=True, strict_mode=True)
     except Exception as error:
         yield f"the types or shapes do not fit: {_sentence(error)}"
+
+
+def _inlined_nodes(model: onnx.ModelProto) -> int:
+    """The nodes of a model with its functions inlined; 0 where a function calls itself, which inference says."""
+    bodies = {(f.domain, f.name, f.overload): partial(_counted, f.node) for f in model.functions}
+    called = _counted(model.graph.node)
+    try:
+        sizes = inlined_sizes(bodies, called)
+    except IgniterError:
+        return 0
+    return sum(times * sizes.get(key, 1) for key, times in called.items())
+
+
+def _counted(nodes: Iterable[onnx.NodeProto]) -> Counter[Key]:
+    """Nodes, those of their subgraphs included, by what they may call."""
+    found = Counter[Key]()
+    for node in nodes:
+        found[node.domain, node.op_type, node.overload] += 1
+        for attribute in node.attribute:
+            for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else ())):
+                found += _counted(graph.node)
+    return found
 
 
 def _sentence(error: Exception) -> str:

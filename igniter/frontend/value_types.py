@@ -31,7 +31,7 @@ from igniter.dialects.onnx.types import (
     SparseTensorType,
 )
 from igniter.dialects.sym import DYNAMIC, DimsAttr, tensor_of
-from igniter.dialects.sym.expr import Expr
+from igniter.dialects.sym.expr import MAX_TEXT, Expr
 from igniter.dialects.sym.tensor_types import unranked
 from igniter.errors import IgniterError
 
@@ -122,13 +122,13 @@ class Symbols:
 
 def _expression(param: str, known: frozenset[str]) -> Expr | None:
     """The expression that a `dim_param` writes over `known` names, where it would be written the same again."""
-    if _NAME.fullmatch(param) or not _SAFE.fullmatch(param):
+    if _NAME.fullmatch(param) or len(param) > MAX_TEXT or not _SAFE.fullmatch(param):
         return None
     try:
         found = Expr.parse(param)
     except ValueError:
         return None
-    same = str(found) == param and found.constant is None
+    same = found.is_small and str(found) == param and found.constant is None
     return found if same and all(_NAME.fullmatch(n) for n in found.symbols) and found.symbols <= known else None
 
 

@@ -4,38 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from tests.hostile.base import BOOL, FLOAT, INT64, info, model_of, whole
-
-Write = Callable[[Path], Path]
-
-
-@dataclass(frozen=True)
-class HostileFile:
-    """One file: the row of the table that it belongs to, what it is, and what writes it."""
-
-    kind: str
-    name: str
-    write: Write
-
-
-def _bytes(data: bytes) -> Write:
-    def write(folder: Path) -> Path:
-        path = folder / "model.onnx"
-        path.write_bytes(data)
-        return path
-
-    return write
-
-
-def _proto(model: onnx.ModelProto) -> Write:
-    return _bytes(model.SerializeToString())
+from tests.hostile.base import FLOAT, INT64, info, model_of, whole
+from tests.hostile.depths import depths
+from tests.hostile.growth import growth
+from tests.hostile.writing import HostileFile, Made, Write, of_bytes, of_model, simple, unary
 
 
 def hostile_files(flips: int = 300, cuts: int = 60) -> Iterator[HostileFile]:
@@ -52,7 +30,7 @@ def truncated(count: int) -> Iterator[HostileFile]:
     data = whole().SerializeToString()
     for k in range(count):
         end = len(data) * k // count
-        yield HostileFile("truncated", f"after {end} of {len(data)} bytes", _bytes(data[:end]))
+        yield HostileFile("truncated", f"after {end} of {len(data)} bytes", of_bytes(data[:end]))
 
 
 def flipped(count: int) -> Iterator[HostileFile]:
@@ -65,22 +43,20 @@ def flipped(count: int) -> Iterator[HostileFile]:
         for place in places:
             changed[place // 8] ^= 1 << place % 8
         name = f"seed {seed}: {len(places)} at byte {', '.join(str(p // 8) for p in sorted(places))}"
-        yield HostileFile("flipped bits", name, _bytes(bytes(changed)))
+        yield HostileFile("flipped bits", name, of_bytes(bytes(changed)))
 
 
 # -- no model ---------------------------------------------------------------------------------------------------------
 
-Made = Iterator[tuple[str, Write]]
-
 
 def _not_models() -> Made:
-    yield "nothing", _bytes(b"")
-    yield "text", _bytes(b"this is no model\n" * 100)
-    yield "zeros", _bytes(bytes(100_000))
-    yield "random bytes", _bytes(random.Random(0).randbytes(50_000))
-    yield "a message without a graph", _bytes(onnx.ModelProto(ir_version=8).SerializeToString())
-    yield "a number that does not end", _bytes(b"\xff" * 1000)
-    yield "a length of 2^63", _bytes(b"\x3a" + b"\xff" * 8 + b"\x7f" + bytes(5000))
+    yield "nothing", of_bytes(b"")
+    yield "text", of_bytes(b"this is no model\n" * 100)
+    yield "zeros", of_bytes(bytes(100_000))
+    yield "random bytes", of_bytes(random.Random(0).randbytes(50_000))
+    yield "a message without a graph", of_bytes(onnx.ModelProto(ir_version=8).SerializeToString())
+    yield "a number that does not end", of_bytes(b"\xff" * 1000)
+    yield "a length of 2^63", of_bytes(b"\x3a" + b"\xff" * 8 + b"\x7f" + bytes(5000))
     yield "a folder", lambda folder: folder
     yield "a file that is not there", lambda folder: folder / "missing.onnx"
 
@@ -88,60 +64,47 @@ def _not_models() -> Made:
 # -- graphs -----------------------------------------------------------------------------------------------------------
 
 
-def _unary(op: str, x: str, y: str, name: str = "", **attributes: object) -> onnx.NodeProto:
-    return helper.make_node(op, [x], [y], name, **attributes)
-
-
-def _simple(nodes: list[onnx.NodeProto], out: str = "y", shape: object = None, **options: object) -> Write:
-    """A model with the input x (n x 4) and one output."""
-    return _proto(model_of(nodes, [info("x", FLOAT, ["n", 4])], [info(out, FLOAT, shape)], **options))  # type: ignore[arg-type]
-
-
 def _graphs() -> Made:
-    cycle = [helper.make_node("Add", ["x", "b"], ["a"]), _unary("Relu", "a", "b"), _unary("Relu", "b", "y")]
-    yield "a cycle", _simple(cycle)
-    yield "a node that reads itself", _simple([helper.make_node("Add", ["x", "y"], ["y"])])
-    yield "nodes out of order", _simple([_unary("Relu", "a", "y"), _unary("Abs", "x", "a")])
-    yield "two nodes define one value", _simple([_unary("Relu", "x", "y"), _unary("Abs", "x", "y")])
-    yield "a node defines an input", _simple([_unary("Relu", "x", "x")], "x")
-    yield "a node defines a value twice", _simple([helper.make_node("Split", ["x"], ["y", "y"], axis=1)])
-    yield "two nodes of one name", _simple([_unary("Relu", "x", "a", "n"), _unary("Abs", "a", "y", "n")])
-    yield "an empty graph", _proto(model_of([], [], []))
-    yield "no nodes", _proto(model_of([], [info("x", FLOAT, [2])], [info("x", FLOAT, [2])]))
-    yield "no outputs", _proto(model_of([_unary("Relu", "x", "y")], [info("x", FLOAT, [2])], []))
-    yield "an output that nothing defines", _simple([_unary("Relu", "x", "a")])
-    yield "an output without a name", _simple([_unary("Relu", "x", "y")], "")
+    cycle = [helper.make_node("Add", ["x", "b"], ["a"]), unary("Relu", "a", "b"), unary("Relu", "b", "y")]
+    yield "a cycle", simple(cycle)
+    yield "a node that reads itself", simple([helper.make_node("Add", ["x", "y"], ["y"])])
+    yield "nodes out of order", simple([unary("Relu", "a", "y"), unary("Abs", "x", "a")])
+    yield "two nodes define one value", simple([unary("Relu", "x", "y"), unary("Abs", "x", "y")])
+    yield "a node defines an input", simple([unary("Relu", "x", "x")], "x")
+    yield "a node defines a value twice", simple([helper.make_node("Split", ["x"], ["y", "y"], axis=1)])
+    yield "two nodes of one name", simple([unary("Relu", "x", "a", "n"), unary("Abs", "a", "y", "n")])
+    yield "an empty graph", of_model(model_of([], [], []))
+    yield "no nodes", of_model(model_of([], [info("x", FLOAT, [2])], [info("x", FLOAT, [2])]))
+    yield "no outputs", of_model(model_of([unary("Relu", "x", "y")], [info("x", FLOAT, [2])], []))
+    yield "an output that nothing defines", simple([unary("Relu", "x", "a")])
+    yield "an output without a name", simple([unary("Relu", "x", "y")], "")
     yield (
         "an output of a type that is wrong",
-        _proto(model_of([_unary("Relu", "x", "y")], [info("x", FLOAT, [2])], [info("y", INT64, [2])])),
+        of_model(model_of([unary("Relu", "x", "y")], [info("x", FLOAT, [2])], [info("y", INT64, [2])])),
     )
-    yield "an output of a shape that is wrong", _simple([_unary("Relu", "x", "y")], shape=["n", 5])
+    yield "an output of a shape that is wrong", simple([unary("Relu", "x", "y")], shape=["n", 5])
     yield (
         "one output twice",
-        _proto(
-            model_of(
-                [_unary("Relu", "x", "y")], [info("x", FLOAT, [2])], [info("y", FLOAT, [2]), info("y", FLOAT, [2])]
-            )
+        of_model(
+            model_of([unary("Relu", "x", "y")], [info("x", FLOAT, [2])], [info("y", FLOAT, [2]), info("y", FLOAT, [2])])
         ),
     )
     yield (
         "one input twice",
-        _proto(
-            model_of(
-                [_unary("Relu", "x", "y")], [info("x", FLOAT, [2]), info("x", FLOAT, [2])], [info("y", FLOAT, [2])]
-            )
+        of_model(
+            model_of([unary("Relu", "x", "y")], [info("x", FLOAT, [2]), info("x", FLOAT, [2])], [info("y", FLOAT, [2])])
         ),
     )
     yield (
         "an input without a type",
-        _proto(model_of([_unary("Relu", "x", "y")], [onnx.ValueInfoProto(name="x")], [info("y", FLOAT, None)])),
+        of_model(model_of([unary("Relu", "x", "y")], [onnx.ValueInfoProto(name="x")], [info("y", FLOAT, None)])),
     )
     yield "two initializers of one name", _two_initializers()
     untyped = onnx.ValueInfoProto(name="x")
     untyped.type.tensor_type.elem_type = 99
     yield (
         "an element type that is none",
-        _proto(model_of([_unary("Relu", "x", "y")], [untyped], [info("y", FLOAT, None)])),
+        of_model(model_of([unary("Relu", "x", "y")], [untyped], [info("y", FLOAT, None)])),
     )
 
 
@@ -153,33 +116,33 @@ def _two_initializers() -> Write:
         {"w": np.ones(2, np.float32)},
     )
     model.graph.initializer.append(numpy_helper.from_array(np.zeros(2, np.float32), "w"))
-    return _proto(model)
+    return of_model(model)
 
 
 def _nodes() -> Made:
-    yield "an op that there is not", _simple([_unary("Frobnicate", "x", "y")])
-    yield "an op of a domain that there is not", _simple([helper.make_node("Relu", ["x"], ["y"], domain="nowhere")])
-    yield "an op without a name", _simple([_unary("", "x", "y")])
-    yield "too few inputs", _simple([helper.make_node("Add", ["x"], ["y"])])
-    yield "no inputs", _simple([helper.make_node("MatMul", [], ["y"])])
-    yield "too many inputs", _simple([helper.make_node("Relu", ["x", "x", "x"], ["y"])])
-    yield "no outputs", _simple([helper.make_node("Relu", ["x"], []), _unary("Abs", "x", "y")])
-    yield "too many outputs", _simple([helper.make_node("Relu", ["x"], ["y", "z"])])
-    yield "a required input left out", _simple([helper.make_node("Add", ["", "x"], ["y"])])
-    yield "a Constant with an input", _simple([helper.make_node("Constant", ["x"], ["y"], value_float=1.0)])
-    yield "a Constant without a value", _simple([helper.make_node("Constant", [], ["y"])])
-    yield "a Constant of two values", _simple([helper.make_node("Constant", [], ["y"], value_float=1.0, value_int=1)])
-    yield "an attribute that is required", _simple([_unary("Cast", "x", "y")])
-    yield "an attribute of a wrong type", _simple([_unary("Softmax", "x", "y", axis="last")])
-    yield "an attribute that there is not", _simple([_unary("Relu", "x", "y", leak=0.1)])
+    yield "an op that there is not", simple([unary("Frobnicate", "x", "y")])
+    yield "an op of a domain that there is not", simple([helper.make_node("Relu", ["x"], ["y"], domain="nowhere")])
+    yield "an op without a name", simple([unary("", "x", "y")])
+    yield "too few inputs", simple([helper.make_node("Add", ["x"], ["y"])])
+    yield "no inputs", simple([helper.make_node("MatMul", [], ["y"])])
+    yield "too many inputs", simple([helper.make_node("Relu", ["x", "x", "x"], ["y"])])
+    yield "no outputs", simple([helper.make_node("Relu", ["x"], []), unary("Abs", "x", "y")])
+    yield "too many outputs", simple([helper.make_node("Relu", ["x"], ["y", "z"])])
+    yield "a required input left out", simple([helper.make_node("Add", ["", "x"], ["y"])])
+    yield "a Constant with an input", simple([helper.make_node("Constant", ["x"], ["y"], value_float=1.0)])
+    yield "a Constant without a value", simple([helper.make_node("Constant", [], ["y"])])
+    yield "a Constant of two values", simple([helper.make_node("Constant", [], ["y"], value_float=1.0, value_int=1)])
+    yield "an attribute that is required", simple([unary("Cast", "x", "y")])
+    yield "an attribute of a wrong type", simple([unary("Softmax", "x", "y", axis="last")])
+    yield "an attribute that there is not", simple([unary("Relu", "x", "y", leak=0.1)])
     yield "an attribute twice", _twice()
-    yield "an axis that there is not", _simple([_unary("Softmax", "x", "y", axis=7)])
-    yield "a permutation that is none", _simple([_unary("Transpose", "x", "y", perm=[0, 0])])
-    yield "a permutation of another rank", _simple([_unary("Transpose", "x", "y", perm=[0, 1, 2])])
-    yield "a type that there is not", _simple([_unary("Cast", "x", "y", to=77)])
+    yield "an axis that there is not", simple([unary("Softmax", "x", "y", axis=7)])
+    yield "a permutation that is none", simple([unary("Transpose", "x", "y", perm=[0, 0])])
+    yield "a permutation of another rank", simple([unary("Transpose", "x", "y", perm=[0, 1, 2])])
+    yield "a type that there is not", simple([unary("Cast", "x", "y", to=77)])
     yield (
         "shapes that do not fit",
-        _proto(
+        of_model(
             model_of(
                 [helper.make_node("MatMul", ["x", "w"], ["y"])],
                 [info("x", FLOAT, ["n", 4])],
@@ -190,7 +153,7 @@ def _nodes() -> Made:
     )
     yield (
         "types that do not fit",
-        _proto(
+        of_model(
             model_of(
                 [helper.make_node("Add", ["x", "w"], ["y"])],
                 [info("x", FLOAT, ["n", 4])],
@@ -203,15 +166,15 @@ def _nodes() -> Made:
 
 
 def _twice() -> Write:
-    node = _unary("Softmax", "x", "y", axis=1)
+    node = unary("Softmax", "x", "y", axis=1)
     node.attribute.append(helper.make_attribute("axis", 0))
-    return _simple([node])
+    return simple([node])
 
 
 def _dangling_reference() -> Write:
-    node = _unary("Softmax", "x", "y")
+    node = unary("Softmax", "x", "y")
     node.attribute.append(onnx.AttributeProto(name="axis", ref_attr_name="a", type=onnx.AttributeProto.INT))
-    return _simple([node])
+    return simple([node])
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------------
@@ -221,16 +184,16 @@ def _dims() -> Made:
     for text, dim in (("2^62", 1 << 62), ("2^63 - 1", (1 << 63) - 1), ("2^31", 1 << 31), ("-5", -5), ("0", 0)):
         yield (
             f"an input with a dim of {text}",
-            _proto(model_of([_unary("Relu", "x", "y")], [info("x", FLOAT, [dim, 4])], [info("y", FLOAT, None)])),
+            of_model(model_of([unary("Relu", "x", "y")], [info("x", FLOAT, [dim, 4])], [info("y", FLOAT, None)])),
         )
     yield (
         "dims whose product overflows",
-        _proto(model_of([_unary("Relu", "x", "y")], [info("x", FLOAT, [1 << 40, 1 << 40])], [info("y", FLOAT, None)])),
+        of_model(model_of([unary("Relu", "x", "y")], [info("x", FLOAT, [1 << 40, 1 << 40])], [info("y", FLOAT, None)])),
     )
     for rank in (9, 64, 300, 3000):
         yield (
             f"rank {rank}",
-            _proto(model_of([_unary("Relu", "x", "y")], [info("x", FLOAT, [1] * rank)], [info("y", FLOAT, None)])),
+            of_model(model_of([unary("Relu", "x", "y")], [info("x", FLOAT, [1] * rank)], [info("y", FLOAT, None)])),
         )
     for dims in ([1 << 40], [1 << 62, 1 << 62], [-1, 2]):
         tensor = TensorProto(name="w", data_type=FLOAT, dims=dims, raw_data=b"abcd")
@@ -260,33 +223,35 @@ def _dims() -> Made:
     nodes = [helper.make_node("Expand", ["x", "s"], ["y"])]
     yield (
         "an Expand to 2^80 elements",
-        _proto(model_of(nodes, [info("x", FLOAT, [1])], [info("y", FLOAT, None)], {"s": shape})),
+        of_model(model_of(nodes, [info("x", FLOAT, [1])], [info("y", FLOAT, None)], {"s": shape})),
     )
     constant = [helper.make_node("ConstantOfShape", ["s"], ["a"]), helper.make_node("Add", ["x", "a"], ["y"])]
     yield (
         "a constant of 2^80 elements",
-        _proto(model_of(constant, [info("x", FLOAT, [1])], [info("y", FLOAT, None)], {"s": shape})),
+        of_model(model_of(constant, [info("x", FLOAT, [1])], [info("y", FLOAT, None)], {"s": shape})),
     )
     big = np.array([1 << 17, 1 << 17], np.int64)
     yield (
         "a constant of 64 GB",
-        _proto(model_of(constant, [info("x", FLOAT, [1])], [info("y", FLOAT, None)], {"s": big})),
+        of_model(model_of(constant, [info("x", FLOAT, [1])], [info("y", FLOAT, None)], {"s": big})),
     )
     tile = [helper.make_node("Tile", ["x", "s"], ["y"])]
     yield (
         "a Tile by 2^40",
-        _proto(model_of(tile, [info("x", FLOAT, [2])], [info("y", FLOAT, None)], {"s": np.array([1 << 40], np.int64)})),
+        of_model(
+            model_of(tile, [info("x", FLOAT, [2])], [info("y", FLOAT, None)], {"s": np.array([1 << 40], np.int64)})
+        ),
     )
     pad = [helper.make_node("Pad", ["x", "s"], ["y"])]
     yield (
         "a Pad by 2^62",
-        _proto(
+        of_model(
             model_of(pad, [info("x", FLOAT, [2])], [info("y", FLOAT, None)], {"s": np.array([1 << 62, 0], np.int64)})
         ),
     )
     ranges = [helper.make_node("Range", ["s", "t", "u"], ["a"]), helper.make_node("Cast", ["a"], ["y"], to=FLOAT)]
     ends = {"s": np.array(0, np.int64), "t": np.array(1 << 62, np.int64), "u": np.array(1, np.int64)}
-    yield "a Range of 2^62", _proto(model_of(ranges, [info("x", FLOAT, [2])], [info("y", FLOAT, None)], ends))
+    yield "a Range of 2^62", of_model(model_of(ranges, [info("x", FLOAT, [2])], [info("y", FLOAT, None)], ends))
 
 
 def _with_tensor(tensor: TensorProto) -> Write:
@@ -294,19 +259,19 @@ def _with_tensor(tensor: TensorProto) -> Write:
         [helper.make_node("Add", ["x", "w"], ["y"])], [info("x", FLOAT, ["n", 4])], [info("y", FLOAT, None)]
     )
     model.graph.initializer.append(tensor)
-    return _proto(model)
+    return of_model(model)
 
 
 def _versions() -> Made:
     for opset in (0, 1, 6, 99, 1 << 31, (1 << 63) - 1, -1):
-        yield f"opset {opset}", _simple([_unary("Relu", "x", "y")], opset=opset)
+        yield f"opset {opset}", simple([unary("Relu", "x", "y")], opset=opset)
     for version in (0, 1, 2, 99, 1 << 40, -1):
-        yield f"IR version {version}", _simple([_unary("Relu", "x", "y")], ir_version=version)
+        yield f"IR version {version}", simple([unary("Relu", "x", "y")], ir_version=version)
     model = onnx.ModelProto.FromString(whole().SerializeToString())
     del model.opset_import[:]
-    yield "no opsets", _proto(model)
+    yield "no opsets", of_model(model)
     model.opset_import.extend([helper.make_opsetid("", 17), helper.make_opsetid("", 11)])
-    yield "one domain at two opsets", _proto(model)
+    yield "one domain at two opsets", of_model(model)
 
 
 # -- names ------------------------------------------------------------------------------------------------------------
@@ -341,11 +306,11 @@ def _names() -> Made:
         yield f"the graph and its functions: {what}", _named("x", "y", "node", "n", graph=name)
     data = _named_model("xxxx", "yyyy", "nnnn", "dddd").SerializeToString()
     for part in (b"xxxx", b"yyyy", b"nnnn", b"dddd"):
-        yield f"not UTF-8 instead of {part.decode()}", _bytes(data.replace(part, b"\xff\xfe\x80\xc0"))
+        yield f"not UTF-8 instead of {part.decode()}", of_bytes(data.replace(part, b"\xff\xfe\x80\xc0"))
 
 
 def _named(x: str, y: str, node: str, dim: str, graph: str = "g") -> Write:
-    return _proto(_named_model(x, y, node, dim, graph))
+    return of_model(_named_model(x, y, node, dim, graph))
 
 
 def _named_model(x: str, y: str, node: str, dim: str, graph: str = "g") -> onnx.ModelProto:
@@ -403,64 +368,6 @@ def _external_data() -> Made:
     yield "the mark for the file itself", _external(location="igniter:self", offset="0", length="16")
 
 
-# -- depth ------------------------------------------------------------------------------------------------------------
-
-
-def nested_ifs(depth: int) -> bytes:
-    """An If in an If in an If ..., written from the inside out, since protobuf's own classes do not go so deep."""
-
-    def field(number: int, body: bytes) -> bytes:
-        size, out = len(body), bytearray()
-        while size > 0x7F:
-            out.append(size & 0x7F | 0x80)
-            size >>= 7
-        return _tag(number) + bytes([*out, size]) + body
-
-    def branch(node: onnx.NodeProto | bytes, name: str) -> bytes:
-        data = node if isinstance(node, bytes) else node.SerializeToString()
-        return field(1, data) + field(2, name.encode()) + field(12, info(name, FLOAT, None).SerializeToString())
-
-    inner = branch(_unary("Relu", "x", "y0"), "y0")
-    for k in range(1, depth + 1):
-        other = branch(_unary("Abs", "x", f"e{k}"), f"e{k}")
-        attributes = b"".join(
-            field(5, field(1, name) + field(6, body) + b"\xa0\x01\x05")
-            for name, body in ((b"then_branch", inner), (b"else_branch", other))
-        )
-        inner = branch(field(1, b"c") + field(2, f"y{k}".encode()) + field(4, b"If") + attributes, f"y{k}")
-    values = (info("x", FLOAT, [4]), info("c", BOOL, []))
-    graph = inner + b"".join(field(11, v.SerializeToString()) for v in values)
-    opset = helper.make_opsetid("", 17).SerializeToString()
-    return b"\x08\x08" + field(7, graph) + field(8, opset)
-
-
-def _tag(number: int) -> bytes:
-    return bytes([number << 3 | 2])
-
-
-def _depths() -> Made:
-    for depth in (3, 20, 90, 1000, 10_000):
-        yield f"{depth} Ifs in one another", _bytes(nested_ifs(depth))
-    chain = [_unary("Relu", "x" if k == 0 else f"v{k}", "y" if k == 4999 else f"v{k + 1}") for k in range(5000)]
-    yield "a chain of 5,000 nodes", _simple(chain)
-    yield "functions that call one another", _recursive_functions()
-    sums = [helper.make_node("Concat", ["x", "x"], ["v0"], axis=0)]
-    sums += [helper.make_node("Concat", [f"v{k}", f"v{k}"], [f"v{k + 1}"], axis=0) for k in range(70)]
-    yield "a dim doubled 70 times", _simple([*sums, _unary("Relu", "v70", "y")])
-
-
-def _recursive_functions() -> Write:
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("f", 1)]
-    model = model_of(
-        [helper.make_node("A", ["x"], ["y"], domain="f")], [info("x", FLOAT, [4])], [info("y", FLOAT, None)]
-    )
-    for name, called in (("A", "B"), ("B", "A")):
-        body = [helper.make_node(called, ["x"], ["y"], domain="f")]
-        model.functions.append(helper.make_function("f", name, ["x"], ["y"], body, opsets))
-    model.opset_import.append(opsets[1])
-    return _proto(model)
-
-
 _KINDS: dict[str, Callable[[], Made]] = {
     "no model": _not_models,
     "graphs": _graphs,
@@ -469,5 +376,6 @@ _KINDS: dict[str, Callable[[], Made]] = {
     "versions": _versions,
     "names": _names,
     "external data": _external_data,
-    "depth": _depths,
+    "depth": depths,
+    "growth": growth,
 }

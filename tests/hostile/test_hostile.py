@@ -41,6 +41,8 @@ SAID = {
     "shapes that do not fit": "(op_type:MatMul, node name: of y): Incompatible dimensions",
     "a reference to an attribute outside a function": "attribute 'axis' refers to 'a' of a function; this is none",
     "a location of 100,000 characters": "...",
+    "10 calls a function over 8 levels": "until it has 100,000,000 nodes, more than 500,000",
+    "2 calls a function over 60 levels": "f.F59",
 }
 
 
@@ -50,6 +52,15 @@ def test_what_is_wrong_is_said_of_the_node(name: str, tmp_path: Path) -> None:
     outcome = compile_hostile(file, tmp_path)
     assert outcome.status == "error"
     assert SAID[name] in outcome.message
+
+
+DEEP = ("a dim of parentheses", "a dim of a product of sums", "a dim squared 60 times")
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_deep_expressions_are_names_or_sizes(name: str, tmp_path: Path) -> None:
+    file = next(f for f in hostile_files(0, 0) if f.name == name)
+    assert not compile_hostile(file, tmp_path).failed
 
 
 @pytest.mark.full

@@ -60,6 +60,11 @@ class Call:
         """What atoms are sorted by: calls come after symbols."""
         return (1, str(self))
 
+    @property
+    def depth(self) -> int:
+        """How many calls stand in one another, this one included."""
+        return 1 + max((a.depth for a in self.args), default=0)
+
     def __str__(self) -> str:
         if self.fn in ("floordiv", "mod"):
             return f"{_operand(self.args[0])} {self.fn} {_operand(self.args[1])}"
@@ -70,12 +75,14 @@ Atom: TypeAlias = Sym | Call
 ExprLike: TypeAlias = "Expr | int | str"
 
 MAX_TERMS, MAX_TEXT = 32, 4000
+MAX_DEGREE, MAX_DEPTH, MAX_BITS = 32, 32, 128
+"""The most factors of a term, calls in one another, and bits of a coefficient, of an expression to compute with."""
 
 
 class Expr:
     """An immutable symbolic integer; build with `Expr.of`, operators, `floordiv`, `mod`, `minimum`, `maximum`."""
 
-    __slots__ = ("_hash", "_text", "terms")
+    __slots__ = ("_depth", "_hash", "_text", "terms")
     terms: tuple[tuple[Monomial, int], ...]
 
     def __init__(self, terms: Mapping[Monomial, int]):
@@ -85,6 +92,7 @@ class Expr:
         self.terms = tuple(kept)
         self._hash: int | None = None
         self._text: str | None = None
+        self._depth: int | None = None
 
     # -- construction ------------------------------------------------------------------------------------------------
 
@@ -138,9 +146,22 @@ class Expr:
 
     @property
     def is_small(self) -> bool:
-        """Whether the expression is one to compute with. Products of sums are kept multiplied out, with twice as many
-        terms for every factor of two: whoever makes dims stops at some size (`MAX_TERMS`, `MAX_TEXT`)."""
-        return len(self.terms) <= MAX_TERMS and (len(self.terms) < 2 or len(str(self)) <= MAX_TEXT)
+        """True for an expression to compute with. Products of sums are multiplied out, with twice as many terms for
+        every factor of two, squares have twice as many factors, and quotients of quotients are nested: whoever makes
+        dims stops at some size (`MAX_TERMS`, `MAX_TEXT`, `MAX_DEGREE`, `MAX_DEPTH`, `MAX_BITS`)."""
+        if len(self.terms) > MAX_TERMS or self.depth > MAX_DEPTH:
+            return False
+        if any(len(m) > MAX_DEGREE or c.bit_length() > MAX_BITS for m, c in self.terms):
+            return False
+        return len(self.terms) < 2 or len(str(self)) <= MAX_TEXT
+
+    @property
+    def depth(self) -> int:
+        """How many calls stand in one another: 0 for a polynomial of symbols."""
+        if self._depth is None:
+            inner = (a.depth for m, _ in self.terms for a in m if isinstance(a, Call))
+            self._depth = max(inner, default=0)
+        return self._depth
 
     @property
     def symbols(self) -> frozenset[str]:

@@ -1,4 +1,7 @@
-"""Expressions as text: `4*n + (m floordiv 2)`."""
+"""Expressions as text: `4*n + (m floordiv 2)`.
+
+Text comes from files, so its depth and the size of what it makes are bounded: `ValueError` names the bound.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,15 @@ from typing import Protocol
 from igniter.dialects.sym.expr import BARE, KEYWORDS, Expr, call
 
 _TOKEN = re.compile(r'\s*(?:([A-Za-z_][A-Za-z0-9_$.]*)|(\d+)|("[^"]*")|([-+*(),]))')
+
+MAX_NESTING = 64
+"""The most parentheses, calls and signs in one another. Expressions of dims have at most `MAX_DEPTH` calls."""
+MAX_PRODUCT = 4096
+"""The most terms of a product that is multiplied out."""
+MAX_TOKENS = 2000
+"""The most tokens of a text; adding up its terms takes time that grows with their square."""
+MAX_ARGUMENTS = 64
+"""The most arguments of a minimum or maximum, which are compared with each other."""
 
 
 class Tokens(Protocol):
@@ -30,6 +42,8 @@ class TextTokens:
                 raise ValueError(f"unexpected {text[position:]!r} in expression {text!r}")
             self._tokens.append(match.group(match.lastindex or 0))
             position = match.end()
+            if len(self._tokens) > MAX_TOKENS:
+                raise ValueError(f"an expression has at most {MAX_TOKENS} names, numbers and signs")
         self._tokens.reverse()
 
     def peek(self) -> str:
@@ -39,39 +53,55 @@ class TextTokens:
         return self._tokens.pop() if self._tokens else ""
 
 
-def parse_expr(tokens: Tokens) -> Expr:
-    """One expression from the front of `tokens`; `ValueError` says what was expected."""
-    result = _parse_product(tokens)
+def parse_expr(tokens: Tokens, depth: int = 0) -> Expr:
+    """One expression from the front of `tokens`, inside of `depth` others; `ValueError` says what was expected."""
+    if depth > MAX_NESTING:
+        raise ValueError(f"expressions are nested at most {MAX_NESTING} deep")
+    result = _parse_product(tokens, depth)
     while tokens.peek() in ("+", "-"):
         sign = tokens.next()
-        right = _parse_product(tokens)
+        right = _parse_product(tokens, depth)
         result = result + right if sign == "+" else result - right
     return result
 
 
-def _parse_product(tokens: Tokens) -> Expr:
-    result = _parse_atom(tokens)
+def _parse_product(tokens: Tokens, depth: int) -> Expr:
+    result = _parse_atom(tokens, depth)
     while tokens.peek() in ("*", "floordiv", "mod"):
         operator = tokens.next()
-        right = _parse_atom(tokens)
-        result = result * right if operator == "*" else call(operator, [result, right])
+        right = _parse_atom(tokens, depth)
+        if operator == "*":
+            if len(result.terms) * len(right.terms) > MAX_PRODUCT:
+                raise ValueError(f"a product of sums has more than {MAX_PRODUCT} terms")
+            result = result * right
+        else:
+            result = call(operator, [result, right])
+        if result.depth > MAX_NESTING:
+            raise ValueError(f"quotients are nested at most {MAX_NESTING} deep")
     return result
 
 
-def _parse_atom(tokens: Tokens) -> Expr:
+def _parse_atom(tokens: Tokens, depth: int) -> Expr:
     token = tokens.next()
     if token == "-":
-        return -_parse_atom(tokens)
+        signs = 1
+        while tokens.peek() == "-":
+            tokens.next()
+            signs += 1
+        inner = _parse_atom(tokens, depth)
+        return -inner if signs % 2 else inner
     if token == "(":
-        result = parse_expr(tokens)
+        result = parse_expr(tokens, depth + 1)
         _expect(tokens, ")")
         return result
     if token in ("min", "max") and tokens.peek() == "(":
         tokens.next()
-        args = [parse_expr(tokens)]
+        args = [parse_expr(tokens, depth + 1)]
         while tokens.peek() == ",":
             tokens.next()
-            args.append(parse_expr(tokens))
+            args.append(parse_expr(tokens, depth + 1))
+            if len(args) > MAX_ARGUMENTS:
+                raise ValueError(f"a {token}imum has at most {MAX_ARGUMENTS} arguments")
         _expect(tokens, ")")
         return call(token, args)
     if token.isdigit():

@@ -15,11 +15,15 @@ becomes
 It runs first, because no later pass looks into a function. A call stays where inlining would change its meaning: the
 function imports another version of a domain than the model does, and an op that it uses differs between the two.
 Functions that are left without a call go.
+
+Functions that call one another make a small file a large graph: ten calls over eight levels are 10^8 nodes. The pass
+counts before it copies anything, and refuses a model that would have more than `max_nodes` nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -38,6 +42,7 @@ from igniter.dialects.onnx.attributes import (
     to_python,
 )
 from igniter.dialects.onnx.base import NoValueOp, OnnxOp
+from igniter.dialects.onnx.function_sizes import Key, inlined_sizes
 from igniter.dialects.onnx.structure import FunctionOp, functions
 from igniter.dialects.onnx.types import UNKNOWN
 from igniter.errors import IgniterError
@@ -54,10 +59,14 @@ class InlineFunctions(ModulePass):
     name = "inline-functions"
     one_rewrite = "a call replaced by the nodes of its function"
 
+    max_nodes: int = 500_000
+    """The most nodes that a model may have once its functions are inlined."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         known = functions(op)
         if not known:
             return
+        self._check_size(op, known)
         refused: set[OnnxOp] = set()
         count = 0
         rewrites = budget(ctx, self.name)
@@ -78,9 +87,29 @@ class InlineFunctions(ModulePass):
                 remark(ctx, self.name, call.node_name, "missed", reason)
         _drop_uncalled(op, known)
 
+    def _check_size(self, module: ModuleOp, known: Mapping[Key, FunctionOp]) -> None:
+        """Refuse a model that inlining would make larger than `max_nodes`."""
+        graphs = [graph for graph in module.ops if not isinstance(graph, FunctionOp)]
+        calls = _counted(graphs)
+        sizes = inlined_sizes({key: lambda f=function: _counted([f]) for key, function in known.items()}, calls)
+        plain = calls.total()
+        total = sum(times * sizes.get(key, 1) for key, times in calls.items())
+        if total > max(self.max_nodes, plain):
+            largest = max((key for key in calls if key in known), key=sizes.__getitem__)
+            raise IgniterError(
+                f"the model's functions call one another until it has {total:,} nodes, more than {self.max_nodes:,} "
+                f"(one call of {'.'.join(largest[:2])} is {sizes[largest]:,} nodes): export it with fewer functions "
+                "in one another, or allow more by the option max-nodes of inline-functions"
+            )
 
-def _drop_uncalled(module: ModuleOp, known: Mapping[tuple[str, str, str], FunctionOp]) -> None:
-    called: set[tuple[str, str, str]] = set()
+
+def _counted(graphs: Iterable[Operation]) -> Counter[Key]:
+    """The nodes in graphs or functions, by what they may call."""
+    return Counter(_key(op) for graph in graphs for op in graph.walk() if isinstance(op, OnnxOp))
+
+
+def _drop_uncalled(module: ModuleOp, known: Mapping[Key, FunctionOp]) -> None:
+    called: set[Key] = set()
     pending: list[Operation] = [op for op in module.ops if not isinstance(op, FunctionOp)]
     while pending:
         for inner in pending.pop().walk():
@@ -93,11 +122,11 @@ def _drop_uncalled(module: ModuleOp, known: Mapping[tuple[str, str, str], Functi
             function.erase()
 
 
-def _key(op: OnnxOp) -> tuple[str, str, str]:
+def _key(op: OnnxOp) -> Key:
     return op.domain, op.op_type, op.overload
 
 
-def _calls(module: ModuleOp, known: Mapping[tuple[str, str, str], FunctionOp], refused: set[OnnxOp]) -> list[OnnxOp]:
+def _calls(module: ModuleOp, known: Mapping[Key, FunctionOp], refused: set[OnnxOp]) -> list[OnnxOp]:
     """The calls outside of functions, so that a function is copied once its own calls are at their final place."""
     return [
         op
