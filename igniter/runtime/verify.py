@@ -106,6 +106,10 @@ def verify_models(
 ) -> Verification:
     """Compare the compiled model with the original at the sizes or on the inputs that `options` give, else at sizes
     that are looked for. Where all outputs say nothing, `pieces` compares the parts of the model."""
+    # ONNX Runtime computes constants, of any size, as it loads a model.
+    large = facts.too_large({}, memory_limit()) if options.inputs is None else None
+    if large is not None:
+        return Verification((), cannot=large)
     reference = original.session
     try:
         with doing("the compiled model was loaded", hint=KEPT):
@@ -286,6 +290,9 @@ class _Verifier:
         self, specs: Sequence[InputSpec], sizes: Sizes, styles: Sequence[Style] = ("usual", "ones", "zeros")
     ) -> Ready | Refusal:
         """Run the original at these sizes; integers of another kind are tried where it does not take the usual."""
+        large = self.facts.too_large(sizes, memory_limit())
+        if large is not None:
+            return Refusal(sizes, large)
         refusal = Refusal(sizes, "")
         # Each attempt has inputs of its own, of other kinds too.
         seed = self.options.seed + self._attempts

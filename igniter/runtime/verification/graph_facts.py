@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from igniter.dialects.onnx.attributes import pairs_of
 from igniter.dialects.onnx.base import constant_weight
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from igniter.dialects.onnx.base import OnnxOp
     from igniter.dialects.onnx.structure import GraphOp
+    from igniter.dialects.sym.expr import Expr
 
     Types = Mapping[SSAValue, Attribute]
 
@@ -41,6 +42,15 @@ class GraphFacts:
     """The dims of the inputs as inference sees them, where it ran: equal texts are equal dims."""
     likely_dims: Callable[[], dict[str, list[str]]] = dict[str, list[str]]
     """The same where dims that broadcast with each other are taken for equal: no facts, but sizes worth trying."""
+    bytes_of: tuple[tuple[str, Expr], ...] = ()
+    """Values of the main graph by name, with their bytes; of values of equal sizes the first."""
+
+    def too_large(self, sizes: Mapping[str, int], limit: int) -> str | None:
+        """Why the graph does not run at these sizes of dims: a value that has more bytes than `limit`."""
+        for name, size in self.bytes_of:
+            if size.symbols <= sizes.keys() and (found := size.evaluate(sizes)) > limit:
+                return f"the value '{name}' takes {_amount(found)}, more than the {limit >> 20} MB that a run may take"
+        return None
 
 
 def facts_of(module: ModuleOp) -> GraphFacts:
@@ -60,7 +70,38 @@ def facts_of(module: ModuleOp) -> GraphFacts:
         _stated_size(module),
         _inferred_dims(graph, types),
         lambda: _inferred_dims(graph, infer_shapes(module, optimistic=True).types),
+        tuple(_sizes(graph, types)),
     )
+
+
+def _sizes(graph: GraphOp, types: Types) -> Iterator[tuple[str, Expr]]:
+    """The bytes of what the nodes of the main graph compute, each size once."""
+    from xdsl.dialects.builtin import TensorType
+
+    from igniter.dialects.onnx.base import OnnxOp
+    from igniter.dialects.onnx.types import BY_ATTR
+    from igniter.dialects.sym import dims_of, element_of
+    from igniter.dialects.sym.expr import product
+
+    seen: set[tuple[Expr, ...]] = set()
+    for op in graph.body.ops:
+        if not isinstance(op, OnnxOp):
+            continue
+        for name, result in zip(op.output_names, op.results, strict=False):
+            found = types.get(result)
+            if not isinstance(found, TensorType):
+                continue
+            tensor = cast("TensorType[Attribute]", found)
+            kind, dims = element_of(tensor), dims_of(tensor)
+            if kind not in BY_ATTR or dims in seen:
+                continue
+            seen.add(dims)
+            yield name, product(dims) * max(1, BY_ATTR[kind].bits // 8)
+
+
+def _amount(size: int) -> str:
+    """Bytes, rounded down to a power of two where they are many."""
+    return f"2^{size.bit_length() - 1} bytes" if size >> 40 else f"{size >> 20} MB"
 
 
 def _nodes(graph: GraphOp) -> Iterator[OnnxOp]:
