@@ -108,8 +108,8 @@ class ShapeEngine:
         self.elements: dict[SSAValue, Array] = {}
         self.failures: dict[OnnxOp, str] = {}
         self.varying: set[SSAValue] = set()
-        """Values whose rank is another from one iteration, or one branch, to the next. What the model says of them, and
-        of what is made of them, is not taken: ONNX Runtime only warns of it."""
+        """Values whose rank is another from one iteration, one branch or one run to the next. What the model says of
+        them, and of what is made of them, is not taken: ONNX Runtime only warns of it."""
         self.noted = 0
         """How often more was found of a node than types of tensors: symbols, failures, values of other kinds."""
         self.interned = Interned()
@@ -390,7 +390,8 @@ class ShapeEngine:
         if type(result.type) is NoneType:
             return
         type_ = result.type
-        if (info is None or info.dims is None) and any(v in self.varying for v in ctx.op.operands):
+        op = ctx.op
+        if (info is None or info.dims is None) and (_drops_ones(op) or any(v in self.varying for v in op.operands)):
             self.assign_varying(
                 result, unranked(info.element if info is not None else tensor_element(type_) or UNKNOWN)
             )
@@ -468,6 +469,13 @@ def _says_less(type_: Attribute, known: Attribute) -> bool:
     if isinstance(type_, (SequenceType, OptionalType)) and isinstance(known, type(type_)):
         return type_.element == UNKNOWN or _says_less(type_.element, known.element)
     return isinstance(type_, UnrankedTensorType) and ranked(known) is not None
+
+
+def _drops_ones(op: OnnxOp) -> bool:
+    """True for a Squeeze without axes: the sizes of a run decide its rank."""
+    if op.qualified_name != "Squeeze" or op.attr("axes", None):
+        return False
+    return len(op.inputs) < 2 or op.inputs[1] is None
 
 
 def _index(result: SSAValue) -> int:

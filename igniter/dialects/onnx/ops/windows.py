@@ -142,11 +142,31 @@ def infer_concat(ctx: InferContext) -> list[TensorInfo]:
     for part in ranked:
         if is_nonneg(part[axis] - 1):
             for k, dim in enumerate(part):
-                if k != axis and is_nonneg(result[axis] - 1):
+                if k != axis and is_nonneg(result[axis] - 1) and not _may_be_empty(dim, result[k]):
                     ctx.equate(result[k], dim)
     joined = len(ranked) == len(shapes)
     result[axis] = sum((s[axis] for s in ranked), start=ZERO) if joined else ctx.fresh("concat")
     return infos(element_type(ctx), result)
+
+
+def _may_be_empty(dim: Expr, other: Expr) -> bool:
+    """True if a dim of an input is 0 or `other`, a number that is not 0: ONNX Runtime takes an input without elements,
+    whatever its dims are."""
+    return dim.constant is None and other.constant is not None and other != ZERO and not is_nonneg(dim - 1)
+
+
+def concat_reason(op: OnnxOp) -> str | None:
+    """Inputs that only a run compares are left to ONNX Runtime, which takes one without elements."""
+    parts = [operand_dims(op, k) for k in range(len(op.inputs))]
+    result = dims_of(op.results[0].type)
+    axis = normal_axis(op.attr("axis", 1), len(result))
+    for part in parts:
+        if not is_nonneg(part[axis] - 1):
+            continue
+        for k, dim in enumerate(part):
+            if k != axis and _may_be_empty(dim, result[k]):
+                return f"an input has {dim} places where others have {result[k]}, or no elements"
+    return None
 
 
 def reference_part(parts: Sequence[Dims], axis: int) -> Dims:
@@ -418,7 +438,14 @@ def extended(mode: str, at: Expr, size: Expr, padding: Sides) -> Expr:
 
 
 SPECS: list[OpSpec] = [
-    OpSpec("Concat", infer_concat, lower=lower_concat, legal=legal(), requires=concat_requires, kind="movement"),
+    OpSpec(
+        "Concat",
+        infer_concat,
+        lower=lower_concat,
+        legal=legal(concat_reason),
+        requires=concat_requires,
+        kind="movement",
+    ),
     *(
         OpSpec(
             name,
