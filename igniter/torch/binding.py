@@ -25,6 +25,7 @@ class Runner:
         self.session = session
         self.names = list(names)
         self.numbers = list(numbers)
+        self.calls = 0
         self.copied_inputs = 0
         self.copied_outputs = 0
         state = import_module("onnxruntime.capi._pybind_state")
@@ -35,6 +36,7 @@ class Runner:
 
     def __call__(self, values: Sequence[Any]) -> list[Tensor]:
         """The outputs as tensors. Raises what ONNX Runtime raises, of sizes that do not fit say."""
+        self.calls += 1
         binding = self._binding(self._native)
         held: list[Tensor] = []
         for name, value, number in zip(self.names, values, self.numbers, strict=True):

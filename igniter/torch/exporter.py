@@ -18,6 +18,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
+from igniter.torch.decompositions import mended
 from igniter.torch.names import GraphModule, Node, is_symbolic, is_tensor, pytree, torch
 
 OPSET = 20
@@ -41,7 +42,7 @@ def decompositions() -> dict[Any, Any]:
     )
     # It would be taken apart where constants are no fake tensors yet; the exporter has what it becomes afterwards.
     table.pop(torch.ops.aten.lift_fresh.default, None)
-    return table
+    return {**table, **mended()}
 
 
 def is_exportable(target: Any) -> bool:

@@ -21,6 +21,8 @@ class TorchOptions:
       hands them over at each call.
     * `verify` compares the first call of each compiled graph with eager; what differs by more than `rtol` of the
       largest value stays eager.
+    * `keep_faster` times the calls behind the first one in eager as well; what is clearly slower compiled stays eager
+      (`igniter.torch.faster`). `False` keeps what is compiled.
     * `sets_of_weights` is how many different sets of frozen weights one graph is compiled for (equal layers share a
       graph); beyond, it takes them as inputs. `sessions` is how many sessions `igniter.torch.compile` keeps.
     * `threads` are ONNX Runtime's, 0: as many as `torch.get_num_threads()` says when a graph is compiled.
@@ -32,6 +34,7 @@ class TorchOptions:
     weights: str = "frozen"
     verify: bool = True
     rtol: float = 1e-3
+    keep_faster: bool = True
     sets_of_weights: int = 32
     sessions: int = 8
     threads: int = 0

@@ -19,6 +19,7 @@ from igniter.errors import IgniterError
 from igniter.torch.binding import Runner
 from igniter.torch.compare import differences
 from igniter.torch.exporter import is_number
+from igniter.torch.faster import Race
 from igniter.torch.graphs import Prepared, prepare
 from igniter.torch.names import GraphModule, is_tensor, torch
 from igniter.torch.options import TorchOptions
@@ -67,9 +68,13 @@ class Piece:
         self._checked = False
         self._gave_up = False
         self._failures = 0
+        self._race = Race()
 
     def __call__(self, *args: Any) -> Any:
         if self._gave_up:
+            self.report.eager_calls += 1
+            return self.eager(*args)
+        if self._race.eager_is_faster(args):
             self.report.eager_calls += 1
             return self.eager(*args)
         with self._lock:
@@ -77,7 +82,19 @@ class Piece:
         if runner is None:
             self.report.eager_calls += 1
             return self.eager(*args)
-        return self._run(runner, args)
+        # The first call of a session has work to do that the others have not.
+        if self._race.settled or not self.options.keep_faster or runner.calls == 0:
+            return self._run(runner, args)
+        return self._measured(runner, args)
+
+    def _measured(self, runner: Runner, args: Sequence[Any]) -> Any:
+        """A call both ways, timed."""
+        result = self._race.run(lambda: self._run(runner, args), lambda: self.eager(*args), args)
+        if self._race.settled:
+            self.report.reason = ""
+        elif reason := self._race.reason:
+            self.report.leave(reason)
+        return result
 
     def _run(self, runner: Runner, args: Sequence[Any]) -> Any:
         assert self._prepared is not None
@@ -90,6 +107,7 @@ class Piece:
             return self._failed(error, args)
         self._failures = 0
         self.report.calls += 1
+        self.report.compiled = True
         self.report.copied_inputs += runner.copied_inputs - copied[0]
         self.report.copied_outputs += runner.copied_outputs - copied[1]
         results: Any = tuple(_restored(output, given, everything) for output in self._prepared.outputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from igniter.torch.decompositions import why_eager
 from igniter.torch.exporter import is_exportable
 from igniter.torch.names import Node, is_tensor, pytree, torch
 
@@ -44,6 +45,8 @@ def why_not(node: Node) -> str:
         return "it changes its input in place"
     if schema is not None and schema.name in READ_MEMORY:
         return "it depends on how tensors lie in memory"
+    if why := why_eager(node):
+        return why
     return "" if is_exportable(node.target) else "PyTorch's ONNX exporter has no translation of it"
 
 

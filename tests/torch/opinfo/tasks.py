@@ -137,9 +137,9 @@ class _Run:
         igniter.torch.reset()
         eager = program(samples[0], kind)
         if way == "torch.compile":
-            fast = torch.compile(eager, backend="igniter", dynamic=True)
+            fast = torch.compile(eager, backend="igniter", dynamic=True, options={"keep_faster": False})
         else:
-            fast = igniter.torch.compile(Module(eager).eval())
+            fast = igniter.torch.compile(Module(eager).eval(), keep_faster=False)
         for name, tensors in self._calls(samples, kind):
             self._call(eager, fast, tensors, f"{way}, {kind}, {name}")
         for reason in igniter.torch.explain().reasons:

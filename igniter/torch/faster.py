@@ -1,0 +1,71 @@
+"""Which of two ways to compute the same is faster: timed in the first calls, where a user waits anyway.
+
+A call of ONNX Runtime costs some 20 µs besides its kernels, and eager has computed a few small ops by then. So the
+calls after the first one run both ways. One measurement in which the compiled part is not clearly slower is enough to
+keep it. Eager wins only by `CALLS` measurements in a row, each by `MARGIN`, so that a busy machine does not decide.
+Arguments that are several times as large are measured anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from igniter.torch.names import is_tensor
+
+CALLS = 5
+"""Measurements, in a row, that say that eager is faster."""
+MARGIN = 1.25
+"""How many times eager's time the compiled part takes in each of them."""
+GROWTH = 4
+"""Arguments with this many times the elements of those that were measured are measured anew."""
+
+
+class Race:
+    """Measurements of a part."""
+
+    def __init__(self) -> None:
+        self.settled = CALLS == 0
+        """Whether the compiled part stays."""
+        self._times: list[tuple[float, float]] = []
+        self._elements = 0
+        self._slower = False
+
+    def eager_is_faster(self, values: Sequence[Any]) -> bool:
+        """Whether eager has been found faster for arguments of about this size."""
+        if not self._slower:
+            return False
+        if _elements(values) <= GROWTH * self._elements:
+            return True
+        self._slower, self._times = False, []
+        return False
+
+    def run(self, compiled: Callable[[], Any], eager: Callable[[], Any], values: Sequence[Any]) -> Any:
+        """What `compiled` returns; both are run and timed, in turns first."""
+        first, second = (compiled, eager) if len(self._times) % 2 else (eager, compiled)
+        start = time.perf_counter()
+        one = first()
+        middle = time.perf_counter()
+        other = second()
+        times = middle - start, time.perf_counter() - middle
+        ours, theirs = times if first is compiled else times[::-1]
+        self._elements = max(self._elements, _elements(values))
+        self._times.append((ours, theirs))
+        if ours <= MARGIN * theirs:
+            self.settled = True
+        elif len(self._times) >= CALLS:
+            self._slower = True
+        return one if first is compiled else other
+
+    @property
+    def reason(self) -> str:
+        """Why the part is eager; empty where it is not."""
+        if not self._slower:
+            return ""
+        ours, theirs = (min(times) * 1e3 for times in zip(*self._times, strict=True))
+        return f"eager is faster: {theirs:.3f} ms, and compiled {ours:.3f} ms"
+
+
+def _elements(values: Sequence[Any]) -> int:
+    return sum(value.numel() for value in values if is_tensor(value))

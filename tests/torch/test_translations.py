@@ -1,0 +1,141 @@
+"""Ops that PyTorch's exporter translates to something else: what is computed is what eager computes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'igniter[torch]'")
+pytest.importorskip("onnxscript", reason="needs onnxscript: pip install 'igniter[torch]'")
+
+import igniter.torch  # noqa: E402
+from tests.torch.opinfo.judge import differences  # noqa: E402
+from tests.torch.opinfo.values import other_values  # noqa: E402
+
+CLOSE = [1e-9, -1e-9, 3e-5, -3e-5, 1e-3, 0.7, -0.7, 20.0, -20.0, 88.0, -90.0, 100.0]
+
+FLOATS = {
+    "sign": torch.sign,
+    "sgn": torch.sgn,
+    "trunc": torch.trunc,
+    "frac": torch.frac,
+    "remainder": torch.remainder,
+    "remainder by a number": lambda x, y: x % -0.755,
+    "floor_divide": torch.floor_divide,
+    "div floor": lambda x, y: torch.div(x, y, rounding_mode="floor"),
+    "div floor by a number": lambda x, y: x // 0.1,
+    "div trunc": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+    "log1p": torch.log1p,
+    "expm1": torch.expm1,
+    "logaddexp": torch.logaddexp,
+    "heaviside": torch.heaviside,
+    "celu": lambda x, y: torch.nn.functional.celu(x, 1.3),
+    "elu": lambda x, y: torch.nn.functional.elu(x),
+    "selu": lambda x, y: torch.selu(x),
+    "isinf": torch.isinf,
+    "isposinf": torch.isposinf,
+    "isneginf": torch.isneginf,
+    "isfinite": torch.isfinite,
+    "atan2": torch.atan2,
+    "copysign": torch.copysign,
+    "signbit": torch.signbit,
+    "erfc": torch.special.erfc,
+    "argmax": lambda x, y: (x.argmax(0), x.argmin(1, keepdim=True), x.argmax()),
+    "max": lambda x, y: (*x.max(0), *x.min(1, keepdim=True), x.amax(1), x.max()),
+    "sort": lambda x, y: (*x.sort(0), *x.topk(2, 1)),
+    "any": lambda x, y: (x.any(), x.all(1), x[:0].any(0), x[:0].all()),
+    "logcumsumexp": lambda x, y: torch.logcumsumexp(x, 0),
+    "scatter_reduce": lambda x, y: x.scatter_reduce(
+        0, (y > 0).long() + (y < 0).long() * 2, y, "amax", include_self=False
+    ),
+    "nan_to_num": lambda x, y: torch.nan_to_num(x),
+    "clamp": lambda x, y: (x.clamp(-1, 2), x.clamp(min=y), torch.maximum(x, y), torch.fmin(x, y)),
+}
+
+INTEGERS = {
+    "sign": torch.sign,
+    "remainder": torch.remainder,
+    "fmod": torch.fmod,
+    "floor_divide": torch.floor_divide,
+    "div floor": lambda x, y: torch.div(x, y, rounding_mode="floor"),
+    "div trunc": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+    "div by a number": lambda x, y: (torch.div(x, 7, rounding_mode="trunc"), x // -3, x / 3),
+    "powers": lambda x, y: (x**2, x**3, x**7, x**0),
+    "any": lambda x, y: (x.any(), x.all(1), x[:0].any(0)),
+    "max": lambda x, y: (*x.max(0), x.argmax(), x.amin(1)),
+    "bitwise": lambda x, y: (x & y, x | y, x ^ y, ~x),
+    "shifts": lambda x, y: (x << 2, x >> 3),
+    "abs": lambda x, y: (x.abs(), -x, x.clamp(-3, 5)),
+}
+
+
+def pairs(dtype):
+    """Tensors of ordinary values, of those that lose digits, and of extremes."""
+    chance = random.Random(7)
+    like = torch.zeros(5, 8, dtype=dtype)
+    yield (
+        [torch.randn(5, 8).to(dtype), torch.randn(5, 8).to(dtype)]
+        if dtype.is_floating_point
+        else [
+            torch.randint(-40, 40, (5, 8)).to(dtype),
+            torch.randint(1, 9, (5, 8)).to(dtype),
+        ]
+    )
+    if dtype.is_floating_point:
+        column = torch.tensor(CLOSE, dtype=dtype)[:, None]
+        yield [column.expand(-1, 12).contiguous(), column.t().expand(12, -1).contiguous()]
+    for share in (0.1, 1.0):
+        x, y = other_values([like, like], chance, share)
+        # Eager refuses to divide integers by 0.
+        yield [x, y if dtype.is_floating_point else torch.where(y == 0, 3, y)]
+
+
+def agree(function, dtype, ignored=("layout",)):
+    fast = torch.compile(lambda *args: _call(function, *args), backend="igniter", dynamic=True)
+    with torch.no_grad():
+        for x, y in pairs(dtype):
+            got, want = fast(x, y), _call(function, x, y)
+            wide = None if not dtype.is_floating_point else (lambda x=x, y=y: _call(function, x.double(), y.double()))
+            assert not [each for each in differences(got, want, wide) if each[0] not in ignored], (x, y)
+            if dtype.is_floating_point and torch.is_tensor(want) and want.is_floating_point():
+                # Small results as exact as large ones.
+                torch.testing.assert_close(got, want, rtol=1e-2 if dtype.itemsize < 4 else 1e-5, atol=0, equal_nan=True)
+
+
+def _call(function, x, y):
+    unary = function in (torch.sign, torch.sgn, torch.trunc, torch.frac, torch.log1p, torch.expm1, torch.special.erfc)
+    unary = unary or function in (torch.isinf, torch.isposinf, torch.isneginf, torch.isfinite, torch.signbit)
+    return function(x) if unary else function(x, y)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=str)
+@pytest.mark.parametrize("name", sorted(FLOATS.keys() - {"max"}))
+def test_floats(name, dtype, uncompiled):
+    # ONNX Runtime's Where adds what it takes and zeros, which loses the sign of a zero; its ReduceMax loses NaNs.
+    agree(FLOATS[name], dtype, ("layout", "zero"))
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8], ids=str)
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers(name, dtype, uncompiled):
+    agree(INTEGERS[name], dtype)
+
+
+@pytest.mark.parametrize("names", [list(FLOATS)[:14], list(FLOATS)[14:]], ids=["one half", "the other"])
+def test_floats_compiled(names):
+    """Many in one graph, as Igniter's own kernels compute them."""
+
+    def all_of_them(x, y):
+        return [_call(FLOATS[name], x, y) for name in names]
+
+    agree(all_of_them, torch.float32)
+    assert igniter.torch.explain().compiled
+
+
+def test_integers_compiled():
+    def all_of_them(x, y):
+        return [_call(function, x, y) for function in INTEGERS.values()]
+
+    agree(all_of_them, torch.int64)
+    assert igniter.torch.explain().compiled
