@@ -14,7 +14,7 @@ from typing import Any
 
 from igniter.torch.names import is_tensor
 
-CALLS = 5
+CALLS: int = 5
 """Measurements, in a row, that say that eager is faster."""
 MARGIN = 1.25
 """How many times eager's time the compiled part takes in each of them."""
