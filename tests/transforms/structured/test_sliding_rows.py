@@ -104,6 +104,13 @@ class Network:
 
 
 PLAIN = Network()
+
+MACHINE = {
+    "l1d_bytes": 32 << 10, "l2_bytes": 512 << 10, "l3_bytes": 32 << 20, "l3_cores": 2, "cores": 2,
+    "l2_budget": 1 << 20,
+}  # fmt: skip
+"""Caches and cores that decide which images slide, whichever machine runs the tests."""
+
 MAX = {"op": "MaxPool", "kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
 
 SLIDING: dict[str, Network] = {
@@ -166,7 +173,7 @@ def _compare(source: bytes, artifact: igniter.Artifact, sizes: Sequence[tuple[in
 def test_sliding(name: str, tmp_path: Path) -> None:
     network = SLIDING[name]
     source = network.model()
-    artifact = igniter.compile(source, tmp_path / "out", verify=False, strict=True)
+    artifact = igniter.compile(source, tmp_path / "out", machine=MACHINE, verify=False, strict=True)
     assert any("computes rows as it comes to them" in m for m in _said(artifact, "slide-loops")), artifact.report[
         "remarks"
     ]
@@ -177,7 +184,7 @@ def test_sliding(name: str, tmp_path: Path) -> None:
 def test_staying(name: str, tmp_path: Path) -> None:
     network = STAYING[name]
     source = network.model()
-    artifact = igniter.compile(source, tmp_path / "out", verify=False, strict=True)
+    artifact = igniter.compile(source, tmp_path / "out", machine=MACHINE, verify=False, strict=True)
     assert not _said(artifact, "slide-loops")
     _compare(source, artifact, [s for s in _sizes(network.dims) if s[0]])
 
@@ -185,7 +192,7 @@ def test_staying(name: str, tmp_path: Path) -> None:
 def test_separable(tmp_path: Path) -> None:
     """A window along each channel and a convolution of single places behind it: rows are handed on, none is kept."""
     source = replace(PLAIN, dims=(1, 300, 301), first=False, expands=False).model()
-    artifact = igniter.compile(source, tmp_path / "out", verify=False, strict=True)
+    artifact = igniter.compile(source, tmp_path / "out", machine=MACHINE, verify=False, strict=True)
     assert any("as it is finished" in m for m in _said(artifact, "choose-schedule"))
     x = np.random.default_rng(1).standard_normal((1, 16, 300, 301)).astype(np.float32)
     (expected,) = make_session(source).run(None, {"x": x})
@@ -201,7 +208,7 @@ def test_sixteen_bits(tmp_path: Path) -> None:
         weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight).astype(np.float16), weight.name))
     for value in (*model.graph.input, *model.graph.output):
         value.type.tensor_type.elem_type = TensorProto.FLOAT16
-    artifact = igniter.compile(model.SerializeToString(), tmp_path / "out")
+    artifact = igniter.compile(model.SerializeToString(), tmp_path / "out", machine=MACHINE)
     assert artifact.report["verification"]["ok"]
     assert not [r for r in artifact.report["remarks"] if r["pass"] == "slide-loops"]
 
@@ -210,7 +217,7 @@ def test_not_a_number(tmp_path: Path) -> None:
     """A NaN and an infinity reach the results whose windows see them, and no others, above and below the edges of
     bands."""
     source = replace(PLAIN, projects=False).model()
-    artifact = igniter.compile(source, tmp_path / "out", verify=False, strict=True)
+    artifact = igniter.compile(source, tmp_path / "out", machine=MACHINE, verify=False, strict=True)
     x = np.random.default_rng(2).standard_normal((1, 3, 111, 101)).astype(np.float32)
     for row in (0, 27, 28, 55, 56, 110):
         x[0, 0, row, row % 7] = np.nan
