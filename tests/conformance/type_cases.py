@@ -121,7 +121,7 @@ def _contrib() -> dict[tuple[str, str, int], Schema]:
             types.setdefault(parameter.typeStr, tuple(sorted(parameter.types)))
         variables = tuple((name, allowed) for name, allowed in types.items() if "(" not in name)
         found[CONTRIB, schema.name, 1] = Schema(
-            CONTRIB, schema.name, 1, 21, sides[0], sides[1], variables, frozenset(schema.attributes)
+            CONTRIB, schema.name, 1, 1, sides[0], sides[1], variables, frozenset(schema.attributes)
         )
     return found
 

@@ -10,8 +10,8 @@ gives the same regions everywhere, and no pass imports onnxruntime. Where an ins
     :Cast 6,9,13: in0=bfloat16,...; out0=bfloat16,...         domain:op, versions of its schema, types by place
     :Max 12,13: in0+ out0=double,float,...                    in0+: this input and all that follow
 
-A node of f16 of ONNX's own ops that ONNX Runtime has no kernel for runs in f32, with casts around it. For GPUs no list
-is there: its CUDA provider has most of its kernels for f16 and bf16 as well as f32, so these count as f32.
+A node of f16 that ONNX Runtime has no kernel for runs in f32, with casts around it. For GPUs no list is there: its CUDA
+provider has most of its kernels for f16 and bf16 as well as f32, so these count as f32.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ def has_kernel(op: OnnxOp, provider: str = "") -> bool:
     types = dict(_types(op))
     if any(_takes(kernel, types) for kernel in kernels):
         return True
-    if op.domain and not provider:
-        return False
     narrow = AS_FLOAT_ON_GPUS if provider else AS_FLOAT_ON_CPUS
     widened = {place: "tensor(float)" if type_ in narrow else type_ for place, type_ in types.items()}
     return widened != types and any(_takes(kernel, widened) for kernel in kernels)
