@@ -475,8 +475,8 @@ class Access:
         f = self.f
         mask = self._mask()
         if mask is not None:
-            identity = arithmetic.identity(f, combiner, self.type, is_unsigned(self.element))
-            value = f.select(mask, value, identity)
+            nothing = arithmetic.neutral(f, combiner, self.type, is_unsigned(self.element))
+            value = f.select(mask, value, nothing)
         total = arithmetic.reduce_lanes(f, combiner, value, is_unsigned(self.element))
         scalar = ScalarAccess(self)
         scalar.accumulate(combiner, total)

@@ -21,8 +21,14 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
+    IntegerType,
+    Signedness,
+    bf16,
+    f16,
+    f32,
+    f64,
 )
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 from igniter.backends.cpu import dot_bytes, vmath
 from igniter.backends.cpu.builder import Builder, Value
@@ -30,7 +36,8 @@ from igniter.backends.cpu.errors import EmitError
 from igniter.backends.cpu.function import Function
 from igniter.backends.cpu.llvm_types import I1, Type, UnsupportedType, float_literal, int_literal, literal, llvm_type
 from igniter.dialects.arith import is_dequantized
-from igniter.dialects.loop import Combiner
+from igniter.dialects.loop import Combiner, combiners
+from igniter.dialects.loop.combiners import combining_op
 
 Binary = Callable[[Builder, Value, Value], Value]
 Special = Callable[[Function, Operation, list[Value]], Value]
@@ -336,30 +343,39 @@ _SPECIAL: dict[str, Special] = {
 # -- combiners --------------------------------------------------------------------------------------------------------
 
 
+_COMBINING: dict[str, Binary] = {
+    **{f"arith.{name}": BINARY[f"arith.{name}"] for name in ("addi", "muli", "andi", "ori", "xori")},
+    **{f"arith.{name}": BINARY[f"arith.{name}"] for name in ("maxsi", "minsi", "maxui", "minui")},
+    "arith.addf": _instruction("fadd contract"),
+    "arith.mulf": _instruction("fmul contract"),
+    "arith.maximumf": lambda b, x, y: b.call(f"llvm.maximum.{x.type.mangled}", x.type, [x, y], flags="nsz"),
+    "arith.minimumf": lambda b, x, y: b.call(f"llvm.minimum.{x.type.mangled}", x.type, [x, y], flags="nsz"),
+}
+"""By the op of the table of combiners. Sums and products may fuse into FMA, and the sign of a zero that is an extreme
+is not specified."""
+
+
 def combine(b: Builder, combiner: Combiner, x: Value, y: Value, unsigned: bool = False) -> Value:
     """Two values that meet at one element."""
-    if x.type.is_float and x.type.bits == 16:
-        return _in_single(b, [x, y], lambda a: combine(b, combiner, a[0], a[1]))
-    if x.type.is_float:
-        if combiner in ("add", "mul"):
-            return b.binary(f"f{combiner} contract", x, y)
-        name = {"max": "maximum", "min": "minimum"}[combiner]
-        return b.call(f"llvm.{name}.{x.type.mangled}", x.type, [x, y], flags="nsz")
-    if combiner in ("max", "min"):
-        return b.binary_intrinsic(("u" if unsigned or x.type.bits == 1 else "s") + combiner, x, y)
-    return b.binary(combiner, x, y)
+    function = _COMBINING[combining_op(combiner, _element(x.type, unsigned)).name]
+    return _in_single(b, [x, y], lambda a: function(b, a[0], a[1]))
 
 
-def identity(b: Builder, combiner: Combiner, t: Type, unsigned: bool = False) -> Value:
-    """The value that changes nothing."""
+def neutral(b: Builder, combiner: Combiner, t: Type, unsigned: bool = False) -> Value:
+    """The value that changes no other."""
+    value = combiners.neutral(combiner, _element(t, unsigned)).value
+    assert isinstance(value, (IntegerAttr, FloatAttr))
+    return b.const(t, value.value.data)
+
+
+_FLOATS: dict[str, Attribute] = {"half": f16, "bfloat": bf16, "float": f32, "double": f64, "native half": f16}
+
+
+def _element(t: Type, unsigned: bool) -> Attribute:
+    """The element type of a tensor that LLVM's type stands for."""
     if t.is_float:
-        numbers = {"add": -0.0, "mul": 1.0, "max": float("-inf"), "min": float("inf")}
-        return b.const(t, numbers[combiner])
-    unsigned = unsigned or t.bits == 1
-    top = (1 << t.bits) - 1 if unsigned else (1 << (t.bits - 1)) - 1
-    bottom = 0 if unsigned else -(1 << (t.bits - 1))
-    integers = {"add": 0, "mul": 1, "max": bottom, "min": top, "and": -1, "or": 0, "xor": 0}
-    return b.const(t, integers[combiner])
+        return _FLOATS[t.element]
+    return IntegerType(t.bits, Signedness.UNSIGNED if unsigned and t.bits > 1 else Signedness.SIGNLESS)
 
 
 def reduce_lanes(b: Builder, combiner: Combiner, value: Value, unsigned: bool = False) -> Value:

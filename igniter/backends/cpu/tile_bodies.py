@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 
-from igniter.backends.cpu import signed_bytes
+from igniter.backends.cpu import arithmetic, signed_bytes
 from igniter.backends.cpu.builder import Builder, Module, Value, flatten
 from igniter.backends.cpu.llvm_types import I32, I64, PTR, Type, llvm_type
 from igniter.backends.cpu.tile_assembly import STEPS, Instructions, Shape, assembled_loop, instructions_for
@@ -505,14 +505,8 @@ class Body(Builder):
 
     def combine(self, a: Value, b: Value) -> Value:
         """Two vectors of sums as one."""
-        combiner, real = self.kind.kernel.facts.combiner, self.kind.sums.is_float
-        if combiner in ("max", "min"):
-            name = f"{combiner}imum" if real else f"{'u' if self._is_unsigned() else 's'}{combiner}"
-            return self.binary_intrinsic(name, a, b)
-        return self.binary(f"f{combiner}" if real else combiner, a, b)
-
-    def _is_unsigned(self) -> bool:
-        return is_unsigned(self.kind.kernel.facts.elements[2])
+        facts = self.kind.kernel.facts
+        return arithmetic.combine(self, facts.combiner, a, b, is_unsigned(facts.elements[2]))
 
     def start_sums(self) -> list[Value]:
         """What is folded from: one vector of sums for each of a row, a panel and a part of it."""

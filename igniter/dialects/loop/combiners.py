@@ -1,40 +1,141 @@
-"""What combiners do: the element that leaves any value unchanged."""
+"""The combiners of `loop.yield`, `loop.accumulate` and `loop.reduce_lanes`: one table, which all executors use.
+
+A fold starts from the identity and combines, in any order, all values that meet at an element. A fold of nothing is the
+identity.
+
+    combiner   floats      signed     unsigned   i1      identity
+    add        addf        addi       addi       xori    0, +0.0
+    mul        mulf        muli       muli       andi    1
+    max        maximumf    maxsi      maxui      ori     the least value; -inf, false
+    min        minimumf    minsi      minui      andi    the greatest value; inf, true
+    and                    andi       andi       andi    all bits; true
+    or                     ori        ori        ori     0; false
+    xor                    xori       xori       xori    0; false
+    none       one value for each element, no fold
+
+Integers wrap: the sum of i1 is the sum modulo 2, as `arith.addi` has it. `max` and `min` are NaN where a value is NaN;
+the sign of a zero that they give is not specified.
+
+A sum of floats starts from +0.0, as NumPy's does: a sum of nothing is +0.0, and so is a sum of negative zeros. (The
+compiler may take the value itself for a sum that it knows to have one value.) A place that is to change no sum, as the
+lanes behind the end of a row, holds the *neutral* value instead, -0.0: x + -0.0 is x for every x. All other combiners
+have one value for both.
+
+Floats of 16 bits are combined in f32 and rounded. Floats of 8 bits are bits to kernels and are never combined.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
-    FloatAttr,
-    IntegerAttr,
-    IntegerType,
-)
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import IRDLOperation
 
-from igniter.dialects.loop.attrs import Combiner, as_integer, is_unsigned, scalar_type
+from igniter.dialects.loop.attrs import SMALL_FLOATS, Combiner, as_integer, is_float, is_unsigned, scalar_type
 from igniter.errors import IgniterError
+
+Combining = type[IRDLOperation]
+Number = Literal["least", "greatest", "ones", "zero", "one"]
+"""A value that each integer type has."""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """One combiner: the op that combines two values, by their type, and the identity."""
+
+    signed: Combining
+    unsigned: Combining
+    i1: Combining
+    identity: Number
+    floats: Combining | None = None
+    float_identity: float = 0.0
+    float_neutral: float | None = None
+    """The value that changes no other, where that is not the identity."""
+
+
+TABLE: Mapping[Combiner, Meaning] = {
+    "add": Meaning(arith.AddiOp, arith.AddiOp, arith.XOrIOp, "zero", arith.AddfOp, 0.0, -0.0),
+    "mul": Meaning(arith.MuliOp, arith.MuliOp, arith.AndIOp, "one", arith.MulfOp, 1.0),
+    "max": Meaning(arith.MaxSIOp, arith.MaxUIOp, arith.OrIOp, "least", arith.MaximumfOp, -math.inf),
+    "min": Meaning(arith.MinSIOp, arith.MinUIOp, arith.AndIOp, "greatest", arith.MinimumfOp, math.inf),
+    "and": Meaning(arith.AndIOp, arith.AndIOp, arith.AndIOp, "ones"),
+    "or": Meaning(arith.OrIOp, arith.OrIOp, arith.OrIOp, "zero"),
+    "xor": Meaning(arith.XOrIOp, arith.XOrIOp, arith.XOrIOp, "zero"),
+}
+"""All combiners but `none`."""
+
+
+def refusal(combiner: str, element: Attribute) -> str | None:
+    """The reason why `combiner` does not combine elements of a type; `None` where it does."""
+    if combiner == "none":
+        return None
+    meaning = TABLE.get(combiner)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    if meaning is None:
+        return f"unknown combiner '{combiner}'; known: {', '.join((*TABLE, 'none'))}"
+    if isinstance(element, SMALL_FLOATS) or (is_float(element) and meaning.floats is None):
+        return f"'{combiner}' does not combine {element}"
+    return None if is_float(element) or as_integer(element) is not None else f"'{combiner}' does not combine {element}"
+
+
+def combining_op(combiner: Combiner, element: Attribute) -> Combining:
+    """The class of the `arith` op that combines two elements of a type; `IgniterError` where there is none."""
+    reason = refusal(combiner, element)
+    if reason is not None or combiner == "none":
+        raise IgniterError(reason or "'none' combines nothing")
+    meaning = TABLE[combiner]
+    if is_float(element):
+        assert meaning.floats is not None
+        return meaning.floats
+    if element == IntegerType(1):
+        return meaning.i1
+    return meaning.unsigned if is_unsigned(element) else meaning.signed
+
+
+def combined(combiner: Combiner, element: Attribute, a: SSAValue, b: SSAValue) -> IRDLOperation:
+    """The op that combines two values of the body's type for `element`."""
+    return combining_op(combiner, element)(a, b)  # pyright: ignore[reportCallIssue]
 
 
 def identity(combiner: Combiner, element: Attribute) -> arith.ConstantOp:
-    """What leaves any value unchanged under `combiner`, as a constant of the body's type for `element`."""
+    """The value that a fold starts from, as a constant of the body's type for `element`; of `none`, zero."""
+    return _constant(combiner, element, neutral=False)
+
+
+def neutral(combiner: Combiner, element: Attribute) -> arith.ConstantOp:
+    """A value that changes no other under `combiner`, as a constant of the body's type for `element`."""
+    return _constant(combiner, element, neutral=True)
+
+
+def _constant(combiner: Combiner, element: Attribute, *, neutral: bool) -> arith.ConstantOp:
+    reason = refusal(combiner, element)
+    if reason is not None:
+        raise IgniterError(reason)
     scalar = scalar_type(element)
-    if isinstance(scalar, (Float16Type, BFloat16Type, Float32Type, Float64Type)):
-        number = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf, "none": 0.0}.get(combiner)
-        if number is None:
-            raise IgniterError(f"'{combiner}' does not combine {element}")
-        return arith.ConstantOp(FloatAttr(number, scalar))
+    meaning = TABLE.get(combiner)
+    if is_float(scalar):
+        number = 0.0
+        if meaning is not None:
+            use = neutral and meaning.float_neutral is not None
+            number = meaning.float_neutral if use else meaning.float_identity
+        return arith.ConstantOp(FloatAttr(number, scalar))  # pyright: ignore[reportArgumentType, reportCallIssue]
     integer = as_integer(scalar)
-    if integer is None:
-        raise IgniterError(f"no reduction of elements of type {element}")
-    width = integer.width.data
-    low, high = -(1 << (width - 1)), (1 << (width - 1)) - 1
-    if is_unsigned(element) or width == 1:
-        low, high = 0, (1 << width) - 1
-    ones = 1 if width == 1 else -1
-    value = {"add": 0, "mul": 1, "max": low, "min": high, "and": ones, "or": 0, "xor": 0, "none": 0}[combiner]
-    return arith.ConstantOp(IntegerAttr(value, IntegerType(width), truncate_bits=True))
+    assert integer is not None
+    value = 0 if meaning is None else _integer(meaning.identity, integer.width.data, is_unsigned(element))
+    return arith.ConstantOp(IntegerAttr(value, IntegerType(integer.width.data), truncate_bits=True))
+
+
+def _integer(number: Number, width: int, unsigned: bool) -> int:
+    whole = unsigned or width == 1
+    values: dict[Number, int] = {
+        "zero": 0,
+        "one": 1,
+        "ones": 1 if width == 1 else -1,
+        "least": 0 if whole else -(1 << (width - 1)),
+        "greatest": (1 << width) - 1 if whole else (1 << (width - 1)) - 1,
+    }
+    return values[number]

@@ -8,7 +8,9 @@ from typing import cast
 from xdsl.dialects.builtin import (
     I64,
     IntegerAttr,
+    IntegerType,
     MemRefType,
+    Signedness,
     StringAttr,
     UnitAttr,
     VectorType,
@@ -32,7 +34,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from igniter.dialects.loop.attrs import COMBINERS, Combiner, scalar_type
+from igniter.dialects.loop.attrs import Combiner, as_integer, scalar_type
 from igniter.dialects.loop.bodies import (
     AccessOp,
     as_combiner,
@@ -41,6 +43,7 @@ from igniter.dialects.loop.bodies import (
     print_access_tail,
     vector_element,
 )
+from igniter.dialects.loop.combiners import refusal
 from igniter.dialects.sym import (
     DimsAttr,
     element_of,
@@ -240,8 +243,10 @@ class AccumulateOp(MemoryOp):
 
     def verify_(self) -> None:
         self.verify_value(self.value)
-        if self.combiner not in COMBINERS or self.combiner == "none":
-            raise VerifyException(f"cannot accumulate with '{self.combiner}'")
+        element = element_of(self.buffer.type)
+        reason = "it combines nothing" if self.combiner == "none" else refusal(self.combiner, element)
+        if reason is not None:
+            raise VerifyException(f"cannot accumulate with '{self.combiner}': {reason}")
 
     @classmethod
     def parse(cls, parser: Parser) -> AccumulateOp:
@@ -328,9 +333,18 @@ class ReduceLanesOp(IRDLOperation):
         """Whether the lanes are unsigned integers: a vector's type does not say."""
         return self.unsigned_attr is not None
 
+    @property
+    def element(self) -> Attribute:
+        """The element type of a tensor that the lanes are of."""
+        integer = as_integer(self.result.type)
+        if integer is None or not self.unsigned:
+            return self.result.type
+        return IntegerType(integer.width.data, Signedness.UNSIGNED)
+
     def verify_(self) -> None:
-        if self.combiner not in COMBINERS or self.combiner == "none":
-            raise VerifyException(f"cannot reduce with '{self.combiner}'")
+        reason = "it combines nothing" if self.combiner == "none" else refusal(self.combiner, self.element)
+        if reason is not None:
+            raise VerifyException(f"cannot reduce with '{self.combiner}': {reason}")
 
     @classmethod
     def parse(cls, parser: Parser) -> ReduceLanesOp:

@@ -66,6 +66,7 @@ from igniter.dialects.loop.bodies import (
     ReadOp,
     YieldOp,
 )
+from igniter.dialects.loop.combiners import refusal
 from igniter.dialects.loop.schedule import ScheduleAttr, parse_schedule, schedule_reason
 from igniter.dialects.loop.typical import SizesAttr, parse_typical, print_typical, verify_typical
 from igniter.dialects.loop.variants import parse_when, print_when, verify_variants
@@ -387,6 +388,9 @@ class NestOp(ComputeOp):
         for clause, result in zip(last.clauses, self.outputs, strict=True):
             if scalar_type(element_of(result.type)) != clause.value.type:
                 raise VerifyException(f"yields {clause.value.type} for elements of {result.type}")
+            reason = refusal(clause.combiner, element_of(result.type))
+            if reason is not None:
+                raise VerifyException(reason)
             if len(clause.subscripts) != len(dims_of(result.type)):
                 raise VerifyException(f"{len(clause.subscripts)} subscripts for {result.type}")
             used = symbols_of(clause.subscripts)

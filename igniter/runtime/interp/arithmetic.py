@@ -16,13 +16,37 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, VectorType
 from xdsl.ir import Attribute, Operation
 
-from igniter.dialects.loop.attrs import SMALL_FLOATS
+from igniter.dialects.loop.attrs import SMALL_FLOATS, Combiner
+from igniter.dialects.loop.combiners import combining_op
 from igniter.dialects.onnx.types import element_type
 from igniter.errors import IgniterError
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Values: TypeAlias = Any
 """A numpy scalar or array; arrays of one nest broadcast against each other."""
+
+
+FOLDS: dict[str, np.ufunc] = {
+    "arith.addf": np.add,
+    "arith.addi": np.add,
+    "arith.andi": np.bitwise_and,
+    "arith.maximumf": np.maximum,
+    "arith.maxsi": np.maximum,
+    "arith.maxui": np.maximum,
+    "arith.minimumf": np.minimum,
+    "arith.minsi": np.minimum,
+    "arith.minui": np.minimum,
+    "arith.mulf": np.multiply,
+    "arith.muli": np.multiply,
+    "arith.ori": np.bitwise_or,
+    "arith.xori": np.bitwise_xor,
+}
+"""By the op of the table of combiners, on arrays of the dtype of the elements, unsigned ones included."""
+
+
+def fold_of(combiner: Combiner, element: Attribute) -> np.ufunc:
+    """The function that combines two elements of a type."""
+    return FOLDS[combining_op(combiner, element).name]
 
 
 class InterpreterError(IgniterError):

@@ -50,6 +50,7 @@ from igniter.runtime.interp.arithmetic import (
     Values,
     constant,
     evaluate,
+    fold_of,
     scalar_dtype,
     signed,
     stored_dtype,
@@ -362,9 +363,11 @@ class _Machine:
 
     def _accumulate(self, op: AccumulateOp) -> None:
         data = self.buffers[op.buffer].data
+        fold = fold_of(op.combiner, element_of(op.buffer.type))
 
         def add(place: int, value: Array) -> None:
-            data[place] = combine(op.combiner, data[place], value.view(data.dtype))
+            with np.errstate(all="ignore"):
+                data[place] = fold(data[place], value.view(data.dtype))
 
         self._each_lane(op, self._lanes(op.value), add)
 
@@ -398,8 +401,10 @@ class _Machine:
         total = total.astype(keep)
         value = np.ascontiguousarray(_meaning(kernel.facts, left[:, None, None, :], right[None]))
         value = value.view(into.dtype) if into.dtype.kind == "u" else value
+        fold = fold_of(kernel.facts.combiner, kernel.facts.elements[2])
         for step in range(value.shape[-1]):
-            total = combine(kernel.facts.combiner, total, value[..., step])
+            with np.errstate(all="ignore"):
+                total = fold(total, value[..., step])
         with np.errstate(all="ignore"):
             into[c] = total.astype(into.dtype)
 
@@ -432,9 +437,11 @@ class _Machine:
     def _reduce_lanes(self, op: ReduceLanesOp) -> None:
         values = np.asarray(self.values[op.vector])
         lanes = unsigned(values) if op.unsigned else values
+        fold = fold_of(op.combiner, op.element)
         total = lanes[0]
         for value in lanes[1:]:
-            total = combine(op.combiner, total, value)
+            with np.errstate(all="ignore"):
+                total = fold(total, value)
         self.values[op.result] = signed(total)[()] if op.unsigned else total
 
     def _transpose(self, op: TransposeOp) -> None:
@@ -463,24 +470,6 @@ def _identity(facts: Facts) -> Values:
 
 def _overlap(a: Buffer, b: Buffer) -> bool:
     return a.root == b.root and a.start < b.start + b.data.nbytes and b.start < a.start + a.data.nbytes
-
-
-def combine(combiner: str, x: Any, y: Any) -> Any:
-    """Two numpy scalars that meet at one element."""
-    boolean = np.asarray(x).dtype == np.bool_
-    with np.errstate(all="ignore"):
-        if combiner == "add":
-            return np.logical_xor(x, y) if boolean else np.add(x, y)
-        if combiner == "mul":
-            return np.logical_and(x, y) if boolean else np.multiply(x, y)
-        functions: dict[str, np.ufunc] = {
-            "max": np.maximum,
-            "min": np.minimum,
-            "and": np.bitwise_and,
-            "or": np.bitwise_or,
-            "xor": np.bitwise_xor,
-        }
-        return functions[combiner](x, y)
 
 
 def _where(op: MemoryOp, env: Mapping[str, int]) -> str:

@@ -12,16 +12,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from igniter.dialects.loop import Axis, Clause, IndexOp, KernelOp, NestOp, ProcedureOp, ReadOp, ViewOp, YieldOp
+from igniter.dialects.loop.attrs import SMALL_FLOATS, Combiner
+from igniter.dialects.loop.combiners import identity
 from igniter.dialects.loop.variants import guards_of
 from igniter.dialects.onnx.types import element_type
 from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.bind_symbols import Bind, Check, bind_symbols
 from igniter.dialects.sym.expr import Call, Expr, Sym
 from igniter.dialects.sym.requirements import FINE
-from igniter.runtime.interp.arithmetic import Array, InterpreterError, Values, evaluate, signed, stored_dtype, unsigned
+from igniter.runtime.interp.arithmetic import (
+    Array,
+    InterpreterError,
+    Values,
+    constant,
+    evaluate,
+    fold_of,
+    signed,
+    stored_dtype,
+    unsigned,
+)
 from igniter.runtime.interp.scheduled import UNWRITTEN, run_procedure
 
 BLOCK_POINTS = 1 << 21
@@ -129,41 +141,23 @@ def _shape(value: SSAValue, env: Mapping[str, int]) -> tuple[int, ...]:
     return tuple(d.evaluate(env) for d in dims_of(value.type))
 
 
-_FOLDS: dict[str, np.ufunc] = {
-    "add": np.add,
-    "mul": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}
-
-
-def identity_of(combiner: str, dtype: np.dtype[Any]) -> Any:
-    """What a combiner folds from."""
-    if combiner in ("add", "or", "xor"):
-        return dtype.type(0)
-    if combiner == "mul":
-        return dtype.type(1)
-    if combiner == "and":
-        return dtype.type(True) if dtype == np.bool_ else dtype.type(-1 if dtype.kind == "i" else np.iinfo(dtype).max)
-    lowest = combiner == "max"
-    if dtype == np.bool_:
-        return np.bool_(not lowest)
-    if dtype.kind in "iu":
-        return dtype.type(np.iinfo(dtype).min if lowest else np.iinfo(dtype).max)
-    return dtype.type(-np.inf if lowest else np.inf)
+def identity_of(combiner: Combiner, element: Attribute) -> Any:
+    """The value that a fold of such elements starts from."""
+    if isinstance(element, SMALL_FLOATS) and combiner == "none":
+        return stored_dtype(element).type(0)
+    start = np.asarray(constant(identity(combiner, element)))
+    return start.view(stored_dtype(element))[()]
 
 
 class _Output:
     """One result of a nest while it is computed."""
 
-    def __init__(self, clause: Clause, array: Array):
+    def __init__(self, clause: Clause, element: Attribute, shape: tuple[int, ...]):
         self.clause = clause
-        self.array = array
+        self.element = element
+        self.array = np.full(shape, identity_of(clause.combiner, element), stored_dtype(element))
         self.once = clause.combiner == "none"
-        self.written = np.zeros(array.shape, bool) if self.once or clause.otherwise is not None else None
+        self.written = np.zeros(shape, bool) if self.once or clause.otherwise is not None else None
 
 
 class _Nest:
@@ -176,9 +170,7 @@ class _Nest:
         self.extents = [a.extent.evaluate(symbols) for a in nest.axes]
         self.outputs: list[_Output] = []
         for clause, result in zip(nest.yield_op.clauses, nest.outputs, strict=True):
-            dtype = stored_dtype(element_of(result.type))
-            start = dtype.type(0) if clause.combiner == "none" else identity_of(clause.combiner, dtype)
-            self.outputs.append(_Output(clause, np.full(_shape(result, symbols), start, dtype)))
+            self.outputs.append(_Output(clause, element_of(result.type), _shape(result, symbols)))
 
     def run(self) -> list[Array]:
         blocks = [(0, e) for e in self.extents]
@@ -260,7 +252,8 @@ class _Nest:
         if output.array.dtype.kind == "u":
             value = unsigned(np.ascontiguousarray(value)).view(output.array.dtype)
         if reduced:
-            value = _fold(clause.combiner, value, reduced)
+            fold = fold_of(clause.combiner, output.element)
+            value = fold.reduce(value, axis=reduced, keepdims=True, dtype=value.dtype)
         at = tuple(np.asarray(evaluate_expr(s, env)) for s in clause.subscripts)
         for subscript, where, size in zip(clause.subscripts, at, output.array.shape, strict=True):
             if ((where < 0) | (where >= size)).any():
@@ -274,9 +267,9 @@ class _Nest:
             output.written[at] = True
         target = np.broadcast_shapes(value.shape, *(w.shape for w in at))
         if _tells_apart(clause, axes):
-            output.array[at] = _FOLDS[clause.combiner](output.array[at], value)
+            output.array[at] = fold_of(clause.combiner, output.element)(output.array[at], value)
         else:
-            _FOLDS[clause.combiner].at(
+            fold_of(clause.combiner, output.element).at(
                 output.array, tuple(np.broadcast_to(w, target) for w in at), np.broadcast_to(value, target)
             )
 
@@ -293,14 +286,6 @@ class _Nest:
 
     def _error(self, message: str) -> InterpreterError:
         return InterpreterError(f"nest '{self.nest.label}' {message}")
-
-
-def _fold(combiner: str, value: Array, axes: tuple[int, ...]) -> Array:
-    dtype = value.dtype
-    fold = _FOLDS[combiner]
-    if dtype == np.bool_ and combiner in ("add", "mul"):
-        fold = np.logical_xor if combiner == "add" else np.logical_and
-    return fold.reduce(value, axis=axes, keepdims=True, dtype=dtype)
 
 
 def _tells_apart(clause: Clause, axes: Sequence[Axis]) -> bool:

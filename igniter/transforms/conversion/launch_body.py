@@ -9,7 +9,7 @@ factors are computed on blocks of two dims of their own, rows by depth and depth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
@@ -22,8 +22,8 @@ from igniter.analysis.structured.launch_groups import LaunchGroup, renamed, root
 from igniter.dialects import triton as tt
 from igniter.dialects.arith import CmpiOp, ExtUIOp
 from igniter.dialects.loop import IndexOp, NestOp, ReadOp, YieldOp
-from igniter.dialects.loop.attrs import SMALL_FLOATS, Combiner, is_float, is_unsigned, scalar_type
-from igniter.dialects.loop.combiners import identity
+from igniter.dialects.loop.attrs import SMALL_FLOATS, Combiner, is_float, scalar_type
+from igniter.dialects.loop.combiners import TABLE, combining_op, identity, neutral
 from igniter.dialects.sym import axis_ranges, dims_of, element_of
 from igniter.dialects.sym.expr import Expr, Sym, linearize, product, symbols_of
 from igniter.errors import IgniterError
@@ -253,7 +253,10 @@ class LaunchBody:
         loops = [d for d in self.dims if d.name in self._looped(nests[0])]
         if not loops:
             for nest in nests:
-                self._finish(nest, scope, self._terms(nest, scope) if self._reduces(nest) else None)
+                if self._reduces(nest):
+                    self._finish(nest, scope, self._terms(nest, scope), started=nest in self.products)
+                else:
+                    self._finish(nest, scope, None)
             return
         sums = [n for n in nests if self._reduces(n)]
         carried = [(n, k) for n in sums for k in range(len(n.outputs))]
@@ -311,7 +314,9 @@ class LaunchBody:
 
     def _identity(self, nest: NestOp, k: int, scope: Scope) -> SSAValue:
         clause = nest.yield_op.clauses[k]
-        constant = identity(clause.combiner, element_of(nest.outputs[k].type))
+        return self._constant(identity(clause.combiner, element_of(nest.outputs[k].type)), scope)
+
+    def _constant(self, constant: arith.ConstantOp, scope: Scope) -> SSAValue:
         number = cast("FloatAttr[Float32Type] | IntegerAttr[IntegerType]", constant.value).value.data
         return scope.builder.const(number, constant.result.type)
 
@@ -328,7 +333,8 @@ class LaunchBody:
             reduced = frozenset(names[a.name] for a in nest.axes if a.kind == "reduction")
             mask = scope.builder.all_of(self._mask(scope, reduced))
             if mask is not None:
-                value = scope.builder.select(mask, value, self._identity(nest, k, scope))
+                nothing = neutral(clause.combiner, element_of(nest.outputs[k].type))
+                value = scope.builder.select(mask, value, self._constant(nothing, scope))
             found.append(scope.builder.shaped(value, self._shape(names.values())) if self.laned else value)
         return found
 
@@ -378,8 +384,8 @@ class LaunchBody:
         element = element_of(nest.outputs[k].type)
         return combined(builder, nest.yield_op.clauses[k].combiner, element, a, b)
 
-    def _finish(self, nest: NestOp, scope: Scope, terms: Sequence[SSAValue] | None) -> None:
-        """Folds what is reduced, and writes what others want."""
+    def _finish(self, nest: NestOp, scope: Scope, terms: Sequence[SSAValue] | None, *, started: bool = True) -> None:
+        """Folds what is reduced, from the identity unless it has `started` from that, and writes what others want."""
         for k, (clause, result) in enumerate(zip(nest.yield_op.clauses, nest.outputs, strict=True)):
             if clause.otherwise is not None:
                 raise IgniterError(f"lower-to-triton: nest '{nest.label}' leaves a rim of its result")
@@ -388,7 +394,12 @@ class LaunchBody:
                     continue
                 value = self._value(nest, clause.value, scope)
             else:
-                value = self.folded[result] = self._folded(nest, k, terms[k], scope)
+                value = self._folded(nest, k, terms[k], scope)
+                padded = TABLE[clause.combiner].float_neutral is not None and is_float(element_of(result.type))
+                if padded and not started:
+                    start = scope.builder.shaped(self._identity(nest, k, scope), tt.shape_of(value.type))
+                    value = self._combined(nest, k, scope.builder, start, value)
+                self.folded[result] = value
             if result in self.stored:
                 self._store(nest, value, result, clause.subscripts, scope)
 
@@ -540,26 +551,10 @@ def to_memory(builder: BlockBuilder, value: SSAValue, element: Attribute) -> SSA
 
 def combined(builder: BlockBuilder, combiner: Combiner, element: Attribute, a: SSAValue, b: SSAValue) -> SSAValue:
     """Two values that meet."""
-    if is_float(element):
-        kinds: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
-            "add": arith.AddfOp,
-            "mul": arith.MulfOp,
-            "max": arith.MaximumfOp,
-            "min": arith.MinimumfOp,
-        }
-        return builder.binary(kinds[combiner], a, b)
-    one = tt.element_type(a.type) == i1
-    integers: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
-        "add": arith.OrIOp if one else arith.AddiOp,
-        "mul": arith.AndIOp if one else arith.MuliOp,
-        "max": arith.OrIOp if one else arith.MaxSIOp,
-        "min": arith.AndIOp if one else arith.MinSIOp,
-        "and": arith.AndIOp,
-        "or": arith.OrIOp,
-        "xor": arith.XOrIOp,
-    }
-    if combiner in ("max", "min") and is_unsigned(element) and not one:
+    op = combining_op(combiner, element)
+    if op in (arith.MaxUIOp, arith.MinUIOp):
+        # Triton's extremes are signed.
         a, b = builder.together([a, b])
         first = builder.binary(lambda x, y: CmpiOp(x, y, "ugt" if combiner == "max" else "ult"), a, b)
         return builder.select(first, a, b)
-    return builder.binary(integers[combiner], a, b)
+    return builder.binary(lambda x, y: op(x, y), a, b)  # pyright: ignore[reportCallIssue]
