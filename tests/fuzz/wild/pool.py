@@ -14,6 +14,7 @@ import onnx
 import onnxruntime as ort
 from onnx import helper, numpy_helper
 
+from igniter.frontend.exact_integers import exact_bytes
 from igniter.frontend.ort_values import run
 
 # ONNX Runtime otherwise refuses the newest opset as unreleased.
@@ -184,12 +185,12 @@ def make_model(graph: onnx.GraphProto, opset: int) -> onnx.ModelProto:
 
 
 def make_session(model: onnx.ModelProto) -> ort.InferenceSession:
-    """ONNX Runtime without its own rewriting of the graph, on one thread, silent."""
+    """ONNX Runtime without its own rewriting of the graph, on one thread, silent, and with exact integers."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 4
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return ort.InferenceSession(exact_bytes(model), options, providers=["CPUExecutionProvider"])
 
 
 def value_info(name: str, dtype: Any, shape: Sequence[Any] | None) -> onnx.ValueInfoProto:

@@ -16,6 +16,7 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
+from igniter.frontend.exact_integers import exact_bytes
 from igniter.frontend.ort_values import run
 from tests.fuzz.generator import EVERYTHING, SMALL_REGIONS
 from tests.fuzz.wild import catalogue, nodes, nodes_ml, nodes_products, nodes_quantised, nodes_sequence, nodes_shapes
@@ -296,8 +297,8 @@ def _joins_what_does_not_fit(node: onnx.NodeProto, shapes: list[tuple[int, ...]]
 
 
 def optimised(model: onnx.ModelProto) -> Any:
-    """A session of ONNX Runtime with its own rewriting of the graph."""
-    return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    """A session of ONNX Runtime with its own rewriting of the graph, and with exact integers."""
+    return onnxruntime.InferenceSession(exact_bytes(model), providers=["CPUExecutionProvider"])
 
 
 def _attempt(session: Any, feed: Feed) -> list[Array] | Exception:
