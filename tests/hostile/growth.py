@@ -16,7 +16,9 @@ LEVELS = 60
 
 def growth() -> Made:
     for op, make in DOUBLING.items():
-        yield f"a constant doubled {LEVELS} times by {op}", _constant(make)
+        if op != "ConstantOfShape":
+            # Its sizes are known to ONNX Runtime alone, and a run of it takes memory up to the limit.
+            yield f"a constant doubled {LEVELS} times by {op}", _constant(make)
         yield f"a value doubled {LEVELS} times by {op}", _computed(make)
     yield "a constant doubled 24 times by Concat", _constant(_concat, 24)
     yield "a constant squared 6 times by an outer product", _outer(6)
@@ -24,7 +26,7 @@ def growth() -> Made:
     yield "a dim one more and squared 60 times", _squares(60, 1)
     yield "sizes computed 200 times from two dims", _sizes(200)
     yield "a sum of itself 200 times", _diamonds(200)
-    yield "a maximum of quotients, 60 times", _extremes(60)
+    yield "a maximum of quotients, 20 times", _extremes(20)
     yield "a Range of what was doubled 60 times", _range(60)
 
 
