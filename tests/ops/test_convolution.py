@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -192,6 +193,15 @@ def test_col2im(shape: tuple[int, ...], image: list[int], block: list[int], attr
         windows *= (image[k] + pads[k] + pads[k + rank] - dilations[k] * (block[k] - 1) - 1) // strides[k] + 1
     x = floats(shape[0], shape[1], windows)
     check("Col2Im", [x, np.array(image), np.array(block)], attrs, constant=[1, 2], opset=18, fixed=x.shape[1:])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.bool_, np.int8, np.float64])
+def test_col2im_of_other_types(dtype: Any) -> None:
+    x = (floats(1, 8, 6) * 3).astype(dtype)
+    attrs = {"dilations": [3, 2], "strides": [1, 2], "pads": [0, 0, 0, 1]}
+    tolerance = 2e-2 if dtype in (np.float16, ml_dtypes.bfloat16) else 1e-6
+    inputs = [x, np.array([6, 5]), np.array([2, 2])]
+    check("Col2Im", inputs, attrs, constant=[1, 2], opset=18, fixed=x.shape[1:], tolerance=tolerance)
 
 
 @pytest.mark.parametrize("dtype", [np.float16])

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
 from igniter.dialects.onnx.lowering import Lowering, Nest, Scalar
@@ -33,7 +34,7 @@ from igniter.dialects.onnx.ops.rules import (
 )
 from igniter.dialects.onnx.ops.sliding import SAME, auto_pad, spatial_ints
 from igniter.dialects.onnx.registry import Dims, InferContext, OpSpec, TensorInfo
-from igniter.dialects.sym import dims_of
+from igniter.dialects.sym import dims_of, element_of
 from igniter.dialects.sym.expr import ZERO, Expr, floordiv, maximum, minimum, mod, product
 from igniter.dialects.sym.requirements import Requirement, at_most
 
@@ -235,9 +236,11 @@ def lower_col2im(ctx: Lowering) -> list[SSAValue]:
             distance = place + axis.low - tap * axis.dilation
             sources.append(floordiv(distance, Expr.of(axis.stride)))
             guards += [-mod(distance, Expr.of(axis.stride))] if axis.stride > 1 else []
-        return nest.read_inside(x, [*i[:2], *r, *sources], guards=guards)
+        return nest.read_inside(x, [*i[:2], *r, *sources], guards=guards).widened()
 
-    return [ctx.rounded(ctx.generate(out, point, over=[a.kernel for a in axes], combiner="add"))]
+    # A sum of booleans is true where one of them is.
+    combiner = "or" if element_of(x.type) == i1 else "add"
+    return [ctx.rounded(ctx.generate(out, point, over=[a.kernel for a in axes], combiner=combiner))]
 
 
 SPECS: list[OpSpec] = [
