@@ -16,11 +16,12 @@ from igniter.activity import doing
 from igniter.dialects.ort import STAMPS
 from igniter.errors import IgniterError
 from igniter.runtime.session import LibraryElsewhere, SessionError
+from igniter.runtime.verification.decisions import rounding_above
 from igniter.runtime.verification.graph_facts import GraphFacts
 from igniter.runtime.verification.guard import guarded_run, memory_limit
 from igniter.runtime.verification.inputs import Style, random_inputs, takes_large
 from igniter.runtime.verification.judge import Judge, Ready, first_line
-from igniter.runtime.verification.judgement import TOLERANCES, Allowance, compare_output, failure
+from igniter.runtime.verification.judgement import OTHER_SHAPE, TOLERANCES, Allowance, compare_output, failure
 from igniter.runtime.verification.more_inputs import MANY_THREADS, MoreInputs, result_of
 from igniter.runtime.verification.original import Original
 from igniter.runtime.verification.report import CaseResult, Refusal, Verification, sizes_text
@@ -146,6 +147,10 @@ class _Verifier:
     _attempts: int = 0
     _inexact: tuple[str, ...] = ()
     _started: float = field(default_factory=time.monotonic)
+    _sized: list[tuple[CaseResult, CaseResult, Ready]] = field(
+        default_factory=list["tuple[CaseResult, CaseResult, Ready]"]
+    )
+    """Cases whose outputs have another size: as they count, as they were judged, and their inputs."""
 
     def run(self) -> Verification:
         if self.original.random_values is None:
@@ -171,13 +176,15 @@ class _Verifier:
             cases += self._with_more_inputs(cases)
         at_rest = self._inputs.watch.sentences()
         nothing = all(c.status == "skipped" for c in cases)
-        if self.pieces is not None and silent is not None and (at_rest or nothing) and not self._has_failed(cases):
+        if self._sized and not self._has_failed(cases):
+            cases = self._by_size(cases)
+        elif self.pieces is not None and silent is not None and (at_rest or nothing) and not self._has_failed(cases):
             cases.append(self.pieces(silent[0].sizes, silent[1]))
         return Verification(tuple(cases), tuple(self.refused), inexact=self._inexact, at_rest=at_rest)
 
     def _judged_cases(self, proposal: Proposal, ready: Ready) -> Iterator[CaseResult]:
         """The case, and one more at its sizes where outputs have not moved yet."""
-        case = self._judge(proposal, ready)
+        case = self._settled(self._judge(proposal, ready), ready)
         yield case
         self._inputs.note(ready, case)
         if case.status == "failed":
@@ -188,6 +195,32 @@ class _Verifier:
         with self._as_failures(case.shapes) as failures:
             yield from self._inputs.beside(proposal.sizes, self.original.specs)
         yield from failures
+
+    # -- sizes that a rounding decides --------------------------------------------------------------------------------
+
+    def _settled(self, case: CaseResult, ready: Ready) -> CaseResult:
+        """The case, or one that counts neither way where nothing but the size of outputs differs, and a rounding above
+        them may decide it: then the regions are compared, each on the original's own values."""
+        wrong = [o for o in case.outputs if not o.ok and not o.says_nothing]
+        if case.status != "failed" or self.pieces is None or not wrong:
+            return case
+        above = [rounding_above(self.original, o.name) for o in wrong]
+        if not all(o.reason.startswith(OTHER_SHAPE) for o in wrong) or not all(above):
+            return case
+        reason = f"the size of output '{wrong[0].name}' depends on a rounding, {above[0]}: {wrong[0].reason}"
+        made = replace(case, status="skipped", reason=reason)
+        self._sized.append((made, case, ready))
+        return made
+
+    def _by_size(self, cases: list[CaseResult]) -> list[CaseResult]:
+        """The cases with those of the regions; as they were judged first where the regions cannot be compared."""
+        assert self.pieces is not None
+        smallest = min(self._sized, key=lambda s: sum(getattr(v, "size", 0) for v in s[2].feed.values()))
+        found = self.pieces(smallest[0].shapes, smallest[2])
+        if found.status != "skipped":
+            return [*cases, found]
+        first = {id(made): case for made, case, _ in self._sized}
+        return [first.get(id(c), c) for c in cases]
 
     def _with_more_inputs(self, cases: Sequence[CaseResult]) -> Iterator[CaseResult]:
         """Inputs under which outputs leave their rest, and others for a share of the time."""
@@ -234,7 +267,9 @@ class _Verifier:
                 raise _Fails(first_line(error)) from error
 
         fixed = frozenset(name for sizes in self.options.shapes or () for name in sizes)
-        return MoreInputs(self.original, self.facts, self._judged_by, watch, start, run, self.options.seed, fixed)
+        return MoreInputs(
+            self.original, self.facts, self._judged_by, watch, start, run, self.options.seed, fixed, self._settled
+        )
 
     # -- cases --------------------------------------------------------------------------------------------------------
 

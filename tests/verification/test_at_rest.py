@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 import igniter
 from igniter.frontend import import_model
 from igniter.runtime.session import make_session
-from igniter.runtime.verification.graph_facts import facts_of
+from igniter.runtime.verification.graph_facts import GraphFacts, facts_of
 from igniter.runtime.verification.judgement import Noise, compare_output
 from igniter.runtime.verification.lively import variants
+from igniter.runtime.verification.more_inputs import MoreInputs
 from igniter.runtime.verification.original import Original
 from igniter.runtime.verification.report import LOOKED_FOR, Verification
 from igniter.runtime.verification.sensitivity import dependent_outputs
@@ -107,8 +108,6 @@ def test_pictures_sounds_and_words_look_like_what_they_are() -> None:
         InputSpec("input_ids", "int64", (2, 16)),
         InputSpec("attention_mask", "int64", (2, 16)),
     ]
-    from igniter.runtime.verification.graph_facts import GraphFacts
-
     made = dict(variants(specs, {}, GraphFacts({"input_ids": 1000}), 0))
     page = made["a page of text, 0 .. 255"]
     assert page["pixels"].dtype == np.uint8 and page["pixels"].std() > 30
@@ -117,3 +116,12 @@ def test_pictures_sounds_and_words_look_like_what_they_are() -> None:
     words = made["words"]["input_ids"]
     assert words.min() >= 0 and words.max() < 1000 and set(made["words"]["attention_mask"].reshape(-1)) <= {0, 1}
     assert np.isnan(made["special values"]["audio"]).any()
+
+
+def test_more_inputs_read_every_row_of_a_table() -> None:
+    """Of indices at random a fifth of the rows is not read by twice as many; counted on, all are."""
+    nothing: Any = None
+    more = MoreInputs(nothing, GraphFacts({"ids": 10, "position_ids": 10}), nothing, nothing, nothing, nothing, 0)
+    feeds = [more._swept({"ids": np.zeros((2, 2), np.int64), "position_ids": np.zeros(3, np.int64)}) for _ in range(3)]
+    assert sorted({int(i) for feed in feeds for i in feed["ids"].reshape(-1)}) == list(range(10))
+    assert all(feed["ids"].shape == (2, 2) and not feed["position_ids"].any() for feed in feeds)

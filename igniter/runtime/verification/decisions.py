@@ -191,6 +191,15 @@ class Explainer:
             return None
 
 
+def rounding_above(original: Original, name: str) -> str:
+    """The nearest rounding node that a value depends on, in words; "" where there is none."""
+    from igniter.frontend import surgery
+
+    if original.proto is None:
+        return ""
+    return next((_label(node) for node in _roundings_above(name, surgery.producers(original.proto))), "")
+
+
 def _roundings_above(name: str, producers: Mapping[str, Any]) -> Iterator[Any]:
     """The rounding nodes that a value depends on, nearest first."""
     seen: set[str] = set()

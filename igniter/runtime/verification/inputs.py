@@ -179,6 +179,11 @@ def takes_large(spec: InputSpec, facts: GraphFacts) -> bool:
     return spec.name in facts.large and spec.is_integer and re.search(named, spec.name.lower()) is None
 
 
+def is_position(name: str) -> bool:
+    """Whether an integer input by its name has an order of its own, or few values: positions, masks, types, lengths."""
+    return re.search(rf"mask|position|type|segment|{_LENGTH}", name.lower()) is not None
+
+
 def _integers(r: _Request) -> Array:
     import numpy as np
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from igniter.runtime.verification.graph_facts import GraphFacts
+from igniter.runtime.verification.inputs import is_position, random_inputs
 from igniter.runtime.verification.judge import Judge, Ready
 from igniter.runtime.verification.lively import mutations, variants
 from igniter.runtime.verification.original import Original
@@ -71,9 +72,12 @@ class MoreInputs:
     seed: int
     fixed: frozenset[str] = frozenset()
     """Symbols whose sizes were asked for."""
+    settle: Callable[[CaseResult, Ready], CaseResult] = lambda case, _: case
+    """What becomes of a case that was judged."""
     known: dict[tuple[Any, ...], Known] = field(default_factory=dict[tuple[Any, ...], Known])
     """The first case of each choice of shapes."""
     _count: int = 0
+    _next_index: dict[str, int] = field(default_factory=dict[str, int])
 
     def compare(self, sizes: dict[str, int], ready: Ready, kind: str, threads: int = 0) -> CaseResult:
         """One more case."""
@@ -81,7 +85,7 @@ class MoreInputs:
         outputs = self.judge.first_look(ready, actual)
         if not all(o.ok or o.says_nothing for o in outputs):
             outputs = self.judge.outputs(ready, actual)
-        return result_of(CaseResult(sizes, "passed", kind=kind, threads=threads), outputs)
+        return self.settle(result_of(CaseResult(sizes, "passed", kind=kind, threads=threads), outputs), ready)
 
     def note(self, ready: Ready, case: CaseResult) -> None:
         """Keep a case of these sizes, and look at what moved since the first one of them."""
@@ -114,14 +118,27 @@ class MoreInputs:
 
     def _other(self, sizes: dict[str, int], specs: Sequence[InputSpec]) -> Ready | None:
         from igniter.errors import IgniterError
-        from igniter.runtime.verification.inputs import random_inputs
 
         self._count += 1
         seed = self.seed + 1000 * self._count + 3
         try:
-            return self.start(random_inputs(specs, sizes, self.facts, seed), sizes, seed)
+            feed = random_inputs(specs, sizes, self.facts, seed)
+            return self.start(self._swept(feed) if self._count % 2 else feed, sizes, seed)
         except IgniterError:
             return None
+
+    def _swept(self, feed: dict[str, Any]) -> dict[str, Any]:
+        """The feed with indices in turn, from where the last feed ended: all rows of a table that is not too long are
+        read once."""
+        import numpy as np
+
+        for name, limit in self.facts.limits.items():
+            value = feed.get(name)
+            if hasattr(value, "dtype") and value.dtype.kind in "iu" and value.size and not is_position(name):
+                first = self._next_index.get(name, 0)
+                self._next_index[name] = (first + value.size) % limit
+                feed[name] = ((first + np.arange(value.size)) % limit).reshape(value.shape).astype(value.dtype)
+        return feed
 
     # -- outputs at rest ----------------------------------------------------------------------------------------------
 
@@ -156,6 +173,7 @@ class MoreInputs:
         for ready in {id(r): r for score, r in best.values() if score[0]}.values():
             actual = self.run(ready, 0)
             case = result_of(CaseResult(sizes, "passed", kind=LOOKED_FOR), self.judge.outputs(ready, actual))
+            case = self.settle(case, ready)
             self.note(ready, case)
             yield case
 

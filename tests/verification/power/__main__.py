@@ -83,6 +83,8 @@ def print_row(row: Power) -> None:
     by_kind = ", ".join(f"{kind} {c[FOUND]} of {c[FOUND] + c[MISSED]}" for kind, c in kinds if c.total())
     figures = f"{counts[FOUND]:5} {counts[MISSED]:6} {counts[UNSEEN]:9} {row.share:6.0%}"
     print(f"{row.model:24} {row.status:14} {figures}  {by_kind}  ({row.seconds:.0f} s)")
+    if row.unsuited:
+        print(f"    {row.unsuited} independent inputs are left out: the model differs on them without a fault")
     for line in row.missed:
         print(f"    missed: {line}")
     sys.stdout.flush()
@@ -94,7 +96,8 @@ def as_json(row: Power) -> dict[str, object]:
         {"kind": v.fault.kind, "where": v.fault.where, "verdict": v.verdict, "tried": v.tried, "effect": str(v.effect)}
         for v in row.verdicts
     ]
-    return {"model": row.model, "verification": row.status, "share": row.share, "faults": verdicts}
+    head = {"model": row.model, "verification": row.status, "share": row.share, "unsuited": row.unsuited}
+    return {**head, "faults": verdicts}
 
 
 if __name__ == "__main__":

@@ -50,6 +50,8 @@ class Power:
     status: str
     verdicts: list[Verdict] = field(default_factory=list[Verdict])
     seconds: float = 0.0
+    unsuited: int = 0
+    """How often an independent input was left out because the model differs on it without a fault."""
 
     def counts(self, kind: str | None = None) -> Counter[str]:
         return Counter(v.verdict for v in self.verdicts if kind is None or v.fault.kind == kind)
@@ -97,7 +99,7 @@ class Subject:
         self.facts = model_facts(self.artifact.source)
         self.worker = Worker(timeout=max(60.0, 4 * self.budget))
         self.sizes: list[dict[str, int]] = []
-        self.feeds: dict[int, dict[str, Any]] = {}
+        self.unsuited = 0
 
     def measure(self, most: int, seed: int) -> Power:
         """Plant `most` faults, one after the other."""
@@ -113,7 +115,7 @@ class Subject:
                 fault.plant(folder)
                 found.verdicts.append(self._verdict(fault, folder))
         self.worker.close()
-        found.seconds = time.monotonic() - start
+        found.seconds, found.unsuited = time.monotonic() - start, self.unsuited
         return found
 
     def _verify(self, folder: Path) -> Any:
@@ -151,10 +153,21 @@ class Subject:
             except SessionError:
                 return tried, float("inf")
             effect = self._in_tolerances(ready, actual)
+            if effect > 1.0 and self._differs_without_fault(ready):
+                continue
             largest = max(largest, effect)
             if effect > 1.0:
                 break
         return tried, largest
+
+    def _differs_without_fault(self, ready: Ready) -> bool:
+        """Whether these inputs tell nothing of a fault: the compiled model differs on them as it was written."""
+        actual = self._remote(self.folder, 0, ready.drawn).run(
+            self.original.output_names, {**ready.feed, **ready.drawn}
+        )
+        differs = self._in_tolerances(ready, actual) > 1.0
+        self.unsuited += differs
+        return differs
 
     def _remote(self, folder: Path, threads: int, drawn: Mapping[str, Any]) -> Remote:
         return Remote(self.worker, folder, threads, drawn, {})
