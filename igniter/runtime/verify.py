@@ -16,12 +16,12 @@ from igniter.activity import doing
 from igniter.dialects.ort import STAMPS
 from igniter.errors import IgniterError
 from igniter.runtime.session import LibraryElsewhere, SessionError
-from igniter.runtime.verification.decisions import rounding_above
+from igniter.runtime.verification.decisions import sized_by_rounding
 from igniter.runtime.verification.graph_facts import GraphFacts
 from igniter.runtime.verification.guard import guarded_run, memory_limit
 from igniter.runtime.verification.inputs import Style, random_inputs, takes_large
 from igniter.runtime.verification.judge import Judge, Ready, first_line
-from igniter.runtime.verification.judgement import OTHER_SHAPE, TOLERANCES, Allowance, compare_output, failure
+from igniter.runtime.verification.judgement import TOLERANCES, Allowance, compare_output, failure
 from igniter.runtime.verification.more_inputs import MANY_THREADS, MoreInputs, result_of
 from igniter.runtime.verification.original import Original
 from igniter.runtime.verification.report import CaseResult, Refusal, Verification, sizes_text
@@ -150,7 +150,7 @@ class _Verifier:
     _sized: list[tuple[CaseResult, CaseResult, Ready]] = field(
         default_factory=list["tuple[CaseResult, CaseResult, Ready]"]
     )
-    """Cases whose outputs have another size: as they count, as they were judged, and their inputs."""
+    """Cases in which a rounding may decide a size otherwise: as they count, as they were judged, and their inputs."""
 
     def run(self) -> Verification:
         if self.original.random_values is None:
@@ -199,15 +199,15 @@ class _Verifier:
     # -- sizes that a rounding decides --------------------------------------------------------------------------------
 
     def _settled(self, case: CaseResult, ready: Ready) -> CaseResult:
-        """The case, or one that counts neither way where nothing but the size of outputs differs, and a rounding above
-        them may decide it: then the regions are compared, each on the original's own values."""
+        """The case, or one that counts neither way where a rounding decides a size on the way to each output that
+        differs: then the regions are compared, each on the original's own values."""
         wrong = [o for o in case.outputs if not o.ok and not o.says_nothing]
         if case.status != "failed" or self.pieces is None or not wrong:
             return case
-        above = [rounding_above(self.original, o.name) for o in wrong]
-        if not all(o.reason.startswith(OTHER_SHAPE) for o in wrong) or not all(above):
+        above = [sized_by_rounding(self.original, o.name) for o in wrong]
+        if not all(above):
             return case
-        reason = f"the size of output '{wrong[0].name}' depends on a rounding, {above[0]}: {wrong[0].reason}"
+        reason = f"a rounding, {above[0]}, decides sizes on the way to output '{wrong[0].name}': {wrong[0].reason}"
         made = replace(case, status="skipped", reason=reason)
         self._sized.append((made, case, ready))
         return made

@@ -13,8 +13,9 @@ from onnx import numpy_helper
 import igniter
 from igniter import registry
 from igniter.runtime.session import make_session
+from igniter.runtime.verification.decisions import sized_by_rounding
 from igniter.runtime.verification.graph_facts import GraphFacts
-from igniter.runtime.verification.judgement import failure
+from igniter.runtime.verification.judgement import CHAOS, failure
 from igniter.runtime.verification.original import Original
 from igniter.runtime.verification.report import BY_REGION, CaseResult
 from igniter.runtime.verify import Candidate, VerifyOptions, verify_models
@@ -23,13 +24,14 @@ from . import bad_pass
 from .models import model
 
 TEXT = """g (float[n, 16] x) => (float[t, 4] y) <float two = {2}, int64 zero = {0}, int64 step = {1}> {
-  f = Mul (x, two)  q = Round (f)  c = Concat <axis = 1> (q, q)  a = MatMul (c, w)  r = Round (a)  p = Abs (r)
+  f = Mul (x, two)  q = Round (f)  c = Concat <axis = 1> (q, q)  a0 = MatMul (c, w)  sq = SequenceConstruct (a0)  a = SequenceAt (sq, zero)
+  r = Round (a)  p = Abs (r)
   i = Cast <to = 7> (p)  d = Squeeze (i, one)  total = ReduceSum <keepdims = 0> (d)  e = CumSum (d, zero)
   s = Range (zero, total, step)  u = Unsqueeze (s, one)  g = GreaterOrEqual (u, e)  h = Cast <to = 7> (g)
   k = ReduceSum <keepdims = 0> (h, one)  z = Tanh (x)  o = Gather (z, k)  m = MatMul (o, v)  b = Sub (m, half)
   y = Sigmoid (b) }"""
 """As a model of speech repeats phonemes by their durations. These are halves of whole numbers but for rounding, which
-decides each of them anew in another order of the sum."""
+decides each of them anew in another order of the sum. A value in a sequence crosses from one region to the next."""
 
 
 @pytest.fixture
@@ -53,9 +55,10 @@ SIZES = [{"n": n} for n in (7, 8, 9, 10, 11, 12)]
 def test_an_output_whose_size_a_rounding_decides_is_verified(durations: Path) -> None:
     report = igniter.compile(durations, shapes=SIZES).report["verification"]
     assert report["status"] == "passed", report["reasons"]
-    # By chance another order of the sums decides all of them alike.
-    for case in (c for c in report["cases"] if c["status"] == "skipped"):
-        assert report["way"] == "regions" and "the size of output 'y' depends on a rounding, " in case["reason"]
+    # By chance another order of the sums decides all of them alike; a case may also move by itself.
+    reasons = [c["reason"] for c in report["cases"] if c["status"] == "skipped"]
+    assert not reasons or report["way"] == "regions"
+    assert all("decides sizes on the way to output 'y'" in r or r.startswith(CHAOS) for r in reasons)
 
 
 def test_a_wrong_pass_is_found_all_the_same(durations: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,3 +93,11 @@ def test_the_pieces_decide_where_a_size_differs(
         lambda _sizes, _ready: result,
     )
     assert (found.status, found.way) == (status, way)
+
+
+def test_sizes_that_follow_from_those_of_inputs_are_no_excuse() -> None:
+    text = """g (float[n, 8] x) => (float[m, 8] y) <int64 zero = {0}> {
+      f = Floor (x)  s = Shape (f)  h = Gather (s, zero)  c = Cast <to = 1> (h)  l = Floor (c)  i = Cast <to = 7> (l)
+      u = Unsqueeze (i, first)  e = Concat <axis = 0> (u, eight)  y = Expand (row, e) }"""
+    weights = {"first": np.array([0], np.int64), "eight": np.array([8], np.int64), "row": np.ones(8, np.float32)}
+    assert sized_by_rounding(Original(model(text, **weights).SerializeToString()), "y") == ""

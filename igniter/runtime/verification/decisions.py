@@ -191,13 +191,49 @@ class Explainer:
             return None
 
 
-def rounding_above(original: Original, name: str) -> str:
-    """The nearest rounding node that a value depends on, in words; "" where there is none."""
+_SIZED_BY: dict[str, slice] = {
+    "Range": slice(None),
+    "ConstantOfShape": slice(0, 1),
+    "NonZero": slice(0, 1),
+    **dict.fromkeys(("Expand", "Tile", "Resize", "Slice", "Pad", "Reshape", "Compress", "OneHot"), slice(1, None)),
+}
+"""The operands whose values decide the size of what a node gives."""
+
+
+def sized_by_rounding(original: Original, name: str) -> str:
+    """The rounding node, in words, whose results decide a size on the way to an output; "" where there is none, as
+    where sizes follow from those of the inputs alone."""
     from igniter.frontend import surgery
 
     if original.proto is None:
         return ""
-    return next((_label(node) for node in _roundings_above(name, surgery.producers(original.proto))), "")
+    made = surgery.producers(original.proto)
+    inputs = {v.name for v in original.proto.graph.input}
+    for value in _above(name, made):
+        node = made.get(value)
+        if node is None or node.op_type not in _SIZED_BY:
+            continue
+        for operand in node.input[_SIZED_BY[node.op_type]]:
+            for other in _above(operand, made):
+                above = made.get(other)
+                if above is not None and above.op_type in ROUNDING and not inputs.isdisjoint(_above(other, made)):
+                    return _label(above)
+    return ""
+
+
+def _above(name: str, producers: Mapping[str, Any]) -> Iterator[str]:
+    """A value and those that it is computed from, not only by their sizes."""
+    seen: set[str] = set()
+    todo = [name]
+    while todo:
+        value = todo.pop()
+        if not value or value in seen:
+            continue
+        seen.add(value)
+        yield value
+        node = producers.get(value)
+        if node is not None and node.op_type not in ("Shape", "Size"):
+            todo += node.input
 
 
 def _roundings_above(name: str, producers: Mapping[str, Any]) -> Iterator[Any]:

@@ -39,7 +39,6 @@ SLICE_RANGE = 1e-5
 
 CHAOS = "the original moves, nudged by one unit in the last place,"
 SMALL = "the output is no larger than what the original rounds away:"
-OTHER_SHAPE = "the shape is"
 MOST_NOISE = 0.2
 """More than this share of its magnitude no output may be off, whatever the noise: where that would be allowed, the
 output says nothing, and is not judged."""
@@ -97,7 +96,7 @@ def compare_output(
     if e.dtype != a.dtype:
         return failure(name, str(a.dtype), a.shape, f"the type is {a.dtype}, ORT's is {e.dtype}")
     if e.shape != a.shape:
-        return failure(name, str(a.dtype), a.shape, f"{OTHER_SHAPE} {list(a.shape)}, ORT's is {list(e.shape)}")
+        return failure(name, str(a.dtype), a.shape, f"the shape is {list(a.shape)}, ORT's is {list(e.shape)}")
     if e.dtype.kind in "OUS":
         return _same(name, str(e.dtype), e.shape) if _equal(e, a) else failure(name, "string", e.shape, "text differs")
     if e.dtype.kind == "V" and "int" in e.dtype.name:

@@ -133,7 +133,7 @@ class MoreInputs:
         import numpy as np
 
         for name, limit in self.facts.limits.items():
-            value = feed.get(name)
+            value: Any = feed.get(name)
             if hasattr(value, "dtype") and value.dtype.kind in "iu" and value.size and not is_position(name):
                 first = self._next_index.get(name, 0)
                 self._next_index[name] = (first + value.size) % limit
