@@ -24,7 +24,8 @@ from . import bad_pass
 from .models import model
 
 TEXT = """g (float[n, 16] x) => (float[t, 4] y) <float two = {2}, int64 zero = {0}, int64 step = {1}> {
-  f = Mul (x, two)  q = Round (f)  c = Concat <axis = 1> (q, q)  a0 = MatMul (c, w)  sq = SequenceConstruct (a0)  a = SequenceAt (sq, zero)
+  f = Mul (x, two)  q = Round (f)  c = Concat <axis = 1> (q, q)
+  a0 = MatMul (c, w)  sq = SequenceConstruct (a0)  a = SequenceAt (sq, zero)
   r = Round (a)  p = Abs (r)
   i = Cast <to = 7> (p)  d = Squeeze (i, one)  total = ReduceSum <keepdims = 0> (d)  e = CumSum (d, zero)
   s = Range (zero, total, step)  u = Unsqueeze (s, one)  g = GreaterOrEqual (u, e)  h = Cast <to = 7> (g)
