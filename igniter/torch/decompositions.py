@@ -30,6 +30,7 @@ STAYS_EAGER = {
     "aten::erfc": "the exporter's subtracts erf from 1, which leaves nothing of small results",
     "aten::special_erfcx": "the exporter's multiplies infinities and what rounds to 0",
     "aten::logcumsumexp": "the exporter's subtracts the largest value of all, and underflows",
+    "aten::diagonal": "the exporter's multiplies by zeros, which makes NaNs of infinities",
     "aten::sort": "ONNX leaves the order of NaNs open",
     "aten::topk": "ONNX leaves the order of NaNs and equal elements open",
     "aten::scatter_reduce": "the exporter's has no mean, and other values for what is not written",

@@ -42,6 +42,8 @@ def decompositions() -> dict[Any, Any]:
     )
     # It would be taken apart where constants are no fake tensors yet; the exporter has what it becomes afterwards.
     table.pop(torch.ops.aten.lift_fresh.default, None)
+    # A product of masked elements, of which infinities make NaNs.
+    table.pop(torch.ops.aten.cumprod.default, None)
     return {**table, **mended()}
 
 

@@ -21,7 +21,8 @@ FLOATS = {
     "trunc": torch.trunc,
     "frac": torch.frac,
     "remainder": torch.remainder,
-    "remainder by a number": lambda x, y: x % -0.755,
+    # Eager's own is NaN where the quotient is huge.
+    "remainder by a number": lambda x, y: torch.where(x.abs() > 1e6, 1.0, x) % -0.75,
     "floor_divide": torch.floor_divide,
     "div floor": lambda x, y: torch.div(x, y, rounding_mode="floor"),
     "div floor by a number": lambda x, y: x // 0.1,
@@ -46,6 +47,7 @@ FLOATS = {
     "sort": lambda x, y: (*x.sort(0), *x.topk(2, 1)),
     "any": lambda x, y: (x.any(), x.all(1), x[:0].any(0), x[:0].all()),
     "logcumsumexp": lambda x, y: torch.logcumsumexp(x, 0),
+    "diagonal": lambda x, y: (x.diagonal() * 2, x[:5, :5].trace(), x.cumprod(0)),
     "scatter_reduce": lambda x, y: x.scatter_reduce(
         0, (y > 0).long() + (y < 0).long() * 2, y, "amax", include_self=False
     ),
