@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import onnx
 import onnxruntime
 
-from tests.conformance.types import LOADS, NO_KERNEL, TypeResult, summary
+from tests.conformance.type_cases import all_cases
+from tests.conformance.types import LOADS, NO_KERNEL, ROUNDED_CONSTANTS, TypeResult, summary
 
 HEAD = """# What loads: every op, opset and type
 
@@ -27,13 +28,26 @@ The command can be stopped and goes on where it was. A case *without a node to t
 no values are made (optionals). *Not compared* are random values, and types that neither ONNX Runtime nor the evaluator
 computes.
 
+## Element types that kernels do not have
+
+| type | what becomes of a node | a refusal says |
+| --- | --- | --- |
+| complex64 | refused by ORT | `MLDataType for: tensor(complex64) is not currently registered or supported` |
+| complex128 | refused by ORT | `MLDataType for: tensor(complex128) is not currently registered or supported` |
+| string | left to ORT, where that has a kernel | `Trilu: kernels do not compute with !onnx.string` |
+| of 2, 4, 6 bits | left to ORT, or weights of products | `kernels do not compute with i4, of which several ...` |
+| sparse weights | as dense ones | |
+
 """
 MOST_REASONS = 25
 
 
 def page(results: Sequence[TypeResult]) -> str:
     """The page of these results."""
-    versions = f"With onnx {onnx.__version__} and ONNX Runtime {onnxruntime.__version__}:\n\n"
+    versions = (
+        f"## In total\n\n{len(results)} of {len(all_cases())} cases have been tried, newest versions first, with onnx "
+        f"{onnx.__version__} and ONNX Runtime {onnxruntime.__version__}:\n\n"
+    )
     totals = ["| cases | |", "| --- | --- |", *(f"| {name} | {count} |" for name, count in summary(results).items())]
     return HEAD + versions + "\n".join(totals) + "\n" + _by_op(results) + _left(results)
 
@@ -74,6 +88,9 @@ def _left(results: Sequence[TypeResult]) -> str:
     for reason, found in sorted(reasons.items(), key=lambda item: -len(item[1]))[:MOST_REASONS]:
         ops = Counter(r.op for r in found)
         lines.append(f"| {reason} | {len(found)} | {', '.join(op for op, _ in ops.most_common(8))} |")
+    differ = [r for r in results if r.right.startswith("wrong")]
+    lines += ["\n## What differs\n", "| case | how | why |", "| --- | --- | --- |"]
+    lines += [f"| {r.key} | {r.right[7:][:160]} | {ROUNDED_CONSTANTS.get(r.op, '')} |" for r in differ]
     missing = Counter(r.op for r in results if not r.original)
     tried = {r.op for r in results if r.original}
     never = ", ".join(sorted(op for op in missing if op not in tried))
