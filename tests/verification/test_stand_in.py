@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -64,6 +65,24 @@ def test_inputs_of_a_user_are_for_a_stand_in_too() -> None:
     found = compiled(model_of([node], TensorProto.UINT32, (AXES,)), inputs={"x": x})
     assert found["status"] == "passed"
     assert [case["kind"] for case in found["cases"]] == ["given"]
+
+
+def test_an_attention_of_bf16_compiles_whole() -> None:
+    """Add, Softmax and products of bf16 have no kernel in ONNX Runtime."""
+    rng = np.random.default_rng(0)
+    weights = {f"w{c}": rng.normal(0, 0.3, (8, 8)).astype(ml_dtypes.bfloat16) for c in "qkv"}
+    nodes = [helper.make_node("MatMul", ["x", f"w{c}"], [c]) for c in "qkv"]
+    nodes += [
+        helper.make_node("Transpose", ["k"], ["kt"], perm=[1, 0]),
+        helper.make_node("MatMul", ["q", "kt"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "v"], ["c"]),
+        helper.make_node("Add", ["c", "x"], ["y"]),
+    ]
+    tensors = tuple(numpy_helper.from_array(v, k) for k, v in weights.items())
+    artifact = igniter.load(model_of(nodes, TensorProto.BFLOAT16, tensors)).compile(cache=False, budget=5)
+    assert not artifact.report["left_to_onnxruntime"]
+    assert artifact.report["verification"]["status"] == "passed"
 
 
 # -- a user's own ops -------------------------------------------------------------------------------------------------
