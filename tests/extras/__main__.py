@@ -41,7 +41,8 @@ TESTS = (
 
 def requirements(extras: Mapping[str, Sequence[str]]) -> list[str]:
     """PyTorch and what its tests need besides the extra `torch`."""
-    return [line for line in extras["bench"] if line.startswith(PINNED)]
+    # PyTorch's own database of ops imports the last one.
+    return [*(line for line in extras["bench"] if line.startswith(PINNED)), "expecttest>=0.2"]
 
 
 def install_system() -> list[str]:
