@@ -56,6 +56,11 @@ def make_onnx(c: Compilation) -> ModuleOp:
 
         make_author(c.options.fusion_author)
     precision = c.options.precision
+    if c.options.sizes:
+        from igniter.analysis.model.input_places import by_symbol
+
+        given = by_symbol(c.module, dict(c.options.sizes))
+        c.options = dataclasses.replace(c.options, sizes=tuple(sorted(given.items())))
     with c.stage("onnx"):
         _run(
             c,
@@ -64,10 +69,11 @@ def make_onnx(c: Compilation) -> ModuleOp:
             _tiles(c),
         )
     if c.options.sizes:
+        from igniter.analysis.model.input_places import shown_dims
         from igniter.analysis.typical_sizes import module_symbols, require_known
 
         # Behind the passes that infer shapes: the symbols that they make up can be given sizes, too.
-        require_known(dict(c.options.sizes), module_symbols(c.module))
+        require_known(dict(c.options.sizes), module_symbols(c.module), partial(shown_dims, c.module))
     return c.module
 
 

@@ -30,13 +30,16 @@ class ModelTools(ModelEdits):
     """The verbs of the toolbox, for `Module`."""
 
     def shapes(self) -> ModelShapes:
-        """The shape and type of every value, as expressions of the symbols of the inputs' dims."""
+        """The shape and type of every value, as expressions of the symbols of the inputs' dims. A dim without a name is
+        called by its place: `x.0` is the first of `x`."""
         from igniter.analysis.model.shapes import model_shapes
         from igniter.passes import run_pipeline
+        from igniter.transforms.edit.dims import name_by_place
         from igniter.transforms.fusion.inline_regions import onnx_level
 
         copy = onnx_level(self.ir)
         run_pipeline(self.ctx.clone(), copy, "inline-functions,infer-shapes", verify_each=False)
+        name_by_place(copy)
         return model_shapes(copy)
 
     def shape_engine(self, values: Sequence[str] | None = None) -> ShapeEngine:
@@ -53,20 +56,21 @@ class ModelTools(ModelEdits):
         `IgniterError` for a size of a symbol that the model has not.
         """
         from igniter.analysis.model.counting import count_model
-        from igniter.analysis.model.input_places import by_symbol, place_names
+        from igniter.analysis.model.input_places import by_symbol
         from igniter.analysis.model.sizes import given_sizes
         from igniter.memory import collection_paused
         from igniter.passes import run_pipeline
+        from igniter.transforms.edit.dims import name_by_place
         from igniter.transforms.fusion.inline_regions import onnx_level
 
         with collection_paused():
             module = onnx_level(self.ir)
             run_pipeline(self.ctx.clone(), module, "inline-functions,infer-shapes", verify_each=False)
             given = by_symbol(module, sizes or {})
+            places = name_by_place(module)
+            given = {places.get(symbol, symbol): size for symbol, size in given.items()}
             found = count_model(module, given, sparsity)
-            names = place_names(module)
-        known = given_sizes(found, given)
-        return found.renamed(names).at({names.get(name, name): size for name, size in known.items()})
+        return found.at(given_sizes(found, given))
 
     def plan(
         self,
@@ -91,11 +95,14 @@ class ModelTools(ModelEdits):
         from igniter.analysis.model.plan import plan_memory
         from igniter.analysis.model.plan_values import Rules
         from igniter.passes import run_pipeline
+        from igniter.transforms.edit.dims import name_by_place
         from igniter.transforms.fusion.inline_regions import onnx_level
 
         module = onnx_level(self.ir)
         run_pipeline(self.ctx.clone(), module, "inline-functions,infer-shapes", verify_each=False)
         given = by_symbol(module, sizes or {})
+        places = name_by_place(module)
+        given = {places.get(symbol, symbol): size for symbol, size in given.items()}
         return plan_memory(module, given, order, Rules(inputs, fold, views, in_place), align)
 
     def plan_compiled(self, sizes: Mapping[str, int] | None = None, *, target: str = "native") -> CompiledPlan:

@@ -19,7 +19,7 @@ all tensors to be `LEAST` (`sizes_of`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -124,11 +124,14 @@ def checked_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
     return dict(sizes)
 
 
-def require_known(sizes: Mapping[str, int], known: Iterable[str]) -> None:
-    """`IgniterError` that lists the symbols there are where a size is of another."""
-    there = sorted(known)
-    unknown = sorted(set(sizes) - set(there))
+def require_known(
+    sizes: Mapping[str, int], known: Iterable[str], shown: Callable[[Iterable[str]], list[str]] = sorted
+) -> None:
+    """`IgniterError` that lists the symbols there are where a size is of another; `shown` has the words for them."""
+    symbols = set(known)
+    unknown = sorted(set(sizes) - symbols)
     if unknown:
+        there = shown(symbols)
         raise IgniterError(f"the model has no dim {', '.join(unknown)}; its dims are {', '.join(there) or 'fixed'}")
 
 

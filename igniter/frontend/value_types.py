@@ -31,6 +31,7 @@ from igniter.dialects.onnx.types import (
     SparseTensorType,
 )
 from igniter.dialects.sym import DYNAMIC, DimsAttr, tensor_of
+from igniter.dialects.sym.dim_words import is_anonymous
 from igniter.dialects.sym.expr import MAX_TEXT, Expr
 from igniter.dialects.sym.tensor_types import unranked
 from igniter.errors import IgniterError
@@ -44,9 +45,6 @@ PLAIN = frozenset(
     getattr(onnx.AttributeProto, name) for name in ("FLOAT", "INT", "STRING", "FLOATS", "INTS", "STRINGS")
 )
 """Kinds of attributes that hold neither tensors nor graphs, nor types, whose dims may be new."""
-
-_ANONYMOUS = re.compile(r"\s*(\?+|-1|[Nn]one|null|nan|unk|unk_*\d+|[Uu]nknown(_?\d+)?)?\s*")
-"""What exporters write for a dim that they know nothing of. Equal texts say nothing of equal dims."""
 
 
 @dataclass
@@ -70,7 +68,7 @@ class Symbols:
     @staticmethod
     def for_names(names: Iterable[str], known: Iterable[str] = ()) -> Symbols:
         """With a prefix for fresh symbols that none of the `dim_param`s begins with; `known` are those of inputs."""
-        taken = tuple(n for n in names if not _ANONYMOUS.fullmatch(n))
+        taken = tuple(n for n in names if not is_anonymous(n))
         bound = frozenset(known)
         prefix, count = "unk__", 0
         while any(n.startswith(prefix) for n in taken):
@@ -88,7 +86,7 @@ class Symbols:
         """The symbol of a `dim_param`, or the expression that it writes."""
         if param in self.expressions:
             return self.expressions[param]
-        if _ANONYMOUS.fullmatch(param):
+        if is_anonymous(param):
             symbol = f"{self.prefix}any_{len(self.aliases)}"
             self.aliases[symbol] = param
             return symbol

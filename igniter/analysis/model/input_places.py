@@ -6,12 +6,14 @@ A dim to which the model gives no name is a symbol that was made up (`unk__0`), 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 
 from xdsl.dialects.builtin import ModuleOp
 
 from igniter.dialects.onnx.attributes import entries_of, pairs_of
 from igniter.dialects.onnx.structure import GraphOp
+from igniter.dialects.sym.dim_words import Place, is_anonymous, split_place
 from igniter.dialects.sym.expr import Expr
 from igniter.dialects.sym.tensor_types import known_dims_of
 from igniter.errors import IgniterError
@@ -69,11 +71,13 @@ def by_symbol(module: ModuleOp, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def _at(places: Mapping[tuple[str, int], Expr], text: str) -> Expr | None:
-    for sign in (":", "."):
-        name, found, axis = text.rpartition(sign)
-        if found and axis.isdigit() and (name, int(axis)) in places:
-            return places[name, int(axis)]
-    return None
+    place = (text.input, text.axis) if isinstance(text, Place) else split_place(text)
+    ranks = Counter(name for name, _ in places)
+    if place is None:  # An input that has one dim is called as that.
+        place = (text, 0) if ranks[text] == 1 else None
+    if isinstance(text, Place) and ranks[text.input] not in (0, text.rank):
+        raise IgniterError(f"input '{text.input}' has {ranks[text.input]} dims, and {text.rank} sizes are given")
+    return None if place is None else places.get(place)
 
 
 def dim_names(module: ModuleOp) -> dict[str, str]:
@@ -90,9 +94,25 @@ def session_sizes(module: ModuleOp, sizes: Mapping[str, int]) -> dict[str, int]:
         if symbol is None or symbol not in sizes:
             continue
         said = aliases.get(symbol, "" if _MADE_UP.fullmatch(symbol) else symbol)
-        found[f"{name}.{axis}" if said.strip() in NAMELESS else said] = sizes[symbol]
+        found[f"{name}.{axis}" if is_anonymous(said) else said] = sizes[symbol]
     return found
 
 
-NAMELESS = frozenset(("", "?", "None", "-1"))
-"""What a model says of a dim where it says nothing: a session's names for those are places."""
+def dim_text(module: ModuleOp) -> Callable[[Expr], str]:
+    """What writes dims of a model for a person: `x.0` for one that the model gives no name, `?` for one that no input
+    has."""
+    places = {symbol: Expr.of(place) for symbol, place in place_names(module).items()}
+
+    def text(dim: Expr) -> str:
+        unknown = any(_MADE_UP.fullmatch(symbol) for symbol in dim.symbols - places.keys())
+        shown = dim.substitute(places)
+        return "?" if unknown else shown.symbol or str(shown)
+
+    return text
+
+
+def shown_dims(module: ModuleOp, names: Iterable[str]) -> list[str]:
+    """How a person is told of symbols, sorted: those that were made up for dims of inputs by their places, and others
+    that were made up not at all, since there is no way to give them a size."""
+    places = place_names(module)
+    return sorted(places.get(name, name) for name in names if name in places or not _MADE_UP.fullmatch(name))

@@ -20,9 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from igniter.analysis.model.input_places import shown_dims
 from igniter.analysis.model.plan_values import Lifetimes, Rules, lifetimes
 from igniter.analysis.scheduled.placement import ALIGNMENT, Conflicts, Span, aligned, place
 from igniter.analysis.typical_sizes import MEMORY, TypicalSizes, module_symbols, require_known
@@ -220,7 +221,7 @@ def plan_memory(
     if not any(isinstance(op, GraphOp) for op in module.ops):
         raise IgniterError("there is no graph to plan: kernels are not a model")
     sizes = dict(sizes or {})
-    require_known(sizes, module_symbols(module))
+    require_known(sizes, module_symbols(module), partial(shown_dims, module))
     found = lifetimes(main_graph(module), order, rules or Rules(), arenas)
     values = {name: Expr.of(size) for name, size in sizes.items()}
     for value in found.values:

@@ -236,13 +236,6 @@ class Profile:
         left = {name: meaning for name, meaning in self.symbols.items() if name not in sizes}
         return replace(found, symbols=left)
 
-    def renamed(self, names: Mapping[str, str]) -> Profile:
-        """The profile with other names for symbols; the old ones are aliases."""
-        values = {old: Expr.of(new) for old, new in names.items()}
-        symbols = {names.get(name, name): meaning for name, meaning in self.symbols.items()}
-        aliases = {name: means.substitute(values) for name, means in self.aliases.items()}
-        return replace(self._with(values), symbols=symbols, aliases={**aliases, **values}) if values else self
-
     def _with(self, values: Mapping[str, Expr]) -> Profile:
         # Like nodes share costs and tensors, which live as long as the profile: each is put in once.
         costs: dict[int, Cost] = {}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation
 
+from igniter.analysis.model.input_places import by_symbol
 from igniter.runtime.stages.manifest import Manifest
 from igniter.runtime.stages.measuring import node_seconds
 from igniter.runtime.stages.ranks import write_ranks
@@ -40,7 +41,7 @@ def split_model(
         assert source is not None
         return node_seconds(partition, source, sizes, seed)
 
-    found = split_stages(module.ir, stages, balance, sizes, slack, seconds)
+    found = split_stages(module.ir, stages, balance, by_symbol(module.ir, sizes), slack, seconds)
     manifest, check = write_stages(
         found.parts,
         fspath(folder),

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from igniter.dialects.sym.dim_words import Place, is_anonymous, split_place
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
 
 Shapes = Mapping[str, int]
 """A value for every symbolic dim."""
-
-NAMELESS = frozenset(("", "?", "None"))
-"""What exporters write for a dim that they do not know: each is a dim of its own."""
 
 
 MOST_DIMS = 64
@@ -85,7 +83,7 @@ FLOATS = frozenset((
 def _dim(name: str, axis: int, dim: int | str | None) -> Expr:
     if isinstance(dim, int) and dim >= 0:
         return Expr.of(dim)
-    if dim is None or isinstance(dim, int) or dim.strip() in NAMELESS:
+    if dim is None or isinstance(dim, int) or is_anonymous(dim):
         return Expr.of(f"{name}.{axis}")
     # Exporters write sums as names: "past_sequence_length + 1".
     if re.search(r"[-+*]", dim):
@@ -160,12 +158,37 @@ def symbols_of(specs: Sequence[InputSpec]) -> list[str]:
 
 
 def checked_shapes(specs: Sequence[InputSpec], shapes: Shapes) -> dict[str, int]:
-    """`shapes`, which name a size for some of the symbols; `IgniterError` for a name that is none, or a bad size."""
+    """`shapes` by the symbols of the inputs. A size is given by a symbol, by a place (`x:0`, `x.0`), or by a word of
+    the model that names nothing (`unk__7`), for all dims that it is written for. `IgniterError` for a name that is
+    none of these, for a bad size, and for one that contradicts the model."""
     known = symbols_of(specs)
-    unknown = sorted(set(shapes) - set(known))
+    found: dict[str, int] = {}
+    unknown: list[str] = []
+    for name, size in shapes.items():
+        dims = [Expr.of(name)] if name in known else _dims_called(specs, name)
+        if not dims:
+            unknown.append(name)
+        for dim in dims:
+            if dim.symbol is None and dim.constant != size:
+                raise IgniterError(f"{name} is {dim} in the model, and cannot be {size}")
+            if dim.symbol is not None and found.setdefault(dim.symbol, size) != size:
+                raise IgniterError(f"{name} is {dim}, which cannot be {found[dim.symbol]} and {size}")
     if unknown:
-        raise IgniterError(f"the model has no dim {', '.join(unknown)}; its dims are {', '.join(known) or 'fixed'}")
+        names = ", ".join(sorted(unknown))
+        raise IgniterError(f"the model has no dim {names}; its dims are {', '.join(known) or 'fixed'}")
     wrong = [f"{name}={size}" for name, size in shapes.items() if size < 0]
     if wrong:
         raise IgniterError(f"{', '.join(wrong)}: a size is not negative")
-    return dict(shapes)
+    return found
+
+
+def _dims_called(specs: Sequence[InputSpec], name: str) -> list[Expr]:
+    """The dims that a name which is no symbol means."""
+    place = (name.input, name.axis) if isinstance(name, Place) else split_place(name) or (name, 0)
+    for spec in specs:
+        if spec.name == place[0]:
+            if isinstance(name, Place) and name.rank != len(spec.dims):
+                raise IgniterError(f"input '{spec.name}' has {len(spec.dims)} dims, and {name.rank} sizes are given")
+            if place[1] < len(spec.dims) and (name != spec.name or len(spec.dims) == 1):
+                return [spec.exprs()[place[1]]]
+    return [e for spec in specs for e, dim in zip(spec.exprs(), spec.dims, strict=True) if dim == name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,8 @@ from igniter.tools.cli.output import verification_lines
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
+
+    from igniter.dialects.sym.expr import Expr
 
 MOST_OPS = 12
 """The ops that are listed with their number; of more, those that are there most often."""
@@ -79,11 +81,14 @@ def size(count: int) -> str:
 
 
 def _signature(module: ModuleOp) -> Lines:
+    from igniter.analysis.model.input_places import dim_text
     from igniter.dialects.onnx.structure import main_graph
 
     graph = main_graph(module)
-    inputs = [value_text(n, a.type) for n, a in zip(graph.input_names, graph.body.args, strict=True)]
-    outputs = [value_text(n, v.type) for n, v in zip(graph.output_names, graph.terminator.operands, strict=True)]
+    dim = dim_text(module)
+    inputs = [value_text(n, a.type, dim) for n, a in zip(graph.input_names, graph.body.args, strict=True)]
+    ends = zip(graph.output_names, graph.terminator.operands, strict=True)
+    outputs = [value_text(n, v.type, dim) for n, v in ends]
     lines: Lines = []
     for name, values in (("inputs", inputs), ("outputs", outputs)):
         shown = [*values[:MOST_VALUES], *([f"and {len(values) - MOST_VALUES} more"] * (len(values) > MOST_VALUES))]
@@ -91,7 +96,7 @@ def _signature(module: ModuleOp) -> Lines:
     return lines
 
 
-def value_text(name: str, found: Any) -> str:
+def value_text(name: str, found: Any, dim: Callable[[Expr], str] = str) -> str:
     """`input_ids: i64 [batch, seq]`; other than tensors as the IR has them."""
     from igniter.analysis.fusion.legality import as_tensor, has_dims
     from igniter.dialects.sym import dims_of
@@ -99,7 +104,7 @@ def value_text(name: str, found: Any) -> str:
     tensor = as_tensor(found)
     if tensor is None:
         return escape(f"{name}: {found}")
-    dims = f" [{', '.join(map(str, dims_of(tensor)))}]" if has_dims(tensor) else " of unknown shape"
+    dims = f" [{', '.join(map(dim, dims_of(tensor)))}]" if has_dims(tensor) else " of unknown shape"
     return escape(f"{name}: {tensor.element_type}{dims}")
 
 

@@ -129,17 +129,26 @@ def _printable(line: str) -> str:
 
 
 def parse_shapes(texts: Sequence[str]) -> list[dict[str, int]] | None:
-    """`["batch=1,seq=8", "batch=3,seq=32"]` to dicts; `None` for none."""
+    """`["batch=1,seq=8", "batch=3,seq=32"]` to dicts; `None` for none. The shape of an input, `x=1x3`, is the sizes of
+    the places `x:0` and `x:1`."""
+    from igniter.dialects.sym.dim_words import Place
+
     cases: list[dict[str, int]] = []
     for text in texts:
         case: dict[str, int] = {}
         for part in text.split(","):
-            name, equals, value = part.partition("=")
-            if not equals or not value.strip().isdigit():
-                raise IgniterError(f"'{text}' is not a choice of sizes: write symbol=number,... as in batch=1,seq=128")
-            if name.strip() in case:
-                raise IgniterError(f"'{text}' gives '{name.strip()}' two sizes: write each symbol once")
-            case[name.strip()] = int(value)
+            name, _, value = (side.strip() for side in part.rpartition("="))
+            sizes = value.split("x")
+            if not name or not all(size.isdecimal() for size in sizes):
+                raise IgniterError(
+                    f"'{text}' is not a choice of sizes: write dim=number,... as in batch=1,seq=128, or the shape of "
+                    "an input, image=1x3x224x224"
+                )
+            whole = [Place.of(name, axis, len(sizes)) for axis in range(len(sizes))] if len(sizes) > 1 else [name]
+            for dim, size in zip(whole, sizes, strict=True):
+                if dim in case:
+                    raise IgniterError(f"'{text}' gives '{dim}' two sizes: write each symbol once")
+                case[dim] = int(size)
         cases.append(case)
     return cases or None
 

@@ -31,7 +31,7 @@ def run(
     as_json: bool,
 ) -> None:
     """Infer, and print or write."""
-    from igniter.analysis.model.input_places import by_symbol, session_sizes
+    from igniter.analysis.model.input_places import by_symbol, place_names, session_sizes
     from igniter.api import load
 
     if Path(path).is_dir():
@@ -39,7 +39,8 @@ def run(
     module = load(path)
     given = by_symbol(module.ir, parse_sizes(sizes))
     engine = module.shape_engine()
-    sized = engine.at(given) if given else None
+    places = place_names(module.ir)
+    sized = engine.at({places.get(symbol, symbol): size for symbol, size in given.items()}) if given else None
     shown = _chosen(engine.shapes, asked, weights)
     written: dict[str, Any] | None = None
     if compute_graph:

@@ -38,13 +38,11 @@ def feeds_of(
 
         return list(read_inputs(inputs, manifest.inputs))
     from igniter.runtime.verification.inputs import random_inputs
-    from igniter.runtime.verification.specs import symbols_of
+    from igniter.runtime.verification.specs import checked_shapes, symbols_of
 
     wanted, facts = _wanted(manifest, reference)
     given = (parse_shapes(shape) or [{}])[0]
-    unknown = sorted(set(given) - set(symbols_of(wanted)))
-    if unknown:
-        raise IgniterError(f"the model has no dim {', '.join(unknown)}; its dims are {', '.join(symbols_of(wanted))}")
+    given = checked_shapes(wanted, given)
     fixed = {s: n for s, n in {**manifest.sizes, **given}.items() if s in symbols_of(wanted)}
     sizes = _sizes(wanted, facts, fixed, runner, seed)
     return [random_inputs(wanted, sizes, facts, seed=seed + i) for i in range(items)]

@@ -24,7 +24,8 @@ Machine = Annotated[
     ),
 ]
 Shapes = Annotated[
-    list[str] | None, typer.Option("--shape", help="Sizes of the symbolic dims, batch=1,seq=128; may be repeated.")
+    list[str] | None,
+    typer.Option("--shape", help="Sizes of dims, batch=1,seq=128, or an input's shape, x=1x3x8x8; may be repeated."),
 ]
 Inputs = Annotated[
     str,

@@ -12,6 +12,7 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from igniter.analysis.model.input_places import place_names
 from igniter.dialects.onnx.attributes import TensorAttr, entries_of, pairs_of
 from igniter.dialects.onnx.structure import FunctionOp, GraphOp, main_graph
 from igniter.dialects.onnx.types import MapType, OptionalType, SequenceType, SparseTensorType
@@ -175,3 +176,11 @@ class Substitution:
         if isinstance(attr, DictionaryAttr):
             return DictionaryAttr({k: self.attribute(v) for k, v in attr.data.items()})
         return attr
+
+
+def name_by_place(module: ModuleOp) -> dict[str, str]:
+    """Gives the symbols that were made up for dims of inputs the names of their places (`x.0`), in a module that is
+    looked at and not written; these names by symbol."""
+    places = place_names(module)
+    Substitution({symbol: Expr.of(place) for symbol, place in places.items()}).module(module)
+    return places
