@@ -178,7 +178,7 @@ def test_csv(tmp_path: Path, run: Main) -> None:
 def test_what_is_said_of_wrong_names_and_sizes(tmp_path: Path, run: Main, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, message in (
         (("--models", "light_resnet"), "there is no file and no model called 'light_resnet'; there are light_bvlc_"),
-        (("--sizes", "batch"), "'batch' is not a choice of sizes: write symbol=number"),
+        (("--sizes", "batch"), "'batch' is not a choice of sizes: write dim=number"),
     ):
         with pytest.raises(SystemExit):
             run(*arguments)

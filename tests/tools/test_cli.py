@@ -183,7 +183,7 @@ def test_inspect_all_it_knows(compiled: Path, model: Path) -> None:
     [
         (("compile", "missing.onnx"), "missing.onnx"),
         (("compile", "{model}", "--target=pdp-11"), "pdp-11"),
-        (("compile", "{model}", "--shape", "batch"), "write symbol=number"),
+        (("compile", "{model}", "--shape", "batch"), "write dim=number"),
         (("bench", "{model}", "--shape", "height=3"), "no dim height; its dims are batch"),
         (("verify", "{model}"), "takes the folder"),
         (("verify", "missing"), "missing"),
