@@ -1,15 +1,12 @@
 """Pictures of a model on its way down: regions over the graph, loop trees, and buffers over time, as DOT and HTML.
 
 `Views.of(path, target)` compiles a model as far as its scheduled kernels, or takes the kernels of IR as they are.
-`dot()` is the graph for Graphviz; `html(sizes)` a page that needs nothing else, with the graph drawn where the program
-`dot` is installed.
+`dot()` is the graph for Graphviz; `html(sizes)` is a page that needs nothing else.
 """
 
 from __future__ import annotations
 
 import html as markup
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -20,13 +17,12 @@ from igniter.dialects.fusion import RegionOp
 from igniter.dialects.loop import FuncOp
 from igniter.dialects.sym.expr import Expr
 from igniter.errors import IgniterError
+from igniter.runtime.graph_drawing import Drawing, Node
 from igniter.runtime.plan_chart import Box, Chart
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Block, Operation, SSAValue
-
-COLORS = ("#cfe2f3", "#d9ead3", "#fff2cc", "#f4cccc", "#d9d2e9", "#fce5cd", "#d0e0e3", "#ead1dc")
 
 
 @dataclass(frozen=True)
@@ -71,11 +67,7 @@ class Views:
         """The graph in Graphviz's language, each region a cluster."""
         if self.fused is None:
             raise IgniterError(f"{self.name} has scheduled kernels and no graph: --kernel and .html show those")
-        lines = ["digraph model {", "  node [shape=box, style=rounded, fontname=sans];", "  rankdir=TB;"]
-        for graph in self.fused.ops:
-            if graph.name == "onnx.graph":
-                _nodes(graph.regions[0].block, lines, "  ")
-        return "\n".join([*lines, "}"]) + "\n"
+        return _drawing(self.fused).dot()
 
     def html(self, sizes: Mapping[str, int], kernel: str = "") -> str:
         """A page with the regions, and of each kernel (or the one called `kernel`) the loops and the buffers."""
@@ -85,7 +77,7 @@ class Views:
             raise IgniterError(f"{self.name} has no kernel '{kernel}'; it has: {names or 'none'}")
         parts = [f"<h1>{markup.escape(self.name)}</h1>"]
         if self.fused is not None and not kernel:
-            parts += ["<h2>Regions</h2>", _drawn(self.dot())]
+            parts += ["<h2>Regions</h2>", _drawing(self.fused).svg()]
         for func in funcs:
             own = {**dict.fromkeys(func.symbol_names, WORK), **dict(typical_of(func).given)}
             own |= {s: size for s, size in sizes.items() if s in own}
@@ -119,55 +111,45 @@ def _at(expr: Expr, sizes: Mapping[str, int]) -> int:
 # -- the graph --------------------------------------------------------------------------------------------------------
 
 
-def _nodes(block: Block, lines: list[str], indent: str) -> None:
-    """The nodes of a block, a region a cluster, and the edges to each."""
+def _drawing(module: ModuleOp) -> Drawing:
+    """The graphs of a module, regions formed."""
+    drawing = Drawing()
+    for graph in module.ops:
+        if graph.name == "onnx.graph":
+            _draw(graph.regions[0].block, drawing)
+    return drawing
+
+
+def _draw(block: Block, drawing: Drawing) -> None:
+    """Adds the nodes of a block, with their regions, and the edges to each."""
     from igniter.dialects.onnx.names import op_name
 
     sources: dict[SSAValue, str] = {}
-    edges: list[str] = []
 
-    def add(op: Operation, name: str, where: str, outer: Mapping[SSAValue, SSAValue]) -> None:
-        lines.append(f"{where}{name} [label={_quoted(op_name(op))}];")
+    def add(op: Operation, name: str, region: int, outer: Mapping[SSAValue, SSAValue]) -> None:
+        drawing.nodes.append(Node(name, op_name(op), region))
         for operand in op.operands:
             source = sources.get(outer.get(operand, operand))
             if source is not None:
-                edges.append(f"{indent}{source} -> {name};")
+                drawing.edges[source, name] = None
         for result in op.results:
             sources[result] = name
 
     for number, op in enumerate(block.ops):
         if isinstance(op, RegionOp):
-            color = COLORS[number % len(COLORS)]
-            lines.append(f"{indent}subgraph cluster_{number} {{")
-            lines.append(f"{indent}  label={_quoted('@' + op.label)}; style=filled; color={_quoted(color)};")
+            drawing.regions[number] = "@" + op.label
             outer: dict[SSAValue, SSAValue] = dict(zip(op.block.args, op.inputs, strict=True))
             inside = [x for x in op.block.ops if x.name.startswith("onnx.") and x.name != "onnx.Constant"]
             for k, inner in enumerate(inside):
-                add(inner, f"n{number}_{k}", indent + "  ", outer)
-            lines.append(f"{indent}}}")
+                add(inner, f"n{number}_{k}", number, outer)
             last = op.block.last_op
             assert last is not None
             for result, value in zip(op.results, last.operands, strict=True):
+                value = outer.get(value, value)
                 if value in sources:
                     sources[result] = sources[value]
         elif op.name.startswith("onnx.") and op.name not in ("onnx.Constant", "onnx.NoValue", "onnx.return"):
-            add(op, f"n{number}", indent, {})
-    lines += dict.fromkeys(edges)
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _drawn(dot: str) -> str:
-    """The graph as SVG where Graphviz is installed, else its text."""
-    program = shutil.which("dot")
-    if program is not None:
-        done = subprocess.run([program, "-Tsvg"], input=dot, capture_output=True, text=True, check=False, timeout=60)
-        if done.returncode == 0:
-            return done.stdout[done.stdout.index("<svg") :]
-    note = "Graphviz is not installed; this is what it would draw:"
-    return f"<p>{note}</p>\n<pre>{markup.escape(dot)}</pre>"
+            add(op, f"n{number}", -1, {})
 
 
 # -- kernels ----------------------------------------------------------------------------------------------------------

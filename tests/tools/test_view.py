@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from igniter.errors import IgniterError
+from igniter.runtime.graph_drawing import Drawing, Node
 from igniter.runtime.views import Views, buffer_spans
 from igniter.tools.cli.view import run
 
@@ -32,6 +33,33 @@ def test_regions_are_clusters_and_edges_go_between_nodes(tmp_path: Path) -> None
     assert text.count("subgraph cluster_") == 2
     assert 'n1 [label="Bernoulli"]' in text
     assert "n0_1 -> n1;" in text and "n1 -> n2_0;" in text
+
+
+def test_the_page_has_a_picture_of_the_graph(tmp_path: Path) -> None:
+    """Without Graphviz: every node is a box in the colour of its region, and edges go down."""
+    out = tmp_path / "two.html"
+    run(str(EXAMPLES / "two_regions.mlir"), str(out), "", "", "x86-64-v3")
+    page = out.read_text()
+    svg = ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])
+    space = "{http://www.w3.org/2000/svg}"
+    boxes = {g.findtext(f"{space}title"): g.find(f"{space}rect") for g in svg.iter(f"{space}g")}
+    assert {"Add, @r0", "Relu, @r0", "Bernoulli, in no region", "Tanh, @r1"} <= boxes.keys()
+    first, drawn, last = (boxes[t] for t in ("Add, @r0", "Bernoulli, in no region", "Tanh, @r1"))
+    assert first is not None and drawn is not None and last is not None
+    assert float(first.attrib["y"]) < float(drawn.attrib["y"]) < float(last.attrib["y"])
+    assert len({first.attrib["fill"], drawn.attrib["fill"], last.attrib["fill"]}) == 3
+    assert len(list(svg.iter(f"{space}path"))) == 4
+
+
+def test_a_drawing_of_any_order_has_layers() -> None:
+    """Nodes that are alone, skips of layers, and no nodes at all."""
+    drawing = Drawing([Node(str(k), "Add" * 9, -1 if k % 2 else 3) for k in range(40)], {3: "@<r>"})
+    drawing.edges.update({(str(k), str(2 * k)): None for k in range(1, 20)})
+    drawing.edges["1", "39"] = None
+    svg = ElementTree.fromstring(drawing.svg())
+    places = [(r.attrib["x"], r.attrib["y"]) for r in svg.iter("{http://www.w3.org/2000/svg}rect")]
+    assert len(set(places)) == len(places) == 40
+    assert ElementTree.fromstring(Drawing().svg()) is not None
 
 
 def test_buffers_are_boxes_at_their_sizes(tmp_path: Path) -> None:
