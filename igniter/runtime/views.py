@@ -120,6 +120,10 @@ def _drawing(module: ModuleOp) -> Drawing:
     return drawing
 
 
+def _is_drawn(op: Operation) -> bool:
+    return op.name.startswith("onnx.") and op.name not in ("onnx.Constant", "onnx.NoValue", "onnx.return")
+
+
 def _draw(block: Block, drawing: Drawing) -> None:
     """Adds the nodes of a block, with their regions, and the edges to each."""
     from igniter.dialects.onnx.names import op_name
@@ -139,8 +143,7 @@ def _draw(block: Block, drawing: Drawing) -> None:
         if isinstance(op, RegionOp):
             drawing.regions[number] = "@" + op.label
             outer: dict[SSAValue, SSAValue] = dict(zip(op.block.args, op.inputs, strict=True))
-            inside = [x for x in op.block.ops if x.name.startswith("onnx.") and x.name != "onnx.Constant"]
-            for k, inner in enumerate(inside):
+            for k, inner in enumerate(x for x in op.block.ops if _is_drawn(x)):
                 add(inner, f"n{number}_{k}", number, outer)
             last = op.block.last_op
             assert last is not None
@@ -148,7 +151,7 @@ def _draw(block: Block, drawing: Drawing) -> None:
                 value = outer.get(value, value)
                 if value in sources:
                     sources[result] = sources[value]
-        elif op.name.startswith("onnx.") and op.name not in ("onnx.Constant", "onnx.NoValue", "onnx.return"):
+        elif _is_drawn(op):
             add(op, f"n{number}", -1, {})
 
 
