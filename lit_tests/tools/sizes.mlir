@@ -24,7 +24,7 @@
 // MISSPELT: error: the model has no dim rows; its dims are k, m, n
 // ZERO:     error: the typical size of 'n' is 0: a size is positive
 // TWICE:    error: 'n=1,n=2' gives 'n' two sizes: write each symbol once
-// NOSIZE:   error: 'n' is not a choice of sizes: write symbol=number,... as in batch=1,seq=128
+// NOSIZE:   error: 'n' is not a choice of sizes: write dim=number,... as in batch=1,seq=128, or the shape of an input, image=1x3x224x224
 
 builtin.module {
   loop.kernel @sum symbols [n, m] (%x: tensor<?x?xf32, #sym.dims<n, m>>) -> (tensor<?xf32, #sym.dims<n>>) {
