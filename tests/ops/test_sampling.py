@@ -175,8 +175,13 @@ def test_deform_conv_compiled(channels: int, outs: int, group: int, groups: int,
         np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance)
 
 
-def test_deform_conv_whose_groups_fill_no_vectors_is_left() -> None:
+def test_deform_conv_whose_groups_fill_no_vectors_is_compiled() -> None:
+    """ONNX Runtime 1.22 has no kernel for it, so a folder that leaves it would not load there."""
     attrs = {"group": 4, "pads": [1, 1, 1, 1]}
-    compiled = igniter.compile(deform_model(deformed((2, 12, 9, 8), (12, 3, 3, 3), 1, attrs), attrs), verify=False)
-    (left,) = (each for each in compiled.report["left_to_onnxruntime"] if each["op"] == "DeformConv")
-    assert "its groups of 3 channels and 3 results fill no vectors" in left["reason"]
+    operands = deformed((2, 12, 9, 8), (12, 3, 3, 3), 1, attrs)
+    model = deform_model(operands, attrs)
+    compiled = igniter.compile(model, verify=False)
+    assert not compiled.report["left_to_onnxruntime"]
+    feeds: dict[str, Any] = {"x": operands[0], "offset": operands[2], "mask": operands[4]}
+    got: Any = compiled.session(intra_op_num_threads=1).run(None, feeds)[0]
+    np.testing.assert_allclose(got, reference(model, feeds)[0], rtol=2e-5, atol=2e-5)

@@ -391,4 +391,4 @@ def test_without_ray_it_says_what_to_install(tmp_path: Path):
     done = subprocess.run(
         [sys.executable, "-c", script, "serve", str(tmp_path / "s")], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 1 and "pip install onnx-igniter[ray]" in done.stderr
+    assert done.returncode == 1 and "pip install 'onnx-igniter[ray]'" in done.stderr

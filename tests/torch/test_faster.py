@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'igniter[torch]'")
-pytest.importorskip("onnxscript", reason="needs onnxscript: pip install 'igniter[torch]'")
+torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'onnx-igniter[torch]'")
+pytest.importorskip("onnxscript", reason="needs onnxscript: pip install 'onnx-igniter[torch]'")
 
 import igniter.torch  # noqa: E402
 import igniter.torch.faster  # noqa: E402

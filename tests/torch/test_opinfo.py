@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'igniter[torch]'")
-pytest.importorskip("onnxscript", reason="needs onnxscript: pip install 'igniter[torch]'")
+torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'onnx-igniter[torch]'")
+pytest.importorskip("onnxscript", reason="needs onnxscript: pip install 'onnx-igniter[torch]'")
 pytest.importorskip("expecttest", reason="PyTorch's database of ops needs expecttest: pip install expecttest")
 
 from tests.torch.opinfo.__main__ import read, silent, summary  # noqa: E402

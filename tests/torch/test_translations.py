@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'igniter[torch]'")
-pytest.importorskip("onnxscript", reason="needs onnxscript: pip install 'igniter[torch]'")
+torch = pytest.importorskip("torch", reason="needs PyTorch: pip install 'onnx-igniter[torch]'")
+pytest.importorskip("onnxscript", reason="needs onnxscript: pip install 'onnx-igniter[torch]'")
 
 import igniter.torch  # noqa: E402
 from tests.torch.opinfo.judge import differences  # noqa: E402

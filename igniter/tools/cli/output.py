@@ -131,6 +131,9 @@ def _printable(line: str) -> str:
 def parse_shapes(texts: Sequence[str]) -> list[dict[str, int]] | None:
     """`["batch=1,seq=8", "batch=3,seq=32"]` to dicts; `None` for none. The shape of an input, `x=1x3`, is the sizes of
     the places `x:0` and `x:1`."""
+    if not texts:
+        # Where no size is given, no dialect is imported: a result that is known takes no part of the compiler.
+        return None
     from igniter.dialects.sym.dim_words import Place
 
     cases: list[dict[str, int]] = []
@@ -150,7 +153,7 @@ def parse_shapes(texts: Sequence[str]) -> list[dict[str, int]] | None:
                     raise IgniterError(f"'{text}' gives '{dim}' two sizes: write each symbol once")
                 case[dim] = int(size)
         cases.append(case)
-    return cases or None
+    return cases
 
 
 def parse_sizes(text: str) -> dict[str, int]:

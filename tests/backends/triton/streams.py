@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import onnx
@@ -195,9 +195,12 @@ class StreamOrt(FakeOrt):
     """
 
     streams = itertools.count(1)
+    made: ClassVar[list[StreamOrt]] = []
+    """All that were made: a library knows an ORT by the address of its table, which must not be another's later."""
 
     def __init__(self, folder: Path, driver: QueueingDriver, scratch_of_stream: bool = True) -> None:
         super().__init__()
+        self.made.append(self)
         self.driver, self.scratch_of_stream = driver, scratch_of_stream
         self.arena = Arena(driver.ledger)
         self.runs: dict[int, Run] = {}
