@@ -108,7 +108,7 @@ class FusionGraph:
         return FusionNode(cast("OnnxOp", op), self.cost, op in self.convolved)
 
     def must_compile(self, number: int) -> bool:
-        """Whether ONNX Runtime has no kernel for a node, so that it may not be left."""
+        """True if ONNX Runtime has no kernel for a node: it may not be left."""
         from igniter.dialects.onnx.base import OnnxOp
 
         op = self.nodes[number]
