@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import numpy as np
@@ -29,9 +30,11 @@ def constant_model(value: float) -> onnx.ModelProto:
 
 
 def _compile_again_and_again(
-    folder: str, value: float, cache: str, until: float, failures: multiprocessing.Queue
+    folder: str, value: float, cache: str, started: Barrier, failures: multiprocessing.Queue[str]
 ) -> None:
     os.environ["IGNITER_CACHE_DIR"] = cache
+    started.wait(60)
+    until = time.time() + SECONDS
     try:
         while time.time() < until:
             igniter.compile(constant_model(value), folder, budget=60.0, shapes=[{"n": 2}])
@@ -44,15 +47,20 @@ def test_two_processes_and_sessions_never_see_a_mixed_model(tmp_path: Path) -> N
     folder, cache = tmp_path / "out", str(tmp_path / "cache")
     igniter.compile(constant_model(1.0), folder, shapes=[{"n": 2}])
     (folder / "tokenizer.json").write_text("mine")
-    context = multiprocessing.get_context("fork")
-    failures: multiprocessing.Queue = context.Queue()
-    until = time.time() + SECONDS
+    # A fork would copy locks that ONNX Runtime's and LLVM's threads hold, and its child could hang or crash.
+    context = multiprocessing.get_context("spawn")
+    failures: multiprocessing.Queue[str] = context.Queue()
+    started = context.Barrier(3)
     writers = [
-        context.Process(target=_compile_again_and_again, args=(str(folder), value, cache, until, failures))
+        context.Process(
+            target=_compile_again_and_again, args=(str(folder), value, cache, started, failures), daemon=True
+        )
         for value in (1.0, 2.0)
     ]
     for writer in writers:
         writer.start()
+    started.wait(60)
+    until = time.time() + SECONDS
     seen: set[float] = set()
     x = np.ones((1, 64), np.float32)
     opened = 0
@@ -64,6 +72,7 @@ def test_two_processes_and_sessions_never_see_a_mixed_model(tmp_path: Path) -> N
         opened += 1
     for writer in writers:
         writer.join(60)
+        assert writer.exitcode == 0, f"a writer ended with {writer.exitcode}"
     assert failures.empty(), failures.get()
     assert opened > 3 and seen <= {1.0, 2.0}
     assert (folder / "tokenizer.json").read_text() == "mine"
