@@ -53,6 +53,20 @@ def test_concat_takes_no_notice_of_parts_without_elements() -> None:
     assert agree(model, [{"x": floats(*s)} for s in shapes]) == [None] * len(shapes)
 
 
+def test_an_empty_first_input_gives_its_dims_where_all_are_empty() -> None:
+    """ONNX Runtime's Concat has elements that nobody wrote then; their number agrees, which is all that can."""
+    for first, rest in (("c", "a"), ("a", "c")):
+        nodes = [
+            node("Neg", ["x"], ["a"]),
+            node("Concat", [first, "a", rest], ["b"], axis=1),
+            node("Shape", ["b"], ["y"]),
+        ]
+        model = model_of(nodes, {"x": ["n", "m"]}, constants={"c": floats(3, 0)})
+        model.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+        shapes = ((3, 4), (2, 4), (0, 4), (0, 0), (2, 0))
+        assert agree(model, [{"x": floats(*s)} for s in shapes]) == [None] * len(shapes)
+
+
 REDUCTIONS = (
     *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd"),
     *("ReduceSum", "ReduceSumSquare"),

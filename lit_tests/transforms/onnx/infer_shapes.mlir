@@ -126,3 +126,21 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     onnx.return %y, %z : tensor<*xf32>, tensor<*xf32>
   }
 }
+
+// -----
+
+// A Concat's first input that is always empty: the result has its other dims only where all inputs are empty, so the dim
+// is a fresh symbol. An empty input that is not the first changes nothing.
+
+// CHECK-LABEL: @empty_first
+// CHECK: onnx.Concat(%e, %x)
+// CHECK-SAME: -> tensor<1x?xf32, #sym.dims<1, concat>>
+// CHECK: onnx.Concat(%x, %e)
+// CHECK-SAME: -> tensor<1x?xf32, #sym.dims<1, n>>
+builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"" = 17 : i64}}} {
+  onnx.graph @empty_first(%e: tensor<0x2xf32>, %x: tensor<1x?xf32, #sym.dims<1, n>>) {
+    %y = onnx.Concat(%e, %x) {axis = 0 : i64} : (tensor<0x2xf32>, tensor<1x?xf32, #sym.dims<1, n>>) -> tensor<*xf32>
+    %z = onnx.Concat(%x, %e) {axis = 0 : i64} : (tensor<1x?xf32, #sym.dims<1, n>>, tensor<0x2xf32>) -> tensor<*xf32>
+    onnx.return %y, %z : tensor<*xf32>, tensor<*xf32>
+  }
+}

@@ -144,6 +144,8 @@ def infer_concat(ctx: InferContext) -> list[TensorInfo]:
             for k, dim in enumerate(part):
                 if k != axis and is_nonneg(result[axis] - 1) and not _may_be_empty(dim, result[k]):
                     ctx.equate(result[k], dim)
+    for k in dims_of_an_empty_first(ranked, axis) if shapes[0] is not None else ():
+        result[k] = ctx.fresh("concat")
     joined = len(ranked) == len(shapes)
     result[axis] = sum((s[axis] for s in ranked), start=ZERO) if joined else ctx.fresh("concat")
     return infos(element_type(ctx), result)
@@ -155,11 +157,26 @@ def _may_be_empty(dim: Expr, other: Expr) -> bool:
     return dim.constant is None and other.constant is not None and other != ZERO and not is_nonneg(dim - 1)
 
 
+def dims_of_an_empty_first(parts: Sequence[Dims], axis: int) -> list[int]:
+    """The dims of a Concat's result that follow from the sizes of a run, because its first input is always empty.
+
+    Where no input has an element, ONNX Runtime's result has the first input's dims; where one has, that one's. The two
+    differ for a first input of no places along the axis whose other dims the rest need not have.
+    """
+    filled = any(all(is_nonneg(d - 1) for d in p) for p in parts)
+    if filled or parts[0][axis] != ZERO:
+        return []
+    reference = reference_part(parts, axis)
+    return [k for k, dim in enumerate(parts[0]) if k != axis and dim != reference[k]]
+
+
 def concat_reason(op: OnnxOp) -> str | None:
     """Inputs that only a run compares are left to ONNX Runtime, which takes one without elements."""
     parts = [operand_dims(op, k) for k in range(len(op.inputs))]
     result = dims_of(op.results[0].type)
     axis = normal_axis(op.attr("axis", 1), len(result))
+    if dims_of_an_empty_first(parts, axis):
+        return "its first input is empty, and has the result's dims only where all others are empty too"
     for part in parts:
         if not is_nonneg(part[axis] - 1):
             continue

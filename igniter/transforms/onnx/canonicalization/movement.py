@@ -6,6 +6,8 @@ from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import SSAValue
 
 from igniter.dialects.onnx.base import OnnxOp
+from igniter.dialects.onnx.ops.rules import normal_axis
+from igniter.dialects.onnx.ops.windows import dims_of_an_empty_first
 from igniter.dialects.onnx.registry import VALUES_ATTRIBUTE, Dims
 from igniter.dialects.sym import DimsAttr
 from igniter.dialects.sym.expr import Expr
@@ -105,11 +107,14 @@ def drop_split(op: OnnxOp, rw: Rewriter) -> Replacement | None:
 
 def drop_empty_parts(op: OnnxOp, rw: Rewriter) -> Replacement | None:
     """Concat without the operands that have nothing along its axis"""
-    shapes = [known_dims(v) for v in op.operands]
-    if any(s is None for s in shapes) or len(shapes) < 2:
+    found = [known_dims(v) for v in op.operands]
+    shapes = [s for s in found if s is not None]
+    if len(shapes) < len(found) or len(shapes) < 2:
         return None
     axis = op.attr("axis")
-    kept = [v for v, s in zip(op.operands, shapes, strict=True) if s is not None and s[axis] != 0]
+    if dims_of_an_empty_first(shapes, normal_axis(axis, len(shapes[0]))):
+        return None
+    kept = [v for v, s in zip(op.operands, shapes, strict=True) if s[axis] != 0]
     if len(kept) == len(shapes) or not kept or not leave_checks(op):
         return None
     return rw.op("Concat", kept, [op.results[0].type], {"axis": axis}).results
