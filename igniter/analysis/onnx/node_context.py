@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import NoneType
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from igniter.analysis.onnx.symbolic_values import as_elements, known_elements
 from igniter.dialects.onnx.base import OnnxOp, constant_value, constant_weight
@@ -115,3 +115,8 @@ class NodeContext:
         value = self._operand(index)
         info = self.engine.info(value) if value is not None else None
         return None if info is None else info.dims
+
+    def element(self, index: int) -> Attribute | None:
+        """The operand's element type; `None` when it is not known."""
+        found = self.input(index)
+        return None if found is None else found.element

@@ -263,6 +263,10 @@ class ShapeEngine:
             return
         self.assign_declared(result, "constant")
         array = constant_value(result)
+        info = self.infos.get(result)
+        if array is not None and info is not None:
+            # PyTorch's exporter gives lists of one number the type of a scalar.
+            self.infos[result] = self.interned.info(TensorInfo(info.element, tuple(map(Expr.of, array.shape))))
         elements = elements_of(array) if array is not None else None
         if elements is not None:
             self.elements[result] = self.interned.elements(list(elements.flat), elements.shape)

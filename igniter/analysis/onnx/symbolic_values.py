@@ -14,6 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
+from xdsl.dialects.builtin import i1, i32, i64
+from xdsl.ir import Attribute
+
 from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv, maximum, minimum, mod, product
 from igniter.dialects.sym.ranges import NO_RANGES, is_nonneg, simplify
 
@@ -40,6 +43,14 @@ class ValueContext(Protocol):
 
     def shape(self, index: int) -> Dims | None:
         """The operand's dims; `None` when its rank is not known."""
+        ...
+
+    def element(self, index: int) -> Attribute | None:
+        """The operand's element type; `None` when it is not known."""
+        ...
+
+    def constant(self, index: int) -> Array | None:
+        """The operand's value, when it is a constant of any type."""
         ...
 
 
@@ -218,11 +229,38 @@ def _size(dims: Sequence[int]) -> int:
 
 
 def _cast(ctx: ValueContext) -> Array | None:
-    # To int32, int64 or bool; a float would round.
-    target, found = ctx.op.attr("to"), ctx.elements(0)
-    if found is None or target not in (6, 7, 9):
+    codes: dict[Any, Attribute] = {6: i32, 7: i64, 9: i1}
+    return _converted(ctx, codes.get(ctx.op.attr("to")))
+
+
+def _cast_like(ctx: ValueContext) -> Array | None:
+    return _converted(ctx, ctx.element(1))
+
+
+def _converted(ctx: ValueContext, target: Attribute | None) -> Array | None:
+    """The elements in int32, int64 or bool; another type would round them, or is none of shape arithmetic."""
+    if target not in (i1, i32, i64):
         return None
-    return _lift(_is_not_zero if target == 9 else _itself)(found)
+    found = _elements_or_floats(ctx, int if target != i1 else lambda value: int(value != 0))
+    if found is None or target == i64:
+        # Every element is an int64 as it is; the ends of a Slice are the largest ones.
+        return found
+    return _lift(_is_not_zero if target == i1 else _itself)(found)
+
+
+def _elements_or_floats(ctx: ValueContext, convert: Callable[[float], int]) -> Array | None:
+    """The operand's elements; those of a small float constant are converted."""
+    found = ctx.elements(0)
+    if found is not None:
+        return found
+    floats = ctx.constant(0)
+    if floats is None or floats.dtype.kind != "f" or floats.size > MAX_ELEMENTS:
+        return None
+    values = [float(v) for v in floats.reshape(-1).tolist()]
+    # A conversion out of range has no value of its own in ONNX.
+    if not all(abs(v) < 2**31 for v in values):
+        return None
+    return as_elements([Expr.of(convert(v)) for v in values], floats.shape)
 
 
 def _is_not_zero(e: Expr) -> Expr | None:
@@ -446,6 +484,7 @@ RULES: dict[str, Rule] = {
     "Add": _binary(lambda a, b: a + b),
     "And": _binary(minimum),
     "Cast": _cast,
+    "CastLike": _cast_like,
     "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,
     "Div": _binary(_quotient),

@@ -144,3 +144,56 @@ builtin.module attributes {onnx.model = {ir_version = 8 : i64, opset_import = {"
     onnx.return %y, %z : tensor<*xf32>, tensor<*xf32>
   }
 }
+
+// -----
+
+// `torch.arange(n)` as PyTorch's exporter writes it: the bounds are float constants that are cast to the type of `n`.
+// The end of its slices is the largest int64, through a Cast; lists of one number have the type of a scalar.
+
+// CHECK-LABEL: @arange
+// CHECK: onnx.Range
+// CHECK-SAME: -> tensor<?xi64, #sym.dims<seq>>
+// CHECK: onnx.Slice
+// CHECK-SAME: -> tensor<?xi64, #sym.dims<seq>>
+// CHECK: onnx.Expand
+// CHECK-SAME: -> tensor<1x?xi64, #sym.dims<1, seq>>
+builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {"" = 20 : i64}}} {
+  onnx.graph @arange(%x: tensor<?x?xf32, #sym.dims<batch, seq>>) {
+    %s = onnx.Shape(%x) {start = 1 : i64, end = 2 : i64} : (tensor<?x?xf32, #sym.dims<batch, seq>>) -> tensor<*xi64>
+    %n = onnx.Squeeze(%s) : (tensor<*xi64>) -> tensor<i64>
+    %zero = onnx.Constant() {value = #onnx.tensor<f32, [0.0]>} : () -> tensor<f32>
+    %one = onnx.Constant() {value = #onnx.tensor<f32, [1.0]>} : () -> tensor<f32>
+    %start = onnx.CastLike(%zero, %n) : (tensor<f32>, tensor<i64>) -> tensor<*xi64>
+    %step = onnx.CastLike(%one, %n) : (tensor<f32>, tensor<i64>) -> tensor<*xi64>
+    %r = onnx.Range(%start, %n, %step) : (tensor<*xi64>, tensor<i64>, tensor<*xi64>) -> tensor<*xi64>
+    %largest = onnx.Constant() {value = #onnx.tensor<1xi64, [9223372036854775807]>} : () -> tensor<1xi64>
+    %end = onnx.Cast(%largest) {to = 7 : i64} : (tensor<1xi64>) -> tensor<*xi64>
+    %from = onnx.Constant() {value_ints = [0 : i64]} : () -> tensor<i64>
+    %y = onnx.Slice(%r, %from, %end) : (tensor<*xi64>, tensor<i64>, tensor<*xi64>) -> tensor<*xi64>
+    %rows = onnx.Constant() {value_ints = [1 : i64]} : () -> tensor<i64>
+    %target = onnx.Concat(%rows, %s) {axis = 0 : i64} : (tensor<i64>, tensor<*xi64>) -> tensor<*xi64>
+    %z = onnx.Expand(%y, %target) : (tensor<*xi64>, tensor<*xi64>) -> tensor<*xi64>
+    onnx.return %z : tensor<*xi64>
+  }
+}
+
+// -----
+
+// A float constant that is no integer of 32 bits says nothing of a size; a fraction is cut off.
+
+// CHECK-LABEL: @odd_floats
+// CHECK: onnx.ConstantOfShape
+// CHECK-SAME: -> tensor<2xf32>
+// CHECK: onnx.ConstantOfShape
+// CHECK-SAME: -> tensor<?xf32, #sym.dims<constant_0>>
+builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {"" = 20 : i64}}} {
+  onnx.graph @odd_floats(%x: tensor<f32>) {
+    %half = onnx.Constant() {value = #onnx.tensor<1xf32, [2.5]>} : () -> tensor<1xf32>
+    %far = onnx.Constant() {value = #onnx.tensor<1xf32, [3.0e+20]>} : () -> tensor<1xf32>
+    %two = onnx.Cast(%half) {to = 7 : i64} : (tensor<1xf32>) -> tensor<*xi64>
+    %what = onnx.Cast(%far) {to = 7 : i64} : (tensor<1xf32>) -> tensor<*xi64>
+    %y = onnx.ConstantOfShape(%two) : (tensor<*xi64>) -> tensor<*xf32>
+    %z = onnx.ConstantOfShape(%what) : (tensor<*xi64>) -> tensor<*xf32>
+    onnx.return %y, %z : tensor<*xf32>, tensor<*xf32>
+  }
+}
