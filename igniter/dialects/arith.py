@@ -1,8 +1,8 @@
 """The `arith` dialect, with comparisons, selections and conversions of vectors and blocks.
 
-xDSL 0.74 types every comparison `i1`, lets `arith.select` choose by one `i1` only, and converts integers one by one;
-MLIR has all of these lane by lane. The ops here are xDSL's own, widened: `arith.cmpf olt, %a, %b : vector<16xf32>`
-gives `vector<16xi1>`, and `arith.select` takes it (with one `i1` it still chooses whole vectors). So it is with
+xDSL 0.74 types every comparison as `i1`, restricts `arith.select` to one `i1`, and converts scalars only; MLIR does all
+of these lane by lane. The ops here are xDSL's own, widened: `arith.cmpf olt, %a, %b : vector<16xf32>` gives
+`vector<16xi1>`, and `arith.select` takes it (with one `i1` it still selects whole vectors). The same holds for
 `tensor<16xf32>`, a block of the `tt` dialect.
 """
 
@@ -23,21 +23,22 @@ from xdsl.utils.exceptions import VerifyException
 
 
 def truth_type(compared: Attribute) -> Attribute:
-    """What comparing two values of a type gives."""
+    """Returns the type of a comparison of two values of a type."""
     return replace_element(compared, i1)
 
 
 def is_dequantized(op: Operation) -> bool:
-    """True for a product with a converted integer: a code in steps of a scale. It is rounded before it is added to
-    something, as ONNX rounds what a DequantizeLinear gives: in one rounding with the sum, a sum that lies between two
-    codes would become the other one."""
+    """True for a product with a converted integer, a dequantised code times its scale. It is rounded before an
+    addition, as the result of ONNX's DequantizeLinear is: fused into one rounding with the sum, a sum halfway between
+    two codes would round to the other one."""
     factors = [op.operands[0].owner, op.operands[1].owner] if isinstance(op, arith.MulfOp) else []
     return any(isinstance(factor, (arith.SIToFPOp, arith.UIToFPOp)) for factor in factors)
 
 
 @cache
 def _widened(base: type[IRDLOperation], *fields: str) -> OpDef:
-    """xDSL's definition of the op, with any type for some operands and results; `verify_` is stricter again."""
+    """Returns xDSL's definition of the op with the listed operands and results of any type; `verify_` restores
+    strictness."""
     definition = base.get_irdl_definition()
     return replace(
         definition,
@@ -52,7 +53,7 @@ def _verify_truth(op: Operation, compared: Attribute) -> None:
 
 
 class CmpiOp(arith.CmpiOp):
-    """`arith.cmpi` of integers or vectors of them."""
+    """`arith.cmpi` of integers or vectors of integers."""
 
     @classmethod
     def get_irdl_definition(cls) -> OpDef:
@@ -67,7 +68,7 @@ class CmpiOp(arith.CmpiOp):
 
 
 class CmpfOp(arith.CmpfOp):
-    """`arith.cmpf` of floats or vectors of them."""
+    """`arith.cmpf` of floats or vectors of floats."""
 
     @classmethod
     def get_irdl_definition(cls) -> OpDef:
@@ -88,7 +89,7 @@ class CmpfOp(arith.CmpfOp):
 
 
 class SelectOp(arith.SelectOp):
-    """`arith.select` by one bit, or by one bit a lane."""
+    """`arith.select` by one bit, or by one bit per lane."""
 
     @classmethod
     def get_irdl_definition(cls) -> OpDef:
@@ -107,7 +108,7 @@ class SelectOp(arith.SelectOp):
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         chosen = parser.parse_type()
-        # The type that is written is that of the choices; the condition's is known from where it is defined.
+        # The text has the type of the choices; the definition of the condition gives its type.
         known = parser.ssa_values.get(operands[0].operand_name)
         condition = known[operands[0].index].type if known else i1
         op = cls(*parser.resolve_operands(operands, [condition, chosen, chosen], parser.pos))
@@ -123,7 +124,7 @@ class SelectOp(arith.SelectOp):
 
 
 def _verify_cast(op: Operation, change: int = 0) -> None:
-    """`change`: whether an integer gets wider (1) or narrower (-1)."""
+    """Checks a conversion; `change` is 1 if an integer must get wider, -1 if narrower."""
     source, result = op.operands[0].type, op.results[0].type
     have, want = element_type(source), element_type(result)
     if replace_element(source, want) != result:
@@ -134,21 +135,21 @@ def _verify_cast(op: Operation, change: int = 0) -> None:
 
 
 def element_type(t: Attribute) -> Attribute:
-    """The type of a lane; a scalar's own."""
+    """Returns the type of a lane; for a scalar, its own type."""
     if isinstance(t, (VectorType, TensorType)):
         return cast("VectorType[Attribute] | TensorType[Attribute]", t).element_type
     return t
 
 
 def replace_element(shaped: Attribute, element: Attribute) -> Attribute:
-    """The same vector or block of another element type; for a scalar, that type."""
+    """Returns the same vector or block type with another element type; for a scalar, that element type."""
     if isinstance(shaped, VectorType):
         return VectorType(element, shaped.get_shape())
     return TensorType(element, shaped.get_shape()) if isinstance(shaped, TensorType) else element
 
 
 class FPToSIOp(arith.FPToSIOp):
-    """`arith.fptosi`: floats to signed integers, or vectors of them."""
+    """`arith.fptosi`: floats to signed integers, scalar or vector."""
 
     @classmethod
     def get_irdl_definition(cls) -> OpDef:
@@ -159,7 +160,7 @@ class FPToSIOp(arith.FPToSIOp):
 
 
 class FPToUIOp(arith.FPToUIOp):
-    """`arith.fptoui`: floats to unsigned integers, or vectors of them."""
+    """`arith.fptoui`: floats to unsigned integers, scalar or vector."""
 
     @classmethod
     def get_irdl_definition(cls) -> OpDef:
@@ -170,7 +171,7 @@ class FPToUIOp(arith.FPToUIOp):
 
 
 class SIToFPOp(arith.SIToFPOp):
-    """`arith.sitofp`: signed integers to floats, or vectors of them."""
+    """`arith.sitofp`: signed integers to floats, scalar or vector."""
 
     @classmethod
     def get_irdl_definition(cls) -> OpDef:
@@ -181,7 +182,7 @@ class SIToFPOp(arith.SIToFPOp):
 
 
 class UIToFPOp(arith.UIToFPOp):
-    """`arith.uitofp`: unsigned integers to floats, or vectors of them."""
+    """`arith.uitofp`: unsigned integers to floats, scalar or vector."""
 
     @classmethod
     def get_irdl_definition(cls) -> OpDef:
@@ -192,7 +193,7 @@ class UIToFPOp(arith.UIToFPOp):
 
 
 class TruncIOp(arith.TruncIOp):
-    """`arith.trunci`: integers to narrower ones, or vectors of them."""
+    """`arith.trunci`: integers to narrower integers, scalar or vector."""
 
     @classmethod
     def get_irdl_definition(cls) -> OpDef:
@@ -203,7 +204,7 @@ class TruncIOp(arith.TruncIOp):
 
 
 class ExtSIOp(arith.ExtSIOp):
-    """`arith.extsi`: signed integers to wider ones, or vectors of them."""
+    """`arith.extsi`: signed integers to wider integers, scalar or vector."""
 
     @classmethod
     def get_irdl_definition(cls) -> OpDef:
@@ -214,7 +215,7 @@ class ExtSIOp(arith.ExtSIOp):
 
 
 class ExtUIOp(arith.ExtUIOp):
-    """`arith.extui`: unsigned integers to wider ones, or vectors of them."""
+    """`arith.extui`: unsigned integers to wider integers, scalar or vector."""
 
     @classmethod
     def get_irdl_definition(cls) -> OpDef:
@@ -239,7 +240,7 @@ _WIDENED: dict[type[Operation], type[Operation]] = {
 
 
 def vector_class(op: Operation) -> type[Operation]:
-    """The class that holds the same op on vectors."""
+    """Returns the class of the same op for vectors."""
     return _WIDENED.get(type(op), type(op))
 
 

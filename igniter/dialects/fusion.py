@@ -11,22 +11,22 @@
     unpack ::= %w = fusion.unpack %p layout : type to type
     layout: see `igniter.dialects.layouts`
 
-A region is isolated from above: what its nodes use comes in through its operands, except constants small enough to be
-cloned into it. Its body is ordinary `onnx` IR, so that a region can be run, printed and unfused. The symbols of its
-types mean the same dims inside and outside; `form-fusion-regions` sees to it that the operands' dims bind them all.
-`kernel` names the `loop.kernel` that `lower-onnx-to-loop` makes of the region.
+A region is isolated from above: its nodes use only its operands and cloned small constants. Its body is ordinary `onnx`
+IR, so a region can be run, printed and unfused. The symbols of its types denote the same dims inside and outside;
+`form-fusion-regions` ensures that the dims of the operands bind them all. `kernel` names the `loop.kernel` that
+`lower-onnx-to-loop` makes from the region.
 
-`fusion.dims` stands in a region for an integer operand that is a function of the symbols, such as the shape of a
-Reshape, so that the nodes that computed it are not needed.
+`fusion.dims` replaces an integer operand that is a function of the symbols, such as the shape of a Reshape, so that the
+region does not need the nodes that computed it.
 
-`fusion.pack` is a weight in another layout; what is missing in the last block of a dim is filled with zeros. It is
-computed at compile time. `fusion.unpack`, in a region, is its inverse and moves nothing: it says how what reads the
-weight finds its elements.
+`fusion.pack` is a weight in another layout; the last block of a dim is padded with zeros. It is computed at compile
+time. `fusion.unpack`, in a region, is its inverse and moves no data: it describes where readers of the weight find its
+elements.
 
-A program is a sequence of regions that ONNX Runtime enters once: their kernels are called one after the other, on
-buffers in one arena. Between them it holds only views, ONNX nodes that rename elements (`cost.VIEWS`), what
-these take their shapes from, and Loop and Scan nodes, whose bodies hold the same and may read what is around them.
-`form-programs` makes it, `lower-programs` lowers it.
+A program is a sequence of regions that ONNX Runtime enters once: it calls their kernels in order, on buffers in one
+arena. Between them it holds only views, ONNX nodes that rename elements (`cost.VIEWS`), the sources of their shapes,
+and Loop and Scan nodes. The bodies of these nodes hold the same ops and may read values from around them.
+`form-programs` makes programs; `lower-programs` lowers them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ from igniter.dialects.sym.expr import Expr, ExprLike
 BYTE = IntegerType(8, Signedness.UNSIGNED)
 
 BATCHED = "igniter.batched"
-"""The attribute of a region that does the same for every element of a batch: the inputs whose first dim that is."""
+"""The attribute of a region that treats batch elements independently: the inputs whose first dim is the batch."""
 
 
 @irdl_op_definition
@@ -130,9 +130,10 @@ class DimsOp(IRDLOperation):
 
 @irdl_op_definition
 class TablesOp(IRDLOperation):
-    """Constant tensors that the lowering of the node behind it reads, by name: what the node says in its attributes.
+    """Constant tensors, by name, for the lowering of the next node: the contents of its attributes.
 
-    The node itself stays as it was, so that ONNX Runtime can run it where the region is taken apart."""
+    The node itself is unchanged, so that ONNX Runtime can run it if the region is unfused.
+    """
 
     name = "fusion.tables"
     names_attr = prop_def(ArrayAttr[StringAttr], prop_name="names")
@@ -155,7 +156,7 @@ class TablesOp(IRDLOperation):
 
 
 class _LayoutOp(IRDLOperation):
-    """What packing and its inverse share."""
+    """The base of packing and its inverse."""
 
     source = operand_def(TensorType)
     layout_attr = prop_def(ArrayAttr[ArrayAttr[IntAttr]], prop_name="layout")
@@ -218,7 +219,7 @@ class PackOp(_LayoutOp):
 
 @irdl_op_definition
 class UnpackOp(_LayoutOp):
-    """The weight that was packed, as the nodes of a region see it."""
+    """The packed weight, as seen by the nodes of a region."""
 
     name = "fusion.unpack"
 
@@ -229,7 +230,7 @@ class UnpackOp(_LayoutOp):
 
 
 class GroupOp(IRDLOperation):
-    """What regions and programs share: a name, tensors in and out, and a body isolated from above."""
+    """The base of regions and programs: a name, tensor inputs and outputs, and a body isolated from above."""
 
     sym_name = prop_def(StringAttr)
     inputs = var_operand_def()
@@ -238,12 +239,12 @@ class GroupOp(IRDLOperation):
 
     @property
     def what(self) -> str:
-        """What the op is called in messages: `region` or `program`."""
+        """The name of the kind of op in messages: `region` or `program`."""
         return self.name.partition(".")[2]
 
     @property
     def label(self) -> str:
-        """The name of the group, which remarks and reports use."""
+        """The name of the group, used by remarks and reports."""
         return self.sym_name.data
 
     @property
@@ -262,7 +263,7 @@ class GroupOp(IRDLOperation):
         return tuple(self.yield_op.values)
 
     def verify_group(self) -> None:
-        """The types of operands and results, and that there is something inside."""
+        """Checks the types of operands and results, and that the body is not empty."""
         here = f"{self.what} @{self.label}"
         terminator = self.block.last_op
         if not isinstance(terminator, YieldOp):
@@ -275,7 +276,7 @@ class GroupOp(IRDLOperation):
             raise VerifyException(f"{here} has no result")
 
     def print_head(self, printer: Printer) -> None:
-        """`@name (%arg = %operand : type, ...)`"""
+        """Prints `@name (%arg = %operand : type, ...)`."""
         printer.print_string(" ")
         printer.print_symbol_name(self.label)
         printer.print_string(" (")
@@ -283,7 +284,7 @@ class GroupOp(IRDLOperation):
         printer.print_string(")")
 
     def print_tail(self, printer: Printer) -> None:
-        """`-> (type, ...) attributes {...} { ... }`"""
+        """Prints `-> (type, ...) attributes {...} { ... }`."""
         printer.print_string(" -> (")
         printer.print_list(self.result_types, printer.print_attribute)
         printer.print_string(")")
@@ -294,7 +295,7 @@ class GroupOp(IRDLOperation):
 
 @irdl_op_definition
 class RegionOp(GroupOp):
-    """A convex group of nodes that is compiled as one."""
+    """A convex group of nodes compiled to one kernel."""
 
     name = "fusion.region"
     kernel = opt_prop_def(FlatSymbolRefAttrConstr)
@@ -331,8 +332,8 @@ class RegionOp(GroupOp):
 
     @property
     def batched(self) -> tuple[int, ...]:
-        """The inputs whose first dim is a batch, for each of whose elements the region does the same; all results have
-        it. Empty where there is no batch."""
+        """The inputs whose first dim is a batch with independently treated elements; all results have this dim too.
+        Empty without a batch."""
         found = self.attributes.get(BATCHED)
         return tuple(map(int, found.get_values())) if isinstance(found, DenseArrayBase) else ()
 
@@ -364,7 +365,7 @@ class RegionOp(GroupOp):
 
 @irdl_op_definition
 class ProgramOp(GroupOp):
-    """Regions, and views between them, whose kernels are called one after the other by one custom op."""
+    """Regions, with views between them; one custom op calls their kernels in order."""
 
     name = "fusion.program"
     traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), Pure())
@@ -387,12 +388,12 @@ class ProgramOp(GroupOp):
 
     @property
     def calls(self) -> tuple[RegionOp, ...]:
-        """The regions, those of loops too, in the order in which their kernels are called."""
+        """The regions, including those in loops, in the order in which their kernels are called."""
         return tuple(op for op in self.walk() if isinstance(op, RegionOp))
 
     @property
     def steps(self) -> tuple[Operation, ...]:
-        """The regions and the loops of the program itself, in order."""
+        """The top-level regions and loops of the program, in order."""
         return tuple(op for op in self.block.ops if is_step(op))
 
     def verify_(self) -> None:
@@ -402,7 +403,7 @@ class ProgramOp(GroupOp):
         self._verify_steps(self.block)
 
     def _verify_steps(self, block: Block) -> None:
-        """Regions, views, and loops whose bodies are like programs."""
+        """Checks that a block holds only regions, views, and loops over such blocks."""
         from igniter.dialects.onnx.names import VIEWS, op_name
 
         for op in block.ops:
@@ -432,14 +433,14 @@ class ProgramOp(GroupOp):
 
 
 def is_step(op: Operation) -> bool:
-    """Whether an op of a program computes something: a region, or a loop over regions."""
+    """True if an op of a program computes something: a region, or a loop over regions."""
     from igniter.dialects.onnx.names import is_loop
 
     return isinstance(op, RegionOp) or is_loop(op)
 
 
 def program_around(op: Operation) -> ProgramOp | None:
-    """The program that an op is in, itself or in the body of a loop."""
+    """Returns the program around an op, directly or through the bodies of loops; None outside a program."""
     around = op.parent_op()
     while around is not None and not isinstance(around, ProgramOp):
         around = around.parent_op()
@@ -447,7 +448,7 @@ def program_around(op: Operation) -> ProgramOp | None:
 
 
 def _parse_head(parser: Parser) -> tuple[str, list[SSAValue], list[Parser.Argument]]:
-    """`@name (%arg = %operand : type, ...)`"""
+    """Parses `@name (%arg = %operand : type, ...)`."""
     name = parser.parse_symbol_name().data
     bindings = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_binding(parser))
     operands = [parser.resolve_operand(operand, argument.type) for argument, operand in bindings]
@@ -457,7 +458,7 @@ def _parse_head(parser: Parser) -> tuple[str, list[SSAValue], list[Parser.Argume
 def _parse_tail(
     parser: Parser, arguments: Sequence[Parser.Argument]
 ) -> tuple[list[Attribute], Mapping[str, Attribute], Region]:
-    """`-> (type, ...) attributes {...} { ... }`"""
+    """Parses `-> (type, ...) attributes {...} { ... }`."""
     parser.parse_characters("->")
     types: list[Attribute] = list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type))
     attributes = parser.parse_optional_attr_dict_with_keyword()
@@ -466,7 +467,7 @@ def _parse_tail(
 
 
 def _parse_binding(parser: Parser) -> tuple[Parser.Argument, UnresolvedOperand]:
-    """`%arg = %operand : type`"""
+    """Parses `%arg = %operand : type`."""
     argument = parser.parse_argument(expect_type=False)
     parser.parse_punctuation("=")
     operand = parser.parse_unresolved_operand()

@@ -1,15 +1,15 @@
-"""Layouts: in which order the elements of a constant are stored. `fusion.pack` and `fusion.unpack` have one each.
+"""Layouts: the storage order of the elements of a constant. `fusion.pack` and `fusion.unpack` have one each.
 
     layout ::= `[` part, ... `]` `words`?
     part   ::= dim | dim `floordiv` size | dim `mod` size | dim `mod` size `floordiv` size | dim `mod` size `mod` size
 
-The dims of the stored tensor stand outermost first, each a dim of the plain one, the blocks of `size` that it is cut
-into, or the place in such a block. `[1 floordiv 16, 0, 1 mod 16]` are panels of 16 columns, dim 1, for every step of
-depth, dim 0. Blocks of blocks are for convolutions in groups, whose channels fill no panels: `[0 floordiv 24, 0 mod 24
-floordiv 16, 2, 3, 1, 0 mod 24 mod 16]` are two panels for each group of 24, the second of them half full.
+The dims of the stored tensor are listed outermost first. Each is a dim of the plain tensor, its index of blocks of
+`size`, or the offset in such a block. `[1 floordiv 16, 0, 1 mod 16]` are panels of 16 columns (dim 1) for every step of
+depth (dim 0). Blocks of blocks are for grouped convolutions, whose channels do not fill panels: `[0 floordiv 24, 0 mod
+24 floordiv 16, 2, 3, 1, 0 mod 24 mod 16]` are two panels for each group of 24, the second one half full.
 
-In `[0 floordiv 16, 1, 2 floordiv 4, 0 mod 16, 2 mod 4] words` four bytes of a column are the bytes of one element, an
-unsigned integer of 32 bits, of which the first is the lowest.
+In `[0 floordiv 16, 1, 2 floordiv 4, 0 mod 16, 2 mod 4] words` four bytes of a column form one element, an unsigned
+32-bit integer, with the first byte lowest.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ WORD = 4
 
 @dataclass(frozen=True)
 class Part:
-    """A dim of a stored tensor: a dim of the plain one, its blocks of `size`, or the place in such a block."""
+    """A dim of a stored tensor: a dim of the plain tensor, its index of blocks of `size`, or the offset in such a
+    block."""
 
     dim: int
     size: int = 0
-    """Of a block; 0: the part is the whole dim."""
+    """The block size; 0 if the part is the whole dim."""
     inside: bool = False
-    """Whether the part is the place in a block."""
+    """True if the part is the offset in a block."""
     of: int = 0
-    """The size of the blocks that are cut into these; 0: the whole dim is."""
+    """The size of the enclosing blocks; 0 if the whole dim is divided."""
 
     def __str__(self) -> str:
         what = f"{self.dim} mod {self.of}" if self.of else str(self.dim)
@@ -46,14 +47,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Layout:
-    """In which order the elements of a tensor are stored: the dims of the stored tensor, outermost first.
+    """The storage order of the elements of a tensor: the dims of the stored tensor, outermost first.
 
-    A dim in blocks has two of them, the blocks and the places in a block; what the last block lacks is stored as 0.
+    A blocked dim becomes two: the block index and the offset in a block. The last block is padded with zeros.
     """
 
     parts: tuple[Part, ...]
     words: bool = False
-    """Whether the last part, the places in blocks of four bytes, is no dim: these bytes are one element."""
+    """True if the last part, the offset in blocks of four bytes, is no dim: the four bytes are one element."""
 
     @classmethod
     def panels(
@@ -66,10 +67,9 @@ class Layout:
         blocks: int = 0,
         words: bool = False,
     ) -> Layout:
-        """Panels of `lanes` columns side by side for every step of depth, or for every `group` of them: the dims that
-        are neither come first, then the panels, the dims of the depth in the order given, and the columns of a panel.
-        `blocks`: of so many columns, each of which begins with a panel. `words`: of bytes, `group` of which are one.
-        """
+        """Returns panels of `lanes` adjacent columns for every step of depth, or for every `group` of steps. The order
+        is: the remaining dims, the panels, the dims of the depth as given, and the columns of a panel. `blocks` is the
+        size of blocks of columns that each begin with a panel. With `words`, `group` bytes form one element."""
         *outer, last = depths
         others = [Part(k) for k in range(rank) if k != columns and k not in depths]
         others += [Part(columns, blocks)] if blocks else []
@@ -83,7 +83,7 @@ class Layout:
         )
 
     def reason(self, rank: int) -> str | None:
-        """Why this is no layout of a tensor of that rank; None where it is one."""
+        """Returns the reason why this is no layout of a tensor of that rank; None if it is one."""
         for dim in {*range(rank), *(part.dim for part in self.parts)}:
             own = [part for part in self.parts if part.dim == dim]
             whole = len(own) == 1 and not own[0].size
@@ -103,11 +103,11 @@ class Layout:
         return self.parts[:-1] if self.words else self.parts
 
     def stored_element(self, element: Attribute) -> Attribute:
-        """The type of the elements of the stored tensor."""
+        """Returns the element type of the stored tensor."""
         return IntegerType(8 * WORD, Signedness.UNSIGNED) if self.words else element
 
     def stored_dims(self, dims: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The dims of the stored tensor."""
+        """Returns the dims of the stored tensor."""
         whole = [Expr.of(p.of) if p.of else dims[p.dim] for p in self.parts]
         return tuple(
             Expr.of(p.size) if p.inside else dim.ceildiv(p.size) if p.size else dim
@@ -115,7 +115,8 @@ class Layout:
         )
 
     def subscripts(self, at: Sequence[Expr]) -> list[Expr]:
-        """Where in the stored tensor the element at the subscripts `at` of the plain one is; of words, the word."""
+        """Returns the subscripts in the stored tensor of the element at `at` of the plain one; for words, those of its
+        word."""
         found: list[Expr] = []
         for part in self.dims:
             place, size = at[part.dim], Expr.of(part.size)
@@ -125,11 +126,11 @@ class Layout:
 
     @property
     def divided(self) -> tuple[int, int] | None:
-        """A dim that is in blocks of blocks, and the size of the outer ones; None where there is none."""
+        """The dim with blocks of blocks, and the size of the outer blocks; None if no dim has them."""
         return next(((part.dim, part.of) for part in self.parts if part.of), None)
 
     def of_blocks(self) -> Layout:
-        """This layout, of the tensor whose divided dim is two: which block, and the place in it."""
+        """Returns this layout for the tensor whose divided dim is two dims: the block index and the offset in it."""
         if self.divided is None:
             return self
         dim, _ = self.divided
@@ -146,7 +147,7 @@ class Layout:
         )
 
     def order(self, rank: int) -> list[int]:
-        """The places of the parts of the plain dims, in the order of those, blocks before what is inside of them."""
+        """Returns the places of the parts, ordered by plain dim, block index before offset."""
         return [
             place
             for dim in range(rank)
@@ -160,7 +161,7 @@ class Layout:
 
     @classmethod
     def parse(cls, parser: Parser) -> Layout:
-        """A layout in brackets."""
+        """Parses a layout in brackets."""
 
         def part() -> Part:
             dim = parser.parse_integer()

@@ -1,4 +1,4 @@
-"""The `ort` dialect: what an ONNX Runtime custom-op library holds, one descriptor for each fused op.
+"""The `ort` dialect: the contents of an ONNX Runtime custom-op library, one descriptor for each fused op.
 
     library ::= ort.library @name { op* }
     op      ::= ort.op @name kernel @symbol symbols [sym, ...] (scratch(expr))? (requires [requirement, ...])?
@@ -13,23 +13,23 @@
     }
 
 `symbols` are the i64 arguments of the kernel function, in order. Their values come from the dims of the inputs
-(`igniter.dialects.sym.bind_symbols`), from an `optional` port, whose symbol is 1 when the value is there and 0 when it
-is not, or from a `variadic` port, whose symbol is the number of values (only the last input and the last output can be
-variadic; every value has the port's element type and dims). The kernel gets one buffer for every value, inputs first;
-that of an absent value is null.
+(`igniter.dialects.sym.bind_symbols`), from an `optional` port, whose symbol is 1 if the value is present and 0
+otherwise, or from a `variadic` port, whose symbol is the number of values. Only the last input and the last output can
+be variadic; every value has the port's element type and dims. The kernel gets one buffer for every value, inputs first;
+the buffer of an absent value is null.
 
-`requires`: facts of the symbols that a call checks before it computes any size from them; where one fails it ends with
-an error that names the ONNX node (`igniter.dialects.sym.requirements`).
+`requires`: facts about the symbols, checked by a call before it computes any size from them. A failing fact raises an
+error that names the ONNX node (`igniter.dialects.sym.requirements`).
 
-`checks`: the kernel has as many buffers more, behind those of the outputs: numbers that tell what is wrong with the
-data (`DataCheck`). A call tests them after the run, and ends with an error where one is not fine.
+`checks`: data checks (`DataCheck`). Each is a number in one more buffer of the kernel, after the outputs. A call tests
+them after the run and raises an error if one fails.
 
     values  ::= ort.values @name count n "text"
 
-is the op that makes a carrier (docs/values.md): it has no kernel, takes i64[n + 1], and gives bool[0, v1, .., vn], the
-dims of which are the last n elements. `text` says what is wrong where one is negative.
+is the op that makes a carrier (docs/values.md): it has no kernel, takes i64[n + 1], and gives bool[0, v1, .., vn],
+whose dims are the last n elements. `text` is the error message for a negative element.
 
-`reuses i`: the kernel allows the output to be in the memory of input `i`, so ORT may place it there.
+`reuses i`: the kernel allows the output to alias input `i`, so ORT may place it there.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ from igniter.dialects.sym.expr import ZERO, Expr, ExprLike
 from igniter.dialects.sym.requirements import DataCheck, Requirement
 
 STAMPS = "igniter.stamps."
-"""What the names of the outputs start with that a model compiled for a profile has besides its own: the time stamps of
-a program, whose name follows. They are not compared."""
+"""The prefix of the extra outputs of a model compiled for a profile: the time stamps of a program, whose name follows.
+Comparisons skip them."""
 
 
 _OP_NAME = re.compile(r"(?=.*_)[A-Za-z_][A-Za-z0-9_]*")
@@ -87,10 +87,10 @@ REQUIRED, OPTIONAL, VARIADIC = "required", "optional", "variadic"
 
 @dataclass(frozen=True)
 class Port:
-    """One formal input or output of an op; see the module's text for what the fields mean.
+    """One formal input or output of an op; the module's docstring defines the fields.
 
-    `symbol` names the presence of an optional port or the count of a variadic one; `least` is the fewest values that
-    a variadic port takes; `reuses` is the input whose memory an output may take.
+    `symbol` names the presence of an optional port or the count of a variadic one; `least` is the minimum number of
+    values of a variadic port; `reuses` is the input whose memory an output may take.
     """
 
     name: str
@@ -103,12 +103,12 @@ class Port:
 
     @property
     def always(self) -> bool:
-        """Whether the port has a value in every call."""
+        """True if the port has a value in every call."""
         return self.mode == REQUIRED or (self.mode == VARIADIC and self.least > 0)
 
     @property
     def static(self) -> bool:
-        """Whether every dim is an integer."""
+        """True if every dim is an integer."""
         return all(d.constant is not None for d in self.dims)
 
     @property
@@ -136,7 +136,7 @@ def port(
     least: int = 1,
     reuses: int | None = None,
 ) -> Port:
-    """A `Port` with dims given as integers, symbol names or expressions."""
+    """Returns a `Port` with dims given as integers, symbol names or expressions."""
     return Port(name, element, tuple(Expr.of(d) for d in dims), mode, symbol, least, reuses)
 
 
@@ -192,7 +192,7 @@ def _print_port(attr: PortAttr, printer: Printer) -> None:
 
 @irdl_op_definition
 class OpOp(IRDLOperation):
-    """One custom op: its schema, its kernel function, and how the kernel's symbols and scratch size come about."""
+    """One custom op: its schema, its kernel function, and the sources of the kernel's symbols and scratch size."""
 
     name = "ort.op"
     sym_name = prop_def(StringAttr)
@@ -247,27 +247,27 @@ class OpOp(IRDLOperation):
 
     @property
     def scratch(self) -> Expr:
-        """The size in bytes of the memory that the kernel works in."""
+        """The size of the kernel's scratch memory, in bytes."""
         return ZERO if self.scratch_attr is None else self.scratch_attr.data[0]
 
     @property
     def requires(self) -> tuple[Requirement, ...]:
-        """What a call checks of the symbols, in this order."""
+        """The requirements on the symbols that a call checks, in this order."""
         return requirements_of(self.requires_attr)
 
     @property
     def checks(self) -> tuple[DataCheck, ...]:
-        """What the last buffers of the kernel, which are no outputs, tell of the data after the run."""
+        """The data checks, reported after the run by the last buffers of the kernel, which are not outputs."""
         return checks_of(self.checks_attr)
 
     @property
     def binding(self) -> Binding:
-        """How the symbols follow from the dims of the inputs."""
+        """The binding of the symbols to the dims of the inputs."""
         known = [p.symbol for p in self.inputs if p.symbol]
         return bind_symbols([(p.dims, p.always) for p in self.inputs], known)
 
     def verify_(self) -> None:
-        # Some of ORT's graph optimisations know ONNX's ops by name alone, and crash on one that is not theirs.
+        # Some graph optimisations of ORT recognise ONNX ops by name alone, and crash on a custom op of the same name.
         if _OP_NAME.fullmatch(self.sym_name.data) is None:
             raise VerifyException(
                 f"'{self.sym_name.data}' is not an identifier with an underscore, which no name of an ONNX op has"
@@ -379,7 +379,7 @@ def _verify_port(what: str, p: Port, last: bool) -> None:
 
 @irdl_op_definition
 class ValuesOp(IRDLOperation):
-    """The op that makes a tensor without bytes whose dims are the elements of its input."""
+    """An op that makes a tensor without bytes whose dims are the elements of its input."""
 
     name = "ort.values"
     sym_name = prop_def(StringAttr)
@@ -393,12 +393,12 @@ class ValuesOp(IRDLOperation):
 
     @property
     def count(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return self.count_attr.data
 
     @property
     def text(self) -> str:
-        """What is wrong where a value is negative, with the node that asks for it."""
+        """The error message for a negative value, with the node that needs it."""
         return self.text_attr.data
 
     @property

@@ -1,4 +1,4 @@
-"""The `loop` dialect: what a fused kernel computes (`structured`) and how (`scheduled`)."""
+"""The `loop` dialect: the computation of a fused kernel (`structured`) and its implementation (`scheduled`)."""
 
 from __future__ import annotations
 

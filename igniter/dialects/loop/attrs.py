@@ -33,15 +33,16 @@ AxisKind = Literal["parallel", "reduction"]
 Combiner = Literal["none", "add", "mul", "max", "min", "and", "or", "xor"]
 
 COMBINERS: frozenset[str] = frozenset(get_args(Combiner))
-"""How values that meet at one element combine. `max` and `min` propagate NaN; `none` allows one value per element."""
+"""The combiners, which fold the values written to one element. `max` and `min` propagate NaN; `none` allows one value
+per element."""
 
 INDIRECT_PREFIX = "_"
-"""Subscripts name the k-th indirect operand of an access `_k`."""
+"""The prefix of indirect operands in subscripts: `_k` is the k-th one of the access."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of an iteration domain: it runs from 0 to `extent`, excluded."""
+    """One axis of an iteration domain, from 0 to `extent`, exclusive."""
 
     name: str
     extent: Expr
@@ -77,7 +78,7 @@ def render_axes(axes: Iterable[Axis]) -> str:
 
 
 def parse_axes(parser: AttrParser, opening: str = "[", closing: str = "]") -> tuple[Axis, ...]:
-    """`[i: parallel batch, k: reduction 768]`"""
+    """Parses `[i: parallel batch, k: reduction 768]`."""
     parser.parse_characters(opening)
     axes: list[Axis] = []
     if parser.parse_optional_characters(closing) is not None:
@@ -96,7 +97,7 @@ def parse_axes(parser: AttrParser, opening: str = "[", closing: str = "]") -> tu
 
 
 def as_integer(element: Attribute) -> IntegerType[int, Signedness] | None:
-    """`element`, when it is an integer type."""
+    """Returns `element` if it is an integer type; else None."""
     return cast("IntegerType[int, Signedness]", element) if isinstance(element, IntegerType) else None
 
 
@@ -104,7 +105,7 @@ SMALL_FLOATS = (Float8E4M3FNType, Float8E4M3FNUZType, Float8E5M2Type, Float8E5M2
 
 
 def is_storable(element: Attribute) -> bool:
-    """Whether tensors of kernels can have elements of this type."""
+    """True if tensors of kernels can have elements of this type."""
     integer = as_integer(element)
     if integer is not None:
         return integer.width.data in (1, 8, 16, 32, 64)
@@ -112,8 +113,8 @@ def is_storable(element: Attribute) -> bool:
 
 
 def scalar_type(element: Attribute) -> Attribute:
-    """The type a body sees for an element of a tensor: integers lose their signedness, which the ops carry, and floats
-    of eight bits are bits."""
+    """Returns the type of an element in a body: integers lose their signedness, which the ops carry, and 8-bit floats
+    are raw bits (`i8`)."""
     if isinstance(element, SMALL_FLOATS):
         return i8
     integer = as_integer(element)
@@ -132,7 +133,7 @@ def is_unsigned(element: Attribute) -> bool:
 
 
 def element_bytes(element: Attribute) -> int:
-    """The size of an element in memory; a bool takes a byte."""
+    """Returns the size of an element in memory, in bytes; a bool takes one byte."""
     integer = as_integer(element)
     if integer is not None:
         return max(1, integer.width.data // 8)

@@ -1,4 +1,4 @@
-"""What bodies are made of: accesses with subscripts and guards, indices, and where the values of a nest go."""
+"""The ops of bodies: accesses with subscripts and guards, indices, and the yields of nests."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ Number: TypeAlias = "FloatAttr[AnyFloat] | IntegerAttr[IntegerType]"
 
 
 def vector_element(value_type: Attribute) -> Attribute | None:
-    """The element type of a vector; None for any other type."""
+    """Returns the element type of a vector; None for any other type."""
     return cast("VectorType[Attribute]", value_type).element_type if isinstance(value_type, VectorType) else None
 
 
 class AccessOp(IRDLOperation):
-    """What reads, loads, stores and accumulations share: subscripts, indirect operands and guards."""
+    """The base of reads, loads, stores and accumulations: subscripts, indirect operands and guards."""
 
     indices = var_operand_def()
     subscripts_attr = prop_def(DimsAttr, prop_name="subscripts")
@@ -72,12 +72,12 @@ class AccessOp(IRDLOperation):
 
     @property
     def guards(self) -> tuple[Expr, ...]:
-        """The access happens when every one is >= 0."""
+        """The guards; the access happens if all are >= 0."""
         return () if self.guards_attr is None else self.guards_attr.data
 
     @property
     def accessed(self) -> SSAValue:
-        """The tensor or memref."""
+        """The accessed tensor or memref."""
         raise NotImplementedError
 
     def verify_access(self) -> None:
@@ -90,7 +90,7 @@ class AccessOp(IRDLOperation):
 
 @irdl_op_definition
 class ReadOp(AccessOp):
-    """One element of a tensor."""
+    """A read of one element of a tensor."""
 
     name = "loop.read"
     source = operand_def(TensorType)
@@ -144,7 +144,7 @@ class ReadOp(AccessOp):
 
 
 def parse_value(parser: Parser) -> SSAValue:
-    """A value that is already defined: no type is written where it is used."""
+    """Parses a use of a defined value; uses have no type in the text."""
     position = parser.pos
     operand = parser.parse_unresolved_operand()
     found = parser.ssa_values.get(operand.operand_name)
@@ -154,7 +154,7 @@ def parse_value(parser: Parser) -> SSAValue:
 
 
 class AccessTail:
-    """What `parse_access_tail` found."""
+    """The parts of an access parsed by `parse_access_tail`."""
 
     def __init__(self) -> None:
         self.subscripts: tuple[Expr, ...] = ()
@@ -165,7 +165,7 @@ class AccessTail:
 
 
 def parse_access_tail(parser: Parser) -> AccessTail:
-    """`[subscripts] (lane axis)? (with %i, ...)? (if [guards] (else %v)?)?`"""
+    """Parses `[subscripts] (lane axis)? (with %i, ...)? (if [guards] (else %v)?)?`."""
     tail = AccessTail()
     tail.subscripts = parse_exprs(parser)
     if parser.parse_optional_keyword("lane") is not None:
@@ -197,10 +197,11 @@ def print_access_tail(
 
 @irdl_op_definition
 class DotBytesOp(IRDLOperation):
-    """`total` plus the products of four unsigned bytes and four signed ones, those of two i32 or of vectors of them.
+    """`total` plus the dot product of four unsigned and four signed bytes, packed in an i32 each, or lane by lane in
+    vectors.
 
-    The unsigned bytes are at most 127, as codes of few bits are: then no instruction that adds the products of two
-    bytes in 16 bits saturates, and the result is exact (it wraps as i32 does).
+    The unsigned bytes are at most 127, as low-bit codes are. Instructions that add two byte products in 16 bits then
+    cannot saturate, and the result is exact (it wraps as i32 does).
     """
 
     name = "loop.dot_bytes"
@@ -239,7 +240,7 @@ class DotBytesOp(IRDLOperation):
 
 @irdl_op_definition
 class IndexOp(IRDLOperation):
-    """The value of an integer expression over axes and symbols, as an i64; a vector of them when it names a `lane`."""
+    """The value of an integer expression over axes and symbols, as an i64; a vector of i64 if it names a `lane`."""
 
     name = "loop.index"
     value_attr = prop_def(DimsAttr, prop_name="value")
@@ -280,7 +281,7 @@ class IndexOp(IRDLOperation):
 
 
 class Clause:
-    """One result of a nest: where a value goes, how it combines, and what the elements hold that no point writes."""
+    """One result of a nest: the value, its combiner, its access map, and the value of elements that no point writes."""
 
     __slots__ = ("combiner", "otherwise", "subscripts", "value")
 
@@ -295,27 +296,27 @@ class Clause:
         self.value = value
         self.subscripts: tuple[Expr, ...] = tuple(Expr.of(s) for s in subscripts)
         self.otherwise = otherwise
-        """None: every element is written."""
+        """The value of unwritten elements; None if every element is written."""
 
     def at(self, subscripts: Iterable[ExprLike]) -> Clause:
-        """The same, going elsewhere."""
+        """Returns the clause with other subscripts."""
         return Clause(self.combiner, self.value, subscripts, self.otherwise)
 
     def of(self, value: SSAValue) -> Clause:
-        """The same of another value."""
+        """Returns the clause with another value."""
         return Clause(self.combiner, value, self.subscripts, self.otherwise)
 
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """The values of one point of the domain, and the elements they go to."""
+    """The values of one point of the domain, and the elements that they are written to."""
 
     name = "loop.yield"
     values = var_operand_def()
     combiners = prop_def(ArrayAttr[StringAttr])
     subscripts = prop_def(ArrayAttr[DimsAttr])
     others = opt_prop_def(ArrayAttr)
-    """For each clause what the elements hold that no point writes: a number, or a unit where there are none."""
+    """For each clause, the value of elements that no point writes: a number, or a unit if every element is written."""
     traits = traits_def(IsTerminator())
 
     def __init__(self, clauses: Iterable[Clause]):
@@ -378,10 +379,10 @@ class YieldOp(IRDLOperation):
 
 
 def as_number(attr: Attribute | None) -> Number | None:
-    """`attr`, where it is a number."""
+    """Returns `attr` if it is a number; else None."""
     return cast("Number", attr) if isinstance(attr, (FloatAttr, IntegerAttr)) else None
 
 
 def as_combiner(name: str) -> Combiner:
-    """`name`, typed; an unknown one is left for the verifier to refuse."""
+    """Returns `name`, typed; the verifier rejects an unknown one."""
     return name  # pyright: ignore[reportReturnType]

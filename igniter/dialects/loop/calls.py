@@ -1,16 +1,16 @@
-"""What a program is made of on the scheduled level: calls of kernels, and the time between them.
+"""The ops of programs on the scheduled level: calls of kernels, slices of buffers, and the clock.
 
     stmt ::= loop.call @kernel symbols [expr, ...] (%input, ...) -> (%output, ...) (scratch %arena)?
            | %s = loop.slice %b[expr, ...] : memref to memref
            | %t = loop.clock : i64
 
-A call runs a `loop.func`, which may be in another module (every kernel is compiled on its own), with the values of
-its symbols and its buffers; `scratch` is the memory that it works in, at least as large as its arena. Outputs overlap
-nothing else. A call stands in the body of a func or of `sequential` loops in it: kernels have threads of their own.
+A call runs a `loop.func`, possibly of another module (each kernel is compiled on its own). It passes the values of the
+symbols and the buffers; `scratch` is the kernel's arena, at least as large as it requires. Outputs alias nothing else.
+A call stands in the body of a func or of `sequential` loops in it, because kernels have threads of their own.
 
-`loop.slice` is the part of a buffer that its first subscripts leave, which is contiguous, as a buffer.
+`loop.slice` fixes the first subscripts of a buffer and gives the rest, which is contiguous, as a buffer.
 
-`loop.clock` reads the CPU's time stamp counter, in ticks of no particular length.
+`loop.clock` reads the CPU's time stamp counter, in ticks of unspecified length.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from igniter.dialects.sym.expr import Expr, ExprLike, product
 
 @irdl_op_definition
 class CallOp(IRDLOperation):
-    """Runs a scheduled kernel on buffers of this one."""
+    """A call of a scheduled kernel on buffers of the caller."""
 
     name = "loop.call"
     callee_attr = prop_def(FlatSymbolRefAttrConstr, prop_name="callee")
@@ -77,7 +77,7 @@ class CallOp(IRDLOperation):
 
     @property
     def symbols(self) -> tuple[Expr, ...]:
-        """The values of the kernel's symbols, in its order."""
+        """The values of the kernel's symbols, in the kernel's order."""
         return self.symbols_attr.data
 
     @property
@@ -135,7 +135,7 @@ class CallOp(IRDLOperation):
             raise VerifyException(f"{name} has {missing} bytes of scratch memory less than the kernel needs")
 
     def find_callee(self) -> IRDLOperation | None:
-        """The `loop.func` of that name in this module; None where the kernel is in another one."""
+        """Returns the `loop.func` of that name in this module; None if the kernel is in another module."""
         from igniter.dialects.loop.func import FuncOp
 
         module = self.parent_op()
@@ -172,7 +172,7 @@ class CallOp(IRDLOperation):
 
 @irdl_op_definition
 class SliceOp(IRDLOperation):
-    """What is behind the first subscripts of a buffer: the same memory, from there on, with the other dims."""
+    """The subbuffer at fixed first subscripts: the same memory from there on, with the remaining dims."""
 
     name = "loop.slice"
     source = operand_def(MemRefType)
@@ -191,12 +191,12 @@ class SliceOp(IRDLOperation):
 
     @property
     def subscripts(self) -> tuple[Expr, ...]:
-        """Where in the first dims."""
+        """The subscripts of the first dims."""
         return self.subscripts_attr.data
 
     @property
     def offset(self) -> Expr:
-        """The elements in front of the slice."""
+        """The number of elements before the slice."""
         dims = dims_of(self.source.type)
         return sum((at * product(dims[k + 1 :]) for k, at in enumerate(self.subscripts)), Expr.of(0))
 
@@ -227,7 +227,7 @@ class SliceOp(IRDLOperation):
 
 @irdl_op_definition
 class ClockOp(IRDLOperation):
-    """The time stamp counter, for profiles: monotonic on one machine, in ticks of no particular length."""
+    """The time stamp counter, for profiles: monotonic on one machine, in ticks of unspecified length."""
 
     name = "loop.clock"
     result = result_def(i64)

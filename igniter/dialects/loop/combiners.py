@@ -1,6 +1,6 @@
-"""The combiners of `loop.yield`, `loop.accumulate` and `loop.reduce_lanes`: one table, which all executors use.
+"""The combiners of `loop.yield`, `loop.accumulate` and `loop.reduce_lanes`: one table, shared by all executors.
 
-A fold starts from the identity and combines, in any order, all values that meet at an element. A fold of nothing is the
+A fold starts from the identity and combines all values written to an element, in any order. An empty fold gives the
 identity.
 
     combiner   floats      signed     unsigned   i1      identity
@@ -13,15 +13,15 @@ identity.
     xor                    xori       xori       xori    0; false
     none       one value for each element, no fold
 
-Integers wrap: the sum of i1 is the sum modulo 2, as `arith.addi` has it. `max` and `min` are NaN where a value is NaN;
-the sign of a zero that they give is not specified.
+Integers wrap: a sum of i1 is modulo 2, as in `arith.addi`. `max` and `min` propagate NaN; the sign of a zero result is
+unspecified.
 
-A sum of floats starts from +0.0, as NumPy's does: a sum of nothing is +0.0, and so is a sum of negative zeros. (The
-compiler may take the value itself for a sum that it knows to have one value.) A place that is to change no sum, as the
-lanes behind the end of a row, holds the *neutral* value instead, -0.0: x + -0.0 is x for every x. All other combiners
-have one value for both.
+A sum of floats starts from +0.0, as in NumPy: an empty sum and a sum of negative zeros are +0.0. (The compiler may use
+the value itself for a sum known to have one value.) Padding that must not change a sum, such as lanes past the end of a
+row, holds the *neutral* value -0.0 instead: x + -0.0 is x for every x. For all other combiners the identity is also
+neutral.
 
-Floats of 16 bits are combined in f32 and rounded. Floats of 8 bits are bits to kernels and are never combined.
+Floats of 16 bits are combined in f32 and rounded. Kernels treat 8-bit floats as raw bits and never combine them.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from igniter.errors import IgniterError
 
 Combining = type[IRDLOperation]
 Number = Literal["least", "greatest", "ones", "zero", "one"]
-"""A value that each integer type has."""
+"""A value that every integer type has."""
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """One combiner: the op that combines two values, by their type, and the identity."""
+    """The meaning of one combiner: the combining op by type, and the identity."""
 
     signed: Combining
     unsigned: Combining
@@ -55,7 +55,7 @@ class Meaning:
     floats: Combining | None = None
     float_identity: float = 0.0
     float_neutral: float | None = None
-    """The value that changes no other, where that is not the identity."""
+    """The neutral value, if it differs from the identity."""
 
 
 TABLE: Mapping[Combiner, Meaning] = {
@@ -67,11 +67,11 @@ TABLE: Mapping[Combiner, Meaning] = {
     "or": Meaning(arith.OrIOp, arith.OrIOp, arith.OrIOp, "zero"),
     "xor": Meaning(arith.XOrIOp, arith.XOrIOp, arith.XOrIOp, "zero"),
 }
-"""All combiners but `none`."""
+"""The combiners except `none`."""
 
 
 def refusal(combiner: str, element: Attribute) -> str | None:
-    """The reason why `combiner` does not combine elements of a type; `None` where it does."""
+    """Returns the reason why `combiner` does not combine elements of a type; `None` if it does."""
     if combiner == "none":
         return None
     meaning = TABLE.get(combiner)  # pyright: ignore[reportArgumentType, reportCallIssue]
@@ -83,7 +83,8 @@ def refusal(combiner: str, element: Attribute) -> str | None:
 
 
 def combining_op(combiner: Combiner, element: Attribute) -> Combining:
-    """The class of the `arith` op that combines two elements of a type; `IgniterError` where there is none."""
+    """Returns the class of the `arith` op that combines two elements of a type; raises `IgniterError` if the combiner
+    has none."""
     reason = refusal(combiner, element)
     if reason is not None or combiner == "none":
         raise IgniterError(reason or "'none' combines nothing")
@@ -97,17 +98,17 @@ def combining_op(combiner: Combiner, element: Attribute) -> Combining:
 
 
 def combined(combiner: Combiner, element: Attribute, a: SSAValue, b: SSAValue) -> IRDLOperation:
-    """The op that combines two values of the body's type for `element`."""
+    """Returns the op that combines two values of the body's type for `element`."""
     return combining_op(combiner, element)(a, b)  # pyright: ignore[reportCallIssue]
 
 
 def identity(combiner: Combiner, element: Attribute) -> arith.ConstantOp:
-    """The value that a fold starts from, as a constant of the body's type for `element`; of `none`, zero."""
+    """Returns the identity of a fold, as a constant of the body's type for `element`; zero for `none`."""
     return _constant(combiner, element, neutral=False)
 
 
 def neutral(combiner: Combiner, element: Attribute) -> arith.ConstantOp:
-    """A value that changes no other under `combiner`, as a constant of the body's type for `element`."""
+    """Returns the neutral value of `combiner`, as a constant of the body's type for `element`."""
     return _constant(combiner, element, neutral=True)
 
 

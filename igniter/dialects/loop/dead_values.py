@@ -1,4 +1,4 @@
-"""Dropping what computes a value that nothing uses."""
+"""Dead code elimination for values of loop bodies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from xdsl.ir import Block, Operation
 
 
 def is_pure(op: Operation) -> bool:
-    """Whether `op` only computes a value: it can move, be copied, or be dropped."""
+    """True if `op` only computes a value, so that it can be moved, copied or erased."""
     return op.name.partition(".")[0] in ("arith", "math", "vector") or op.name in (
         "loop.dot_bytes",
         "loop.index",
@@ -15,7 +15,7 @@ def is_pure(op: Operation) -> bool:
 
 
 def erase_dead_values(block: Block) -> None:
-    """Drops pure ops and loads without uses, innermost regions first."""
+    """Erases unused pure ops, loads and views, innermost regions first."""
     for op in reversed(list(block.ops)):
         for region in op.regions:
             for inner in region.blocks:

@@ -1,4 +1,4 @@
-"""Scheduled kernels: `loop.func`, what may stand in one, and the names that it speaks of."""
+"""Scheduled kernels: `loop.func`, the statements allowed in one, and the names that it uses."""
 
 from __future__ import annotations
 
@@ -87,7 +87,8 @@ STATEMENTS = (*_STATEMENTS, CallOp, ClockOp, LaunchOp, SliceOp)
 
 
 def verify_block(block: Block, names: frozenset[str], axes: set[str]) -> None:
-    """Statements only, with `names` in scope; `axes` learns the names of the loops, which differ."""
+    """Checks that a block holds only statements, with `names` in scope; adds the names of loops, which must differ, to
+    `axes`."""
     for op in block.ops:
         if op.name.partition(".")[0] not in ("arith", "math", "vector") and not isinstance(op, STATEMENTS):
             raise VerifyException(f"'{op.name}' cannot stand in a loop.func")
@@ -104,7 +105,7 @@ def verify_block(block: Block, names: frozenset[str], axes: set[str]) -> None:
 
 
 def free_names(root: Operation) -> frozenset[str]:
-    """The symbols that the statements below `root` name: all names but those of axes and of their own operands."""
+    """Returns the free symbols of the statements below `root`: all names except axes and indirect operands."""
     used: set[str] = set()
     axes: set[str] = set()
     for op in root.walk():
@@ -119,7 +120,7 @@ def free_names(root: Operation) -> frozenset[str]:
 
 
 def _used_names(op: Operation) -> frozenset[str]:
-    """The axes and symbols that an op's expressions name, its own indirect operands left out."""
+    """Returns the axes and symbols in the expressions of an op, without its own indirect operands."""
     if isinstance(op, MemoryOp):
         lane = set[str]() if op.lane is None else {op.lane}
         return symbols_of((*op.subscripts, *op.guards)) - _indirect(op) - lane
@@ -153,7 +154,7 @@ def _indirect(op: MemoryOp | ForOp | IfOp) -> set[str]:
 
 @irdl_op_definition
 class FuncOp(IRDLOperation):
-    """A scheduled kernel. The last `outputs` buffers are written, the others only read."""
+    """A scheduled kernel. It writes the last `outputs` buffers and only reads the others."""
 
     name = "loop.func"
     sym_name = prop_def(StringAttr)
@@ -209,17 +210,17 @@ class FuncOp(IRDLOperation):
 
     @property
     def requires(self) -> tuple[Requirement, ...]:
-        """What the caller has checked of the symbols."""
+        """The facts about symbols that the caller has checked."""
         return requirements_of(self.requires_attr)
 
     @property
     def checks(self) -> tuple[DataCheck, ...]:
-        """What the last outputs tell of the data."""
+        """The data checks, reported by the last outputs."""
         return checks_of(self.checks_attr)
 
     @property
     def scratch_bytes(self) -> Expr | None:
-        """The size of the arena in bytes; None until it is planned."""
+        """The size of the arena in bytes; None before it is planned."""
         return None if self.scratch_attr is None else self.scratch_attr.data[0]
 
     @scratch_bytes.setter
@@ -228,7 +229,7 @@ class FuncOp(IRDLOperation):
 
     @property
     def team(self) -> Team | None:
-        """How its threads stay together from kernel to kernel; None where each step enters the pool."""
+        """The thread team that persists across kernels; None if each step enters the pool separately."""
         return None if self.team_attr is None else self.team_attr.data
 
     @team.setter

@@ -1,7 +1,7 @@
-"""The words of hints: what the `hints` of a scheduled loop, or of a buffer, may say.
+"""The vocabulary of hints: the directives that the `hints` of a scheduled loop or of a buffer may contain.
 
-`lower-to-loops` writes them from the schedules of nests, and each is consumed by one pass. What is not a word, or not
-said as it must be, is refused where the IR is verified, and a hint that no pass has consumed where code is emitted.
+`lower-to-loops` writes the hints from the schedules of nests; one pass consumes each. The verifier rejects an unknown
+or malformed hint, and the emitter rejects a hint left unconsumed.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Form = Literal["count", "flag", "flag or count", "text", "words"]
 
 @dataclass(frozen=True)
 class Word:
-    """One directive of a loop: what is said with it, and which pass does it."""
+    """One directive of a loop: the form of its value, and the pass that consumes it."""
 
     form: Form
     consumer: str
     meaning: str
     beside: tuple[str, ...] = ()
-    """One of these words is there too."""
+    """The directive needs one of these directives beside it."""
     choices: tuple[str, ...] = ()
-    """The texts that it may be."""
+    """The texts that the value may be."""
     least: int = 1
     """The least count."""
 
@@ -55,25 +55,25 @@ WORDS: Mapping[str, Word] = {
     "accumulators": Word("count", "vectorize-loops", "vectors that a sum is kept in, in turn", beside=("vector",)),
     "unroll": Word("flag or count", "unroll-loops", "copies of the body: of all iterations, or of so many", least=2),
 }
-"""By name, in the order in which passes consume them."""
+"""The directives by name, in the order in which passes consume them."""
 
 BUFFER_WORDS: Mapping[str, Word] = {
     "depth": Word("count", "promote-buffers", "it lives in the body of so many loops, one for each iteration", least=0),
     "memory": Word("text", "plan-buffers", "where it is", choices=("registers", "stack", "arena")),
 }
-"""Those of buffers."""
+"""The directives of buffers."""
 
 INSIDE = frozenset(("tile", "tail", "inner", "sink", "vector", "accumulators", "unroll"))
-"""Words of the loop inside a tile."""
+"""The directives allowed in `inner`, for the loop inside a tile."""
 
 
 def hints_reason(axis: str, hints: DictionaryAttr, reduction: bool) -> str | None:
-    """What is wrong with the hints of a loop."""
+    """Returns the reason why the hints of a loop are invalid; None if they are valid."""
     return _words_reason(f"loop '{axis}'", hints.data, WORDS, reduction)
 
 
 def buffer_hints_reason(label: str, hints: DictionaryAttr) -> str | None:
-    """What is wrong with the hints of a buffer."""
+    """Returns the reason why the hints of a buffer are invalid; None if they are valid."""
     return _words_reason(f"buffer '{label}'", hints.data, BUFFER_WORDS, False)
 
 
@@ -126,7 +126,7 @@ def _unknown(words: Mapping[str, Attribute], known: Sequence[str], where: str) -
 
 
 def near(name: str, known: Sequence[str]) -> str:
-    """A hint at the name that was meant, for an error."""
+    """Returns a suggestion of the closest known name, for an error message; empty if no name is close."""
     found = difflib.get_close_matches(name, known, 1)
     return f"; did you mean '{found[0]}'?" if found else ""
 

@@ -1,4 +1,4 @@
-"""Micro-kernels as data: what each one means is a structured kernel, and all else is read off that.
+"""Micro-kernels as data: a structured kernel defines the meaning of each, and all other facts derive from it.
 
     loop.kernel @u8i8 symbols [rows, panels, groups] (%a: tensor<?x?x4xui8, #sym.dims<rows, groups, 4>>,
         %b: tensor<?x?x16x4xi8, #sym.dims<panels, groups, 16, 4>>) -> (tensor<?x?x16xi32, ..>) {
@@ -13,16 +13,16 @@
       loop.return %c : ..
     }
 
-A meaning is one nest of two tensors and one result. Its axes are a row, a panel, a lane of a panel and the depth, which
-is the one reduction. The first tensor is read along the rows and the depth, the second along the panels, the depth and
-the lanes. Dims that are constants are dense and lie as written; the steps along the others are arguments of the code. A
-constant at the end is the *group*: so many steps of depth lie side by side. A panel has 64 bytes of sums, whatever the
-target, so that what is packed does not depend on it. The body is any arithmetic on the two reads, and any combiner
-folds it over the depth: `igniter.analysis.structured.matching` proves that a nest means the same.
+A meaning is one nest with two tensors and one result. Its axes are a row, a panel, a lane of a panel, and the depth,
+the only reduction. The first tensor is indexed by the row and the depth, the second by the panel, the depth and the
+lane. Constant dims are dense, in the order written; the strides of the others are arguments of the code. A constant
+last dim is the *group*: the number of adjacent steps of depth. A panel has 64 bytes of sums on every target, so that
+packing is independent of the target. The body is any arithmetic on the two reads, folded over the depth with any
+combiner: `igniter.analysis.structured.matching` proves that a nest has the same meaning.
 
 Micro-kernels of other packages are entry points of the group `igniter.micro_kernels`
-(`igniter.backends.cpu.micro_kernels`: a meaning with its code). They, and those of `BY_NAME`, compute what a schedule
-names them for: `product(i, j, k) tile [6, 1] by "acme.distance"`.
+(`igniter.backends.cpu.micro_kernels`: a meaning with its code). A schedule selects these, and the ones in `BY_NAME`, by
+name: `product(i, j, k) tile [6, 1] by "acme.distance"`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from igniter.dialects.sym.expr import Expr, floordiv, mod
 from igniter.errors import IgniterError
 
 PANEL_BYTES = 64
-"""The sums of one row in a panel."""
+"""The bytes of sums of one row in a panel."""
 
 NAME = re.compile(r"[A-Za-z][\w.-]*")
 
@@ -56,46 +56,46 @@ _FLOATS = {Float16Type: "f16", BFloat16Type: "bf16", Float32Type: "f32", Float64
 
 @dataclass(frozen=True)
 class Facts:
-    """What a meaning says, read off its nest."""
+    """The facts derived from the nest of a meaning."""
 
     kernel: KernelOp
     nest: NestOp
     a: ReadOp
     b: ReadOp
     elements: tuple[Attribute, Attribute, Attribute]
-    """The types of the elements of both operands, and of the sums."""
+    """The element types of both operands and of the sums."""
     lanes: int
-    """The columns of a panel."""
+    """The number of columns of a panel."""
     group: int
-    """The steps of depth that lie side by side."""
+    """The number of adjacent steps of depth."""
     combiner: Combiner
 
 
 @dataclass(frozen=True)
 class MicroKernel:
-    """A micro-kernel: its name and, as text, its meaning."""
+    """A micro-kernel: its name and its meaning, as text."""
 
     name: str
     text: str
 
     @cached_property
     def facts(self) -> Facts:
-        """What the meaning says; `IgniterError` where it is none."""
+        """The facts derived from the meaning; raises `IgniterError` if the text is not a valid meaning."""
         return _facts(self)
 
     @property
     def group(self) -> int:
-        """The steps of depth that lie side by side."""
+        """The number of adjacent steps of depth."""
         return self.facts.group
 
     @property
     def lanes(self) -> int:
-        """The columns of a panel."""
+        """The number of columns of a panel."""
         return self.facts.lanes
 
     @cached_property
     def operations(self) -> int:
-        """The arithmetic of one step of depth for one sum: a product that is added to it is one operation."""
+        """The arithmetic operations of one step of depth for one sum; a multiply-add counts as one."""
         body = [op for op in self.facts.nest.block.ops if op.name.startswith(("arith.", "math."))]
         work = [op for op in body if not op.name.startswith(("arith.ext", "arith.constant"))]
         fused = self.facts.combiner == "add" and any(op.name in ("arith.mulf", "arith.muli") for op in work)
@@ -103,13 +103,13 @@ class MicroKernel:
 
     @property
     def element_names(self) -> tuple[str, str, str]:
-        """The types of both operands and of the sums, as `element_name` spells them."""
+        """The types of both operands and of the sums, as spelled by `element_name`."""
         a, b, c = (element_name(e) for e in self.facts.elements)
         return a, b, c
 
     def takes(self, a: Attribute, b: Attribute, c: Attribute) -> bool:
-        """Whether it folds elements of `a` and `b` in `c`. The sign of integers that are summed is no matter; that of
-        integers that are compared is."""
+        """True if it folds elements of `a` and `b` into `c`. The signedness of sums is irrelevant; that of a maximum or
+        minimum is not."""
         found, wanted = [element_name(e) for e in (a, b, c)], self.element_names
         ordered = self.facts.combiner in ("max", "min")
         same = found[2] == wanted[2] or (not ordered and scalar_type(c) == scalar_type(self.facts.elements[2]))
@@ -117,17 +117,17 @@ class MicroKernel:
 
     @property
     def identity(self) -> str:
-        """A digest of all that decides what the micro-kernel is: its meaning, and the module that defines its class or
-        its code, for those of other packages."""
+        """A digest of everything that determines the micro-kernel: its name, its meaning and, for other packages, the
+        source of the module that defines its class or code."""
         return hashlib.sha256("\n".join([self.name, self.text, *self.sources()]).encode()).hexdigest()[:16]
 
     def sources(self) -> list[str]:
-        """The code that makes the micro-kernel, beyond Igniter's own."""
+        """Returns the sources that make the micro-kernel, beyond Igniter's own."""
         return []
 
 
 def source_of(thing: object) -> str:
-    """The source of the module that defines a function or a class; where it has none, what names it."""
+    """Returns the source of the module that defines a function or a class; if it has no source, a name of it."""
     module = sys.modules.get(getattr(thing, "__module__", ""))
     try:
         return inspect.getsource(module) if module is not None else repr(thing)
@@ -136,23 +136,23 @@ def source_of(thing: object) -> str:
 
 
 def element_name(element: Attribute) -> str:
-    """A type as micro-kernels tell them apart: an integer without a sign of its own is signed."""
+    """Returns the name of a type in micro-kernels: a signless integer counts as signed."""
     integer = as_integer(element)
     if integer is not None:
         return f"{'u' if is_unsigned(element) else 'i'}{integer.width.data}"
     return next((name for kind, name in _FLOATS.items() if isinstance(element, kind)), str(element))
 
 
-# -- which there are --------------------------------------------------------------------------------------------------
+# -- lookup -----------------------------------------------------------------------------------------------------------
 
 
 def known_micro_kernels() -> list[str]:
-    """The names of all micro-kernels, those of installed packages too."""
+    """Returns the names of all micro-kernels, including installed packages."""
     return sorted({*BUILT_IN, *registry.external("micro_kernels")})
 
 
 def micro_kernel(name: str) -> MicroKernel:
-    """The micro-kernel called `name`; `UnknownName` lists those that there are."""
+    """Returns the micro-kernel called `name`; raises `UnknownName`, which lists the known ones."""
     return BUILT_IN[name] if name in BUILT_IN else _external(name)
 
 
@@ -173,14 +173,14 @@ def _external(name: str) -> MicroKernel:
 
 
 def outside_identity() -> str:
-    """What stands for the micro-kernels of other packages in the keys of compiled code; empty where there are none. One
-    that does not load stands there with the reason: it is an error where a schedule names it, and nowhere else."""
+    """Returns the part of compiled-code cache keys for micro-kernels of other packages; empty without such packages.
+    For one that fails to load it holds the reason: this is an error only if a schedule names it."""
     names = sorted(registry.external("micro_kernels"))
     return " ".join(micro_kernel_reason(name) or micro_kernel(name).identity for name in names)
 
 
 def micro_kernel_reason(name: str) -> str | None:
-    """Why there is no micro-kernel of that name."""
+    """Returns the reason why no micro-kernel of that name is available; None if one is."""
     try:
         micro_kernel(name)
     except IgniterError as error:
@@ -190,11 +190,11 @@ def micro_kernel_reason(name: str) -> str | None:
 
 @cache
 def chosen_kernels() -> Mapping[tuple[str, str, str], str]:
-    """The micro-kernel that products of elements become where nothing else is said, by the types' names."""
+    """Returns the default micro-kernels of products, by the names of the element types."""
     return {kernel.element_names: kernel.name for kernel in BUILT_IN.values() if kernel.name not in BY_NAME}
 
 
-# -- what a meaning says ----------------------------------------------------------------------------------------------
+# -- facts of a meaning -----------------------------------------------------------------------------------------------
 
 
 def _facts(kernel: MicroKernel) -> Facts:
@@ -256,11 +256,12 @@ def _parse(kernel: MicroKernel) -> KernelOp:
     return op
 
 
-# -- those of Igniter -------------------------------------------------------------------------------------------------
+# -- built-in micro-kernels -------------------------------------------------------------------------------------------
 
 
 def meaning(name: str, a: str, b: str, c: str, body: str, lanes: int, group: int = 1, combiner: str = "add") -> str:
-    """The text of a meaning of elements `a`, `b` and sums `c`; `body` computes `%v` of the two reads, `%x` and `%y`."""
+    """Returns the text of a meaning for elements `a`, `b` and sums `c`; `body` computes `%v` from the reads `%x` and
+    `%y`."""
     at, inside, sizes = ("k", "", "") if group == 1 else (f"k floordiv {group}", f", k mod {group}", f", {group}")
     dense = f"x{group}x" if group > 1 else "x"
     depth = "groups" if group == 1 else f"{group}*groups"
@@ -281,7 +282,7 @@ loop.kernel @meaning symbols [rows, panels, groups] (%a: tensor<?x?{dense}{a}, #
 
 
 def _product(a: str, b: str, c: str) -> str:
-    """The body of a product of elements, widened to `c`."""
+    """Returns the body of a product of elements, widened to `c`."""
     lines: list[str] = []
     for value, wide, element in (("%x", "%u", a), ("%y", "%w", b)):
         ext = "arith.extf" if "f" in element else "arith.extui" if element.startswith("u") else "arith.extsi"
@@ -311,7 +312,8 @@ BUILT_IN: Mapping[str, MicroKernel] = {
         _of_products("i16", "i16", "i16", "i32", 2),
     )
 }
-"""The micro-kernels of Igniter."""
+"""The built-in micro-kernels."""
 
 BY_NAME = frozenset(("f16",))
-"""Those that are there for schedules that name them. An `a` of f16 is else made f32 once, for all columns."""
+"""The micro-kernels that are used only if a schedule names them. Otherwise an `a` of f16 is converted to f32 once, for
+all columns."""

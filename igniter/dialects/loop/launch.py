@@ -1,10 +1,10 @@
-"""`loop.launch`: a kernel of another machine, run by so many programs.
+"""`loop.launch`: a launch of a device kernel over a grid of programs.
 
     stmt ::= loop.launch @kernel grid [expr] warps n stages n symbols [expr, ...] (%buffer, ...)
 
-The kernel is a func of the backend's own dialect in the same module (`tt.func`). It is given the addresses of the
-buffers and then the values of the symbols; programs are numbered along one axis, in any order or at the same time, and
-where there is none nothing happens. A launch begins when what was launched before it is done.
+The kernel is a func of the backend's dialect in the same module (`tt.func`). Its arguments are the addresses of the
+buffers, then the values of the symbols. Programs are numbered along one axis and run in any order or concurrently; an
+empty grid does nothing. A launch begins after the previous launches are done.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from igniter.dialects.sym.expr import Expr, ExprLike
 
 @irdl_op_definition
 class LaunchOp(IRDLOperation):
-    """Runs a kernel on buffers, in so many programs."""
+    """A launch of a kernel on buffers."""
 
     name = "loop.launch"
     kernel_attr = prop_def(FlatSymbolRefAttrConstr, prop_name="kernel")
@@ -71,17 +71,17 @@ class LaunchOp(IRDLOperation):
 
     @property
     def symbols(self) -> tuple[Expr, ...]:
-        """The values of the kernel's symbols, in its order."""
+        """The values of the kernel's symbols, in the kernel's order."""
         return self.symbols_attr.data
 
     @property
     def warps(self) -> int:
-        """The threads of a program, by 32."""
+        """The warps (of 32 threads) of a program."""
         return self.warps_attr.data
 
     @property
     def stages(self) -> int:
-        """The iterations of its loops that are under way at a time."""
+        """The number of loop iterations in flight (pipeline stages)."""
         return self.stages_attr.data
 
     def verify_(self) -> None:

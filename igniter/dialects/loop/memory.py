@@ -1,4 +1,4 @@
-"""Accesses to buffers, scalar and by vectors: what `scheduled` computes with."""
+"""Scalar and vector accesses to buffers, the memory ops of the scheduled level."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from igniter.dialects.sym.expr import ExprLike
 
 
 def parse_indices(parser: Parser) -> list[SSAValue]:
-    """`(with %i, ...)?`"""
+    """Parses `(with %i, ...)?`."""
     if parser.parse_optional_keyword("with") is None:
         return []
     return parser.parse_comma_separated_list(parser.Delimiter.NONE, lambda: parse_value(parser))
@@ -107,7 +107,7 @@ def _access_properties(
 
 @irdl_op_definition
 class LoadOp(MemoryOp):
-    """One element of a buffer, or a vector of them."""
+    """A load of one element of a buffer, or of a vector of elements."""
 
     name = "loop.load"
     buffer = operand_def(MemRefType)
@@ -165,7 +165,7 @@ class LoadOp(MemoryOp):
 
 @irdl_op_definition
 class StoreOp(MemoryOp):
-    """Writes one element of a buffer, or a vector of them."""
+    """A store of one element of a buffer, or of a vector of elements."""
 
     name = "loop.store"
     value = operand_def()
@@ -210,7 +210,8 @@ class StoreOp(MemoryOp):
 
 @irdl_op_definition
 class AccumulateOp(MemoryOp):
-    """Combines a value into an element of a buffer; with `lane`, a vector into a vector of elements, lane by lane."""
+    """A combination of a value into an element of a buffer; with `lane`, of a vector into a vector of elements, lane by
+    lane."""
 
     name = "loop.accumulate"
     value = operand_def()
@@ -267,7 +268,8 @@ class AccumulateOp(MemoryOp):
 
 @irdl_op_definition
 class PrefetchOp(AccessOp):
-    """Asks for the line of one element, which is read or written soon. It may lie outside of the buffer."""
+    """A prefetch of the cache line of one element before it is read or written. The element may lie
+    outside the buffer."""
 
     name = "loop.prefetch"
     buffer = operand_def(MemRefType)
@@ -308,7 +310,7 @@ class PrefetchOp(AccessOp):
 
 @irdl_op_definition
 class ReduceLanesOp(IRDLOperation):
-    """All lanes of a vector combined into one scalar, in any order; as unsigned integers if so marked."""
+    """A reduction of all lanes of a vector to one scalar, in any order; `unsigned` marks unsigned integers."""
 
     name = "loop.reduce_lanes"
     vector = operand_def(VectorType)
@@ -330,12 +332,12 @@ class ReduceLanesOp(IRDLOperation):
 
     @property
     def unsigned(self) -> bool:
-        """Whether the lanes are unsigned integers: a vector's type does not say."""
+        """True if the lanes are unsigned integers; the type of a vector does not say."""
         return self.unsigned_attr is not None
 
     @property
     def element(self) -> Attribute:
-        """The element type of a tensor that the lanes are of."""
+        """The element type of a tensor with these lanes."""
         integer = as_integer(self.result.type)
         if integer is None or not self.unsigned:
             return self.result.type
@@ -368,8 +370,8 @@ class ReduceLanesOp(IRDLOperation):
 
 @irdl_op_definition
 class TransposeOp(IRDLOperation):
-    """A matrix transposed in registers. The operands hold its elements in row-major order, one after another, and the
-    results those of its transpose. It has as many rows as there are operands, unless it says how many."""
+    """A transposition of a matrix in registers. The operands hold its elements in row-major order, one after another;
+    the results hold those of the transpose. The matrix has one row per operand unless `rows` is given."""
 
     name = "loop.transpose"
     vectors = var_operand_def(VectorType)

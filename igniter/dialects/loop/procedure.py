@@ -1,11 +1,12 @@
-"""`loop.procedure`: what no nest of parallel and reduction axes says, as scheduled-level code on the structured level.
+"""`loop.procedure`: an algorithm that no nest of parallel and reduction axes expresses, as scheduled-level code on the
+structured level.
 
     op ::= %r... = loop.procedure "name" [axis: parallel extent, ...] (schedule [..])?
                (%buffer = %tensor, ...) -> (%buffer : tensor, ...) { stmt* }
 
-The statements are those of the scheduled level (see `scheduled.py`), over memrefs that stand for the operands and the
-results, and over buffers of its own. The body runs once for every point of the axes, in any order or at the same time;
-every element of every result is written by some point. It reads its operands and never writes them.
+The statements are those of the scheduled level (see `scheduled.py`). They access one memref for each operand and
+result, and local buffers. The body runs once for every point of the axes, in any order or concurrently; every element
+of every result is written by some point. The body only reads its operands.
 
     %y = loop.procedure "cumsum" [i: parallel n] (%x = %input) -> (%o : tensor<?x8xf32, #sym.dims<n, 8>>) {
       %sum = loop.alloc "sum" : memref<f32, "register">
@@ -19,12 +20,12 @@ every element of every result is written by some point. It reads its operands an
       }
     }
 
-The passes over nests take it for a black box: they neither look into it nor move it, and what it reads or writes is a
-tensor with the dims that it says. `lower-to-loops` puts loops over the axes around the body.
+The passes over nests treat a procedure as a black box: they neither inspect nor move it. `lower-to-loops` puts loops
+over the axes around the body.
 
-The verifier asks that points are apart: every access to a result has each axis, bare, as a subscript in one place that
-is the same for all of them. An indirect subscript is guarded from both sides, so that no value of a tensor leads out of
-a buffer.
+The verifier checks that points are independent: in every access to a result, each axis is a bare subscript, in the same
+dim for all accesses. An indirect subscript has a lower and an upper guard, so that no value of a tensor leads outside a
+buffer.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from igniter.dialects.sym.expr import Expr, symbols_of
 
 
 def buffer_type(tensor: Attribute) -> Attribute:
-    """The memref that stands for a tensor in a body."""
+    """Returns the type of the memref in the body for a tensor."""
     return memref_of(element_of(tensor), dims_of(tensor))
 
 
@@ -82,12 +83,12 @@ class ProcedureOp(ComputeOp):
 
     @property
     def read_buffers(self) -> tuple[SSAValue, ...]:
-        """What stands for the operands in the body."""
+        """The block arguments of the operands."""
         return tuple(self.block.args[: len(self.inputs)])
 
     @property
     def written_buffers(self) -> tuple[SSAValue, ...]:
-        """What stands for the results in the body."""
+        """The block arguments of the results."""
         return tuple(self.block.args[len(self.inputs) :])
 
     @property
@@ -121,14 +122,15 @@ class ProcedureOp(ComputeOp):
         return [a for a in self.axes if a.extent.constant != 1]
 
     def place_of(self, axis: str, buffer: SSAValue) -> int | None:
-        """Where every access to a buffer has an axis, bare; None where there is no such place."""
+        """Returns the dim in which every access to a buffer has the axis as a bare subscript; None if no such dim
+        exists."""
         accesses = [use.operation for use in buffer.uses if isinstance(use.operation, MemoryOp)]
         name = Expr.of(axis)
         places = range(len(dims_of(buffer.type)))
         return next((k for k in places if all(op.subscripts[k] == name for op in accesses)), None)
 
     def _verify_apart(self, buffer: SSAValue) -> None:
-        """Every access to a result has each axis, bare, in one and the same place."""
+        """Checks that every access to a result has each axis as a bare subscript, always in the same dim."""
         for axis in self._wide():
             if self.place_of(axis.name, buffer) is None:
                 raise VerifyException(f"points along '{axis.name}' of '{self.label}' may meet in {buffer.type}")
@@ -178,14 +180,14 @@ class ProcedureOp(ComputeOp):
 
 
 def _parse_input(parser: Parser) -> tuple[Parser.UnresolvedArgument, SSAValue]:
-    """`%buffer = %tensor`"""
+    """Parses `%buffer = %tensor`."""
     argument = parser.parse_argument(expect_type=False)
     parser.parse_punctuation("=")
     return argument, parse_value(parser)
 
 
 def _verify_guarded(op: MemoryOp) -> None:
-    """An indirect operand that a subscript names has guards that bound it from below and from above."""
+    """Checks that an indirect operand used in a subscript has a lower and an upper guard."""
     for k in range(len(op.indices)):
         name = f"{INDIRECT_PREFIX}{k}"
         if name not in symbols_of(op.subscripts):

@@ -12,17 +12,18 @@
     %c = loop.nest "matmul" [i: parallel m, j: parallel 3072, k: reduction 768] schedule [
       j by 48 threads fuse "g0", i by 8 fuse "g0", product(i, j, k) tile [8, 3], i, j vector 16 unroll] -> ...
 
-A loop goes over the iterations of an axis, or over blocks of `size` of them; the loops further in that name the axis
-run inside of a block. An axis has any number of loops, each block a multiple of the next, and the last has no `by`. The
-order is free: a parallel loop inside a reduction has its sums kept, in a buffer that the loops around the reduction
-have one of, or with `into result` in the result itself. A `product` computes what is left of its axes at its place by a
-micro-kernel, the one that is named or else that of its elements (`instructions.py`); the loops of its rows and columns
-that follow move the tile to the result. A `store` says where the result lives, and how long: each iteration of the
-loops before it has a buffer of its own, as large as what that iteration writes, in the memory that is named.
+A loop iterates over an axis, or over blocks of `size` iterations of it; inner loops that name the same axis run inside
+a block. An axis may have several loops: each block size is a multiple of the next inner one, and the last loop has no
+`by`. The order is free. A parallel loop inside a reduction keeps its sums in a buffer, one buffer for each iteration of
+the loops around the reduction; with `into result` it keeps them in the result itself. A `product` computes the
+remaining iterations of its axes with a micro-kernel: the named one, or the one chosen for the element types
+(`instructions.py`). The loops over its rows and columns that follow copy the tile to the result. A `store` gives the
+memory and the lifetime of the result: each iteration of the loops before it has its own buffer, in the named memory, as
+large as the elements written by that iteration.
 
-`schedule_reason` says what is wrong with a schedule, whatever it is for. What is legal and still cannot be done (lanes
-that meet, an `unroll` without a constant) is refused by the pass that would do it, and a word that a backend does not
-have (`words_of`) by that backend.
+`schedule_reason` checks a schedule independently of the backend. Legal schedules that a pass cannot carry out
+(dependent lanes, `unroll` without a constant extent) are rejected by that pass; directives that a backend lacks
+(`words_of`) are rejected by the backend.
 """
 
 from __future__ import annotations
@@ -50,30 +51,31 @@ class Loop:
 
     axis: str
     by: int = 1
-    """It goes over blocks of so many iterations of the axis."""
+    """The block size, in iterations of the axis."""
     tail: Tail = ""
-    """How the last block is done where it is not full: by bounds on the loops inside (`mask`, and what is done where
-    nothing is said), by a copy of them that is split again (`peel`), or by a plain loop (`rest`). With a tail, the
-    blocks are made once the nests of the group are in one loop, for all of them."""
+    """The tail strategy, for a last block that is not full: bounds on the inner loops (`mask`, the default), a copy of
+    the inner loops that is split again (`peel`), or a scalar loop (`rest`). With a tail, blocks are formed after the
+    nests of the group are fused, for all of them."""
     into_result: bool = False
-    """A reduction around parallel loops: what is summed in one iteration is added to the result in memory."""
+    """True for a reduction around parallel loops that adds the sum of each iteration to the result in memory."""
     threads: int | None = None
-    """Its iterations go to the thread pool, so many a task; 0: as many as are worth one."""
+    """The iterations per task of the thread pool; 0 lets the compiler choose a profitable grain. None: no threads."""
     grid: bool = False
-    """Each of its iterations is a program of its own."""
+    """True if each iteration is a separate program."""
     fuse: str = ""
-    """It becomes one loop with those of other nests that have this label: they are computed at it."""
+    """The fusion label: loops of other nests with the same label become one loop with this one."""
     slide: str = ""
-    """Of the loops with this label the last is over windows, and the ones before it make the rows that they slide
-    along: each row is made when a window comes to it, and kept as long as one needs it."""
+    """The label of a sliding group. The last loop with this label iterates over windows; the loops before it produce
+    the rows of these windows. Each row is produced when the first window needs it, and kept until the last window has
+    read it."""
     vector: int = 0
-    """Its iterations are the lanes of vectors of so many."""
+    """The number of vector lanes; the iterations of the loop are the lanes."""
     accumulators: int = 0
-    """The vectors in which a sum is kept, in turn."""
+    """The number of vectors that hold partial sums, used in turn."""
     unroll: int | None = None
-    """So many copies of its body; 0: one for each iteration."""
+    """The unroll factor; 0 unrolls fully."""
     prefetch: bool = False
-    """The lines that its iterations go to are fetched at the start of the body around it."""
+    """True if the cache lines accessed by the iterations are prefetched at the start of the enclosing body."""
 
     def __str__(self) -> str:
         said = [self.axis]
@@ -93,19 +95,20 @@ class Loop:
 
 @dataclass(frozen=True)
 class Product:
-    """A micro-kernel in the place of the loops over what is left of its axes; `rows` is empty where it has none."""
+    """A micro-kernel in place of the loops over the remaining iterations of its axes; `rows` is empty for a product
+    without rows."""
 
     rows: str
     columns: str
     depth: str
     tile: tuple[int, int]
-    """The most rows and panels of a tile."""
+    """The maximum number of rows and panels of a tile."""
     kernel: str = ""
-    """The micro-kernel, where it is not the one that is chosen for the elements."""
+    """The named micro-kernel; empty selects the one for the element types."""
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Its axes, rows first."""
+        """The axes, rows first."""
         return tuple(n for n in (self.rows, self.columns, self.depth) if n)
 
     def __str__(self) -> str:
@@ -120,10 +123,10 @@ MEMORIES = tuple(m for m in get_args(Memory) if m)
 
 @dataclass(frozen=True)
 class Store:
-    """Where the result lives: one buffer for each iteration of the loops before it."""
+    """The memory of the result: one buffer for each iteration of the loops before this step."""
 
     memory: Memory = ""
-    """Where that buffer is; nothing said: where passes find it best."""
+    """The memory of the buffer; empty lets the passes choose."""
 
     def __str__(self) -> str:
         return f"store in {self.memory}" if self.memory else "store"
@@ -131,22 +134,21 @@ class Store:
 
 @dataclass(frozen=True)
 class Launch:
-    """How programs run."""
+    """The launch parameters of programs."""
 
     warps: int
-    """The threads of one, by 32."""
+    """The warps (of 32 threads) of one program."""
     stages: int = 1
-    """The iterations of its loops that are under way at a time."""
+    """The number of loop iterations in flight (pipeline stages)."""
     products: str = ""
-    """How f32 is multiplied in products of blocks, of `PRODUCTS`; "" as IEEE says."""
+    """The precision of f32 products of blocks, one of `PRODUCTS`; empty means IEEE f32."""
 
     def __str__(self) -> str:
         return f"launch warps {self.warps} stages {self.stages}" + (f" {self.products}" if self.products else "")
 
 
 PRODUCTS = ("tf32", "tf32x3")
-"""By tensor cores: with factors of 10 bits behind the point, or in three products of these, which are about as exact as
-f32."""
+"""The tensor-core modes: factors rounded to 10 mantissa bits, or three such products, about as accurate as f32."""
 
 
 Step: TypeAlias = "Loop | Product | Store | Launch"
@@ -154,11 +156,11 @@ Step: TypeAlias = "Loop | Product | Store | Launch"
 WORDS = ("by", "tail", "into", "threads", "grid", "fuse", "slide", "vector", "accumulators", "unroll", "prefetch")
 
 VOCABULARY = frozenset((*WORDS, *TAILS, "product", "store", *MEMORIES, "launch"))
-"""All that steps can say: the words of loops, what a tail is, `product`, `store` with its memories, and `launch`."""
+"""The vocabulary of steps: directives of loops, tail strategies, `product`, `store` with its memories, and `launch`."""
 
 
 def words_of(step: Step) -> tuple[str, ...]:
-    """What a step says, in words of `VOCABULARY`, in the order of its text."""
+    """Returns the directives of a step, as words of `VOCABULARY`, in textual order."""
     if isinstance(step, Product):
         return ("product",)
     if isinstance(step, Store):
@@ -198,17 +200,17 @@ class ScheduleAttr(Data["tuple[Step, ...]"]):
 
     @property
     def product(self) -> Product | None:
-        """The micro-kernel, if there is one."""
+        """The micro-kernel; None if the schedule has no product."""
         return next((s for s in self.data if isinstance(s, Product)), None)
 
     @property
     def launch(self) -> Launch | None:
-        """How programs run, if that is said."""
+        """The launch parameters; None if the schedule has no `launch`."""
         return next((s for s in self.data if isinstance(s, Launch)), None)
 
     @property
     def store(self) -> tuple[Store, int] | None:
-        """Where the result lives, if that is said, and the number of loops around it."""
+        """The `store` step and the number of loops around it; None if the schedule has no `store`."""
         for k, step in enumerate(self.data):
             if isinstance(step, Store):
                 return step, sum(isinstance(s, Loop) for s in self.data[:k])
@@ -231,14 +233,14 @@ class ScheduleAttr(Data["tuple[Step, ...]"]):
 
 
 def parse_schedule(parser: AttrParser, label: str) -> ScheduleAttr | None:
-    """`schedule [..]` of the nest called `label`, if it is there."""
+    """Parses `schedule [..]` of the nest called `label`; None if it is absent."""
     if parser.parse_optional_keyword("schedule") is None:
         return None
     return ScheduleAttr(parse_steps(parser, f"the schedule of nest '{label}': "))
 
 
 def parse_steps(parser: AttrParser, where: str = "") -> tuple[Step, ...]:
-    """`[loop, ..]`; errors begin with `where`, and name the loop."""
+    """Parses `[loop, ..]`; errors begin with `where` and name the loop."""
     return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_step(parser, where)))
 
 
@@ -335,12 +337,12 @@ def _parse_launch(parser: AttrParser) -> Launch:
     return Launch(warps, stages, products)
 
 
-# -- what is wrong with one -------------------------------------------------------------------------------------------
+# -- verification -----------------------------------------------------------------------------------------------------
 
 
 def schedule_reason(schedule: ScheduleAttr, axes: Mapping[str, str], inside: Sequence[str] | None = None) -> str | None:
-    """What is wrong with a schedule of a nest with `axes` (their kinds, by name), or of a procedure, `inside` of which
-    are loops of these names; None if every axis has its loops, and every word stands where it may."""
+    """Returns the reason why a schedule is invalid; None if every axis has its loops and every directive is in a legal
+    place. `axes` maps the axes of the nest to their kinds; `inside` names the loops in the body of a procedure."""
     return next(_reasons(schedule, axes, inside), None)
 
 
@@ -408,7 +410,8 @@ def _loop_reasons(loop: Loop, reduction: bool, inside: bool) -> Iterator[str]:
 
 
 def _axis_reasons(axis: str, schedule: ScheduleAttr) -> Iterator[str]:
-    """Each axis has loops, of blocks that divide each other, the last over single iterations unless a product is."""
+    """Checks the loops of one axis: each block size divides the next, and the last loop is over single iterations
+    unless a product follows."""
     product = schedule.product
     sizes = [loop.by for loop in schedule.loops if loop.axis == axis]
     is_depth = product is not None and axis == product.depth
@@ -433,7 +436,7 @@ def _product_reasons(product: Product, schedule: ScheduleAttr, axes: Mapping[str
     if min(product.tile) < 1:
         yield "the tile of a product is [rows, panels], two positive counts"
     if product.kernel:
-        # The declarations of micro-kernels are kernels themselves, of nests that have schedules.
+        # Imported here: micro-kernels are declared as kernels, of nests that have schedules.
         from igniter.dialects.loop.instructions import micro_kernel_reason
 
         reason = micro_kernel_reason(product.kernel)

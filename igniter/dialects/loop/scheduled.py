@@ -1,4 +1,4 @@
-"""The scheduled level of the `loop` dialect: how it is computed, over memrefs, in program order.
+"""The scheduled level of the `loop` dialect: the implementation of kernels, over memrefs, in program order.
 
     func ::= loop.func @name symbols [sym, ...] (%buffer : memref, ...) outputs n (scratch(expr))?
              (requires [requirement, ...])? (checks [check, ...])? (typical [sym = size, ...])?
@@ -19,23 +19,23 @@
            | ops of arith, math and vector (vector.broadcast) on scalars and vectors
            | loop.call, loop.slice and loop.clock, of which programs are made: see `calls.py`
 
-Axes and symbols are names in expressions, as on the structured level; the names of all loops in a func differ.
-The values of a loop body live in that body: what crosses iterations or loops goes through a buffer. An accumulator
-is a buffer too; in space `register` every access must have constant subscripts once loops are unrolled, and the
-emitter refuses it otherwise, so that it always becomes machine registers.
+Axes and symbols are names in expressions, as on the structured level; all loops in a func have distinct names. The
+values of a loop body are local to it: data that crosses iterations or loops passes through a buffer. An accumulator is
+a buffer too. In space `register` every access must have constant subscripts once loops are unrolled; the emitter
+rejects other accesses, so such a buffer always becomes machine registers.
 
-The bounds of a loop and the guards of an `if` may name values, as subscripts do: `_0` is the first one after `with`, an
-i64. Iterations of a `sequential` loop run in order, and no pass may change that. With `while %b`, an element of an
-integer type, the loop ends before the first iteration that finds a 0 in it.
+The bounds of a loop and the guards of an `if` may name values, as subscripts may: `_0` is the first one after `with`,
+an i64. Iterations of a `sequential` loop run in order, and no pass may change the order. With `while %b`, where `%b`
+holds one integer, the loop ends before the first iteration that finds 0 in it.
 
-A vector access names a `lane` variable, local to the access (it is no axis): lane `l` of the vector is the access with
-`l` in place of that name, in its subscripts and its guards alike: `%x[i, j + v] lane v if [n - 1 - j - v]`.
-A guarded-off lane of a load has the value after `else` (zero if absent); of a store or an accumulate, it is not
-touched. Without `lane` an access is scalar. `loop.index j + v lane v` is likewise the vector of the values.
+A vector access names a `lane` variable, local to the access (not an axis): lane `l` of the vector is the access with
+`l` in place of that name, in subscripts and guards alike: `%x[i, j + v] lane v if [n - 1 - j - v]`. A disabled lane of
+a load has the value after `else` (zero if absent); a store or an accumulation skips it. Without `lane` an access is
+scalar. Likewise, `loop.index j + v lane v` is the vector of the values.
 
-`threads(grain)`: the iterations go to the thread pool, `grain` of them to a task. Memory spaces: "" the caller's
-buffers, `scratch` one arena per call, shared by all tasks (with an `offset` in bytes once planned), `local` private
-to the enclosing task, or to the call outside one, `register` as said.
+`threads(grain)`: the iterations run on the thread pool, `grain` of them per task. The memory spaces are: "" the
+caller's buffers; `scratch` one arena per call, shared by all tasks (with an `offset` in bytes once planned); `local`
+private to the enclosing task, or to the call outside a task; `register` machine registers.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ SPACES = frozenset(("scratch", "local", "register"))
 
 @irdl_op_definition
 class AllocOp(IRDLOperation):
-    """A buffer that the kernel owns. `offset` is its place in the arena, in bytes, once planned. `hints` are directives
+    """A buffer owned by the kernel. `offset` is its place in the arena, in bytes, once planned. `hints` are directives
     about its place that a later pass consumes."""
 
     name = "loop.alloc"
@@ -119,8 +119,8 @@ class AllocOp(IRDLOperation):
         )
 
     def like(self, dims: Sequence[ExprLike], space: str | None = None) -> AllocOp:
-        """A buffer in the place of this one, of other dims, perhaps in another space; its name and hints are the
-        same."""
+        """Returns a buffer to replace this one, with other dims and optionally in another space; the name and the hints
+        stay the same."""
         made = AllocOp(
             self.label.data,
             memref_of(element_of(self.result.type), dims, space or self.space),
@@ -176,10 +176,10 @@ class AllocOp(IRDLOperation):
 class ForOp(IRDLOperation):
     """A loop over one axis: `first`, `first + step`, ... below `end`.
 
-    `reduction` marks an axis along which iterations meet in accumulations, and `sequential` one whose iterations run in
-    order; any other loop has independent iterations. `_0` in a bound is the first of the values after `with`.
-    `while` names an element that every iteration looks at first: it and those after it do not run where it is 0.
-    `threads` hands iterations to the pool. `hints` are directives that a later schedule pass consumes.
+    `reduction` marks an axis whose iterations accumulate into the same elements; `sequential` marks one whose
+    iterations run in order; iterations of other loops are independent. `_0` in a bound is the first of the values after
+    `with`. `while` names an element that is tested before every iteration: the loop ends where it is 0. `threads` runs
+    iterations on the thread pool. `hints` are directives that a later schedule pass consumes.
     """
 
     name = "loop.for"
@@ -247,12 +247,12 @@ class ForOp(IRDLOperation):
 
     @property
     def is_sequential(self) -> bool:
-        """Whether the iterations run in order: no pass fuses, splits, reorders or shares them out."""
+        """True if the iterations run in order: no pass fuses, splits, reorders or parallelises them."""
         return self.sequential is not None
 
     @property
     def grain(self) -> Expr | None:
-        """Iterations per pool task; None for a loop that one thread runs."""
+        """The iterations per task of the pool; None for a loop that one thread runs."""
         return None if self.grain_attr is None else self.grain_attr.data[0]
 
     @property
@@ -261,7 +261,7 @@ class ForOp(IRDLOperation):
 
     @property
     def directives(self) -> dict[str, Attribute]:
-        """The hints, as a dictionary of its own."""
+        """The hints, as a new dictionary."""
         return {} if self.hints is None else dict(self.hints.data)
 
     def hint(self, name: str) -> Attribute | None:
@@ -346,7 +346,8 @@ class ForOp(IRDLOperation):
 
 @irdl_op_definition
 class IfOp(IRDLOperation):
-    """Runs its body when every guard is >= 0. `_0` in a guard is the first of the values after `with`, an i64."""
+    """A conditional: the body runs if every guard is >= 0. `_0` in a guard is the first of the values after `with`, an
+    i64."""
 
     name = "loop.if"
     guards_attr = prop_def(DimsAttr, prop_name="guards")

@@ -1,4 +1,4 @@
-"""The structured level of the `loop` dialect: what is computed, over tensors, in no order.
+"""The structured level of the `loop` dialect: computations over tensors, without an order.
 
     kernel ::= loop.kernel @name symbols [sym, ...] (%arg : tensor, ...) -> (tensor, ...) (requires [requirement, ...])?
                (checks [check, ...])? (typical [sym = size, ...])? { op* loop.return }
@@ -12,16 +12,16 @@
     yield  ::= loop.yield (combiner %v at [subscript, ...]), ...          one clause a result of the nest
 
 A nest runs its body once for every point of its iteration domain. Axes and symbols are *names* in expressions
-(`igniter.dialects.sym.expr`), not SSA values: to rename, tile or fix an axis is to substitute in expressions. A
+(`igniter.dialects.sym.expr`), not SSA values: renaming, tiling or fixing an axis is a substitution in expressions. A
 subscript may also name an indirect operand of its own access: `_0` is the first value after `with`, an i64.
 
-A guarded access happens when every guard is >= 0; otherwise the read has the value after `else` (zero if absent).
-Clause `none %v at [...]` writes each element at most once, and its subscripts use parallel axes only; any other
-combiner folds, from the combiner's identity, all values that meet at an element, in any order.
-Every element of a result is written: by `none`, or by the identity where no point reaches it.
+A guarded access happens if every guard is >= 0; otherwise the read has the value after `else` (zero if absent). Clause
+`none %v at [...]` writes each element at most once, and its subscripts use parallel axes only. Any other combiner folds
+all values written to an element, from the combiner's identity, in any order. Every element of a result is written: by
+`none`, or with the identity if no point reaches it.
 
-A kernel may rely on what it requires (`igniter.dialects.sym.requirements`): the op around it checks that first. The
-last results may be checks on the data, which the op tests after the run.
+A kernel may rely on its requirements (`igniter.dialects.sym.requirements`), because the op around it checks them first.
+The last results may be data checks, which the op tests after the run.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class KernelOp(IRDLOperation):
     checks_attr = opt_prop_def(ArrayAttr[CheckAttr], prop_name="checks")
     typical = opt_prop_def(SizesAttr)
     when = opt_prop_def(DimsAttr)
-    """Of a variant: where it runs."""
+    """The condition of a variant, under which it runs."""
     body = region_def("single_block")
     others = opt_region_def("single_block")
     traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), NoTerminator())
@@ -147,12 +147,12 @@ class KernelOp(IRDLOperation):
 
     @property
     def requires(self) -> tuple[Requirement, ...]:
-        """What has to hold of the symbols; `node` is the place of a node in the region, constants not counted."""
+        """The requirements on the symbols; `node` is the index of a node in the region, constants not counted."""
         return requirements_of(self.requires_attr)
 
     @property
     def checks(self) -> tuple[DataCheck, ...]:
-        """What the last results tell of the data; they are no results of the region."""
+        """The data checks, reported by the last results, which are not results of the region."""
         return checks_of(self.checks_attr)
 
     @property
@@ -165,11 +165,11 @@ class KernelOp(IRDLOperation):
 
     @property
     def variants(self) -> list[KernelOp]:
-        """The same kernel for sizes of which others say `when`, in the order in which they are asked."""
+        """The variants of the kernel, in the order in which their conditions `when` are tested."""
         return [] if self.others is None else [op for op in self.others.block.ops if isinstance(op, KernelOp)]
 
     def set_variants(self, variants: Sequence[KernelOp]) -> None:
-        """Gives the kernel these variants in the place of those that it has."""
+        """Replaces the variants of the kernel."""
         for variant in variants:
             if variant.parent is not None:
                 variant.detach()
@@ -273,7 +273,7 @@ class ReturnOp(IRDLOperation):
 
 @irdl_op_definition
 class ViewOp(IRDLOperation):
-    """The same elements in row-major order under other dims. On the scheduled level, the same memory."""
+    """The same elements in row-major order with other dims. On the scheduled level, the same memory."""
 
     name = "loop.view"
     source = operand_def()
@@ -290,7 +290,7 @@ class ViewOp(IRDLOperation):
 
 
 class ComputeOp(IRDLOperation):
-    """What computes tensors in a kernel: a nest, or a procedure."""
+    """An op that computes tensors in a kernel: a nest or a procedure."""
 
     label_attr = prop_def(StringAttr, prop_name="label")
     axes_attr = prop_def(AxesAttr, prop_name="axes")
@@ -300,7 +300,7 @@ class ComputeOp(IRDLOperation):
 
     @property
     def label(self) -> str:
-        """The name that schedules and remarks use; unique in the kernel."""
+        """The name used by schedules and remarks; unique in the kernel."""
         return self.label_attr.data
 
     @property
@@ -313,11 +313,11 @@ class ComputeOp(IRDLOperation):
 
     @property
     def loops_inside(self) -> Sequence[str] | None:
-        """The axes of the loops in the body, of which a schedule may speak too; None for what has no such loops."""
+        """The axes of the loops in the body, which a schedule may name too; None for a nest."""
         return None
 
     def verify_schedule(self) -> None:
-        """Every word of the schedule is one, and stands where it may."""
+        """Checks that the schedule is valid."""
         if self.schedule is None:
             return
         axes: dict[str, str] = {a.name: a.kind for a in self.axes}
@@ -326,7 +326,7 @@ class ComputeOp(IRDLOperation):
             raise VerifyException(f"the schedule of nest '{self.label}': {reason}")
 
     def verify_names(self, symbols: frozenset[str]) -> None:
-        """Every name in an expression of the op is one of its axes, or one of the kernel's `symbols`."""
+        """Checks that every name in an expression of the op is one of its axes or one of the kernel's `symbols`."""
         shadowed = symbols & {a.name for a in self.axes}
         if shadowed:
             raise VerifyException(f"nest '{self.label}': axes {sorted(shadowed)} hide symbols of the kernel")
@@ -359,7 +359,7 @@ class NestOp(ComputeOp):
         )
 
     def axis(self, name: str) -> Axis:
-        """The axis of that name."""
+        """Returns the axis of that name."""
         return next(a for a in self.axes if a.name == name)
 
     @property

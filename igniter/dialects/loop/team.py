@@ -1,7 +1,8 @@
-"""`team(runs 64, looks 32768)`: the threads of a program stay together, from its first kernel to its last.
+"""`team(runs 64, looks 32768)`: a thread team that persists from the first kernel of a program to the last.
 
-The program enters the thread pool once, for so many runs of one task: one of them leads it from kernel to kernel, and
-the others help, each until it has looked for work so often in vain. What a program computes is the same without it.
+The program enters the thread pool once, for `runs` runs of one task. One of them leads from kernel to kernel and the
+others help; a helper leaves after `looks` unsuccessful polls for work. A program computes the same results without a
+team.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from xdsl.printer import Printer
 
 
 class Team(NamedTuple):
-    """How many there are at most, and how long they stay."""
+    """The maximum number of threads, and the polls after which one leaves."""
 
     runs: int
     looks: int
@@ -23,7 +24,7 @@ class Team(NamedTuple):
 
 @irdl_attr_definition
 class TeamAttr(Data[Team]):
-    """What is said of the team of a program: `#loop.team<(runs 64, looks 32768)>`."""
+    """The team of a program: `#loop.team<(runs 64, looks 32768)>`."""
 
     name = "loop.team"
 
@@ -40,12 +41,12 @@ class TeamAttr(Data[Team]):
 
 
 def parse_team(parser: AttrParser) -> TeamAttr | None:
-    """`(team(runs count, looks count))?`"""
+    """Parses `(team(runs count, looks count))?`."""
     return TeamAttr(_parse(parser)) if parser.parse_optional_keyword("team") is not None else None
 
 
 def print_team(attr: TeamAttr | None, printer: Printer) -> None:
-    """The other direction of `parse_team`."""
+    """Prints the inverse of `parse_team`."""
     if attr is not None:
         printer.print_string(f" team{attr}")
 

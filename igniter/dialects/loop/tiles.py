@@ -1,17 +1,16 @@
-"""`loop.tile_product`: a tile of a contraction, as the scheduled level of the `loop` dialect has it.
+"""`loop.tile_product`: a tile of a contraction, on the scheduled level of the `loop` dialect.
 
     stmt  ::= loop.tile_product %c[subs] (+)?= %a[subs] * %b[subs] over names tile [n, m] (fetch [subs])?
               (kernel "name")?
     names ::= r = expr, p = expr, l = n, k = expr (, s = expr)?
 
 It is a micro-kernel: the sum over `k` of products, for a few rows `r`, panels `p` of columns and lanes `l` of a panel.
-Where there is a fifth name, `s`, it is summed over as well, outside of `k`, while the sums stay in registers: the rows
-of a window, in each of which what is summed lies side by side. The names are local to the op. `tile` is the largest
-number of rows and panels, which may be fewer at the edges. The sums are f32, f64 or i32; narrower operands are stored
-in groups of steps of `k`, whose subscripts are then `k floordiv 2` or so (`igniter.backends.cpu.tile_kernels`). `fetch`
-is the place in `b` of what is wanted next; it need not be inside `b`. `kernel` names the micro-kernel
-(`instructions.py`) where it is not the one that is chosen for the elements: it then folds over `k` what that means of
-an element of `a` and one of `b`, and `+=` folds what `c` holds too.
+An optional fifth name `s` is a second reduction, outside `k`, with the sums still in registers: the rows of a window,
+each with contiguous terms. The names are local to the op. `tile` is the maximum number of rows and panels; edges may
+have fewer. The sums are f32, f64 or i32; narrower operands are stored in groups of steps of `k`, with subscripts such
+as `k floordiv 2` (`igniter.backends.cpu.tile_kernels`). `fetch` is the place in `b` to prefetch; it may lie outside
+`b`. `kernel` names a micro-kernel (`instructions.py`) other than the default for the elements: it folds its own
+function of an element of `a` and one of `b` over `k`, and `+=` folds in the value of `c` too.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class TileProductOp(IRDLOperation):
     b_at = prop_def(DimsAttr)
     tile_attr = prop_def(ArrayAttr[IntAttr], prop_name="tile")
     next_at = opt_prop_def(DimsAttr)
-    """Where in `b` the panels are that will be wanted soon."""
+    """The subscripts in `b` of the panels to prefetch."""
     add_attr = opt_prop_def(UnitAttr, prop_name="add")
     kernel_attr = opt_prop_def(StringAttr, prop_name="kernel")
 
@@ -82,34 +81,34 @@ class TileProductOp(IRDLOperation):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the subscripts call the row, the panel, the lane and the step of depth, and the round where there is
-        one."""
+        """The names of the row, the panel, the lane and the step of depth in subscripts, and of the
+        round if present."""
         return tuple(n.data for n in self.names_attr)
 
     @property
     def round(self) -> str | None:
-        """What the subscripts call the step of the outer sum."""
+        """The name of the outer reduction in subscripts; None if absent."""
         return self.names[4] if len(self.names) > 4 else None
 
     @property
     def extents(self) -> dict[str, Expr]:
-        """How many there are of each name."""
+        """The extents, by name."""
         return dict(zip(self.names, self.extents_attr.data, strict=True))
 
     @property
     def tile(self) -> tuple[int, int]:
-        """The most rows and panels."""
+        """The maximum number of rows and panels."""
         rows, panels = (n.data for n in self.tile_attr)
         return rows, panels
 
     @property
     def adds(self) -> bool:
-        """Whether the products are added to what `c` holds; else they replace it."""
+        """True if the products are added to the value of `c`; otherwise they replace it."""
         return self.add_attr is not None
 
     @property
     def kernel(self) -> MicroKernel | None:
-        """The micro-kernel that is named, or chosen for the elements; None where there is none of those."""
+        """The named micro-kernel, or the default for the elements; None if the elements have no default."""
         if self.kernel_attr is not None:
             return micro_kernel(self.kernel_attr.data)
         kind = kind_of(*(element_of(v.type) for v in (self.a, self.b, self.c)))
@@ -117,7 +116,8 @@ class TileProductOp(IRDLOperation):
 
     @property
     def accesses(self) -> tuple[tuple[SSAValue, str, tuple[Expr, ...]], ...]:
-        """Each buffer with the name of its subscripts' property, and these: the one that is written first."""
+        """The buffers, each with the name of the property of its subscripts and the subscripts; the written buffer is
+        first."""
         return ((self.c, "c_at", self.c_at.data), (self.a, "a_at", self.a_at.data), (self.b, "b_at", self.b_at.data))
 
     def verify_(self) -> None:

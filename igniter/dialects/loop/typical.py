@@ -1,7 +1,7 @@
-"""`typical [n = 128, m = 1]`: what the symbols of a kernel usually are, where somebody said so.
+"""`typical [n = 128, m = 1]`: the typical sizes of a kernel's symbols, if known.
 
-A kernel means the same with and without it, and is right for all sizes. Authors of schedules read it where a choice
-needs a figure (`igniter.analysis.typical_sizes`); it is part of the kernel's text, so of what its code is filed under.
+The sizes do not change the meaning of a kernel, which is correct for all sizes. Schedule authors use them in choices
+that need a figure (`igniter.analysis.typical_sizes`). They are part of the kernel's text, so also of its cache key.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Sizes = tuple[tuple[str, int], ...]
 
 @irdl_attr_definition
 class SizesAttr(Data[Sizes]):
-    """Sizes of symbols: `#loop.sizes<[n = 128, m = 1]>`."""
+    """The sizes of symbols: `#loop.sizes<[n = 128, m = 1]>`."""
 
     name = "loop.sizes"
 
@@ -37,7 +37,7 @@ class SizesAttr(Data[Sizes]):
         printer.print_string(f"<{self}>")
 
     def renamed(self, names: Mapping[str, Expr]) -> SizesAttr:
-        """The sizes of the same symbols by other names."""
+        """Returns the sizes with the symbols renamed."""
         return SizesAttr(tuple((str(names[n].symbol) if n in names else n, size) for n, size in self.data))
 
     def __str__(self) -> str:
@@ -45,23 +45,23 @@ class SizesAttr(Data[Sizes]):
 
 
 def sizes_attr(sizes: Mapping[str, int]) -> SizesAttr | None:
-    """The property that holds sizes; `None` when there are none."""
+    """Returns the property for sizes; `None` if `sizes` is empty."""
     return SizesAttr(tuple(sizes.items())) if sizes else None
 
 
 def parse_typical(parser: AttrParser) -> SizesAttr | None:
-    """`(typical [symbol = size, ...])?`"""
+    """Parses `(typical [symbol = size, ...])?`."""
     return SizesAttr(_parse(parser)) if parser.parse_optional_keyword("typical") is not None else None
 
 
 def print_typical(attr: SizesAttr | None, printer: Printer) -> None:
-    """The other direction of `parse_typical`."""
+    """Prints the inverse of `parse_typical`."""
     if attr is not None:
         printer.print_string(f" typical {attr}")
 
 
 def verify_typical(attr: SizesAttr | None, symbols: Iterable[str]) -> None:
-    """`VerifyException` where a size is not that of one of `symbols`, or not positive."""
+    """Checks the sizes; raises `VerifyException` if one is not of `symbols`, not unique, or not positive."""
     if attr is None:
         return
     known = list(symbols)

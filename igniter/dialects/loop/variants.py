@@ -1,4 +1,4 @@
-"""Variants: the same kernel scheduled in several ways, of which the sizes of a call choose one.
+"""Variants: one kernel with several schedules; the sizes of a call choose one of them.
 
     loop.kernel @k symbols [n] (%x : ..) -> (..) {
       ...
@@ -8,9 +8,9 @@
       }
     }
 
-A variant is a whole kernel of the same inputs and results, and means the same for all sizes: `when` says where it is
-the better one, and is no promise that a pass may rely on. The first variant runs whose condition holds, the kernel's
-own body where none does. `lower-to-loops` makes a `loop.if` of each.
+A variant is a whole kernel with the same inputs, results and meaning for all sizes. `when` is the condition under which
+it is faster; no pass may rely on it for correctness. The first variant whose condition holds runs, or else the kernel's
+own body. `lower-to-loops` lowers each variant to a `loop.if`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from igniter.dialects.loop.structured import KernelOp
 
 MOST_VARIANTS = 2
-"""Beside the kernel's own body: each is code that is compiled, kept in a library and in the caches of a CPU."""
+"""The maximum number of variants beside the kernel's own body. Each costs compile time, library
+size and cache space."""
 
 
 def parse_when(parser: Parser) -> DimsAttr | None:
-    """`(when expr <= expr)?`"""
+    """Parses `(when expr <= expr)?`."""
     if parser.parse_optional_keyword("when") is None:
         return None
     left = parse_expr_here(parser)
@@ -42,26 +43,26 @@ def parse_when(parser: Parser) -> DimsAttr | None:
 
 
 def print_when(attr: DimsAttr | None, printer: Printer) -> None:
-    """The other direction of `parse_when`."""
+    """Prints the inverse of `parse_when`."""
     if attr is not None:
         printer.print_string(f" when {condition_text(attr)}")
 
 
 def condition_text(when: DimsAttr) -> str:
-    """A condition in words."""
+    """Returns the text of a condition."""
     left, right = when.data
     return f"{left} <= {right}"
 
 
 def guard_of(when: DimsAttr) -> Expr:
-    """What is >= 0 where the condition holds."""
+    """Returns the expression that is >= 0 if and only if the condition holds."""
     left, right = when.data
     return right - left
 
 
 def guards_of(kernel: KernelOp) -> list[tuple[KernelOp, tuple[Expr, ...]]]:
-    """The versions of a kernel in the order in which they are asked, itself last, each with what is >= 0 where it
-    runs: its own condition, and that those before it do not hold."""
+    """Returns the versions of a kernel in the order in which they are tried, the kernel itself last. Each has the
+    guards (>= 0) under which it runs: its own condition, and the negated conditions before it."""
     found: list[tuple[KernelOp, tuple[Expr, ...]]] = []
     before: tuple[Expr, ...] = ()
     for variant in kernel.variants:
@@ -73,7 +74,7 @@ def guards_of(kernel: KernelOp) -> list[tuple[KernelOp, tuple[Expr, ...]]]:
 
 
 def verify_variants(kernel: KernelOp) -> None:
-    """`VerifyException` where a kernel and its variants do not fit together."""
+    """Checks that a kernel and its variants fit together; raises `VerifyException` otherwise."""
     from igniter.dialects.loop.structured import KernelOp
 
     parent = kernel.parent_op()

@@ -2,12 +2,12 @@
 
     #sym.dims<batch, 128, batch*seq + 1>
 
-It is the encoding of a `tensor` type (`tensor<?x128xf32, #sym.dims<batch, 128>>`) and the layout of a `memref` type,
-where it means a dense row-major buffer of those dims. A tensor whose dims are all integers needs none.
-The grammar of an expression is that of `igniter.dialects.sym.expr`.
+The attribute is the encoding of a `tensor` type (`tensor<?x128xf32, #sym.dims<batch, 128>>`) and the layout of a
+`memref` type, for which it means a dense row-major buffer of those dims. A tensor of constant dims needs no attribute.
+The grammar of expressions is in `igniter.dialects.sym.expr`.
 
-Kernels and custom ops hold a list of requirements besides, facts about symbols that a call checks before it computes
-any size from them: `requires [16*n == 64*(16*n floordiv 64) "the input cannot be reshaped" node 2]`.
+Kernels and custom ops also have requirements, facts about symbols that a call checks before it computes any size from
+them: `requires [16*n == 64*(16*n floordiv 64) "the input cannot be reshaped" node 2]`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class DimsAttr(Data[tuple[Expr, ...]], MemRefLayoutAttr):
         printer.print_string(f"<{', '.join(map(str, self.data))}>")
 
     def get_affine_map(self) -> AffineMap:
-        """The identity: the dims, not the layout, are what this attribute adds to a memref."""
+        """Returns the identity map: this attribute adds dims to a memref, not a layout."""
         return AffineMap.identity(len(self.data))
 
     def as_affine_map_attr(self) -> AffineMapAttr:
@@ -90,7 +90,7 @@ class ParserTokens:
 
 
 def parse_expr_here(parser: AttrParser) -> Expr:
-    """One expression at the parser's position."""
+    """Parses one expression at the parser's position."""
     position = parser.pos
     try:
         return parse_expr(ParserTokens(parser))
@@ -99,7 +99,7 @@ def parse_expr_here(parser: AttrParser) -> Expr:
 
 
 def parse_exprs(parser: AttrParser, opening: str = "[", closing: str = "]") -> tuple[Expr, ...]:
-    """A bracketed, comma-separated list of expressions."""
+    """Parses a bracketed, comma-separated list of expressions."""
     parser.parse_characters(opening)
     exprs: list[Expr] = []
     if parser.parse_optional_characters(closing) is None:
@@ -112,7 +112,7 @@ def parse_exprs(parser: AttrParser, opening: str = "[", closing: str = "]") -> t
 
 @irdl_attr_definition
 class RequirementAttr(Data[Requirement]):
-    """A fact that a run checks before it relies on it: `#sym.requirement<n mod 4 == 0 "it does not divide" node 2>`."""
+    """A fact checked by a run before it is used: `#sym.requirement<n mod 4 == 0 "it does not divide" node 2>`."""
 
     name = "sym.requirement"
 
@@ -147,7 +147,7 @@ def _print_requirement(attr: RequirementAttr, printer: Printer) -> None:
 
 
 def _parse_node(parser: AttrParser) -> int | str | None:
-    """`(node number | node "name")?`"""
+    """Parses `(node number | node "name")?`."""
     if parser.parse_optional_keyword("node") is None:
         return None
     name = parser.parse_optional_str_literal()
@@ -164,7 +164,8 @@ def _print_node(node: int | str | None, printer: Printer) -> None:
 
 @irdl_attr_definition
 class CheckAttr(Data[DataCheck]):
-    """What a result of a kernel tells of its data: `#sym.check<"an index is out of range" in [-n, n - 1] node 2>`."""
+    """A check on data, reported by a result of a kernel: `#sym.check<"an index is out of range" in [-n, n - 1] node
+    2>`."""
 
     name = "sym.check"
 
@@ -196,25 +197,25 @@ def _print_check(attr: CheckAttr, printer: Printer) -> None:
 
 
 def checks_attr(checks: Iterable[DataCheck]) -> ArrayAttr[CheckAttr] | None:
-    """The property that holds the checks of a kernel; `None` when there are none."""
+    """Returns the property for the checks of a kernel; `None` if there are no checks."""
     found = [CheckAttr(c) for c in checks]
     return ArrayAttr(found) if found else None
 
 
 def checks_of(attr: ArrayAttr[CheckAttr] | None) -> tuple[DataCheck, ...]:
-    """What `checks_attr` holds."""
+    """Returns the checks in a property of `checks_attr`."""
     return () if attr is None else tuple(a.data for a in attr)
 
 
 def parse_checks(parser: AttrParser) -> tuple[DataCheck, ...]:
-    """`(checks [check, ...])?`"""
+    """Parses `(checks [check, ...])?`."""
     if parser.parse_optional_keyword("checks") is None:
         return ()
     return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_check(parser)))
 
 
 def print_checks(attr: ArrayAttr[CheckAttr] | None, printer: Printer) -> None:
-    """The other direction of `parse_checks`, each on a line of its own."""
+    """Prints the inverse of `parse_checks`, one check per line."""
     if attr is not None:
         _print_lines("checks", [lambda a=a: _print_check(a, printer) for a in attr], printer)
 
@@ -222,7 +223,8 @@ def print_checks(attr: ArrayAttr[CheckAttr] | None, printer: Printer) -> None:
 def verify_checks(
     attr: ArrayAttr[CheckAttr] | None, symbols: Iterable[str], results: Sequence[tuple[Attribute, Sequence[Expr]]]
 ) -> None:
-    """`VerifyException` unless the last `results`, as element types and dims, are numbers that checks can stand for."""
+    """Checks that the last `results`, as element types and dims, are single i64 numbers, one for each check; raises
+    `VerifyException` otherwise."""
     checks, known = checks_of(attr), frozenset(symbols)
     for check in checks:
         if free := sorted(check.symbols - known):
@@ -233,25 +235,25 @@ def verify_checks(
 
 
 def requirements_attr(requirements: Iterable[Requirement]) -> ArrayAttr[RequirementAttr] | None:
-    """The property that holds requirements; `None` when there are none."""
+    """Returns the property for requirements; `None` if there are no requirements."""
     found = [RequirementAttr(r) for r in requirements]
     return ArrayAttr(found) if found else None
 
 
 def requirements_of(attr: ArrayAttr[RequirementAttr] | None) -> tuple[Requirement, ...]:
-    """What `requirements_attr` holds."""
+    """Returns the requirements in a property of `requirements_attr`."""
     return () if attr is None else tuple(a.data for a in attr)
 
 
 def parse_requirements(parser: AttrParser) -> tuple[Requirement, ...]:
-    """`(requires [requirement, ...])?`"""
+    """Parses `(requires [requirement, ...])?`."""
     if parser.parse_optional_keyword("requires") is None:
         return ()
     return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_requirement(parser)))
 
 
 def print_requirements(attr: ArrayAttr[RequirementAttr] | None, printer: Printer) -> None:
-    """The other direction of `parse_requirements`, each on a line of its own."""
+    """Prints the inverse of `parse_requirements`, one requirement per line."""
     if attr is not None:
         _print_lines("requires", [lambda a=a: _print_requirement(a, printer) for a in attr], printer)
 
@@ -267,7 +269,7 @@ def _print_lines(keyword: str, items: Sequence[Callable[[], None]], printer: Pri
 
 
 def verify_requirements(attr: ArrayAttr[RequirementAttr] | None, symbols: Iterable[str]) -> None:
-    """`VerifyException` where a requirement names something else than `symbols`."""
+    """Checks that requirements name only `symbols`; raises `VerifyException` otherwise."""
     known = frozenset(symbols)
     for requirement in requirements_of(attr):
         if free := sorted(requirement.symbols - known):
@@ -279,19 +281,20 @@ def _static(dims: Sequence[Expr]) -> list[int]:
 
 
 def tensor_of(element: Attribute, dims: Iterable[ExprLike]) -> TensorType[Attribute]:
-    """`tensor` with symbolic dims; the encoding is left out when every dim is an integer."""
+    """Returns a `tensor` type with symbolic dims; without an encoding if every dim is an integer."""
     return _tensor(element, tuple([Expr.of(d) for d in dims]))
 
 
 @lru_cache(maxsize=1 << 14)
 def _tensor(element: Attribute, dims: tuple[Expr, ...]) -> TensorType[Attribute]:
-    """A model has few different types, and making one, which is checked, takes longer than all else of a value."""
+    """Returns the cached type. A model has few distinct types, and creating one verifies it, which dominates the cost
+    of a value."""
     shape = _static(dims)
     return TensorType(element, shape, DimsAttr(dims) if DYNAMIC in shape else NoneAttr())
 
 
 def memref_of(element: Attribute, dims: Iterable[ExprLike], space: str | None = None) -> MemRefType[Attribute]:
-    """`memref` with symbolic dims, dense row-major, in the memory space called `space`."""
+    """Returns a dense row-major `memref` type with symbolic dims, in the memory space called `space`."""
     exprs = tuple(Expr.of(d) for d in dims)
     shape = _static(exprs)
     layout = DimsAttr(exprs) if DYNAMIC in shape else NoneAttr()
@@ -299,7 +302,7 @@ def memref_of(element: Attribute, dims: Iterable[ExprLike], space: str | None = 
 
 
 def dims_of(shaped: object) -> tuple[Expr, ...]:
-    """The dims of a ranked tensor or memref; `ValueError` where a dynamic dim has no expression."""
+    """Returns the dims of a ranked tensor or memref; raises `ValueError` if a dynamic dim has no expression."""
     if isinstance(shaped, TensorType):
         symbolic = shaped.encoding
         shape = shaped.get_shape()
@@ -316,20 +319,20 @@ def dims_of(shaped: object) -> tuple[Expr, ...]:
 
 
 def element_of(shaped: Attribute) -> Attribute:
-    """The element type of a tensor or memref."""
+    """Returns the element type of a tensor or memref."""
     if isinstance(shaped, (TensorType, MemRefType)):
         return cast("TensorType[Attribute]", shaped).element_type
     raise ValueError(f"{shaped} has no element type")
 
 
 def space_of(memref: Attribute) -> str:
-    """The memory space of a memref; "" for the caller's own buffers."""
+    """Returns the memory space of a memref; "" for the caller's own buffers."""
     space = memref.memory_space if isinstance(memref, MemRefType) else None
     return space.data if isinstance(space, StringAttr) else ""
 
 
 def axis_ranges(axes: Iterable[tuple[str, ExprLike]]) -> Ranges:
-    """The ranges of axes that run from 0 to their extents."""
+    """Returns the ranges of axes from 0 to their extents."""
     return Ranges({name: (Expr.of(0), Expr.of(extent)) for name, extent in axes})
 
 

@@ -1,11 +1,11 @@
-"""From which dims of its inputs a kernel learns its symbols.
+"""The binding of a kernel's symbols to the dims of its inputs.
 
-A dim that is one symbol binds it at its first occurrence and is compared afterwards. Any other dim is evaluated and
-compared once its symbols are known; where exactly one is not, and the dim is `c*symbol + rest` with an integer `c`,
-the equation is solved for it (`past + seq`, with `seq` known from elsewhere, gives `past`).
+A dim that is a single symbol binds it at its first occurrence and is compared at later ones. Any other dim is evaluated
+and compared once its symbols are bound. If exactly one symbol is unbound and the dim is `c*symbol + rest` with an
+integer `c`, the equation is solved for it (`past + seq`, with `seq` bound elsewhere, gives `past`).
 
-Inputs that are always there come first: what only an optional input could bind is bound by it when it is there, and
-is 0 otherwise.
+Required inputs are processed first. A symbol bound only by an optional input has its dim if the input is present, and 0
+otherwise.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from igniter.dialects.sym.expr import Expr
 
 @dataclass(frozen=True)
 class Bind:
-    """The symbol gets the value of the dim, or, where it has one already, is compared with it."""
+    """Binds the symbol to the value of the dim, or compares the two if it is bound already."""
 
     input: int
     axis: int
@@ -28,7 +28,7 @@ class Bind:
 
 @dataclass(frozen=True)
 class Check:
-    """The dim must be equal to the expression, whose symbols are known by now."""
+    """Compares the dim with the expression, whose symbols are bound."""
 
     input: int
     axis: int
@@ -37,7 +37,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Solve:
-    """`coefficient*symbol + rest` is the dim: the symbol gets the value that makes it so, which must be a natural."""
+    """Solves `coefficient*symbol + rest == dim` for the symbol; the solution must be a non-negative integer."""
 
     input: int
     axis: int
@@ -51,7 +51,7 @@ Step: TypeAlias = Bind | Check | Solve
 
 @dataclass(frozen=True)
 class Binding:
-    """The steps in an order in which each has what it needs; `unsolved` are the dims that no step could reach."""
+    """The steps, each after the steps that it depends on; `unsolved` lists the dims without a step."""
 
     steps: tuple[Step, ...]
     bound: frozenset[str]
@@ -59,9 +59,9 @@ class Binding:
 
 
 def bind_symbols(inputs: Sequence[tuple[Sequence[Expr], bool]], known: Iterable[str] = ()) -> Binding:
-    """How to learn the symbols of `inputs`, each given as its dims and whether it is always present.
+    """Returns the steps that bind the symbols of `inputs`; each input is its dims and True if it is always present.
 
-    `known` are symbols that have a value before any dim is looked at. Constant dims need no step.
+    `known` are symbols bound beforehand. Constant dims need no step.
     """
     steps: list[Step] = []
     bound = set(known)

@@ -1,4 +1,4 @@
-"""What broadcasting tells of two dims: a symbol may be 1 when the model runs, so it tells less than it seems."""
+"""Facts about two dims from broadcasting: weaker than they seem, because a symbol may be 1 at run time."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from igniter.dialects.sym.ranges import is_nonneg
 
 
 def never_one(dim: Expr) -> bool:
-    """Whether a dim is proven to be other than 1: at least 2, or a multiple of something that is."""
+    """True if a dim is proven to differ from 1: it is 0, at least 2, or a multiple of a number above 1."""
     if is_nonneg(dim - 2) or dim.constant == 0:
         return True
     return gcd(*(c for _, c in dim.terms)) > 1 if dim.terms else True
 
 
 def must_agree(a: Expr, b: Expr) -> bool:
-    """Whether two dims that broadcast with each other are equal in every valid run: neither is ever 1, or one is 1
-    only where the other is, as with `s` and `min(s, 512)`."""
+    """True if two dims that broadcast with each other are equal in every valid run: neither is ever 1, or one is 1 only
+    if the other is, as with `s` and `min(s, 512)`."""
     return (never_one(a) and never_one(b)) or _caps(a, b) or _caps(b, a)
 
 
 def _caps(dim: Expr, capped: Expr) -> bool:
-    """Whether `capped` is the minimum of `dim` and bounds that are at least 2."""
+    """True if `capped` is the minimum of `dim` and of bounds that are at least 2."""
     if len(capped.terms) != 1:
         return False
     monomial, factor = capped.terms[0]
@@ -33,19 +33,19 @@ def _caps(dim: Expr, capped: Expr) -> bool:
 
 
 def broadcast_pair(a: Expr, b: Expr) -> Expr | None:
-    """The dim that two dims broadcast to; `None` where that depends on which of them is 1."""
+    """Returns the dim that two dims broadcast to; `None` if the result depends on which of them is 1."""
     if a == b or b.constant == 1:
         return a
     if a.constant == 1:
         return b
     if must_agree(a, b):
         return min(a, b, key=lambda e: (e.constant is None, len(str(e)), str(e)))
-    # What is never 1 decides: the other is equal to it, or 1.
+    # A dim that is never 1 decides: the other equals it, or is 1.
     return a if never_one(a) else b if never_one(b) else None
 
 
 def broadcast_dims(dims: list[Expr]) -> Expr | None:
-    """The dim that several broadcast to; `None` where that is open."""
+    """Returns the dim that several dims broadcast to; `None` if it is undetermined."""
     result: Expr | None = Expr.of(1)
     for dim in dims:
         result = broadcast_pair(result, dim) if result is not None else None

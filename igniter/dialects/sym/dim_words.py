@@ -1,4 +1,4 @@
-"""Words for the dims of inputs: those that name nothing, and places, `x:0` for the first dim of the input `x`."""
+"""Names of input dims: placeholders that name nothing, and places: `x:0` is the first dim of the input `x`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _ANONYMOUS = re.compile(r"\s*(\?+|-1|[Nn]one|null|nan|unk|unk_*\d+|[Uu]nknown(_?
 
 
 def is_anonymous(word: str) -> bool:
-    """True for the words that exporters write for a dim of which they know nothing. Equal words say nothing of equal
-    dims, so a person knows such a dim by its place."""
+    """True for the placeholders that exporters write for an unknown dim. Equal placeholders do not imply equal dims, so
+    users refer to such a dim by its place."""
     return _ANONYMOUS.fullmatch(word) is not None
 
 
 class Place(str):
-    """A dim in a shape that was given whole, `x=1x3x224x224`: it reads `x:0`, and knows the rank of that shape."""
+    """A dim in a shape given as a whole, `x=1x3x224x224`: its text is `x:0`, and it knows the rank of the shape."""
 
     input: str
     axis: int
@@ -23,14 +23,14 @@ class Place(str):
 
     @classmethod
     def of(cls, name: str, axis: int, rank: int) -> Self:
-        """The dim of an input at an axis of `rank`."""
+        """Returns the dim of an input at an axis of `rank`."""
         made = cls(f"{name}:{axis}")
         made.input, made.axis, made.rank = name, axis, rank
         return made
 
 
 def split_place(text: str) -> tuple[str, int] | None:
-    """The input and the axis of `x:0` or `x.0`; None for other text."""
+    """Returns the input and the axis of `x:0` or `x.0`; None for other text."""
     for sign in (":", "."):
         name, found, axis = text.rpartition(sign)
         if found and axis.isdecimal():

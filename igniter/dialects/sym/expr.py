@@ -4,12 +4,11 @@
             | expr floordiv expr | expr mod expr | min(expr, ...) | max(expr, ...)
     name  ::= bare identifier, or a quoted string when the model's own name is no identifier
 
-An `Expr` is an immutable polynomial over *atoms*, kept in a canonical order, so that two expressions that are equal
-as polynomials compare equal. An atom is a symbol or a call (`floordiv`, `mod`, `min`, `max`) on canonical arguments.
+An `Expr` is an immutable polynomial over *atoms* in a canonical order, so that expressions equal as polynomials compare
+equal. An atom is a symbol or a call (`floordiv`, `mod`, `min`, `max`) with canonical arguments.
 
-Symbols that stand for dims are never negative. Loop axes have a range, given to `simplify` and `is_nonneg` as
-`Ranges`. Of indirect operands (`_0`, `_1`, ...) nothing is known. Divisors are positive wherever an expression is
-evaluated.
+Symbols of dims are never negative. Loop axes have a range, given to `simplify` and `is_nonneg` as `Ranges`. Nothing is
+known about indirect operands (`_0`, `_1`, ...). Divisors are positive wherever an expression is evaluated.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ Monomial: TypeAlias = "tuple[Atom, ...]"
 
 BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
 KEYWORDS = frozenset(("floordiv", "mod", "min", "max"))
-"""Names that need no quotes, but for those that mean something else."""
+"""The names that need no quotes, except the keywords."""
 INDIRECT = re.compile(r"_\d+|\$.*")
-"""The names of indirect operands in subscripts, and of values that the bounds of loops are (`loop_range`)."""
+"""The names of indirect operands in subscripts, and of values in the bounds of loops (`loop_range`)."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Sym:
 
     @cached_property
     def order(self) -> tuple[int, str]:
-        """What atoms are sorted by."""
+        """The sort key of the atom."""
         return (0, str(self))
 
     def __hash__(self) -> int:
@@ -50,19 +49,19 @@ class Sym:
 
 @dataclass(frozen=True)
 class Call:
-    """`floordiv`, `mod` (two arguments), `min` or `max` (two or more)."""
+    """A call of `floordiv`, `mod` (two arguments), `min` or `max` (two or more)."""
 
     fn: str
     args: tuple[Expr, ...]
 
     @cached_property
     def order(self) -> tuple[int, str]:
-        """What atoms are sorted by: calls come after symbols."""
+        """The sort key of the atom: calls come after symbols."""
         return (1, str(self))
 
     @property
     def depth(self) -> int:
-        """How many calls stand in one another, this one included."""
+        """The nesting depth of calls, including this one."""
         return 1 + max((a.depth for a in self.args), default=0)
 
     def __str__(self) -> str:
@@ -76,7 +75,7 @@ ExprLike: TypeAlias = "Expr | int | str"
 
 MAX_TERMS, MAX_TEXT = 32, 4000
 MAX_DEGREE, MAX_DEPTH, MAX_BITS = 32, 32, 128
-"""The most factors of a term, calls in one another, and bits of a coefficient, of an expression to compute with."""
+"""The limits of a manageable expression: factors of a term, nested calls, and bits of a coefficient."""
 
 
 class Expr:
@@ -98,7 +97,7 @@ class Expr:
 
     @staticmethod
     def of(value: ExprLike) -> Expr:
-        """`value` as an expression; a string is one symbol's name, not a formula (for that, `Expr.parse`)."""
+        """Returns `value` as an expression; a string is the name of one symbol, not a formula (see `Expr.parse`)."""
         if isinstance(value, Expr):
             return value
         if isinstance(value, str):
@@ -107,7 +106,7 @@ class Expr:
 
     @staticmethod
     def parse(text: str) -> Expr:
-        """The expression that `text` writes; `ValueError` when it is not one."""
+        """Parses an expression; raises `ValueError` if `text` is not one."""
         from igniter.dialects.sym.expr_text import TextTokens, parse_expr
 
         tokens = TextTokens(text)
@@ -120,7 +119,7 @@ class Expr:
 
     @property
     def constant(self) -> int | None:
-        """The value, when the expression has no symbols."""
+        """The value if the expression has no symbols; else None."""
         if not self.terms:
             return 0
         if len(self.terms) == 1 and not self.terms[0][0]:
@@ -129,7 +128,7 @@ class Expr:
 
     @property
     def symbol(self) -> str | None:
-        """The name, when the expression is exactly one symbol."""
+        """The name if the expression is exactly one symbol; else None."""
         if len(self.terms) == 1:
             monomial, coefficient = self.terms[0]
             if coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], Sym):
@@ -138,7 +137,7 @@ class Expr:
 
     @property
     def call(self) -> Call | None:
-        """The call, when the expression is exactly one."""
+        """The call if the expression is exactly one call; else None."""
         if len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1:
             atom = self.terms[0][0][0]
             return atom if isinstance(atom, Call) else None
@@ -146,9 +145,9 @@ class Expr:
 
     @property
     def is_small(self) -> bool:
-        """True for an expression to compute with. Products of sums are multiplied out, with twice as many terms for
-        every factor of two, squares have twice as many factors, and quotients of quotients are nested: whoever makes
-        dims stops at some size (`MAX_TERMS`, `MAX_TEXT`, `MAX_DEGREE`, `MAX_DEPTH`, `MAX_BITS`)."""
+        """True if the expression is within the size limits for further arithmetic. Products of sums are expanded, which
+        doubles the terms with every factor of two terms; squares double the degree; quotients of quotients nest. Code
+        that creates dims must stop at these limits (`MAX_TERMS`, `MAX_TEXT`, `MAX_DEGREE`, `MAX_DEPTH`, `MAX_BITS`)."""
         if len(self.terms) > MAX_TERMS or self.depth > MAX_DEPTH:
             return False
         if any(len(m) > MAX_DEGREE or c.bit_length() > MAX_BITS for m, c in self.terms):
@@ -157,7 +156,7 @@ class Expr:
 
     @property
     def depth(self) -> int:
-        """How many calls stand in one another: 0 for a polynomial of symbols."""
+        """The nesting depth of calls: 0 for a polynomial of symbols."""
         if self._depth is None:
             inner = (a.depth for m, _ in self.terms for a in m if isinstance(a, Call))
             self._depth = max(inner, default=0)
@@ -165,11 +164,11 @@ class Expr:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Every symbol that occurs, inside calls too."""
+        """The symbols of the expression, including those inside calls."""
         return _symbols(self)
 
     def coefficient(self, name: str) -> Expr | None:
-        """`c` where the expression is `c*name + rest` and neither `c` nor `rest` holds `name`; else `None`."""
+        """Returns `c` if the expression is `c*name + rest` and neither `c` nor `rest` contains `name`; else `None`."""
         found: dict[Monomial, int] = {}
         for monomial, c in self.terms:
             hits = [a for a in monomial if name in _atom_symbols(a)]
@@ -182,7 +181,7 @@ class Expr:
         return Expr(found)
 
     def without(self, name: str) -> Expr:
-        """The terms in which `name` does not occur."""
+        """Returns the terms in which `name` does not occur."""
         return Expr({m: c for m, c in self.terms if all(name not in _atom_symbols(a) for a in m)})
 
     # -- arithmetic --------------------------------------------------------------------------------------------------
@@ -212,7 +211,7 @@ class Expr:
         return self._scaled(-1)
 
     def _scaled(self, factor: int) -> Expr:
-        """The multiple, whose terms stand in the same order."""
+        """Returns the expression times `factor`, with its terms in the same order."""
         if factor == 1 or not self.terms:
             return self
         if factor == 0:
@@ -240,14 +239,14 @@ class Expr:
         return mod(self, Expr.of(other))
 
     def ceildiv(self, other: ExprLike) -> Expr:
-        """The quotient rounded up, for a positive divisor."""
+        """Returns the quotient rounded up, for a positive divisor."""
         divisor = Expr.of(other)
         return floordiv(self + divisor - 1, divisor)
 
     # -- rewriting and evaluation ------------------------------------------------------------------------------------
 
     def substitute(self, values: Mapping[str, Expr]) -> Expr:
-        """The expression with symbols replaced, all at once, and canonicalised again."""
+        """Returns the expression with symbols replaced simultaneously, in canonical form."""
         if not values or self.symbols.isdisjoint(values):
             return self
         return self.map_atoms(
@@ -259,7 +258,7 @@ class Expr:
         )
 
     def map_atoms(self, fn: Callable[[Atom], Expr]) -> Expr:
-        """The expression rebuilt with every top-level atom replaced by `fn(atom)`."""
+        """Returns the expression with every top-level atom replaced by `fn(atom)`."""
         result = ZERO
         for monomial, c in self.terms:
             product = _const(c)
@@ -269,7 +268,7 @@ class Expr:
         return result
 
     def evaluate(self, env: Mapping[str, int]) -> int:
-        """The value with every symbol bound; `KeyError` names a missing one."""
+        """Returns the value with every symbol bound; raises `KeyError` with a missing symbol."""
         total = 0
         for monomial, c in self.terms:
             for atom in monomial:
@@ -290,7 +289,7 @@ class Expr:
             return True
         if self.terms != other.terms:
             return False
-        # Equal once, they share what they are made of: nests of equal parts are walked through one time.
+        # Equal expressions share their terms from here on, so that later comparisons of nested parts are fast.
         other.terms = self.terms
         return True
 
@@ -312,7 +311,7 @@ class Expr:
 
 
 def call(fn: str, args: Sequence[Expr]) -> Expr:
-    """The canonical form of a call."""
+    """Returns the canonical form of a call."""
     if fn == "floordiv":
         return floordiv(args[0], args[1])
     if fn == "mod":
@@ -325,7 +324,7 @@ def call(fn: str, args: Sequence[Expr]) -> Expr:
 
 
 def floordiv(a: Expr, b: Expr) -> Expr:
-    """`a` divided by the positive `b`, rounded towards minus infinity."""
+    """Returns `a` divided by the positive `b`, rounded towards minus infinity."""
     if b == ONE:
         return a
     if a.constant is not None and b.constant:
@@ -344,7 +343,7 @@ def floordiv(a: Expr, b: Expr) -> Expr:
 
 
 def mod(a: Expr, b: Expr) -> Expr:
-    """`a - b*floordiv(a, b)`: never negative for a positive `b`."""
+    """Returns `a - b*floordiv(a, b)`: never negative for a positive `b`."""
     if b == ONE:
         return ZERO
     if a.constant is not None and b.constant:
@@ -363,17 +362,17 @@ def mod(a: Expr, b: Expr) -> Expr:
 
 
 def minimum(*args: Expr) -> Expr:
-    """The least of the arguments."""
+    """Returns the least of the arguments."""
     return _extremum("min", args)
 
 
 def maximum(*args: Expr) -> Expr:
-    """The greatest of the arguments."""
+    """Returns the greatest of the arguments."""
     return _extremum("max", args)
 
 
 def symbols_of(exprs: Iterable[Expr]) -> frozenset[str]:
-    """Every symbol that occurs in some of `exprs`."""
+    """Returns every symbol that occurs in `exprs`."""
     found: frozenset[str] = frozenset()
     for e in exprs:
         found |= e.symbols
@@ -381,7 +380,7 @@ def symbols_of(exprs: Iterable[Expr]) -> frozenset[str]:
 
 
 def product(factors: Iterable[Expr]) -> Expr:
-    """The product; 1 when there are no factors."""
+    """Returns the product; 1 for no factors."""
     result = ONE
     for factor in factors:
         result = result * factor
@@ -389,7 +388,7 @@ def product(factors: Iterable[Expr]) -> Expr:
 
 
 def linearize(subscripts: Sequence[Expr], dims: Sequence[Expr]) -> Expr:
-    """The row-major offset of `subscripts` in a tensor of `dims`."""
+    """Returns the row-major offset of `subscripts` in a tensor of `dims`."""
     offset = ZERO
     for subscript, dim in zip(subscripts, dims, strict=True):
         offset = offset * dim + subscript
@@ -397,7 +396,7 @@ def linearize(subscripts: Sequence[Expr], dims: Sequence[Expr]) -> Expr:
 
 
 def delinearize(offset: Expr, dims: Sequence[Expr]) -> list[Expr]:
-    """The row-major subscripts of `offset` in a tensor of `dims` (the inverse of `linearize`)."""
+    """Returns the row-major subscripts of `offset` in a tensor of `dims` (the inverse of `linearize`)."""
     subscripts: list[Expr] = []
     for dim in reversed(dims[1:]):
         subscripts.append(mod(offset, dim))
@@ -416,7 +415,7 @@ def _extremum(fn: str, args: Sequence[Expr]) -> Expr:
     pick = min if fn == "min" else max
     constants = [a.constant for a in flat if a.constant is not None]
     rest = sorted({a for a in flat if a.constant is None}, key=str)
-    # Two arguments that differ by a constant are ordered without knowing the symbols.
+    # Two arguments whose difference is constant are ordered without knowing the symbols.
     kept: list[Expr] = []
     for candidate in rest:
         for i, other in enumerate(kept):
@@ -441,7 +440,7 @@ def _any_nonneg(exprs: Iterable[Expr]) -> bool:
 
 
 def split_quotient(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """`(q, r)` with `a = q*b + r`, `q` holding what `b` divides exactly."""
+    """Returns `(q, r)` with `a = q*b + r`; `q` holds the terms that `b` divides exactly."""
     if len(b.terms) != 1:
         return _split_by_sum(a, b) if b.terms else (ZERO, a)
     (divisor, scale), *_ = b.terms
@@ -459,7 +458,7 @@ def split_quotient(a: Expr, b: Expr) -> tuple[Expr, Expr]:
                 quotient[tuple(left)] = c // scale
                 continue
         rest[monomial] = c
-    # A constant remainder is brought into [0, b), so that (i + 9) floordiv 8 and (i + 1) floordiv 8 + 1 agree.
+    # A constant remainder is normalised to [0, b), so that (i + 9) floordiv 8 equals (i + 1) floordiv 8 + 1.
     if not divisor and () in rest and scale > 0:
         whole, rest[()] = divmod(rest[()], scale)
         quotient[()] = quotient.get((), 0) + whole
@@ -467,9 +466,10 @@ def split_quotient(a: Expr, b: Expr) -> tuple[Expr, Expr]:
 
 
 def _split_by_sum(a: Expr, b: Expr) -> tuple[Expr, Expr]:
-    """`split_quotient` for a divisor of several terms: `i*(m + 4) + j` by `m + 4`.
+    """Splits by a divisor of several terms, as `split_quotient`: `i*(m + 4) + j` by `m + 4`.
 
-    Either `b` divides `a`, or what is left are terms of `a`, unchanged: anything else would grow, not simplify.
+    Either `b` divides `a`, or the remainder consists of unchanged terms of `a`: any other result would grow, not
+    simplify.
     """
     quotient, rest = ZERO, a
     while rest.terms and (factor := _term_quotient(rest.terms[0], b)) is not None and len(quotient.terms) < 8:
@@ -487,7 +487,7 @@ def _split_by_sum(a: Expr, b: Expr) -> tuple[Expr, Expr]:
 
 
 def _term_quotient(term: tuple[Monomial, int], b: Expr) -> Expr | None:
-    """What the first term of `b` goes into `term`, where it does."""
+    """Returns `term` divided by the first term of `b`; None if it does not divide."""
     (monomial, c), (lead, scale) = term, b.terms[0]
     left = list(monomial)
     for atom in lead:
@@ -535,7 +535,7 @@ def _atom_key(atom: Atom) -> tuple[int, str]:
 
 
 def _term_key(term: tuple[Monomial, int]) -> tuple[int, list[tuple[int, str]]]:
-    # Longer monomials first and the constant last, as one writes a polynomial.
+    # Longer monomials come first and the constant last, the usual order of a polynomial.
     return (-len(term[0]), [a.order for a in term[0]])
 
 

@@ -1,6 +1,6 @@
 """Expressions as text: `4*n + (m floordiv 2)`.
 
-Text comes from files, so its depth and the size of what it makes are bounded: `ValueError` names the bound.
+Text comes from files, so its nesting and the size of the result are bounded; a `ValueError` names the bound.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from igniter.dialects.sym.expr import BARE, KEYWORDS, Expr, call
 _TOKEN = re.compile(r'\s*(?:([A-Za-z_][A-Za-z0-9_$.]*)|(\d+)|("[^"]*")|([-+*(),]))')
 
 MAX_NESTING = 64
-"""The most parentheses, calls and signs in one another. Expressions of dims have at most `MAX_DEPTH` calls."""
+"""The maximum nesting of parentheses, calls and signs. Expressions of dims have at most `MAX_DEPTH` calls."""
 MAX_PRODUCT = 4096
-"""The most terms of a product that is multiplied out."""
+"""The maximum number of terms of an expanded product."""
 MAX_TOKENS = 2000
-"""The most tokens of a text; adding up its terms takes time that grows with their square."""
+"""The maximum number of tokens of a text; adding its terms takes quadratic time."""
 MAX_ARGUMENTS = 64
-"""The most arguments of a minimum or maximum, which are compared with each other."""
+"""The maximum number of arguments of a minimum or maximum, which are compared pairwise."""
 
 
 class Tokens(Protocol):
@@ -54,7 +54,8 @@ class TextTokens:
 
 
 def parse_expr(tokens: Tokens, depth: int = 0) -> Expr:
-    """One expression from the front of `tokens`, inside of `depth` others; `ValueError` says what was expected."""
+    """Parses one expression at the front of `tokens`, nested in `depth` others; raises `ValueError` with the expected
+    token."""
     if depth > MAX_NESTING:
         raise ValueError(f"expressions are nested at most {MAX_NESTING} deep")
     result = _parse_product(tokens, depth)

@@ -1,6 +1,6 @@
-"""Whether an expression is never below 0: proofs from the ranges of axes and from facts.
+"""Proofs that an expression is never negative, from the ranges of axes and from facts.
 
-Sound and incomplete: what is not proven may still be so, and what is proven cannot be otherwise.
+Sound and incomplete: a proven expression is never negative; an unproven one may still be non-negative.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from igniter.dialects.sym.expr import call as rebuild
 from igniter.dialects.sym.ranges import NO_RANGES, Ranges, is_nonneg
 
 MAX_FACTS = 2
-"""How many guards one proof may combine."""
+"""The maximum number of facts (guards) combined in one proof."""
 MAX_CALLS = 6
-"""How many divisions and extrema of one expression are looked into."""
+"""The maximum number of divisions and extrema examined in one expression."""
 
 
 def proven(e: Expr, ranges: Ranges, facts: Sequence[Expr] = ()) -> bool:
-    """Whether `e >= 0` follows from the ranges of the axes and from every one of `facts` being >= 0."""
+    """True if `e >= 0` follows from the ranges of the axes and from all `facts` being >= 0."""
     axes = tuple((name, first, end) for name, (first, end) in ranges.axes.items())
     return _proven(e, axes, tuple(facts))
 
@@ -30,7 +30,7 @@ def _proven(e: Expr, axes_of: tuple[tuple[str, Expr, Expr], ...], facts: Sequenc
     ranges = Ranges({name: (first, end) for name, first, end in axes_of})
     if _follows(e, _with_indirect(ranges, facts), facts, MAX_FACTS):
         return True
-    # `n - n mod 8` is a multiple of 8 that the quotient shows and the remainder hides.
+    # `n - n mod 8` is a multiple of 8; the quotient form shows this, the remainder form hides it.
     axes = {name: (without_mod(first), without_mod(end)) for name, (first, end) in ranges.axes.items()}
     facts = [without_mod(f) for f in facts]
     if _follows(without_mod(e), _with_indirect(Ranges(axes), facts), facts, MAX_FACTS):
@@ -39,8 +39,8 @@ def _proven(e: Expr, axes_of: tuple[tuple[str, Expr, Expr], ...], facts: Sequenc
 
 
 def _holds_for_any(e: Expr, ranges: Ranges) -> bool:
-    """`e >= 0` with symbols for the calls of other symbols that stand in it: what holds for any number that is not
-    negative holds for theirs. A window over an image whose height is halved again and again asks about one halving."""
+    """Proves `e >= 0` with calls of other symbols replaced by fresh symbols: a statement about all non-negative numbers
+    holds for them too. A window over an image whose height is halved repeatedly then needs one halving only."""
     calls = {atom for monomial, _ in e.terms for atom in monomial if isinstance(atom, Call)}
     opaque = [
         c
@@ -61,7 +61,7 @@ def _holds_for_any(e: Expr, ranges: Ranges) -> bool:
 
 
 def without_mod(e: Expr) -> Expr:
-    """`e` with `a mod b` written as `a - b*(a floordiv b)`."""
+    """Returns `e` with `a mod b` written as `a - b*(a floordiv b)`."""
 
     def expand(atom: Atom) -> Expr:
         if not isinstance(atom, Call):
@@ -73,7 +73,7 @@ def without_mod(e: Expr) -> Expr:
 
 
 def _follows(e: Expr, ranges: Ranges, facts: Sequence[Expr], depth: int) -> bool:
-    """`e >= 0` is proven when `e - k*fact >= 0` is, for a factor `k >= 0`."""
+    """Proves `e >= 0` by proving `e - k*fact >= 0` for a factor `k >= 0`."""
     if _holds(e, ranges, MAX_CALLS):
         return True
     if depth == 0:
@@ -86,7 +86,7 @@ def _follows(e: Expr, ranges: Ranges, facts: Sequence[Expr], depth: int) -> bool
 
 
 def _factors(e: Expr, fact: Expr, ranges: Ranges) -> list[Expr]:
-    """Factors under which a fact takes a name out of `e`, and 1."""
+    """Returns the factors under which a fact cancels a name in `e`, and 1."""
     found = [ONE] if fact.symbols & e.symbols else []
     for name in sorted(fact.symbols & e.symbols):
         inner, outer = fact.coefficient(name), e.coefficient(name)
@@ -98,7 +98,8 @@ def _factors(e: Expr, fact: Expr, ranges: Ranges) -> list[Expr]:
 
 
 def _with_indirect(ranges: Ranges, facts: Sequence[Expr]) -> Ranges:
-    """`ranges` with those that guards give to indirect operands: `_0 >= 0` and `9 - _0 >= 0` make 0 to 10."""
+    """Returns `ranges` with the ranges that guards give to indirect operands: `_0 >= 0` and `9 - _0
+    >= 0` give 0 to 10."""
     names = {n for f in facts for n in f.symbols if INDIRECT.fullmatch(n)}
     axes = dict(ranges.axes)
     for name in sorted(names):
@@ -119,7 +120,8 @@ def _holds(e: Expr, ranges: Ranges, depth: int) -> bool:
         return _holds_at_end(e, ranges, depth)
     call, coefficient = found
     if call.fn in ("min", "max"):
-        # The least argument bounds from above whatever subtracts the minimum: one that suffices is enough.
+        # For a subtracted minimum, any argument gives a lower bound of the expression: one sufficient argument is
+        # enough.
         choices = (_holds(_replaced(e, call, a), ranges, depth - 1) for a in call.args)
         if (coefficient > 0) == (call.fn == "min"):
             return all(choices)
@@ -134,14 +136,15 @@ def _holds(e: Expr, ranges: Ranges, depth: int) -> bool:
     inner = _range_of(call, ranges, depth)
     if inner is None:
         return False
-    # Unlike any name in use: axes have been taken away on the way here, so their number names nothing.
+    # A name unused so far: axes have been removed on the way here, so their number is no safe suffix.
     name = next(n for k in count() if (n := f"%{k}") not in ranges.axes and n not in e.symbols)
     wider = Ranges({**ranges.axes, name: inner})
     return _holds(_replaced(e, call, Expr.of(name)), wider, depth - 1)
 
 
 def _holds_on_average(e: Expr, call: Call, ranges: Ranges, depth: int) -> bool:
-    """A maximum is at least the mean of its two arguments, a minimum at most: |i - 2| is `max(i - 2, 2 - i)`."""
+    """Uses that a maximum of two arguments is at least their mean, and a minimum at most: |i - 2| is `max(i - 2, 2 -
+    i)`."""
     if len(call.args) != 2 or any(call in monomial and monomial != (call,) for monomial, _ in e.terms):
         return False
     (coefficient,) = (c for monomial, c in e.terms if monomial == (call,))
@@ -150,8 +153,8 @@ def _holds_on_average(e: Expr, call: Call, ranges: Ranges, depth: int) -> bool:
 
 
 def _holds_in_fractions(e: Expr, ranges: Ranges, depth: int) -> bool:
-    """`e - c*(a floordiv n)` is an integer and at least `e - c*a/n`: it is not negative where n times that is over -n.
-    So `x - (x + 1) floordiv 2` is not negative where x is not."""
+    """Uses that `e - c*(a floordiv n)` is an integer and at least `e - c*a/n`: it is not negative if n times this bound
+    exceeds -n. Thus `x - (x + 1) floordiv 2` is not negative if x is not."""
     for monomial, c in e.terms:
         quotient = monomial[0] if len(monomial) == 1 else None
         if c >= 0 or not isinstance(quotient, Call) or quotient.fn != "floordiv":
@@ -165,8 +168,9 @@ def _holds_in_fractions(e: Expr, ranges: Ranges, depth: int) -> bool:
 
 
 def _difference(e: Expr, call: Call) -> Expr | None:
-    """What is >= 0 only if `e` is, for an `e` of `c*(a floordiv n) - c*(b floordiv n) + rest`: the difference of the
-    quotients is at least `(a - b) floordiv n`, and that is at least `k` where `a - b >= k*n`. None: `e` is no such."""
+    """Returns an expression whose being >= 0 implies `e >= 0`, for `e` of the form `c*(a floordiv n) - c*(b floordiv n)
+    + constant`: the difference of the quotients is at least `(a - b) floordiv n`, which is at least `k` if `a - b >=
+    k*n`. None for other forms."""
     divisor = call.args[1].constant if call.fn == "floordiv" else None
     quotients: dict[int, Expr] = {}
     constant = 0
@@ -188,7 +192,8 @@ def _difference(e: Expr, call: Call) -> Expr | None:
 
 
 def _holds_at_end(e: Expr, ranges: Ranges, depth: int) -> bool:
-    """`_holds` with the innermost axis that ends at a call (a tile at the edge) at the end where `e` is smallest."""
+    """Proves `e >= 0` with the innermost axis whose range is bounded by a call (an edge tile) at the end of its range
+    where `e` is smallest."""
     for name, (first, end) in list(ranges.axes.items())[::-1]:
         coefficient = e.coefficient(name)
         if name not in e.symbols or coefficient is None or (_first_call(end) is None and _first_call(first) is None):
@@ -201,7 +206,8 @@ def _holds_at_end(e: Expr, ranges: Ranges, depth: int) -> bool:
 
 
 def _first_call(e: Expr) -> tuple[Call, int] | None:
-    """A call that is a term of its own, with its coefficient; extrema only where their sign is that of a number."""
+    """Returns a call in a term of `e`, with its coefficient; extrema only if they are a whole term, because their sign
+    must be that of a number."""
     for monomial, c in e.terms:
         for atom in monomial:
             if isinstance(atom, Call) and (atom.fn in ("floordiv", "mod") or len(monomial) == 1):
@@ -210,7 +216,7 @@ def _first_call(e: Expr) -> tuple[Call, int] | None:
 
 
 def _multiples(e: Expr, call: Call) -> list[int]:
-    """The coefficient of a quotient that is a term of its own, where the (constant) divisor divides it."""
+    """Returns the coefficient of a quotient that is a term of its own, if the (constant) divisor divides it."""
     divisor = call.args[1].constant
     if call.fn != "floordiv" or not divisor:
         return []
@@ -218,7 +224,7 @@ def _multiples(e: Expr, call: Call) -> list[int]:
 
 
 def _without_quotient(e: Expr, call: Call, c: int) -> Expr:
-    """At most `e`, since `b*(a floordiv b)` is at most `a` and at least `a - b + 1`."""
+    """Returns a lower bound of `e`, since `b*(a floordiv b)` is at most `a` and at least `a - b + 1`."""
     a, b = call.args
     divisor = b.constant or 1
     return e - Expr({(call,): c}) + (a if c < 0 else a - b + 1) * (c // divisor)
@@ -232,7 +238,7 @@ def _replaced(e: Expr, call: Call, by: Expr) -> Expr:
 
 
 def _range_of(call: Call, ranges: Ranges, depth: int) -> tuple[Expr, Expr] | None:
-    """What a quotient or a remainder can be, as `(first, end)`."""
+    """Returns the range of a quotient or a remainder, as `(first, end)`."""
     a, b = call.args
     if call.fn == "mod":
         return ZERO, b
@@ -242,13 +248,13 @@ def _range_of(call: Call, ranges: Ranges, depth: int) -> tuple[Expr, Expr] | Non
     if greatest is None:
         return None
     whole = floordiv(greatest + 1, b)
-    # Below a whole multiple of the divisor, whatever the divisor is.
+    # Below a whole multiple of the divisor, for every divisor.
     return ZERO, whole if whole * b == greatest + 1 else floordiv(greatest, b) + 1
 
 
 def upper_bound(e: Expr, ranges: Ranges) -> Expr | None:
-    """An expression that `e` does not exceed, with every axis of `e` at its end; None where the sign of a coefficient
-    is not known. An end may name axes outside of its own."""
+    """Returns an upper bound of `e`, with every axis of `e` at an end of its range; None if the sign of a coefficient
+    is unknown. The bound may name axes outside those of `e`."""
     for name in sorted(e.symbols & ranges.axes.keys()):
         coefficient = e.coefficient(name)
         if coefficient is None:

@@ -1,4 +1,4 @@
-"""The ranges of loop axes, and what follows from them at a glance: signs, and simpler expressions."""
+"""The ranges of loop axes, and their direct consequences: signs and simpler expressions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from igniter.dialects.sym.expr import INDIRECT, ZERO, Atom, Call, Expr, Sym, cal
 
 @dataclass(frozen=True)
 class Ranges:
-    """What is known of the names in an expression.
+    """The known facts about names in an expression.
 
-    `axes` maps a loop axis to `(first, end)`, `end` excluded. Where an axis takes any value at all, its extent is at
-    least 1, so the symbols that multiply to that extent are known to be positive.
+    `axes` maps a loop axis to `(first, end)`, `end` exclusive. If an axis takes any value, its extent is at least 1, so
+    the symbols whose product is that extent are positive.
     """
 
     axes: Mapping[str, tuple[Expr, Expr]]
@@ -33,10 +33,10 @@ NO_RANGES = Ranges({})
 
 
 def is_nonneg(e: Expr, ranges: Ranges = NO_RANGES) -> bool:
-    """Whether `e >= 0` is proven: for every value of the axes in their ranges and every non-negative symbol.
+    """True if `e >= 0` is proven for every value of the axes in their ranges and every non-negative symbol.
 
-    Sound and incomplete. An axis is replaced by the end of its range that makes the expression smallest; what is left
-    is non-negative when no coefficient is negative, counting a symbol known to be positive as `1 + something`.
+    Sound and incomplete. Each axis is replaced by the end of its range that minimises the expression. The rest is
+    non-negative if no coefficient is negative, with a symbol known to be positive written as `1 + something`.
     """
     return _is_nonneg(e, ranges, 4)
 
@@ -68,7 +68,7 @@ def _bounded(e: Expr, inner: Ranges, known: Ranges, depth: int) -> bool:
         if any(e.coefficient(name) is not None for name in e.symbols & inner.axes.keys()):
             return _is_nonneg_with(e, merged, known, depth)
     positive = known.positive & e.symbols
-    # Within calls a name keeps its meaning: what is asked of their arguments counts it as positive once more.
+    # Names keep their meaning inside calls: queries about the arguments handle positive symbols on their own.
     shifted = e.map_atoms(
         lambda atom: Expr({(atom,): 1}) + (1 if isinstance(atom, Sym) and atom.name in positive else 0)
     )
@@ -96,12 +96,12 @@ def _atom_nonneg(atom: Atom, ranges: Ranges, depth: int) -> bool:
     if isinstance(atom, Sym):
         if atom.name in ranges.axes:
             return _is_nonneg(ranges.axes[atom.name][0], ranges, depth - 1)
-        # An indirect operand of an access (`_0`) is data: it may be anything.
+        # An indirect operand of an access (`_0`) is data and may have any value.
         return INDIRECT.fullmatch(atom.name) is None
     if atom.fn == "mod":
         return True
     if atom.fn == "floordiv":
-        # Without axes the argument is looked at once: sizes of images are halved many times over.
+        # Without axes the argument costs no depth: sizes of images are halved many times in succession.
         inside = atom.args[0].symbols & ranges.axes.keys()
         return _is_nonneg(atom.args[0], ranges, depth - 1 if inside else depth)
     some_or_all = all if atom.fn == "min" else any
@@ -109,8 +109,8 @@ def _atom_nonneg(atom: Atom, ranges: Ranges, depth: int) -> bool:
 
 
 def simplify(e: Expr, ranges: Ranges) -> Expr:
-    """`e` with the divisions and extrema that `ranges` decides removed: `(i*64 + j) floordiv 64` is `i` when
-    `0 <= j < 64`."""
+    """Returns `e` without the divisions and extrema that `ranges` decides: `(i*64 + j) floordiv 64` is `i` if `0 <= j <
+    64`."""
     if not any(isinstance(a, Call) for m, _ in e.terms for a in m):
         return e
     return e.map_atoms(lambda atom: _simplify_atom(atom, ranges))
@@ -127,7 +127,7 @@ def _simplify_atom(atom: Atom, ranges: Ranges) -> Expr:
 
 @lru_cache(maxsize=1 << 14)
 def _simplify_size(atom: Call, positive: frozenset[str]) -> Expr:
-    """A call without axes, of which some symbols are positive: sizes are asked for again and again."""
+    """Simplifies a call without axes, given its positive symbols; cached, because the same sizes recur."""
     return _simplify_call(atom, Ranges({f"${n}": (ZERO, Expr.of(n)) for n in sorted(positive)}))
 
 

@@ -1,4 +1,4 @@
-"""Subscripts of one element under other dims: what a `loop.view` does to an access, and how a write is inverted."""
+"""Subscripts of one element under other dims: the effect of a `loop.view` on an access, and the inversion of writes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from igniter.dialects.sym.ranges import Ranges, simplify
 
 
 def dim_groups(a: Sequence[Expr], b: Sequence[Expr]) -> list[tuple[range, range]]:
-    """The finest way to cut two lists of dims, of one product, into runs that pair up with equal products.
+    """Returns the finest division of two lists of dims with the same product into runs that pair up with equal
+    products.
 
-    `[b, s, 768]` and `[b, s, 12, 64]` give `b|s|768` against `b|s|12,64`. A run may be empty where the other holds
+    `[b, s, 768]` and `[b, s, 12, 64]` give `b|s|768` against `b|s|12,64`. A run may be empty if its counterpart holds
     only ones.
     """
     left, right = prefix_products(a), prefix_products(b)
@@ -28,14 +29,14 @@ def dim_groups(a: Sequence[Expr], b: Sequence[Expr]) -> list[tuple[range, range]
 
 
 def prefix_products(dims: Sequence[Expr]) -> list[Expr]:
-    """The product of the first dim, of the first two, and so on."""
+    """Returns the product of the first dim, of the first two, and so on."""
     return [product(dims[: d + 1]) for d in range(len(dims))]
 
 
 def reindex(subscripts: Sequence[Expr], dims: Sequence[Expr], to: Sequence[Expr], ranges: Ranges) -> list[Expr]:
-    """The subscripts, in a tensor of dims `to`, of the element that `subscripts` name in the same tensor of `dims`.
+    """Returns the subscripts in a tensor of dims `to` of the element at `subscripts` in the same tensor of `dims`.
 
-    Runs of dims that match are treated apart, so that no division appears where the view only joins dims.
+    Matching runs of dims are handled separately, so that a view that only joins dims needs no division.
     """
     result: list[Expr] = []
     for here, there in dim_groups(dims, to):
@@ -54,9 +55,9 @@ def reindex(subscripts: Sequence[Expr], dims: Sequence[Expr], to: Sequence[Expr]
 
 
 def solve(written: Expr, at: Expr, extents: Mapping[str, Expr]) -> dict[str, Expr] | None:
-    """The values of the axes for which the subscript `written` is `at`; None when it is not invertible.
+    """Returns the values of the axes for which the subscript `written` equals `at`; None if it is not invertible.
 
-    `written` is an axis, or a mixed-radix sum of axes such as `i*64 + j` with `j` running to 64.
+    `written` is an axis, or a mixed-radix sum of axes such as `i*64 + j` with `j` below 64.
     """
     used = sorted(written.symbols & extents.keys())
     if not used:
@@ -79,9 +80,10 @@ def solve(written: Expr, at: Expr, extents: Mapping[str, Expr]) -> dict[str, Exp
 def invert(
     written: Sequence[Expr], at: Sequence[Expr], dims: Sequence[Expr], extents: Mapping[str, Expr]
 ) -> dict[str, Expr] | str:
-    """The point of a nest that writes the element `at`, its clause being `written`; or why there is none to name.
+    """Returns the point of a nest that writes the element `at` through the access map `written`; or the reason why it
+    is not invertible.
 
-    Every element must be written: a dim is covered when the extents of its axes multiply to it.
+    Every element must be written: a dim is covered if the extents of its axes multiply to it.
     """
     values: dict[str, Expr] = {}
     for subscript, element, dim in zip(written, at, dims, strict=True):
@@ -105,7 +107,7 @@ def invert(
 
 
 def tells_apart(subscripts: Sequence[Expr], extents: Mapping[str, Expr]) -> bool:
-    """Whether different points of the axes give different subscripts: each axis can be computed back."""
+    """True if the access map is injective: each axis can be computed from the subscripts."""
     found: set[str] = {name for name, extent in extents.items() if extent == ONE}
     for subscript in _joined(subscripts):
         used = subscript.symbols & extents.keys()
@@ -121,14 +123,14 @@ def tells_apart(subscripts: Sequence[Expr], extents: Mapping[str, Expr]) -> bool
 
 
 def _joined(subscripts: Sequence[Expr]) -> list[Expr]:
-    """The subscripts, and the `a` that an `a floordiv b` and an `a mod b` among them are together."""
+    """Returns the subscripts, and `a` for each pair of `a floordiv b` and `a mod b` among them."""
     calls = [s.call for s in subscripts if s.call is not None]
     remainders = {c.args for c in calls if c.fn == "mod"}
     return [*subscripts, *(c.args[0] for c in calls if c.fn == "floordiv" and c.args in remainders)]
 
 
 def count_divisions(e: Expr) -> int:
-    """How many `floordiv` and `mod` an expression takes to evaluate."""
+    """Returns the number of `floordiv` and `mod` in an expression."""
     total = 0
     for monomial, _ in e.terms:
         for atom in monomial:
@@ -138,10 +140,10 @@ def count_divisions(e: Expr) -> int:
 
 
 def rename(e: Expr, names: Mapping[str, str]) -> Expr:
-    """`e` with symbols renamed, all at once."""
+    """Returns `e` with symbols renamed simultaneously."""
     return e.substitute({old: Expr.of(new) for old, new in names.items()})
 
 
 def is_plain(e: Expr) -> bool:
-    """Whether `e` is one symbol."""
+    """True if `e` is one symbol."""
     return len(e.terms) == 1 and len(e.terms[0][0]) == 1 and isinstance(e.terms[0][0][0], Sym) and e.terms[0][1] == 1

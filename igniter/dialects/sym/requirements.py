@@ -1,8 +1,8 @@
-"""What a node takes for granted of the dims of its operands: facts that a run has to check unless they are proven.
+"""Requirements of nodes on the dims of their operands: facts that a run has to check unless they are proven.
 
-A Reshape to `[64, -1]` of `n` rows of 16 takes for granted that 64 divides `16*n`; a Split, that its sizes add up.
-Where such a fact fails ONNX Runtime reports an error. A kernel computes sizes, bounds and accesses from it, so the op
-around the kernel checks it first (`igniter.backends.ort.shapes`).
+A Reshape to `[64, -1]` of `n` rows of 16 requires that 64 divides `16*n`; a Split requires that its sizes add up. If
+such a fact fails, ONNX Runtime reports an error. A kernel computes sizes, bounds and accesses from it, so the op around
+the kernel checks it first (`igniter.backends.ort.shapes`).
 
     requirement ::= expr (== | <=) expr "text" (node number | node "name")?
 """
@@ -21,10 +21,12 @@ Relation = Literal["==", "<="]
 
 @dataclass(frozen=True)
 class Requirement:
-    """`left == right`, or `left <= right`; a value that overflows, or a divisor that is not positive, breaks it too.
+    """A fact `left == right` or `left <= right`; a value that overflows or a divisor that is not positive breaks it
+    too.
 
-    `text` says what is wrong where it does not hold, as a clause about the node. `node` is the node that asks for it:
-    its place among the nodes of a fusion region while kernels of equal regions may be one kernel, then its name.
+    `text` is the error message if it does not hold, as a clause about the node. `node` is the node with this
+    requirement: its index among the nodes of a fusion region while kernels of equal regions may be shared, later its
+    name.
     """
 
     left: Expr
@@ -39,12 +41,12 @@ class Requirement:
 
     @property
     def fact(self) -> tuple[Expr, Relation, Expr]:
-        """What it says, without who says it."""
+        """The fact alone, without its node and text."""
         return (self.left, self.relation, self.right)
 
     @property
     def proven(self) -> bool:
-        """Whether it holds whatever the symbols are."""
+        """True if it holds for all values of the symbols."""
         if self.relation == "==" and self.left == self.right:
             return is_defined(self.left)
         difference = simplify(self.right - self.left, NO_RANGES)
@@ -52,19 +54,19 @@ class Requirement:
         return holds and is_defined(self.left) and is_defined(self.right)
 
     def substitute(self, values: Mapping[str, Expr]) -> Requirement:
-        """The requirement in terms of other symbols."""
+        """Returns the requirement in terms of other symbols."""
         return self.mapped(lambda e: e.substitute(values))
 
     def mapped(self, rule: Callable[[Expr], Expr]) -> Requirement:
-        """The requirement with its expressions replaced."""
+        """Returns the requirement with its expressions replaced."""
         return replace(self, left=rule(self.left), right=rule(self.right))
 
     def at(self, node: int | str | None) -> Requirement:
-        """The same of another node."""
+        """Returns the requirement for another node."""
         return replace(self, node=node)
 
     def holds(self, env: Mapping[str, int]) -> bool:
-        """Whether it holds for these values of the symbols."""
+        """True if it holds for these values of the symbols."""
         try:
             left, right = self.left.evaluate(env), self.right.evaluate(env)
         except ZeroDivisionError:
@@ -76,24 +78,24 @@ class Requirement:
 
 
 def equal(left: ExprLike, right: ExprLike, text: str) -> Requirement:
-    """`left == right`."""
+    """Returns the requirement `left == right`."""
     return Requirement(Expr.of(left), "==", Expr.of(right), text)
 
 
 def at_most(left: ExprLike, right: ExprLike, text: str) -> Requirement:
-    """`left <= right`."""
+    """Returns the requirement `left <= right`."""
     return Requirement(Expr.of(left), "<=", Expr.of(right), text)
 
 
 def one_or(dim: Expr, size: Expr, text: str) -> Requirement:
-    """`dim` is `size`, or 1 and broadcast to it."""
+    """Returns the requirement that `dim` is `size`, or 1 and broadcast to it."""
     if dim in (ONE, size):
         return equal(dim, dim, text)
     return equal((dim - size) * (dim - 1), 0, text)
 
 
 def unproven(requirements: Iterable[Requirement]) -> list[Requirement]:
-    """Those that are left to a run, each fact once."""
+    """Returns the requirements to check at run time, each fact once."""
     found: dict[object, Requirement] = {}
     for requirement in requirements:
         if requirement.fact not in found and not requirement.proven:
@@ -102,7 +104,7 @@ def unproven(requirements: Iterable[Requirement]) -> list[Requirement]:
 
 
 def is_defined(e: Expr) -> bool:
-    """Whether all divisors in `e` are proven to be positive: a division by anything else has no value."""
+    """True if all divisors in `e` are proven positive; other divisions have no value."""
     return all(is_nonneg(divisor - 1) for divisor in _divisors(e))
 
 
@@ -119,15 +121,15 @@ def _divisors(e: Expr) -> Iterable[Expr]:
 
 
 FINE = -(1 << 63)
-"""What a check on data gives where nothing is wrong; anything else is what is wrong, for the message."""
+"""The value of a data check without an error; any other value is the offending one, for the message."""
 
 
 @dataclass(frozen=True)
 class DataCheck:
-    """What a kernel finds out about its data: an i64 that is `FINE`, or the value that breaks a rule of the node.
+    """A check by a kernel of its data: an i64 that is `FINE`, or the value that breaks a rule of the node.
 
-    It is computed like any other result of the kernel, and tested after the run by the op around it, whose error has
-    `text`, the value, and the least and greatest one that is allowed. `node` is as in `Requirement`.
+    The kernel computes it like any other result, and the op around the kernel tests it after the run. The error
+    contains `text`, the value, and the least and greatest allowed values. `node` is as in `Requirement`.
     """
 
     text: str
@@ -139,16 +141,16 @@ class DataCheck:
         return frozenset(s for bound in self.bounds or () for s in bound.symbols)
 
     def substitute(self, values: Mapping[str, Expr]) -> DataCheck:
-        """The check in terms of other symbols."""
+        """Returns the check in terms of other symbols."""
         return self.mapped(lambda e: e.substitute(values))
 
     def mapped(self, rule: Callable[[Expr], Expr]) -> DataCheck:
-        """The check with its expressions replaced."""
+        """Returns the check with its expressions replaced."""
         if self.bounds is None:
             return self
         low, high = self.bounds
         return replace(self, bounds=(rule(low), rule(high)))
 
     def at(self, node: int | str | None) -> DataCheck:
-        """The same of another node."""
+        """Returns the check for another node."""
         return replace(self, node=node)

@@ -1,4 +1,4 @@
-"""Looking at the types of tensors, ranked or not."""
+"""Queries on the types of tensors, ranked or unranked."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from igniter.dialects.sym.expr import Expr
 
 
 def ranked(type_: Attribute) -> TensorType[Attribute] | None:
-    """The type, when it is a tensor of known rank."""
+    """Returns the type if it is a tensor of known rank; else None."""
     return type_ if type(type_) is TensorType else None
 
 
 def tensor_element(type_: Attribute) -> Attribute | None:
-    """The element type of a tensor of any rank; `None` for what is no tensor."""
-    # Types are final classes, and an isinstance that fails asks their metaclass.
+    """Returns the element type of a tensor of any rank; `None` for other types."""
+    # Types are final classes; a failing isinstance would query their metaclass.
     kind = type(type_)
     if kind is TensorType or kind is UnrankedTensorType:
         return cast("TensorType[Attribute]", type_).element_type
@@ -28,12 +28,12 @@ def tensor_element(type_: Attribute) -> Attribute | None:
 
 @cache
 def unranked(element: Attribute) -> UnrankedTensorType[Attribute]:
-    """A tensor of unknown rank."""
+    """Returns the type of a tensor of unknown rank."""
     return UnrankedTensorType(element)
 
 
 def declared_dims(type_: Attribute) -> list[Expr | None] | None:
-    """The dims of a ranked tensor type, `None` for a dynamic dim without a name; `None` for any other type."""
+    """Returns the dims of a ranked tensor type, with `None` for each unnamed dynamic dim; `None` for any other type."""
     tensor = ranked(type_)
     if tensor is None:
         return None
@@ -43,7 +43,7 @@ def declared_dims(type_: Attribute) -> list[Expr | None] | None:
 
 
 def known_dims_of(type_: Attribute) -> tuple[Expr, ...] | None:
-    """The dims of a tensor type; `None` where the rank or a dim's name is not known."""
+    """Returns the dims of a tensor type; `None` if the rank or the name of a dim is unknown."""
     dims = declared_dims(type_)
     known = [d for d in dims if d is not None] if dims is not None else []
     return tuple(known) if dims is not None and len(known) == len(dims) else None

@@ -16,12 +16,12 @@
             | %v = tt.precise_divf %a, %b : block      | %v = tt.precise_sqrt %a : block
             | %v = tt.extern_elementwise %a, .. {symbol = "__nv_tanhf", ..} : (block, ..) -> block
 
-A program is one instance of a func; a block, a builtin `tensor` whose dims are powers of two, is what its threads hold
-together. Pointers are `!tt.ptr<f32>`, and blocks of them are what loads and stores take. Around these stand ops of
-`arith`, `math` and `scf.for`, as in Triton's own IR: the generic form of a module is one that Triton reads (TTIR), and
+A program is one instance of a func. A block, a builtin `tensor` whose dims are powers of two, is held by the threads of
+a program together. Pointers are `!tt.ptr<f32>`; loads and stores take blocks of them. The other ops are from `arith`,
+`math` and `scf.for`, as in Triton's own IR: Triton reads the generic form of a module (TTIR), and
 `igniter.backends.triton.python_source` prints it, op by op, as the `@triton.jit` function that Triton makes it from.
 
-What a mask leaves out is `other`, and undefined without one. A store whose mask is off does nothing.
+A masked-off element of a load is `other`, or undefined without one. A masked-off store does nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kernels, the programs that run them, and blocks in other shapes; what ops mean is in the package's docstring."""
+"""Kernels, the programs that run them, and changes of shape; the package's docstring defines the ops."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ AXES = ("x", "y", "z")
 
 
 def verify_blocks(op: Operation) -> None:
-    """Whether all operands and results of an op are blocks that Triton has, or single elements."""
+    """Checks that all operands and results of an op are valid Triton blocks or scalars."""
     for value in (*op.operands, *op.results):
         reason = block_reason(value.type)
         if reason is not None:
@@ -51,7 +51,7 @@ def verify_blocks(op: Operation) -> None:
 
 
 class BlockOp(IRDLOperation):
-    """What is computed of blocks, without memory."""
+    """A computation on blocks, without memory access."""
 
     traits = traits_def(Pure())
 
@@ -60,22 +60,22 @@ class BlockOp(IRDLOperation):
         self.verify_shapes()
 
     def verify_shapes(self) -> None:
-        """What the op asks of the shapes of its blocks."""
+        """Checks the shapes of the blocks."""
 
 
 ALIGNMENT = 16
-"""The bytes of which every address that a kernel is given is a multiple: a thread loads so many at once."""
+"""The alignment in bytes of every address passed to a kernel: the widest load of a thread."""
 
 
 @irdl_op_definition
 class FuncOp(IRDLOperation):
-    """A kernel: every program of a launch runs it. The pointers that it is given are multiples of `ALIGNMENT`."""
+    """A kernel, run by every program of a launch. Its pointer arguments are multiples of `ALIGNMENT`."""
 
     name = "tt.func"
     sym_name = prop_def(StringAttr)
     function_type = prop_def(FunctionType)
     arg_attrs = prop_def(ArrayAttr[DictionaryAttr])
-    """What Triton is told of the arguments, which their types say."""
+    """The attributes of the arguments for Triton, derived from their types."""
     body = region_def("single_block")
     traits = traits_def(SymbolOpInterface(), IsolatedFromAbove(), NoTerminator())
 
@@ -132,7 +132,7 @@ class ReturnOp(IRDLOperation):
 
 @irdl_op_definition
 class GetProgramIdOp(IRDLOperation):
-    """The number of the program along an axis of the grid."""
+    """The index of the program along an axis of the grid."""
 
     name = "tt.get_program_id"
     axis = prop_def(IntegerAttr)
@@ -162,7 +162,7 @@ class GetProgramIdOp(IRDLOperation):
 
 @irdl_op_definition
 class MakeRangeOp(BlockOp):
-    """`start`, `start + 1`, up to `end`."""
+    """The range `start`, `start + 1`, ... below `end`."""
 
     name = "tt.make_range"
     start = prop_def(IntegerAttr)
@@ -183,7 +183,7 @@ class MakeRangeOp(BlockOp):
 
 
 class ReshapingOp(BlockOp):
-    """The same elements in a block of another shape."""
+    """A block of another shape with the same elements."""
 
     src = operand_def()
     result = result_def()
@@ -198,7 +198,7 @@ class ReshapingOp(BlockOp):
 
 @irdl_op_definition
 class SplatOp(ReshapingOp):
-    """One element in every place."""
+    """A block with one element repeated everywhere."""
 
     name = "tt.splat"
 
@@ -212,7 +212,7 @@ class SplatOp(ReshapingOp):
 
 @irdl_op_definition
 class ExpandDimsOp(ReshapingOp):
-    """With one more dim, of size one."""
+    """A block with one more dim, of size one."""
 
     name = "tt.expand_dims"
     axis = prop_def(IntegerAttr)
@@ -235,7 +235,7 @@ class ExpandDimsOp(ReshapingOp):
 
 @irdl_op_definition
 class BroadcastOp(ReshapingOp):
-    """Dims of size one, repeated."""
+    """A block with its dims of size one repeated."""
 
     name = "tt.broadcast"
 
@@ -250,7 +250,7 @@ class BroadcastOp(ReshapingOp):
 
 @irdl_op_definition
 class ReshapeOp(ReshapingOp):
-    """The elements in the same order."""
+    """A block of another shape with the elements in the same order."""
 
     name = "tt.reshape"
 
@@ -268,7 +268,7 @@ class ReshapeOp(ReshapingOp):
 
 @irdl_op_definition
 class TransOp(ReshapingOp):
-    """The dims in another order."""
+    """A block with its dims permuted."""
 
     name = "tt.trans"
     order = prop_def(DenseArrayBase)
@@ -283,7 +283,7 @@ class TransOp(ReshapingOp):
 
     @property
     def permutation(self) -> tuple[int, ...]:
-        """Which dim of the source each dim is."""
+        """For each dim of the result, its dim in the source."""
         return tuple(int(k) for k in cast("DenseArrayBase[IntegerType]", self.order).get_values())
 
     def verify_shapes(self) -> None:

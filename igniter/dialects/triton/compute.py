@@ -1,4 +1,4 @@
-"""What folds, multiplies and computes blocks; what ops mean is in the package's docstring."""
+"""Reductions, products and elementwise functions of blocks; the package's docstring defines the ops."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from igniter.dialects.triton.types import block_of, element_type, shape_of
 
 @irdl_op_definition
 class ReduceOp(IRDLOperation):
-    """Folds a dim of blocks with a function of two elements, in any order; several blocks are folded together."""
+    """A fold of a dim of blocks with a function of two elements, in any order; several blocks are folded together."""
 
     name = "tt.reduce"
     srcs = var_operand_def()
@@ -82,7 +82,7 @@ def _without(shape: Sequence[int], axis: int) -> list[int]:
 
 @irdl_op_definition
 class ReduceReturnOp(IRDLOperation):
-    """What two elements become."""
+    """The combination of two elements."""
 
     name = "tt.reduce.return"
     values = var_operand_def()
@@ -94,12 +94,12 @@ class ReduceReturnOp(IRDLOperation):
 
 
 PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
-"""How `tt.dot` multiplies f32, in Triton's order, from 0."""
+"""The precisions of f32 products in `tt.dot`, in Triton's order, from 0."""
 
 
 @irdl_op_definition
 class DotOp(BlockOp):
-    """`a @ b + c`, of blocks of two dims."""
+    """A product `a @ b + c` of blocks of two dims."""
 
     name = "tt.dot"
     a = operand_def()
@@ -121,7 +121,7 @@ class DotOp(BlockOp):
 
     @property
     def precision(self) -> str:
-        """How f32 is multiplied."""
+        """The precision of f32 products."""
         return PRECISIONS[self.input_precision.value.data]
 
     @classmethod
@@ -171,7 +171,7 @@ def _separated(parser: Parser, count: int) -> Iterator[int]:
 
 @irdl_op_definition
 class PreciseDivOp(BlockOp):
-    """A quotient of f32 rounded to the nearest; `arith.divf` is off by two units in the last place."""
+    """A quotient of f32 rounded to nearest; `arith.divf` has an error of up to two units in the last place."""
 
     name = "tt.precise_divf"
     T: ClassVar = VarConstraint("T", AnyAttr())
@@ -186,7 +186,7 @@ class PreciseDivOp(BlockOp):
 
 @irdl_op_definition
 class PreciseSqrtOp(BlockOp):
-    """A square root of f32 rounded to the nearest."""
+    """A square root of f32 rounded to nearest."""
 
     name = "tt.precise_sqrt"
     T: ClassVar = VarConstraint("T", AnyAttr())
@@ -200,7 +200,7 @@ class PreciseSqrtOp(BlockOp):
 
 @irdl_op_definition
 class ExternElementwiseOp(BlockOp):
-    """A function of CUDA's device library, of each element."""
+    """A function of CUDA's device library, applied to each element."""
 
     name = "tt.extern_elementwise"
     srcs = var_operand_def()

@@ -1,6 +1,6 @@
 """Functions of CUDA's device library that kernels call: its symbols, and Triton's names for them.
 
-Each takes and gives floats of one width; `igniter.backends.triton.interpreter` computes them with numpy.
+Each maps floats to floats of the same width; `igniter.backends.triton.interpreter` computes them with NumPy.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ FUNCTIONS: dict[str, str] = {
     "math.trunc": "trunc",
     "arith.remf": "fmod",
 }
-"""The function that computes an op, by the op's name."""
+"""The functions that compute ops, by the name of the op."""
 
 PREFIX = "__nv_"
 
 
 def symbol_of(function: str, element: Attribute) -> str:
-    """The symbol of a function for f32 or f64."""
+    """Returns the symbol of a function for f32 or f64."""
     return f"{PREFIX}{function}{'' if isinstance(element, Float64Type) else 'f'}"
 
 
 def python_name(symbol: str) -> str:
-    """Triton's name of the function of a symbol; `IgniterError` where there is none."""
+    """Returns Triton's name of a function by its symbol; raises `IgniterError` for an unknown symbol."""
     name = symbol.removeprefix(PREFIX)
     known = set(FUNCTIONS.values())
     found = name if name in known else name.removesuffix("f")

@@ -1,4 +1,4 @@
-"""Loads, stores and atomic operations of blocks of pointers; what ops mean is in the package's docstring."""
+"""Loads, stores and atomic operations on blocks of pointers; the package's docstring defines the ops."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from igniter.dialects.triton.blocks import BlockOp, verify_blocks
 from igniter.dialects.triton.types import PointerType, block_of, element_type, shape_of
 
 NO_CACHE = NO_EVICTION = IntegerAttr(1, i32)
-"""Nothing said of how what is loaded or stored is kept in caches."""
+"""The default cache and eviction policies of loads and stores."""
 
 
 def _verify_pointers(op: Operation, pointers: Attribute, value: Attribute) -> None:
@@ -52,7 +52,7 @@ def _verify_mask(op: Operation, pointers: Attribute, mask: SSAValue | None) -> N
 
 @irdl_op_definition
 class AddPtrOp(BlockOp):
-    """Pointers, so many elements further."""
+    """Pointers advanced by offsets, in elements."""
 
     name = "tt.addptr"
     ptr = operand_def()
@@ -84,7 +84,7 @@ class AddPtrOp(BlockOp):
 
 @irdl_op_definition
 class LoadOp(IRDLOperation):
-    """What pointers point to."""
+    """A load of the elements at pointers."""
 
     name = "tt.load"
     ptr = operand_def()
@@ -124,7 +124,7 @@ class LoadOp(IRDLOperation):
 
 @irdl_op_definition
 class StoreOp(IRDLOperation):
-    """Writes a block to where pointers point."""
+    """A store of a block to the elements at pointers."""
 
     name = "tt.store"
     ptr = operand_def()
@@ -160,7 +160,7 @@ RELAXED, GPU_SCOPE = IntegerAttr(1, i32), IntegerAttr(1, i32)
 
 @irdl_op_definition
 class AtomicRMWOp(IRDLOperation):
-    """Combines a block with what pointers point to, which is given back."""
+    """An atomic combination of a block with the elements at pointers; gives their old values."""
 
     name = "tt.atomic_rmw"
     atomic_rmw_op = prop_def(IntegerAttr)
@@ -185,7 +185,7 @@ class AtomicRMWOp(IRDLOperation):
 
     @property
     def kind(self) -> str:
-        """The name of what it does."""
+        """The name of the operation."""
         return ATOMICS[self.atomic_rmw_op.value.data - 1]
 
     @classmethod
@@ -213,7 +213,7 @@ class AtomicRMWOp(IRDLOperation):
 
 
 def _parse_access(parser: Parser, most: int) -> tuple[list[UnresolvedOperand], Attribute]:
-    """`%a, %b, .. : pointers`, of `most` operands."""
+    """Parses `%a, %b, .. : pointers`, with at most `most` operands."""
     place = parser.pos
     values = [parser.parse_unresolved_operand()]
     while parser.parse_optional_punctuation(",") is not None:

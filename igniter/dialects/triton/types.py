@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
 LARGEST_BLOCK = 1 << 20
-"""Triton has no larger blocks."""
+"""The maximum number of elements of a Triton block."""
 
 
 @irdl_attr_definition
@@ -22,33 +22,33 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
 
 
 def is_block(t: Attribute) -> bool:
-    """Whether values of a type are blocks, not single elements."""
+    """True if values of a type are blocks, not scalars."""
     return isinstance(t, TensorType)
 
 
 def shape_of(t: Attribute) -> tuple[int, ...]:
-    """The dims of a block; none for a single element."""
+    """Returns the dims of a block; empty for a scalar."""
     return cast("TensorType[Attribute]", t).get_shape() if isinstance(t, TensorType) else ()
 
 
 def element_type(t: Attribute) -> Attribute:
-    """The type of an element of a block; that of a single element is its own."""
+    """Returns the element type of a block; for a scalar, its own type."""
     return cast("TensorType[Attribute]", t).element_type if isinstance(t, TensorType) else t
 
 
 def block_of(element: Attribute, shape: Sequence[int]) -> Attribute:
-    """The type of blocks of a shape; without dims, of single elements."""
+    """Returns the type of blocks of a shape; the scalar type for an empty shape."""
     return TensorType(element, shape) if shape else element
 
 
 def width_of(t: Attribute) -> int:
-    """The bits of an integer, or of those of a block; 0 for what is none."""
+    """Returns the bit width of an integer or of the integers of a block; 0 for other types."""
     element = element_type(t)
     return cast("IntegerType", element).width.data if isinstance(element, IntegerType) else 0
 
 
 def block_reason(t: Attribute) -> str | None:
-    """Why a type is no block that Triton has; None where it is one, or a single element."""
+    """Returns the reason why a type is no valid Triton block; None if it is one, or a scalar."""
     shape = shape_of(t)
     if any(d <= 0 or d & (d - 1) for d in shape):
         return f"{t}: the dims of a block are powers of two"
