@@ -1,7 +1,7 @@
 """The `onnx` dialect: one op for one ONNX node, in every opset version.
 
-`base` has `OnnxOp` and the builders, `structure` graphs and functions, `types` and `attributes` what they are called
-after, `verify` the checks against the schemas.
+`base` has `OnnxOp` and the builders, `structure` graphs and functions, `types` and `attributes` the types and
+attributes of nodes, `verify` the checks against the schemas.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from igniter.dialects.onnx.types import TYPES
 
 
 class OnnxDialect(Dialect):
-    """Makes the op classes when they are first asked for, since that needs the schemas."""
+    """The dialect, which creates its op classes on first use, because they need the schemas."""
 
     @property
     def operations(self) -> Iterator[type[Operation]]:

@@ -1,4 +1,4 @@
-"""What is the same node written in another way: the order of operands that commute, attributes at their defaults."""
+"""Equivalences of nodes: commutative operands, and attributes at their defaults."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ COMMUTATIVE = frozenset((
     "Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Max", "Mean", "Min", "Mul", "Or", "Sum", "Xor",
 ))
 # fmt: on
-"""Ops of ONNX whose operands may stand in any order."""
+"""The commutative ops of ONNX."""
 
 
 def commutes(op: OnnxOp) -> bool:
-    """Whether the operands of a node may stand in any order."""
+    """True if the operands of a node may be permuted."""
     return op.domain == "" and op.op_type in COMMUTATIVE and len(op.operands) > 1
 
 
 def said_attributes(op: OnnxOp) -> dict[str, Attribute]:
-    """The attributes of a node that are its own, and say something else than the schema's default."""
+    """Returns the node's own attributes with values other than the schema's defaults."""
     schema = op.schema
     found: dict[str, Attribute] = {}
     for name, attr in op.attributes.items():
@@ -37,7 +37,7 @@ def said_attributes(op: OnnxOp) -> dict[str, Attribute]:
 
 
 def same_value(a: Any, b: Any) -> bool:
-    """Whether two attribute values in Python are the same: numbers by value, lists element by element."""
+    """True if two attribute values in Python are equal: numbers by value and type, lists element by element."""
     if hasattr(a, "shape") or hasattr(b, "shape"):
         return a is b
     if isinstance(a, tuple):
@@ -48,7 +48,7 @@ def same_value(a: Any, b: Any) -> bool:
 
 
 def attributes_key(attributes: Mapping[str, Attribute]) -> Hashable:
-    """What tells attributes apart; a tensor by its type and first bytes, so that no big one is read."""
+    """Returns a hash key of attributes; tensors count by type and first bytes, so that no large tensor is read."""
     return tuple(sorted((name, _attribute_key(attr)) for name, attr in attributes.items()))
 
 
@@ -61,7 +61,7 @@ def _attribute_key(attr: Attribute) -> str:
 
 
 def attribute_text(attr: Attribute | None) -> str:
-    """An attribute for a message: short."""
+    """Returns a short text of an attribute, for messages."""
     if attr is None:
         return "(default)"
     if isinstance(attr, TensorAttr):

@@ -1,7 +1,7 @@
 """The attributes of ONNX nodes.
 
-Floats, ints, strings, their lists, and types are builtin attributes (`2.0 : f32`, `1 : i64`, `"same"`,
-`array<i64: 0, 1>`, `["a"]`). The rest:
+Floats, ints, strings, their lists, and types are builtin attributes (`2.0 : f32`, `1 : i64`, `"same"`, `array<i64: 0,
+1>`, `["a"]`). The rest:
 
     #onnx.tensor<2xi64, [1, -1]>                           a tensor, its values written out
     #onnx.tensor<2x2xf32, "0x0000803F...">                 its bytes, in ONNX's raw layout
@@ -13,7 +13,7 @@ Floats, ints, strings, their lists, and types are builtin attributes (`2.0 : f32
     #onnx.graphs<2>                                        a list of graphs, which are regions of the op
     #onnx.proto<"NodeDeviceConfigurationProto", "0x...">   a message carried as it is
 
-A string that is not ASCII is a builtin bytes attribute, because xDSL reads an escaped string back as one.
+Non-ASCII strings are builtin bytes attributes, because xDSL parses an escaped string as bytes.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.weights import Weight
 
 INLINE_VALUES = 64
-"""Tensors up to this many elements are written as values, bigger ones as bytes."""
+"""The maximum number of elements of a tensor printed as values; larger ones are printed as bytes."""
 
 INLINE_BYTES = 1024
-"""A tensor that lives in a file is written as a reference when it has more bytes than this."""
+"""The maximum size of a file-backed tensor printed inline; larger ones are printed as a reference."""
 
 
 @irdl_attr_definition
 class TensorAttr(Data["Weight"]):
-    """A constant tensor; `handle` is where its bytes are."""
+    """A constant tensor; `handle` refers to its bytes."""
 
     name = "onnx.tensor"
 
@@ -91,7 +91,7 @@ class SparseTensorAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class RefAttr(ParametrizedAttribute):
-    """Inside a function: the attribute that the caller gives under the name `parameter`."""
+    """A reference inside a function to the caller's attribute called `parameter`."""
 
     name = "onnx.ref"
     parameter: StringAttr
@@ -116,7 +116,7 @@ class GraphsAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class ProtoAttr(ParametrizedAttribute):
-    """A message of the ONNX format that the IR does not look into."""
+    """A message of the ONNX format, opaque to the IR."""
 
     name = "onnx.proto"
     message: StringAttr
@@ -140,17 +140,17 @@ STRING_KIND, FLOATS_KIND, INTS_KIND, STRINGS_KIND = 3, 6, 7, 8
 
 
 def text_attr(value: str | bytes) -> StringAttr | BytesAttr:
-    """A string attribute that reads back equal."""
+    """Returns a string attribute that parses to the same value."""
     return _short_text(value) if len(value) <= SHORT else _text(value)
 
 
 def own_text(value: str) -> StringAttr | BytesAttr:
-    """`text_attr` of a name that few others have."""
+    """Returns `text_attr` of a rarely repeated name, without caching."""
     return building.text(value) if value.isascii() else _text(value)
 
 
 SHORT = 64
-"""Characters of texts that are kept: names of keys, ops and types come again and again, stack traces do not."""
+"""The maximum length of cached texts: names of keys, ops and types repeat often, stack traces do not."""
 
 
 def _text(value: str | bytes) -> StringAttr | BytesAttr:
@@ -167,7 +167,7 @@ _short_text = lru_cache(maxsize=1 << 14)(_text)
 
 
 def text_of(attr: Attribute | None, default: str = "") -> str:
-    """The text of a string attribute; `default` when there is none."""
+    """Returns the text of a string attribute; `default` for other attributes."""
     if isinstance(attr, StringAttr):
         return attr.data
     if isinstance(attr, BytesAttr):
@@ -176,17 +176,17 @@ def text_of(attr: Attribute | None, default: str = "") -> str:
 
 
 def texts_attr(values: Sequence[str]) -> ArrayAttr[Attribute]:
-    """A list of strings."""
+    """Returns a list of strings as an attribute."""
     return ArrayAttr([text_attr(v) for v in values])
 
 
 def texts_of(attr: Attribute | None) -> list[str]:
-    """The list of strings that `texts_attr` made."""
+    """Returns the strings in an attribute of `texts_attr`."""
     return [text_of(a) for a in cast("ArrayAttr[Attribute]", attr).data] if isinstance(attr, ArrayAttr) else []
 
 
 def pairs_attr(pairs: Sequence[tuple[str, str]]) -> Attribute:
-    """Metadata: a dictionary, or a list of pairs where the keys repeat or are not ASCII."""
+    """Returns metadata as an attribute: a dictionary, or a list of pairs if keys repeat or are not ASCII."""
     keys = [k for k, _ in pairs]
     if len(set(keys)) == len(keys) and all(k.isascii() for k in keys):
         return DictionaryAttr({k: text_attr(v) for k, v in pairs})
@@ -194,7 +194,7 @@ def pairs_attr(pairs: Sequence[tuple[str, str]]) -> Attribute:
 
 
 def pairs_of(attr: Attribute | None) -> list[tuple[str, str]]:
-    """The pairs that `pairs_attr` made."""
+    """Returns the pairs in an attribute of `pairs_attr`."""
     if isinstance(attr, DictionaryAttr):
         return [(k, text_of(v)) for k, v in attr.data.items()]
     if isinstance(attr, ArrayAttr):
@@ -203,7 +203,7 @@ def pairs_of(attr: Attribute | None) -> list[tuple[str, str]]:
 
 
 def to_attr(value: object) -> Attribute:
-    """The attribute for a python value: a number, text, array, weight, type, or a list of one kind of these."""
+    """Returns the attribute for a Python value: a number, text, array, weight, type, or a homogeneous list."""
     import numpy as np
 
     from igniter.dialects.onnx.weights import Weight
@@ -238,7 +238,7 @@ def _list_attr(values: Sequence[object]) -> Attribute:
 
 
 def ints_attr(values: Sequence[int]) -> Attribute:
-    """A list of integers."""
+    """Returns a list of integers as an attribute."""
     return _ints_attr(tuple(values))
 
 
@@ -249,12 +249,12 @@ def _ints_attr(values: tuple[int, ...]) -> Attribute:
 
 @lru_cache(maxsize=1 << 10)
 def int_attr(value: int) -> IntegerAttr[IntegerType]:
-    """An integer."""
+    """Returns an integer attribute."""
     return IntegerAttr(value, i64)
 
 
 def floats_attr(values: Sequence[float]) -> Attribute:
-    """A list of f32."""
+    """Returns a list of f32 as an attribute."""
     if not values:
         return EmptyListAttr(IntegerAttr(FLOATS_KIND, i64))
     items = [FloatAttr(v, f32) for v in values]
@@ -264,12 +264,13 @@ def floats_attr(values: Sequence[float]) -> Attribute:
 
 
 def _reads_back_in_array(value: float) -> bool:
-    """Whether xDSL prints an f32 of a dense array in decimal: the hexadecimal form, it does not parse there."""
+    """True if xDSL prints an f32 of a dense array in decimal; it does not parse the hexadecimal form there."""
     return isfinite(value) and ("." in f"{value:.9g}" or f32.unpack(f32.pack((float(f"{value:.5e}"),)), 1)[0] == value)
 
 
 def to_python(attr: Attribute) -> Any:
-    """The python value of an attribute: int, float, str (bytes where it is not UTF-8), list, array; else itself."""
+    """Returns the Python value of an attribute: int, float, str (bytes if not UTF-8), list or array; other attributes
+    unchanged."""
     if isinstance(attr, IntegerAttr):
         return attr.value.data
     if isinstance(attr, FloatAttr):
@@ -295,7 +296,7 @@ def to_python(attr: Attribute) -> Any:
 
 
 def dense_of(attr: SparseTensorAttr) -> np.ndarray[Any, Any]:
-    """The dense tensor that a sparse one stands for."""
+    """Returns the dense tensor of a sparse one."""
     import numpy as np
 
     values = attr.values.data.array()
@@ -309,7 +310,7 @@ def dense_of(attr: SparseTensorAttr) -> np.ndarray[Any, Any]:
 
 
 def attribute_kind(attr: Attribute) -> int | None:
-    """`AttributeProto.AttributeType` of an attribute; `None` for what no ONNX attribute can hold."""
+    """Returns the `AttributeProto.AttributeType` of an attribute; `None` if no ONNX attribute can hold it."""
     if isinstance(attr, (RefAttr, EmptyListAttr)):
         return attr.code.value.data
     if isinstance(attr, DenseArrayBase):
@@ -338,12 +339,12 @@ _KINDS: tuple[tuple[type[Attribute], int], ...] = (
 
 
 def entries_of(attr: Attribute | None) -> Mapping[str, Attribute]:
-    """The entries of a dictionary attribute; none when it is absent."""
+    """Returns the entries of a dictionary attribute; empty if it is absent."""
     return attr.data if isinstance(attr, DictionaryAttr) else {}
 
 
 def dictionary(entries: Mapping[str, Attribute | None]) -> DictionaryAttr:
-    """A dictionary of the entries that are not `None`."""
+    """Returns a dictionary of the entries other than `None`."""
     return DictionaryAttr({k: v for k, v in entries.items() if v is not None})
 
 
@@ -371,7 +372,7 @@ def _print_weight(printer: Printer, weight: Weight) -> None:
 
 
 def _values_text(weight: Weight) -> str | None:
-    """The values as a list, or `None` where that would not read back to the same bytes."""
+    """Returns the values as a list; `None` if the text would not parse to the same bytes."""
     import numpy as np
 
     values = weight.array().reshape(-1)
@@ -433,7 +434,7 @@ def _weight_of_values(shape: Sequence[int], element: Attribute, values: Sequence
     from igniter.dialects.onnx.weights import Weight
 
     dtype = element_type(element).dtype
-    # Floats narrower than numpy's are rounded from f64; wide integers must not pass through it.
+    # Floats narrower than NumPy's are rounded from f64; wide integers must not pass through f64.
     first = np.float64 if any(isinstance(v, float) for v in values) else np.int64 if dtype.kind == "V" else dtype
     return Weight(shape, element, array=np.array(values, first).astype(dtype).reshape(tuple(shape)))
 

@@ -2,8 +2,8 @@
 
     %y = onnx.Softmax(%x) <{node_name = "attn", output_names = ["y"]}> {axis = -1 : i64} : (tensor<..>) -> tensor<..>
 
-The attributes in `{}` are the node's own, under their ONNX names. The properties in `<{}>` are what the node carries
-besides and what does not change its meaning: two ops that differ only in properties compute the same.
+The attributes in `{}` are the node's own, under their ONNX names. The properties in `<{}>` do not change the node's
+meaning: two ops that differ only in properties compute the same.
 
     node_name, doc_string, overload, metadata, device_configurations
     output_names      names of the values, "" for an omitted output
@@ -12,7 +12,7 @@ besides and what does not change its meaning: two ops that differ only in proper
     graphs            names of the graph attributes, one a region (`body`, or `bodies[0]` for a list of graphs)
     domain, op_type   of an `onnx.custom` op; `domain` also where a node spells its domain "ai.onnx"
 
-One class stands for an op in all opset versions; the module's imports pick the schema. Classes are made on demand.
+One class covers all opset versions of an op; the module's imports select the schema. Classes are created on demand.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _DEFAULT_GRAPHS = {"If": ("then_branch", "else_branch"), "Loop": ("body",), "Sca
 
 
 class OnnxOp(Operation):
-    """An ONNX node. Subclasses are made by `op_class`, one for each op that has a schema."""
+    """An ONNX node. `op_class` creates the subclasses, one for each op with a schema."""
 
     OP_TYPE: ClassVar[str] = ""
     DOMAIN: ClassVar[str] = ""
@@ -67,37 +67,37 @@ class OnnxOp(Operation):
 
     @property
     def op_type(self) -> str:
-        """The ONNX op's name, without its domain."""
+        """The name of the ONNX op, without its domain."""
         return self.OP_TYPE
 
     @property
     def domain(self) -> str:
-        """The op's domain; "" for ai.onnx."""
+        """The domain of the op; "" for ai.onnx."""
         return self.DOMAIN
 
     @property
     def schema_domain(self) -> str:
-        """The domain that has the op's schema: a bound node computes an op of ONNX."""
+        """The domain of the op's schema; a bound node has the schema of an ONNX op."""
         return self.domain
 
     @property
     def qualified_name(self) -> str:
-        """`Add`, or with its domain where that is not ai.onnx: `com.microsoft.SkipLayerNormalization`."""
+        """The name with its domain, if it is not ai.onnx: `Add`, `com.microsoft.SkipLayerNormalization`."""
         return f"{self.domain}.{self.op_type}" if self.domain else self.op_type
 
     @property
     def node_name(self) -> str:
-        """The node's name in the model, "" when it has none."""
+        """The name of the node in the model; "" if it has none."""
         return text_of(self.properties.get("node_name"))
 
     @property
     def overload(self) -> str:
-        """Which overload of a model-local function the node calls."""
+        """The overload of the called model-local function."""
         return text_of(self.properties.get("overload"))
 
     @property
     def opset(self) -> int:
-        """The version of the op's domain that the function or model around it imports; the newest when detached."""
+        """The version of the op's domain imported by the enclosing function or model; the newest for a detached op."""
         version = imported_opset(self, self.schema_domain)
         if version is None:
             from igniter.dialects.onnx.schemas import latest_opset
@@ -107,31 +107,31 @@ class OnnxOp(Operation):
 
     @property
     def schema(self) -> OpSchema | None:
-        """The op's schema in its opset; `None` where it has none, as custom ops do."""
+        """The schema of the op in its opset; `None` if it has none, as for custom ops."""
         from igniter.dialects.onnx.schemas import find_schema
 
         return find_schema(self.schema_domain, self.op_type, imported_opset(self, self.schema_domain))
 
     @property
     def inputs(self) -> list[SSAValue | None]:
-        """The operands, `None` for an omitted one."""
+        """The operands, with `None` for omitted ones."""
         return [None if type(v.type) is NoneType else v for v in self.operands]
 
     @property
     def outputs(self) -> list[OpResult | None]:
-        """The results, `None` for an omitted one."""
+        """The results, with `None` for omitted ones."""
         return [None if type(r.type) is NoneType else r for r in self.results]
 
     @property
     def output_names(self) -> list[str]:
-        """The results' names in the model; empty when the op did not come from one."""
+        """The names of the results in the model; empty for an op that did not come from a model."""
         return texts_of(self.properties.get("output_names"))
 
     def attr(self, name: str, default: Any = None) -> Any:
-        """The attribute as a python value; else `default`, or the schema's default where `default` is `None`.
+        """Returns the attribute as a Python value; if absent, `default` or, if that is `None`, the schema's default.
 
-        int, float, str (bytes if not UTF-8), list, numpy array for a tensor, `Region` for a graph, a list of regions
-        for a list of graphs, and an IR type for a type.
+        The types are int, float, str (bytes if not UTF-8), list, NumPy array for a tensor, `Region` for a graph, a list
+        of regions for a list of graphs, and an IR type for a type.
         """
         found = self.attributes.get(name)
         if found is not None and found.name != "onnx.graphs":
@@ -170,7 +170,7 @@ class OnnxOp(Operation):
 
 
 class CustomOp(OnnxOp):
-    """A node of a domain without schemas, a call of a model-local function, or an op that its opset lacks."""
+    """A node of a domain without schemas, a call of a model-local function, or an op missing from its opset."""
 
     name = "onnx.custom"
     traits = OpTraits(lambda: (RecursiveMemoryEffect(),))
@@ -190,7 +190,7 @@ class CustomOp(OnnxOp):
 
 
 class NoValueOp(Operation):
-    """Stands for an input that a node omits."""
+    """The placeholder for an omitted input of a node."""
 
     name = "onnx.NoValue"
     traits = OpTraits(lambda: (Pure(),))
@@ -206,7 +206,7 @@ class NoValueOp(Operation):
 
     @classmethod
     def make(cls) -> NoValueOp:
-        """A new one."""
+        """Creates one."""
         return cls.create(result_types=[NONE])
 
 
@@ -214,17 +214,17 @@ class NoValueOp(Operation):
 
 
 def ir_name(domain: str, op_type: str) -> str:
-    """The IR name of an op that has a schema: `onnx.Add`, `onnx.ml.Scaler`, `onnx.preview.training.Adam`."""
+    """Returns the IR name of an op with a schema: `onnx.Add`, `onnx.ml.Scaler`, `onnx.preview.training.Adam`."""
     return f"onnx.{domain.removeprefix('ai.onnx.')}.{op_type}" if domain else f"onnx.{op_type}"
 
 
 def op_class(domain: str, op_type: str) -> type[OnnxOp]:
-    """The class of an ONNX op; `CustomOp` where no schema of any version exists."""
+    """Returns the class of an ONNX op; `CustomOp` if no version has a schema for it."""
     return _classes().get((domain, op_type), CustomOp)
 
 
 def op_classes() -> list[type[Operation]]:
-    """Every op class of the dialect that stands for a node."""
+    """Returns every op class of the dialect for nodes."""
     return [*_classes().values(), CustomOp, NoValueOp]
 
 
@@ -258,7 +258,7 @@ def _traits(domain: str, op_type: str) -> tuple[OpTrait, ...]:
 
 
 def imported_opset(op: Operation, domain: str) -> int | None:
-    """The version of `domain` that the function or module around `op` imports; `None` where nothing says."""
+    """Returns the version of `domain` imported by the function or module around `op`; `None` if there is no import."""
     parent: Operation | None = op
     while parent is not None:
         imports: Attribute | None = None
@@ -290,8 +290,8 @@ def make_op(
     node_name: str = "",
     output_names: Sequence[str] = (),
 ) -> OnnxOp:
-    """A new op. `name` may carry the domain (`com.microsoft.Gelu`); an input `None` is omitted. Attribute values are
-    python values, `Region`s for graphs, or IR attributes."""
+    """Returns a new op. `name` may contain the domain (`com.microsoft.Gelu`); an input `None` is omitted. Attribute
+    values are Python values, `Region`s for graphs, or IR attributes."""
     if not domain and "." in name:
         domain, _, name = name.rpartition(".")
     operands = _operands(name, inputs)
@@ -332,7 +332,7 @@ def _operands(name: str, inputs: Sequence[SSAValue | None]) -> list[SSAValue]:
 
 
 def no_value_near(value: SSAValue) -> SSAValue:
-    """The result of a `NoValueOp` that is visible wherever `value` is: one at the start of its block."""
+    """Returns the result of a `NoValueOp` visible wherever `value` is, at the start of its block."""
     block = value.owner if isinstance(value.owner, Block) else value.owner.parent
     if block is None:
         raise ValueError(f"{value} is not in a block, so no onnx.NoValue can be put beside it")
@@ -348,7 +348,8 @@ def no_value_near(value: SSAValue) -> SSAValue:
 
 
 def _coerced(domain: str, op_type: str, key: str, value: Any) -> Attribute:
-    """`value` as an attribute of the kind that the schema has for it: 1 is a float where a float is meant."""
+    """Returns `value` as an attribute of the kind in the schema; an int becomes a float if the
+    schema asks for a float."""
     from igniter.dialects.onnx.schemas import find_schema
 
     schema = find_schema(domain, op_type, None)
@@ -366,8 +367,8 @@ def _coerced(domain: str, op_type: str, key: str, value: Any) -> Attribute:
 def make_constant(
     value: np.ndarray[Any, Any] | Weight, name: str = "", type_: TensorType[Attribute] | None = None
 ) -> OnnxOp:
-    """An `onnx.Constant` that exports as an initializer called `name`; as a Constant node when there is no name.
-    `type_` is its type, where that is known."""
+    """Returns an `onnx.Constant` that exports as an initializer called `name`, or as a Constant node if `name` is
+    empty. `type_` is its type, if known."""
     from igniter.dialects.onnx.weights import Weight
 
     weight = value if isinstance(value, Weight) else Weight.of(value)
@@ -382,13 +383,13 @@ def make_constant(
 
 
 def constant_weight(value: SSAValue | None) -> Weight | None:
-    """The weight of a value that an `onnx.Constant` defines with a dense tensor; else `None`."""
+    """Returns the weight of a value defined by an `onnx.Constant` with a dense tensor; else `None`."""
     attr = _constant_attr(value, "value")
     return attr.data if isinstance(attr, TensorAttr) else None
 
 
 def constant_value(value: SSAValue | None) -> np.ndarray[Any, Any] | None:
-    """The value as a read-only array where an `onnx.Constant`, of any form, defines it; else `None`."""
+    """Returns the value as a read-only array if an `onnx.Constant` of any form defines it; else `None`."""
     weight = constant_weight(value)
     if weight is not None:
         return weight.array()
@@ -400,7 +401,7 @@ def constant_value(value: SSAValue | None) -> np.ndarray[Any, Any] | None:
     for key, dtype in _CONSTANT_FORMS.items():
         attr = owner.attributes.get(key)
         if attr is not None:
-            # What a call of a function gives it is no value of its own.
+            # An attribute of the caller of a function is not a known value.
             return None if isinstance(attr, RefAttr) else np.array(to_python(attr), dtype=dtype)
     sparse = owner.attributes.get("sparse_value")
     return cast("np.ndarray[Any, Any]", to_python(sparse)) if isinstance(sparse, SparseTensorAttr) else None
@@ -422,12 +423,12 @@ def _constant_attr(value: SSAValue | None, key: str) -> Attribute | None:
 
 
 _PLAIN = re.compile(r"[A-Za-z]([A-Za-z0-9_.$-]*[A-Za-z0-9])?")
-"""Names that are kept as they are; most."""
+"""The names used unchanged, the common case."""
 _OTHER = re.compile(r"[^A-Za-z0-9_.$-]")
 
 
 def name_hint(name: str) -> str | None:
-    """A legal SSA name that resembles an ONNX value's name; `None` when nothing of it is left."""
+    """Returns a legal SSA name similar to the name of an ONNX value; `None` if no character is usable."""
     if _PLAIN.fullmatch(name):
         return name
     kept = _OTHER.sub("_", name)
@@ -438,7 +439,8 @@ def name_hint(name: str) -> str | None:
 
 
 def info_list(values: Sequence[Attribute | None]) -> ArrayAttr[Attribute] | None:
-    """`output_info` and its like: one dictionary an entry, empty where there is nothing; `None` if all are empty."""
+    """Returns a property such as `output_info`: one dictionary per entry, empty for `None`; `None`
+    if all are `None`."""
     if all(v is None for v in values):
         return None
     return ArrayAttr([v if v is not None else DictionaryAttr({}) for v in values])

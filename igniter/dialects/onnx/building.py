@@ -1,13 +1,13 @@
-"""Ops built in one step: what `Operation.create`, `Block.add_op`, `name_hint` and `clone` of xDSL do, without what they
-check of ops that cannot be wrong.
+"""Fast construction of ops: xDSL's `Operation.create`, `Block.add_op`, `name_hint` and `clone`, without checks that
+cannot fail here.
 
-A model of 2,000 nodes is 3,000 ops with their operands, uses and results, made once by the importer and once more by
-every copy. xDSL makes an op in about 10 us: the setters of operands and successors look for what was there before, a
-block looks through all that encloses it for the op, a name goes through two expressions. The same by the fields takes a
-third of that.
+A model of 2,000 nodes is 3,000 ops with their operands, uses and results, created once by the importer and once more by
+every copy. xDSL takes about 10 us per op: setters of operands and successors look up the previous ones, a block
+searches its ancestors for the op, a name passes two regular expressions. Setting the fields directly takes a third of
+that.
 
-This is the one file that writes xDSL's private fields of ops, blocks and values. xDSL is pinned, and
-`tests/frontend/test_building.py` compares all that is made here, field by field, with what xDSL makes.
+This is the only file that writes xDSL's private fields of ops, blocks and values. xDSL is pinned, and
+`tests/frontend/test_building.py` compares every object made here, field by field, with xDSL's own.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _set = object.__setattr__
 
 
 def data(cls: type[DataT], value: Any) -> DataT:
-    """`cls.new(value)`, of an attribute that takes any value of its type."""
+    """Returns `cls.new(value)`, for an attribute with any value of its type."""
     made = object.__new__(cls)
     _set(made, "data", value)
     return made
 
 
 def text(value: str) -> StringAttr:
-    """`StringAttr(value)`."""
+    """Returns `StringAttr(value)`."""
     return data(StringAttr, value)
 
 
@@ -45,7 +45,7 @@ def new_op(
     properties: dict[str, Attribute],
     regions: Sequence[Region] = (),
 ) -> OpT:
-    """`cls.create(...)` of an op without successors; the dictionaries become the op's own."""
+    """Returns `cls.create(...)` for an op without successors; the op takes ownership of the dictionaries."""
     op = cls.__new__(cls)
     uses: list[Use] = []
     for index, value in enumerate(operands):
@@ -68,7 +68,7 @@ def new_op(
 
 
 def append(block: Block, op: Operation) -> None:
-    """`block.add_op(op)`, of an op that was just made and does not hold the block."""
+    """Does `block.add_op(op)` for a new op that does not contain the block."""
     last = block._last_op
     if last is None:
         block._first_op = op
@@ -80,9 +80,9 @@ def append(block: Block, op: Operation) -> None:
 
 
 def set_hint(value: SSAValue, name: str) -> None:
-    """`value.name_hint = name`, of a name that is a legal one."""
+    """Does `value.name_hint = name` for a legal name."""
     if name[-1] in _DIGITS:
-        # A number behind a name is xDSL's own, and made when a name is taken.
+        # xDSL strips a numeric suffix and adds its own if a name is taken.
         head = name.rstrip(_DIGITS)
         if head[-1:] == "_":
             name = head[:-1]
@@ -90,7 +90,7 @@ def set_hint(value: SSAValue, name: str) -> None:
 
 
 def ops_of(block: Block) -> list[Operation]:
-    """`list(block.ops)`."""
+    """Returns `list(block.ops)`."""
     found: list[Operation] = []
     op = block._first_op
     while op is not None:
@@ -100,7 +100,7 @@ def ops_of(block: Block) -> list[Operation]:
 
 
 def ops_inside(op: Operation) -> list[Operation]:
-    """`list(op.walk())`: the op, and all ops in its regions."""
+    """Returns `list(op.walk())`: the op, and all ops in its regions."""
     found = [op]
     for region in op.regions:
         for block in region.blocks:
@@ -113,11 +113,11 @@ def ops_inside(op: Operation) -> list[Operation]:
 
 
 def clone(op: OpT) -> OpT:
-    """`op.clone()`, of an op that uses nothing from outside, such as a module. Ops with successors are left to xDSL."""
+    """Returns `op.clone()` for an op without outside values, such as a module. Leaves ops with successors to xDSL."""
     try:
         return _clone(op, {})
     except KeyError:
-        # A value that is used before the op that makes it.
+        # A value is used before its definition.
         return op.clone()
 
 
@@ -127,7 +127,7 @@ def _clone(op: OpT, values: dict[SSAValue, SSAValue]) -> OpT:
     operands, types = [values[v] for v in op._operands], [r._type for r in op.results]
     made = new_op(type(op), operands, types, dict(op.attributes), dict(op.properties))
     made.location = op.location
-    # Behind the op's own uses of values from outside, as xDSL has them.
+    # The regions come after the op's own uses of outside values, in the order of xDSL.
     for region in op.regions:
         made.add_region(_clone_region(region, values))
     for old, new in zip(op.results, made.results, strict=True):

@@ -1,8 +1,8 @@
-"""Random nodes that a kernel computes: those that `compile-draws` has marked (docs/numerics.md, "Random numbers").
+"""Random nodes computed by kernels: the nodes marked by `compile-draws` (docs/numerics.md, "Random numbers").
 
-A model asks for them, because ONNX Runtime's own stream cannot be had: `igniter.draws` on a node says that the
-generator of `igniter.dialects.onnx.ops.random` takes its place. What a node draws stays a value of the graph: it is a
-region by itself and in no program, so that verification can feed what the original drew.
+A model opts in, because ONNX Runtime's own random stream cannot be reproduced: `igniter.draws` on a node selects the
+generator of `igniter.dialects.onnx.ops.random`. The drawn values stay a value of the graph: the node is a region of its
+own, outside all programs, so that verification can feed the values drawn by the original.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ DRAWS_ATTRIBUTE = "igniter.draws"
 RANDOM_OPS = frozenset(
     ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 )
-"""The ops of ONNX that may draw."""
+"""The ops of ONNX that may draw random numbers."""
 
 
 def draws(op: Operation) -> bool:
-    """Whether a kernel draws what a node does."""
+    """True if a kernel draws the random numbers of a node."""
     return DRAWS_ATTRIBUTE in op.attributes
 
 
 def unmarked_reason(op: OnnxOp) -> str | None:
-    """Why no kernel draws what a node does; `None` where one does."""
+    """Returns the reason why no kernel draws the random numbers of a node; `None` if one does."""
     if draws(op):
         return None
     if op.attributes.get("seed") is None:

@@ -1,6 +1,6 @@
-"""The size of a model once its functions are inlined, counted without inlining anything.
+"""The size of a model after inlining its functions, computed without inlining.
 
-Functions that call one another make a small file a large graph: ten calls over eight levels are 10^8 nodes.
+Nested calls of functions make a small file a large graph: ten calls on eight levels are 10^8 nodes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Key: TypeAlias = tuple[str, str, str]
 
 
 def inlined_sizes(bodies: Mapping[Key, Callable[[], Counter[Key]]], called: Iterable[Key]) -> dict[Key, int]:
-    """The nodes that one call of a function becomes, for the `called` functions and those that they call.
+    """Returns the number of nodes of one call, for the `called` functions and all functions they call.
 
-    `bodies` give the nodes of a function by what they may call, subgraphs included. `IgniterError` names a function
-    that calls itself. Chains of calls may be long: nothing here is recursive.
+    `bodies` give the nodes of a function, counted by callee, including subgraphs. Raises `IgniterError` for a recursive
+    function. The implementation is iterative, because call chains may be long.
     """
     sizes: dict[Key, int] = {}
     nodes: dict[Key, Counter[Key]] = {}

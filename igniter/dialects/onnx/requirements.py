@@ -1,9 +1,9 @@
-"""What one node takes for granted of the dims around it, in terms of the model's symbols.
+"""The requirements of one node on the dims around it, in terms of the model's symbols.
 
-Three sources: what its `OpSpec.requires` says; what its shape rule equates or finds for its results, gone through once
-more with the types that inference settled on (which may be simpler than the rule knows: `seq` for `min(512, seq)`,
-because another node needs them equal); and that no result has a negative dim. All of them speak of symbols that the
-node's operands, results and known values have.
+They have three sources. The first is `OpSpec.requires`. The second is the shape rule: the dims that it equates, and its
+result dims, evaluated again with the final types of inference (which may be simpler than the rule can derive: `seq` for
+`min(512, seq)`, because another node needs them equal). The third: no result may have a negative dim. All use only
+symbols of the node's operands, results and known values.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 _OPEN = "?"
-"""What the names of dims begin with that a shape rule leaves open."""
+"""The prefix of dims that a shape rule leaves unknown."""
 
 
 def node_requirements(op: OnnxOp) -> list[Requirement]:
-    """What a run of the node has to check, each fact once; what is proven is left out."""
+    """Returns the requirements to check in a run of the node, each fact once, without proven ones."""
     from igniter.dialects.onnx.ops import spec_of
 
     spec = spec_of(op)
@@ -47,12 +47,12 @@ def node_requirements(op: OnnxOp) -> list[Requirement]:
 
 
 def _of_rule(op: OnnxOp, infer: Any) -> list[Requirement]:
-    """What the shape rule equates, and that the results have the dims that it finds."""
+    """Returns the equalities of the shape rule, including those of its result dims with the types."""
     ctx = TypedContext(op)
     try:
         infos: list[TensorInfo] = infer(ctx)
     except (ValueError, IndexError, ArithmeticError):
-        # Inference kept the type that the model gives, and said so.
+        # Inference kept the type of the model, and reported it.
         return []
     for result, info in zip(op.results, infos, strict=False):
         dims = _dims(result)
@@ -65,7 +65,7 @@ def _of_rule(op: OnnxOp, infer: Any) -> list[Requirement]:
 
 
 class TypedContext:
-    """An `InferContext` over the types that values have, which notes what the rule equates."""
+    """An `InferContext` over the types of values that records the equalities of the rule."""
 
     optimistic = False
 
@@ -75,31 +75,31 @@ class TypedContext:
         self._operands = op.inputs
 
     def input(self, index: int) -> TensorInfo | None:
-        """The operand; None when it is omitted or no tensor."""
+        """Returns the operand; None if it is omitted or no tensor."""
         value = self._operands[index] if index < len(self._operands) else None
         if value is None or not isinstance(value.type, TensorType):
             return None
         return TensorInfo(element_of(cast("Attribute", value.type)), _dims(value), self.values(index))
 
     def values(self, index: int) -> Dims | None:
-        """The elements of an integer operand, where they are known."""
+        """Returns the elements of an integer operand; None if unknown."""
         from igniter.dialects.onnx.lowering.context import operand_values
 
         return operand_values(self.op, index)
 
     def constant(self, index: int) -> np.ndarray[Any, Any] | None:
-        """The operand's value, when it is a constant."""
+        """Returns the value of an operand; None if it is not constant."""
         from igniter.dialects.onnx.base import constant_value
 
         value = self._operands[index] if index < len(self._operands) else None
         return None if value is None else constant_value(value)
 
     def fresh(self, hint: str) -> Expr:
-        """A dim that nothing is known of."""
+        """Returns an unknown dim."""
         return Expr.of(_OPEN + re.sub(r"\W+", "_", hint))
 
     def equate(self, a: Expr, b: Expr) -> None:
-        """Notes that two dims are equal in every run that ONNX Runtime accepts."""
+        """Records that two dims are equal in every run accepted by ONNX Runtime."""
         if a != b and not any(name.startswith(_OPEN) for name in a.symbols | b.symbols):
             self.equated.append(equal(a, b, "its dims do not fit together"))
 

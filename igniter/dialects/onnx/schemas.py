@@ -1,6 +1,6 @@
 """Op schemas as plain python data, by domain, op and opset version.
 
-They come from where `igniter.registry.SCHEMAS` says: the frontend, which reads those of the installed `onnx` package.
+`igniter.registry.SCHEMAS` names their source: the frontend, which reads the schemas of the installed `onnx` package.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from igniter.registry import SCHEMAS, load
 
 @dataclass(frozen=True)
 class Parameter:
-    """An input or output of an op. `types` are spelled as ONNX does, `tensor(float)`; `type_var` names the type
-    variable, or the one type, that it has."""
+    """An input or output of an op. `types` use the spelling of ONNX, `tensor(float)`; `type_var` is its type variable,
+    or its only type."""
 
     name: str
     optional: bool
@@ -54,27 +54,27 @@ class OpSchema:
     deterministic: bool
 
     def input(self, index: int) -> Parameter:
-        """The parameter of the input at `index`, the last one standing for all that a variadic input takes."""
+        """Returns the parameter of the input at `index`; the last one covers all values of a variadic input."""
         return self.inputs[min(index, len(self.inputs) - 1)]
 
     def output(self, index: int) -> Parameter:
-        """The parameter of the output at `index`."""
+        """Returns the parameter of the output at `index`."""
         return self.outputs[min(index, len(self.outputs) - 1)]
 
 
 @cache
 def op_names() -> tuple[tuple[str, str], ...]:
-    """`(domain, op)` of every op that has a schema, sorted."""
+    """Returns `(domain, op)` of every op with a schema, sorted."""
     return cast("tuple[tuple[str, str], ...]", load(f"{SCHEMAS}:op_names")())
 
 
 @cache
 def latest_opset(domain: str) -> int:
-    """The newest known version of a domain; 1 for a domain that is not known."""
+    """Returns the newest known version of a domain; 1 for an unknown domain."""
     return cast("int", load(f"{SCHEMAS}:latest_opset")(domain))
 
 
 @cache
 def find_schema(domain: str, op_type: str, opset: int | None) -> OpSchema | None:
-    """The schema that `opset` (the newest when `None`) of `domain` has for the op; `None` where it has none."""
+    """Returns the schema of the op in `opset` (the newest if `None`) of `domain`; `None` if it has none."""
     return cast("OpSchema | None", load(f"{SCHEMAS}:find_schema")(domain, op_type, opset))

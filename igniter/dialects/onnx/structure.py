@@ -1,4 +1,4 @@
-"""The ops that hold nodes: the main graph, model-local functions, and what ends a graph.
+"""The ops that hold nodes: the main graph, model-local functions, and the terminator of graphs.
 
     builtin.module attributes {onnx.model = {ir_version = 10 : i64, opset_import = {"" = 21 : i64}}} {
       onnx.graph @main(%x: tensor<?x4xf32, #sym.dims<N, 4>>) attributes {input_names = ["x"], output_names = ["y"]} {
@@ -35,14 +35,14 @@ from igniter.dialects.onnx.attributes import text_attr, text_of, texts_attr, tex
 
 
 class ReturnOp(Operation):
-    """Ends a graph or function; its operands are the outputs."""
+    """The terminator of a graph or function; its operands are the outputs."""
 
     name = "onnx.return"
     traits = OpTraits(lambda: (IsTerminator(), Pure()))
 
     @classmethod
     def make(cls, values: Sequence[SSAValue], attributes: Mapping[str, Attribute] | None = None) -> ReturnOp:
-        """A new one."""
+        """Creates one."""
         return cls.create(operands=values, attributes=attributes or {})
 
     def print(self, printer: Printer) -> None:
@@ -95,7 +95,7 @@ class _GraphLike(Operation):
 
     @classmethod
     def make(cls, sym_name: str, region: Region, attributes: Mapping[str, Attribute]) -> Self:
-        """A new one around `region`."""
+        """Creates one around `region`."""
         return cls.create(regions=[region], attributes={"sym_name": StringAttr(sym_name), **attributes})
 
     def print(self, printer: Printer) -> None:
@@ -140,14 +140,14 @@ class GraphOp(_GraphLike):
 
 
 class FunctionOp(_GraphLike):
-    """A model-local function; a node with its domain, name and overload calls it."""
+    """A model-local function, called by nodes with its domain, name and overload."""
 
     name = "onnx.function"
     traits = OpTraits(lambda: (IsolatedFromAbove(), SymbolOpInterface()))
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Domain, name and overload: what a node calls it by."""
+        """The domain, name and overload, by which nodes call the function."""
         return (
             text_of(self.attributes.get("domain")),
             text_of(self.attributes.get("function_name"), self.sym_name),
@@ -156,7 +156,7 @@ class FunctionOp(_GraphLike):
 
 
 def main_graph(module: ModuleOp) -> GraphOp:
-    """The module's `onnx.graph`; `ValueError` when it has none."""
+    """Returns the module's `onnx.graph`; raises `ValueError` if it has none."""
     for op in module.ops:
         if isinstance(op, GraphOp):
             return op
@@ -164,7 +164,7 @@ def main_graph(module: ModuleOp) -> GraphOp:
 
 
 def functions(module: ModuleOp) -> dict[tuple[str, str, str], FunctionOp]:
-    """The model-local functions by domain, name and overload."""
+    """Returns the model-local functions by domain, name and overload."""
     return {op.key: op for op in module.ops if isinstance(op, FunctionOp)}
 
 
@@ -175,7 +175,7 @@ def graph_module(
     opsets: Mapping[str, int],
     ir_version: int = 10,
 ) -> ModuleOp:
-    """A module around one main graph; for building models by code."""
+    """Returns a module with one main graph, for models built in code."""
     from igniter.dialects.onnx.attributes import to_attr
 
     graph = GraphOp.make(

@@ -1,5 +1,6 @@
-"""The text of nodes, fast: the types of a model's values are few and repeated, so each is parsed once, and texts
-(exporters leave whole stack traces on a node) are escaped at once instead of by the character."""
+"""The fast text form of nodes: the few, repeated types of a model's values are parsed once each, and long texts
+(exporters leave whole stack traces on a node) are escaped at once instead of by character.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ OpT = TypeVar("OpT", bound=Operation)
 
 
 def parse_node(parser: Parser, cls: type[OpT]) -> OpT:
-    """A node in the generic form, from its operands on."""
+    """Parses a node in the generic form, from its operands on."""
     operands = parser.parse_op_args_list()
     properties = parser.parse_optional_properties_dict()
     regions = parser.parse_region_list()
@@ -44,7 +45,7 @@ def parse_node(parser: Parser, cls: type[OpT]) -> OpT:
 
 
 def print_node(printer: Printer, op: Operation) -> None:
-    """What `parse_node` reads: the generic form, from the operands on."""
+    """Prints a node in the generic form, from its operands on; the inverse of `parse_node`."""
     printer.print_operands(op.operands)
     if op.properties:
         printer.print_string(" <")
@@ -93,7 +94,7 @@ def _parse_type(parser: Parser) -> Attribute:
 
 @lru_cache(maxsize=8192)
 def _tensor_type(text: str) -> Attribute | None:
-    """The type that `text` writes; `None` where it is wrong, so that the parser itself says where."""
+    """Returns the type in `text`; `None` for invalid text, so that the parser itself reports the position."""
     from igniter.context import IgniterContext
 
     try:

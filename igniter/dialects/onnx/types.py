@@ -36,7 +36,7 @@ class StringType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_attr_definition
 class UnknownType(ParametrizedAttribute, TypeAttribute):
-    """A value or an element of which the model says nothing; inference replaces it."""
+    """The type of a value or element without type information in the model; inference replaces it."""
 
     name = "onnx.unknown"
 
@@ -51,7 +51,7 @@ class SequenceType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_attr_definition
 class OptionalType(ParametrizedAttribute, TypeAttribute):
-    """A value that may be absent when the model runs."""
+    """The type of a value that may be absent at run time."""
 
     name = "onnx.optional"
     element: Attribute
@@ -76,7 +76,7 @@ class SparseTensorType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_attr_definition
 class OpaqueType(ParametrizedAttribute, TypeAttribute):
-    """A type that only the ops of one domain understand."""
+    """An opaque type, understood only by the ops of one domain."""
 
     name = "onnx.opaque"
     domain: StringAttr
@@ -93,8 +93,8 @@ class ElementType:
     """One ONNX element type.
 
     `code` is `TensorProto.DataType`, `onnx_name` the spelling in op schemas (`tensor(float)`), `numpy_name` the dtype
-    of `Weight.array()` (those that numpy lacks come from `ml_dtypes`), `bits` the width of one element in ONNX's
-    `raw_data`, where elements of less than a byte are packed from the low bits on; 0 for strings.
+    of `Weight.array()` (from `ml_dtypes` if NumPy lacks it), `bits` the width of one element in ONNX's `raw_data`,
+    where elements of less than a byte are packed from the low bits on; 0 for strings.
     """
 
     code: int
@@ -109,7 +109,7 @@ class ElementType:
 
     @property
     def ort_code(self) -> int:
-        """ORT's own number (`ONNXTensorElementDataType`): ONNX's but for the newest types."""
+        """ORT's own code (`ONNXTensorElementDataType`), equal to ONNX's except for the newest types."""
         return {"uint2": 24, "int2": 25, "float8e8m0": 26}.get(self.onnx_name, self.code)
 
 
@@ -154,7 +154,7 @@ BY_NAME: dict[str, ElementType] = {t.onnx_name: t for t in ELEMENT_TYPES}
 
 
 def element_type(attr: Attribute) -> ElementType:
-    """The table's row for an element type of the IR; `ValueError` where ONNX has no such type."""
+    """Returns the table row of an element type of the IR; raises `ValueError` if ONNX has no such type."""
     try:
         return BY_ATTR[attr]
     except KeyError:
@@ -163,7 +163,7 @@ def element_type(attr: Attribute) -> ElementType:
 
 @cache
 def element_of_dtype(dtype: np.dtype[Any]) -> ElementType:
-    """The row for a numpy dtype; `ValueError` where ONNX has no such type."""
+    """Returns the table row of a NumPy dtype; raises `ValueError` if ONNX has no such type."""
     name = "object" if dtype.kind in "OUS" else dtype.name
     for row in ELEMENT_TYPES:
         if row.numpy_name == name:

@@ -1,4 +1,6 @@
-"""Checks of a node against its schema: how many inputs and outputs, their types, which attributes and of which kind."""
+"""Checks of a node against its schema: the counts and types of inputs and outputs, and the names and kinds of
+attributes.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ _KIND_NAMES = {
 
 
 def type_name(type_: Attribute) -> str | None:
-    """A type as schemas spell it, `seq(tensor(float))`; `None` where it is not known in full."""
+    """Returns a type in the spelling of schemas, `seq(tensor(float))`; `None` if it is not fully known."""
     if isinstance(type_, (TensorType, UnrankedTensorType)):
         row = BY_ATTR.get(cast("TensorType[Attribute]", type_).element_type)
         return f"tensor({row.onnx_name})" if row is not None else None
@@ -56,14 +58,15 @@ def type_name(type_: Attribute) -> str | None:
         key, value = BY_ATTR.get(type_.key), type_name(type_.value)
         if key is None or value is None:
             return None
-        # Schemas write the value of a map to scalars without `tensor(...)`.
+        # Schemas write the scalar value type of a map without `tensor(...)`.
         scalar = value.removeprefix("tensor(").removesuffix(")")
         return f"map({key.onnx_name}, {scalar})"
     return None
 
 
 def verify_node(op: OnnxOp) -> None:
-    """Raise `VerifyException` where `op` is not what its schema allows; ops without a schema may be anything."""
+    """Checks that `op` conforms to its schema and raises `VerifyException` otherwise; accepts any
+    op without a schema."""
     from igniter.dialects.onnx.base import CustomOp
 
     if isinstance(op, CustomOp):
@@ -83,7 +86,7 @@ def verify_node(op: OnnxOp) -> None:
     _verify_count(op, "input", op.operand_types, schema.inputs, schema.min_inputs, schema.max_inputs)
     _verify_count(op, "output", op.result_types, schema.outputs, schema.min_outputs, schema.max_outputs)
     if op.OP_TYPE != "Constant":
-        # A constant is what its value is: exporters wrote int64 ones before opset 9 allowed them.
+        # Constants are exempt: exporters wrote int64 constants before opset 9 allowed them.
         _verify_types(op, schema)
     _verify_attributes(op, schema)
 

@@ -1,8 +1,8 @@
-"""Weights: handles of tensors whose bytes stay where they are, in a mapped file or in the array that they came in.
+"""Weights: handles of tensors whose bytes stay in place, in a mapped file or in their original array.
 
-The IR holds a `Weight`, never the bytes. A weight in another layout is derived: computed from its source each time its
-bytes are asked for, and not kept. A weight's bytes are ONNX's `raw_data` layout: row-major, little-endian, and
-elements of less than a byte packed from the low bits on. A file is mapped once for all the weights that it holds.
+The IR holds a `Weight`, never the bytes. A weight in another layout is derived: computed from its source at each
+access, not cached. The bytes are in ONNX's `raw_data` layout: row-major, little-endian, elements of less than a byte
+packed from the low bits on. A file is mapped once for all its weights.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class FileRange(NamedTuple):
-    """`length` bytes at `offset` of the file at `path`."""
+    """A range of `length` bytes at `offset` of the file at `path`."""
 
     path: str
     offset: int
@@ -32,18 +32,18 @@ class FileRange(NamedTuple):
 
 
 class Derivation(Protocol):
-    """How a weight comes from another; equal derivations give equal bytes."""
+    """A computation of a weight from another; equal derivations give equal bytes."""
 
     def compute(self) -> np.ndarray[Any, Any]:
-        """The values."""
+        """Returns the values."""
         ...
 
 
 class Weight:
-    """A constant tensor: shape, element type and where the bytes are.
+    """A constant tensor: shape, element type and location of the bytes.
 
-    Equal weights have the same shape, element type and bytes; two that are derived, equal derivations. `array()` and
-    `raw()` are views where that is possible and must not be written to.
+    Equal weights have the same shape, element type and bytes; derived weights are equal if their derivations are.
+    `array()` and `raw()` return views if possible, which must not be written to.
     """
 
     __slots__ = ("_array", "_digest", "_raw", "derivation", "element", "file", "shape", "strings")
@@ -85,7 +85,8 @@ class Weight:
 
     @staticmethod
     def of(array: np.ndarray[Any, Any]) -> Weight:
-        """The weight that holds `array`, which must not be changed afterwards. Strings are `str` or `bytes` objects."""
+        """Returns a weight that holds `array`, which must not be changed afterwards. Strings are `str` or `bytes`
+        objects."""
         import numpy as np
 
         row = element_of_dtype(array.dtype)
@@ -110,19 +111,19 @@ class Weight:
 
     @property
     def nbytes(self) -> int:
-        """The number of bytes in `raw()`; for strings, of all the strings together."""
+        """The number of bytes of `raw()`; for strings, their total length."""
         if self.strings is not None:
             return sum(map(len, self.strings))
         return (self.size * self.element.bits + 7) // 8
 
     @property
     def elided(self) -> bool:
-        """Whether the bytes were left out of the text that this weight was read from."""
+        """True if the text from which this weight was parsed omitted the bytes."""
         given = (self._raw, self._array, self.file, self.strings, self.derivation)
         return all(source is None for source in given)
 
     def array(self) -> np.ndarray[Any, Any]:
-        """The values, read-only; strings are `str` objects (bytes that are not UTF-8 escaped as surrogates)."""
+        """Returns the values, read-only; strings are `str` objects (non-UTF-8 bytes escaped as surrogates)."""
         import numpy as np
 
         if self.strings is not None:
@@ -142,7 +143,7 @@ class Weight:
         return view
 
     def raw(self) -> memoryview:
-        """The bytes in ONNX's `raw_data` layout."""
+        """Returns the bytes in ONNX's `raw_data` layout."""
         import numpy as np
 
         if self.strings is not None or self.element_type == STRING:
@@ -164,7 +165,7 @@ class Weight:
         return memoryview(cast(Any, self._array.reshape(-1).view(np.uint8)))
 
     def digest(self) -> str:
-        """A hash of the shape, element type and bytes, in hexadecimal."""
+        """Returns a hexadecimal hash of the shape, element type and bytes."""
         if self._digest is None:
             import hashlib
 
@@ -178,7 +179,7 @@ class Weight:
         return self._digest
 
     def describe(self) -> str:
-        """A short name for messages."""
+        """Returns a short name for messages."""
         shape = "x".join(map(str, (*self.shape, self.element_type)))
         return f"tensor<{shape}>" + (f" in {self.file.path}" if self.file is not None else "")
 
@@ -198,7 +199,7 @@ class Weight:
         return self.raw() == other.raw()
 
     def __hash__(self) -> int:
-        # The bytes of a big weight are not read for a hash; equality settles it.
+        # A hash reads only the first bytes of a large weight; equality compares the rest.
         unread = self.elided or self.strings is not None or self.derivation is not None
         sample = b"" if unread else bytes(self.raw()[:64])
         return hash((self.shape, self.element_type, self.strings, self.derivation, sample))
@@ -226,7 +227,7 @@ def _pack(array: np.ndarray[Any, Any], row: ElementType) -> bytes:
 
     flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     if row.bits == 4:
-        # The common case, without a byte for each bit.
+        # The common case, without a temporary byte for each bit.
         low, high = flat[0::2] & 15, flat[1::2] << 4
         low[: high.size] |= high
         return low.tobytes()
@@ -238,7 +239,7 @@ def _pack(array: np.ndarray[Any, Any], row: ElementType) -> bytes:
 
 
 def map_file(path: str) -> memoryview:
-    """The whole file, mapped; one mapping is shared while the file stays the same."""
+    """Returns the whole file, mapped; the mapping is shared until the file changes."""
     try:
         status = os.stat(path)
         return _mapping(path, status.st_ino, status.st_size, status.st_mtime_ns)

@@ -1,4 +1,4 @@
-"""Broadcasting of symbolic dims, as numpy does it; what cannot be decided comes back as a reason."""
+"""NumPy broadcasting of symbolic dims; undecidable cases return a reason."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from igniter.dialects.sym.expr import ONE, ZERO, Expr
 
 
 def aligned(dims: Dims, at: Sequence[Expr], target: Dims) -> list[Expr] | str:
-    """Where a tensor of `dims` is read at the point `at` of a domain of dims `target`; or why that is not known."""
+    """Returns the subscripts of a tensor of `dims` at the point `at` of a domain of dims `target`; or the reason why
+    they are unknown."""
     missing = len(target) - len(dims)
     if missing < 0:
         return f"dims [{_text(dims)}] do not broadcast to [{_text(target)}]"
@@ -27,7 +28,7 @@ def aligned(dims: Dims, at: Sequence[Expr], target: Dims) -> list[Expr] | str:
 
 
 def broadcast_dims(shapes: Sequence[Dims]) -> Dims | str:
-    """The dims of tensors broadcast against each other; or why they are not known."""
+    """Returns the dims of tensors broadcast against each other; or the reason why they are unknown."""
     rank = max((len(s) for s in shapes), default=0)
     found: list[Expr] = []
     for position in range(-rank, 0):
@@ -40,7 +41,7 @@ def broadcast_dims(shapes: Sequence[Dims]) -> Dims | str:
 
 
 def broadcast_reason(shapes: Sequence[Dims], target: Dims) -> str | None:
-    """Why tensors of these dims cannot be read over a domain of dims `target`; None when they can."""
+    """Returns the reason why tensors of these dims cannot be read over a domain of dims `target`; None if they can."""
     for dims in shapes:
         result = aligned(dims, target, target)
         if isinstance(result, str):

@@ -1,8 +1,6 @@
-"""Builds `loop.kernel`s: a `KernelBuilder` holds the nests, a `Nest` the axes and the body of one.
+"""Builders of `loop.kernel`s: a `KernelBuilder` holds the nests, a `Nest` the axes and the body of one.
 
-kernel = KernelBuilder([x.type])
-nest = kernel.nest("softmax.max")
-i, k = nest.parallel(rows), nest.reduction(columns)
+kernel = KernelBuilder([x.type]) nest = kernel.nest("softmax.max") i, k = nest.parallel(rows), nest.reduction(columns)
 (top,) = nest.finish(("max", nest.read(x, [i, k]), [i], tensor_of(f32, [rows])))
 """
 
@@ -44,17 +42,17 @@ Subscript: TypeAlias = Expr | int | Scalar
 
 
 class KernelBuilder:
-    """A `loop.kernel` under construction. `reserved` are names that axes must not take: the kernel's symbols."""
+    """A `loop.kernel` under construction. `reserved` are names forbidden for axes: the kernel's symbols."""
 
     def __init__(self, arg_types: Sequence[Attribute], reserved: Iterable[str] = ()):
         self.block = Block(arg_types=arg_types)
         self.reserved = frozenset(reserved) | symbols_of_types(arg_types)
         self.constants: dict[SSAValue, Number] = {}
-        """Tensors all of whose elements are one number: reading one gives an `arith.constant`, and no nest."""
+        """The tensors with a single repeated number. Reading one gives an `arith.constant`, without a nest."""
         self.requires: list[Requirement] = []
-        """What the nests take for granted of the symbols, each with the place of its node in the region."""
+        """The requirements of the nests on the symbols, each with the index of its node in the region."""
         self.checks: list[tuple[DataCheck, SSAValue]] = []
-        """What the nests find out about the data, each with the tensor of one i64 that says it."""
+        """The data checks, each with a tensor of one i64 that holds its value."""
         self._labels: dict[str, int] = {}
 
     @property
@@ -62,11 +60,11 @@ class KernelBuilder:
         return tuple(self.block.args)
 
     def nest(self, label: str) -> Nest:
-        """A new nest; `label` is made unique in the kernel by a number."""
+        """Creates a nest; a number makes `label` unique in the kernel."""
         return Nest(self, label)
 
     def view(self, tensor: SSAValue, dims: Iterable[ExprLike]) -> SSAValue:
-        """`tensor` with other dims that hold as many elements, in the same order."""
+        """Returns `tensor` with other dims and the same elements in the same order."""
         target = tensor_of(element_of(tensor.type), dims)
         if target == tensor.type:
             return tensor
@@ -79,7 +77,7 @@ class KernelBuilder:
         return op.result
 
     def splat(self, number: Number, tensor_type: Attribute) -> SSAValue:
-        """A tensor of one number. It costs nothing where nests read it; other readers get the nest."""
+        """Returns a tensor of one repeated number. Nests read it at no cost; other readers use the nest."""
         nest = self.nest("constant")
         axes = nest.axes(dims_of(tensor_type))
         (made,) = nest.finish(("none", nest.const(number, element_of(tensor_type)), axes, tensor_type))
@@ -87,14 +85,14 @@ class KernelBuilder:
         return made
 
     def copy(self, tensor: SSAValue) -> SSAValue:
-        """A nest that copies `tensor`."""
+        """Creates a nest that copies `tensor`."""
         nest = self.nest("copy")
         axes = nest.axes(dims_of(tensor.type))
         return nest.finish(("none", nest.read(tensor, axes), axes, tensor.type))[0]
 
     def finish(self, name: str, results: Sequence[SSAValue]) -> KernelOp:
-        """The kernel. Each result becomes a nest's own (or a view of one), so that no output shares its storage with an
-        input or another output; nests that nothing reads are dropped; the symbols are the names that remain."""
+        """Returns the kernel. Each result is produced by its own nest (or a view of one), so that no output shares
+        storage with an input or another output. Unread nests are dropped; the symbols are the names in use."""
         roots: set[SSAValue] = set()
         own: list[SSAValue] = []
         for value in (*results, *(value for _, value in self.checks)):
@@ -111,7 +109,7 @@ class KernelBuilder:
         return KernelOp(name, symbols, [v.type for v in own], Region(self.block), None, requires, checks)
 
     def unique(self, label: str) -> str:
-        """`label`, with a number where the kernel has it already."""
+        """Returns `label`, with a number if the kernel already has it."""
         count = self._labels.get(label, 0)
         self._labels[label] = count + 1
         return f"{label}_{count}" if count else label
@@ -130,15 +128,15 @@ class Nest:
     # -- axes ----------------------------------------------------------------------------------------------------------
 
     def parallel(self, extent: ExprLike) -> Expr:
-        """A parallel axis. One of extent 1 is no axis: its only subscript is 0."""
+        """Adds a parallel axis; for extent 1 returns the subscript 0 instead."""
         return self._axis("parallel", extent)
 
     def reduction(self, extent: ExprLike) -> Expr:
-        """A reduction axis, or 0 if its extent is 1."""
+        """Adds a reduction axis; for extent 1 returns the subscript 0 instead."""
         return self._axis("reduction", extent)
 
     def axes(self, extents: Iterable[ExprLike]) -> tuple[Expr, ...]:
-        """A parallel axis for each extent."""
+        """Adds a parallel axis for each extent."""
         return tuple(self.parallel(e) for e in extents)
 
     def _axis(self, kind: AxisKind, extent: ExprLike) -> Expr:
@@ -155,11 +153,11 @@ class Nest:
     # -- body ----------------------------------------------------------------------------------------------------------
 
     def const(self, value: Number, element: Attribute) -> Scalar:
-        """A constant."""
+        """Returns a constant."""
         return self.append(constant_op(value, element), element)
 
     def index(self, value: ExprLike) -> Scalar:
-        """The value of an expression over axes and symbols, as an i64."""
+        """Returns the value of an expression over axes and symbols, as an i64."""
         value = Expr.of(value)
         return self.const(value.constant, i64) if value.constant is not None else self.append(IndexOp(value), i64)
 
@@ -172,10 +170,10 @@ class Nest:
         otherwise: Scalar | Number | None = None,
         indices: Sequence[Scalar] = (),
     ) -> Scalar:
-        """The element of `tensor` at `subscripts`; where a guard is negative, `otherwise` (0 by default) instead.
+        """Reads the element of `tensor` at `subscripts`; if a guard is negative, gives `otherwise` (default 0).
 
-        Expressions may name the i64 scalars of `indices` as `_0`, `_1`, ...; a `Scalar` among the subscripts stands for
-        itself.
+        Expressions may name the i64 scalars of `indices` as `_0`, `_1`, ...; a `Scalar` may be used as a subscript
+        directly.
         """
         element = element_of(tensor.type)
         if tensor in self.kernel.constants and not guards:
@@ -202,10 +200,11 @@ class Nest:
         guards: Sequence[Expr] = (),
         indices: Sequence[Scalar] = (),
     ) -> Scalar:
-        """The element of `tensor` at `subscripts`, or `otherwise` (0 by default) where one of them leaves its dim.
+        """Reads the element of `tensor` at `subscripts`, or gives `otherwise` (default 0) if one of them is out of
+        bounds.
 
-        What the axes of the nest prove to be inside is not guarded, so the axes come first. `guards` are conditions
-        besides, and `indices` are as in `read`.
+        Bounds proven from the axes of the nest get no guard, so axes must be added first. `guards` are further
+        conditions, and `indices` are as in `read`.
         """
         used = list(indices)
         plain: list[Expr] = []
@@ -222,7 +221,7 @@ class Nest:
         return self.read(tensor, plain, guards=facts, otherwise=otherwise if facts else None, indices=used)
 
     def append(self, op: Operation, element: Attribute) -> Scalar:
-        """Adds an op with one result to the body, unless the body has computed the same: bodies are pure."""
+        """Adds an op with one result to the body; reuses an equal op of the body, because bodies are pure."""
         key = (op.name, *op.operands, *op.properties.values(), op.results[0].type)
         known = self._values.setdefault(key, op)
         if known is op:
@@ -234,8 +233,8 @@ class Nest:
     # -- end -----------------------------------------------------------------------------------------------------------
 
     def finish(self, *clauses: tuple[Combiner, Scalar, Sequence[Expr], Attribute]) -> tuple[SSAValue, ...]:
-        """Ends the body and appends the nest to the kernel. A clause is a combiner, a value, where the value goes, and
-        the type of the tensor that results; a value computed in f32 is narrowed to a 16-bit result."""
+        """Ends the body and appends the nest to the kernel. A clause is a combiner, a value, its access map and the
+        type of the result tensor; an f32 value is narrowed to a 16-bit result."""
         made: list[Clause] = []
         for combiner, value, subscripts, tensor_type in clauses:
             element = element_of(tensor_type)
@@ -253,7 +252,7 @@ class Nest:
 
 
 def constant_op(value: Number, element: Attribute) -> arith.ConstantOp:
-    """An `arith.constant` of the scalar type of `element`, rounded to it."""
+    """Returns an `arith.constant` of the scalar type of `element`, rounded to it."""
     if isinstance(element, SMALL_FLOATS):
         return arith.ConstantOp(IntegerAttr(_code(value, element), i8, truncate_bits=True))
     if is_float(element):
@@ -262,7 +261,7 @@ def constant_op(value: Number, element: Attribute) -> arith.ConstantOp:
 
 
 def round_float(value: float, element: Attribute) -> float:
-    """`value` rounded to the nearest of the float type; infinite where it is too large for it."""
+    """Returns `value` rounded to nearest in the float type; infinite if it overflows."""
     if float_bits(element) == 64 or value != value:
         return value
     import numpy as np
@@ -274,7 +273,7 @@ def round_float(value: float, element: Attribute) -> float:
 
 
 def _code(value: Number, element: Attribute) -> int:
-    """The bits of a float of eight bits."""
+    """Returns the bits of an 8-bit float."""
     import numpy as np
 
     from igniter.dialects.onnx.types import element_type
@@ -283,7 +282,7 @@ def _code(value: Number, element: Attribute) -> int:
 
 
 def symbols_of_types(types: Iterable[Attribute]) -> frozenset[str]:
-    """The symbols in the dims of the tensors among `types`."""
+    """Returns the symbols in the dims of the tensors among `types`."""
     found: set[str] = set()
     for each in types:
         if isinstance(each, TensorType):
@@ -293,7 +292,7 @@ def symbols_of_types(types: Iterable[Attribute]) -> frozenset[str]:
 
 
 def element_count(tensor: Attribute) -> Expr:
-    """The number of elements."""
+    """Returns the number of elements."""
     return product(dims_of(tensor))
 
 
@@ -304,7 +303,7 @@ def _root(value: SSAValue) -> SSAValue:
 
 
 def drop_unused(body: Block) -> None:
-    """Removes what nothing in the body of a nest uses: constants that were only looked at, above all."""
+    """Erases unused ops in the body of a nest, mainly constants that were only inspected."""
     for op in reversed(list(body.ops)):
         if not isinstance(op, YieldOp) and op.results[0].first_use is None:
             op.detach()
@@ -319,7 +318,7 @@ def _drop_dead(block: Block) -> None:
 
 
 def _used_symbols(block: Block, more: Iterable[Expr]) -> list[str]:
-    """Every symbol that the kernel's types, extents, expressions and `more` use, those of the arguments first."""
+    """Returns the symbols in the kernel's types, extents, expressions and `more`, those of the arguments first."""
     found: dict[str, None] = {}
 
     def note(exprs: Iterable[Expr], hidden: frozenset[str] = frozenset()) -> None:

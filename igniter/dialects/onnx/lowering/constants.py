@@ -1,4 +1,4 @@
-"""Constants that live in a region, as tensors of its kernel."""
+"""Constants inside a region, as tensors of its kernel."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from igniter.dialects.sym.expr import Expr, linearize
 from igniter.errors import IgniterError
 
 TABLE_ELEMENTS = 16
-"""A constant with up to this many elements that are not all the same may live in a kernel, as a chain of selects."""
+"""The maximum number of elements of a non-uniform constant inside a kernel, which becomes a chain of selects."""
 
 
 def is_inline(array: np.ndarray[Any, Any]) -> bool:
-    """Whether `constant_tensor` takes it: all elements are the same bits, or there are few. Others are operands."""
+    """True if `constant_tensor` accepts the array: all elements have the same bits, or there are few. Other constants
+    are operands."""
     return array.size <= TABLE_ELEMENTS or _splat(array) is not None
 
 
 def constant_tensor(kernel: KernelBuilder, array: np.ndarray[Any, Any], tensor_type: Attribute) -> SSAValue:
-    """The constant as a tensor of the kernel."""
+    """Returns the constant as a tensor of the kernel."""
     number = _splat(array) if array.size else 0
     if number is not None:
         return kernel.splat(number, tensor_type)
@@ -40,7 +41,7 @@ def constant_tensor(kernel: KernelBuilder, array: np.ndarray[Any, Any], tensor_t
 
 
 def dims_tensor(kernel: KernelBuilder, elements: Sequence[Expr], tensor_type: Attribute) -> SSAValue:
-    """The integer tensor of rank 0 or 1 whose elements are expressions over the symbols."""
+    """Returns the integer tensor of rank 0 or 1 whose elements are expressions over the symbols."""
     nest = kernel.nest("dims")
     axes = nest.axes(dims_of(tensor_type))
     at = nest.index(axes[0] if axes else 0)
@@ -52,7 +53,7 @@ def dims_tensor(kernel: KernelBuilder, elements: Sequence[Expr], tensor_type: At
 
 
 def _table(nest: Nest, numbers: list[Number], position: Expr, element: Attribute) -> Scalar:
-    """The number at `position`, found by comparing it with every place where the numbers change."""
+    """Returns the number at `position`, selected by comparisons with every position where the number changes."""
     at = nest.index(position)
     value = nest.const(numbers[0], element)
     for place, number in enumerate(numbers):
@@ -62,7 +63,7 @@ def _table(nest: Nest, numbers: list[Number], position: Expr, element: Attribute
 
 
 def _splat(array: np.ndarray[Any, Any]) -> Number | None:
-    """The number that every element is; None where they differ (in a sign of zero, too)."""
+    """Returns the number that all elements equal bitwise; None if they differ (even in the sign of a zero)."""
     flat = np.ascontiguousarray(array).reshape(-1)
     if flat.size == 0:
         return None

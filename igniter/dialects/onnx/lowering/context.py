@@ -1,4 +1,4 @@
-"""`Lowering`: what the lowering rule of one ONNX op sees, and the builders that make most rules a line or two.
+"""`Lowering`: the interface of lowering rules to their node, with builders that make most rules one or two lines.
 
     Relu       ctx.map(lambda x: x.maximum(0))
     Add        ctx.map(lambda x, y: x + y)
@@ -7,7 +7,7 @@
     MatMul     ctx.generate([m, n], lambda nest, i, r: nest.read(a, [i[0], r[0]]) * nest.read(b, [r[0], i[1]]),
                             over=[k], combiner="add")
 
-A rule returns one loop-level tensor for each output, `None` for an output that nobody asked for.
+A rule returns one loop-level tensor for each output, `None` for an unused output.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Subscripts: TypeAlias = Sequence[Expr]
 PointRule: TypeAlias = Callable[[Nest, Subscripts], Scalar] | Callable[[Nest, Subscripts, Subscripts], Scalar]
-"""`(nest, subscripts)`, or `(nest, subscripts, reduction_subscripts)` where values are combined."""
+"""A function `(nest, subscripts)`, or `(nest, subscripts, reduction_subscripts)` for reductions."""
 
 ScalarFunction: TypeAlias = (
     Callable[[], Scalar]
@@ -47,16 +47,16 @@ ScalarFunction: TypeAlias = (
     | Callable[[Scalar, Scalar, Scalar, Scalar], Scalar]
     | Callable[[Scalar, Scalar, Scalar, Scalar, Scalar], Scalar]
 )
-"""One scalar for each tensor; spelled out so that the parameters of a lambda have types."""
+"""A function with one scalar per tensor; spelled out so that the parameters of a lambda have types."""
 
 
 def call_scalars(function: ScalarFunction, scalars: Sequence[Scalar]) -> Scalar:
-    """`function` of the scalars."""
+    """Calls `function` with the scalars."""
     return cast("Callable[..., Scalar]", function)(*scalars)
 
 
 class LoweringError(IgniterError):
-    """A node that cannot be lowered though it was put into a region."""
+    """An error for a node in a region that cannot be lowered."""
 
 
 class Lowering:
@@ -75,57 +75,58 @@ class Lowering:
         return self.op.opset
 
     def attr(self, name: str, default: Any = None) -> Any:
-        """The attribute's python value, the schema's default where it is absent."""
+        """Returns the Python value of the attribute, or the schema's default if it is absent."""
         return self.op.attr(name, default)
 
     def fail(self, reason: str) -> LoweringError:
-        """The error for a node that should not have come here; the rule raises it."""
+        """Returns an error for a node that should not be in a region; the rule raises it."""
         where = f" '{self.op.node_name}'" if self.op.node_name else ""
         return LoweringError(f"{self.op.qualified_name}{where} cannot be lowered: {reason}")
 
     # -- operands ------------------------------------------------------------------------------------------------------
 
     def input(self, index: int) -> SSAValue | None:
-        """The operand as a tensor of the kernel; None when it is omitted."""
+        """Returns the operand as a tensor of the kernel; None if it is omitted."""
         value = self._inputs[index] if index < len(self._inputs) else None
         return None if value is None else self._values[value]
 
     def required(self, index: int) -> SSAValue:
-        """The operand, which must be there."""
+        """Returns the operand; raises an error if it is omitted."""
         value = self.input(index)
         if value is None:
             raise self.fail(f"it has no input {index}")
         return value
 
     def lowered(self, value: SSAValue) -> SSAValue:
-        """Any value of the region that stands before the node, as a tensor of the kernel."""
+        """Returns a value defined earlier in the region, as a tensor of the kernel."""
         return self._values[value]
 
     @property
     def inputs(self) -> list[SSAValue]:
-        """The operands that are there, as tensors of the kernel."""
+        """The operands that are present, as tensors of the kernel."""
         return [self._values[v] for v in self._inputs if v is not None]
 
     def dims(self, index: int) -> Dims:
-        """The dims of an operand."""
+        """Returns the dims of an operand."""
         return dims_of(self.required(index).type)
 
     def element(self, index: int) -> Attribute:
-        """The element type of an operand."""
+        """Returns the element type of an operand."""
         return element_of(self.required(index).type)
 
     def values(self, index: int) -> Dims | None:
-        """The elements of an integer operand, in row-major order, where the compiler knows them."""
+        """Returns the elements of an integer operand, in row-major order; None if they are unknown at compile time."""
         return operand_values(self.op, index)
 
     def constant(self, index: int) -> np.ndarray[Any, Any] | None:
-        """The operand as an array, when it is a constant."""
+        """Returns the operand as an array; None if it is not constant."""
         from igniter.dialects.onnx.base import constant_value
 
         return constant_value(self._inputs[index]) if index < len(self._inputs) else None
 
     def is_weight(self, index: int) -> bool:
-        """Whether the operand is a constant, maybe one that comes into the region: its elements are for `legal`."""
+        """True if the operand is a constant, possibly an input of the region; only `legal` may
+        depend on its elements."""
         from igniter.dialects.onnx.base import constant_weight
 
         value, region = self._inputs[index], self.op.parent_op()
@@ -134,12 +135,12 @@ class Lowering:
         return constant_weight(value) is not None
 
     def has_table(self, name: str) -> bool:
-        """Whether the region has a table of that name for the node."""
+        """True if the region has a table of that name for the node."""
         before = self.op.prev_op
         return isinstance(before, TablesOp) and name in before.by_name
 
     def table(self, name: str) -> SSAValue:
-        """One of the tables that the op's spec makes of its attributes, as a tensor of the kernel."""
+        """Returns a table made by the op's spec from its attributes, as a tensor of the kernel."""
         before = self.op.prev_op
         if not isinstance(before, TablesOp):
             raise self.fail("its tables are not there; form-fusion-regions puts them into its region")
@@ -148,7 +149,7 @@ class Lowering:
     # -- results -------------------------------------------------------------------------------------------------------
 
     def output_type(self, index: int = 0) -> TensorType[Attribute]:
-        """The type of a result."""
+        """Returns the type of a result."""
         found = self.op.results[index].type
         if not isinstance(found, TensorType):
             raise self.fail(f"output {index} is {found}, not a ranked tensor")
@@ -161,21 +162,21 @@ class Lowering:
         return element_of(self.output_type(index))
 
     def wide_element(self, index: int = 0) -> Attribute:
-        """The type that arithmetic on elements of a result is done in."""
+        """Returns the type used for arithmetic on elements of a result."""
         return compute_type(self.out_element(index))
 
     def wants(self, index: int) -> bool:
-        """Whether the node has this output and something may use it."""
+        """True if the node has this output."""
         outputs = self.op.outputs
         return index < len(outputs) and outputs[index] is not None
 
     # -- checks on data ------------------------------------------------------------------------------------------------
 
     def check(self, found: SSAValue, text: str, bounds: tuple[Expr, Expr] | None = None) -> None:
-        """Has a run end with an error unless `found`, one i64, is `FINE`: otherwise it is the value that is wrong.
+        """Makes a run end with an error unless `found`, one i64, is `FINE`; any other value is the offending one.
 
-        The error names the node and has `text`, the value and the `bounds` that it should be in. The run goes on to
-        its end, so accesses stay guarded.
+        The error names the node and contains `text`, the value and its allowed `bounds`. The run still continues to its
+        end, so accesses stay guarded.
         """
         self.kernel.checks.append((DataCheck(text, bounds), found))
 
@@ -188,9 +189,9 @@ class Lowering:
         each: Sequence[Expr] = (),
         negative: bool = True,
     ) -> None:
-        """Has a run end with an error where an element of `index`, or one that is `last` along its last dim, is outside
-        of [-dim, dim - 1], or of [0, dim - 1] where `negative` ones do not count from the end; not where the dims
-        `each` of what one index stands for are those of an empty tensor."""
+        """Makes a run end with an error if an element of `index` (only element `last` along its last dim, if given) is
+        outside [-dim, dim - 1], or [0, dim - 1] if `negative` is off. The check is skipped if the dims `each` of the
+        elements per index make an empty tensor."""
         shape = dims_of(index.type)
         any_read, least = minimum(product(each), ONE), -dim if negative else ZERO
 
@@ -208,21 +209,22 @@ class Lowering:
     # -- builders ------------------------------------------------------------------------------------------------------
 
     def nest(self, part: str = "") -> Nest:
-        """A nest named after the op: `softmax`, or `softmax.max` for part `max`. For what the helpers do not say."""
+        """Creates a nest named after the op: `softmax`, or `softmax.max` for part `max`; for rules
+        beyond the helpers."""
         name = self.op.op_type.lower()
         return self.kernel.nest(f"{name}.{part}" if part else name)
 
     def procedure(self, inputs: Sequence[SSAValue], results: Sequence[Attribute], part: str = "") -> Procedure:
-        """A procedure from `inputs` to tensors of the types `results`, for what nests do not say."""
+        """Creates a procedure from `inputs` to tensors of the types `results`, for algorithms beyond nests."""
         name = self.op.op_type.lower()
         return Procedure(self.kernel, f"{name}.{part}" if part else name, inputs, results)
 
     def view(self, tensor: SSAValue, dims: Sequence[ExprLike]) -> SSAValue:
-        """`tensor` with other dims, no data moved."""
+        """Returns `tensor` with other dims, without moving data."""
         return self.kernel.view(tensor, dims)
 
     def splat(self, number: float, dims: Sequence[ExprLike], element: Attribute) -> SSAValue:
-        """A tensor of one number, which costs nothing where it is read."""
+        """Returns a tensor of one number, which readers get at no cost."""
         return self.kernel.splat(number, tensor_of(element, dims))
 
     def generate(
@@ -235,10 +237,10 @@ class Lowering:
         element: Attribute | None = None,
         part: str = "",
     ) -> SSAValue:
-        """The tensor of `dims` whose element at `i` is `point(nest, i)`.
+        """Returns the tensor of `dims` whose element at `i` is `point(nest, i)`.
 
         With reduction axes of the extents `over`, it is `point(nest, i, r)` folded over `r` with `combiner`. `element`
-        defaults to the type of the first output; to that which arithmetic on it is done in, for sums and products.
+        defaults to the type of the first output; for sums and products, to its arithmetic type.
         """
         nest = self.nest(part)
         at = nest.axes(dims)
@@ -250,7 +252,7 @@ class Lowering:
         return nest.finish((combiner, value, at, tensor_of(made, dims)))[0]
 
     def rounded(self, tensor: SSAValue, index: int = 0) -> SSAValue:
-        """`tensor` in the element type of output `index`, to which sums of 16-bit floats have yet to be rounded."""
+        """Returns `tensor` in the element type of output `index`; rounds sums of 16-bit floats to it."""
         if element_of(tensor.type) == self.out_element(index):
             return tensor
         return self.map(lambda x: x, tensor, element=self.out_element(index), dims=dims_of(tensor.type), part="round")
@@ -263,7 +265,7 @@ class Lowering:
         dims: Sequence[ExprLike] | None = None,
         part: str = "",
     ) -> SSAValue:
-        """`function` of the elements of `tensors` (the operands by default), broadcast against each other.
+        """Returns `function` of the elements of `tensors` (by default the operands), broadcast against each other.
 
         `dims` and `element` default to those of the first output.
         """
@@ -288,12 +290,12 @@ class Lowering:
         part: str = "",
         by_rows: bool = False,
     ) -> SSAValue:
-        """Folds `function` of the elements of `tensors`, broadcast to the dims of the first, over `axes` of it.
+        """Folds `function` of the elements of `tensors`, broadcast to the dims of the first, over its `axes`.
 
-        The result is accumulated in, and has, the type `element`: by default that which arithmetic on the first
-        tensor's elements is done in. Parallel axes come before reduction axes. `by_rows` folds long sums of floats
-        over several axes row by row, and then the rows: where channels are last, a sum is one number in one lane, and
-        after thousands of terms every further one is rounded as the whole is.
+        The accumulator and the result have the type `element`, by default the arithmetic type of the first tensor.
+        Parallel axes come before reduction axes. `by_rows` folds long float sums over several axes in two steps: each
+        row, then the rows. With channels last, a sum is one number in one lane, and after thousands of terms each
+        addition is rounded to the unit of a large sum.
         """
         operands = [tensors] if isinstance(tensors, SSAValue) else list(tensors)
         dims = dims_of(operands[0].type)
@@ -315,14 +317,14 @@ class Lowering:
         return nest.finish((combiner, value, target, tensor_of(accumulated, target_dims)))[0]
 
     def read_broadcast(self, nest: Nest, tensor: SSAValue, at: Sequence[Expr], dims: Dims) -> Scalar:
-        """The element of `tensor` at the subscripts `at` of a domain of `dims` that it is broadcast to."""
+        """Reads the element of `tensor` at the subscripts `at` of a domain of `dims` to which it is broadcast."""
         subscripts = aligned(dims_of(tensor.type), at, dims)
         if isinstance(subscripts, str):
             raise self.fail(subscripts)
         return nest.read(tensor, subscripts)
 
     def broadcast(self, *tensors: SSAValue) -> Dims:
-        """The dims that `tensors` have when broadcast against each other."""
+        """Returns the dims of `tensors` broadcast against each other."""
         found = broadcast_dims([dims_of(t.type) for t in tensors])
         if isinstance(found, str):
             raise self.fail(found)
@@ -330,20 +332,19 @@ class Lowering:
 
 
 LONG_SUM = 1024
-"""Terms that a sum may have one after the other: each is rounded to half a unit in the last place of the sum so far, so
-that at the worst 3e-5 of it is lost."""
+"""The maximum number of terms summed in sequence. Each addition rounds to half a unit in the last place of the sum so
+far; the worst relative loss is 3e-5."""
 
 
 def _is_long(dims: Dims, axes: Sequence[int]) -> bool:
-    """Whether a sum over axes has several rows, and more terms than go one after the other; sizes that only a run knows
-    may be large."""
+    """True if a sum over axes has several rows and more than `LONG_SUM` terms; unknown sizes count as large."""
     extents = [dims[axis] for axis in axes if dims[axis] != ONE]
     terms = product(extents).constant
     return len(extents) > 1 and (terms is None or terms > LONG_SUM)
 
 
 def operand_values(op: OnnxOp, index: int) -> Dims | None:
-    """The elements of an integer operand of `op`: what `infer-shapes` noted on it, or a constant's."""
+    """Returns the elements of an integer operand of `op`: those recorded by `infer-shapes`, or those of a constant."""
     noted = op.attributes.get(VALUES_ATTRIBUTE)
     if isinstance(noted, DictionaryAttr):
         dims = noted.data.get(str(index))

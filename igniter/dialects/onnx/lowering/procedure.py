@@ -1,4 +1,4 @@
-"""Builds `loop.procedure`s, so that the lowering of an op reads like a short algorithm.
+"""A builder of `loop.procedure`s that lets the lowering of an op read like a short algorithm.
 
     p = ctx.procedure([x], [ctx.output_type()])             cumulative sums along the second of three dims
     source, target = p.buffers
@@ -9,8 +9,8 @@
         p.store(total.get(), target, [i, t, j])
     return p.end()
 
-Scalars are those of a nest's body (`Scalar`), with the same operators. A `Scalar` that stands for a subscript is
-guarded by the dim that it runs over: a load outside gives 0 (or `otherwise`), and a store outside is not made.
+Scalars are those of a nest's body (`Scalar`), with the same operators. A `Scalar` used as a subscript is bounds-checked
+against its dim: a load outside gives 0 (or `otherwise`), and a store outside is skipped.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Bound = Expr | int | Scalar
 
 
 class Variable:
-    """One value of a procedure that iterations of its loops read and change."""
+    """A mutable scalar of a procedure, read and written in its loops."""
 
     def __init__(self, procedure: Procedure, buffer: SSAValue):
         self.procedure = procedure
@@ -57,7 +57,7 @@ class Variable:
 
 
 class Procedure(Nest):
-    """A `loop.procedure` under construction: first its axes, then its statements, then `finish`."""
+    """A `loop.procedure` under construction: first its axes, then its statements, then `end`."""
 
     def __init__(self, kernel: KernelBuilder, label: str, inputs: Sequence[SSAValue], results: Sequence[Attribute]):
         super().__init__(kernel, label)
@@ -69,26 +69,27 @@ class Procedure(Nest):
 
     @property
     def buffers(self) -> list[SSAValue]:
-        """What stands for the operands and then for the results."""
+        """The buffers of the operands, then of the results."""
         return list(self.body.args)
 
     # -- control -------------------------------------------------------------------------------------------------------
 
     @contextmanager
     def loop(self, end: Bound, first: Bound = 0) -> Generator[Expr]:
-        """Independent iterations."""
+        """Opens a loop with independent iterations."""
         with self._for(first, end) as axis:
             yield axis
 
     @contextmanager
     def fold(self, end: Bound, first: Bound = 0) -> Generator[Expr]:
-        """Iterations that meet in accumulations and nowhere else: their order does not matter."""
+        """Opens a reduction loop: its iterations depend on each other only through accumulations, so their order is
+        free."""
         with self._for(first, end, reduction=True) as axis:
             yield axis
 
     @contextmanager
     def sequential(self, end: Bound, first: Bound = 0, going: Variable | None = None) -> Generator[Expr]:
-        """Iterations in order, as long as `going`, an integer or a bool, is not 0."""
+        """Opens a loop with ordered iterations that ends once `going`, an integer or a bool, is 0."""
         with self._for(first, end, sequential=True, going=going) as axis:
             yield axis
 
@@ -123,7 +124,7 @@ class Procedure(Nest):
 
     @contextmanager
     def when(self, *conditions: Scalar | Expr) -> Generator[None]:
-        """Runs what is inside where every bool holds and every expression is >= 0."""
+        """Opens a conditional: every bool must be true and every expression >= 0."""
         guards: list[Expr] = []
         indices: list[SSAValue] = []
         for each in conditions:
@@ -138,7 +139,7 @@ class Procedure(Nest):
 
     @contextmanager
     def within(self, *places: tuple[Scalar, Expr]) -> Generator[None]:
-        """Runs what is inside where every index lies in its dim."""
+        """Opens a conditional: every index must be within its dim."""
         guards: list[Expr] = []
         indices: list[SSAValue] = []
         for index, dim in places:
@@ -152,7 +153,7 @@ class Procedure(Nest):
     @contextmanager
     def _inside(self, body: Block) -> Generator[None]:
         outer, values = self.block, self._values
-        # What is computed outside is known inside, and not the other way round.
+        # Values computed outside are available inside, but not the reverse.
         self.block, self._values = body, dict(values)
         try:
             yield
@@ -175,11 +176,11 @@ class Procedure(Nest):
     # -- memory --------------------------------------------------------------------------------------------------------
 
     def local(self, element: Attribute, dims: Sequence[ExprLike], name: str = "local") -> SSAValue:
-        """A buffer of the point, with nothing in it. Its dims are made of symbols."""
+        """Allocates an uninitialised buffer, private to the point. Its dims are expressions of symbols."""
         return self._allocate(name, memref_of(element, dims, "local" if dims else "register"))
 
     def variable(self, value: Scalar, name: str = "variable") -> Variable:
-        """A variable of the type of `value`, which it has at first."""
+        """Creates a variable with the type and initial value of `value`."""
         made = Variable(self, self._allocate(name, memref_of(value.element, [], "register")))
         made.set(value)
         return made
@@ -197,7 +198,8 @@ class Procedure(Nest):
         guards: Sequence[Expr] = (),
         otherwise: Scalar | Number | None = None,
     ) -> Scalar:
-        """The element of `buffer` at `subscripts`; `otherwise` (0) where one that is a `Scalar` lies outside."""
+        """Loads the element of `buffer` at `subscripts`; gives `otherwise` (default 0) if a `Scalar` subscript is out
+        of bounds."""
         element = element_of(buffer.type)
         at, indices, conditions = self._places(buffer, subscripts)
         if otherwise is not None and not isinstance(otherwise, Scalar):
@@ -210,7 +212,7 @@ class Procedure(Nest):
     def store(
         self, value: Scalar | Number, buffer: SSAValue, subscripts: Sequence[Subscript], *, guards: Sequence[Expr] = ()
     ) -> None:
-        """Writes an element; nothing where a subscript that is a `Scalar` lies outside."""
+        """Stores an element; does nothing if a `Scalar` subscript is out of bounds."""
         at, indices, conditions = self._places(buffer, subscripts)
         stored = self._converted(value, buffer)
         self.block.add_op(StoreOp(stored.value, buffer, at, indices=indices, guards=[*conditions, *guards]))
@@ -267,18 +269,18 @@ class Procedure(Nest):
 
     @contextmanager
     def over(self, dims: Sequence[ExprLike]) -> Generator[list[Expr]]:
-        """Independent loops over all of `dims`, as one; a dim of 1 needs none."""
+        """Opens independent loops over all of `dims`; a dim of 1 needs none."""
         with ExitStack() as stack:
             yield [ZERO if Expr.of(d) == 1 else stack.enter_context(self.loop(Expr.of(d))) for d in dims]
 
     @contextmanager
     def in_order(self, dims: Sequence[ExprLike]) -> Generator[list[Expr]]:
-        """Sequential loops over all of `dims`, in row-major order."""
+        """Opens sequential loops over all of `dims`, in row-major order."""
         with ExitStack() as stack:
             yield [ZERO if Expr.of(d) == 1 else stack.enter_context(self.sequential(Expr.of(d))) for d in dims]
 
     def copy(self, source: SSAValue, target: SSAValue, fixed: Sequence[Expr | None] = ()) -> None:
-        """Copies a buffer element by element; a dim whose place in `fixed` is not None is only copied there."""
+        """Copies a buffer element by element; a dim with an entry in `fixed` is copied only at that subscript."""
         dims = dims_of(target.type)
         kept = list(fixed) or [None] * len(dims)
         with self.over([d if at is None else 1 for d, at in zip(dims, kept, strict=True)]) as found:

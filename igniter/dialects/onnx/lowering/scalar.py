@@ -1,8 +1,8 @@
 """Scalars of a nest's body, with operators: `x / (x.abs() + 1)` appends the `arith` and `math` ops that compute it.
 
-A `Scalar` knows the element type of the tensor it came from, so that `+`, `<` and `/` pick the float, the signed or the
-unsigned op. A python number takes the type of the scalar it meets. Arithmetic on 16-bit floats is done in f32: they are
-widened where they first meet an operator, and narrowed where the nest yields them.
+A `Scalar` knows the tensor element type that it comes from, so that `+`, `<` and `/` select the float, signed or
+unsigned op. A Python number takes the type of the scalar it is combined with. Arithmetic on 16-bit floats is in f32:
+operators widen their operands, and the nest narrows yielded values.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ _FLOAT_CLASSES = (Float16Type, BFloat16Type)
 
 
 def compute_type(element: Attribute) -> Attribute:
-    """The type that arithmetic on elements of type `element` is done in."""
+    """Returns the type used for arithmetic on elements of type `element`."""
     return f32 if isinstance(element, (*_FLOAT_CLASSES, *SMALL_FLOATS)) else element
 
 
 def float_bits(element: Attribute) -> int:
-    """The width of a float type in bits; 0 for any other type."""
+    """Returns the width of a float type in bits; 0 for any other type."""
     if isinstance(element, _FLOAT_CLASSES):
         return 16
     return 64 if isinstance(element, Float64Type) else 32 if is_float(element) else 0
 
 
 def int_bits(element: Attribute) -> int:
-    """The width of an integer type in bits; 0 for any other type."""
+    """Returns the width of an integer type in bits; 0 for any other type."""
     return cast("IntegerType", element).width.data if isinstance(element, IntegerType) else 0
 
 
 def signless(element: Attribute) -> IntegerType:
-    """The type that a body has for an integer element."""
+    """Returns the type of an integer element in a body."""
     return IntegerType(int_bits(element))
 
 
 def int_limits(element: Attribute) -> tuple[int, int]:
-    """The least and the greatest value of an integer type."""
+    """Returns the least and the greatest value of an integer type."""
     bits = int_bits(element)
     if is_unsigned(element) or bits == 1:
         return 0, (1 << bits) - 1
@@ -72,7 +72,7 @@ def int_limits(element: Attribute) -> tuple[int, int]:
 
 
 class Scalar:
-    """One value in the body of `nest`; `element` is the tensor element type it stands for, signedness included."""
+    """One value in the body of `nest`; `element` is its tensor element type, including signedness."""
 
     __slots__ = ("element", "nest", "value")
 
@@ -97,7 +97,7 @@ class Scalar:
 
     @property
     def number(self) -> int | float | None:
-        """The value of a constant; None for anything computed."""
+        """The value of a constant; None for a computed value."""
         owner = self.value.owner
         if not isinstance(owner, arith.ConstantOp):
             return None
@@ -122,7 +122,7 @@ class Scalar:
         return self._binary(other, arith.MulfOp, arith.MuliOp)
 
     def __truediv__(self, other: Operand) -> Scalar:
-        """The quotient, of integers rounded towards zero. Integers never trap: `x/0` is 0 and `min/-1` is `min`."""
+        """Returns the quotient; integers round towards zero and never trap: `x/0` is 0 and `min/-1` is `min`."""
         a, b = self._pair(other)
         if a.is_float:
             return a._apply(arith.DivfOp, b)
@@ -145,18 +145,18 @@ class Scalar:
         return a._apply(arith.NegfOp) if a.is_float else a._like(0) - a
 
     def rem(self, other: Operand) -> Scalar:
-        """The remainder of integer division, with the dividend's sign; `x.rem(0)` is 0."""
+        """Returns the remainder of integer division, with the dividend's sign; `x.rem(0)` is 0."""
         a, b = self._pair(other)
         if a.is_float:
             raise ValueError("rem is for integers; floats have no exact remainder in arith")
         return a._divide(b, arith.RemSIOp, arith.RemUIOp, lambda: a._like(0))
 
     def maximum(self, other: Operand) -> Scalar:
-        """The greater one; NaN when either is NaN."""
+        """Returns the greater value; NaN if either is NaN."""
         return self._binary(other, arith.MaximumfOp, arith.MaxSIOp, arith.MaxUIOp)
 
     def minimum(self, other: Operand) -> Scalar:
-        """The lesser one; NaN when either is NaN."""
+        """Returns the lesser value; NaN if either is NaN."""
         return self._binary(other, arith.MinimumfOp, arith.MinSIOp, arith.MinUIOp)
 
     def pow(self, other: Operand) -> Scalar:
@@ -176,7 +176,7 @@ class Scalar:
     # -- float functions -----------------------------------------------------------------------------------------------
 
     def math(self, name: str) -> Scalar:
-        """The `math` op of that name with one float operand: `x.math("tanh")`."""
+        """Returns the unary float `math` op of that name: `x.math("tanh")`."""
         a = self.widened()
         if not a.is_float:
             raise ValueError(f"math.{name} takes a float, not {self.element}")
@@ -215,11 +215,12 @@ class Scalar:
         return self ^ (1 if self.is_bool else -1)
 
     def shift_left(self, other: Operand) -> Scalar:
-        """`self << other`; 0 where `other` is at least the width."""
+        """Returns `self << other`; 0 if `other` is at least the width."""
         return self._shift(other, arith.ShLIOp)
 
     def shift_right(self, other: Operand) -> Scalar:
-        """`self >> other`, arithmetic for signed integers; a shift by the width or more shifts every bit out."""
+        """Returns `self >> other`, arithmetic for signed integers; a shift by the width or more
+        shifts out every bit."""
         if self.is_unsigned:
             return self._shift(other, arith.ShRUIOp)
         a, b = self._pair(other)
@@ -248,7 +249,8 @@ class Scalar:
         return self._compare(other, "oge", "sge", "uge")
 
     def dot_bytes(self, other: Scalar, total: Scalar) -> Scalar:
-        """`total` plus products of this i32's four unsigned bytes, of at most 127, and another's four signed ones."""
+        """Returns `total` plus the dot product of this i32's four unsigned bytes, at most 127, and another's four
+        signed ones."""
         return self._append(DotBytesOp(self.value, other.value, total.value))
 
     def is_nan(self) -> Scalar:
@@ -256,7 +258,7 @@ class Scalar:
         return a._append(arith.CmpfOp(a.value, a.value, "uno"), i1)
 
     def select(self, if_true: Operand, if_false: Operand) -> Scalar:
-        """`if_true` where this bool holds, else `if_false`; at least one of them is a `Scalar`."""
+        """Returns `if_true` if this bool is true, else `if_false`; at least one of them is a `Scalar`."""
         like = if_true if isinstance(if_true, Scalar) else if_false
         if not isinstance(like, Scalar):
             raise TypeError("select between two numbers does not say their type")
@@ -269,14 +271,15 @@ class Scalar:
     # -- conversions ---------------------------------------------------------------------------------------------------
 
     def widened(self) -> Scalar:
-        """This value in the type that arithmetic is done in: floats of 16 and 8 bits as f32."""
+        """Returns this value in its arithmetic type: 16-bit and 8-bit floats as f32."""
         if isinstance(self.element, SMALL_FLOATS):
             return decode(self)
         target = compute_type(self.element)
         return self if target == self.element else self._append(arith.ExtFOp(self.value, target), target)
 
     def to(self, element: Attribute) -> Scalar:
-        """This value converted to another element type as ONNX Runtime's Cast does on x86-64 (see `_float_to_int`)."""
+        """Returns this value converted to another element type, as ONNX Runtime's Cast does on x86-64 (see
+        `_float_to_int`)."""
         if element == self.element:
             return self
         if isinstance(self.element, SMALL_FLOATS):
@@ -295,7 +298,7 @@ class Scalar:
         return self.widened()._float_to_int(element) if self.is_float else self._int_to_int(element)
 
     def bits(self, element: Attribute) -> Scalar:
-        """The same bits as an element of another type of that width."""
+        """Returns the same bits as another element type of the same width."""
         target = scalar_type(element)
         same = target == self.value.type
         return (
@@ -327,8 +330,8 @@ class Scalar:
         return self._append((arith.ExtUIOp if self.is_unsigned else arith.ExtSIOp)(self.value, target), element)
 
     def _float_to_int(self, element: Attribute) -> Scalar:
-        """Rounds towards zero. What does not fit i32 (i64 for wide types), and NaN, become its least value; narrower
-        types then keep the low bits: so does `cvttss2si`, and with it ONNX Runtime."""
+        """Rounds towards zero. Values that overflow i32 (i64 for wide types), and NaN, give its least value; narrower
+        types keep the low bits of that. This is the behaviour of `cvttss2si`, and thus of ONNX Runtime."""
         wide = int_bits(element) == 64 or (int_bits(element) == 32 and is_unsigned(element))
         through = i64 if wide else i32
         if is_unsigned(element) and int_bits(element) == 64:
@@ -347,7 +350,7 @@ class Scalar:
 
     def _apply(self, op: type[IRDLOperation], *others: Scalar) -> Scalar:
         """Appends `op(self, *others)`, whose result has the type of `self`."""
-        # xDSL's own constructors take several times as long, and a model has tens of thousands of these.
+        # xDSL's own constructors take several times as long, and a model has tens of thousands of these ops.
         operands = [self.value, *(o.value for o in others)]
         return self._append(op.create(operands=operands, result_types=[self.value.type], properties=_defaults(op)))
 
@@ -401,7 +404,7 @@ class Scalar:
             return zero.select(0, self._apply(on_unsigned, zero.select(1, b)))
         if known is not None and known not in (0, -1):
             return self._apply(on_signed, b)
-        # min / -1 overflows, and x86 traps on it as it does on a division by zero.
+        # min / -1 overflows, and traps on x86 like a division by zero.
         zero, minus = b.eq(0), b.eq(-1)
         quotient = self._apply(on_signed, (zero | minus).select(1, b))
         return zero.select(0, minus.select(by_minus_one(), quotient))

@@ -1,8 +1,8 @@
-"""Floats of eight bits: bodies see them as bits, and compute with them in f32.
+"""Floats of eight bits: bodies hold them as bits, and compute with them in f32.
 
-Conversions are ONNX's (the tables of the Cast op): to nearest, ties to even; what is too large, infinities too, becomes
-the largest number, or with `saturate` off the format's infinity, or NaN where it has none. E8M0 is a scale, a power of
-two without a sign.
+Conversions follow ONNX (the tables of the Cast op): round to nearest, ties to even. Values that overflow, including
+infinities, become the largest number; with `saturate` off, the format's infinity, or NaN if it has none. E8M0 is a
+scale: a power of two without a sign.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Format:
-    """A format of a sign, an exponent and `mantissa` bits; codes are without the sign."""
+    """A format with a sign, an exponent and `mantissa` bits; codes exclude the sign."""
 
     mantissa: int
     bias: int
     greatest: int
     """The code of the largest number."""
     nan: int
-    """The code of NaN; with the sign in formats without a negative zero."""
+    """The code of NaN; includes the sign in formats without a negative zero."""
     infinity: int | None = None
 
     @property
     def unsigned_zero(self) -> bool:
-        """Whether the code of -0 is NaN."""
+        """True if the code of -0 is NaN."""
         return self.nan == 0x80
 
 
@@ -44,7 +44,7 @@ FORMATS: dict[Attribute, Format] = {
 
 
 def decode(x: Scalar) -> Scalar:
-    """The f32 that the bits `x` of an 8-bit float stand for."""
+    """Returns the f32 value of the bits `x` of an 8-bit float."""
     code = _integer(x)
     if x.element == f8E8M0FNU:
         # 2^-127 is a subnormal f32.
@@ -52,7 +52,7 @@ def decode(x: Scalar) -> Scalar:
         return code.eq(0xFF).select(float("nan"), bits.bits(f32))
     form = FORMATS[x.element]
     size = code & 0x7F
-    # The exponent is rebiased by a multiplication, which normalises subnormals too.
+    # A multiplication rebiases the exponent and normalises subnormals too.
     value = size.shift_left(23 - form.mantissa).bits(f32) * 2.0 ** (127 - form.bias)
     if form.infinity is not None:
         value = size.eq(form.infinity).select(float("inf"), value)
@@ -64,7 +64,7 @@ def decode(x: Scalar) -> Scalar:
 
 
 def encode(x: Scalar, element: Attribute, saturate: bool = True, round_mode: str = "up") -> Scalar:
-    """An f32 as the bits of an 8-bit float. `round_mode` (up, down or nearest) is for E8M0 alone."""
+    """Returns an f32 as the bits of an 8-bit float. `round_mode` (up, down or nearest) applies only to E8M0."""
     if element == f8E8M0FNU:
         return _narrow(_power(x, saturate, round_mode), element)
     form = FORMATS[element]
@@ -73,7 +73,7 @@ def encode(x: Scalar, element: Attribute, saturate: bool = True, round_mode: str
     shift = 23 - form.mantissa
     odd = _unsigned_shift(size, shift) & 1
     normal = _unsigned_shift(size + odd + ((1 << (shift - 1)) - 1), shift) - ((127 - form.bias) << form.mantissa)
-    # Below the smallest normal number the unit is the same throughout: adding a number with that unit rounds to it.
+    # Below the smallest normal number the unit is constant: adding a number with that unit rounds to it.
     adder = 2.0 ** (24 - form.bias - form.mantissa)
     small = (size.bits(f32) + adder).bits(i32) - _bits_of(adder)
     code = (size < ((128 - form.bias) << 23)).select(small, normal)
@@ -81,7 +81,7 @@ def encode(x: Scalar, element: Attribute, saturate: bool = True, round_mode: str
     code = (code > form.greatest).select(over, code)
     sign = _unsigned_shift(bits, 24) & 0x80
     if form.unsigned_zero:
-        # Neither zero nor NaN (0x80 already) has a sign of its own.
+        # Neither zero nor NaN (already 0x80) has a separate sign.
         sign = (code.eq(0) | code.eq(form.nan)).select(0, sign)
     signed = code | sign
     signed = (size > 0x7F800000).select(form.nan if form.unsigned_zero else sign | form.nan, signed)
@@ -89,14 +89,14 @@ def encode(x: Scalar, element: Attribute, saturate: bool = True, round_mode: str
 
 
 def _power(x: Scalar, saturate: bool, round_mode: str) -> Scalar:
-    """The exponent of `x` rounded to a power of two, as the code of E8M0."""
+    """Returns the exponent of `x` rounded to a power of two, as the code of E8M0."""
     bits = x.bits(i32)
     exponent, fraction = _unsigned_shift(bits, 23) & 0xFF, bits & 0x7FFFFF
     special = exponent.eq(0xFF)
     if round_mode == "up":
         more = fraction.ne(0)
     elif round_mode == "nearest":
-        # A tie goes up, but from the least exponent.
+        # Ties round up, except at the least exponent.
         more = (fraction > 0x400000) | (fraction.eq(0x400000) & exponent.ne(0))
     else:
         return exponent
@@ -106,7 +106,7 @@ def _power(x: Scalar, saturate: bool, round_mode: str) -> Scalar:
 
 
 def _integer(x: Scalar) -> Scalar:
-    """The code as an i32."""
+    """Returns the code as an i32."""
     from igniter.dialects.onnx.lowering.scalar import Scalar
     from igniter.dialects.onnx.ops.pointwise import ui8
 
@@ -121,7 +121,7 @@ def _narrow(code: Scalar, element: Attribute) -> Scalar:
 
 
 def _unsigned_shift(x: Scalar, by: int) -> Scalar:
-    """The logical shift of an i32."""
+    """Returns the logical shift of an i32."""
     from xdsl.dialects.builtin import IntegerType, Signedness
 
     from igniter.dialects.onnx.lowering.scalar import Scalar
