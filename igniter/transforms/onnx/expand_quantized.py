@@ -28,6 +28,7 @@ from xdsl.passes import ModulePass
 
 from igniter.dialects.onnx.base import OnnxOp, constant_value, imported_opset
 from igniter.dialects.onnx.ops.pointwise import ui8
+from igniter.dialects.onnx.types import element_type
 from igniter.remarks import remark
 from igniter.rewrites import budget
 from igniter.transforms.onnx.onnx_rewriting import Replacement, Rewriter, Rule, Rules, known_dims, operand, run_rules
@@ -254,8 +255,20 @@ def to_float(
 
 
 def integer_to_float(op: OnnxOp, rw: Rewriter) -> Replacement | None:
-    a, b, a_scale, b_scale = op.operands[:4]
-    return to_float(rw, op, [a, b, operand(op, 4), operand(op, 5)], (a_scale, b_scale), operand(op, 6))
+    """The product in f32. Scales and bias of 16 bits are widened and the result is rounded once, as in ONNX Runtime."""
+    a, b, *scales = op.operands[:4]
+    factors, bias = [a, b, operand(op, 4), operand(op, 5)], operand(op, 6)
+    element = getattr(scales[0].type, "element_type", None)
+    if element == f32:
+        return to_float(rw, op, factors, (scales[0], scales[1]), bias)
+    if element is None:
+        return None
+    sums = plain(rw, "Cast", rw.op("MatMulInteger", factors, [some(i32)]).results, {"to": FLOAT})
+    wide = [plain(rw, "Cast", [value], {"to": FLOAT}) for value in (*scales, bias) if value is not None]
+    result = plain(rw, "Mul", [sums, plain(rw, "Mul", wide[:2])])
+    if bias is not None:
+        result = plain(rw, "Add", [result, wide[2]])
+    return rw.op("Cast", [result], [op.results[0].type], {"to": element_type(element).code}).results
 
 
 def dynamic(op: OnnxOp, rw: Rewriter) -> Replacement | None:

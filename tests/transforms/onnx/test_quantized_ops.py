@@ -169,6 +169,8 @@ def test_products(columns: bool, kind: type) -> None:
     operands = [x, w, SCALE, scale, zero(np.uint8), point, bias]
     compare(f"{CONTRIB}.MatMulIntegerToFloat", operands, tolerance=1e-3)
     compare(f"{CONTRIB}.MatMulIntegerToFloat", [x, w, SCALE, scale], tolerance=1e-3)
+    small = [a if a.dtype != np.float32 else a.astype(np.float16) for a in map(np.asarray, operands)]
+    compare(f"{CONTRIB}.MatMulIntegerToFloat", small, tolerance=1e-3)
     rows = RNG.standard_normal((2, 3, 20)).astype(np.float32)
     compare(f"{CONTRIB}.DynamicQuantizeMatMul", [rows, w, scale, point, bias], tolerance=1e-3)
     compare(f"{CONTRIB}.DynamicQuantizeMatMul", [rows, w, scale], tolerance=1e-3)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import f32, f64
 from xdsl.ir import SSAValue
 
 from igniter.dialects.onnx.ops.pointwise import (
@@ -155,7 +155,13 @@ def _gelu(ctx: Lowering) -> ScalarFunction:
 
 
 def _fast_gelu(ctx: Lowering) -> ScalarFunction:
-    return (lambda x: tanh_gelu(x)) if len(ctx.inputs) == 1 else (lambda x, bias: tanh_gelu(x + bias))
+    gelu = _rounded_tanh_gelu if ctx.out_element() == f64 else tanh_gelu
+    return (lambda x: gelu(x)) if len(ctx.inputs) == 1 else (lambda x, bias: gelu(x + bias))
+
+
+def _rounded_tanh_gelu(x: Scalar) -> Scalar:
+    """FastGelu of f64 by the six digits of its function body, which ONNX Runtime runs: it has no kernel for f64."""
+    return x * (0.5 + 0.5 * (x * (0.035677 * x * x + 0.797885)).tanh())
 
 
 def _scaled_silu(ctx: Lowering) -> ScalarFunction:
