@@ -50,6 +50,17 @@ def random_values(proto: onnx.ModelProto) -> list[str] | None:
     return found
 
 
+THREAD_DEPENDENT = frozenset([("com.microsoft", "DynamicQuantizeLSTM")])
+"""Ops whose results depend on the number of threads: ONNX Runtime splits the batch between threads, and the states of
+each part have a scale of their own."""
+
+
+def thread_dependent(proto: onnx.ModelProto) -> int:
+    """The number of nodes whose results depend on the number of threads, also inside of other nodes and functions."""
+    bodies = [proto.graph.node, *(function.node for function in proto.functions)]
+    return sum((node.domain, node.op_type) in THREAD_DEPENDENT for body in bodies for node in _nodes_of(body))
+
+
 def _is_random(node: onnx.NodeProto) -> bool:
     if node.domain not in ("", "ai.onnx"):
         return False

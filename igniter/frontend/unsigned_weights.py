@@ -12,18 +12,19 @@ from collections.abc import Iterator
 import onnx
 
 CONTRIB = "com.microsoft"
-FACTORS: dict[tuple[str, str], tuple[int, int, bool]] = {
-    ("", "ConvInteger"): (1, 3, False),
-    ("", "DequantizeLinear"): (0, 2, True),
-    ("", "MatMulInteger"): (1, 3, False),
-    ("", "QLinearConv"): (3, 5, True),
-    ("", "QLinearMatMul"): (3, 5, True),
-    (CONTRIB, "DynamicQuantizeMatMul"): (1, 3, False),
-    (CONTRIB, "MatMulIntegerToFloat"): (1, 5, False),
-    (CONTRIB, "QAttention"): (1, 7, False),
-    (CONTRIB, "QGemm"): (3, 5, True),
+FACTORS: dict[tuple[str, str], tuple[tuple[int, int, bool], ...]] = {
+    ("", "ConvInteger"): ((1, 3, False),),
+    ("", "DequantizeLinear"): ((0, 2, True),),
+    ("", "MatMulInteger"): ((1, 3, False),),
+    ("", "QLinearConv"): ((3, 5, True),),
+    ("", "QLinearMatMul"): ((3, 5, True),),
+    (CONTRIB, "DynamicQuantizeLSTM"): ((1, 9, True), (2, 11, True)),
+    (CONTRIB, "DynamicQuantizeMatMul"): ((1, 3, False),),
+    (CONTRIB, "MatMulIntegerToFloat"): ((1, 5, False),),
+    (CONTRIB, "QAttention"): ((1, 7, False),),
+    (CONTRIB, "QGemm"): ((3, 5, True),),
 }
-"""By domain and op: the inputs that are the weight and its zero point, and whether this one has the dims of a scale, so
+"""By domain and op: the inputs that are a weight and its zero point, and whether this one has the dims of a scale, so
 that it cannot be added where there is none."""
 
 
@@ -33,7 +34,7 @@ def with_unsigned_weights(proto: onnx.ModelProto) -> onnx.ModelProto | None:
     The bytes stay where they are: nodes add the 128, which ONNX Runtime folds.
     """
     signed = {t.name for t in proto.graph.initializer if t.data_type == onnx.TensorProto.INT8}
-    if not any(_weight(node, signed) for node in proto.graph.node):
+    if not any(_weights(node, signed) for node in proto.graph.node):
         return None
     made = onnx.ModelProto()
     made.CopyFrom(proto)
@@ -49,35 +50,31 @@ def with_unsigned_weights(proto: onnx.ModelProto) -> onnx.ModelProto | None:
 
     default = ""
     for node in made.graph.node:
-        found = _weight(node, signed)
-        if found is None:
-            continue
-        at, zero_at = found
-        node.input[at] = other(node.input[at])
-        if zero_at < len(node.input) and node.input[zero_at]:
-            node.input[zero_at] = other(node.input[zero_at])
-            continue
-        if not default:
-            default = _fresh("zero.u8", taken)
-            made.graph.initializer.append(onnx.helper.make_tensor(default, onnx.TensorProto.UINT8, [], [128]))
-        node.input.extend([""] * (zero_at + 1 - len(node.input)))
-        node.input[zero_at] = default
+        for at, zero_at in _weights(node, signed):
+            node.input[at] = other(node.input[at])
+            if zero_at < len(node.input) and node.input[zero_at]:
+                node.input[zero_at] = other(node.input[zero_at])
+                continue
+            if not default:
+                default = _fresh("zero.u8", taken)
+                made.graph.initializer.append(onnx.helper.make_tensor(default, onnx.TensorProto.UINT8, [], [128]))
+            node.input.extend([""] * (zero_at + 1 - len(node.input)))
+            node.input[zero_at] = default
     nodes = [*added, *made.graph.node]
     del made.graph.node[:]
     made.graph.node.extend(nodes)
     return made
 
 
-def _weight(node: onnx.NodeProto, signed: set[str]) -> tuple[int, int] | None:
-    """Where a node takes a weight of i8 and its zero point; `None` where it does not, or where this one is computed."""
-    found = FACTORS.get(("" if node.domain == "ai.onnx" else node.domain, node.op_type))
-    if found is None:
-        return None
-    at, zero_at, must_have = found
-    zero = node.input[zero_at] if zero_at < len(node.input) else ""
-    if at >= len(node.input) or node.input[at] not in signed or (zero not in signed if zero else must_have):
-        return None
-    return at, zero_at
+def _weights(node: onnx.NodeProto, signed: set[str]) -> list[tuple[int, int]]:
+    """The inputs of a node that are a weight of i8 and its zero point, which is not computed. A node takes all of its
+    weights in one type."""
+    found = FACTORS.get(("" if node.domain == "ai.onnx" else node.domain, node.op_type), ())
+    for at, zero_at, must_have in found:
+        zero = node.input[zero_at] if zero_at < len(node.input) else ""
+        if at >= len(node.input) or node.input[at] not in signed or (zero not in signed if zero else must_have):
+            return []
+    return [(at, zero_at) for at, zero_at, _ in found]
 
 
 def _shifted(name: str, result: str, taken: set[str]) -> Iterator[onnx.NodeProto]:

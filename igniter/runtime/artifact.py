@@ -192,7 +192,10 @@ class Artifact:
         from igniter.runtime.verify import Candidate, verify_models
 
         feeds = _read(original, inputs) if isinstance(inputs, (str, Path)) else inputs
+        original, mixed = self._with_threads(original)
         assert original.model is not None
+        if mixed:
+            ort_options = {**ort_options, "intra_op_num_threads": 1}
         facts = model_facts(original.model) if feeds is None else GraphFacts()
         options = replace(options, inputs=feeds)
         if "providers" in ort_options:
@@ -202,7 +205,7 @@ class Artifact:
             choices = [{**ort_options, "providers": [*dict.fromkeys((p, CPU_PROVIDER))]} for p in providers]
         found: Verification | None = None
         for chosen in choices or [dict(ort_options)]:
-            candidate = Candidate(lambda n, cut, chosen=chosen: self._candidate(n, cut, chosen))
+            candidate = Candidate(lambda n, cut, chosen=chosen: self._candidate(0 if mixed else n, cut, chosen))
             each = verify_models(original, candidate, facts, options, self._pieces(original, options, chosen))
             if len(choices) > 1:
                 provider = str(chosen["providers"][0])
@@ -210,6 +213,22 @@ class Artifact:
             found = each if found is None else found.joined(each)
         assert found is not None
         return replace(found, without=tuple(without)) if choices else found
+
+    def _with_threads(self, original: Original) -> tuple[Original, bool]:
+        """The original as the compiled model is to be compared with it, and whether both need a single thread.
+
+        Kernels of nodes whose values depend on the number of threads compute those of one thread. Where all such nodes
+        are left to ONNX Runtime, both models have the values of the threads that they run on.
+        """
+        from igniter.frontend import surgery
+
+        if not original.by_threads:
+            return original, False
+        assert original.proto is not None
+        left = surgery.thread_dependent(surgery.read_proto(str(self.model_path))[0])
+        if left >= surgery.thread_dependent(original.proto):
+            return original, False
+        return original.on_one_thread(), left > 0
 
     def providers(self) -> tuple[list[str], list[str]]:
         """The execution providers that the model has code for, the best first: those that the ONNX Runtime that is

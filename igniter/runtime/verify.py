@@ -375,7 +375,8 @@ class _Verifier:
                 actual = guarded_run(session, names, {**ready.feed, **ready.drawn}, None)
         except Exception as error:
             return replace(result, status="failed", reason=f"the compiled model fails: {first_line(error)}")
-        return result_of(result, self._judged_by.outputs(ready, actual))
+        judge, ready = self._judged_by.on_threads(ready, threads)
+        return result_of(result, judge.outputs(ready, actual))
 
     @cached_property
     def _judged_by(self) -> Judge:

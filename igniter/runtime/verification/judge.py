@@ -37,6 +37,15 @@ class Judge:
         found = self._judged(ready, actual, thorough=False)
         return found if all(o.ok for o in found) else self._judged(ready, actual, thorough=True)
 
+    def on_threads(self, ready: Ready, threads: int) -> tuple[Judge, Ready]:
+        """The judge and the case for a compiled model that runs on so many threads: of an original whose outputs depend
+        on them, both are of sessions with as many."""
+        original = self.original.on_threads(threads)
+        if original is self.original:
+            return self, ready
+        expected = original.run_again(ready.feed, ready.drawn)
+        return replace(self, original=original), replace(ready, expected=expected)
+
     def first_look(self, ready: Ready, actual: Sequence[Any]) -> list[OutputResult]:
         """The outputs without a run of the original for its noise; what fails here may pass in `outputs`."""
         sources = self.original.sigmoids(self.original.output_names)

@@ -82,9 +82,10 @@ class MoreInputs:
     def compare(self, sizes: dict[str, int], ready: Ready, kind: str, threads: int = 0) -> CaseResult:
         """One more case."""
         actual = self.run(ready, threads)
-        outputs = self.judge.first_look(ready, actual)
+        judge, ready = self.judge.on_threads(ready, threads)
+        outputs = judge.first_look(ready, actual)
         if not all(o.ok or o.says_nothing for o in outputs):
-            outputs = self.judge.outputs(ready, actual)
+            outputs = judge.outputs(ready, actual)
         return self.settle(result_of(CaseResult(sizes, "passed", kind=kind, threads=threads), outputs), ready)
 
     def note(self, ready: Ready, case: CaseResult) -> None:

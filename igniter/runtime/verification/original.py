@@ -62,6 +62,9 @@ class Original:
         self.options = dict(options or {})
         self._session = session
         self._cut: dict[tuple[str, ...], Any] = {}
+        self.threads = 0
+        """The threads that all runs have; 0 where a run may have others (`on_threads`)."""
+        self._on_threads: dict[int, Original] = {}
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 
@@ -183,6 +186,32 @@ class Original:
             # Fused nodes have no values inside them to show.
             self._cut[key] = self._make(made.SerializeToString())
         return self._cut[key]
+
+    # -- threads ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def by_threads(self) -> bool:
+        """True if outputs depend on the number of threads, by more than the order of sums."""
+        from igniter.frontend import surgery
+
+        return self.stand_in is None and self.proto is not None and surgery.thread_dependent(self.proto) > 0
+
+    def on_threads(self, threads: int) -> Original:
+        """The original in sessions of so many threads (0: as it is); itself where outputs do not depend on them."""
+        if not threads or self.threads or not self.by_threads:
+            return self
+        if threads not in self._on_threads:
+            options = {**self.options, "intra_op_num_threads": threads}
+            config: dict[str, Any] = dict(self.options.get("config") or {})
+            options["config"] = {**config, "session.intra_op.allow_spinning": "0"}
+            self._on_threads[threads] = Original(self.model, options=options, exact=self.exact)
+        return self._on_threads[threads]
+
+    def on_one_thread(self) -> Original:
+        """The original in sessions of one thread, which `on_threads` keeps."""
+        made = self.on_threads(1)
+        made.threads = 1
+        return made
 
     def _make(self, model: str | bytes, **more: Any) -> Any:
         if self.stand_in is not None:
