@@ -1,8 +1,8 @@
 """The specs of the ONNX ops, one `OpSpec` an op, in the module of its family.
 
-A family is a module with `SPECS`, a list of `OpSpec`s; `families.py` says which module has which op, so that a spec is
-found in one step and nothing is imported before it is needed. Packages outside Igniter `register` theirs in a module
-that they name under the entry point group `igniter.ops`; it is imported before the first spec is looked up.
+A family is a module with `SPECS`, a list of `OpSpec`s. `families.py` maps each op to its module, so that a lookup takes
+one step and modules are imported on demand. Packages outside Igniter `register` their specs in a module named under the
+entry point group `igniter.ops`; it is imported before the first lookup.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ _registered: dict[str, OpSpec] = {}
 
 
 def register(spec: OpSpec) -> OpSpec:
-    """Makes an op known, or replaces what is known of it: for packages outside Igniter."""
+    """Registers the spec of an op, or replaces the known one; for packages outside Igniter."""
     _registered[spec.name] = spec
     return spec
 
 
 def spec_named(name: str) -> OpSpec | None:
-    """The spec of an op by its qualified name (`Add`, `com.microsoft.Gelu`); None where there is none."""
+    """Returns the spec of an op by its qualified name (`Add`, `com.microsoft.Gelu`); None if it has no spec."""
     _load_external()
     family = FAMILY_OF.get(name)
     return _registered.get(name) or (None if family is None else _specs_of(family)[name])
 
 
 def spec_of(op: OnnxOp) -> OpSpec | None:
-    """The spec of a node; None where Igniter knows no more of the op than its schema."""
+    """Returns the spec of a node; None if Igniter only knows the op's schema."""
     found = spec_named(op.qualified_name)
-    # Most rules of an op do not ask where its values come from.
+    # Most rules of an op do not depend on the source of its values.
     return spec_named(op.op_type) if found is None and is_bound(op) else found
 
 
 def is_builtin(name: str) -> bool:
-    """Whether the rules of an op are Igniter's own, or nobody's."""
+    """True if no external package has registered the rules of an op."""
     _load_external()
     return name not in _registered
 
 
 def all_specs() -> dict[str, OpSpec]:
-    """Every spec, by name."""
+    """Returns every spec, by name."""
     _load_external()
     return {**_builtin(), **_registered}
 
 
 @cache
 def _load_external() -> None:
-    """Import the modules that installed packages name under `igniter.ops`: they call `register`."""
+    """Imports the modules that installed packages name under `igniter.ops`: they call `register`."""
     load_external("ops")
 
 
@@ -63,6 +63,6 @@ def _builtin() -> dict[str, OpSpec]:
 
 @cache
 def _specs_of(family: str) -> dict[str, OpSpec]:
-    """The specs of a module of this package."""
+    """Returns the specs of a module of this package."""
     specs: list[OpSpec] = importlib.import_module(f"{__name__}.{family}").SPECS
     return {spec.name: spec for spec in specs}

@@ -1,7 +1,7 @@
 """ONNX's Attention, of opset 23 and later.
 
-Where the specification and ONNX Runtime differ, it is as ONNX Runtime has it: a key that must not be seen gets the
-least finite number for a score, and a query that sees no key, all of whose mask is that number or less, gives zeros.
+Where the specification and ONNX Runtime differ, the lowering follows ONNX Runtime: a masked key has the least finite
+number as its score, and a query whose keys are all masked gives zeros.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MASK, PAST_KEY, PAST_VALUE, LENGTHS = 3, 4, 5, 6
 
 
 def attention_dims(op: OnnxOp, shapes: Shapes) -> AttentionDims | str:
-    """The sizes, from the operands' dims; or why they are not known."""
+    """Returns the sizes, computed from the operands' dims; or the reason why they are unknown."""
     query, key, value = (shape_at(shapes, k) for k in range(3))
     if query is None or key is None or value is None:
         return "it lacks its query, key or value"
@@ -109,7 +109,7 @@ def _reason(op: OnnxOp) -> str | None:
 
 
 def heads_reason(dims: AttentionDims) -> str | None:
-    """Why the heads are not known to share those of keys and values evenly."""
+    """Returns the reason why the heads are not known to share the key and value heads evenly; None if they are."""
     heads, shared = dims.heads.constant, dims.kv_heads.constant
     if dims.heads == dims.kv_heads or (heads is not None and shared and heads % shared == 0):
         return None
@@ -147,7 +147,8 @@ def _attributes_reason(op: OnnxOp) -> str | None:
 
 
 def _outputs_reason(op: OnnxOp, dims: AttentionDims) -> str | None:
-    """The scores of hidden keys, as an output, are -inf in ONNX and the least finite number in ONNX Runtime."""
+    """Rejects masked scores as an output: for masked keys they are -inf in ONNX and the least finite number in ONNX
+    Runtime."""
     outputs, mask = op.outputs, operand(op, MASK)
     if len(outputs) < 4 or outputs[3] is None or int(op.attr("qk_matmul_output_mode", 0)) != 2:
         return None
@@ -172,7 +173,7 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
     value, present_value = with_past(ctx, dims, ctx.input(PAST_VALUE), value, ctx.wants(2), "value")
     scale = None if ctx.op.attributes.get("scale") is None else float_attr(ctx, "scale")
     mask = _mask(ctx, dims)
-    # Rows of a causal mask alone have a key each.
+    # With a causal mask alone, each row sees at least one key.
     hides = any(ctx.input(k) is not None for k in (MASK, LENGTHS)) or _window(ctx, "left") or _window(ctx, "right")
     emptied = lowest(ctx.element(0)) if hides else None
     made = attend(ctx, Attention(dims, query, key, value, scale, float_attr(ctx, "softcap"), mask, emptied))
@@ -184,13 +185,13 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
 def with_past(
     ctx: Lowering, dims: AttentionDims, past: SSAValue | None, new: Heads, wanted: bool, part: str
 ) -> tuple[Heads, SSAValue | None]:
-    """The keys or values with the past in front of them, and as the output that is `wanted`."""
+    """Returns the keys or values with the past before them, and the present as an output if `wanted`."""
     if past is None and not wanted:
         return new, None
     if past is None and not new.joined:
         return new, new.tensor
     present = appended(ctx, dims, past, new, part)
-    # Without a past, what came in is read where it is: the present is for the output alone.
+    # Without a past, the input is read in place, and the present is only an output.
     return (new if past is None else Heads(present, dims.total, new.size, joined=False)), present
 
 
@@ -199,7 +200,7 @@ def _window(ctx: Lowering, side: str) -> bool:
 
 
 def _mask(ctx: Lowering, dims: AttentionDims) -> Mask | None:
-    """All that hides keys or favours them: the mask, what is behind a query or outside of its window, padding."""
+    """Returns the combination of everything that masks or biases keys: the mask, causality, the window, padding."""
     tensor, lengths = ctx.input(MASK), ctx.input(LENGTHS)
     is_causal = int(ctx.attr("is_causal", 0)) == 1
     left, right = (int(ctx.attr(f"{side}_window_size", -1)) for side in ("left", "right"))
@@ -208,7 +209,7 @@ def _mask(ctx: Lowering, dims: AttentionDims) -> Mask | None:
         return None
 
     def seen(nest: Nest, at: Point) -> list[Scalar]:
-        """The conditions on where the key is, seen from its query, which stands behind the past."""
+        """Returns the conditions under which a query sees a key; the queries come after the past."""
         ahead = nest.index(at.j - at.i - dims.past)
         if lengths is not None:
             ahead = nest.index(at.j - at.i + dims.queries) - nest.read(lengths, [at.b])
@@ -229,7 +230,7 @@ def _mask(ctx: Lowering, dims: AttentionDims) -> Mask | None:
 
 
 def _read_mask(nest: Nest, tensor: SSAValue, at: Point, dims: AttentionDims, element: Attribute) -> Scalar:
-    """The mask as a bias; beyond its last dim, which may be shorter than the keys, nothing is seen."""
+    """Reads the mask as a bias; it masks the keys beyond its last dim, which may be shorter than the keys."""
     if element_of(tensor.type) != i1:
         return read_by_key(nest, tensor, at, dims, lowest(element))
     return read_by_key(nest, tensor, at, dims).select(nest.const(0, element), lowest(element))
@@ -257,7 +258,7 @@ def _macs(op: OnnxOp) -> Expr:
 
 
 def _requires(op: OnnxOp) -> list[Requirement]:
-    """ONNX Runtime refuses sizes of 0, whether there is a past or not."""
+    """Requires positive sizes, as ONNX Runtime does, with or without a past."""
     sizes = dict.fromkeys(d for index in range(3) for d in operand_dims(op, index))
     return [at_most(1, d, "its query, key or value has no elements") for d in sizes]
 

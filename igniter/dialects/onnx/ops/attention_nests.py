@@ -1,8 +1,8 @@
-"""What the attention ops are made of: scores, their softmax, and the weighted sum of the values.
+"""The parts of the attention ops: scores, their softmax, and the weighted sum of the values.
 
-The nests are those of attention written out in ONNX. Both contractions have the product of two reads for a body, and
-heads are split and joined by the subscripts of what they read and write; scale, soft cap and masks are elementwise
-nests between them. So whatever later levels do for one form of attention, they do for the others.
+The nests are those of attention written in ONNX ops. The body of both contractions is a product of two reads, and
+subscripts of reads and writes split and join heads; scale, soft cap and masks are elementwise nests in between. Later
+levels therefore treat all forms of attention alike.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Shapes = Sequence["Dims | None"]
 """The dims of every operand of a node; None for an omitted one."""
 
 Mask = Callable[[Nest, "Point", Scalar], Scalar]
-"""The score at a point with the mask applied: of a key that must not be seen, or of one that a bias favours."""
+"""A function that applies the mask to the score at a point: it masks keys or adds a bias."""
 
 
 # -- dims -------------------------------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ Mask = Callable[[Nest, "Point", Scalar], Scalar]
 
 @dataclass(frozen=True)
 class AttentionDims:
-    """The sizes of one attention: `past` keys that were there, and `keys` that come in, make `total`."""
+    """The sizes of one attention: `past` cached keys and `keys` new ones make `total`."""
 
     batch: Expr
     heads: Expr
@@ -51,7 +51,7 @@ class AttentionDims:
     head: Expr
     value_head: Expr
     joined: bool
-    """Whether results have heads and features in one dim: [batch, queries, heads*value_head]."""
+    """True if results have heads and features in one dim: [batch, queries, heads*value_head]."""
 
     @property
     def total(self) -> Expr:
@@ -72,12 +72,13 @@ class AttentionDims:
 
     @property
     def group(self) -> Expr:
-        """How many heads share those of keys and values."""
+        """The number of heads that share one head of keys and values."""
         return ONE if self.heads == self.kv_heads else floordiv(self.heads, self.kv_heads)
 
     @property
     def macs(self) -> Expr:
-        """Of the scores and of the mixture of values: every query with every key, masked or not, as ONNX defines it."""
+        """The multiply-adds of the scores and of the weighted values: every query with every key, masked or not, as in
+        ONNX."""
         return product(self.scores) * (self.head + self.value_head)
 
     @property
@@ -86,19 +87,19 @@ class AttentionDims:
 
 
 def sized(dims: AttentionDims | str) -> AttentionDims:
-    """The sizes; `ValueError` with the reason where they are not known."""
+    """Returns the sizes; raises `ValueError` with the reason if they are unknown."""
     if isinstance(dims, str):
         raise ValueError(dims)
     return dims
 
 
 def operand_shapes(op: OnnxOp) -> list[Dims | None]:
-    """The dims of every operand of a node whose operands are all tensors of known rank."""
+    """Returns the dims of every operand of a node whose operands are all tensors of known rank."""
     return [None if operand(op, k) is None else operand_dims(op, k) for k in range(len(op.inputs))]
 
 
 def inferred_shapes(ctx: InferContext) -> list[Dims | None] | None:
-    """The dims of every operand in a shape rule; None where the rank of one is not known."""
+    """Returns the dims of every operand in a shape rule; None if the rank of one is unknown."""
     infos = [ctx.input(k) for k in range(len(ctx.op.inputs))]
     if any(info is not None and info.dims is None for info in infos):
         return None
@@ -110,7 +111,7 @@ def shape_at(shapes: Shapes, index: int) -> Dims | None:
 
 
 def head_size(hidden: Expr, heads: int) -> Expr | str:
-    """The features of each of `heads` heads; or why that is not known."""
+    """Returns the features of each of `heads` heads; or the reason why they are unknown."""
     if heads < 1:
         return "it does not say how many heads it has"
     if hidden.constant is None or hidden.constant % heads:
@@ -119,7 +120,7 @@ def head_size(hidden: Expr, heads: int) -> Expr | str:
 
 
 def head_sizes(query: tuple[Expr, int], value: tuple[Expr, int]) -> tuple[Expr, Expr] | str:
-    """The features of a head of the query and of the value, each given by all its features and its heads."""
+    """Returns the features of a head of the query and of the value, given the total features and heads of each."""
     first, second = head_size(*query), head_size(*value)
     if isinstance(first, str):
         return first
@@ -127,14 +128,15 @@ def head_sizes(query: tuple[Expr, int], value: tuple[Expr, int]) -> tuple[Expr, 
 
 
 def equate_all(ctx: InferContext, shapes: Shapes, *places: tuple[int, int]) -> None:
-    """Records that the dims at `(operand, axis)` are equal; those of omitted operands do not count."""
+    """Records that the dims at `(operand, axis)` are equal, except those of omitted operands."""
     found = [dims[axis] for index, axis in places if (dims := shape_at(shapes, index)) is not None and len(dims) > axis]
     for other in found[1:]:
         ctx.equate(found[0], other)
 
 
 def dims_reason(shapes: Shapes, names: Sequence[str], wanted: dict[int, Dims]) -> str | None:
-    """Why the operands are not known to have the dims `wanted` of them; None when they are, or are omitted."""
+    """Returns the reason why the operands are not known to have the dims `wanted`; None if they
+    have, or are omitted."""
     for index, dims in wanted.items():
         have = shape_at(shapes, index)
         if have is not None and have != dims:
@@ -143,7 +145,7 @@ def dims_reason(shapes: Shapes, names: Sequence[str], wanted: dict[int, Dims]) -
 
 
 def mask_reason(mask: Dims, dims: AttentionDims, what: str) -> str | None:
-    """Why `read_by_key` cannot read a tensor; None when it can."""
+    """Returns the reason why `read_by_key` cannot read a tensor; None if it can."""
     from igniter.dialects.onnx.lowering.broadcast import broadcast_reason
 
     if not mask:
@@ -153,7 +155,7 @@ def mask_reason(mask: Dims, dims: AttentionDims, what: str) -> str | None:
 
 
 def unknown_infos(ctx: InferContext, element: Attribute, ranks: Sequence[int] | None) -> list[TensorInfo]:
-    """Results of which only the ranks are known; or, with None, not even these."""
+    """Returns results with unknown dims of known ranks; with None, the ranks are unknown too."""
     if ranks is None:
         return [TensorInfo(element, None)] * len(ctx.op.results)
     name = ctx.op.op_type.lower()
@@ -172,13 +174,14 @@ def _text(dims: Dims) -> str:
 
 @dataclass(frozen=True)
 class Heads:
-    """Queries, keys or values: where the feature `d` of the vector of head `h` at position `s` is."""
+    """Queries, keys or values: the location of the feature `d` of head `h` at position `s`."""
 
     tensor: SSAValue
     length: Expr
     size: Expr
     joined: bool
-    """[batch, position, first + head*size + feature], or [*lead, batch, head, position, feature]."""
+    """The layout: [batch, position, first + head*size + feature] if joined, or [*lead, batch, head,
+    position, feature]."""
     first: Expr = ZERO
     lead: tuple[Expr, ...] = ()
 
@@ -191,7 +194,7 @@ class Heads:
 
 @dataclass(frozen=True)
 class Point:
-    """A score: that of query `i` and key `j`, in head `h`."""
+    """A score: query `i` and key `j`, in head `h`."""
 
     b: Expr
     h: Expr
@@ -204,13 +207,13 @@ class Point:
 
 
 def lowest(element: Attribute) -> float:
-    """The least finite number that arithmetic on `element` has: what ONNX Runtime adds to the score of a key that must
-    not be seen."""
+    """Returns the least finite number in the arithmetic type of `element`, which ONNX Runtime adds to the score of a
+    masked key."""
     return -3.4028234663852886e38 if compute_type(element) == f32 else -1.7976931348623157e308
 
 
 def with_bias(ctx: Lowering, x: SSAValue, bias: SSAValue | None, first: Expr, part: str) -> SSAValue:
-    """`x`, of dims [batch, position, features], plus the part of `bias` that begins at `first`."""
+    """Returns `x`, of dims [batch, position, features], plus the part of `bias` that begins at `first`."""
     if bias is None:
         return x
 
@@ -221,7 +224,7 @@ def with_bias(ctx: Lowering, x: SSAValue, bias: SSAValue | None, first: Expr, pa
 
 
 def appended(ctx: Lowering, dims: AttentionDims, past: SSAValue | None, new: Heads, part: str) -> SSAValue:
-    """The past keys or values and the new ones behind them: [batch, kv_heads, total, size]."""
+    """Returns the past keys or values followed by the new ones: [batch, kv_heads, total, size]."""
 
     def point(nest: Nest, at: Subscripts) -> Scalar:
         b, h, s, d = at
@@ -235,17 +238,17 @@ def appended(ctx: Lowering, dims: AttentionDims, past: SSAValue | None, new: Hea
 
 
 def read_by_key(nest: Nest, tensor: SSAValue, at: Point, dims: AttentionDims, otherwise: float | None = None) -> Scalar:
-    """A tensor that broadcasts to the scores, except that its last dim is one of keys: the rest reads `otherwise`.
+    """Reads a tensor that broadcasts to the scores, with keys as its last dim; keys beyond it read `otherwise`.
 
-    That dim is `total` where ONNX Runtime runs the node at all. Where the two are not known to be equal, as the length
-    of a mask is not known to be that of past and new keys, the guard costs less than leaving the node alone.
+    ONNX Runtime accepts the node only if that dim is `total`. If the two are not known to be equal (the length of a
+    mask and the number of past and new keys), the guard costs less than a fallback.
     """
     own, missing = dims_of(tensor.type), 4 - len(dims_of(tensor.type))
     outer = zip(own[:-1], dims.scores[missing:], at.subscripts[missing:], strict=False)
     subscripts = [ZERO if have == ONE != want else e for have, want, e in outer]
     guards = [own[-1] - 1 - at.j] if own[-1] != dims.total else []
     if otherwise is not None and element_of(tensor.type) in (f16, bf16):
-        # What is lowest in f32, these cannot say.
+        # The least finite f32 overflows in these types.
         otherwise = -math.inf
     read = nest.read(tensor, [*subscripts, at.j], guards=guards, otherwise=otherwise if guards else None)
     return read.widened() if read.is_float else read
@@ -256,14 +259,15 @@ def read_by_key(nest: Nest, tensor: SSAValue, at: Point, dims: AttentionDims, ot
 
 @dataclass(frozen=True)
 class Attention:
-    """What is to be computed. `emptied`: rows whose scores are all at most this have no key, and give zeros."""
+    """The inputs of an attention. `emptied`: a row whose scores are all at most this is fully
+    masked, and gives zeros."""
 
     dims: AttentionDims
     query: Heads
     key: Heads
     value: Heads
     scale: float | None
-    """None for 1 by the root of the features of a head."""
+    """The scale of the scores; None for 1 / sqrt(features of a head)."""
     softcap: float = 0.0
     mask: Mask | None = None
     emptied: float | None = None
@@ -271,14 +275,15 @@ class Attention:
 
 @dataclass(frozen=True)
 class Computed:
-    """The result, and what it came from: scaled scores, those after the soft cap, after the mask, after the softmax."""
+    """The result, and its stages: scores after scaling, after the soft cap, after the mask, after the softmax."""
 
     result: SSAValue
     stages: tuple[SSAValue, SSAValue, SSAValue, SSAValue]
 
 
 def attend(ctx: Lowering, given: Attention) -> Computed:
-    """The nests of one attention: scores, exponentials and sums of 16-bit floats are f32, rounded once at the end."""
+    """Builds the nests of one attention: scores, exponentials and sums of 16-bit floats are f32, rounded once at the
+    end."""
     dims, element = given.dims, compute_type(element_of(given.query.tensor.type))
     raw = _scores(ctx, given)
 
@@ -325,7 +330,7 @@ def _masked(ctx: Lowering, x: SSAValue, mask: Mask, dims: AttentionDims, element
 
 
 def _weighted(ctx: Lowering, given: Attention, weights: SSAValue) -> SSAValue:
-    """The sum of the values, weighted; written where the heads are joined, if they are."""
+    """Returns the weighted sum of the values; written with joined heads, if they are joined."""
     dims, element = given.dims, compute_type(element_of(given.value.tensor.type))
     nest = ctx.nest()
     b, h, i, d = nest.axes([dims.batch, dims.heads, dims.queries, dims.value_head])

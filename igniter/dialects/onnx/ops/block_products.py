@@ -1,12 +1,12 @@
 """Products with weights in blocks of few bits: the lowerings of MatMulNBits.
 
-Weights are read in panels of columns, as micro-kernels read them, but as they are stored. For few rows the numbers of a
-vector, a word of each column, become floats in registers, where those rows share them; for many a nest makes panels of
-floats, a group at a time (`igniter/analysis/structured/made_panels.py`), which a product reads. Where the left factor
-may be rounded to eight bits it is, and bytes are multiplied, of any number of rows.
+Weights are read in panels of columns, as in micro-kernels, but in their stored form. For few rows, the numbers of a
+vector (a word of each column) become floats in registers and the rows share them. For many rows, a nest makes panels of
+floats, a group at a time (`igniter/analysis/structured/made_panels.py`), and a product reads them. If the left factor
+may be rounded to eight bits, it is, and bytes are multiplied, for any number of rows.
 
-Words are four bytes of a column, so that one load brings 8 numbers of 4 bits for each lane. A number is masked where it
-stands, and the left factor is less by as many powers of two, which is exact:
+Words are four bytes of a column, so that one load brings 8 numbers of 4 bits for each lane. A number is masked in
+place, and the left factor is scaled down by the same power of two, which is exact:
 
     sum of x[k] * q[k] = sum of (x[k] * 2^-s) * (word & (15 << s))        s = 0, 4, 8, 12
 
@@ -44,16 +44,16 @@ PANEL = PANEL_BYTES // 4
 """The columns of a panel of sums in f32."""
 
 EIGHT_BITS = 4
-"""The `accuracy_level` that lets the left factor be rounded to eight bits."""
+"""The `accuracy_level` that allows rounding the left factor to eight bits."""
 
 BYTE_MOST = 127.0
-"""The largest magnitude of a factor that is rounded to eight bits."""
+"""The largest magnitude of a factor rounded to eight bits."""
 BYTE_MASK, LOW_NUMBERS = 0xFF, 0x0F0F0F0F
 
 MOST_ROWS = 4
-"""The most rows that share numbers as they become floats in registers: beside panels of floats, 2 rows take 0.6 (of 4
-bits) and 0.7 (of 8) of the time so, 3 rows 0.8 and 0.9, 4 rows 1.09 and 0.86, 8 rows 1.5 and 1.05 (768 x 3072 and back,
-one thread of a Zen 3, in turns)."""
+"""The maximum number of rows that convert numbers in registers. Compared with panels of floats, 2 rows take 0.6 (4
+bits) and 0.7 (8 bits) of the time, 3 rows 0.8 and 0.9, 4 rows 1.09 and 0.86, 8 rows 1.5 and 1.05 (768 x 3072 and back,
+one thread of a Zen 3, interleaved)."""
 
 WORDS = IntegerType(32, Signedness.UNSIGNED)
 HALF = 16
@@ -61,14 +61,13 @@ HALF = 16
 
 
 STRETCH = 16
-"""The bytes of a stretch: what zero points and scales take is shared by all of them. More would be more code, and no
-faster."""
+"""The bytes of a stretch, which share the work for zero points and scales. A longer one is more code, and no faster."""
 CHAINS = 2
-"""Sums that are added up side by side, so that one need not wait for the other."""
+"""The number of independent partial sums, which hide the latency of additions."""
 
 
 def added(terms: Sequence[Scalar]) -> Scalar:
-    """The sum, as that of `CHAINS` sums."""
+    """Returns the sum, computed as `CHAINS` partial sums."""
     sums: list[Scalar] = list(terms[:CHAINS])
     for k, term in enumerate(terms[CHAINS:]):
         sums[k % CHAINS] = sums[k % CHAINS] + term
@@ -78,7 +77,7 @@ def added(terms: Sequence[Scalar]) -> Scalar:
 
 
 def unpacked(byte: Scalar, part: int, bits: int) -> Scalar:
-    """The number at place `part` of a byte, as an i32."""
+    """Returns the number at place `part` of a byte, as an i32."""
     wide = byte.to(i32)
     if bits == 8:
         return wide
@@ -87,14 +86,16 @@ def unpacked(byte: Scalar, part: int, bits: int) -> Scalar:
 
 
 def in_place(word: Scalar, place: int, bits: int) -> Scalar:
-    """The number at `place` of a word as an i32, times the power of two that `lowered` takes off the factor of it."""
+    """Returns the number at `place` of a word as an i32, times the power of two that `lowered`
+    removes from its factor."""
     at = place * bits
     half = word.shift_right(HALF) if at >= HALF else word
     return (half & (((1 << bits) - 1) << at % HALF)).to(i32)
 
 
 def lowered(nest: Nest, value: Scalar, place: Expr, bits: int) -> Scalar:
-    """The factor of the numbers at `place` of words: less by the power of two that they are too large by."""
+    """Returns the factor of the numbers at `place` of words, divided by the power of two by which
+    they are too large."""
     shift = nest.index(mod(place, Expr.of(HALF // bits)) * bits).to(i32)
     return value * ((127 - shift).shift_left(23)).bits(f32)
 
@@ -120,7 +121,7 @@ class Blocks:
 
     @property
     def are_words(self) -> bool:
-        """Whether the weights are read as words where they are packed: where that takes fewer instructions."""
+        """True if packed weights are read as words, where this takes fewer instructions."""
         return self.parts > 1 and self.blob % WORD == 0
 
     @property
@@ -135,7 +136,7 @@ class Blocks:
 
     @property
     def stretch(self) -> int:
-        """The numbers of a block that are multiplied and added up before zero points and scales are."""
+        """The numbers of a block that are summed before zero points and scales are applied."""
         return gcd(self.blob, STRETCH) * self.parts
 
     @property
@@ -145,11 +146,11 @@ class Blocks:
 
     @property
     def zero_bytes(self) -> int:
-        """The bytes of the zero points of a column, where they are packed."""
+        """The bytes of the packed zero points of a column."""
         return -(-self.count // self.parts)
 
     def operands(self, op: OnnxOp) -> dict[int, tuple[str, list[Dims]]]:
-        """The dims that the operands may have, by their places."""
+        """Returns the allowed dims of the operands, by index."""
 
         def dims(*sizes: int) -> Dims:
             return tuple(Expr.of(n) for n in sizes)
@@ -169,11 +170,11 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Columns:
-    """An operand with a row for each column of the product, as a kernel has it."""
+    """An operand with a row for each column of the product, as a tensor of the kernel."""
 
     tensor: SSAValue
     in_panels: bool
-    """Whether it is packed, [panel, .., lane], with zeros where the last panel has no column."""
+    """True if it is packed, [panel, .., lane], with zeros for missing columns of the last panel."""
 
     @staticmethod
     def of(ctx: Lowering, index: int, dims: tuple[int, ...]) -> Columns:
@@ -183,7 +184,7 @@ class Columns:
         return Columns(ctx.view(ctx.required(index), dims), False)
 
     def read(self, nest: Nest, panel: Expr, lane: Expr, *at: Expr) -> Scalar:
-        """The element of a column; 0 past the last column."""
+        """Reads the element of a column; 0 past the last column."""
         if self.in_panels:
             return nest.read(self.tensor, [panel, *at, lane])
         return nest.read_inside(self.tensor, [panel * PANEL + lane, *at])
@@ -196,11 +197,11 @@ class Weights:
     shape: Blocks
     numbers: Columns
     are_words: bool
-    """Whether numbers come as words of four bytes."""
+    """True if numbers are read as words of four bytes."""
     scales: Columns
     zeros: Columns | None
     are_packed: bool
-    """Whether zero points are numbers of as many bits as the weights have."""
+    """True if zero points have the same number of bits as the weights."""
 
     @staticmethod
     def of(ctx: Lowering, shape: Blocks) -> Weights:
@@ -218,11 +219,11 @@ class Weights:
         return self.shape.parts * (WORD if self.are_words else 1)
 
     def scale(self, nest: Nest, panel: Expr, lane: Expr, block: Expr) -> Scalar:
-        """The scale of a block of a column."""
+        """Reads the scale of a block of a column."""
         return self.scales.read(nest, panel, lane, block).to(f32)
 
     def point(self, nest: Nest, panel: Expr, lane: Expr, block: Expr) -> Scalar | int:
-        """Its zero point as an i32, where those are numbers of few bits, or none."""
+        """Reads its zero point as an i32, if zero points are packed or absent."""
         bits, parts = self.shape.bits, self.shape.parts
         if self.zeros is None:
             return 1 << (bits - 1)
@@ -231,7 +232,7 @@ class Weights:
         return numbers.shift_right(place) & ((1 << bits) - 1)
 
     def zero(self, nest: Nest, panel: Expr, lane: Expr, block: Expr) -> Scalar | float:
-        """Its zero point as a float."""
+        """Reads its zero point as a float."""
         if self.zeros is not None and not self.are_packed:
             return self.zeros.read(nest, panel, lane, block).to(f32)
         found = self.point(nest, panel, lane, block)
@@ -239,7 +240,7 @@ class Weights:
 
 
 def lower_product(ctx: Lowering) -> list[SSAValue]:
-    """By rows: few share the numbers of a vector as they become floats; for many these are floats before. Where the
+    """Lowers by the number of rows: few rows convert numbers in registers, many rows share panels of floats. If the
     left factor may be rounded to eight bits, it is, and bytes are multiplied."""
     rows = product(ctx.dims(0)[:-1])
     if rounds_rows(ctx.op):
@@ -249,13 +250,13 @@ def lower_product(ctx: Lowering) -> list[SSAValue]:
 
 
 def _of_many(ctx: Lowering, rows: Expr) -> list[SSAValue]:
-    """Panels of floats are made of the numbers, and multiplied: a group of panels at a time, which all rows share."""
+    """Multiplies by panels of floats, made from the numbers a group of panels at a time and shared by all rows."""
     shape, bias = Blocks.of(ctx.op), ctx.input(5)
     weights = Weights.of(ctx, shape)
     a = ctx.view(ctx.required(0), (rows, shape.depth))
     panels, parts = -(-shape.columns // PANEL), weights.parts
 
-    # The steps of depth of a panel are one dim, though several axes go along it: so the product reads it as it is.
+    # The steps of depth of a panel are one dim, though several axes cover it, so that the product reads it directly.
     nest = ctx.nest("panels")
     panel, block, each, part, lane = nest.axes((panels, shape.count, shape.block // parts, parts, PANEL))
     bits = weights.numbers.read(nest, panel, lane, block, each).to(i32)
@@ -282,7 +283,7 @@ def _of_many(ctx: Lowering, rows: Expr) -> list[SSAValue]:
 
 
 def _of_few(ctx: Lowering, rows: Expr) -> list[SSAValue]:
-    """Columns as they lie in panels: the numbers of a vector of bytes become floats in registers, for a few rows."""
+    """Multiplies by packed columns: the numbers of a vector of bytes become floats in registers, for a few rows."""
     shape = Blocks.of(ctx.op)
     weights = Weights.of(ctx, shape)
     parts, bits = weights.parts, shape.bits
@@ -295,7 +296,7 @@ def _of_few(ctx: Lowering, rows: Expr) -> list[SSAValue]:
     def sums(nest: Nest, i: Sequence[Expr]) -> Scalar:
         return added([left(nest, a, i[0], i[1:], at) for at in range(stretch)])
 
-    # What zero points are multiplied with is the same for all columns.
+    # The factor of the zero points is the same for all columns.
     whole = ctx.generate((rows, *shape.over), sums, element=f32, part="left")
     factors = a
     if weights.are_words:
@@ -320,9 +321,9 @@ def _of_few(ctx: Lowering, rows: Expr) -> list[SSAValue]:
 
 
 def _panel_sums(ctx: Lowering, rows: Expr, point: PointRule) -> list[SSAValue]:
-    """The results of a node whose sums are `point` at [panel, row, lane], added up over stretches of blocks."""
+    """Returns the results of a node whose sums are `point` at [panel, row, lane], summed over stretches of blocks."""
     shape, bias = Blocks.of(ctx.op), ctx.input(5)
-    # Panels are outermost, so that all rows go by while one is in the cache.
+    # Panels are outermost, so that all rows use one while it is in the cache.
     dims = (-(-shape.columns // PANEL), rows, PANEL)
     made = ctx.generate(dims, point, over=shape.over, combiner="add", element=f32)
 
@@ -335,7 +336,7 @@ def _panel_sums(ctx: Lowering, rows: Expr, point: PointRule) -> list[SSAValue]:
 
 
 def rounds_rows(op: OnnxOp) -> bool:
-    """Whether the left factor is rounded to eight bits, as ONNX Runtime does where the node lets it."""
+    """True if the left factor is rounded to eight bits, as ONNX Runtime does if the node allows it."""
     zeros = operand(op, 3)
     return (
         int(op.attr("accuracy_level", 0) or 0) == EIGHT_BITS
@@ -346,12 +347,12 @@ def rounds_rows(op: OnnxOp) -> bool:
 
 
 def _of_bytes(ctx: Lowering, rows: Expr) -> list[SSAValue]:
-    """Numbers of 4 bits by bytes: a block of the left factor is rounded to 8 bits, with a scale for its largest
-    magnitude, as ONNX Runtime rounds it, and the products of a block are added up as integers."""
+    """Multiplies 4-bit numbers by bytes: each block of the left factor is rounded to 8 bits, scaled by its largest
+    magnitude, as in ONNX Runtime, and the products of a block are summed as integers."""
     shape = Blocks.of(ctx.op)
     weights = Weights.of(ctx, shape)
     a = ctx.view(ctx.required(0), (rows, shape.depth))
-    # The numbers of a word, even ones and odd ones, are the four bytes of an integer.
+    # The even numbers of a word are the four bytes of one integer, the odd ones those of another.
     numbers, stretch = shape.parts * WORD, shape.stretch
 
     def magnitude(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
@@ -373,7 +374,7 @@ def _of_bytes(ctx: Lowering, rows: Expr) -> list[SSAValue]:
     bytes_ = ctx.generate((rows, shape.count * shape.block), rounded, element=i8, part="rounded")
 
     def word_of(nest: Nest, i: Sequence[Expr]) -> Scalar:
-        # Four of eight, two steps apart, are no vector: place by place.
+        # Four of eight bytes, two apart, do not form a vector: assembled byte by byte.
         row, word, odd = i[0], floordiv(i[1], Expr.of(2)), mod(i[1], Expr.of(2))
         total: Scalar | None = None
         for place in range(WORD):
@@ -411,7 +412,7 @@ def _of_bytes(ctx: Lowering, rows: Expr) -> list[SSAValue]:
 
 
 def _word(nest: Nest, weights: Weights, panel: Expr, lane: Expr, r: Sequence[Expr], k: int) -> Scalar:
-    """Word `k` of a stretch of a block, of four bytes where those are apart."""
+    """Reads word `k` of a stretch of a block; assembles it from four bytes if words are not stored."""
     words = weights.shape.stretch // (weights.shape.parts * WORD)
     at = r[1] * words + k
     if weights.are_words:

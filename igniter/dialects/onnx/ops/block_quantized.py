@@ -1,11 +1,11 @@
-"""Weights in blocks of few bits, as ONNX Runtime's int4 models have them: MatMulNBits, GatherBlockQuantized.
+"""Weights in blocks of few bits, as in ONNX Runtime's int4 models: MatMulNBits, GatherBlockQuantized.
 
-Numbers of `bits` bits (2, 4, 8) are packed in bytes, from the low bits on, along the last dim. Each block of them has a
-scale and a zero point:
+Numbers of `bits` bits (2, 4, 8) are packed in bytes, from the low bits on, along the last dim. Each block has a scale
+and a zero point:
 
-    w = (q - zero) * scale
+  w = (q - zero) * scale
 
-What computes a MatMulNBits is in `block_products.py`.
+`block_products.py` lowers MatMulNBits.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 MOST_ROWS_16 = 2
-"""The most rows of f16 with which a product with weights of 4 bits is as fast as ONNX Runtime's."""
+"""The maximum number of f16 rows for which a product with 4-bit weights is as fast as in ONNX Runtime."""
 
 
 # -- MatMulNBits ------------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ def _matmul_reason(op: OnnxOp) -> str | None:
 
 
 def _matmul_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
-    """Where ONNX Runtime has a kernel for the format. Elsewhere it multiplies one number after the other."""
+    """Returns a reason for formats with a kernel in ONNX Runtime, which multiplies other formats number by number."""
     shape, rows = Blocks.of(op), estimate(product(operand_dims(op, 0)[:-1]))
     if constant_weight(op.operands[1]) is None:
         return "its weights are computed, and not in panels"
@@ -93,7 +93,7 @@ def _matmul_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
 
 
 def _matmul_panels(op: OnnxOp) -> dict[int, tuple[int, ...]]:
-    """Weights of bytes, and all scales and zero points, where they are matrices."""
+    """Returns byte weights, and all scales and zero points that are matrices."""
     found: dict[int, tuple[int, ...]] = {} if Blocks.of(op).are_words else {1: (0, 1, 2)}
     for index in (2, 3):
         if operand(op, index) is not None and len(operand_dims(op, index)) == 2:
@@ -102,7 +102,7 @@ def _matmul_panels(op: OnnxOp) -> dict[int, tuple[int, ...]]:
 
 
 def _matmul_words(op: OnnxOp) -> dict[int, tuple[int, ...]]:
-    """Weights of which several are in a byte."""
+    """Returns weights with several numbers in a byte."""
     return {1: (0, 1, 2)} if Blocks.of(op).are_words else {}
 
 
@@ -111,8 +111,8 @@ def _matmul_words(op: OnnxOp) -> dict[int, tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class Table:
-    """What is gathered from: the dims of the numbers, the axis that is gathered, and that of blocks of `block` numbers
-    (of all of them where it is 0)."""
+    """The gathered table: the dims of the numbers, the gathered axis, and the axis of blocks of `block` numbers (0: one
+    block)."""
 
     dims: Dims
     gathered: int
@@ -182,7 +182,7 @@ def _gather(ctx: Lowering) -> list[SSAValue]:
     before, rank, parts = table.gathered, len(ctx.dims(1)), Expr.of(table.parts)
 
     def number(nest: Nest, tensor: SSAValue, at: list[Expr], indices: list[Scalar], guards: list[Expr]) -> Scalar:
-        """The number at `at`, several of which may be in a byte."""
+        """Reads the number at `at`; a byte may contain several."""
         where = [*at[:-1], floordiv(at[-1], parts)]
         byte = nest.read(tensor, where, guards=guards, indices=indices)
         if table.bits == 8:
@@ -194,7 +194,7 @@ def _gather(ctx: Lowering) -> list[SSAValue]:
         size, row = table.dims[before], Expr.of("_0")
         picked = from_front(nest, nest.read(index, i[before : before + rank]), size)
         at = [*i[:before], row, *i[before + rank :]]
-        # What is outside of the table is 0.
+        # Elements outside the table are 0.
         guards = [row, size - 1 - row]
         value = number(nest, data, at, [picked], guards)
         blocks = list(at)

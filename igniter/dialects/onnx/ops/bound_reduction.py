@@ -1,8 +1,8 @@
-"""Reductions over axes that only a run knows (docs/values.md).
+"""Reductions over axes known only at run time (docs/values.md).
 
-The carrier has the outer extents o of the axes, then the inner ones r, then the dims of the result if axes that are
-reduced are dropped. Axis k of d elements is read at i + j, i below o and j below r, where one of them is 1: that is the
-requirement o + r = d + 1, which also keeps the read inside.
+The carrier has the outer extents o of the axes, then the inner ones r, then the dims of the result with reduced axes
+dropped. Axis k of d elements is read at i + j, i below o and j below r, one of which is 1: the requirement o + r = d +
+1, which also keeps the read in bounds.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.lowering import Lowering, Scalar
 
 CARRIER = 2
-"""The operand behind the data and the axes."""
+"""The operand after the data and the axes."""
 
 
 def _infer(ctx: InferContext) -> list[TensorInfo]:
@@ -62,7 +62,7 @@ def _requires(op: OnnxOp) -> list[Requirement]:
 def fold(
     ctx: Lowering, combiner: Combiner, tensors: Sequence[SSAValue], function: ScalarFunction, part: str = ""
 ) -> SSAValue:
-    """Folds `function` of the elements of `tensors`, of which all but the first have the outer extents."""
+    """Folds `function` of the elements of `tensors`; all but the first have the outer extents."""
     outer, inner, _ = _extents(ctx.dims(CARRIER), len(ctx.dims(0)))
     nest = ctx.nest(part)
     at = nest.axes(outer)
@@ -73,7 +73,7 @@ def fold(
 
 
 def unchanged(x: Scalar) -> Scalar:
-    """An element as it is."""
+    """Returns an element unchanged."""
     return x
 
 

@@ -1,7 +1,7 @@
-"""Resize by scales or sizes that only a run knows (docs/values.md).
+"""Resize by run-time scales or sizes (docs/values.md).
 
-The carrier has the dims of the result, then, for the axes that are resized, the sizes that were asked for where the
-aspect ratio is kept, and the numbers of elements that an antialiasing filter reads. Scales are read as data.
+The carrier has the dims of the result; then, for the resized axes, the requested sizes if the aspect ratio is kept, and
+the numbers of elements read by an antialiasing filter. Scales are read as data.
 """
 
 from __future__ import annotations
@@ -25,25 +25,26 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 CARRIER = 4
-"""The operand behind the data, the region, the scales and the sizes."""
+"""The operand after the data, the region, the scales and the sizes."""
 
 
 def keeps_aspect(op: OnnxOp) -> str:
-    """`not_larger` or `not_smaller` where one factor, of the sizes, is that of all axes; else nothing."""
+    """Returns `not_larger` or `not_smaller` if one factor, derived from the sizes, applies to all axes; else an empty
+    string."""
     policy = str(op.attr("keep_aspect_ratio_policy", "stretch"))
     return "" if policy == "stretch" else policy
 
 
 @dataclass(frozen=True)
 class BoundAxis(Axis):
-    """An axis whose factor a run finds."""
+    """An axis with a factor computed at run time."""
 
     scales: SSAValue | None
-    """The scales that were given."""
+    """The operand of scales, if given."""
     place: int
-    """The place of the axis among those that are resized."""
+    """The index of the axis among the resized axes."""
     asked: tuple[tuple[Expr, Expr], ...]
-    """Of all axes that are resized the old size and the one that was asked for, where the aspect ratio is kept."""
+    """For all resized axes, the old size and the requested size; only if the aspect ratio is kept."""
     count: Expr | None
 
     def scale(self, nest: Nest) -> Scalar:
@@ -59,7 +60,7 @@ class BoundAxis(Axis):
         return total
 
     def taps(self) -> int | Expr:
-        assert self.count is not None  # the carrier has it where there is a filter
+        assert self.count is not None  # with a filter, the carrier has it
         return self.count
 
 

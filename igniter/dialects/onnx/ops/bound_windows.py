@@ -1,4 +1,4 @@
-"""Slice, Pad, Range and Col2Im by values that only a run knows (docs/values.md)."""
+"""Slice, Pad, Range and Col2Im with run-time values (docs/values.md)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def _lists(values: Dims, count: int) -> list[Dims]:
-    """The values of a carrier as that many lists, of one value for each axis."""
+    """Returns the values of a carrier as `count` lists, with one value for each axis."""
     rank = (len(values) - 1) // count
     return [values[1 + k * rank : 1 + (k + 1) * rank] for k in range(count)]
 
@@ -78,7 +78,7 @@ def _pad_reason(op: OnnxOp) -> str | None:
 
 
 def _pad_requires(op: OnnxOp) -> list[Requirement]:
-    """As of pads that are known, where those that are 0 ask for nothing."""
+    """Requires the same as for constant pads; zero pads need no check."""
     dims, mode = operand_dims(op, 0), op.attr("mode", "constant")
     if mode == "constant":
         return []

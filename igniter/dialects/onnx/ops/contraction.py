@@ -1,7 +1,7 @@
 """Contractions: sums of products over shared axes. MatMul, Gemm, their integer and fused forms, Einsum.
 
-Each is one nest whose body is the product of two reads and whose combiner is `add`: what the later levels recognise,
-tile and pack. Scales, biases and the narrowing to a 16-bit result are nests of their own, which fuse as epilogues.
+Each is one nest whose body is the product of two reads and whose combiner is `add`: later levels recognise, tile and
+pack this form. Scales, biases and the narrowing to a 16-bit result are separate nests, which fuse as epilogues.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MatMulSide:
-    """One operand of a MatMul as a stack of matrices; `order` names its dims: batch numbers, then m, k or n."""
+    """One operand of a MatMul as a stack of matrices; `order` names its dims: batch dims, then m, k or n."""
 
     dims: Dims
     order: tuple[str, ...]
@@ -56,20 +56,20 @@ class MatMulSide:
         return tuple(d for d, name in zip(self.dims, self.order, strict=True) if name == "batch")
 
     def subscripts(self, batch: Sequence[Expr], at: dict[str, Expr]) -> list[Expr]:
-        """The subscripts at a point of the domain; `batch` are this operand's own."""
+        """Returns the subscripts at a point of the domain; `batch` are this operand's own."""
         rest = iter(batch)
         return [next(rest) if name == "batch" else at[name] for name in self.order]
 
 
 def sides(op: OnnxOp, left: Dims, right: Dims) -> tuple[MatMulSide, MatMulSide]:
-    """The operands of MatMul and FusedMatMul, whose attributes transpose."""
+    """Returns the operands of MatMul or FusedMatMul; attributes of the latter transpose them."""
 
     def order(rank: int, matrix: tuple[str, str], suffix: str) -> tuple[str, ...]:
         swap, early = bool(op.attr(f"trans{suffix}", 0)), bool(op.attr(f"transBatch{suffix}", 0))
         rows, columns = matrix[::-1] if swap and rank > 1 else matrix
         if rank == 1:
             return ("k",)
-        # transBatch: the rows come first and the batch dims in between.
+        # With transBatch, the rows come first and the batch dims in between.
         names = ["batch"] * (rank - 2)
         return (rows, *names, columns) if early else (*names, rows, columns)
 
@@ -77,7 +77,7 @@ def sides(op: OnnxOp, left: Dims, right: Dims) -> tuple[MatMulSide, MatMulSide]:
 
 
 def matmul_dims(a: MatMulSide, b: MatMulSide, batch: Dims) -> Dims:
-    """The dims of the product; an operand of rank 1 leaves none behind."""
+    """Returns the dims of the product; an operand of rank 1 contributes none."""
     rows = (a.dim("m"),) if "m" in a.order else ()
     columns = (b.dim("n"),) if "n" in b.order else ()
     return (*batch, *rows, *columns)
@@ -104,7 +104,7 @@ def matmul_reason(op: OnnxOp) -> str | None:
 
 
 def contract(ctx: Lowering, element: Attribute) -> SSAValue:
-    """The product of the first two operands, accumulated in `element`."""
+    """Returns the product of the first two operands, accumulated in `element`."""
     left, right = ctx.required(0), ctx.required(1)
     a, b = sides(ctx.op, ctx.dims(0), ctx.dims(1))
     batch = broadcast_dims([a.batch, b.batch])
@@ -132,7 +132,7 @@ def contract(ctx: Lowering, element: Attribute) -> SSAValue:
 
 
 def read_zero_point(nest: Nest, zero: SSAValue, at: Expr) -> Scalar:
-    """A zero point as i32: one number, or one for each row or column."""
+    """Reads a zero point as i32: one number, or one for each row or column."""
     dims = dims_of(zero.type)
     return nest.read(zero, [ZERO if d == ONE else at for d in dims]).to(i32)
 
@@ -168,7 +168,7 @@ def matmul_macs(op: OnnxOp) -> Expr:
 
 
 def matmul_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
-    """The right operand, where it is a matrix or a stack of them."""
+    """Returns the right operand, if it is a matrix or a stack of matrices."""
     _, b = sides(op, operand_dims(op, 0), operand_dims(op, 1))
     if "n" not in b.order:
         return {}
@@ -176,7 +176,7 @@ def matmul_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
 
 
 def matmul_integer_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
-    """What no micro-kernel multiplies is a loop over single products."""
+    """Returns a reason for products without a micro-kernel, which would be loops over single products."""
     if any(operand(op, k) is not None for k in (2, 3)):
         return "products with zero points have no micro-kernel"
     elements = [element_of(op.operands[k].type) for k in range(2)]
@@ -222,7 +222,7 @@ def lower_gemm(ctx: Lowering) -> list[SSAValue]:
 
 
 def lower_fused_gemm(ctx: Lowering) -> list[SSAValue]:
-    """Gemm, and an activation of its result."""
+    """Lowers Gemm and an activation of its result."""
     from igniter.dialects.onnx.ops.activation import named_activation
 
     activation = named_activation(ctx)
@@ -252,7 +252,7 @@ class Equation:
         return [n for n in dict.fromkeys(n for names in self.inputs for n in names) if n not in self.output]
 
     def extents(self, shapes: Sequence[Dims]) -> dict[str, Expr]:
-        """The extent of each name: dims of one name agree, and those of an ellipsis broadcast."""
+        """Returns the extent of each name: dims of one name agree, and those of an ellipsis broadcast."""
         found: dict[str, Expr] = {}
         for names, dims in zip(self.inputs, shapes, strict=True):
             for name, dim in zip(names, dims, strict=True):
@@ -262,7 +262,8 @@ class Equation:
 
 
 def parse_equation(text: str, ranks: Sequence[int]) -> Equation:
-    """The equation; dims of ellipses are numbered so that they align at the right. `ValueError` if it does not fit."""
+    """Parses an equation; numbers the dims of ellipses so that they align at the right. Raises `ValueError` if it does
+    not fit."""
     left, arrow, right = text.replace(" ", "").partition("->")
     terms = left.split(",")
     for term in (*terms, right):
@@ -305,9 +306,9 @@ def infer_einsum(ctx: InferContext) -> list[TensorInfo]:
         return infos(element_type(ctx), None)
     try:
         equation = equation_of(ctx.op, ranked)
-    except ValueError:  # ONNX Runtime says so when the node runs
+    except ValueError:  # ONNX Runtime reports it at run time
         return infos(element_type(ctx), None)
-    # ONNX Runtime broadcasts a dim of 1 under any name, not under an ellipsis alone.
+    # ONNX Runtime broadcasts a dim of 1 under any name, not only under an ellipsis.
     of_name: dict[str, list[Dims]] = {}
     for names, dims in zip(equation.inputs, ranked, strict=True):
         for name, dim in zip(names, dims, strict=True):
@@ -365,8 +366,8 @@ def _einsum_flops(op: OnnxOp) -> Expr:
 
 
 def einsum_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
-    """An operand of two that has summed dims, and last in the result a dim of its own. Of the summed dims the last that
-    both have is the depth of the panels."""
+    """Returns the operand, of two, that has summed dims and, as the last dim of the result, a dim of its own. The depth
+    of the panels is the last summed dim of both."""
     if len(op.inputs) != 2:
         return {}
     equation = equation_of(op, [operand_dims(op, k) for k in range(2)])
@@ -383,7 +384,8 @@ def einsum_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
 
 
 def einsum_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
-    """ORT multiplies two operands at a time; one nest runs over the names of all."""
+    """Returns a reason for more than two operands: ORT multiplies two at a time; one nest would
+    iterate over all names."""
     return "it multiplies more than two operands" if len(op.inputs) > 2 else None
 
 

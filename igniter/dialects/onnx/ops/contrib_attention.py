@@ -1,7 +1,7 @@
 """The attention ops that ONNX Runtime adds for encoders and decoders: Attention and MultiHeadAttention.
 
-Keys are hidden by numbers that are added to their scores: `mask_filter_value` for padding, the least finite number for
-what lies behind a query. So a query that sees no key takes all of them, as it does in ONNX Runtime.
+Keys are masked by numbers added to their scores: `mask_filter_value` for padding, the least finite number for keys
+after the query. A fully masked query therefore attends to all keys, as in ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 
 
 def _padding_reason(mask: Dims | None, dims: AttentionDims, lengths: Sequence[Expr]) -> str | None:
-    """Why what a mask says is not known: a mask of one dim says it by its length."""
+    """Returns the reason why the meaning of a mask is unknown; the length of a one-dimensional mask determines its
+    meaning."""
     if mask is None or (len(mask) == 1 and mask[0] in lengths):
         return None
     if mask[:-1] in ((dims.batch,), (dims.batch, dims.queries)):
@@ -59,11 +60,11 @@ def _padding_reason(mask: Dims | None, dims: AttentionDims, lengths: Sequence[Ex
 
 
 def _padding(ctx: Lowering, mask: SSAValue, dims: AttentionDims, nest: Nest, at: Point, score: Scalar) -> Scalar:
-    """0 for a key that the mask leaves, `mask_filter_value` for one that it does not."""
+    """Returns 0 for an unmasked key, `mask_filter_value` for a masked one."""
     own = dims_of(mask.type)
     guards = [own[-1] - 1 - at.j] if own[-1] != dims.total else []
     if len(own) == 1:
-        # One number for each row: behind the last key. In a second row, the first key.
+        # One number per batch element: the end of its keys. A second row: their start.
         seen = nest.index(at.j) < nest.read(mask, [at.b]).to(i64)
         if own[0] == dims.batch * 2:
             seen = seen & (nest.index(at.j) >= nest.read(mask, [at.b + dims.batch]).to(i64))
@@ -73,7 +74,7 @@ def _padding(ctx: Lowering, mask: SSAValue, dims: AttentionDims, nest: Nest, at:
 
 
 def _mask(ctx: Lowering, dims: AttentionDims, mask: SSAValue | None, bias: SSAValue | None) -> Mask | None:
-    """The padding, what is behind a query, and the bias."""
+    """Returns the combination of padding, causality and bias."""
     causal = int(ctx.attr("unidirectional", 0)) == 1 and dims.queries != ONE
     if mask is None and bias is None and not causal:
         return None
@@ -84,7 +85,7 @@ def _mask(ctx: Lowering, dims: AttentionDims, mask: SSAValue | None, bias: SSAVa
             return value
         seen = nest.index(at.i - at.j + dims.past) >= 0
         if dims.keys != dims.queries:
-            # In ONNX Runtime the last query sees all keys, also those that no query of as many would.
+            # In ONNX Runtime the last query sees all keys, including keys after its position.
             seen = seen | (nest.index(at.i - dims.queries + 1) >= 0)
         return seen.select(nest.const(0, score.element) if value is None else value, lowest(score.element))
 
@@ -208,7 +209,8 @@ WEIGHTS, ATTENTION_BIAS, MASK, PAST, ATTENTION_SCORE_BIAS, ATTENTION_PAST_LENGTH
 
 
 def _self_dims(op: OnnxOp, shapes: Shapes) -> AttentionDims | str:
-    """The sizes; queries, keys and values are the columns of the product of input and weights, in this order."""
+    """Returns the sizes; queries, keys and values are, in this order, the columns of the product of
+    input and weights."""
     given, weights, past = (shape_at(shapes, k) for k in (0, WEIGHTS, PAST))
     if given is None or weights is None or len(given) != 3 or len(weights) != 2:
         return "its input or its weights do not have the ranks 3 and 2"
@@ -278,12 +280,12 @@ def _self_reason(op: OnnxOp) -> str | None:
 
 
 def _hides_nothing(mask: Dims) -> bool:
-    """A mask of one column hides all keys or none, which is the same."""
+    """True if a mask has one column: it masks all keys or none, with the same result."""
     return len(mask) == 2 and mask[1] == ONE
 
 
 def _projected(ctx: Lowering) -> SSAValue:
-    """Queries, keys and values side by side: [batch, position, columns]."""
+    """Returns queries, keys and values side by side: [batch, position, columns]."""
     given, weights, bias = ctx.required(0), ctx.required(WEIGHTS), ctx.input(ATTENTION_BIAS)
 
     def point(nest: Nest, at: Subscripts, over: Subscripts) -> Scalar:
@@ -296,7 +298,7 @@ def _projected(ctx: Lowering) -> SSAValue:
 
 
 def _self_present(ctx: Lowering, dims: AttentionDims, projected: SSAValue) -> SSAValue:
-    """Past and new keys and values: [2, batch, heads, total, size]."""
+    """Returns past and new keys and values: [2, batch, heads, total, size]."""
     hidden, past = dims.heads * dims.head, ctx.input(PAST)
 
     def point(nest: Nest, at: Subscripts) -> Scalar:
@@ -352,7 +354,7 @@ def _self_flops(op: OnnxOp) -> Expr:
 
 
 def _self_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
-    """The weights of the projection."""
+    """Returns the weights of the projection."""
     return {WEIGHTS: (1, 0)}
 
 

@@ -1,4 +1,4 @@
-"""The MACs of ops of com.microsoft that are attention and have no lowering."""
+"""The MACs of com.microsoft attention ops without a lowering."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ if TYPE_CHECKING:
 
 
 def elements(op: OnnxOp, index: int) -> Expr:
-    """The elements of an operand; 0 where it is omitted."""
+    """Returns the number of elements of an operand; 0 if it is omitted."""
     return ZERO if operand(op, index) is None else product(operand_dims(op, index))
 
 
 def rows(dims: Dims) -> Expr:
-    """The rows of a tensor whose last dim is a row."""
+    """Returns the number of rows of a tensor whose last dim is a row."""
     return product(dims[:-1])
 
 
 def _attention(queries: Expr, keys: Expr, width: Expr) -> Expr:
-    """`queries` counts those of all sequences; `width` is that of all heads, of keys and of values alike."""
+    """Returns the MACs of scores and weighted values. `queries` counts all sequences; `width` is the total width of all
+    heads, for keys and values alike."""
     return queries * keys * (2 * width)
 
 
@@ -47,7 +48,7 @@ def masked_multi_head_macs(op: OnnxOp) -> Expr:
 
 
 def projected_attention_macs(past: int) -> FlopsRule:
-    """Attention whose queries, keys and values are the product of the input and one matrix."""
+    """Returns the rule of an attention whose queries, keys and values are the product of the input and one matrix."""
 
     def rule(op: OnnxOp) -> Expr:
         given, weights = operand_dims(op, 0), operand_dims(op, 1)
@@ -79,7 +80,7 @@ def packed_multi_head_macs(op: OnnxOp) -> Expr:
 
 
 def longformer_macs(weight: int, global_weight: int) -> FlopsRule:
-    """Each query sees a window to both sides."""
+    """Returns the rule of an attention whose queries see a window on both sides."""
 
     def rule(op: OnnxOp) -> Expr:
         given = operand_dims(op, 0)
@@ -90,14 +91,15 @@ def longformer_macs(weight: int, global_weight: int) -> FlopsRule:
 
 
 def grouped_macs(past: int, past_dim: int) -> FlopsRule:
-    """Queries of `num_heads` heads, [batch, steps, width], beside a cache of keys; every key counts."""
+    """Returns the rule of queries of `num_heads` heads, [batch, steps, width], with a cache of
+    keys; every key counts."""
 
     def rule(op: OnnxOp) -> Expr:
         query = operand_dims(op, 0)
         heads, kv_heads = int(op.attr("num_heads")), int(op.attr("kv_num_heads", 0) or 0)
         width = query[-1]
         if operand(op, 1) is None and kv_heads:
-            # Keys and values are packed behind the queries.
+            # Keys and values are packed after the queries.
             width = floordiv(width * heads, Expr.of(heads + 2 * kv_heads))
         own = query[1] if len(query) == 3 else ZERO
         return _attention(rows(query), own + _past(op, past, past_dim), width)
@@ -115,7 +117,7 @@ def paged_macs(op: OnnxOp) -> Expr:
 
 
 def selected_macs(selected: int) -> FlopsRule:
-    """Each query sees the keys that are selected for it."""
+    """Returns the rule of an attention whose queries see selected keys only."""
 
     def rule(op: OnnxOp) -> Expr:
         query, chosen = operand_dims(op, 0), operand_dims(op, selected)
@@ -125,7 +127,7 @@ def selected_macs(selected: int) -> FlopsRule:
 
 
 def indexer_macs(past: int) -> FlopsRule:
-    """Every query is multiplied by every key, to select the best ones."""
+    """Returns the rule of products of every query with every key, used to select the best keys."""
 
     def rule(op: OnnxOp) -> Expr:
         query, key = operand_dims(op, 0), operand_dims(op, 1)

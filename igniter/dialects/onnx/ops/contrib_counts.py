@@ -1,7 +1,7 @@
-"""What ops of com.microsoft cost that have no lowering: each has a count and no more.
+"""The costs of com.microsoft ops without a lowering: these specs contain counts only.
 
-Dims are asked of operands where that is possible: there is no shape rule for most of these ops, so those of their
-results are known only where the model says them.
+Rules prefer the dims of operands: most of these ops have no shape rule, so the dims of their results are known only if
+the model declares them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _spec(name: str, flops: FlopsRule, macs: FlopsRule | None = None) -> OpSpec:
 
 
 def _product(name: str, macs: FlopsRule, text: str = "", rest: FlopsRule | None = None) -> OpSpec:
-    """An op that is a product, and perhaps something after it."""
+    """Returns the spec of a product, optionally with a further operation."""
     return _spec(name, twice(macs, text, rest), macs)
 
 
@@ -75,12 +75,12 @@ def _all_inputs(op: OnnxOp) -> Expr:
 
 
 def _matmul(a: int = 0, b: int = 1) -> FlopsRule:
-    """A product of two operands, either of which may be transposed."""
+    """Returns the rule of a product of two operands, either of which may be transposed."""
 
     def rule(op: OnnxOp) -> Expr:
         left, right = operand_dims(op, a), operand_dims(op, b)
         columns = right[-2 if op.attr("transB", 0) and len(right) > 1 else -1] if len(right) > 1 else ONE
-        # A stack of matrices to the right is wider than one to the left only where that is one matrix.
+        # A stack on the right multiplies the count only if the left operand is a single matrix.
         stack = product(right[:-2]) if len(left) <= 2 < len(right) else ONE
         return product(left) * columns * stack
 
@@ -88,7 +88,7 @@ def _matmul(a: int = 0, b: int = 1) -> FlopsRule:
 
 
 def _rows_by(text: str, *attributes: str, of: int = 0) -> FlopsRule:
-    """Rows of the input by what attributes say of the weights, which are packed."""
+    """Returns the rule of rows of the input times packed weights with sizes in attributes."""
 
     def rule(op: OnnxOp) -> Expr:
         return rows(operand_dims(op, of)) * int(op.attr("K")) * sum(int(op.attr(n)) for n in attributes)
@@ -97,7 +97,7 @@ def _rows_by(text: str, *attributes: str, of: int = 0) -> FlopsRule:
 
 
 def _by_weights(text: str, *weights: int) -> FlopsRule:
-    """Each row of the input by every element of the weights."""
+    """Returns the rule of each row of the input times every element of the weights."""
 
     def rule(op: OnnxOp) -> Expr:
         return rows(operand_dims(op, 0)) * sum((elements(op, k) for k in weights), ZERO)
@@ -132,7 +132,7 @@ def _sparse_matmul_macs(op: OnnxOp) -> Expr:
 
 
 def _experts_macs(weights: tuple[int, ...], per_byte: Callable[[OnnxOp], int]) -> FlopsRule:
-    """A layer of experts of which each token is given to `k`."""
+    """Returns the rule of a layer of experts; each token is routed to `k` of them."""
 
     def rule(op: OnnxOp) -> Expr:
         one = sum((product(operand_dims(op, k)[1:]) for k in weights if operand(op, k) is not None), ZERO)
@@ -180,12 +180,12 @@ def _bits(op: OnnxOp) -> int:
 
 
 ELEMENT = DEQUANTIZE + QUANTIZE
-"""What an element costs that is dequantised, and quantised again."""
+"""The cost of dequantising and requantising an element."""
 _SCORES = "14 × scores of a head of 64"
 
 
 def _of_scores(macs: FlopsRule) -> FlopsRule:
-    # Two products of a head of 64 are 128 MACs a score. What the heads are, several of these ops do not say.
+    # Two products of a head of 64 are 128 MACs per score. Several of these ops do not declare their heads.
     return counted(_SCORES, lambda op: floordiv(macs(op) * (EXP + 4), Expr.of(128)))
 
 

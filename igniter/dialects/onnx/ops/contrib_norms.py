@@ -1,8 +1,8 @@
-"""What com.microsoft has besides for normalising: norms of groups, of heads and of branches, and what gates them.
+"""Further normalisations of com.microsoft: norms of groups, of heads and of branches, and gated norms.
 
-GroupNorm and SkipGroupNorm come from diffusion models, whose channels lie last; ONNX Runtime's CPU has no kernel of
-these. The others come from decoders: the norm of a head with a gate (Mamba 2, gated DeltaNet), and streams of features
-side by side (hyper-connections), which a token mixes.
+GroupNorm and SkipGroupNorm come from diffusion models, with channels last; ONNX Runtime has no CPU kernel for them. The
+others come from decoders: the norm of a head with a gate (Mamba 2, gated DeltaNet), and parallel streams of features
+(hyper-connections), mixed by each token.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _group_norm(ctx: Lowering) -> list[SSAValue | None]:
 
 
 def _skip_group_norm(ctx: Lowering) -> list[SSAValue | None]:
-    """The norm of `x + skip + bias`, and that sum."""
+    """Computes the norm of `x + skip + bias`, and that sum."""
     x, skip, bias, dims = ctx.required(0), ctx.required(3), ctx.input(4), ctx.dims(0)
     if len(ctx.dims(3)) == 2:
         skip = ctx.view(skip, [dims[0], ONE, ONE, dims[3]])
@@ -60,7 +60,7 @@ def _skip_group_norm(ctx: Lowering) -> list[SSAValue | None]:
 
 
 def _grouped(ctx: Lowering, x: SSAValue) -> SSAValue:
-    """Every group of channels of an image, normalised; then the channels' scale and bias, and a swish."""
+    """Normalises every group of channels of an image; then applies the channels' scale and bias, and a swish."""
     dims, groups = dims_of(x.type), Expr.of(int(ctx.attr("groups")))
     last = bool(ctx.attr("channels_last", 1))
     channels = dims[3 if last else 1]
@@ -108,7 +108,7 @@ def _skip_group_reason(op: OnnxOp) -> str | None:
 
 
 def _inverse_rms(ctx: Lowering, x: SSAValue, epsilon: float, part: str = "") -> SSAValue:
-    """The reciprocal of the root mean square over the last dim, which is kept as 1."""
+    """Returns the reciprocal of the root mean square over the last dim, which is kept as 1."""
     axis = len(dims_of(x.type)) - 1
     squares = ctx.reduce("add", x, [axis], lambda v: v * v, part=f"{part}squares")
     extents = extents_of(dims_of(x.type), [axis])
@@ -120,7 +120,7 @@ def _inverse_rms(ctx: Lowering, x: SSAValue, epsilon: float, part: str = "") -> 
 
 
 def _heads(op: OnnxOp) -> Dims:
-    """Rows, heads of a row, features of a head."""
+    """Returns rows, heads of a row, and features of a head."""
     dims, size = operand_dims(op, 0), operand_dims(op, 1)[0]
     return product(dims[:-1]), floordiv(dims[-1], size), size
 
@@ -161,7 +161,7 @@ def _gated_rms_requires(op: OnnxOp) -> list[Requirement]:
 
 
 def _branches(op: OnnxOp) -> tuple[Expr, Expr, Expr] | str:
-    """Rows, branches and features of the first operand; or why they are not known."""
+    """Returns rows, branches and features of the first operand; or the reason why they are unknown."""
     dims, count = operand_dims(op, 0), int(op.attr("num_branches", 0))
     if len(dims) < (1 if count else 2):
         return "its input has no branches"
@@ -186,7 +186,7 @@ def _branches_require(op: OnnxOp) -> list[Requirement]:
 
 
 def _lead(op: OnnxOp) -> Dims:
-    """The dims before branches and features."""
+    """Returns the dims before branches and features."""
     return operand_dims(op, 0)[: -1 if int(op.attr("num_branches", 0)) else -2]
 
 
@@ -215,7 +215,7 @@ def _branch_rms_reason(op: OnnxOp) -> str | None:
 
 
 def _mix_features(op: OnnxOp, index: int) -> Expr | str:
-    """How many features an operand that has a number for each branch has of each: 1 or all."""
+    """Returns the features per branch of an operand of weights for branches: 1 or all."""
     found = _branches(op)
     if isinstance(found, str):
         return found
@@ -245,7 +245,7 @@ def _feature(tensor: SSAValue, at: Expr) -> Expr:
 
 
 def _pre_mix(ctx: Lowering) -> list[SSAValue]:
-    """The weighted sum over the branches."""
+    """Computes the weighted sum over the branches."""
     shape = _branches_of(ctx)
     x, weights, scale = ctx.view(ctx.required(0), shape), _mixed(ctx, 1), float_attr(ctx, "reduction_scale", 1.0)
 
@@ -267,7 +267,7 @@ def _infer_pre_mix(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _post_mix(ctx: Lowering) -> list[SSAValue]:
-    """The branches mixed with each other, and what a block has made added to each."""
+    """Mixes the branches with each other, and adds the output of a block to each."""
     rows, c, h = shape = _branches_of(ctx)
     x, made, weights = ctx.view(ctx.required(0), shape), ctx.view(ctx.required(1), [rows, h]), _mixed(ctx, 2)
     mix, mixed = ctx.input(3), x
@@ -303,7 +303,7 @@ def _post_mix_reason(op: OnnxOp) -> str | None:
 
 
 def _engram_gate(ctx: Lowering) -> list[SSAValue | None]:
-    """The value, times the sigmoid of the signed root of how much key and query, both normalised, have in common."""
+    """Computes the value times the sigmoid of the signed root of the product of key and query, both normalised."""
     key, query, value = (ctx.required(k) for k in range(3))
     scales, dims, epsilon = (ctx.required(3), ctx.required(4)), ctx.dims(0), float_attr(ctx, "epsilon", 1e-5)
     inverses = [_inverse_rms(ctx, x, epsilon, f"{part}.") for x, part in ((key, "key"), (query, "query"))]

@@ -1,5 +1,6 @@
-"""Shape rules of ops of com.microsoft that quantisers and converters write and that have no lowering: without them, all
-that follows these ops would have no shape."""
+"""Shape rules of com.microsoft ops without a lowering, written by quantisers and converters: without these rules, all
+following ops would lack shapes.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +21,14 @@ from igniter.dialects.sym.expr import ONE, ZERO, Expr, floordiv
 
 
 def _infer_pair(ctx: InferContext) -> list[TensorInfo]:
-    """The operands are 0 and 3: what lies between are scales and zero points."""
+    """Infers from operands 0 and 3; scales and zero points are in between."""
     a, b = input_dims(ctx, 0), input_dims(ctx, 3)
     return infos(element_type(ctx), None if a is None or b is None else broadcast(ctx, [a, b], "sum"))
 
 
 def _infer_product(a: int, b: int, element: int, otherwise: Attribute | None = None) -> InferRule:
-    """Rows of operand `a` by columns of the matrix `b`, of the element type of `element`, or `otherwise` without it."""
+    """Returns the rule of rows of operand `a` times the matrix `b`, with the element type of operand `element`, or
+    `otherwise` if that is omitted."""
 
     def rule(ctx: InferContext) -> list[TensorInfo]:
         left, right = input_dims(ctx, a), input_dims(ctx, b)
@@ -41,7 +43,7 @@ def _infer_product(a: int, b: int, element: int, otherwise: Attribute | None = N
 
 
 def _infer_quantized_attention(ctx: InferContext) -> list[TensorInfo]:
-    """Queries, keys and values are a third of the columns each."""
+    """Infers queries, keys and values as a third of the columns each."""
     given, weights = input_dims(ctx, 0), input_dims(ctx, 1)
     whole = given is not None and weights is not None and len(given) == 3 and len(weights) == 2
     width = floordiv(weights[1], Expr.of(3)) if whole and weights is not None else None
@@ -50,7 +52,7 @@ def _infer_quantized_attention(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _infer_global_pool(ctx: InferContext) -> list[TensorInfo]:
-    """One place is left of an image, whose channels are the second dim or the last one."""
+    """Infers one place for each channel of an image; channels are the second or the last dim."""
     dims = input_dims(ctx, 0)
     if dims is None or len(dims) < 2:
         return infos(element_type(ctx), None)
@@ -59,7 +61,7 @@ def _infer_global_pool(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _infer_concat(ctx: InferContext) -> list[TensorInfo]:
-    """Behind scale and zero point of the result come triples of a tensor, its scale and its zero point."""
+    """Infers from triples of a tensor, its scale and its zero point, after the result's scale and zero point."""
     shapes = [input_dims(ctx, k) for k in range(2, len(ctx.op.inputs), 3)]
     known_shapes = [s for s in shapes if s is not None]
     kind = element_type(ctx, 1)
@@ -72,7 +74,7 @@ def _infer_concat(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _infer_tokens(ctx: InferContext) -> list[TensorInfo]:
-    """Each text becomes a row, as long as the one with the most tokens."""
+    """Infers a row for each text, as long as the longest one in tokens."""
     dims = input_dims(ctx, 0)
     return infos(element_type(ctx), None if dims is None else (*dims, ctx.fresh("tokens")))
 
@@ -88,4 +90,4 @@ INFER: dict[str, InferRule] = {
     "QGemm": _infer_product(0, 3, 8, f32),
     "Tokenizer": _infer_tokens,
 }
-"""The rules by the names of the ops."""
+"""The rules by op name."""

@@ -1,11 +1,10 @@
-"""Convolutions: Conv of any rank, with groups, strides, dilations and padding, FusedConv,
-CausalConvWithState.
+"""Convolutions: Conv of any rank, with groups, strides, dilations and padding, FusedConv, CausalConvWithState.
 
-A convolution whose window is one element, moved by one, is a contraction: the weight of each group times a matrix of
-channels and places, for the micro-kernels. Between two transpositions it is a linear layer, whose weight is packed.
-Any other is a nest over the results that folds channels and window; reads of the padding are guarded. ONNX Runtime's
-own convolutions, which work on blocks of channels, are faster than these nests, so the default pipeline leaves them
-there.
+A convolution with windows of one element and stride one is a contraction: the weight of each group times a matrix of
+channels and places, for the micro-kernels. Between two transpositions it is a linear layer with a packed weight. Any
+other convolution is a nest over the results that folds channels and window; reads of the padding are guarded. ONNX
+Runtime's own convolutions, on blocks of channels, are faster than these nests, so the default pipeline leaves them to
+it.
 """
 
 from __future__ import annotations
@@ -36,17 +35,17 @@ if TYPE_CHECKING:
 SLOW = "ONNX Runtime convolves blocks of channels, which is faster"
 
 SMALL_GROUPS = (2, 4, 8)
-"""The results of a group of which a vector has several, whole ones."""
+"""The sizes of groups that fit a vector several times, without remainder."""
 
 Factor = Callable[[Nest, list[Expr], list[Expr]], Scalar]
-"""What one element of a weight adds to a sum, given where it is and where the element of the image is that it meets."""
+"""A function that returns one term of a sum, given the subscripts in the weight and the matching ones in the image."""
 
 
 # -- shapes -----------------------------------------------------------------------------------------------------------
 
 
 def kernel_dims(op: OnnxOp, weight: Dims) -> Dims:
-    """The spatial dims of a window: the attribute's, which must be those of the weight, or the weight's."""
+    """Returns the spatial dims of a window: those of the attribute, which must equal the weight's, or the weight's."""
     given = op.attr("kernel_shape")
     return tuple(Expr.of(int(k)) for k in given) if given else weight[2:]
 
@@ -64,12 +63,12 @@ def infer_conv(ctx: InferContext) -> list[TensorInfo]:
 
 
 def slides_of(op: OnnxOp) -> list[Slide]:
-    """The windows of a Conv, one entry a spatial axis."""
+    """Returns the windows of a Conv, one entry per spatial axis."""
     return conv_slides(op, operand_dims(op, 0)[2:], kernel_dims(op, operand_dims(op, 1)))
 
 
 def is_pointwise(op: OnnxOp) -> bool:
-    """Whether a convolution only mixes channels: windows of one element, moved by one, without padding."""
+    """True if a convolution only mixes channels: windows of one element, stride one, no padding."""
     rank = len(operand_dims(op, 0)) - 2
     if any(d != ONE for d in operand_dims(op, 1)[2:]) or any(s != 1 for s in spatial_ints(op, "strides", rank, 1)):
         return False
@@ -77,7 +76,7 @@ def is_pointwise(op: OnnxOp) -> bool:
 
 
 def conv_reason(op: OnnxOp) -> str | None:
-    """Why a convolution of floats has no nest; None when it has."""
+    """Returns the reason why a float convolution has no nest; None if it has one."""
     reason = window_reason(op)
     bias, channels = operand(op, 2), operand_dims(op, 1)[0]
     if reason is None and bias is not None and dims_of(bias.type) != (channels,):
@@ -86,7 +85,7 @@ def conv_reason(op: OnnxOp) -> str | None:
 
 
 def window_reason(op: OnnxOp) -> str | None:
-    """Why the data and the weight of a convolution do not fit; None when they do."""
+    """Returns the reason why the data and the weight of a convolution do not fit; None if they do."""
     data, weight = operand_dims(op, 0), operand_dims(op, 1)
     group = int(op.attr("group", 1))
     if len(data) < 3 or len(weight) != len(data):
@@ -101,7 +100,8 @@ def window_reason(op: OnnxOp) -> str | None:
 
 
 def phases_of(op: OnnxOp) -> tuple[int, ...]:
-    """What is the outer part of the channels of a result, where they become places (`form-subpixel-convolutions`)."""
+    """Returns the outer part of the channels of a result that become places (`form-subpixel-convolutions`); empty
+    without a mark."""
     return tuple(int(k) for k in op.attr(PHASES_ATTRIBUTE) or ())
 
 
@@ -117,13 +117,13 @@ def _windowed(ctx: Lowering) -> SSAValue:
 
 
 def window_sums(ctx: Lowering, factor: Factor, element: Attribute | None = None) -> SSAValue:
-    """The sums of `factor(nest, tap, place)` over the window of each result: `tap` is an element of the weight, `place`
-    the one of the image that it meets, which may lie outside."""
+    """Returns the sums of `factor(nest, tap, place)` over the window of each result: `tap` is an element of the weight,
+    `place` the matching one of the image, which may be out of bounds."""
     slides, weight, group, out = slides_of(ctx.op), ctx.dims(1), int(ctx.attr("group", 1)), ctx.out_dims()
     phases = phases_of(ctx.op)
     size, depth = weight[0] // (group * prod(phases)), weight[1]
-    # One group, or groups of one channel, are no axis: what follows runs over the same dims, and is done on each tile.
-    # Nor are those of a few channels, of which a vector has several.
+    # A single group, or groups of one channel, are no axis: the following nests have the same dims, and fuse at each
+    # tile. Nor are small groups, several of which share a vector.
     few = element is None and has_small_groups(ctx.op)
     several = group != 1 and size != ONE and not few
 
@@ -147,8 +147,8 @@ def window_sums(ctx: Lowering, factor: Factor, element: Attribute | None = None)
 
 
 def _in_padded_groups(ctx: Lowering, lanes: int) -> SSAValue:
-    """The sums over the windows of groups that get results of zeros for `lanes` of them, so that a vector has several
-    whole groups; those are computed and then left out."""
+    """Returns the sums over windows, with each group padded with zero results to `lanes`, so that a vector has several
+    whole groups; the padding is dropped afterwards."""
     x, weight, group, out = ctx.required(0), ctx.dims(1), int(ctx.attr("group", 1)), ctx.out_dims()
     size, depth, slides = (weight[0] // group).constant or 1, weight[1], slides_of(ctx.op)
     weights, wide = _padded_weight(ctx, lanes), Expr.of(lanes)
@@ -177,7 +177,7 @@ def _in_padded_groups(ctx: Lowering, lanes: int) -> SSAValue:
 
 
 def _padded_weight(ctx: Lowering, lanes: int) -> SSAValue:
-    """The weight with its results last, `lanes` to a group: `[window, channel, result]`."""
+    """Returns the weight with its results last, `lanes` to a group: `[window, channel, result]`."""
     weight, group, w = ctx.dims(1), int(ctx.attr("group", 1)), ctx.required(1)
     size = (weight[0] // group).constant or 1
     p = ctx.procedure([w], [tensor_of(element_of(w.type), (*weight[2:], weight[1], group * lanes))], part="lanes")
@@ -190,7 +190,7 @@ def _padded_weight(ctx: Lowering, lanes: int) -> SSAValue:
 
 
 def add_channels(ctx: Lowering, x: SSAValue, bias: SSAValue | None) -> SSAValue:
-    """`x` plus one element of `bias` a channel."""
+    """Returns `x` plus one element of `bias` per channel."""
     if bias is None:
         return x
 
@@ -205,7 +205,7 @@ def conv_requires(op: OnnxOp) -> list[Requirement]:
 
 
 def convolved(ctx: Lowering) -> SSAValue:
-    """The convolution of operands 0 and 1, and the bias that is operand 2."""
+    """Returns the convolution of operands 0 and 1 plus the bias, operand 2."""
     tiling = tiling_of(ctx.op)
     if tiling is not None:
         return convolve_by_tiles(ctx, tiling, slides_of(ctx.op))
@@ -223,7 +223,7 @@ ACTIVATIONS: dict[str, Callable[[Scalar, float, float], Scalar]] = {
     "Sigmoid": lambda x, a, b: sigmoid(x),
     "Tanh": lambda x, a, b: x.tanh(),
 }
-"""What a FusedConv applies to its results, given its `activation_params`."""
+"""The activations of a FusedConv, as functions of a result and its `activation_params`."""
 
 
 def _fused_conv(ctx: Lowering) -> list[SSAValue]:
@@ -276,13 +276,13 @@ def _causal_reason(op: OnnxOp) -> str | None:
 
 
 def _causal(ctx: Lowering) -> list[SSAValue | None]:
-    """Every result sees the window that ends at it; what lies before the first element is the state, or 0."""
+    """Computes causal windows: each result sees the window that ends at it, preceded by the state, or by 0."""
     x, w, bias, past = ctx.required(0), ctx.required(1), ctx.input(2), ctx.input(3)
     dims, taps, dilation = ctx.dims(0), ctx.dims(1)[2], int(ctx.attr("dilation", 1))
     before = (taps - 1) * dilation
 
     def element(nest: Nest, b: Expr, c: Expr, at: Expr) -> Scalar:
-        """Position `at` of the state followed by the input."""
+        """Reads position `at` of the state followed by the input."""
         earlier = None if past is None else nest.read_inside(past, [b, c, at])
         return nest.read_inside(x, [b, c, at - before], otherwise=earlier)
 
@@ -312,9 +312,9 @@ def conv_macs(op: OnnxOp) -> Expr:
 
 
 def conv_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
-    """The weight, where the channels of the image are its last dim in memory: then a step of a window and its channels
-    are the depth, and channels of the result the columns. Elsewhere places are the columns, which lie side by side
-    themselves."""
+    """Returns the weight if the channels of the image are its last dim in memory: steps of the window with their
+    channels are then the depth, and output channels the columns. Otherwise places are the columns, which are contiguous
+    already."""
     rank = len(operand_dims(op, 1))
     in_tiles = tiling_of(op) is not None
     if in_tiles or not has_panels(op) or not moves_channels(op.operands[0].owner):
@@ -323,14 +323,14 @@ def conv_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
 
 
 def has_whole_panels(op: OnnxOp) -> bool:
-    """Whether the columns of each group of a convolution fill panels."""
+    """True if the columns of each group of a convolution fill panels."""
     group, channels = int(op.attr("group", 1)), operand_dims(op, 1)[0].constant
     return group == 1 or (channels is not None and channels % (group * panel_lanes(f32)) == 0)
 
 
 def has_panels(op: OnnxOp) -> bool:
-    """Whether micro-kernels compute a convolution: the columns of each group fill panels, or are enough of one for
-    what is left of it to be zeros. Bytes have whole panels only."""
+    """True if micro-kernels compute a convolution: the columns of each group fill panels, or enough of one panel to pad
+    the rest with zeros. Bytes need full panels."""
     if has_whole_panels(op) or has_small_groups(op) or padded_lanes(op) is not None:
         return has_whole_panels(op)
     group, channels = int(op.attr("group", 1)), operand_dims(op, 1)[0].constant
@@ -338,8 +338,8 @@ def has_panels(op: OnnxOp) -> bool:
 
 
 def has_small_groups(op: OnnxOp) -> bool:
-    """Whether a vector has the results of several groups of a convolution, and one load has all that they read of a
-    place: groups of two, four or eight results, of no more channels than results."""
+    """True if a vector holds the results of several groups and one load has all their inputs at a place: groups of two,
+    four or eight results, with at most as many input channels."""
     group, (channels, depth) = int(op.attr("group", 1)), (d.constant for d in operand_dims(op, 1)[:2])
     if group == 1 or channels is None or depth is None or has_whole_panels(op):
         return False
@@ -347,8 +347,8 @@ def has_small_groups(op: OnnxOp) -> bool:
 
 
 def padded_lanes(op: OnnxOp) -> int | None:
-    """The lanes that zeros make of a group of three, five, six or seven results: four or eight. For convolutions of
-    floats with their channels last, of which a group reads no more than that; None for others."""
+    """Returns the lanes of a zero-padded group of three, five, six or seven results: four or eight. Only for float
+    convolutions with channels last whose groups read at most that number of channels; None for others."""
     group, (channels, depth) = int(op.attr("group", 1)), (d.constant for d in operand_dims(op, 1)[:2])
     if group == 1 or channels is None or depth is None or op.op_type not in ("Conv", "FusedConv"):
         return None
@@ -358,8 +358,9 @@ def padded_lanes(op: OnnxOp) -> int | None:
 
 
 def conv_orders(op: OnnxOp) -> dict[int, tuple[int, ...]]:
-    """The weight of a convolution in groups that fill no panels, where the channels of the image are its last dim in
-    memory: for each place of the window the channels side by side. One in tiles reads its own so, where it does."""
+    """Returns the weight of a grouped convolution without full panels, if the channels of the image are its last dim in
+    memory: the channels are contiguous for each place of the window. A convolution in tiles also reads its weight in
+    such an order."""
     rank = len(operand_dims(op, 1))
     if tiling_of(op) is not None:
         return {1: LAST_CHANNELS}
@@ -369,7 +370,7 @@ def conv_orders(op: OnnxOp) -> dict[int, tuple[int, ...]]:
 
 
 def moves_channels(op: object) -> bool:
-    """Whether a node is a Transpose that moves the last dim to place 1."""
+    """True if a node is a Transpose that moves the last dim to place 1."""
     from igniter.dialects.onnx.base import OnnxOp
 
     if not isinstance(op, OnnxOp) or op.op_type != "Transpose":
@@ -379,7 +380,7 @@ def moves_channels(op: object) -> bool:
 
 
 def conv_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
-    """ONNX Runtime makes one op on bytes of a convolution of dequantised factors."""
+    """Returns a reason for dequantised factors: ONNX Runtime fuses the convolution into one op on bytes."""
     source = op.operands[0].owner
     if isinstance(source, Operation) and source.name == "onnx.DequantizeLinear":
         return "ONNX Runtime convolves bytes"

@@ -1,8 +1,8 @@
-"""What a node computes, counted: multiply-adds (MACs) and scalar operations (FLOPs), in the symbols of its dims.
+"""The costs of a node: multiply-adds (MACs) and scalar operations (FLOPs), in the symbols of its dims.
 
-A count is a part of the op's spec, `OpSpec.macs` and `OpSpec.flops`, so the cost model of fusion and the profile of a
-model say the same. MACs are those of sums of products alone, as papers count them; FLOPs are twice the MACs and what
-the table of costs says of the rest. The text of a rule is its docstring, from which `docs/profile.md` is made.
+Counts are part of the op's spec, `OpSpec.macs` and `OpSpec.flops`, so that the cost model of fusion and the profile of
+a model agree. MACs count sums of products only, as in papers; FLOPs are twice the MACs plus the costs of the other
+operations in the table. The docstring of a rule is its text in `docs/profile.md`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 MOVES = frozenset(("movement", "shape"))
-"""The kinds of ops that do no arithmetic on what they move, unless their spec has a rule."""
+"""The kinds of ops without arithmetic, unless their spec has a rule."""
 
 MOVES_TEXT = "0: it moves data"
 
 
 def counted(text: str, count: Callable[[OnnxOp], Expr]) -> FlopsRule:
-    """The rule `count`, with its text for the documentation."""
+    """Returns the rule `count`, with its text for the documentation."""
 
     def rule(op: OnnxOp) -> Expr:
         return count(op)
@@ -34,26 +34,26 @@ def counted(text: str, count: Callable[[OnnxOp], Expr]) -> FlopsRule:
 
 
 def times(cost: int, what: str) -> str:
-    """The text of so many operations for each of `what`."""
+    """Returns the text of `cost` operations for each of `what`."""
     return f"{cost} × {what}" if cost > 1 else what if cost else "0: no arithmetic"
 
 
 def twice(macs: FlopsRule, text: str = "", rest: FlopsRule | None = None) -> FlopsRule:
-    """The FLOPs of an op of these MACs: two each, and `rest`, which `text` names."""
+    """Returns the FLOPs rule of an op with these MACs: two each, and `rest`, described by `text`."""
     if rest is None:
         return counted("2 × MACs", lambda op: 2 * macs(op))
     return counted(f"2 × MACs + {text}", lambda op: 2 * macs(op) + rest(op))
 
 
 def no_arithmetic(text: str = "it moves data") -> FlopsRule:
-    """The rule of an op that computes nothing, and why."""
+    """Returns the rule of an op without arithmetic, with the reason."""
     return counted(f"0: {text}", lambda op: ZERO)
 
 
 def macs_of(op: OnnxOp) -> Expr:
-    """The multiply-adds of a node; 0 for an op that is no sum of products.
+    """Returns the multiply-adds of a node; 0 for an op without sums of products.
 
-    `ValueError` or `IndexError` where the rule needs a dim or an operand that the node has not.
+    Raises `ValueError` or `IndexError` if the rule needs a missing dim or operand.
     """
     from igniter.dialects.onnx.ops import spec_of
 
@@ -62,9 +62,9 @@ def macs_of(op: OnnxOp) -> Expr:
 
 
 def flops_of(op: OnnxOp) -> Expr | None:
-    """The scalar operations of a node, its graphs left out; `None` where nothing says how many they are.
+    """Returns the scalar operations of a node, excluding its graphs; `None` if no rule counts them.
 
-    `ValueError` or `IndexError` where the rule needs a dim or an operand that the node has not.
+    Raises `ValueError` or `IndexError` if the rule needs a missing dim or operand.
     """
     from igniter.dialects.onnx.ops import spec_of
 
@@ -75,7 +75,7 @@ def flops_of(op: OnnxOp) -> Expr | None:
 
 
 def flops_rule(spec: OpSpec | None) -> FlopsRule | None:
-    """The rule that a spec gives or its kind implies; `None` where there is none."""
+    """Returns the rule of a spec, or the one implied by its kind; `None` if it has none."""
     if spec is None:
         return None
     if spec.flops is None and spec.kind in MOVES:

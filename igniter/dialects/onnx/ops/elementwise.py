@@ -1,7 +1,7 @@
 """Elementwise ops: arithmetic, functions, comparisons, logic, bits, conversions. Activations are in `activation.py`.
 
-Where ONNX leaves a case open, the kernels do what ONNX Runtime does on x86-64; tests compare them. A zero among the
-integers that Div or Mod divides by ends the run with an error, also where there is nothing to divide.
+Where ONNX leaves a case undefined, the kernels follow ONNX Runtime on x86-64; tests compare them. A zero integer
+divisor of Div or Mod ends the run with an error, even if the result is empty.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ if TYPE_CHECKING:
 def _sign(x: Scalar) -> Scalar:
     if x.is_unsigned:
         return x.ne(0).select(1, x)
-    # A zero keeps its sign and NaN stays NaN.
+    # A zero keeps its sign, and NaN stays NaN.
     return (x > 0).select(1, (x < 0).select(-1, x))
 
 
 def _check_divisor(ctx: Lowering) -> None:
-    """Has a run end with an error where an integer divisor is 0."""
+    """Makes a run end with an error if an integer divisor is 0."""
     divisor, constant, values = ctx.required(1), ctx.constant(1), ctx.values(1)
     sure = constant is not None and bool(constant.all())
     if is_float(ctx.element(1)) or sure or (values is not None and all(is_nonneg(v - 1) for v in values)):
@@ -85,7 +85,7 @@ def _mod(ctx: Lowering) -> list[SSAValue]:
 
 
 def _integer_remainder(truncated: bool) -> ScalarFunction:
-    """The remainder with the sign of the dividend, or of the divisor."""
+    """Returns the remainder with the sign of the dividend, or of the divisor."""
 
     def floored(x: Scalar, y: Scalar) -> Scalar:
         rest = x.rem(y)
@@ -118,7 +118,7 @@ def _mean(*xs: Scalar) -> Scalar:
 
 
 def _function(name: str, cost: int) -> OpSpec:
-    """An op that is the function of the same name in the `math` dialect."""
+    """Returns the spec of an op equal to the `math` dialect's function of the same name."""
     return pointwise(name, lambda x: x.math(name.lower()), cost=cost)
 
 
@@ -163,7 +163,7 @@ def _cast(ctx: Lowering) -> list[SSAValue]:
 
 
 def _bit_cast(ctx: Lowering) -> list[SSAValue]:
-    """A bool is a byte in memory, and a bit in a kernel: any byte but 0 becomes a bool that is true."""
+    """Bitcasts; a bool is a byte in memory and a bit in a kernel, so any byte other than 0 becomes true."""
     source, target = ctx.element(0), ctx.out_element()
     if target == i1:
         return [ctx.map(lambda x: x.bits(ui8).ne(0), ctx.required(0))]
@@ -196,7 +196,7 @@ def _clip(ctx: Lowering) -> list[SSAValue]:
 
     def point(nest: Nest, at: Subscripts) -> Scalar:
         value = nest.read(x, at)
-        # Not minimum and maximum: a NaN that is a bound does not bound.
+        # Not minimum and maximum: a NaN bound has no effect.
         low, high = _bound(ctx, nest, 1, "min"), _bound(ctx, nest, 2, "max")
         value = value if low is None else (value < low).select(low, value)
         return value if high is None else (value > high).select(high, value)
@@ -205,7 +205,7 @@ def _clip(ctx: Lowering) -> list[SSAValue]:
 
 
 def _bound(ctx: Lowering, nest: Nest, index: int, name: str) -> Scalar | None:
-    """A bound, by default the type's least or greatest finite value; None where that bounds nothing."""
+    """Returns a bound, by default the type's least or greatest finite value; None if that has no effect."""
     element = ctx.element(0)
     if ctx.opset < 11 and ctx.attr(name) is not None:
         return nest.const(float_attr(ctx, name), element)
@@ -234,7 +234,7 @@ def _dropout(ctx: Lowering) -> list[SSAValue | None]:
         from igniter.dialects.onnx.ops.random import lower_dropout
 
         return lower_dropout(ctx)
-    # Before there was an input for training, ONNX Runtime did not fill the mask.
+    # Before the input for training existed, ONNX Runtime left the mask zero.
     kept = int(ctx.opset >= 12)
     mask = ctx.splat(kept, ctx.out_dims(1), ctx.out_element(1)) if ctx.wants(1) else None
     return [ctx.view(ctx.required(0), ctx.out_dims()), mask]

@@ -1,6 +1,6 @@
-"""Which module of this package has which ops: a spec is found without importing the others.
+"""The map from ops to modules of this package: a lookup imports one module only.
 
-`tests/ops/test_families.py` compares this with the modules' `SPECS`.
+`tests/ops/test_families.py` compares it with the modules' `SPECS`.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ FAMILIES: dict[str, str] = {
     "unique": "igniter.bound.Unique igniter.count.Unique",
     "windows": "Concat Pad com.microsoft.Pad Slice Split",
 }
-"""The qualified names of the ops by module, apart by blanks."""
+"""The qualified names of the ops by module, separated by blanks."""
 
 FAMILY_OF: dict[str, str] = {name: family for family, names in FAMILIES.items() for name in names.split()}
 """The module of an op."""

@@ -1,8 +1,9 @@
-"""GroupQueryAttention of com.microsoft: attention of a decoder, to a cache of which every batch fills its own length.
+"""GroupQueryAttention of com.microsoft: decoder attention over a cache filled to a different length for each batch
+element.
 
-The new keys and values are put where those of a batch end, `seqlens_k + 1 - queries` from the start, and the attention
-is to the whole of the present, of which a query sees its own position and those before it. In a prompt that is padded
-at its end, no query sees the padding, and those that are padding see what the last query sees.
+The new keys and values are written at `seqlens_k + 1 - queries`, the end of a batch element's cache. Attention covers
+the whole present; a query sees its own position and earlier ones. In a prompt padded at its end, queries do not see the
+padding, and padding queries see the same keys as the last query.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ PAST_KEY, PAST_VALUE, LENGTHS, TOTAL, COS, SIN, POSITIONS, BIAS = range(3, 11)
 
 
 def _dims(op: OnnxOp, shapes: Shapes, total: Dims | None) -> AttentionDims | str:
-    """The sizes; `past` is what of the present is no new key. `total` is what is known of the length of all."""
+    """Returns the sizes; `past` is the present without the new keys. `total` is the total length, if known."""
     query, key, past = (shape_at(shapes, k) for k in (0, 1, PAST_KEY))
     heads, shared = int(op.attr("num_heads", 0)), int(op.attr("kv_num_heads", 0))
     if query is None or len(query) != 3 or (key is not None and len(key) != 3):
@@ -115,7 +116,7 @@ def _reason(op: OnnxOp) -> str | None:
 
 
 def _form_reason(op: OnnxOp) -> str | None:
-    """Why it is a form of the op that is left to ONNX Runtime."""
+    """Returns the reason why ONNX Runtime keeps this form of the op; None if it has a kernel."""
     if (operand(op, 1) is None) != (operand(op, 2) is None) or (
         (operand(op, PAST_KEY) is None) != (operand(op, PAST_VALUE) is None)
     ):
@@ -153,7 +154,8 @@ def _rotary_reason(op: OnnxOp, dims: AttentionDims) -> str | None:
 
 
 def _before(ctx: Lowering, dims: AttentionDims) -> Callable[[Nest, Expr], Scalar]:
-    """How many keys of batch `b` are there before the new ones: none when a prompt begins, padded or not."""
+    """Returns a function that reads the number of keys of batch element `b` before the new ones: none at the start of a
+    prompt, padded or not."""
     lengths = ctx.required(LENGTHS)
 
     def before(nest: Nest, b: Expr) -> Scalar:
@@ -163,7 +165,7 @@ def _before(ctx: Lowering, dims: AttentionDims) -> Callable[[Nest, Expr], Scalar
 
 
 def _present(ctx: Lowering, dims: AttentionDims, past: SSAValue | None, new: Heads, part: str) -> SSAValue:
-    """What was there before, the new keys or values behind it, and zeros up to the end of the buffer."""
+    """Returns the past, the new keys or values after it, and zeros up to the end of the buffer."""
     before = _before(ctx, dims)
 
     def point(nest: Nest, at: Subscripts) -> Scalar:
@@ -172,7 +174,7 @@ def _present(ctx: Lowering, dims: AttentionDims, past: SSAValue | None, new: Hea
         later = s - name
         value: Scalar | None = None
         if past is not None:
-            # A length beyond the past, which ONNX Runtime refuses, must not be read.
+            # A length beyond the past must not be read; ONNX Runtime rejects it.
             guards = [name - 1 - s, dims_of(past.type)[2] - 1 - s]
             value = nest.read(past, at, guards=guards, indices=[end])
         guards = [later, dims.queries - 1 - later]
@@ -183,7 +185,7 @@ def _present(ctx: Lowering, dims: AttentionDims, past: SSAValue | None, new: Hea
 
 
 def _mask(ctx: Lowering, dims: AttentionDims) -> Mask:
-    """What a query sees: the keys of its batch up to its own, as many as the window holds."""
+    """Returns the mask of a query: it sees the keys of its batch element up to its own, within the window."""
     before, bias, lengths = _before(ctx, dims), ctx.input(BIAS), ctx.required(LENGTHS)
     window = int(ctx.attr("local_window_size", -1))
     causal = int(ctx.attr("causal", 1)) == 1
@@ -201,7 +203,7 @@ def _mask(ctx: Lowering, dims: AttentionDims) -> Mask:
 
 
 def _operands(ctx: Lowering, dims: AttentionDims) -> tuple[Heads, Heads, Heads]:
-    """Queries, keys and values: three operands, or columns of one."""
+    """Returns queries, keys and values: three operands, or columns of one."""
     query, key, value = ctx.required(0), ctx.input(1), ctx.input(2)
 
     def heads(tensor: SSAValue, first: Expr) -> Heads:
@@ -234,7 +236,7 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
         for new, made in zip((key, value), presents, strict=True)
     )
     scale, softcap = float_attr(ctx, "scale") or None, float_attr(ctx, "softcap")
-    # Padding that is further from the last query than the window reaches sees nothing.
+    # Padding farther from the last query than the window is fully masked.
     emptied = lowest(ctx.element(0)) if int(ctx.attr("local_window_size", -1)) > 0 else None
     given = Attention(dims, query, key, value, scale, softcap, _mask(ctx, dims), emptied)
     return [attend(ctx, given).result, *presents]

@@ -1,7 +1,7 @@
-"""Ops that read where another tensor says: Gather and its kin, Trilu, OneHot.
+"""Ops that read at indices from another tensor: Gather and its variants, Trilu, OneHot.
 
-Negative indices count from the end, as ONNX says. An index out of range ends the run with an error, as in ONNX Runtime;
-the kernel, which finds it on the way, never reads outside of a tensor.
+Negative indices count from the end, as in ONNX. An index out of range ends the run with an error, as in ONNX Runtime;
+the kernel detects it during the run and never reads out of bounds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def from_front(nest: Nest, index: Scalar, dim: Expr) -> Scalar:
-    """`index` as an i64 that counts from the front."""
+    """Returns `index` as an i64 that counts from the front."""
     wide = index.to(i64)
     if index.is_unsigned:
         return wide
@@ -43,7 +43,7 @@ def from_front(nest: Nest, index: Scalar, dim: Expr) -> Scalar:
 
 
 def read_at(nest: Nest, x: SSAValue, dims: Dims, subscripts: Sequence[Expr | Scalar]) -> Scalar:
-    """The element of `x`, some of whose subscripts were read from a tensor; 0 where one is out of range."""
+    """Reads an element of `x` whose subscripts partly come from a tensor; 0 if one is out of range."""
     indices: list[Scalar] = []
     exprs: list[Expr] = []
     guards: list[Expr] = []
@@ -84,19 +84,19 @@ def lower_gather(ctx: Lowering) -> list[SSAValue]:
 
 
 def gather_requires(op: OnnxOp) -> list[Requirement]:
-    """Of indices that are known; others are data, which a run checks."""
+    """Requires known indices to be in range; a run checks the others as data."""
     dims = operand_dims(op, 0)
     return index_requires(known(op, 1), dims[normal_axis(op.attr("axis", 0), len(dims))])
 
 
 def index_requires(values: Dims | None, dim: Expr) -> list[Requirement]:
-    """That known indices are in [-dim, dim - 1]."""
+    """Requires known indices to be in [-dim, dim - 1]."""
     text = "indices element out of data bounds"
     return [r for v in dict.fromkeys(values or ()) for r in (at_most(v, dim - 1, text), at_most(-dim, v, text))]
 
 
 def constant_index(values: Dims | None, dim: Expr) -> Expr | None:
-    """The one index of a Gather, where it is known and in range."""
+    """Returns the index of a Gather if there is one, known and in range; else None."""
     numbers = constants(values)
     if numbers is None or len(numbers) != 1:
         return None
@@ -123,7 +123,7 @@ def lower_gather_elements(ctx: Lowering) -> list[SSAValue]:
 
 
 def gather_elements_requires(op: OnnxOp) -> list[Requirement]:
-    """Indices stand for places of the data along all other axes."""
+    """Requires that the indices fit into the data along all other axes."""
     dims, shape = operand_dims(op, 0), operand_dims(op, 1)
     axis = normal_axis(op.attr("axis", 0), len(dims))
     text = "its indices have more elements than the data along an axis"
@@ -195,7 +195,7 @@ def infer_one_hot(ctx: InferContext) -> list[TensorInfo]:
     dims, depth = input_dims(ctx, 0), ctx.values(1)
     given = ctx.constant(1)
     if depth is None and given is not None:
-        # Any numeric type may give it.
+        # The depth may have any numeric type.
         depth = (Expr.of(int(given.reshape(-1)[0])),)
     if dims is None:
         return [TensorInfo(element_type(ctx, 2), None)]

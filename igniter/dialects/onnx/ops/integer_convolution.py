@@ -2,13 +2,12 @@
 
     sum (x - zx) * (w - zw)  =  sum x * w  -  zx * (sum w - depth * zw)  -  zw * sum x
 
-Where the weight is a constant, the nest sums the products of the bytes as they are: a contraction of bytes, as the
-micro-kernels have it. What the zero points add is taken from the sums afterwards. `zx * (..)` is one number for each
-channel, a table that is computed when the model is written. A zero point of the weight (most have none once
-`form-integer-products` has been there) costs the sums of the windows as well. The padding holds the zero point of the
-image.
+With a constant weight, the nest sums the products of raw bytes: a contraction of bytes, for which micro-kernels exist.
+The zero points are corrected afterwards. `zx * (..)` is one number per channel, in a table computed when the model is
+written. A zero point of the weight (rare after `form-integer-products`) additionally needs the sums of the windows. The
+padding holds the zero point of the image.
 
-Other weights have their zero points taken from each factor inside of the sum.
+With other weights, each factor inside the sum subtracts its zero point.
 """
 
 from __future__ import annotations
@@ -45,11 +44,11 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 IMAGE_ZERO, WEIGHT_ZERO = 2, 3
-"""The operands that are zero points."""
+"""The operands of zero points."""
 
 COLUMNS = "columns"
-"""The table of what is subtracted from the sums of each channel, once for each step of the image's zero point; or times
-that, where it is a constant."""
+"""The table of the corrections of each channel's sums, per unit of the image's zero point; premultiplied if that is
+constant."""
 
 
 def _infer(ctx: InferContext) -> list[TensorInfo]:
@@ -73,7 +72,7 @@ def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
 
 
 def zero_point(op: OnnxOp, index: int) -> Array | None:
-    """The zero points that an operand says, in a row; None where they are computed."""
+    """Returns the zero points of an operand, as a vector; None if they are computed."""
     import numpy as np
 
     if operand(op, index) is None:
@@ -84,7 +83,7 @@ def zero_point(op: OnnxOp, index: int) -> Array | None:
 
 @dataclass(frozen=True)
 class Columns:
-    """For each channel the sum of a weight less its zero point, times a number."""
+    """For each channel, the sum of a weight less its zero point, times a number."""
 
     weight: Weight
     zero: tuple[int, ...]
@@ -112,12 +111,12 @@ def _tables(op: OnnxOp) -> Mapping[str, Weight]:
 
 @dataclass(frozen=True)
 class _Zeros:
-    """The zero points of a node that is lowered."""
+    """The zero points of a node during its lowering."""
 
     ctx: Lowering
 
     def read(self, nest: Nest, index: int, channel: Expr = ZERO) -> Scalar | None:
-        """That of the image, or of a channel of the weight; None where there is none, or 0."""
+        """Reads the zero point of the image, or of a channel of the weight; None if it is absent or 0."""
         given, known = self.ctx.input(index), zero_point(self.ctx.op, index)
         if given is None or (known is not None and not known.any()):
             return None
@@ -141,7 +140,7 @@ def _convolve(ctx: Lowering) -> list[SSAValue]:
 
 
 def _products(ctx: Lowering, zeros: _Zeros) -> SSAValue:
-    """The sums of products of bytes as they are."""
+    """Returns the sums of products of raw bytes."""
     x, w = ctx.required(0), ctx.required(1)
 
     def factor(nest: Nest, tap: list[Expr], place: list[Expr]) -> Scalar:
@@ -152,7 +151,7 @@ def _products(ctx: Lowering, zeros: _Zeros) -> SSAValue:
 
 
 def _differences(ctx: Lowering, zeros: _Zeros) -> SSAValue:
-    """The sums of products of what bytes are above their zero points."""
+    """Returns the sums of products of bytes less their zero points."""
     x, w = ctx.required(0), ctx.required(1)
 
     def factor(nest: Nest, tap: list[Expr], place: list[Expr]) -> Scalar:
@@ -166,7 +165,7 @@ def _differences(ctx: Lowering, zeros: _Zeros) -> SSAValue:
 
 
 def _corrected(ctx: Lowering, zeros: _Zeros, sums: SSAValue) -> SSAValue:
-    """The sums of products less what the zero points add to them."""
+    """Returns the sums of products, corrected for the zero points."""
     table, constant = ctx.table(COLUMNS), zero_point(ctx.op, IMAGE_ZERO)
     of_weight = zero_point(ctx.op, WEIGHT_ZERO)
     windows = None if of_weight is not None and not of_weight.any() else _windows(ctx, zeros)
@@ -187,7 +186,7 @@ def _corrected(ctx: Lowering, zeros: _Zeros, sums: SSAValue) -> SSAValue:
 
 
 def _windows(ctx: Lowering, zeros: _Zeros) -> SSAValue:
-    """The sums of the image over each window, for each group: first over the channels, then over the places."""
+    """Returns the sums of the image over each window, for each group: first over the channels, then over the places."""
     x, slides, group = ctx.required(0), slides_of(ctx.op), int(ctx.attr("group", 1))
     (batch, _, *space), (_, depth, *taps), out = ctx.dims(0), ctx.dims(1), ctx.out_dims()
 

@@ -1,4 +1,4 @@
-"""Ops that ONNX had once, of the first converters, which ONNX Runtime still runs in models of before opset 10."""
+"""Former ONNX ops of the first converters, which ONNX Runtime still runs in models before opset 10."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _parameters_reason(op: OnnxOp) -> str | None:
 
 
 def _image_scaler(ctx: Lowering) -> list[SSAValue]:
-    """Every channel scaled alike, with a bias of its own."""
+    """Scales all channels by one factor, and adds a bias per channel."""
     x, scale = ctx.required(0), float_attr(ctx, "scale", 1.0)
     biases = [float(v) for v in ctx.attr("bias")]
 

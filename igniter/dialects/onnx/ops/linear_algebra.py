@@ -1,5 +1,6 @@
 """Matrices: Inverse and Det, by elimination with partial pivoting, in the elements' type (f32 for 16 bits), and CDist,
-the distances of rows, which is no product."""
+the distances between rows, which is not a contraction.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 
 def _pivot(p: Procedure, a: SSAValue, n: Expr, columns: Expr, k: Expr) -> Scalar:
-    """Swaps row `k` with the one that has, from there on, the greatest element in column `k`; whether they differ."""
+    """Swaps row `k` with the row from `k` on that has the largest element in column `k`; returns true if the rows
+    differ."""
     best, where = p.variable(p.load(a, [k, k]).abs(), "best"), p.variable(p.index(k), "where")
     with p.sequential(n, k + 1) as r:
         value = p.load(a, [r, k]).abs()
@@ -39,7 +41,7 @@ def _pivot(p: Procedure, a: SSAValue, n: Expr, columns: Expr, k: Expr) -> Scalar
 
 
 def _subtract(p: Procedure, a: SSAValue, columns: Expr, k: Expr, r: Expr, divide: Scalar | None = None) -> None:
-    """Takes from row `r` as much of row `k` as its column `k` has."""
+    """Subtracts from row `r` the multiple of row `k` given by its element in column `k`."""
     factor = p.load(a, [r, k])
     factor = factor if divide is None else factor / divide
     with p.loop(columns) as j:
@@ -47,7 +49,8 @@ def _subtract(p: Procedure, a: SSAValue, columns: Expr, k: Expr, r: Expr, divide
 
 
 def _inverse(ctx: Lowering) -> list[SSAValue]:
-    """Gauss-Jordan elimination of the matrix with the identity beside it. That of a singular matrix is not finite."""
+    """Inverts by Gauss-Jordan elimination of the matrix beside the identity. The inverse of a singular matrix is not
+    finite."""
     dims, wide = ctx.dims(0), ctx.wide_element()
     batch, n = product(dims[:-2]), dims[-1]
     shape = [batch, n, n]
@@ -71,7 +74,7 @@ def _inverse(ctx: Lowering) -> list[SSAValue]:
 
 
 def _det(ctx: Lowering) -> list[SSAValue]:
-    """The product of the pivots."""
+    """Computes the product of the pivots."""
     dims, wide = ctx.dims(0), ctx.wide_element()
     batch, n = product(dims[:-2]), dims[-1]
     shape = [batch, n, n]
@@ -87,7 +90,7 @@ def _det(ctx: Lowering) -> list[SSAValue]:
         pivot = p.load(a, [k, k])
         value = found.get() * pivot
         found.set(swapped.select(-value, value))
-        # A column of zeros has nothing to be taken away, and makes the product 0.
+        # A column of zeros needs no elimination, and makes the product 0.
         with p.when(pivot.ne(0)), p.sequential(n, k + 1) as r:
             _subtract(p, a, n, k, r, pivot)
     p.store(found.get(), target, [b])
@@ -98,7 +101,7 @@ def _det(ctx: Lowering) -> list[SSAValue]:
 
 
 def _distances(ctx: Lowering) -> list[SSAValue]:
-    """The squared distance of every row of the one from every row of the other, or its root."""
+    """Computes the squared distance between each row of one operand and each row of the other, or its root."""
     left, right = ctx.required(0), ctx.required(1)
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:

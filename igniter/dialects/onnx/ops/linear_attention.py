@@ -1,8 +1,8 @@
-"""LinearAttention of ONNX and of com.microsoft: attention whose state is a matrix a head, changed token by token.
+"""LinearAttention of ONNX and of com.microsoft: attention whose state is one matrix per head, updated token by token.
 
-Heads are points. A head runs over its tokens in order, with its state in f32: a row of it for each feature of a key,
-whose elements, one for each feature of a value, lie side by side. A token lets the state decay (`gated`), takes back
-what its key finds there (`delta`), and adds the product of its key and its value; each query of the group then reads.
+Heads are points. A head processes its tokens in order, with its state in f32: a row for each feature of a key, with
+contiguous elements for the features of a value. A token decays the state (`gated`), subtracts the value found for its
+key (`delta`), and adds the product of its key and its value; then each query of the group reads.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ PAST, DECAY, BETA = 3, 4, 5
 
 @dataclass(frozen=True)
 class Sizes:
-    """How heads and their features are counted: `shared` heads, of each of which there are `queries` and `states`."""
+    """The numbers of heads and their features: `shared` groups of heads, each with `queries` query heads and `states`
+    states."""
 
     shared: int
     queries: int
@@ -176,7 +177,7 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
 def _head(
     ctx: Lowering, p: Procedure, sizes: Sizes, extents: tuple[Expr, Expr], given: tuple[bool, bool, bool]
 ) -> None:
-    """All tokens of one head."""
+    """Processes all tokens of one head."""
     batch, tokens = extents
     rest = iter(p.buffers)
     query, key, value = next(rest), next(rest), next(rest)
@@ -207,26 +208,26 @@ def _head(
 
 @dataclass(frozen=True)
 class _Token:
-    """What one token does to the state of a head, row by row, and reads of it: as few passes over it as can be."""
+    """The updates and reads of a head's state by one token, row by row, in as few passes as possible."""
 
     p: Procedure
     at: list[Expr]
     state: SSAValue
     change: SSAValue
-    """What the value is once what its key finds is taken back."""
+    """The value less the one found in the state for the key."""
     total: SSAValue
-    """What a query reads."""
+    """The result of a query's read."""
 
     def clear(self, buffer: SSAValue) -> None:
         with self.p.loop(dims_of(buffer.type)[0]) as j:
             self.p.store(0.0, buffer, [j])
 
     def of(self, operand: SSAValue, *places: Expr) -> Scalar:
-        """An element of an operand of this token and head, as an f32."""
+        """Reads an element of an operand for this token and head, as an f32."""
         return self.p.load(operand, [*self.at[: len(dims_of(operand.type)) - len(places)], *places]).to(f32)
 
     def take_back(self, key: SSAValue, decay: SSAValue | None, beta: SSAValue | None) -> None:
-        """Lets the state decay, and finds in `change` what is in it for the key."""
+        """Decays the state, and puts the value found for the key into `change`."""
         if beta is not None:
             self.clear(self.change)
         if decay is None and beta is None:
@@ -246,7 +247,7 @@ class _Token:
                     p.store(p.load(self.change, [j]) + value * found, self.change, [j])
 
     def want(self, value: SSAValue, beta: SSAValue | None) -> None:
-        """Puts into `change` what the state is to become for the key."""
+        """Puts the update of the state for the key into `change`."""
         p, rate = self.p, None
         if beta is not None:
             one = dims_of(beta.type)[2:] == (ONE, ONE)
@@ -256,7 +257,7 @@ class _Token:
             p.store(wanted if rate is None else rate * (wanted - p.load(self.change, [j])), self.change, [j])
 
     def read(self, key: SSAValue | None, query: SSAValue, group: Expr) -> None:
-        """Finds in `total` what a query reads, of a state that `change` is written to first if there is a key."""
+        """Puts the result of a query's read into `total`; with a key, first writes `change` to the state."""
         self.clear(self.total)
         p, (rows, columns) = self.p, dims_of(self.state.type)
         with p.sequential(rows) as i:

@@ -1,7 +1,7 @@
 """Losses: NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss.
 
-Every place has a class, whose logarithm of a probability is picked, negated and weighted. A place whose class is
-`ignore_index` has weight 0. The mean is that of the weights.
+Every place has a class: the logarithm of its probability is selected, negated and weighted. A place with the class
+`ignore_index` has weight 0. The mean is weighted.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def _reason(op: OnnxOp) -> str | None:
 
 
 def _loss(ctx: Lowering, log_share: SSAValue, offsets: Sequence[SSAValue]) -> SSAValue:
-    """The loss where the logarithm of a class's share is the element of `log_share` less those of `offsets`, which have
-    1 for the dim of classes."""
+    """Returns the loss; the logarithm of a class's probability is the element of `log_share` less those of `offsets`,
+    whose dim of classes is 1."""
     classes, weight, dims, wide = ctx.required(1), ctx.input(2), ctx.dims(0), ctx.wide_element()
     ignored = ctx.attr("ignore_index")
     places = ctx.dims(1)
@@ -70,7 +70,7 @@ def _loss(ctx: Lowering, log_share: SSAValue, offsets: Sequence[SSAValue]) -> SS
         return counted, nest.index(1).eq(1) if ignored is None else found.ne(int(ignored))
 
     def share(nest: Nest, at: Sequence[Expr]) -> Scalar:
-        """The weight of a place."""
+        """Returns the weight of a place."""
         chosen, counts = class_of(nest, at)
         value = nest.const(1, wide) if weight is None else nest.read_inside(weight, [chosen]).to(wide)
         return counts.select(value, 0.0)

@@ -1,9 +1,9 @@
 """The mean of elements as a function of sums.
 
 A mean of floats is their sum over the count. A mean of integers is the exact sum over the count, rounded towards zero;
-it always fits the type. Integers of up to 32 bits are summed in i64. Those of 64 bits are summed in two halves, because
-their sum needs more: x = 2**32 h + l, with l in 0 .. 2**32 - 1, and both sums fit i64. Both ways are exact for up to
-2**31 elements.
+it always fits the type. Integers of up to 32 bits are summed in i64. The sum of 64-bit integers may overflow i64, so
+they are summed in two halves: x = 2**32 h + l, with l in 0 .. 2**32 - 1, and both sums fit i64. Both ways are exact for
+up to 2**31 elements.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ LOW = (1 << HALF) - 1
 
 
 class Part(NamedTuple):
-    """A sum that a mean needs: its name, and the function of each element that is added up."""
+    """A sum needed for a mean: its name, and the function applied to each element."""
 
     name: str
     rule: Callable[[Scalar], Scalar]
 
 
 def mean_parts(element: Attribute) -> list[Part]:
-    """The sums that a mean of elements of this type is made of."""
+    """Returns the sums needed for a mean of elements of this type."""
     if is_float(element):
         return [Part("sum", _itself)]
     if int_bits(element) < 64:
@@ -59,7 +59,8 @@ def _low(x: Scalar) -> Scalar:
 
 
 def mean_of_sums(extents: Sequence[Expr], element: Attribute) -> ScalarFunction:
-    """The mean over axes of these extents, as a function of the sums of `mean_parts`; of no elements, 0."""
+    """Returns the mean over axes of these extents, as a function of the sums of `mean_parts`; the mean of no elements
+    is 0."""
 
     def quotient(total: Scalar) -> Scalar:
         return (total / count_of(total.nest, extents, total)).to(element)
@@ -76,12 +77,12 @@ def mean_of_sums(extents: Sequence[Expr], element: Attribute) -> ScalarFunction:
 
 
 def count_of(nest: Nest, extents: Sequence[Expr], like: Scalar) -> Scalar:
-    """The number of elements in a reduction over axes of these extents, at least 1, in the type of `like`."""
+    """Returns the number of elements in a reduction over axes of these extents, at least 1, in the type of `like`."""
     return nest.index(maximum(ONE, product(extents))).to(like.element)
 
 
 def _quotient(high: Scalar, low: Scalar, count: Scalar) -> Scalar:
-    """(2**32 high + low) / count, rounded towards zero: a long division with digits of 32 bits."""
+    """Returns (2**32 high + low) / count, rounded towards zero: a long division with 32-bit digits."""
     top = high + low.shift_right(HALF)
     digit, rest = _floored(top, count)
     below, left = _floored(rest.shift_left(HALF) + (low & LOW), count)
@@ -90,7 +91,7 @@ def _quotient(high: Scalar, low: Scalar, count: Scalar) -> Scalar:
 
 
 def _floored(x: Scalar, count: Scalar) -> tuple[Scalar, Scalar]:
-    """The quotient rounded down, and the remainder in 0 .. count - 1."""
+    """Returns the quotient rounded down, and the remainder in 0 .. count - 1."""
     quotient = x / count
     rest = x - quotient * count
     low = rest < 0

@@ -1,19 +1,19 @@
 """Minimal filtering F(m, 3): m results of a filter of three taps from m + 2 products instead of 3 m.
 
-A filter is a product of polynomials, and that product is known once its values at enough points are (Toom and Cook;
-Winograd, "Arithmetic Complexity of Computations", 1980): the values of both factors at m + 2 points are multiplied, and
-the results are sums of these products. Along two axes at a time it makes of a convolution with windows of 3 x 3 what
-Lavin and Gray describe in "Fast Algorithms for Convolutional Neural Networks" (2016):
+A filter is a product of polynomials, determined by its values at enough points (Toom and Cook; Winograd, "Arithmetic
+Complexity of Computations", 1980): the values of both factors at m + 2 points are multiplied, and the results are sums
+of these products. Applied along two axes, this gives the algorithm of Lavin and Gray for convolutions with 3 x 3
+windows, "Fast Algorithms for Convolutional Neural Networks" (2016):
 
     y = A^T ((G g G^T) * (B^T d B)) A       d: a tile of m + 2 by m + 2 of the image, y: m by m results, * by elements
 
 The points are 0, pairs a and -a, and infinity. A pair shares its even and its odd part, so that B^T and A^T cost about
-two operations an element; they are written here as those sums, and the matrices are read off them.
+two operations per element. The code computes these sums, and derives the matrices from them.
 
-Which pairs decides about the error (Barabasz, Anderson, Soodhalter and Gregg, "Error Analysis and Improving the
-Accuracy of Winograd Convolution for Deep Neural Networks", 2020). F(4, 3) is usually made of 1 and 2; 5/8 and 3/2 cost
-as many operations, and have half of the error: the powers that the transforms have for coefficients grow less. These
-coefficients are exact in f32.
+The choice of pairs determines the error (Barabasz, Anderson, Soodhalter and Gregg, "Error Analysis and Improving the
+Accuracy of Winograd Convolution for Deep Neural Networks", 2020). F(4, 3) usually has the pairs 1 and 2; 5/8 and 3/2
+cost the same number of operations and have half the error, because the powers in the transforms' coefficients grow
+less. These coefficients are exact in f32.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TAPS = 3
 
 
 class Summand(Protocol):
-    """What transforms add up: values of a body, or arrays."""
+    """The operands of transforms: values of a body, or arrays."""
 
     def __add__(self, other: Any, /) -> Any: ...
 
@@ -44,7 +44,7 @@ Element = TypeVar("Element", bound=Summand)
 
 @dataclass(frozen=True)
 class MinimalFilter:
-    """F(m, 3) with the points 0, a and -a of each of its pairs, and infinity."""
+    """The filter F(m, 3) with the points 0, a and -a of each of its pairs, and infinity."""
 
     pairs: tuple[float, ...]
     usual_error: float
@@ -57,18 +57,18 @@ class MinimalFilter:
 
     @property
     def size(self) -> int:
-        """The elements of a tile along each axis, and the products that are made of them."""
+        """The elements of a tile along each axis, equal to the number of products."""
         return self.results + TAPS - 1
 
     @property
     def points(self) -> tuple[float, ...]:
-        """The finite points, in the order of the products; infinity is behind them."""
+        """The finite points, in the order of the products; infinity comes last."""
         return (0.0, *(p for a in self.pairs for p in (a, -a)))
 
     # -- the transforms ------------------------------------------------------------------------------------------------
 
     def of_input(self, d: Sequence[Element]) -> list[Element]:
-        """B^T: what a tile has at each point, times what `of_weight` divides by."""
+        """Applies B^T: the values of a tile at each point, times the divisors of `weight_matrix`."""
         inner = _squares(self.pairs)
         found = [_sum([(c, d[2 * k]) for k, c in enumerate(inner)])]
         for a in self.pairs:
@@ -79,7 +79,7 @@ class MinimalFilter:
         return [*found, _sum([(c, d[2 * k + 1]) for k, c in enumerate(inner)])]
 
     def of_products(self, m: Sequence[Element]) -> list[Element]:
-        """A^T: the results that the products are the parts of."""
+        """Applies A^T: the results from the products."""
         pairs = [(m[2 * k + 1], m[2 * k + 2]) for k in range(len(self.pairs))]
         sums, differences = [x + y for x, y in pairs], [x - y for x, y in pairs]
         found: list[Element] = []
@@ -93,19 +93,20 @@ class MinimalFilter:
     # -- as matrices ---------------------------------------------------------------------------------------------------
 
     def input_matrix(self) -> np.ndarray[Any, Any]:
-        """B^T, of as many rows as products."""
+        """Returns B^T, with one row per product."""
         import numpy as np
 
         return np.stack(self.of_input(list(np.eye(self.size))))
 
     def output_matrix(self) -> np.ndarray[Any, Any]:
-        """A^T, of as many rows as results."""
+        """Returns A^T, with one row per result."""
         import numpy as np
 
         return np.stack(self.of_products(list(np.eye(self.size))))
 
     def weight_matrix(self) -> np.ndarray[Any, Any]:
-        """G: the powers of each point, over the product of its distances from the others; at infinity the last tap."""
+        """Returns G: the powers of each point, divided by the product of its distances from the others; at infinity the
+        last tap."""
         import numpy as np
 
         rows = [
@@ -114,7 +115,7 @@ class MinimalFilter:
         return np.array([*rows, [0.0] * (TAPS - 1) + [1.0]])
 
     def weight(self, plain: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """G g G^T of windows `[.., 3, 3]`, computed in f64."""
+        """Returns G g G^T of windows `[.., 3, 3]`, computed in f64."""
         import numpy as np
 
         matrix = self.weight_matrix()
@@ -126,8 +127,8 @@ class MinimalFilter:
 
     @property
     def amplification(self) -> float:
-        """How much larger the bound on the error is than that of a direct sum of the same products: the largest sum of
-        the magnitudes that a result is made of, for a window and a tile of ones, over the taps."""
+        """The error bound relative to a direct sum of the same products: the largest sum of the magnitudes in a result,
+        for a window and a tile of ones, divided by the number of taps."""
         import numpy as np
 
         b, g, a = (np.abs(x) for x in (self.input_matrix(), self.weight_matrix(), self.output_matrix()))
@@ -135,26 +136,26 @@ class MinimalFilter:
         return along_an_axis**2
 
     def expected_error(self, channels: int, unit: float) -> float:
-        """The error to be expected for random data of so many channels, relative to what results usually are, with
-        `unit` half a unit in the last place of 1: `usual_error` times that of a direct sum in order, whose roundings
-        add up as a random walk does."""
+        """Returns the expected error for random data with `channels` channels, relative to the typical result. `unit`
+        is half a unit in the last place of 1. The error is `usual_error` times that of a direct sum in order, whose
+        roundings add up like a random walk."""
         return self.usual_error * unit * float(TAPS**2 * channels) ** 0.5
 
     @property
     def growth(self) -> float:
-        """How much larger than the largest of a tile what `of_input` makes of it can be: beyond the greatest number
-        over this, it overflows."""
+        """The largest ratio of a value of `of_input` to the largest element of a tile; tiles above the largest float
+        over this overflow."""
         import numpy as np
 
         return float(np.abs(self.input_matrix()).sum(axis=1).max()) ** 2
 
 
 FILTERS = {2: MinimalFilter((1.0,), usual_error=0.7), 4: MinimalFilter((0.625, 1.5), usual_error=2)}
-"""By the results of a tile along each axis."""
+"""The filters, by the results of a tile along each axis."""
 
 
 def _squares(pairs: Sequence[float]) -> list[float]:
-    """The coefficients of the product of x - a^2 over `pairs`, from the constant on."""
+    """Returns the coefficients of the product of x - a^2 over `pairs`, from the constant on."""
     found = [1.0]
     for a in pairs:
         shifted = [0.0, *found]
@@ -163,7 +164,7 @@ def _squares(pairs: Sequence[float]) -> list[float]:
 
 
 def _sum(terms: Sequence[tuple[float, Element]]) -> Element:
-    """The sum of the values times their coefficients, those of 1 first: what is multiplied is added to something."""
+    """Returns the weighted sum of values, terms with coefficient 1 first, so that products are added to a sum."""
     (coefficient, total), *rest = sorted(terms, key=lambda term: term[0] != 1.0)
     if coefficient != 1.0:
         total = total * coefficient

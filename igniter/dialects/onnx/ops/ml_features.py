@@ -1,5 +1,5 @@
 """Feature ops of ai.onnx.ml: ArrayFeatureExtractor, Binarizer, FeatureVectorizer, Imputer, LabelEncoder, Normalizer,
-OneHotEncoder, Scaler. Texts stay with ONNX Runtime.
+OneHotEncoder, Scaler. Ops on texts are left to ONNX Runtime.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _scores(ctx: Lowering, count: int) -> SSAValue:
-    """Rows times coefficients, and the intercepts: `[rows, count]`."""
+    """Returns rows times coefficients plus the intercepts: `[rows, count]`."""
     x, coefficients, intercepts = ctx.required(0), ctx.table("coefficients"), ctx.table("intercepts")
     dims = [ctx.dims(0)[0], Expr.of(count)]
     if ctx.element(0) != f32:
@@ -81,7 +81,7 @@ def infer_regressor(ctx: InferContext) -> list[TensorInfo]:
 
 def lower_regressor(ctx: Lowering) -> list[SSAValue]:
     made, transform = _scores(ctx, _targets(ctx.op)), text(ctx.op, "post_transform", "NONE")
-    if _targets(ctx.op) == 1:  # Of one score only the PROBIT is taken.
+    if _targets(ctx.op) == 1:  # A single score only supports PROBIT.
         return [ctx.map(probit, made)] if transform == "PROBIT" else [made]
     return [scored(ctx, made, transform, ctx.out_dims())]
 
@@ -164,21 +164,21 @@ def svm_tables(op: OnnxOp) -> Mapping[str, Array]:
 
 
 SMALL_DEGREES = (2.0, 3.0)
-"""Degrees of polynomial kernels that are products, here and in ONNX Runtime."""
+"""The degrees of polynomial kernels computed as products, here and in ONNX Runtime."""
 
 
 SMALL_VECTORS = 1024
-"""Elements of the support vectors up to which their product with one row is as fast as in ONNX Runtime."""
+"""The maximum size of support vectors whose product with one row is as fast as in ONNX Runtime, in elements."""
 
 
 def kernel_of(kind: str, gamma: float, coef0: float, degree: float, dot: Scalar) -> Scalar:
-    """What a kernel makes of the product of two vectors (of RBF, of the square of their distance)."""
+    """Applies a kernel to the product of two vectors (for RBF, to the square of their distance)."""
     if kind == "RBF":
         return (dot * -gamma).exp()
     if kind == "POLY":
         base = dot * gamma + coef0
         if degree in SMALL_DEGREES:
-            # As ONNX Runtime has it; other degrees are powers there as well.
+            # As in ONNX Runtime; other degrees are powers there too.
             return base * base if degree == 2.0 else base * base * base
         return base.pow(dot.nest.const(degree, f32))
     return (dot * gamma + coef0).tanh() if kind == "SIGMOID" else dot

@@ -1,4 +1,4 @@
-"""What the ops of ai.onnx.ml share: post transforms of scores, as ONNX Runtime computes them, and attributes."""
+"""Shared parts of the ai.onnx.ml ops: attributes, and post transforms of scores as in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ if TYPE_CHECKING:
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 NEAR_ZERO = 1e-7
-"""SOFTMAX_ZERO keeps scores that are this small apart."""
+"""The threshold of SOFTMAX_ZERO: scores of smaller magnitude are left out of the sum, and are not exponentiated."""
 
 
 def text(op: OnnxOp, name: str, default: str) -> str:
-    """A text attribute."""
+    """Returns a text attribute."""
     found = op.attr(name, default)
     return default if found is None else found.decode() if isinstance(found, bytes) else str(found)
 
 
 def numbers(op: OnnxOp, name: str) -> list[Any]:
-    """A list attribute; [] where it is absent."""
+    """Returns a list attribute; [] if it is absent."""
     found = op.attr(name)
     return [] if found is None else list(found)
 
 
 def logistic(x: Scalar) -> Scalar:
-    """1/(1 + exp(-x)), computed from exp(-|x|)."""
+    """Returns 1/(1 + exp(-x)), computed from exp(-|x|)."""
     value = 1 / ((-x.abs()).exp() + 1)
     return (x < 0).select(1 - value, value)
 
 
 def probit(x: Scalar) -> Scalar:
-    """The inverse of the normal distribution, by Winitzki's formula for the inverse of erf, with ORT's constants."""
+    """Returns the quantile of the normal distribution, by Winitzki's formula for the inverse of erf, with ORT's
+    constants."""
     at = x * 2 - 1
     log = ((1 - at) * (at + 1)).log()
     first = log * 0.5 + 2 / (3.14159 * 0.147)
@@ -50,7 +51,7 @@ def probit(x: Scalar) -> Scalar:
 
 
 def transform_scores(p: Procedure, scores: SSAValue, count: Expr, transform: str) -> None:
-    """Applies a post transform to the `count` scores in a buffer of the point."""
+    """Applies a post transform to the `count` scores in a local buffer."""
     if transform in ("LOGISTIC", "PROBIT"):
         rule: Callable[[Scalar], Scalar] = logistic if transform == "LOGISTIC" else probit
         with p.loop(count) as j:
@@ -88,7 +89,7 @@ def transform_reason(op: OnnxOp) -> str | None:
 
 
 def scored(ctx: Lowering, scores: SSAValue, transform: str, dims: Dims, element: Attribute = f32) -> SSAValue:
-    """A tensor `[rows, count]` of scores with a post transform applied to each row."""
+    """Returns a tensor `[rows, count]` of scores with a post transform applied to each row."""
     if transform == "NONE":
         return scores
     p = ctx.procedure([scores], [tensor_of(element, dims)], "scores")
@@ -104,7 +105,7 @@ def scored(ctx: Lowering, scores: SSAValue, transform: str, dims: Dims, element:
 
 
 def first_greatest(p: Procedure, scores: SSAValue, places: Sequence[int]) -> Scalar:
-    """The first of `places` whose score no other exceeds, as an i64."""
+    """Returns the first of `places` with the greatest score, as an i64."""
     from xdsl.dialects.builtin import i64
 
     best = p.load(scores, [places[0]])

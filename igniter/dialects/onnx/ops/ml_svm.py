@@ -1,9 +1,9 @@
-"""SVMClassifier of ai.onnx.ml: a vote between every two classes, or the greatest of the classes' scores.
+"""SVMClassifier of ai.onnx.ml: a vote for every pair of classes, or the greatest of the classes' scores.
 
-With support vectors, every two classes have a score: a sum over the vectors of both, in f64 as in ONNX Runtime, taken
-here over all vectors with a coefficient of 0 for the others. Its sign is a vote. Probabilities are found from the
-scores by the second method of Wu, Lin and Weng, *Probability estimates for multi-class classification by pairwise
-coupling* (2004). Without support vectors it is linear: a score a class.
+With support vectors, every pair of classes has a score: a sum over the vectors of both, in f64 as in ONNX Runtime,
+computed here over all vectors with a coefficient of 0 for the others. Its sign is a vote. Probabilities are computed
+from the scores by the second method of Wu, Lin and Weng, *Probability estimates for multi-class classification by
+pairwise coupling* (2004). Without support vectors the model is linear: one score per class.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 MOST_ROUNDS = 100
-"""Rounds after which the search for the probabilities ends."""
+"""The maximum number of rounds of the search for the probabilities."""
 LEAST_PROBABILITY = 1e-7
 
 
@@ -55,7 +55,7 @@ def _classes(op: OnnxOp) -> int:
 
 
 def _vectors(op: OnnxOp) -> int:
-    """How many support vectors there are."""
+    """Returns the number of support vectors."""
     return sum(int(v) for v in numbers(op, "vectors_per_class"))
 
 
@@ -68,7 +68,7 @@ def _has_probabilities(op: OnnxOp) -> bool:
 
 
 def _score_count(op: OnnxOp) -> int:
-    """How many scores a row has in the result."""
+    """Returns the number of scores of a row in the result."""
     classes = _classes(op)
     return len(_pairs(op)) if _vectors(op) and not _has_probabilities(op) and classes > 2 else classes
 
@@ -131,7 +131,7 @@ def _tables(op: OnnxOp) -> Mapping[str, Array]:
 
 
 def _products(ctx: Lowering, vectors: SSAValue, distances: bool) -> SSAValue:
-    """Every row times every vector; or the squares of their distances."""
+    """Returns the product of every row with every vector; or the squares of their distances."""
     x, (rows, features) = ctx.required(0), ctx.dims(0)
 
     def product(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
@@ -149,7 +149,7 @@ def _linear_scores(ctx: Lowering) -> SSAValue:
 
 
 def _pair_scores(ctx: Lowering) -> SSAValue:
-    """A score for every row and every two classes."""
+    """Returns a score for every row and every pair of classes."""
     kind = text(ctx.op, "kernel_type", "LINEAR")
     gamma, coef0, degree = ([float(v) for v in numbers(ctx.op, "kernel_params")] + [0.0] * 3)[:3]
     products = _products(ctx, ctx.table("vectors"), kind == "RBF")
@@ -161,7 +161,7 @@ def _pair_scores(ctx: Lowering) -> SSAValue:
 
     def weighted(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
         weight = nest.read(weights, [i[1], r[0]])
-        # What is of neither class does not count, whatever its kernel is.
+        # Vectors of neither class do not count, whatever their kernel value is.
         return weight.eq(0).select(0.0, weight * nest.read(kernels, [i[0], r[0]])).to(f64)
 
     dims = [rows, dims_of(weights.type)[0]]
@@ -194,7 +194,8 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
 
 
 def _by_score(ctx: Lowering, p: Procedure, row: Expr) -> tuple[SSAValue, Scalar]:
-    """The scores of the classes, transformed, and the label of the greatest; of two classes, by its sign."""
+    """Returns the transformed scores of the classes, and the label of the greatest; with two
+    classes, the sign decides."""
     (source, labels), classes = p.buffers[:2], _classes(ctx.op)
     own = p.local(f32, [classes], "scores")
     with p.loop(classes) as j:
@@ -210,7 +211,7 @@ def _by_score(ctx: Lowering, p: Procedure, row: Expr) -> tuple[SSAValue, Scalar]
 
 
 def _by_votes(ctx: Lowering, p: Procedure, row: Expr) -> tuple[SSAValue, Scalar]:
-    """The scores of the result, and the label of the class with the most votes."""
+    """Returns the scores of the result, and the label of the class with the most votes."""
     source, labels, pairs = p.buffers[:3]
     classes, count = _classes(ctx.op), len(_pairs(ctx.op))
     votes = p.local(i64, [classes], "votes")
@@ -238,7 +239,7 @@ def _by_votes(ctx: Lowering, p: Procedure, row: Expr) -> tuple[SSAValue, Scalar]
 
 
 def _couple(p: Procedure, scores: SSAValue, pairs: SSAValue, sigmoids: SSAValue, row: Expr, own: SSAValue) -> None:
-    """The probabilities of the classes, of those that one of every two classes wins."""
+    """Computes the probabilities of the classes from the pairwise winning probabilities."""
     classes, count = dims_of(own.type)[0], dims_of(pairs.type)[0]
     wins, form = p.local(f32, [classes, classes], "wins"), p.local(f32, [classes, classes], "form")
     with p.sequential(count) as q:
@@ -264,7 +265,7 @@ def _couple(p: Procedure, scores: SSAValue, pairs: SSAValue, sigmoids: SSAValue,
 def _round(
     p: Procedure, form: SSAValue, gradient: SSAValue, own: SSAValue, go_on: Callable[[Scalar], None], classes: Expr
 ) -> None:
-    """One round over all classes, unless the conditions of the optimum are met within 0.005 / classes."""
+    """Does one round over all classes, unless the optimality conditions hold within 0.005 / classes."""
     value = p.variable(p.const(0.0, f32), "value")
     with p.sequential(classes) as i:
         total = p.variable(p.const(0.0, f32), "total")

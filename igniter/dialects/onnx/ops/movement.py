@@ -1,5 +1,6 @@
-"""Ops that only move elements about: views, permutations and copies. Slices and joins are in `windows.py`, reads with
-indices in `indexing.py`."""
+"""Ops that only move elements: views, permutations and copies. Slices and joins are in `windows.py`, reads with indices
+in `indexing.py`.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ def infer_reshape(ctx: InferContext) -> list[TensorInfo]:
     open_dims = [k for k, size in enumerate(result) if size.constant == -1]
     if open_dims:
         rest = product(d for d in result if d.constant != -1)
-        # The input may have no elements: then the rule of a zero dim kept from the input says what -1 is.
+        # The input may have no elements: then -1 follows from the rule for a zero dim kept from the input.
         if dims is None or (rest.constant == 0):
             result[open_dims[0]] = ZERO if dims is not None else ctx.fresh("reshape")
         else:
@@ -65,7 +66,7 @@ def infer_reshape(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _quotient(dims: Sequence[Expr], divisors: Sequence[Expr]) -> Expr:
-    """The product of `dims` over that of `divisors`, factors that are in both left out first."""
+    """Returns the product of `dims` over that of `divisors`, after cancelling common factors."""
     left: list[Expr] = list(dims)
     right: list[Expr] = []
     for d in divisors:
@@ -90,9 +91,9 @@ def infer_squeeze(ctx: InferContext) -> list[TensorInfo]:
     axes = constants(attr_or_input(ctx.op, "axes", ctx.values(1)))
     if dims is None or (axes is None and ctx.input(1) is not None):
         return unknown_rank(ctx)
-    if not axes:  # to ONNX Runtime an empty list is none
+    if not axes:  # ONNX Runtime treats an empty list as absent
         if any(d.constant is None for d in dims):
-            # Whether a symbol is 1 decides the rank.
+            # The rank depends on which symbols are 1.
             return unknown_rank(ctx)
         dropped = {k for k, d in enumerate(dims) if d == ONE}
     else:
@@ -118,7 +119,7 @@ def lower_view(ctx: Lowering) -> list[SSAValue]:
 
 
 def reshape_requires(op: OnnxOp) -> list[Requirement]:
-    """The elements are as many, -1 stands for one number, and a 0 that was computed is the size of its dim."""
+    """Requires an equal number of elements, a whole number for -1, and that a computed 0 is the size of its dim."""
     before, after = operand_dims(op, 0), dims_of(op.results[0].type)
     text = "the input cannot be reshaped to the requested shape"
     found = [equal(product(before), product(after), text)]
@@ -142,7 +143,8 @@ def view_reason(op: OnnxOp) -> str | None:
 
 
 def reshape_reason(op: OnnxOp) -> str | None:
-    """A shape whose sizes are known as expressions is checked by every run: `reshape_requires`."""
+    """Returns a reason only for unknown or constant shapes; runs check shapes known as expressions:
+    `reshape_requires`."""
     if attr_or_input(op, "shape", known(op, 1)) is None:
         return view_reason(op)
     counts = [product(d).constant for d in (operand_dims(op, 0), dims_of(op.results[0].type))]
@@ -194,7 +196,7 @@ def expand_reason(op: OnnxOp) -> str | None:
 
 
 def expand_requires(op: OnnxOp) -> list[Requirement]:
-    """A dim that is asked for is that of the result, or 1."""
+    """Requires that a requested dim is that of the result, or 1."""
     after = dims_of(op.results[0].type)
     asked = (known(op, 1) or ())[::-1]
     return [one_or(a, r, "its shape does not broadcast") for a, r in zip(asked, after[::-1], strict=False)]
@@ -220,7 +222,7 @@ def lower_tile(ctx: Lowering) -> list[SSAValue]:
     if any(d == ZERO for d in ctx.out_dims()):
         return [ctx.generate(ctx.out_dims(), lambda nest, i: nest.const(0, ctx.out_element()))]
     nest = ctx.nest()
-    # An axis for the copies and one within a copy: no division in the read.
+    # One axis for the copies and one within a copy: no division in the read.
     pairs = [p for pair in zip(repeats, dims, strict=True) for p in pair]
     axes = nest.axes(pairs)
     (tiled,) = nest.finish(("none", nest.read(x, axes[1::2]), axes, tensor_of(ctx.out_element(), pairs)))
@@ -253,7 +255,7 @@ def lower_depth_to_space(ctx: Lowering) -> list[SSAValue]:
     nest = ctx.nest()
     b, d, y, dy, z, dz = axes = nest.axes([n, depth, h, block, w, block])
     value = nest.read(x, [b, dy, dz, d, y, z] if mode == "DCR" else [b, d, dy, dz, y, z])
-    # A place and what is in its block are dims of their own, so that what follows can have axes for both.
+    # A place and the offset in its block are separate dims, so that later nests can have axes for both.
     apart = tensor_of(ctx.out_element(), [n, depth, h, Expr.of(block), w, Expr.of(block)])
     (made,) = nest.finish(("none", value, axes, apart))
     return [ctx.view(made, ctx.out_dims())]
@@ -280,7 +282,7 @@ def lower_space_to_depth(ctx: Lowering) -> list[SSAValue]:
     b, dy, dz, d, y, z = nest.axes([n, block, block, c, h, w])
     value = nest.read(x, [b, d, y * block + dy, z * block + dz])
     place = dy * block + dz
-    # Since opset 26 a mode says which of the two, place or depth, goes faster.
+    # Since opset 26 the mode determines which of place and depth is the faster index.
     channel = d * (block * block) + place if ctx.attr("mode", "DCR") == "CRD" else place * c + d
     return list(nest.finish(("none", value, [b, channel, y, z], ctx.output_type())))
 

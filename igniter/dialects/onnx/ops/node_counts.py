@@ -1,6 +1,6 @@
-"""What ops of ONNX's own domains cost that have no lowering: each has a count and no more.
+"""The costs of ONNX ops without a lowering: these specs contain counts only.
 
-What holds graphs (If, Loop, Scan) computes nothing itself; the profile counts the graphs, as often as they run.
+Ops with graphs (If, Loop, Scan) compute nothing themselves; the profile counts each graph as often as it runs.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 DEQUANTIZE, QUANTIZE = 3, 8
-"""What an element costs that is dequantised, and one that is quantised, as DequantizeLinear and QuantizeLinear."""
+"""The costs of dequantising and of quantising an element, as in DequantizeLinear and QuantizeLinear."""
 
 GRAPHS = no_arithmetic("its graphs are counted, as often as they run")
 TEXT = no_arithmetic("it works on text")
 
 
 def per_result(cost: int, why: str = "") -> FlopsRule:
-    """`cost` for each element of the first result."""
+    """Returns the rule of `cost` for each element of the first result."""
     text = times(cost, "elements of the result")
     return counted(f"{text}: {why}" if why else text, lambda op: result_count(op) * cost)
 
 
 def per_operand(cost: int, why: str = "", index: int = 0) -> FlopsRule:
-    """`cost` for each element of an operand."""
+    """Returns the rule of `cost` for each element of an operand."""
     of = "the input" if index == 0 else f"input {index}"
     text = times(cost, f"elements of {of}")
     return counted(f"{text}: {why}" if why else text, lambda op: product(operand_dims(op, index)) * cost)
@@ -55,13 +55,13 @@ def _flex_attention_macs(op: OnnxOp) -> Expr:
 
 
 def _flex_attention_scores(op: OnnxOp) -> Expr:
-    """Of each score an exponential, as Softmax has it."""
+    """Returns one exponential per score, with the cost of Softmax."""
     return product(operand_dims(op, 0)[:3]) * operand_dims(op, 1)[2] * (EXP + 4)
 
 
 def _optimizer(cost: int) -> FlopsRule:
     def rule(op: OnnxOp) -> Expr:
-        # Behind the rate and the step come tensors, their gradients and the states, equally many of each.
+        # After the rate and the step come tensors, gradients and states, the same number of each.
         groups = {"Adagrad": 3, "Momentum": 3, "Adam": 4}[op.op_type]
         return cost * sum(
             (product(operand_dims(op, k)) for k in range(2, 2 + (len(op.inputs) - 2) // groups)), Expr.of(0)

@@ -1,4 +1,4 @@
-"""How an op that computes each element by itself is described: `pointwise("Add", lambda x, y: x + y)`."""
+"""Descriptions of elementwise ops: `pointwise("Add", lambda x, y: x + y)`."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ COMPUTED: frozenset[Attribute] = frozenset(
         *(IntegerType(width, sign) for width in (8, 16, 32, 64) for sign in (Signedness.SIGNLESS, Signedness.UNSIGNED)),
     )
 )
-"""The element types that arithmetic is done on."""
+"""The element types with arithmetic."""
 
 EXP = 10
-"""What an exponential, or another function of that kind, costs beside an addition."""
+"""The cost of an exponential or a similar function, relative to an addition."""
 
 
 def pointwise(
@@ -44,7 +44,8 @@ def pointwise(
     cost: int = 1,
     check: Callable[[OnnxOp], str | None] | None = None,
 ) -> OpSpec:
-    """An op of broadcast operands; its result has the element type of the first one, or `element`."""
+    """Returns the spec of an op with broadcast operands; its result has the element type of the first one, or
+    `element`."""
     return pointwise_with(name, lambda ctx: function, element=element, cost=cost, check=check)
 
 
@@ -56,7 +57,7 @@ def pointwise_with(
     cost: int = 1,
     check: Callable[[OnnxOp], str | None] | None = None,
 ) -> OpSpec:
-    """`pointwise`, with a function that depends on the node's attributes."""
+    """Returns the spec as `pointwise`, with a function that depends on the node's attributes."""
     checks = (
         (legacy_reason, computed_reason, broadcast_legal)
         if check is None
@@ -78,9 +79,9 @@ def pointwise_with(
 
 
 def variadic(name: str, make: Callable[[Lowering], Callable[..., Any]], last: int = 0) -> OpSpec:
-    """An op of any number of operands, which are broadcast from opset 8 on, and have one shape before.
+    """Returns the spec of an op with any number of operands, broadcast since opset 8 and of equal shapes before.
 
-    It costs an operation for each operand but the first, and `last` for what is done with what they come to.
+    It costs one operation for each operand but the first, and `last` for a final step.
     """
     spec = pointwise_with(name, lambda ctx: cast("ScalarFunction", make(ctx)))
     text = f"elements of the result × (operands - 1{f' + {last}' if last else ''})"
@@ -98,7 +99,7 @@ def _one_shape(op: OnnxOp) -> list[Requirement]:
 
 
 def broadcast_infer(name: str, element: Attribute | None = None) -> InferRule:
-    """The shape rule: all operands broadcast against each other."""
+    """Returns the shape rule of operands broadcast against each other."""
 
     def rule(ctx: InferContext) -> list[TensorInfo]:
         shapes = [input_dims(ctx, i) for i, v in enumerate(ctx.op.inputs) if v is not None]
@@ -112,7 +113,7 @@ def broadcast_infer(name: str, element: Attribute | None = None) -> InferRule:
 
 
 def same_as_input(*elements: Attribute | None) -> InferRule:
-    """The shape rule of an op whose results all have the dims of its first operand; `None` for its element type."""
+    """Returns the shape rule of results with the dims of the first operand; `None` stands in for its element type."""
 
     def rule(ctx: InferContext) -> list[TensorInfo]:
         own = element_type(ctx)
@@ -122,17 +123,17 @@ def same_as_input(*elements: Attribute | None) -> InferRule:
 
 
 def elementwise_flops(cost: int) -> FlopsRule:
-    """`cost` for each element of the first result."""
+    """Returns the FLOPs rule of `cost` for each element of the first result."""
     return counted(times(cost, "elements of the result"), lambda op: result_count(op) * cost)
 
 
 def result_count(op: OnnxOp) -> Expr:
-    """The number of elements of the first result."""
+    """Returns the number of elements of the first result."""
     return product(dims_of(op.results[0].type))
 
 
 def operand_count(op: OnnxOp) -> Expr:
-    """The number of elements of the first operand."""
+    """Returns the number of elements of the first operand."""
     return product(dims_of(op.operands[0].type))
 
 
@@ -140,7 +141,7 @@ def operand_count(op: OnnxOp) -> Expr:
 
 
 def computed_reason(op: OnnxOp) -> str | None:
-    """Why kernels cannot compute with the node's element types; None when they can."""
+    """Returns the reason why kernels cannot compute with the node's element types; None if they can."""
     for value in (*op.inputs, *op.outputs):
         if value is not None and isinstance(value.type, TensorType):
             element = element_of(cast("Attribute", value.type))
@@ -150,14 +151,15 @@ def computed_reason(op: OnnxOp) -> str | None:
 
 
 def broadcast_legal(op: OnnxOp) -> str | None:
-    """Why the operands do not broadcast to the result, or are not known to."""
+    """Returns the reason why the operands do not broadcast to the result, or are not known to; None if they do."""
     from igniter.dialects.onnx.lowering.broadcast import broadcast_reason
 
     return broadcast_reason([dims_of(v.type) for v in op.inputs if v is not None], dims_of(op.results[0].type))
 
 
 def legacy_reason(op: OnnxOp) -> str | None:
-    """Why an op of before opset 7 cannot be lowered: it aligned dims by the attributes `broadcast` and `axis`."""
+    """Returns the reason why an op before opset 7 cannot be lowered: it aligned dims by the attributes `broadcast` and
+    `axis`."""
     if op.domain == "" and op.opset < 7 and int(op.attr("broadcast", 0)) == 1:
         return "it broadcasts by the attributes of opset 6 and before; convert the model to opset 7 or later"
     return None
@@ -167,13 +169,13 @@ def legacy_reason(op: OnnxOp) -> str | None:
 
 
 def float_attr(ctx: Lowering, name: str, default: float = 0.0) -> float:
-    """A float attribute, rounded to f32 as ONNX stores it."""
+    """Returns a float attribute, rounded to f32 as ONNX stores it."""
     value = ctx.attr(name)
     return struct.unpack("<f", struct.pack("<f", default if value is None else float(value)))[0]
 
 
 def scalar_reason(op: OnnxOp, index: int, what: str) -> str | None:
-    """Why an operand is not one element; None when it is, or is omitted."""
+    """Returns the reason why an operand is not a single element; None if it is, or is omitted."""
     inputs = op.inputs
     value: SSAValue | None = inputs[index] if index < len(inputs) else None
     if value is None or product(dims_of(value.type)) == 1:

@@ -1,7 +1,7 @@
 """Pools: MaxPool, AveragePool, LpPool, their global forms, which are reductions, and LRN, a pool over channels.
 
-What lies in the padding counts for nothing: it is the least finite value to a maximum, as in ONNX Runtime, and 0 to a
-sum. NaN in a window makes its maximum NaN.
+Padding has no effect: for a maximum it is the least finite value, as in ONNX Runtime, and for a sum 0. A NaN in a
+window makes its maximum NaN.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _slides(ctx: Lowering) -> list[Slide]:
 
 
 def _folded(ctx: Lowering, combiner: Combiner, rule: ScalarRule = lambda x: x, part: str = "") -> SSAValue:
-    """`rule` of the elements of each window, folded; the padding is what `combiner` ignores."""
+    """Returns the fold of `rule` over the elements of each window; the padding has the identity of `combiner`."""
     x, slides = ctx.required(0), _slides(ctx)
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
@@ -118,9 +118,9 @@ def _nhwc_max_pool(ctx: Lowering) -> list[SSAValue]:
 
 
 def _places(ctx: Lowering, best: SSAValue) -> SSAValue:
-    """The place in the input of the first greatest element, or the first NaN, of every window.
+    """Returns the place in the input of the first greatest element, or the first NaN, of every window.
 
-    The order is row-major in any case; `storage_order` is that of the numbers that say the places.
+    The search order is always row-major; `storage_order` only changes the numbering of places.
     """
     x, dims, slides = ctx.required(0), ctx.dims(0), _slides(ctx)
     behind = product(dims)
@@ -146,7 +146,7 @@ def _places(ctx: Lowering, best: SSAValue) -> SSAValue:
 
 
 def _column_major(flat: Scalar, dims: Dims) -> Scalar:
-    """The place that row-major `flat` has when the spatial dims are counted the other way round."""
+    """Returns the column-major number, in the spatial dims, of the row-major place `flat`."""
     nest, found, rest = flat.nest, None, flat
     for k in reversed(range(2, len(dims))):
         size = nest.index(maximum(dims[k], Expr.of(1)))
@@ -157,7 +157,7 @@ def _column_major(flat: Scalar, dims: Dims) -> Scalar:
 
 
 MOST_IN_ORDER = 16
-"""Elements of a window of codes that are added one after the other."""
+"""The maximum number of elements in a window of codes for summation in order."""
 
 
 def _average(ctx: Lowering) -> list[SSAValue]:
@@ -180,8 +180,8 @@ def _average(ctx: Lowering) -> list[SSAValue]:
         return found
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
-        # Of a window that sticks out behind the padding, only what is in it counts; in ORT's old kernels all of it,
-        # unless rounding up was asked for.
+        # Of a window that extends past the padding, only the elements inside count; in ORT's old kernels all count,
+        # unless ceil_mode is set.
         fixed = padded and ctx.opset < 19 and not ctx.attr("ceil_mode", 0)
         counts = [s.kernel if fixed else s.inside(p, padded) for s, p in zip(slides, i[2:], strict=True)]
         value = sum_of(nest, i)
@@ -191,14 +191,14 @@ def _average(ctx: Lowering) -> list[SSAValue]:
 
 
 def _is_dequantized(ctx: Lowering) -> bool:
-    """True for f32 that a DequantizeLinear in the same region gives: an average of codes often lies between two codes,
-    and the order of its sum decides which one it becomes. ONNX Runtime's is that of the window."""
+    """True for f32 values of a DequantizeLinear in the same region. The average of codes often lies halfway between two
+    codes, and the order of summation decides its rounding; ONNX Runtime sums in window order."""
     before = ctx.op.operands[0].owner
     return isinstance(before, Operation) and before.name == "onnx.DequantizeLinear" and ctx.element(0) == f32
 
 
 def _power(p: int) -> tuple[ScalarRule, ScalarRule]:
-    """`|x|^p`, and its inverse."""
+    """Returns `|x|^p` and its inverse, as functions."""
     if p == 1:
         return (lambda x: x.abs()), (lambda x: x)
     if p == 2:
@@ -244,7 +244,8 @@ def _global_lp(ctx: Lowering) -> list[SSAValue]:
 
 
 def _local_response(ctx: Lowering) -> list[SSAValue]:
-    """`x / (bias + alpha/size * s) ** beta`, with `s` the sum of the squares of `size` channels around."""
+    """Computes `x / (bias + alpha/size * s) ** beta`, with `s` the sum of the squares of `size`
+    neighbouring channels."""
     x, dims, size = ctx.required(0), ctx.dims(0), int(ctx.attr("size"))
     factor = float_attr(ctx, "alpha", 1e-4) / size
     beta, bias = float_attr(ctx, "beta", 0.75), float_attr(ctx, "bias", 1.0)
@@ -272,14 +273,15 @@ def window_flops(op: OnnxOp) -> Expr:
 
 
 def _requires(op: OnnxOp) -> list[Requirement]:
-    """ONNX Runtime pools no tensor without elements, but for an empty batch; of bytes none without a window."""
+    """Requires non-empty input as ONNX Runtime does, which accepts an empty batch; for bytes it requires non-empty
+    spatial dims."""
     batch, *rest = operand_dims(op, 0)
     least = product(rest[1:]) if _is_of_bytes(op) else maximum(product(rest), 1 - batch)
     return [at_most(1, least, "its input is empty")]
 
 
 def _is_of_bytes(op: OnnxOp) -> bool:
-    """Whether ONNX Runtime makes a QLinearGlobalAveragePool of it, as far as the region shows that it is in."""
+    """True if ONNX Runtime fuses it to a QLinearGlobalAveragePool, judged by the nodes in the region."""
     before, after = op.operands[0].owner, [use.operation for use in op.results[0].uses]
     return (
         op.name == "onnx.GlobalAveragePool"

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def power(x: Scalar, y: Scalar) -> Scalar:
-    """As ONNX Runtime `x*x` and `x*x*x` for those exponents, and powers of mixed types in f64. Powers of integers are
-    exact and wrap, which ONNX Runtime's are not."""
+    """Returns the power as in ONNX Runtime: `x*x` and `x*x*x` for these exponents, and mixed types in f64. Powers of
+    integers are exact and wrap, unlike ONNX Runtime's."""
     exponent = y.number
     if exponent == 2:
         return x * x
@@ -31,9 +31,9 @@ def power(x: Scalar, y: Scalar) -> Scalar:
 
 
 def integer_power(x: Scalar, y: Scalar) -> Scalar:
-    """`x**y` of integers by squaring, which wraps.
+    """Returns `x**y` of integers, by repeated squaring with wrapping.
 
-    With a negative exponent the quotient 1 / x**n, rounded towards zero, and 0 for x = 0, as in PyTorch.
+    A negative exponent gives the quotient 1 / x**n, rounded towards zero, and 0 for x = 0, as in PyTorch.
     """
     bits, exponent = int_bits(x.element), y.number
     if exponent is not None and exponent >= 0:
@@ -55,7 +55,7 @@ def integer_power(x: Scalar, y: Scalar) -> Scalar:
 
 
 def _power(x: Scalar, exponent: int) -> Scalar:
-    """A power with a known exponent that is not negative."""
+    """Returns a power with a known, non-negative exponent."""
     made, base = x.nest.const(1, x.element), x
     while exponent:
         if exponent & 1:

@@ -1,11 +1,10 @@
-"""Quantisation: QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear, to the bit as ONNX Runtime has them.
+"""Quantisation: QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear, bit-exact with ONNX Runtime.
 
-A scale, and a zero point of the same dims, is one for the tensor, one for each index along an axis, or one for each
-block of elements along an axis. Elementwise all of them, so that they fold into what is around them and memory sees
-bytes only.
+A scale, and a zero point of the same dims, applies to the tensor, to one index along an axis, or to one block of
+elements along an axis. All ops are elementwise, so they fuse with neighbouring ops, and only bytes reach memory.
 
-    q = clamp(x / scale, least - zero, greatest - zero) rounded half to even, + zero          NaN: least
-    x = (q - zero) * scale
+  q = clamp(x / scale, least - zero, greatest - zero) rounded half to even, + zero          NaN: least   x = (q - zero)
+* scale
 
 Floats of eight bits are codes too, with a scale and without a zero point: Cast rounds `x / scale` to one.
 """
@@ -36,10 +35,10 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.lowering.context import Subscripts
 
 WIDEST_BITS = 16
-"""The widest integers that floats are quantised to."""
+"""The widest integers to which floats are quantised."""
 
 MAGIC = 12582912.0
-"""1.5 * 2^23: a float of less than 2^22 added to it is rounded half to even, and an integer in the sum's low bits."""
+"""The number 1.5 * 2^23: adding a float below 2^22 rounds it half to even, to an integer in the low bits of the sum."""
 MAGIC_BITS = 0x4B400000
 
 
@@ -47,8 +46,8 @@ MAGIC_BITS = 0x4B400000
 
 
 def quantized(x: Scalar, scale: Scalar, zero: Scalar | None, element: Attribute, saturate: bool = True) -> Scalar:
-    """`x` in steps of `scale` from `zero`, as an integer `element` of at most `WIDEST_BITS` bits, or as a float
-    of eight bits."""
+    """Returns `x` in steps of `scale` from `zero`, as an integer `element` of at most `WIDEST_BITS` bits, or as an
+    8-bit float."""
     steps = x.widened().to(f32) / scale.widened().to(f32)
     if isinstance(element, SMALL_FLOATS):
         return encode(steps, element, saturate)
@@ -62,40 +61,40 @@ def quantized(x: Scalar, scale: Scalar, zero: Scalar | None, element: Attribute,
 
 
 def round_within(x: Scalar, low: Scalar | float, high: Scalar | float) -> Scalar:
-    """`x` between two whole numbers of less than 2^22, rounded half to even, as i32; `low` for NaN."""
+    """Returns `x` clamped to two whole numbers below 2^22, rounded half to even, as i32; `low` for NaN."""
     bounded = (x > low).select(x, low)
     bounded = (bounded < high).select(bounded, high)
     return (bounded + MAGIC).bits(i32) - MAGIC_BITS
 
 
 def size_toward(v: Scalar, sign: int) -> Scalar:
-    """How far an f32 is below (`sign` -1) or above 0, as the bits of it; 0 for the other side and for NaN.
+    """Returns the distance of an f32 below (`sign` -1) or above 0, as its bits; 0 on the other side and for NaN.
 
-    Sizes of floats compare as their bits do: integers have instructions for it that floats with NaN lack.
+    Magnitudes of floats compare like their bits; integer comparisons have instructions that floats with NaN lack.
     """
     toward = -v if sign < 0 else v
     return (toward > 0).select(toward, 0.0).bits(i32)
 
 
 def extreme_of(size: Scalar, sign: int) -> Scalar:
-    """The extreme whose `size_toward` is the greatest of all."""
-    found = size.maximum(0).bits(f32)  # Of no elements the greatest is the least integer.
+    """Returns the extreme value with the greatest `size_toward`."""
+    found = size.maximum(0).bits(f32)  # For no elements the greatest is the least integer.
     return 0.0 - found if sign < 0 else found
 
 
 def range_scale(low: Scalar, high: Scalar) -> Scalar:
-    """The scale of a range that includes 0. As in ONNX Runtime, a range of nothing else has steps of 1."""
+    """Returns the scale of a range that includes 0. As in ONNX Runtime, the range of 0 alone has scale 1."""
     return low.eq(high).select(1.0, (high - low) / 255.0)
 
 
 def range_zero(low: Scalar, scale: Scalar) -> Scalar:
-    """The zero point, a u8, of a range that begins with `low`; 255 where its quotient with the scale is NaN."""
+    """Returns the zero point, a u8, of a range that begins with `low`; 255 if its quotient with the scale is NaN."""
     start = 0.0 - low / scale
     return round_within((start < 255.0).select(start, 255.0), 0.0, 255.0).to(ui8)
 
 
 def dequantized(q: Scalar, scale: Scalar, zero: Scalar | None) -> Scalar:
-    """What an integer, or a float of eight bits, stands for, in f32."""
+    """Returns the f32 value of an integer or an 8-bit float."""
     if isinstance(q.element, SMALL_FLOATS):
         return q.widened() * scale.widened().to(f32)
     whole = q.to(i32)
@@ -108,7 +107,7 @@ def dequantized(q: Scalar, scale: Scalar, zero: Scalar | None) -> Scalar:
 
 
 def parameter_at(nest: Nest, tensor: SSAValue, at: Subscripts, axis: int, block: int) -> Scalar:
-    """The scale or zero point of the element at `at`."""
+    """Reads the scale or zero point of the element at `at`."""
     dims = dims_of(tensor.type)
     if all(d == ONE for d in dims) and not block:
         return nest.read(tensor, [ZERO] * len(dims))
@@ -124,12 +123,12 @@ def axis_of(op: OnnxOp) -> int:
 
 
 def block_of(op: OnnxOp) -> int:
-    """The elements of a block; 0 where scales are for the tensor or an axis."""
+    """Returns the elements of a block; 0 if scales apply to the tensor or an axis."""
     return int(op.attr("block_size", 0) or 0)
 
 
 def parameters_reason(op: OnnxOp) -> str | None:
-    """Why the scale or the zero point do not fit the data, or are not known to."""
+    """Returns the reason why the scale or the zero point do not fit the data, or are not known to; None if they do."""
     dims, scale = operand_dims(op, 0), operand_dims(op, 1)
     if (
         operand(op, 2) is not None
@@ -156,13 +155,13 @@ def parameters_reason(op: OnnxOp) -> str | None:
 
 
 def integer_reason(index: int, widest: int) -> Callable[[OnnxOp], str | None]:
-    """The check that an operand, or the result at index -1, is of integers of at most so many bits, or of floats of
-    eight bits, of which only 0 is a zero point."""
+    """Returns the check that an operand, or the result at index -1, has integers of at most `widest` bits, or 8-bit
+    floats with a zero point of 0."""
 
     def check(op: OnnxOp) -> str | None:
         found = element_of((op.results[0] if index < 0 else op.operands[index]).type)
         if found in FORMATS:
-            # Those of QuantizeLinear are not looked at.
+            # Zero points of QuantizeLinear are not checked here.
             zero = operand(op, 2) if index == 0 else None
             known = constant_value(zero) if zero is not None else None
             if known is None or not known.view("uint8").any():
@@ -176,7 +175,7 @@ def integer_reason(index: int, widest: int) -> Callable[[OnnxOp], str | None]:
 
 
 def floats_reason(op: OnnxOp) -> str | None:
-    """Why the numbers that are quantised, or the scale, have no kernel."""
+    """Returns the reason why the quantised numbers or the scale have no kernel; None if they have one."""
     side = op.operands[0] if op.op_type == "QuantizeLinear" else op.results[0]
     for element in (element_of(side.type), element_of(op.operands[1].type)):
         if element not in (f32, f16, bf16) and not (side is op.operands[0] and element == i32):
@@ -188,7 +187,8 @@ def floats_reason(op: OnnxOp) -> str | None:
 
 
 def _fit(ctx: InferContext) -> None:
-    """Several scales in a row are as many as the axis is long; a lone one may be for the whole tensor."""
+    """Equates the number of scales, if several in a vector, with the axis; a single one may apply
+    to the whole tensor."""
     dims, scale = input_dims(ctx, 0), input_dims(ctx, 1)
     if dims is None or scale is None or len(scale) != 1 or block_of(ctx.op):
         return
@@ -242,7 +242,7 @@ def _dequantize(ctx: Lowering) -> list[SSAValue]:
 
 
 def _check_zeros(ctx: Lowering, zero: SSAValue) -> None:
-    """Has a run end with an error, as in ONNX Runtime, where a float of eight bits is a zero point other than 0."""
+    """Makes a run end with an error, as in ONNX Runtime, if the zero point of an 8-bit float is not 0."""
 
     def wrong(nest: Nest, _: Subscripts, at: Subscripts) -> Scalar:
         code = nest.read(zero, at).bits(ui8).to(i64)
@@ -263,9 +263,9 @@ def _dynamic(ctx: Lowering) -> list[SSAValue | None]:
 
 
 def dynamic_parameters(ctx: Lowering, x: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """The scale (f32) and the zero point (u8), of no dims, by which the range of a tensor becomes 255 steps.
+    """Returns the scale (f32) and the zero point (u8), both rank 0, that divide the range of a tensor into 255 steps.
 
-    Rows are searched first, next to what computes them; then their extremes, of which there are few.
+    The extremes of rows come first, next to the computation of the rows; then the extremes of these few values.
     """
     low, high = (_extreme(ctx, x, sign) for sign in (-1, 1))
     scale = ctx.map(range_scale, low, high, dims=(), element=f32, part="scale")
@@ -273,12 +273,12 @@ def dynamic_parameters(ctx: Lowering, x: SSAValue) -> tuple[SSAValue, SSAValue]:
 
 
 def quantized_tensor(ctx: Lowering, x: SSAValue, scale: SSAValue, zero: SSAValue, dims: Dims) -> SSAValue:
-    """A tensor in steps of one scale from one zero point, as u8."""
+    """Returns a tensor quantised by one scale and one zero point, as u8."""
     return ctx.map(lambda v, s, z: quantized(v, s, z, ui8), x, scale, zero, dims=dims, element=ui8)
 
 
 def _extreme(ctx: Lowering, x: SSAValue, sign: int) -> SSAValue:
-    """The least (`sign` -1) or the greatest element, and 0, as f32 of no dims. NaN is passed over."""
+    """Returns the least (`sign` -1) or the greatest element including 0, as f32 of rank 0. Ignores NaN."""
     dims = dims_of(x.type)
 
     def size(v: Scalar) -> Scalar:
@@ -299,7 +299,7 @@ def _dynamic_reason(op: OnnxOp) -> str | None:
 
 
 def _specs(domain: str) -> Sequence[OpSpec]:
-    """ONNX's ops and, with the same meaning, those of ONNX Runtime from before ONNX had all their types."""
+    """Returns the specs of ONNX's ops and of their equivalents in ONNX Runtime, which supported more types earlier."""
     return (
         OpSpec(
             f"{domain}QuantizeLinear",

@@ -1,15 +1,14 @@
-"""DynamicQuantizeLSTM of com.microsoft: an LSTM whose products are of bytes, as ONNX Runtime has it on one thread.
+"""DynamicQuantizeLSTM of com.microsoft: an LSTM with products of bytes, as in ONNX Runtime on one thread.
 
-The inputs of all steps become u8 by one scale and zero point. At every step the states of the whole batch do, by one of
-their own: so the sequences of a batch take each step together, and the recurrence has no parallel axis. On several
-threads ONNX Runtime splits the batch between them and gives each part a scale of its own: its results then depend on
-how many there are.
+One scale and zero point quantise the inputs of all steps to u8. At every step another pair quantises the states of the
+whole batch: all sequences take each step together, and the recurrence has no parallel axis. On several threads ONNX
+Runtime splits the batch and quantises each part separately, so its results depend on the number of threads.
 
-    codes, scale, zero = the inputs, or the states, in 255 steps
-    sum[column]        = sum (codes[k] - zero) * (weights[k, column] - weights' zero)       exact, in i32
-    product[column]    = sum[column] * (scale * weights' scale[column])                     the gates add them, in f32
+  codes, scale, zero = the inputs, or the states, in 255 steps   sum[column]        = sum (codes[k] - zero) *
+(weights[k, column] - weights' zero)       exact, in i32   product[column]    = sum[column] * (scale * weights'
+scale[column])                     the gates add them, in f32
 
-The rest of a cell is that of LSTM (`recurrent`), the scales and zero points those of DynamicQuantizeLinear
+The rest of a cell is that of LSTM (`recurrent`); scales and zero points are those of DynamicQuantizeLinear
 (`quantization`).
 """
 
@@ -70,7 +69,7 @@ def _infer(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _shapes(op: OnnxOp, x: Dims, hidden: Expr) -> dict[int, Dims]:
-    """As those of LSTM, with the weights of a step the other way round."""
+    """Returns the dims of LSTM's operands, with the weights of a step transposed."""
     directions = Expr.of(direction_count(op))
     shapes = operand_shapes(op, x, directions, hidden)
     return {**shapes, 1: (directions, x[2], hidden * 4), 2: (directions, hidden, hidden * 4)}
@@ -97,7 +96,7 @@ def lower(ctx: Lowering) -> list[SSAValue | None]:
 
 
 def _within(ctx: Lowering, x: SSAValue, longest: SSAValue) -> SSAValue:
-    """The input with zeros behind the end of the longest sequence, which do not count for its range."""
+    """Returns the input with zeros after the end of the longest sequence, which do not affect its range."""
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
         return (nest.index(i[0]) < nest.read(longest, [])).select(nest.read(x, i), 0.0)
@@ -108,7 +107,7 @@ def _within(ctx: Lowering, x: SSAValue, longest: SSAValue) -> SSAValue:
 def _products(
     ctx: Lowering, codes: SSAValue, scale: SSAValue, zero: SSAValue, columns: Expr, direction: int
 ) -> SSAValue:
-    """The inputs of all steps times the weights of one direction, as f32."""
+    """Returns the inputs of all steps times the weights of one direction, as f32."""
     dims, w, factors, zeros = ctx.dims(0), ctx.required(1), ctx.required(8), ctx.required(9)
 
     def product_of(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
@@ -127,13 +126,13 @@ def _products(
 
 
 def _parameter(tensor: SSAValue, direction: int, column: Expr) -> list[Expr]:
-    """Where a scale or zero point is, of which a direction has one, or one for each column."""
+    """Returns the subscripts of a scale or zero point with one number per direction, or one per column."""
     return [Expr.of(direction), column][: len(dims_of(tensor.type))]
 
 
 def _check_zero_points(ctx: Lowering, zeros: SSAValue) -> None:
-    """Has a run end with an error, as in ONNX Runtime, where the zero points of columns are not one number; of signed
-    weights it is 0."""
+    """Makes a run end with an error, as in ONNX Runtime, if the zero points of columns differ; those of signed weights
+    must be 0."""
     dims = dims_of(zeros.type)
     if len(dims) == 1:
         return
@@ -152,7 +151,8 @@ def _check_zero_points(ctx: Lowering, zeros: SSAValue) -> None:
 
 
 def _recur(d: Direction) -> None:
-    """One direction: at each step the states of all sequences are quantised together, then each has its cell."""
+    """Computes one direction: at each step it quantises the states of all sequences together, then
+    updates each cell."""
     p, batch = d.p, d.together
     assert batch is not None
     state, cell = d.local("h"), d.local("c")
@@ -175,12 +175,12 @@ def _recur(d: Direction) -> None:
 
 
 def _quantised(d: Direction, batch: Expr, state: SSAValue, s: Expr) -> tuple[SSAValue, Scalar]:
-    """The states before step `s` as i32 codes without their zero point, `[batch, hidden]`, and their scale."""
+    """Returns the states before step `s` as i32 codes minus their zero point, `[batch, hidden]`, and their scale."""
     p = d.p
 
     def value(b: Expr, k: Expr) -> Scalar:
         found, length = p.load(state, [b, k]), replace(d, batch=b).length()
-        # ONNX Runtime reads its output of the step before, which is 0 behind the end of a sequence.
+        # ONNX Runtime reads its output of the previous step, which is 0 after the end of a sequence.
         return found if length is None else (p.index(s) <= length).select(found, 0.0)
 
     sizes = [p.variable(p.const(0, i32), "size") for _ in SIDES]
@@ -198,14 +198,14 @@ def _quantised(d: Direction, batch: Expr, state: SSAValue, s: Expr) -> tuple[SSA
 
 
 def _step(d: Direction, state: SSAValue, cell: SSAValue, t: Expr | Scalar, codes: SSAValue, scale: Scalar) -> None:
-    """One step of one sequence: its products with all columns, then its cell."""
+    """Computes one step of one sequence: its products with all columns, then its cell."""
     p, r, factors, zeros = d.p, d.buffers["r"], d.buffers["r_scale"], d.buffers["r_zero"]
     columns = d.hidden * 4
     sums, gates = p.local(i32, [columns], "sums"), p.local(f32, [columns], "gates")
     zero = p.load(zeros, _parameter(zeros, d.number, ZERO)).to(i32)
     with p.loop(columns) as j:
         p.store(0, sums, [j])
-    # Columns lie side by side in memory: they are the innermost loop.
+    # Columns are contiguous in memory, so they are the innermost loop.
     with p.fold(d.hidden) as k:
         code = p.load(codes, [d.batch, k])
         with p.loop(columns) as j:
@@ -237,7 +237,7 @@ def _reason(op: OnnxOp) -> str | None:
 
 
 def _parameters_reason(op: OnnxOp, weights: Dims) -> str | None:
-    """Why the scales or zero points do not fit the weights, or are not known to."""
+    """Returns the reason why the scales or zero points do not fit the weights, or are not known to; None if they do."""
     for name, scale, zero in (("W", 8, 9), ("R", 10, 11)):
         dims = operand_dims(op, scale)
         if dims not in (weights[:1], (weights[0], weights[2])):

@@ -1,11 +1,11 @@
-"""Random nodes with a seed, by a generator that counts (docs/numerics.md, "Random numbers").
+"""Random nodes with a seed, by a counter-based generator (docs/numerics.md, "Random numbers").
 
 Philox-4x32-10: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, Parallel random numbers: as easy as 1, 2, 3, SC'11.
-Four words are a function of a counter and a key, so that every element of a result is computed by itself: what it is
-depends on the seed and on its place, and on nothing else. The key is the seed's 32 bits (64 of an integer), the counter
-the number of a block of four words.
+Four words are a function of a counter and a key, so that each element of a result is computed independently: it depends
+only on the seed and on its index. The key is the seed's 32 bits (64 of an integer), the counter the number of a block
+of four words.
 
-Lowered where `compile-draws` has marked the node: ONNX Runtime's stream is another one.
+Only nodes marked by `compile-draws` are lowered, because ONNX Runtime's stream differs.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ u64 = IntegerType(64, Signedness.UNSIGNED)
 
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)
-"""What the key moves on by in each round."""
+"""The increments of the key in each round."""
 ROUNDS = 10
 COST = 60
-"""Scalar operations of a draw, about."""
+"""The approximate number of scalar operations of a draw."""
 
 
 def philox(counter: Sequence[Scalar], key: Sequence[Scalar]) -> tuple[Scalar, ...]:
-    """Four random words of 32 bits for four of a counter and two of a key."""
+    """Returns four random 32-bit words for four words of a counter and two of a key."""
     a, b, c, d = counter
     first, second = key
     for number in range(ROUNDS):
@@ -57,13 +57,13 @@ def philox(counter: Sequence[Scalar], key: Sequence[Scalar]) -> tuple[Scalar, ..
 
 
 def _wide_product(word: Scalar, by: int) -> tuple[Scalar, Scalar]:
-    """The high and the low word of a product."""
+    """Returns the high and the low word of a product."""
     made = word.to(u64) * by
     return made.shift_right(32).to(u32), made.to(u32)
 
 
 def seed_words(op: OnnxOp) -> tuple[int, int]:
-    """The key: the bits of a seed that is a float, as an f32, or of one that is an integer."""
+    """Returns the key: the f32 bits of a float seed, or the bits of an integer seed."""
     seed = op.attr("seed")
     if isinstance(seed, int):
         return seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF
@@ -71,7 +71,7 @@ def seed_words(op: OnnxOp) -> tuple[int, int]:
 
 
 class _Stream:
-    """The words of one node's stream, for elements by number, as a nest or a procedure computes them."""
+    """The random stream of one node, indexed by element, computed in a nest or a procedure."""
 
     def __init__(self, ctx: Lowering, nest: Nest):
         self.nest = nest
@@ -82,7 +82,7 @@ class _Stream:
         return philox((block.to(u32), block.shift_right(32).to(u32), zero, zero), self.key)
 
     def uniform(self, number: Scalar, element: Attribute) -> Scalar:
-        """In [0, 1): 24 bits of one word for an f32, 53 bits of two for an f64."""
+        """Returns a number in [0, 1): 24 bits of one word for an f32, 53 bits of two for an f64."""
         if element == f64:
             words = self.words(number.shift_right(1))
             odd = (number & 1).ne(0)
@@ -91,8 +91,8 @@ class _Stream:
         return _small_fraction(_picked(words, number & 3))
 
     def normal(self, number: Scalar, element: Attribute) -> Scalar:
-        """By G. E. P. Box and M. E. Muller, A note on the generation of random normal deviates, 1958: two neighbours
-        are the coordinates of one point."""
+        """Returns a normal deviate by G. E. P. Box and M. E. Muller, A note on the generation of random normal
+        deviates, 1958: two neighbours are the coordinates of one point."""
         odd = (number & 1).ne(0)
         if element == f64:
             a, b, c, d = self.words(number.shift_right(1))
@@ -103,7 +103,7 @@ class _Stream:
             distance = (second.select(words[2], words[0]).to(f32) + 0.5) * 2.0**-32
             turn = _small_fraction(second.select(words[3], words[1]))
         radius = (distance.log() * -2).sqrt()
-        # The sine is the cosine of a quarter less, which is exact.
+        # The sine is the cosine of a quarter turn less, which is exact.
         return radius * ((turn - odd.select(_like(turn, 0.25), 0.0)) * (2 * math.pi)).math("cos")
 
 
@@ -121,7 +121,7 @@ def _small_fraction(word: Scalar) -> Scalar:
 
 
 def _bits53(high: Scalar, low: Scalar) -> Scalar:
-    """53 bits as a number."""
+    """Returns 53 bits as a number."""
     return (high.to(u64).shift_left(21) | low.shift_right(11).to(u64)).to(i64)
 
 
@@ -130,7 +130,7 @@ def _fraction(high: Scalar, low: Scalar) -> Scalar:
 
 
 def _drawn(ctx: Lowering, dims: Dims, element: Attribute, draw: Callable[[_Stream, Scalar], Scalar]) -> SSAValue:
-    """A tensor of draws, one an element in row-major order."""
+    """Returns a tensor of draws, one per element in row-major order."""
     flat = ctx.generate(
         [product(dims)], lambda nest, i: draw(_Stream(ctx, nest), nest.index(i[0])), element=element, part="draw"
     )
@@ -150,7 +150,8 @@ def _infer_drawn(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _drawn_reason(op: OnnxOp) -> str | None:
-    """ONNX Runtime has f32 and f64, and ends the process for a distribution that is none."""
+    """Returns a reason for types other than f32 and f64, and for invalid distributions, which abort ONNX Runtime's
+    process."""
     if element_of(op.results[0].type) not in (f32, f64):
         return "it draws floats of 16 bits"
     if "Normal" in op.op_type:
@@ -165,7 +166,7 @@ def _lower_uniform(ctx: Lowering) -> list[SSAValue]:
     element = ctx.out_element()
     number = np.float64 if element == f64 else np.float32
     low, high = number(ctx.attr("low", 0.0)), number(ctx.attr("high", 1.0))
-    # What rounds up to `high` is the number below it.
+    # Results rounded up to `high` become the next number below it.
     last = float(np.nextafter(high, low))
 
     def draw(stream: _Stream, at: Scalar) -> Scalar:
@@ -183,8 +184,8 @@ def _lower_normal(ctx: Lowering) -> list[SSAValue]:
 
 
 def _lower_bernoulli(ctx: Lowering) -> list[SSAValue]:
-    """1 where what is drawn is at least p, as in ONNX's own function of the op, which ONNX Runtime runs: with
-    probability 1 - p, whatever the text says."""
+    """Gives 1 if the drawn number is at least p, as in ONNX's function body of the op, which ONNX Runtime runs: with
+    probability 1 - p, contrary to the specification's text."""
     p, element = ctx.required(0), compute_type(ctx.element(0))
     flat = ctx.view(p, [product(ctx.dims(0))])
 
@@ -222,8 +223,8 @@ def _multinomial_requires(op: OnnxOp) -> list[Requirement]:
 
 
 def _lower_multinomial(ctx: Lowering) -> list[SSAValue]:
-    """The first class up to which more probability lies than is drawn. What is not finite has none; where nothing is,
-    the number of classes comes out, as in ONNX Runtime."""
+    """Gives the first class whose cumulative probability exceeds the drawn number. Non-finite inputs have probability
+    0; if all are non-finite, the result is the number of classes, as in ONNX Runtime."""
     batches, classes = ctx.dims(0)
     samples = ctx.out_dims()[1]
     p = ctx.procedure([ctx.required(0)], [ctx.output_type()])
@@ -257,7 +258,8 @@ def _lower_multinomial(ctx: Lowering) -> list[SSAValue]:
 
 
 def lower_dropout(ctx: Lowering) -> list[SSAValue | None]:
-    """In training an element is kept where what is drawn is at least the ratio, and grows by what the others lose."""
+    """Keeps an element in training if the drawn number is at least the ratio, and scales it up to compensate for the
+    dropped ones."""
     x, dims = ctx.required(0), ctx.dims(0)
     given, training = ctx.input(1), ctx.required(2)
     element = f64 if given is not None and ctx.element(1) == f64 else f32

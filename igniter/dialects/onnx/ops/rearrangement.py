@@ -1,4 +1,4 @@
-"""Movement that lengths or sizes decide: ReverseSequence, CenterCropPad, UnfoldTensor."""
+"""Movement determined by lengths or sizes: ReverseSequence, CenterCropPad, UnfoldTensor."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def _sequence_axes(op: OnnxOp) -> tuple[int, int]:
-    """The axis of time and that of the batch."""
+    """Returns the axis of time and that of the batch."""
     return int(op.attr("time_axis", 0)), int(op.attr("batch_axis", 1))
 
 
@@ -55,7 +55,7 @@ def _reverse_reason(op: OnnxOp) -> str | None:
 
 
 def _reverse(ctx: Lowering) -> list[SSAValue]:
-    """Element `t` of a sequence is element `length - 1 - t`, and behind its length itself."""
+    """Reads element `length - 1 - t` for element `t` of a sequence; elements after its length are unchanged."""
     x, lengths, (time, batch) = ctx.required(0), ctx.required(1), _sequence_axes(ctx.op)
     ctx.check_indices(lengths, ctx.dims(0)[time] + 1, "invalid sequence length", negative=False)
 
@@ -99,7 +99,7 @@ def _center_reason(op: OnnxOp) -> str | None:
 
 
 def _center(ctx: Lowering) -> list[SSAValue]:
-    """What is cut off, or added as zeros, is halved; the odd one goes behind."""
+    """Crops, or pads with zeros, half on each side; the odd element is at the end."""
     x = ctx.required(0)
     starts: list[Expr] = []
     for old, new in zip(ctx.dims(0), ctx.out_dims(), strict=True):
@@ -117,7 +117,7 @@ def _center(ctx: Lowering) -> list[SSAValue]:
 
 
 def _unfolding(op: OnnxOp, rank: int) -> tuple[int, int, int]:
-    """The axis, and the size and the distance of the slices along it."""
+    """Returns the axis, and the size and the stride of the slices along it."""
     return normal_axis(int(op.attr("dim", -1)), rank), int(op.attr("size") or 0), int(op.attr("step", 1))
 
 

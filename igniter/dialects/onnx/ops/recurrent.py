@@ -1,9 +1,9 @@
 """LSTM, GRU and RNN: the products with the inputs as contractions, and the recurrence as a procedure.
 
-A sequence of the batch is a point: its steps run in order, and a step is a product of the state with each gate's
-weights, row by row, and then the gates of all units side by side. Equations, gate orders and the order of activations
-are ONNX's; where its text leaves something open (what is clipped, which activations take an alpha), they are ONNX
-Runtime's: a gate is clipped before its activation, with its bias and its peephole.
+Each sequence of the batch is a point, and its steps run in order. A step computes the product of the state with each
+gate's weights, row by row, and then the gates of all units, vectorised. Equations, gate orders and the order of
+activations follow ONNX. Where its text is ambiguous (clipping, activations with an alpha), they follow ONNX Runtime: a
+gate is clipped before its activation, with its bias and its peephole.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ ACTIVATIONS: dict[str, tuple[float | None, float | None, Callable[[Scalar, float
     "tanh": (None, None, lambda x, a, b: x.tanh()),
     "thresholdedrelu": (1.0, None, lambda x, a, b: (x > a).select(x, 0)),
 }
-"""By name in lower case: the alpha and the beta that one has unless they are given, and the function."""
+"""The activations by lowercase name: the default alpha and beta, if it has them, and the function."""
 
 
 def activations(op: OnnxOp) -> list[list[Function]]:
-    """For each direction its functions; alphas and betas are taken, in order, by those that have one."""
+    """Returns the functions of each direction; functions with an alpha or beta take the given values in order."""
     directions = direction_count(op)
     names: list[str] = list(op.attr("activations") or DEFAULTS[op.op_type] * directions)
     alphas = list(op.attr("activation_alpha") or ())
@@ -124,14 +124,15 @@ class Direction:
     p: Procedure
     number: int
     batch: Expr
-    """Which sequence it is: the point, or the axis of a loop."""
+    """The sequence: the point, or the axis of a loop."""
     hidden: Expr
     steps: Expr
     buffers: dict[str, SSAValue]
-    """What there is of: inputs (products of this direction), r, b, lengths, h0, c0, peephole, y, y_h, y_c."""
+    """The available buffers among: inputs (products of this direction), r, b, lengths, h0, c0,
+    peephole, y, y_h, y_c."""
     functions: list[Function]
     together: Expr | None = None
-    """The size of the batch where its sequences share the buffers of their states; None where each has its own."""
+    """The size of the batch if its sequences share state buffers; None if each has its own."""
 
     @property
     def batch_first(self) -> bool:
@@ -146,39 +147,39 @@ class Direction:
         return self.p.local(compute_type(self.ctx.element(0)), dims, name)
 
     def unit(self, j: Expr) -> list[Expr]:
-        """Where unit `j` of this sequence is in a buffer of states."""
+        """Returns the subscripts of unit `j` of this sequence in a buffer of states."""
         return [j] if self.together is None else [self.batch, j]
 
     def state(self, name: str) -> SSAValue:
-        """A buffer of the state, with what it is at first."""
+        """Returns a buffer of the state, with its initial values."""
         buffer = self.local(name)
         self.start(name, buffer)
         return buffer
 
     def start(self, name: str, buffer: SSAValue) -> None:
-        """Gives the state of this sequence what it is at first."""
+        """Initialises the state of this sequence."""
         given = self.buffers.get(f"{name}0")
         with self.p.loop(self.hidden) as j:
             self.p.store(0.0 if given is None else self.p.load(given, self.last(j)).widened(), buffer, self.unit(j))
 
     def last(self, j: Expr) -> list[Expr]:
-        """Where unit `j` of this direction is in an initial or a final state."""
+        """Returns the subscripts of unit `j` of this direction in an initial or a final state."""
         number = Expr.of(self.number)
         return [self.batch, number, j] if self.batch_first else [number, self.batch, j]
 
     def bias(self, row: Expr) -> Scalar:
-        """Element `row` of the biases: those of the inputs, then those of the state."""
+        """Returns element `row` of the biases: those of the inputs, then those of the state."""
         given = self.buffers.get("b")
         if given is None:
             return self.p.const(0.0, compute_type(self.ctx.element(0)))
         return self.p.load(given, [self.number, row]).widened()
 
     def input(self, t: Expr | Scalar, row: Expr) -> Scalar:
-        """The product of the input of a step with a row of the weights."""
+        """Returns the product of the input of a step with a row of the weights."""
         return self.p.load(self.buffers["inputs"], [self.batch, t, row] if self.batch_first else [t, self.batch, row])
 
     def products(self, state: SSAValue, gates: Sequence[int]) -> list[SSAValue]:
-        """For each of `gates`, the products of the state with its rows."""
+        """Returns, for each of `gates`, the products of the state with its rows."""
         p, found = self.p, [self.local("gate") for _ in gates]
         with p.loop(self.hidden) as j:
             zero = p.const(0.0, compute_type(self.ctx.element(0)))
@@ -197,21 +198,21 @@ class Direction:
         return x if not limit else x.maximum(-float(limit)).minimum(float(limit))
 
     def length(self) -> Scalar | None:
-        """How many steps the sequence has, an i64; None where all of them have `steps`."""
+        """Returns the number of steps of the sequence, an i64; None if all sequences have `steps`."""
         given = self.buffers.get("lengths")
         if given is None:
             return None
         return self.p.load(given, [self.batch]).to(i64).maximum(0).minimum(self.p.index(self.steps))
 
     def time(self, s: Expr, length: Scalar | None) -> Expr | Scalar:
-        """The step of the sequence that is number `s` in the order of this direction."""
+        """Returns the step of the sequence at position `s` in the order of this direction."""
         if length is None:
             return self.steps - 1 - s if self.reverse else s
         at = self.p.index(s)
         return length - 1 - at if self.reverse else at
 
     def run(self, step: Callable[[Direction, Expr | Scalar], SSAValue], states: dict[str, SSAValue]) -> None:
-        """Every step, from the last one where the direction is reversed, and what is to be done after them."""
+        """Runs every step, in reverse for a reversed direction, and the final stores."""
         length = self.length()
         with self.p.sequential(self.steps if length is None else length) as s:
             t = self.time(s, length)
@@ -225,7 +226,7 @@ class Direction:
                 self.p.store(self.p.load(state, self.unit(j)), self.buffers["y"], self.place(t, j))
 
     def finish(self, states: dict[str, SSAValue], length: Scalar | None) -> None:
-        """Stores zeros behind the end of the sequence, and the final states."""
+        """Stores zeros after the end of the sequence, and the final states."""
         p, lengths = self.p, self.buffers.get("lengths")
         if length is not None and "y" in self.buffers:
             with p.sequential(self.steps, length) as s, p.loop(self.hidden) as j:
@@ -234,7 +235,7 @@ class Direction:
             if name in self.buffers:
                 with p.loop(self.hidden) as j:
                     value = p.load(buffer, self.unit(j))
-                    if lengths is not None:  # ONNX Runtime gives zeros, whatever the state was at first.
+                    if lengths is not None:  # ONNX Runtime gives zeros regardless of the initial state.
                         value = (p.load(lengths, [self.batch]) > 0).select(value, 0.0)
                     p.store(value, self.buffers[name], self.last(j))
 
@@ -246,7 +247,7 @@ class Direction:
 def lstm_cell(
     d: Direction, state: SSAValue, cell: SSAValue, t: Expr | Scalar, products: Callable[[int, Expr], Scalar]
 ) -> None:
-    """One step of an LSTM for one sequence; `products` are those of the state with the row `j` of a gate."""
+    """Computes one step of an LSTM for one sequence; `products` gives those of the state with row `j` of a gate."""
     p, hidden = d.p, d.hidden
     f, g, h = d.functions
     peephole = d.buffers.get("peephole")
@@ -335,7 +336,7 @@ def lower(ctx: Lowering) -> list[SSAValue | None]:
 
 
 def check_lengths(ctx: Lowering) -> None:
-    """Has a run end with an error where a sequence is longer than the input."""
+    """Makes a run end with an error if a sequence is longer than the input."""
     lengths = ctx.input(4)
     if lengths is not None:
         _, steps = batch_and_steps(ctx.op, ctx.dims(0))
@@ -343,7 +344,7 @@ def check_lengths(ctx: Lowering) -> None:
 
 
 def batch_and_steps(op: OnnxOp, x: Dims) -> tuple[Expr, Expr]:
-    """The number of sequences, and of the steps that each has room for."""
+    """Returns the number of sequences, and the maximum number of steps of each."""
     return (x[0], x[1]) if op.attr("layout", 0) else (x[1], x[0])
 
 
@@ -355,8 +356,9 @@ def recurrence(
     build: Callable[[Direction], None],
     together: bool = False,
 ) -> list[SSAValue | None]:
-    """The procedure of all directions and its results. `inputs` are the products of the inputs, one for a direction,
-    and `more` what else than the node's own operands is read. A sequence is a point unless they go `together`."""
+    """Builds the procedure of all directions and returns its results. `inputs` are the products of the inputs, one per
+    direction, and `more` the tensors read besides the node's own operands. A sequence is a point unless they advance
+    `together`."""
     batch, steps = batch_and_steps(ctx.op, ctx.dims(0))
     given = {**more, **{name: v for k, name in OPERANDS.items() if (v := ctx.input(k)) is not None}}
     wanted = [k for k in range(len(ctx.op.results)) if ctx.wants(k)]
@@ -372,7 +374,7 @@ def recurrence(
 
 
 def _products(ctx: Lowering, dims: Dims, rows: Expr, direction: int, wide: Attribute) -> SSAValue:
-    """The inputs of all steps times the weights of one direction."""
+    """Returns the inputs of all steps times the weights of one direction."""
     x, w = ctx.required(0), ctx.required(1)
     return ctx.generate(
         [*dims[:2], rows],
@@ -398,13 +400,13 @@ def _reason(op: OnnxOp) -> str | None:
 
 
 def activations_reason(op: OnnxOp) -> str | None:
-    """Why an activation has no kernel."""
+    """Returns the reason why an activation has no kernel; None if all have one."""
     unknown = [n for n in op.attr("activations") or () if str(n).lower() not in ACTIVATIONS]
     return f"the activation '{unknown[0]}' is unknown" if unknown else None
 
 
 def shapes_reason(op: OnnxOp, shapes: Mapping[int, Dims]) -> str | None:
-    """Why the operands do not fit each other, or are not known to."""
+    """Returns the reason why the operands do not fit each other, or are not known to; None if they do."""
     if any(operand_dims(op, k) != shapes[k] for k in (1, 2)):
         return "that its weights fit its input is not known"
     for k, dims in shapes.items():
@@ -415,7 +417,7 @@ def shapes_reason(op: OnnxOp, shapes: Mapping[int, Dims]) -> str | None:
 
 
 def operand_shapes(op: OnnxOp, x: Dims, directions: Expr, hidden: Expr) -> dict[int, Dims]:
-    """The dims that the operands behind the first have in every run."""
+    """Returns the dims of the operands after the first in every valid run."""
     batch, _ = batch_and_steps(op, x)
     state = (batch, directions, hidden) if op.attr("layout", 0) else (directions, batch, hidden)
     rows = hidden * GATES[op.op_type]
@@ -437,7 +439,7 @@ def recurrent_macs(op: OnnxOp) -> Expr:
 
 
 def gates_flops(op: OnnxOp) -> Expr:
-    """Of each gate a bias is added and a function taken, and the result weighs the state."""
+    """Returns a bias addition and an activation for each gate, and the weighting of the state."""
     x, r = dims_of(op.operands[0].type), dims_of(op.operands[2].type)
     return product((*x[:2], *r[:2])) * (EXP + 2)
 

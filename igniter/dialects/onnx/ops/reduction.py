@@ -1,10 +1,10 @@
 """Reductions over axes, and arg-reductions.
 
 Sums accumulate in the type of the elements (f32 for 16-bit floats) and in any order. Sums and products of integers are
-exact and wrap, as in NumPy, PyTorch and ONNX's reference; ONNX Runtime makes those of i32 and i64 in f64. A mean of
-integers is the exact sum, which does not wrap, over the count (`means.py`). An empty reduction gives the
-identity of its combiner, and an empty mean is 0, as in ONNX Runtime. A NaN among the elements makes a maximum or
-minimum NaN, as in ONNX's reference; ONNX Runtime's depends on where in the row it stands.
+exact and wrap, as in NumPy, PyTorch and ONNX's reference; ONNX Runtime computes those of i32 and i64 in f64. A mean of
+integers is the exact sum, without wrapping, over the count (`means.py`). An empty reduction gives the identity of its
+combiner, and an empty mean is 0, as in ONNX Runtime. A NaN element makes a maximum or minimum NaN, as in ONNX's
+reference; in ONNX Runtime the result depends on its position in the row.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ ScalarRule = Callable[["Scalar"], "Scalar"]
 
 
 def reduced_axes(op: OnnxOp, rank: int, values: Dims | None) -> list[int] | None:
-    """The axes that a reduction runs over, counted from the front; None where only a run knows them.
+    """Returns the axes of a reduction, counted from the front; None if they are only known at run time.
 
-    `values` are the known elements of the operand that gives them in new opsets.
+    `values` are the known elements of the axes operand of newer opsets.
     """
     given = attr_or_input(op, "axes", values)
     if given is None and operand(op, 1) is not None:
@@ -64,7 +64,7 @@ def reduced_axes(op: OnnxOp, rank: int, values: Dims | None) -> list[int] | None
 
 
 def reduced_dims(dims: Dims, axes: Sequence[int], keepdims: bool) -> Dims:
-    """The dims that are left, 1 in place of those reduced over if they are kept."""
+    """Returns the remaining dims, with 1 for reduced ones if they are kept."""
     return tuple(ONE if k in axes else d for k, d in enumerate(dims) if keepdims or k not in axes)
 
 
@@ -80,7 +80,7 @@ def _infer(ctx: InferContext) -> list[TensorInfo]:
 
 def _axes(ctx: Lowering) -> list[int]:
     axes = reduced_axes(ctx.op, len(ctx.dims(0)), ctx.values(1))
-    assert axes is not None  # `legal` has seen to it
+    assert axes is not None  # `legal` has checked it
     return axes
 
 
@@ -88,7 +88,7 @@ def _axes(ctx: Lowering) -> list[int]:
 
 
 def saturated(x: Scalar, element: Attribute) -> Scalar:
-    """A float as the nearest integer towards zero that `element` has; the least one for NaN."""
+    """Converts a float to the nearest integer towards zero in `element`; the least one for NaN."""
     least, most = int_limits(element)
     end = float(most + 1)
     return (x >= end).select(x.nest.const(most, element), (x >= float(least)).select(x.to(element), least))
@@ -96,7 +96,7 @@ def saturated(x: Scalar, element: Attribute) -> Scalar:
 
 @dataclass(frozen=True)
 class Reduction:
-    """The combiner of a reduction, the function of each element before it, and the function of the result."""
+    """The combiner of a reduction, the function applied to each element before it, and the function of the result."""
 
     combiner: Combiner
     before: ScalarRule = lambda x: x
@@ -104,11 +104,12 @@ class Reduction:
     cost: int = 1
 
     def combiner_of(self, element: Attribute) -> Combiner:
-        """The combiner for elements of a type."""
+        """Returns the combiner for elements of a type."""
         return self.combiner if element != i1 else _BOOL_COMBINERS.get(self.combiner, self.combiner)
 
     def rules_for(self, element: Attribute) -> tuple[ScalarRule, ScalarRule | None]:
-        """`before` and `after` for elements of a type. A float function of a sum of integers takes the sum in f64."""
+        """Returns `before` and `after` for elements of a type. A float function of a sum of
+        integers uses an f64 sum."""
         before, after = self.before, self.after
         if after is None or is_float(element):
             return before, after
@@ -120,7 +121,7 @@ def _reduction(name: str, this: Reduction) -> OpSpec:
         axes, keep = _axes(ctx), bool(ctx.attr("keepdims", 1))
         before, after = this.rules_for(ctx.element(0))
         if _is_noop(ctx, axes):
-            # No axis is reduced, but every element is still a reduction of one.
+            # No axis is reduced, but every element is still the reduction of one element.
             return [ctx.map(lambda x: before(x) if after is None else after(before(x)), ctx.required(0))]
         fold = this.combiner_of(ctx.element(0))
         part = "" if after is None else "fold"
@@ -174,14 +175,14 @@ def _mean(ctx: Lowering) -> list[SSAValue]:
 
 
 def finite(x: Scalar) -> Scalar:
-    """`x`, or 0 where it is infinite or NaN."""
+    """Returns `x`, or 0 if it is infinite or NaN."""
     return (x.abs() < float("inf")).select(x, 0)
 
 
 def _log_sum_exp(ctx: Lowering) -> list[SSAValue]:
-    """`log(sum(exp(x - m))) + m`, with `m` the maximum where that is finite, and 0 otherwise.
+    """Computes `log(sum(exp(x - m))) + m`, with `m` the maximum if it is finite, and 0 otherwise.
 
-    Functions of integers are rounded towards zero, as in ONNX Runtime: only maxima have an exponential that is not 0.
+    Functions of integers round towards zero, as in ONNX Runtime: only the maxima have a non-zero exponential.
     """
     axes = _axes(ctx)
     if _is_noop(ctx, axes):
@@ -194,12 +195,12 @@ def _log_sum_exp(ctx: Lowering) -> list[SSAValue]:
 
 
 def above_maximum(v: Scalar, m: Scalar) -> Scalar:
-    """What an element adds to the sum of exponentials over a maximum."""
+    """Returns the term of an element in the sum of exponentials relative to a maximum."""
     return (v - finite(m)).exp() if v.is_float else v.eq(m).select(1, v.nest.const(0, v.element))
 
 
 def log_of_sum(s: Scalar, m: Scalar) -> Scalar:
-    """The logarithm of a sum of exponentials, of which the maximum was taken out."""
+    """Returns the logarithm of a sum of exponentials, given the sum relative to the maximum."""
     return s.log() + finite(m) if s.is_float else (s.to(f64).log() + m.to(f64)).to(m.element)
 
 
@@ -218,7 +219,7 @@ def _arg_infer(ctx: InferContext) -> list[TensorInfo]:
 
 
 def arg_extreme(ctx: Lowering, combiner: Combiner, axis: int, last: bool, keepdims: bool) -> SSAValue:
-    """The positions of the extremes along `axis`: the first ones, or the `last`; of the NaNs where there are some."""
+    """Returns the positions of the extremes along `axis`: the first ones, or the `last`; of NaNs if there are any."""
     x, dims = ctx.required(0), ctx.dims(0)
     best = ctx.reduce(combiner, x, [axis], part=combiner)
     nest = ctx.nest("find")
@@ -249,7 +250,7 @@ def _axis_reason(op: OnnxOp) -> str | None:
 
 
 def _arg_requires(op: OnnxOp) -> list[Requirement]:
-    """No elements have no extreme, as in ONNX Runtime, unless no result is asked for."""
+    """Requires elements for an extreme, as in ONNX Runtime, unless the result is empty."""
     dims = operand_dims(op, 0)
     axis = _axis(op, len(dims))
     others = product(d for k, d in enumerate(dims) if k != axis)
@@ -257,7 +258,7 @@ def _arg_requires(op: OnnxOp) -> list[Requirement]:
 
 
 def _extreme_requires(op: OnnxOp) -> list[Requirement]:
-    """ONNX Runtime has no greatest and no least bool of none."""
+    """Requires elements for an extreme of bools, which has no identity in ONNX Runtime."""
     dims = operand_dims(op, 0)
     axes = reduced_axes(op, len(dims), known(op, 1))
     if axes is None or element_of(op.operands[0].type) != i1:

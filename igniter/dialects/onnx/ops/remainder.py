@@ -1,4 +1,4 @@
-"""The exact remainder of floats: long division, in f64 for floats of 32 and 16 bits, in integers for those of 64."""
+"""The exact remainder of floats: long division, in f64 for 32-bit and 16-bit floats, in integers for 64-bit floats."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 QUOTIENT_BITS = 28
 _STEPS: dict[Attribute, int] = {f16: 2, bf16: 10, f32: 10}
-"""How many times `QUOTIENT_BITS` bits cover the greatest quotient of two numbers of a type."""
+"""The number of steps of `QUOTIENT_BITS` bits that cover the greatest quotient of two numbers of a type."""
 
 
 def float_remainder(ctx: Lowering) -> SSAValue:
-    """The remainder of the operands with the sign of the dividend, or, without `fmod`, with that of the divisor."""
+    """Returns the remainder of the operands with the sign of the dividend, or, without `fmod`, with that of the
+    divisor."""
     truncated = bool(ctx.attr("fmod", 0))
 
     def signed(rest: Scalar, y: Scalar) -> Scalar:
@@ -34,17 +35,17 @@ def float_remainder(ctx: Lowering) -> SSAValue:
 
 
 def _floored(rest: Scalar, y: Scalar) -> Scalar:
-    """The remainder with the sign of `y`, a zero too, from that with the sign of the dividend."""
+    """Converts a remainder with the sign of the dividend to one with the sign of `y`, also for zero."""
     turned = (rest.eq(0) | ((rest < 0) ^ (y < 0)).eq(0)).select(rest, rest + y)
     return turned.eq(0).select(turned.copysign(y), turned)
 
 
 def _narrow(x: Scalar, y: Scalar, steps: int) -> Scalar:
-    """Of numbers with 24 bits at most: a division by `y` times falling powers of 2, in f64.
+    """Computes the remainder of numbers with at most 24 bits: divisions by `y` times descending powers of 2, in f64.
 
-    A step's quotient has 29 bits at most, and `y` has 24: their product is exact, and so is its difference from a rest
-    that is a multiple of the unit of `y` below 2^53 of these. A quotient that was rounded up to an integer is one too
-    many, and is put right.
+    A step's quotient has at most 29 bits, and `y` has 24: their product is exact, and so is its difference from a rest
+    that is a multiple of the unit of `y`, below 2^53 units. A quotient rounded up to an integer is one too large, and
+    is corrected.
     """
     rest, size = x.to(f64).abs(), y.to(f64).abs()
     for k in reversed(range(steps)):
@@ -60,16 +61,16 @@ def _narrow(x: Scalar, y: Scalar, steps: int) -> Scalar:
 FRACTION = 52
 """The bits of the fraction of an f64."""
 LEAST = 1075
-"""A number is its significand times 2 to the power of its biased exponent less this."""
+"""The exponent bias: a number is its significand times 2 to the power of its biased exponent less this."""
 SHIFT = 10
-"""A significand of 53 bits has so many to spare in an i64."""
+"""The spare bits of a 53-bit significand in an i64."""
 ROUNDS = 205
-"""Shifts that cover the distance of any two exponents."""
+"""The number of shifts that cover the distance of any two exponents."""
 DOWN = 200
 
 
 def _wide(ctx: Lowering, signed: Callable[[Scalar, Scalar], Scalar]) -> SSAValue:
-    """Of the significands, shifted by the distance of the exponents a few bits at a time."""
+    """Computes the remainder of the significands, shifted by the distance of the exponents a few bits at a time."""
     dims = ctx.out_dims()
     p = ctx.procedure([ctx.required(0), ctx.required(1)], [ctx.output_type()])
     at = p.axes(dims)
@@ -97,14 +98,14 @@ def _wide(ctx: Lowering, signed: Callable[[Scalar, Scalar], Scalar]) -> SSAValue
 
 
 def _parts(x: Scalar) -> tuple[Scalar, Scalar]:
-    """Significand and biased exponent of a number that is not negative; a subnormal's is the least."""
+    """Returns significand and biased exponent of a non-negative number; a subnormal has the least exponent."""
     bits = x.bits(i64)
     exponent, fraction = bits.shift_right(FRACTION), bits & ((1 << FRACTION) - 1)
     return exponent.eq(0).select(fraction, fraction | (1 << FRACTION)), exponent.maximum(1)
 
 
 def _composed(p: Procedure, significand: Scalar, exponent: Scalar) -> Scalar:
-    """The number, in two steps where the power of 2 alone would be no normal number."""
+    """Returns the number, in two steps if the power of 2 alone would be subnormal."""
     power = exponent - LEAST
     deep = power < -1022
     normal = deep.select(power + DOWN, power)

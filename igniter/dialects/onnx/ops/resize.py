@@ -1,9 +1,9 @@
-"""Resize and Upsample: which element, or which weighted sum of elements, each place of the result gets.
+"""Resize and Upsample: the element, or the weighted sum of elements, for each place of the result.
 
-Every axis is resized by itself. Where the old place of a new one is an expression (whole factors, to the nearest), the
-nest reads there. Else one small nest finds, for every place along the axis, the elements to read, another their
-weights, and the nest over the result reads those. Coordinates are computed in f32 in ONNX Runtime's order of
-operations, since rounding decides which element is the nearest.
+Every axis is resized separately. If the old place of a new one is an expression (whole factors, nearest mode), the nest
+reads there. Otherwise one small nest computes the elements to read for every place along the axis, another their
+weights, and the nest over the result reads both tables. Coordinates are computed in f32 in ONNX Runtime's order of
+operations, because rounding determines the nearest element.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 COARSE = 64
-"""The largest denominator of a factor by which a symbolic dim is known to be multiplied exactly."""
+"""The maximum denominator of a factor with an exact product of a symbolic dim."""
 
 
 # -- the node ---------------------------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ COARSE = 64
 
 @dataclass(frozen=True)
 class Factor:
-    """How one axis changes: from `old` elements to `new`, by `scale` where that is known when compiling."""
+    """The change of one axis: from `old` elements to `new`, by `scale` if it is known at compile time."""
 
     old: Expr
     new: Expr
@@ -63,7 +63,7 @@ class Factor:
 
 
 def resize_axes(op: OnnxOp, rank: int) -> list[int]:
-    """The axes that scales and sizes are given for."""
+    """Returns the axes with scales or sizes."""
     axes = op.attr("axes") if op.opset >= 18 else None
     return [normal_axis(int(a), rank) for a in axes] if axes else list(range(rank))
 
@@ -71,7 +71,8 @@ def resize_axes(op: OnnxOp, rank: int) -> list[int]:
 def factors(
     op: OnnxOp, dims: Dims, scales: Any, sizes: Dims | None, fresh: Callable[[int], Expr] | None
 ) -> list[Factor] | str:
-    """How every axis changes; or why that is not known. `fresh` gives dims for those that no expression says."""
+    """Returns the change of every axis; or the reason why it is unknown. `fresh` gives dims for those without an
+    expression."""
     axes = resize_axes(op, len(dims))
     found = [Factor(d, d, np.float32(1)) for d in dims]
     if scales is not None and len(scales):
@@ -92,7 +93,7 @@ def factors(
 
 
 def scaled(dim: Expr, scale: np.float32) -> Expr | None:
-    """`dim` times `scale`, rounded down, as ONNX Runtime computes it in f32; None where no expression says that."""
+    """Returns `dim` times `scale`, rounded down, as computed in f32 by ONNX Runtime; None if no expression is exact."""
     if dim.constant is not None:
         return Expr.of(int(np.float32(dim.constant) * scale))
     ratio = Fraction(float(scale))
@@ -121,7 +122,7 @@ def _kept_aspect(found: list[Factor], axes: Sequence[int], policy: str) -> list[
 
 
 def _given(op: OnnxOp, constant: Callable[[int], Any], values: Callable[[int], Dims | None]) -> tuple[Any, Dims | None]:
-    """The scales and the sizes, as far as they are known."""
+    """Returns the scales and the sizes, as far as they are known."""
     if op.op_type == "Upsample" and op.opset < 9:
         return op.attr("scales"), None
     if op.opset < 11:
@@ -142,7 +143,7 @@ def _infer(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _equate_lists(ctx: InferContext, rank: int) -> None:
-    """There is a scale or a size for each axis; scales may be there and empty where there are sizes."""
+    """Equates the numbers of scales or sizes with the axes; with sizes, scales may be present and empty."""
     if ctx.op.opset < 11:
         return
     count = len(resize_axes(ctx.op, rank))
@@ -184,7 +185,7 @@ def _reason(op: OnnxOp) -> str | None:
 
 
 def mode_reason(op: OnnxOp) -> str | None:
-    """Why the modes of a node are not those of a kernel."""
+    """Returns the reason why a node's modes have no kernel; None if they have one."""
     if _mode(op) not in ("nearest", "linear", "cubic"):
         return f"mode '{_mode(op)}' is not known"
     if _mode(op) != "nearest" and not is_float(element_of(op.operands[0].type)):
@@ -195,12 +196,12 @@ def mode_reason(op: OnnxOp) -> str | None:
 
 
 def filter_reach(op: OnnxOp) -> float:
-    """How far an antialiasing filter reaches where no elements are lost."""
+    """Returns the reach of an antialiasing filter for an upscaled axis, in elements."""
     return 2.0 if _mode(op) == "cubic" else 1.0
 
 
 def antialias(op: OnnxOp) -> bool:
-    """Whether an interpolation is filtered where elements are lost."""
+    """True if interpolation filters a downscaled axis."""
     return bool(op.opset >= 18 and op.attr("antialias", 0)) and _mode(op) != "nearest"
 
 
@@ -213,31 +214,32 @@ TRANSFORMATIONS: dict[str, Callable[[Scalar, Scalar, Expr], Scalar]] = {
     "pytorch_half_pixel": lambda x, scale, new: (x.nest.index(new) > 1).select((x + 0.5) / scale - 0.5, 0.0),
     "tf_half_pixel_for_nn": lambda x, scale, new: (x + 0.5) / scale,
 }
-"""The old coordinate of a new one, of those that the factor alone decides."""
+"""The old coordinate of a new one, for transformations that depend only on the factor."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of a node that is resized."""
+    """One resized axis of a node."""
 
     ctx: Lowering
     number: int
     factor: Factor
 
     def scale(self, nest: Nest) -> Scalar:
-        """The factor, in f32."""
+        """Returns the factor, in f32."""
         known = self.factor.scale
         if known is not None:
             return nest.const(float(known), f32)
         return nest.index(self.factor.new).to(f32) / nest.index(self.factor.old).to(f32)
 
     def taps(self) -> int | Expr:
-        """How many elements an antialiasing filter reads."""
-        assert self.factor.scale is not None  # `_reason` has seen to it
+        """Returns the number of elements read by an antialiasing filter."""
+        assert self.factor.scale is not None  # `_reason` has checked it
         return taps_of(self.factor.scale, filter_reach(self.ctx.op))
 
     def coordinate(self, nest: Nest, place: Expr) -> Scalar:
-        """Where new place `place` lies among the old elements, in f32. An axis that keeps its size keeps its places."""
+        """Returns the coordinate of the new place `place` among the old elements, in f32. An axis of unchanged size
+        keeps its places."""
         x = nest.index(place).to(f32)
         made = self._transformed(nest, x)
         if self.factor.scale is not None:
@@ -261,7 +263,7 @@ class Axis:
         return (after > 1).select(many, one.to(f32))
 
     def _corners(self, nest: Nest) -> tuple[Scalar, Scalar]:
-        """What the region of interest says of the axis: the start and the end of what is taken, as shares of it."""
+        """Returns the region of interest of the axis: the start and the end, as fractions of it."""
         roi, axes = self.ctx.required(1), resize_axes(self.ctx.op, len(self.ctx.dims(0)))
         if self.number not in axes:
             return nest.const(0.0, f32), nest.const(1.0, f32)
@@ -269,7 +271,7 @@ class Axis:
         return tuple(nest.read(roi, [at + k * len(axes)]).to(f32) for k in (0, 1))  # pyright: ignore[reportReturnType]
 
     def outside(self, nest: Nest, place: Expr) -> Scalar:
-        """Whether the old coordinate lies outside of the axis."""
+        """Returns true if the old coordinate lies outside the axis."""
         x = self.coordinate(nest, place)
         return (x < 0) | (x > nest.index(self.factor.old - 1).to(f32))
 
@@ -277,7 +279,7 @@ class Axis:
 # -- nearest ----------------------------------------------------------------------------------------------------------
 
 HALFWAY = 1e-6
-"""A place so near to the middle of two is in the middle for ONNX Runtime: quotients of f32 miss it by less."""
+"""The tolerance within which ONNX Runtime treats a place as halfway between two: f32 quotients have a smaller error."""
 
 
 def _rounded(axis: Axis, nest: Nest, x: Scalar) -> Scalar:
@@ -293,7 +295,8 @@ def _rounded(axis: Axis, nest: Nest, x: Scalar) -> Scalar:
 
 
 def _whole_step(axis: Axis, place: Expr) -> Expr | None:
-    """The nearest old place where a factor is a whole number, or its inverse, and no rounding is open."""
+    """Returns the nearest old place as an expression if a factor or its inverse is a whole number and no rounding is
+    ambiguous; else None."""
     op, scale = axis.ctx.op, axis.factor.scale
     mode = (_transformation(op), str(op.attr("nearest_mode", "round_prefer_floor")) if op.opset >= 11 else "floor")
     centred = mode[0] in ("half_pixel", "pytorch_half_pixel") and mode[1].startswith("round")
@@ -335,7 +338,7 @@ def _nearest(ctx: Lowering, axes: Sequence[Axis]) -> SSAValue:
 
 
 def _taps(ctx: Lowering, axis: Axis) -> Taps:
-    """Which elements make one along the axis, and with which weights."""
+    """Returns the elements and weights of each place along the axis."""
     cubic, excluded = _mode(ctx.op) == "cubic", bool(ctx.attr("exclude_outside", 0))
     a = float_attr(ctx, "cubic_coeff_a", -0.75)
     if antialias(ctx.op):
@@ -344,7 +347,7 @@ def _taps(ctx: Lowering, axis: Axis) -> Taps:
 
 
 def _along(ctx: Lowering, x: SSAValue, axis: Axis, last: bool) -> SSAValue:
-    """`x` resized along one axis: a sum of a few elements for each."""
+    """Returns `x` resized along one axis: a sum of a few elements for each place."""
     taps, dims, k = _taps(ctx, axis), list(dims_of(x.type)), axis.number
     dims[k] = axis.factor.new
     wide = ctx.wide_element()
@@ -355,7 +358,7 @@ def _along(ctx: Lowering, x: SSAValue, axis: Axis, last: bool) -> SSAValue:
         value, weight = nest.read_inside(x, at).to(wide), nest.read(taps.weights, [i[k], tap]).to(wide)
         if axis.factor.scale is not None:
             return value * weight
-        # An axis that turns out to keep its size takes nothing from its neighbours, not even a NaN times 0.
+        # An axis whose size turns out unchanged must ignore its neighbours, even a NaN times 0.
         return (weight.eq(0) & axis.scale(nest).eq(1)).select(0.0, value * weight)
 
     count = taps.count
@@ -387,7 +390,7 @@ def _resize(ctx: Lowering) -> list[SSAValue]:
 
 
 def resized(ctx: Lowering, axes: Sequence[Axis]) -> list[SSAValue]:
-    """The first operand resized along `axes`."""
+    """Returns the first operand resized along `axes`."""
     crops = _transformation(ctx.op) == "tf_crop_and_resize"
     if not axes:
         return [ctx.view(ctx.required(0), ctx.out_dims())]
@@ -395,14 +398,14 @@ def resized(ctx: Lowering, axes: Sequence[Axis]) -> list[SSAValue]:
         made = _nearest(ctx, axes)
     else:
         made = ctx.required(0)
-        # The last axis first: its rows are read side by side while they are short.
+        # The last axis comes first: its rows are contiguous while they are short.
         for n, axis in enumerate(reversed(axes)):
             made = _along(ctx, made, axis, n == len(axes) - 1)
     return [_extrapolated(ctx, made, axes) if crops else made]
 
 
 def _extrapolated(ctx: Lowering, x: SSAValue, axes: Sequence[Axis]) -> SSAValue:
-    """`x`, with a value of its own where a coordinate lies outside of what is resized."""
+    """Returns `x` with the extrapolation value at coordinates outside the input."""
     flags: list[SSAValue] = []
     for axis in axes:
 
@@ -422,12 +425,12 @@ def _extrapolated(ctx: Lowering, x: SSAValue, axes: Sequence[Axis]) -> SSAValue:
 
 
 def _requires(op: OnnxOp) -> list[Requirement]:
-    """Something cannot be made of nothing, and what is interpolated is an image."""
+    """Requires non-empty resized dims, and an image for interpolation."""
     pairs = list(zip(operand_dims(op, 0), dims_of(op.results[0].type), strict=True))
     found = [at_most(1, maximum(old, 1 - new), "a dim of 0 is resized") for old, new in pairs if old != new]
     if _mode(op) == "nearest" or len(pairs) < 4:
         return found
-    # Of tensors of four dims and more, ONNX Runtime interpolates the spatial ones alone.
+    # For tensors with at least four dims, ONNX Runtime only interpolates the spatial ones.
     text = f"mode '{_mode(op)}' cannot resize its first dims"
     (batch, batches), (channels, planes), *_, (last, lasts) = pairs
     if batch != batches:

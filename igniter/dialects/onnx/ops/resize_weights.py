@@ -1,7 +1,7 @@
 """The elements that an interpolation along one axis reads, and their weights, as two small tensors.
 
-Both have a row for every place of the result. Places outside of the axis are those of its ends, as ONNX Runtime has it;
-with `excluded` they have no weight, and the others are scaled to make 1.
+Both have a row for every place of the result. Places outside the axis are clamped to its ends, as in ONNX Runtime; with
+`excluded` they have weight 0, and the other weights are scaled to sum to 1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Taps:
-    """`places` (i64) and `weights` (f32) are `[size of the result, count]`."""
+    """The tables `places` (i64) and `weights` (f32), of dims `[size of the result, count]`."""
 
     count: int | Expr
     places: SSAValue
@@ -41,7 +41,7 @@ def _table(ctx: Lowering, axis: Axis, count: int | Expr, rule: Any, part: str, e
 
 
 def linear_taps(ctx: Lowering, axis: Axis) -> Taps:
-    """The elements on either side. At the end of the axis both are the last one, each with half the weight."""
+    """Returns the elements on both sides. At the end of the axis both are the last one, each with half the weight."""
     size = axis.factor.old
 
     def around(nest: Nest, place: Expr) -> tuple[Scalar, Scalar]:
@@ -64,7 +64,7 @@ def linear_taps(ctx: Lowering, axis: Axis) -> Taps:
 
 
 def cubic_taps(ctx: Lowering, axis: Axis, a: float, excluded: bool) -> Taps:
-    """Two elements on either side, weighted by Keys' cubic convolution with parameter `a`."""
+    """Returns two elements on each side, weighted by Keys' cubic convolution with parameter `a`."""
 
     def weight(nest: Nest, at: Sequence[Expr]) -> Scalar:
         x = axis.coordinate(nest, at[0])
@@ -77,7 +77,7 @@ def cubic_taps(ctx: Lowering, axis: Axis, a: float, excluded: bool) -> Taps:
 
 
 def cubic(x: Scalar, a: float) -> Scalar:
-    """Keys' kernel at distance `x`, 0 from 2 on."""
+    """Returns Keys' kernel at distance `x`, 0 from 2 on."""
     d = x.abs()
     near = ((a + 2) * d - (a + 3)) * d * d + 1
     far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
@@ -85,13 +85,14 @@ def cubic(x: Scalar, a: float) -> Scalar:
 
 
 def taps_of(scale: np.float32, reach: float) -> int:
-    """How many elements an antialiasing filter reads that reaches `reach` elements far where none are lost."""
+    """Returns the number of elements read by an antialiasing filter that reaches `reach` elements
+    on an upscaled axis."""
     return math.ceil(2 * reach * max(1.0, 1.0 / float(scale))) + 1
 
 
 def filtered_taps(ctx: Lowering, axis: Axis, count: int | Expr, reach: float, a: float | None, excluded: bool) -> Taps:
-    """All elements in reach of a filter, a triangle or, with parameter `a`, a cubic. It reaches farther where elements
-    are lost. `count` is enough elements."""
+    """Returns all elements in reach of a filter, a triangle or, with parameter `a`, a cubic. It reaches farther on a
+    downscaled axis. `count` is a sufficient number of elements."""
     known = axis.factor.scale
 
     def support(nest: Nest) -> Scalar:
@@ -126,11 +127,11 @@ def filtered_taps(ctx: Lowering, axis: Axis, count: int | Expr, reach: float, a:
 def _windowed(
     ctx: Lowering, axis: Axis, count: int | Expr, place: Any, weight: Any, reached: Any, excluded: bool
 ) -> Taps:
-    """Tables of the taps that are reached inside of the axis. The others are at place -1, where nothing is read, for 0
+    """Returns tables of the reached taps inside the axis. The others have place -1, where nothing is read, because 0
     times NaN is NaN.
 
-    What lies outside counts for nothing where it is `excluded`. Elsewhere its weight is added to that of the first or
-    the last element, which is multiplied once: products with weights of two signs would make NaN of an infinity.
+    With `excluded`, taps outside have no effect. Otherwise their weight is added to that of the first or the last
+    element, which is multiplied once: products with weights of both signs would turn an infinity into NaN.
     """
     last, new = axis.factor.old - 1, axis.factor.new
 
@@ -167,7 +168,7 @@ def _windowed(
 def _tabulated(
     ctx: Lowering, axis: Axis, count: int | Expr, place: Any, weight: Any, excluded: bool, scaled: bool
 ) -> Taps:
-    """Tables of places that may lie outside, and weights that may have to be scaled to make 1."""
+    """Returns tables of places that may lie outside, and weights that may need scaling to sum to 1."""
     size = axis.factor.old
 
     def clamped(nest: Nest, at: Sequence[Expr]) -> Scalar:
@@ -186,7 +187,7 @@ def _tabulated(
 
 
 def _scaled(ctx: Lowering, axis: Axis, count: int | Expr, weights: SSAValue) -> SSAValue:
-    """Weights that make 1 for each place, but where all are 0."""
+    """Returns weights scaled to sum to 1 for each place, unless all are 0."""
     total = ctx.reduce("add", weights, [1], element=f32, part=f"total{axis.number}")
     dims = (axis.factor.new, count)
 

@@ -1,7 +1,7 @@
-"""Regions of interest: RoiAlign, MaxRoiPool, CropAndResize, which read an image where data says.
+"""Regions of interest: RoiAlign, MaxRoiPool, CropAndResize, which read an image at data-dependent places.
 
-The points of the pools are the bins of the regions: where a bin's samples lie is found once, for all channels. How many
-samples a bin has depends on its size where no ratio is given.
+The points of the pools are the bins of the regions: the samples of a bin are located once, for all channels. The number
+of samples of a bin depends on its size unless a ratio is given.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _align(ctx: Lowering) -> list[SSAValue]:
     ratio = int(ctx.attr("sampling_ratio", 0))
 
     def axis(first: int, k: int) -> tuple[Scalar, Scalar, Scalar]:
-        """Where the bin begins along an axis, its size, and how many samples it has there."""
+        """Returns the start of the bin along an axis, its size, and its number of samples there."""
         low, high = (p.load(rois, [at[0], Expr.of(n)]).to(wide) * scale - offset for n in (first, first + 2))
         size = high - low if half else _larger(high - low, p.const(1, wide))
         count = out[k + 1].constant or 1
@@ -91,7 +91,7 @@ def _bin(
     along_y: tuple[Scalar, Scalar, Scalar],
     along_x: tuple[Scalar, Scalar, Scalar],
 ) -> None:
-    """One bin of every channel: the mean of its samples, or their maximum."""
+    """Computes one bin of every channel: the mean of its samples, or their maximum."""
     source, target = p.buffers[0], p.buffers[-1]
     dims, wide, largest = ctx.dims(0), ctx.wide_element(), str(ctx.attr("mode", "avg")) == "max"
     totals = p.local(wide, [dims[1]], "totals")
@@ -127,7 +127,8 @@ def _bin(
 
 
 def _neighbours(x: Scalar, dim: Expr, outside: Scalar) -> list[tuple[Scalar, Scalar]]:
-    """The two elements beside a coordinate with their weights; those of element 0 are 0 for a sample outside."""
+    """Returns the two elements beside a coordinate with their weights; for a sample outside,
+    element 0 with weight 0."""
     nest = x.nest
     inside = (x <= 0).select(0, x)
     low, last = inside.to(i64), nest.index(dim - 1)
@@ -139,12 +140,12 @@ def _neighbours(x: Scalar, dim: Expr, outside: Scalar) -> list[tuple[Scalar, Sca
 
 
 def _larger(a: Scalar, b: Scalar) -> Scalar:
-    """As `std::max`: `a`, unless it is less than `b`."""
+    """Returns `a` unless it is less than `b`, as `std::max` does."""
     return (a < b).select(b, a)
 
 
 def _up(x: Scalar) -> Scalar:
-    """`x` rounded up, as an i64."""
+    """Returns `x` rounded up, as an i64."""
     return x.math("ceil").to(i32).to(i64)
 
 
@@ -170,7 +171,7 @@ def _pool_requires(op: OnnxOp) -> list[Requirement]:
 
 
 def _rounded(x: Scalar) -> Scalar:
-    """`x` as an i64, halves rounded away from zero."""
+    """Returns `x` as an i64, with halves rounded away from zero."""
     size = x.abs()
     whole = size.floor()
     up = (size - whole >= 0.5).select(whole + 1, whole)
@@ -241,7 +242,7 @@ def _crop_requires(op: OnnxOp) -> list[Requirement]:
 
 
 def _crop(ctx: Lowering) -> list[SSAValue]:
-    """Samples from corner to corner; what lies outside of the image is a number."""
+    """Samples from corner to corner, with a fixed value outside the image."""
     x, rois, batches = (ctx.required(k) for k in range(3))
     dims, out, wide = ctx.dims(0), ctx.out_dims(), ctx.wide_element()
     outside_value, nearest = float_attr(ctx, "extrapolation_value", 0.0), str(ctx.attr("mode", "bilinear")) == "nearest"

@@ -1,7 +1,7 @@
-"""Rotary position embeddings, ONNX's and ONNX Runtime's: pairs of features of a head turned by an angle a position.
+"""Rotary position embeddings of ONNX and of ONNX Runtime: pairs of features of a head rotated by an angle per position.
 
 The two features of a pair are an axis of extent 2. Feature `p` becomes `x[p]*cos ± x[1 - p]*sin`, so that one nest
-computes both, and reads and writes go along the other features.
+computes both, and vectors run along the other features.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.base import OnnxOp
 
 Angle = Callable[[Nest, Expr, Expr, Expr], tuple[Scalar, Scalar]]
-"""Cosine and sine by which pair `d` at position `s` of batch `b` is turned."""
+"""A function that returns the cosine and sine for pair `d` at position `s` of batch element `b`."""
 
 
 def rotated(
     ctx: Lowering, x: Heads, heads: Expr, pairs: Expr, interleaved: bool, angle: Angle, part: str = ""
 ) -> Heads:
-    """The first `2*pairs` features of every head turned, the others as they are; where they are is not changed."""
+    """Returns the heads with their first `2*pairs` features rotated and the others unchanged, in the same layout."""
     dims = dims_of(x.tensor.type)
     outer = (dims[0], dims[1], heads) if x.joined else dims[:3]
     whole = pairs * 2 == x.size
@@ -65,7 +65,7 @@ def rotated(
 
 
 def _with_rest(ctx: Lowering, turned: SSAValue, x: Heads, part: str) -> SSAValue:
-    """The turned features and behind them those that are not."""
+    """Returns the rotated features followed by the unrotated ones."""
     outer, size = dims_of(turned.type)[:3], dims_of(turned.type)[3]
 
     def point(nest: Nest, at: Subscripts) -> Scalar:
@@ -77,7 +77,8 @@ def _with_rest(ctx: Lowering, turned: SSAValue, x: Heads, part: str) -> SSAValue
 
 
 def angle_at(cos: SSAValue, sin: SSAValue, position: Callable[[Nest, Expr, Expr], Scalar | Expr]) -> Angle:
-    """The angles in tables of rows for positions: 0 where a position has no row, which ONNX Runtime does not allow."""
+    """Returns the angles from tables with a row per position; 0 for a position without a row, which ONNX Runtime
+    rejects."""
 
     def angle(nest: Nest, b: Expr, s: Expr, d: Expr) -> tuple[Scalar, Scalar]:
         row = position(nest, b, s)
@@ -90,12 +91,12 @@ def angle_at(cos: SSAValue, sin: SSAValue, position: Callable[[Nest, Expr, Expr]
 
 
 def _places(op: OnnxOp) -> tuple[int, int, int]:
-    """The operands that are the positions, the cosines and the sines."""
+    """Returns the indices of the operands for positions, cosines and sines."""
     return (1, 2, 3) if op.domain else (3, 1, 2)
 
 
 def _heads(op: OnnxOp) -> tuple[Expr, Expr] | str:
-    """How many heads there are, and of how many features; or why that is not known."""
+    """Returns the number of heads and their features; or the reason why they are unknown."""
     dims, cos = operand_dims(op, 0), operand_dims(op, _places(op)[1])
     if len(dims) == 4:
         return dims[1], dims[3]
@@ -168,7 +169,7 @@ def _lower(ctx: Lowering) -> list[SSAValue]:
     x = Heads(ctx.required(0), dims[1] if len(dims) == 3 else dims[2], size, joined=len(dims) == 3)
     positions, tables = ctx.input(where), (ctx.required(cos), ctx.required(sin))
     if positions is not None:
-        # One position is that of the first of the sequence.
+        # A single position is that of the first element of the sequence.
         behind = x.length - 1 if len(dims_of(positions.type)) == 1 else 0
         text = "position_ids are out of the range of the cosines"
         ctx.check_indices(positions, dims_of(tables[0].type)[0] - behind, text, negative=False)
@@ -217,7 +218,7 @@ def _stream_reason(op: OnnxOp) -> str | None:
 
 
 def _lower_streams(ctx: Lowering) -> list[SSAValue]:
-    """Every pair turns by its position in time, in height or in width."""
+    """Rotates every pair by its position in time, height or width."""
     found = _heads(ctx.op)
     if isinstance(found, str):
         raise ctx.fail(found)
@@ -238,7 +239,7 @@ def _lower_streams(ctx: Lowering) -> list[SSAValue]:
         return high.select(nest.index(1), wide.select(nest.index(2), nest.index(0)))
 
     def turn_of(table: SSAValue, part: str) -> SSAValue:
-        """The cosine or the sine of every pair at every position, which all heads share."""
+        """Returns the cosine or the sine of every pair at every position, shared by all heads."""
 
         def point(nest: Nest, i: Subscripts) -> Scalar:
             at = nest.read_inside(positions, [stream(nest, i[2]), *i[:2]])

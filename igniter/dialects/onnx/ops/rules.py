@@ -1,4 +1,4 @@
-"""What the op families share: looking at a node's dims and known values, axes, broadcasting and legality."""
+"""Shared helpers of the op families: dims and known values of nodes, axes, broadcasting and legality."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.weights import Weight
 
 INFINITE = 1 << 30
-"""Starts and ends at least this large stand for "to the end": no dim is."""
+"""The least magnitude of starts and ends that mean "to the end": no dim is as large."""
 
 
 # -- the node ---------------------------------------------------------------------------------------------------------
 
 
 def operand(op: OnnxOp, index: int) -> SSAValue | None:
-    """The operand; None when it is omitted."""
+    """Returns the operand; None if it is omitted."""
     inputs = op.inputs
     return inputs[index] if index < len(inputs) else None
 
 
 def operand_dims(op: OnnxOp, index: int) -> Dims:
-    """The dims of a tensor operand."""
+    """Returns the dims of a tensor operand."""
     value = operand(op, index)
     if value is None:
         raise ValueError(f"{op.qualified_name} has no input {index}")
@@ -42,14 +42,15 @@ def operand_dims(op: OnnxOp, index: int) -> Dims:
 
 
 def known(op: OnnxOp, index: int) -> Dims | None:
-    """The elements of an integer operand, where the compiler knows them."""
+    """Returns the elements of an integer operand if they are known at compile time; else None."""
     from igniter.dialects.onnx.lowering.context import operand_values
 
     return operand_values(op, index)
 
 
 def weight_operand(op: OnnxOp, index: int) -> Weight | None:
-    """The constant that an operand is, in a region as well, to which it may come as an argument."""
+    """Returns the weight of a constant operand, also in a region, where it may be an argument; None if it is not
+    constant."""
     from igniter.dialects.fusion import RegionOp
     from igniter.dialects.onnx.base import constant_weight
 
@@ -60,20 +61,20 @@ def weight_operand(op: OnnxOp, index: int) -> Weight | None:
 
 
 def input_dims(ctx: InferContext, index: int) -> Dims | None:
-    """The dims of an operand in a shape rule; None when it is omitted or its rank is unknown."""
+    """Returns the dims of an operand in a shape rule; None if it is omitted or its rank is unknown."""
     info = ctx.input(index)
     return None if info is None else info.dims
 
 
 def equate_length(ctx: InferContext, index: int, count: int) -> None:
-    """Records in a shape rule how many elements a list has, in every valid run."""
+    """Records in a shape rule the number of elements of a list in every valid run."""
     dims = input_dims(ctx, index)
     if dims is not None and len(dims) == 1:
         ctx.equate(dims[0], Expr.of(count))
 
 
 def element_type(ctx: InferContext, index: int = 0) -> Attribute:
-    """The element type of an operand in a shape rule."""
+    """Returns the element type of an operand in a shape rule."""
     info = ctx.input(index)
     if info is None:
         raise ValueError(f"input {index} is missing")
@@ -81,7 +82,7 @@ def element_type(ctx: InferContext, index: int = 0) -> Attribute:
 
 
 def constants(values: Dims | None) -> list[int] | None:
-    """The values as integers, where all of them are."""
+    """Returns the values as integers if all are constant; else None."""
     if values is None:
         return None
     found = [v.constant for v in values]
@@ -90,14 +91,15 @@ def constants(values: Dims | None) -> list[int] | None:
 
 
 def normal_axis(axis: int, rank: int) -> int:
-    """`axis` counted from the front."""
+    """Returns `axis` counted from the front."""
     if not -rank <= axis < max(rank, 1):
         raise ValueError(f"axis {axis} of a tensor of rank {rank}")
     return axis + rank if axis < 0 else axis
 
 
 def attr_or_input(op: OnnxOp, name: str, values: Dims | None) -> Dims | None:
-    """What old opsets give as an attribute and new ones as an operand, of which `values` is what is known."""
+    """Returns a parameter that is an attribute in old opsets and an operand in new ones; `values` are the known
+    elements of the operand."""
     given = op.attributes.get(name)
     return values if given is None else tuple(Expr.of(int(v)) for v in op.attr(name))
 
@@ -106,17 +108,17 @@ def attr_or_input(op: OnnxOp, name: str, values: Dims | None) -> Dims | None:
 
 
 def tidy(e: Expr) -> Expr:
-    """`e` simplified by what holds of all dims."""
+    """Returns `e` simplified by facts about all dims."""
     return simplify(e, NO_RANGES)
 
 
 def counted(distance: Expr, step: int) -> Expr:
-    """How many steps of `step` begin before `distance`; 0 if it is negative."""
+    """Returns the number of steps of `step` that begin before `distance`; 0 if it is negative."""
     return tidy(maximum(ZERO, floordiv(distance + (step - 1), Expr.of(step))))
 
 
 def broadcast(ctx: InferContext, shapes: Sequence[Dims], hint: str) -> Dims:
-    """The dims of a broadcast result. Two different symbols leave a dim open: either may be 1."""
+    """Returns the dims of a broadcast result. Two different symbols leave a dim unknown, because either may be 1."""
     rank = max((len(s) for s in shapes), default=0)
     found: list[Expr] = []
     for position in range(-rank, 0):
@@ -143,18 +145,18 @@ def clamped(value: Expr, low: Expr, high: Expr) -> Expr:
 
 
 def is_sure(e: Expr) -> bool:
-    """Whether the sign of `e` is known."""
+    """True if the sign of `e` is known."""
     return is_never_negative(e) or is_nonneg(-1 - e)
 
 
 def is_never_negative(e: Expr) -> bool:
-    """Whether a size or an amount is proven not to be below 0, whatever the symbols are."""
+    """True if a size or an amount is proven non-negative for all symbols."""
     return is_nonneg(e) or proven(e, NO_RANGES)
 
 
 def same_count(a: Dims, b: Dims) -> bool:
-    """Whether two lists of dims hold equally many elements: as polynomials, or because a dim of `b` is the quotient
-    that makes it so."""
+    """True if two lists of dims hold the same number of elements: as polynomials, or because a dim of `b` is the
+    quotient that makes them equal."""
     total, other = product(a), product(b)
     if total == other:
         return True
@@ -165,12 +167,12 @@ def same_count(a: Dims, b: Dims) -> bool:
 
 
 def element_reason(element: Attribute) -> str | None:
-    """Why tensors of an element type cannot be in a kernel; None when they can."""
+    """Returns the reason why tensors of an element type cannot be in a kernel; None if they can."""
     return None if is_storable(element) else f"elements of type {element} have no place in a kernel yet"
 
 
 def tensors_reason(op: OnnxOp) -> str | None:
-    """Why the operands and results of a node cannot be tensors of a kernel; None when they can."""
+    """Returns the reason why the operands and results of a node cannot be tensors of a kernel; None if they can."""
     for value in (*op.inputs, *op.outputs):
         if value is None:
             continue
@@ -187,7 +189,7 @@ def tensors_reason(op: OnnxOp) -> str | None:
 
 
 def legal(*checks: Callable[[OnnxOp], str | None]) -> LegalRule:
-    """Tensors that a kernel can have, and every one of `checks`."""
+    """Returns the rule that checks for tensors supported in kernels, then all of `checks`."""
 
     def rule(op: OnnxOp) -> str | None:
         reason = tensors_reason(op)
@@ -200,7 +202,7 @@ def legal(*checks: Callable[[OnnxOp], str | None]) -> LegalRule:
 
 
 def needs_values(index: int, what: str) -> Callable[[OnnxOp], str | None]:
-    """The check that an integer operand, when it is given, is known at compile time."""
+    """Returns the check that an integer operand, if present, is known at compile time."""
 
     def check(op: OnnxOp) -> str | None:
         if operand(op, index) is None or known(op, index) is not None:
@@ -211,10 +213,10 @@ def needs_values(index: int, what: str) -> Callable[[OnnxOp], str | None]:
 
 
 def infos(element: Attribute, *shapes: Sequence[Any] | None) -> list[TensorInfo]:
-    """The results of a shape rule, one for each list of dims."""
+    """Returns the results of a shape rule, one for each list of dims."""
     return [TensorInfo(element, None if s is None else tuple(Expr.of(d) for d in s)) for s in shapes]
 
 
 def unknown_rank(ctx: InferContext) -> list[TensorInfo]:
-    """The result of a shape rule that only knows the element type, which is that of the first operand."""
+    """Returns the result of a shape rule that only knows the element type, that of the first operand."""
     return infos(element_type(ctx), None)

@@ -1,18 +1,18 @@
-"""Ops that read between the elements of an image: GridSample, AffineGrid, DeformConv.
+"""Ops that sample an image between its elements: GridSample, AffineGrid, DeformConv.
 
-Coordinates that are data become, for every place of the result and every axis, a few elements to read and their
-weights: two small nests, which do not depend on the channel. The nest over the result then sums over all combinations.
+Data-dependent coordinates become, for every place of the result and every axis, a few elements to read and their
+weights: two small nests, independent of the channel. The nest over the result then sums over all combinations.
 
-A deformable convolution does the same for each element of a window, and then is a contraction:
+A deformable convolution does the same for each element of a window, followed by a contraction:
 
     image   [n, h + 2, w + 2, c]        channels last, with zeros around          a nest
     places  [n, y, group, ky, kx, x]    the first of four elements, two weights   a nest, with vectors along x
     patches [n, y, x, part, k, c]       what the windows see                      a procedure, with vectors along c
     result  [n, o, y, x]                patches * weight                          a contraction
 
-The four elements around a place are in the image with its rim wherever one of them is in the image, so no read asks
-whether it is inside. Where none is, ONNX Runtime multiplies the first element of the image by 0, and so makes NaN of
-one that is not finite; the zeros here are zeros, as in ONNX's own evaluator.
+If one of the four elements around a place is in the image, all four are in the padded image, so reads need no bounds
+checks. If none is, ONNX Runtime multiplies the first element of the image by 0, giving NaN if that is not finite; here
+the result is 0, as in ONNX's own evaluator.
 """
 
 from __future__ import annotations
@@ -51,14 +51,15 @@ if TYPE_CHECKING:
 Point = Sequence[Expr]
 CoordinateRule = Callable[[Nest, Point], Scalar]
 Border = Callable[[Scalar, Scalar, Attribute], Scalar]
-"""From an element, which may lie outside, and the size of its axis to the element that is read, or -1 for none."""
+"""A function from an element, possibly out of bounds, and the size of its axis to the element to
+read, or -1 for none."""
 
 
 # -- reading between elements -----------------------------------------------------------------------------------------
 
 
 def between(x: Scalar, tap: Scalar, taps: int) -> tuple[Scalar, Scalar]:
-    """Of coordinate `x`: the element that tap number `tap` of `taps` (1, 2 or 4) reads, and its weight."""
+    """Returns, for coordinate `x`, the element of tap number `tap` of `taps` (1, 2 or 4), and its weight."""
     if taps == 1:
         return x.math("roundeven").to(i64), x - x + 1
     below = x.floor()
@@ -72,8 +73,8 @@ def between(x: Scalar, tap: Scalar, taps: int) -> tuple[Scalar, Scalar]:
 def tables(
     ctx: Lowering, dims: Sequence[Expr], sizes: Sequence[Expr], taps: int, coordinate: CoordinateRule, border: Border
 ) -> tuple[SSAValue, SSAValue | None]:
-    """The elements `[*dims, axis, tap]` and their weights for coordinates `[*dims, axis]` among axes of `sizes`; no
-    weights where there is one tap. An element that `border` puts outside of the axis is -1, with weight 0."""
+    """Returns the elements `[*dims, axis, tap]` and their weights for coordinates `[*dims, axis]` in axes of `sizes`;
+    no weights for a single tap. An element placed outside the axis by `border` is -1, with weight 0."""
     shape, wide = [*dims, Expr.of(len(sizes)), Expr.of(taps)], ctx.wide_element()
 
     def size_of(nest: Nest, axis: Expr) -> Scalar:
@@ -99,7 +100,7 @@ def tables(
 def sampled(
     nest: Nest, x: SSAValue, lead: Sequence[Expr], table: tuple[SSAValue, SSAValue | None], at: Point, wide: Attribute
 ) -> Scalar:
-    """The weighted sum of the elements `[*lead, *places]` of `x` that row `at` of the tables names."""
+    """Returns the weighted sum of the elements `[*lead, *places]` of `x` listed in row `at` of the tables."""
     places, weights = table
     axes, taps = (d.constant or 0 for d in dims_of(places.type)[-2:])
     total: Scalar | None = None
@@ -125,7 +126,7 @@ def clamped(place: Scalar, size: Scalar, wide: Attribute) -> Scalar:
 
 
 def reflected(low: float, inner: float) -> Border:
-    """Reflection between `low` and `size - inner`, of elements."""
+    """Returns the reflection of elements between `low` and `size - inner`."""
 
     def rule(place: Scalar, size: Scalar, wide: Attribute) -> Scalar:
         x, least, greatest = place.to(wide), low, size.to(wide) - inner
@@ -226,7 +227,7 @@ def _affine_grid(ctx: Lowering) -> list[SSAValue]:
     rank = len(out) - 2
 
     def share(nest: Nest, place: Expr, size: Expr) -> Scalar:
-        """Where `place` lies, from -1 to 1 along its axis."""
+        """Returns the coordinate of `place`, from -1 to 1 along its axis."""
         if corners:
             step = (nest.index(size) - 1).maximum(1).to(wide)
             return nest.index(place).to(wide) * 2 / step - 1
@@ -245,7 +246,7 @@ def _affine_grid(ctx: Lowering) -> list[SSAValue]:
 # -- DeformConv -------------------------------------------------------------------------------------------------------
 
 FEW = 8
-"""Groups of fewer channels and results than this fill no vectors, unless they are a part of one."""
+"""The minimum channels and results of a group that fills vectors, unless several groups share a vector."""
 
 
 def _infer_deform(ctx: InferContext) -> list[TensorInfo]:
@@ -279,11 +280,11 @@ def _deform_reason(op: OnnxOp) -> str | None:
 
 
 def _deform_conv(ctx: Lowering) -> list[SSAValue]:
-    """First what each window sees, then the convolution as a contraction of that."""
+    """Computes the inputs of each window, then the convolution as a contraction of them."""
     weight, out, wide = ctx.dims(1), ctx.out_dims(), ctx.wide_element()
     group, w = int(ctx.attr("group", 1)), ctx.required(1)
     size, depth = weight[0] // group, weight[1]
-    # As in a convolution: groups of one channel, or of a few, are no axis.
+    # As in a convolution, groups of one channel, or of a few, are no axis.
     several = group != 1 and size != ONE and not has_small_groups(ctx.op)
     parts = group if several else 1
     patches = ctx.view(_patches(ctx, parts), (out[0], *out[2:], parts, *weight[2:], depth * (group // parts)))
@@ -302,8 +303,8 @@ def _deform_conv(ctx: Lowering) -> list[SSAValue]:
 
 
 def _patches(ctx: Lowering, parts: int) -> SSAValue:
-    """What each window sees, `[batch, y, x, part, element of the window, block, channel]`: the channels are in `parts`,
-    each of them in blocks that belong to one offset group."""
+    """Returns the inputs of each window, `[batch, y, x, part, element of the window, block, channel]`: the channels in
+    `parts`, each in blocks that belong to one offset group."""
     mask, element, image = ctx.input(4), ctx.wide_element(), _rimmed(ctx)
     out, (rows, columns), groups = ctx.out_dims(), ctx.dims(1)[2:], int(ctx.attr("offset_group", 1))
     count = lcm(parts, groups)
@@ -313,7 +314,8 @@ def _patches(ctx: Lowering, parts: int) -> SSAValue:
     source, *tables = p.buffers[:5]
     masks, target = p.buffers[5:-1], p.buffers[-1]
     b, y = p.axes((out[0], out[2]))
-    # The tables have places last, for the vectors that make them, but row by row: those of a row stay in the cache.
+    # The tables have places last, for the vectors that compute them, but row by row: the tables of a row stay in the
+    # cache.
     with p.over([out[3], parts, rows, columns, blocks]) as (x, part, ky, kx, block):
         number, tap = part * blocks + block, ky * columns + kx
         g = floordiv(number, Expr.of(count // groups))
@@ -336,9 +338,9 @@ def _patches(ctx: Lowering, parts: int) -> SSAValue:
 
 
 def _places(ctx: Lowering) -> tuple[SSAValue, ...]:
-    """For each element of each window, `[batch, y, offset group, ky, kx, x]`: the row and the column of the first of
-    the four elements around its place, counted from the rim, and how far the place is below and right of it. A place
-    that no element is near has -1 for both."""
+    """Returns, for each element of each window, `[batch, y, offset group, ky, kx, x]`: the row and the column of the
+    first of the four elements around its place, counted in the padded image, and the distances of the place below and
+    right of it. A place far from all elements has -1 for both."""
     offset, element = ctx.required(2), ctx.wide_element()
     out, sizes, window = ctx.out_dims(), ctx.dims(0)[2:], ctx.dims(1)[2:]
     dims = (out[0], out[2], Expr.of(int(ctx.attr("offset_group", 1))), *window, out[3])
@@ -361,7 +363,7 @@ def _places(ctx: Lowering) -> tuple[SSAValue, ...]:
 
 
 def _rimmed(ctx: Lowering) -> SSAValue:
-    """The image with its channels last and zeros around it."""
+    """Returns the image with channels last and a border of zeros."""
     x, (batch, channels, *sizes) = ctx.required(0), ctx.dims(0)
 
     def point(nest: Nest, i: Point) -> Scalar:
@@ -372,18 +374,18 @@ def _rimmed(ctx: Lowering) -> SSAValue:
 
 
 def _deform_packs(op: OnnxOp) -> dict[int, tuple[int, ...]]:
-    """The weight, whose depth are the elements of a window and then its channels."""
+    """Returns the weight, with the elements of a window and then its channels as the depth."""
     return {1: (0, 2, 3, 1)} if has_panels(op) else {}
 
 
 def _deform_orders(op: OnnxOp) -> dict[int, tuple[int, ...]]:
-    """The weight of groups that fill no panels: for each element of the window the channels side by side."""
+    """Returns the weight of groups without full panels: the channels are contiguous for each element of the window."""
     return {} if has_panels(op) else {1: (2, 3, 1, 0)}
 
 
 def _deform_slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
-    """Groups that are neither a part of a vector nor long: those of 3 channels take 1.8 of ONNX Runtime's time, those
-    of 5 1.2, those of 7 as long, all others less."""
+    """Returns a reason for groups that neither fill nor share vectors: those of 3 channels take 1.8 of ONNX Runtime's
+    time, those of 5 1.2, those of 7 the same, all others less."""
     group, (channels, depth) = int(op.attr("group", 1)), (d.constant for d in operand_dims(op, 1)[:2])
     if group == 1 or channels is None or depth is None or has_small_groups(op):
         return None
@@ -400,7 +402,8 @@ def _element(op: OnnxOp) -> str | None:
 
 
 def _deform_samples(op: OnnxOp) -> Expr:
-    """Each sample is four elements, weighed and added; channels are sampled for each place of every window."""
+    """Returns the operations for samples: four elements each, weighted and summed, for each place of every window and
+    channel."""
     batch, channels = operand_dims(op, 0)[:2]
     return 8 * product((batch, channels, *operand_dims(op, 1)[2:], *dims_of(op.results[0].type)[2:]))
 

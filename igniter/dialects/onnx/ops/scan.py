@@ -1,9 +1,9 @@
 """Running sums and products along an axis: CumSum, CumProd.
 
-Linear in the number of elements. A scan along an axis that others lie inside of runs over whole rows of these, side by
-side. Sums are rounded once an element, in the elements' own type (in f32 for 16-bit floats, whose results are rounded
-once), in the order of the axis, as ONNX Runtime does. An axis that is only known when it runs is looked at by the
-kernel: there is a scan for each.
+The cost is linear in the number of elements. A scan along an axis other than the last vectorises over the inner dims.
+Sums are rounded once per element, in the elements' own type (in f32 for 16-bit floats, whose results are rounded once),
+in the order of the axis, as in ONNX Runtime. For an axis known only at run time, the kernel contains a scan for each
+axis and selects one.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def _infer(ctx: InferContext) -> list[TensorInfo]:
 
 
 def known_axis(op: OnnxOp) -> int | None:
-    """The axis counted from the front, where the compiler knows it."""
+    """Returns the axis counted from the front if it is known at compile time; else None."""
     axes = constants(known(op, 1))
     return normal_axis(axes[0], len(operand_dims(op, 0))) if axes else None
 
 
 def scan(identity: int, step: Step) -> Callable[[Lowering], list[SSAValue]]:
-    """The lowering of a scan that combines with `step`, from `identity`."""
+    """Returns the lowering of a scan that combines with `step`, starting from `identity`."""
 
     def lower(ctx: Lowering) -> list[SSAValue]:
         dims, axis = ctx.dims(0), known_axis(ctx.op)
@@ -53,7 +53,7 @@ def scan(identity: int, step: Step) -> Callable[[Lowering], list[SSAValue]]:
 
 
 def _known(ctx: Lowering, dims: Dims, axis: int, identity: int, step: Step) -> SSAValue:
-    """Along one axis: the dims before it are points, those behind it lie side by side."""
+    """Scans along one axis: the dims before it are points, those after it are contiguous."""
     shape = (product(dims[:axis]), dims[axis], product(dims[axis + 1 :]))
     p = ctx.procedure([ctx.view(ctx.required(0), shape)], [tensor_of(ctx.out_element(), shape)])
     _scan(ctx, p, [p.parallel(shape[0])], shape, identity, step)
@@ -61,7 +61,7 @@ def _known(ctx: Lowering, dims: Dims, axis: int, identity: int, step: Step) -> S
 
 
 def _any_axis(ctx: Lowering, dims: Dims, identity: int, step: Step) -> SSAValue:
-    """Along the axis that the second operand holds."""
+    """Scans along the axis in the second operand."""
     p = ctx.procedure([ctx.required(0), ctx.required(1)], [ctx.output_type()])
     source, given, target = p.buffers
     axis = p.load(given, [0] * len(ctx.dims(1))).to(i64)
@@ -81,7 +81,7 @@ def _along(
     identity: int,
     step: Step,
 ) -> None:
-    """One scan, of the elements at `place(t)`."""
+    """Computes one scan, of the elements at `place(t)`."""
     source, target = buffers
     exclusive, reverse = bool(ctx.attr("exclusive", 0)), bool(ctx.attr("reverse", 0))
     total = p.variable(p.const(identity, compute_type(ctx.element(0))), "total")
@@ -94,7 +94,7 @@ def _along(
 
 
 def _scan(ctx: Lowering, p: Procedure, outer: list[Expr], shape: Dims, identity: int, step: Step) -> None:
-    """Scans of `shape[1]` steps at the points `outer`: one, or one for each of the elements side by side."""
+    """Computes scans of `shape[1]` steps at the points `outer`: one for each of the inner elements."""
     source, target = p.buffers
     if shape[2] == ONE:
         _along(ctx, p, lambda t: [*outer, t, Expr.of(0)], shape[1], (source, target), identity, step)

@@ -1,8 +1,8 @@
-"""Ops that write where another tensor says: Scatter, ScatterElements, ScatterND, TensorScatter, MaxUnpool.
+"""Ops that write at indices from another tensor: Scatter, ScatterElements, ScatterND, TensorScatter, MaxUnpool.
 
-Updates are taken in row-major order, so that of several to one element the last one wins, or they are combined in that
-order, each result rounded to the elements' type. Negative indices count from the end. An update outside of the tensor
-is not made; an index out of range ends the run with an error.
+Updates are applied in row-major order: of several to one element the last one wins, or they are combined in that order,
+each result rounded to the elements' type. Negative indices count from the end. An out-of-bounds update is skipped; an
+index out of range ends the run with an error.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ REDUCTIONS = ("none", "add", "mul", "max", "min")
 
 
 def counted_from_front(p: Procedure, index: Scalar, dim: Expr) -> Scalar:
-    """An index as an i64 that counts from the front."""
+    """Returns an index as an i64 that counts from the front."""
     wide = index.to(i64)
     return wide if index.is_unsigned else (wide < 0).select(wide + p.index(dim), wide)
 
 
 def update(p: Procedure, reduction: str, value: Scalar, target: SSAValue, at: Sequence[Expr | Scalar]) -> None:
-    """Writes one update, or combines it with what is there. An element stays only where it compares as better than what
-    comes, so of two of which one is NaN the later one stands, as in ONNX Runtime."""
+    """Writes one update, or combines it with the old value. The old value remains only if it compares better, so with a
+    NaN the later value wins, as in ONNX Runtime."""
     if reduction == "none":
         p.store(value, target, at)
         return
@@ -70,8 +70,8 @@ def _infer_like_data(ctx: InferContext) -> list[TensorInfo]:
 
 
 def lower_scatter_elements(ctx: Lowering) -> list[SSAValue]:
-    """The dims before the axis are points; along the axis updates come one after the other; those behind it are side by
-    side, and never meet."""
+    """Uses the dims before the axis as points; updates along the axis are in order; those after it are contiguous and
+    independent."""
     dims, given = ctx.dims(0), ctx.dims(1)
     axis = normal_axis(ctx.attr("axis", 0), len(dims))
     ctx.check_indices(ctx.required(1), dims[axis])
@@ -155,7 +155,7 @@ def scatter_nd_reason(op: OnnxOp) -> str | None:
 
 
 def lower_tensor_scatter(ctx: Lowering) -> list[SSAValue]:
-    """Every element of the result reads the update that falls on it, or the cache."""
+    """Reads, for every element of the result, its update or the cache."""
     past, new, begin = ctx.required(0), ctx.required(1), ctx.input(2)
     dims, given = ctx.dims(0), ctx.dims(1)
     axis = normal_axis(ctx.attr("axis", -2), len(dims))
@@ -184,7 +184,7 @@ def lower_tensor_scatter(ctx: Lowering) -> list[SSAValue]:
 
 
 _ANY = 1 << 62
-"""As many places as any index has that wraps around."""
+"""The room for write indices that wrap around: larger than any index."""
 
 
 def tensor_scatter_requires(op: OnnxOp) -> list[Requirement]:
@@ -223,7 +223,7 @@ def infer_max_unpool(ctx: InferContext) -> list[TensorInfo]:
 
 
 def unpooled_dims(op: OnnxOp, dims: Sequence[Expr]) -> list[Expr]:
-    """The dims that pooling made `dims` of, the least there are."""
+    """Returns the least dims that pooling reduces to `dims`."""
     spatial = len(dims) - 2
     kernel = op.attr("kernel_shape")
     strides = op.attr("strides") or [1] * spatial
@@ -236,7 +236,7 @@ def unpooled_dims(op: OnnxOp, dims: Sequence[Expr]) -> list[Expr]:
 
 
 def lower_max_unpool(ctx: Lowering) -> list[SSAValue]:
-    """Zeros, and every element where the index says that it was, counted over the whole result."""
+    """Fills with zeros, then writes every element at its index, counted over the whole result."""
     count, total = product(ctx.dims(0)), product(ctx.out_dims())
     flat = tensor_of(ctx.out_element(), [total])
     ctx.check_indices(ctx.required(1), total, "its indices are out of bounds", negative=False)
@@ -262,8 +262,8 @@ def max_unpool_reason(op: OnnxOp) -> str | None:
 
 
 def max_unpool_requires(op: OnnxOp) -> list[Requirement]:
-    """What was pooled had places, though there may be no image. A shape that is given is at least that which pooling
-    made the input of; indices count in it, in ONNX Runtime."""
+    """Requires that the pooled tensor had places, even without an image. A given shape must be at least the inferred
+    one; ONNX Runtime's indices refer to the given shape."""
     dims = operand_dims(op, 0)
     least = unpooled_dims(op, dims)
     if operand(op, 2) is None:

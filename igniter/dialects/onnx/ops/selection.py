@@ -1,7 +1,7 @@
-"""Ops whose results are as large as the data says: NonZero, Compress, NonMaxSuppression (docs/values.md).
+"""Ops with data-dependent result sizes: NonZero, Compress, NonMaxSuppression (docs/values.md).
 
-What there is is counted first, by nodes of ONNX or by a counting node; the carrier has the count, and the bound node
-fills a result of that size. It stores nothing outside of it, whatever it finds.
+ONNX nodes or a counting node count the results first; the carrier holds the count, and the bound node fills a result of
+that size. It never stores out of bounds, whatever it finds.
 """
 
 from __future__ import annotations
@@ -60,14 +60,15 @@ def _infer_compress(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _compressed(op: OnnxOp) -> Expr:
-    """How many places the condition may speak of."""
+    """Returns the maximum length of the condition."""
     dims = operand_dims(op, 0)
     axis = op.attributes.get("axis")
     return product(dims) if axis is None else dims[normal_axis(int(op.attr("axis")), len(dims))]
 
 
 def _compress_requires(op: OnnxOp) -> list[Requirement]:
-    """The condition may be shorter; what is behind the end of the places is not counted where both are integers."""
+    """Requires a condition that is not too long. A shorter one is valid; with constant sizes, excess elements are
+    ignored."""
     places, given = _compressed(op), operand_dims(op, 1)[0]
     if places.constant is not None and given.constant is not None:
         return []
@@ -98,7 +99,7 @@ def _lower_compress(ctx: Lowering) -> list[SSAValue]:
 
 
 def _equate_boxes(ctx: InferContext) -> None:
-    """A score for each box, which has four coordinates."""
+    """Equates one score with each box of four coordinates."""
     boxes, scores = input_dims(ctx, 0), input_dims(ctx, 1)
     if boxes is not None and scores is not None and len(boxes) == len(scores) == 3:
         for a, b in ((boxes[2], Expr.of(4)), (boxes[0], scores[0]), (boxes[1], scores[2])):
@@ -126,7 +127,7 @@ def _suppression_reason(op: OnnxOp) -> str | None:
 
 
 def _corners(p: Procedure, boxes: SSAValue, batch: Expr, box: Scalar | Expr, centred: bool) -> tuple[Scalar, ...]:
-    """The least and greatest coordinates of a box along both axes."""
+    """Returns the least and greatest coordinates of a box along both axes."""
     a, b, c, d = (p.load(boxes, [batch, box, Expr.of(k)]) for k in range(4))
     if centred:
         wide, high = c / 2, d / 2
@@ -135,7 +136,8 @@ def _corners(p: Procedure, boxes: SSAValue, batch: Expr, box: Scalar | Expr, cen
 
 
 def _overlaps(one: Sequence[Scalar], other: Sequence[Scalar], threshold: Scalar) -> Scalar:
-    """Whether the intersection of two boxes is more than `threshold` of their union, in ONNX Runtime's order."""
+    """Returns true if the intersection of two boxes exceeds `threshold` of their union, computed in ONNX Runtime's
+    order."""
     wide = one[1].minimum(other[1]) - one[0].maximum(other[0])
     high = one[3].minimum(other[3]) - one[2].maximum(other[2])
     both = wide * high
@@ -146,8 +148,8 @@ def _overlaps(one: Sequence[Scalar], other: Sequence[Scalar], threshold: Scalar)
 
 
 def _suppress(ctx: Lowering, p: Procedure, keep: Callable[[Expr, Expr, Scalar], None]) -> None:
-    """Calls `keep` for every box that is selected: in the order of the scores, of equal ones that of the boxes, what
-    overlaps none that was selected before it."""
+    """Calls `keep` for every selected box: in the order of scores, ties in the order of boxes, each box that overlaps
+    no earlier selected one."""
     given = [ctx.input(k) for k in range(5)]
     buffers = iter(p.buffers)
     boxes, scores, limits, overlap, least = (next(buffers) if v is not None else None for v in given)
@@ -187,7 +189,7 @@ def _suppress(ctx: Lowering, p: Procedure, keep: Callable[[Expr, Expr, Scalar], 
 
 
 def _best(p: Procedure, scores: SSAValue, open_: SSAValue, at: tuple[Expr, Expr], count: Expr) -> Scalar:
-    """The first box with the greatest score of those that are open; -1 where none is."""
+    """Returns the first open box with the greatest score; -1 if none is open."""
     best: Variable = p.variable(p.const(-1, i64), "best")
     top: Variable = p.variable(p.const(0.0, f32), "top")
     with p.sequential(count) as j:

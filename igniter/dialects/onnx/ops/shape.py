@@ -1,4 +1,4 @@
-"""Ops that make tensors from shapes and numbers: Shape, Size, ConstantOfShape, Range, EyeLike."""
+"""Ops that create tensors from shapes and numbers: Shape, Size, ConstantOfShape, Range, EyeLike."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def lower_size(ctx: Lowering) -> list[SSAValue]:
 
 
 def fill_value(op: OnnxOp) -> tuple[int | float, Attribute]:
-    """The number and the element type that a ConstantOfShape gives."""
+    """Returns the number and the element type of a ConstantOfShape."""
     value = op.attr("value")
     if value is None:
         return 0.0, f32
@@ -87,7 +87,7 @@ def infer_range(ctx: InferContext) -> list[TensorInfo]:
 
 
 def range_count(start: Dims | None, limit: Dims | None, delta: Dims | None) -> Expr | None:
-    """How many numbers an integer Range has; None where that is not known."""
+    """Returns the number of elements of an integer Range; None if it is unknown."""
     step = delta[0].constant if delta else None
     if not start or not limit or not step:
         return None

@@ -1,6 +1,6 @@
 """Signals: DFT and STFT as products with a matrix of roots of unity, windows, and the triangles of MelWeightMatrix.
 
-A DFT of length N is N² products here, where an FFT has N log N: the default pipeline leaves it to ONNX Runtime.
+A DFT of length N takes N² products here, an FFT N log N: the default pipeline leaves it to ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ QUADRATIC = "it is quadratic in its length here, which an FFT is not"
 
 
 def _roots(ctx: Lowering, taken: Expr, bins: Expr, parts: Expr, length: Expr, inverse: bool) -> SSAValue:
-    """The matrix `[taken, parts, bins, 2]` that makes bins of samples: its parts are real and imaginary."""
+    """Returns the matrix `[taken, parts, bins, 2]` from samples to bins: its parts are real and imaginary."""
 
     def root(nest: Nest, at: Sequence[Expr]) -> Scalar:
         sample, part, bin_, result = at
-        # In f64: the angle of a long signal has no digits left in f32.
+        # Computed in f64: the angle of a long signal has no digits left in f32.
         angle = nest.index(mod(sample * bin_, length)).to(f64) * (2 * pi) / nest.index(length).to(f64)
         sine = angle.math("sin") * (-1.0 if inverse else 1.0)
         across = nest.index(part).eq(0).select(-sine, sine)
@@ -65,10 +65,10 @@ FoldRule = Callable[[Nest, Sequence[Expr], Sequence[Expr]], Scalar]
 
 
 def _summed(ctx: Lowering, sample: FoldRule, table: SSAValue, axis: int, over: Sequence[Expr]) -> SSAValue:
-    """The transform of samples along an axis: their products with the roots, which are `table[*r, bin, part]`.
+    """Returns the transform of samples along an axis: their products with the roots `table[*r, bin, part]`.
 
-    It is summed in f64: parts that cancel would leave the rounding of the others. A signal that is not finite has no
-    finite bin and no infinite one, as in an FFT of any length that is no power of two.
+    Sums are in f64: cancelling parts would leave the rounding errors of the others. A non-finite signal makes all bins
+    NaN, as in an FFT of any length other than a power of two.
     """
     out = ctx.out_dims()
 
@@ -77,7 +77,7 @@ def _summed(ctx: Lowering, sample: FoldRule, table: SSAValue, axis: int, over: S
 
     def strange(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
         value = sample(nest, i, r)
-        return value - value  # 0 or NaN
+        return value - value  # 0, or NaN for a non-finite value
 
     total = ctx.generate(out, product_of, over=over, combiner="add", element=f64, part="sum")
     whole = (*out[:axis], ONE, *out[axis + 1 : -1], ONE)
@@ -102,7 +102,7 @@ def _dft_axis(op: OnnxOp, rank: int, values: Dims | None) -> int | str:
 
 
 def is_real_inverse(op: OnnxOp) -> bool:
-    """Whether a DFT makes a real signal of half of its bins, the others being their conjugates."""
+    """True if a DFT computes a real signal from half of its bins; the others are their conjugates."""
     return bool(op.attr("onesided", 0)) and bool(op.attr("inverse", 0))
 
 
@@ -145,10 +145,10 @@ def _dft_reason(op: OnnxOp) -> str | None:
 
 
 def _dft_requires(op: OnnxOp) -> list[Requirement]:
-    """A transform of nothing is none, unless nothing is asked for."""
+    """Requires a non-empty transform, unless the result is empty."""
     dims = operand_dims(op, 0)
     axis = _dft_axis(op, len(dims), known(op, 2))
-    assert isinstance(axis, int)  # `_dft_reason` has seen to it
+    assert isinstance(axis, int)  # `_dft_reason` has checked it
     made = dims_of(op.results[0].type)
     if dims[axis] in made:
         return []
@@ -158,7 +158,7 @@ def _dft_requires(op: OnnxOp) -> list[Requirement]:
 def _dft(ctx: Lowering) -> list[SSAValue]:
     x, dims, out = ctx.required(0), ctx.dims(0), ctx.out_dims()
     axis = _dft_axis(ctx.op, len(dims), ctx.values(2))
-    assert isinstance(axis, int)  # `_dft_reason` has seen to it
+    assert isinstance(axis, int)  # `_dft_reason` has checked it
     length = _dft_length(ctx.op, dims[axis], ctx.values(1))
     assert isinstance(length, Expr)
     real = is_real_inverse(ctx.op)
@@ -169,7 +169,7 @@ def _dft(ctx: Lowering) -> list[SSAValue]:
         value = nest.read_inside(x, [*i[:axis], r[0], *i[axis + 1 : -1], r[1]]).to(f64)
         if not real:
             return value
-        # Every bin but the first, and the last of an even length, stands for its conjugate, too.
+        # Every bin also represents its conjugate, except the first, and the last of an even length.
         alone = nest.index(r[0]).eq(0) | nest.index(2 * r[0]).eq(nest.index(length))
         return alone.select(value, value * 2)
 
@@ -182,7 +182,7 @@ def _dft(ctx: Lowering) -> list[SSAValue]:
 def _frames(
     op: OnnxOp, dims: Dims, step: Dims | None, length: Dims | None, window: Dims | None
 ) -> tuple[Expr, Expr, Expr] | str:
-    """How many frames there are, how far apart, and how long; or why that is not known."""
+    """Returns the number of frames, their distance and their length; or the reason why they are unknown."""
     if step is None or (step[0].constant is not None and step[0].constant < 1):
         return "how far its frames are apart is only known when it runs"
     if operand(op, 3) is not None and length is None:
@@ -212,7 +212,7 @@ def _stft_reason(op: OnnxOp) -> str | None:
 
 
 def _stft_requires(op: OnnxOp) -> list[Requirement]:
-    """The window is as long as the frames."""
+    """Requires a window as long as the frames."""
     window = None if operand(op, 2) is None else operand_dims(op, 2)
     found = _frames(op, operand_dims(op, 0), known(op, 1), known(op, 3), window)
     if isinstance(found, str):
@@ -227,7 +227,7 @@ def _stft(ctx: Lowering) -> list[SSAValue]:
     window = ctx.input(2)
     dims, out = ctx.dims(0), ctx.out_dims()
     found = _frames(ctx.op, dims, ctx.values(1), ctx.values(3), None if window is None else dims_of(window.type))
-    assert not isinstance(found, str)  # `_stft_reason` has seen to it
+    assert not isinstance(found, str)  # `_stft_reason` has checked it
     _, step, length = found
     parts = dims[2] if len(dims) == 3 else ONE
     x = ctx.view(ctx.required(0), (*dims[:2], parts))
@@ -252,7 +252,7 @@ WINDOWS: dict[str, tuple[float, float, float]] = {
     "HammingWindow": (25 / 46, 25 / 46 - 1, 0.0),
     "HannWindow": (0.5, -0.5, 0.0),
 }
-"""The weights of 1, cos(t) and cos(2t), with t going once around."""
+"""The weights of 1, cos(t) and cos(2t), with one period of t."""
 
 
 def _infer_window(ctx: InferContext) -> list[TensorInfo]:
@@ -261,7 +261,7 @@ def _infer_window(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _asked_element(op: OnnxOp) -> Attribute:
-    """The element type that `output_datatype` is the code of."""
+    """Returns the element type with the code `output_datatype`."""
     target = BY_CODE.get(int(op.attr("output_datatype", 1)))
     if target is None:
         raise ValueError(f"no element type has the code {op.attr('output_datatype')}")
@@ -316,7 +316,7 @@ def _mel_requires(op: OnnxOp) -> list[Requirement]:
 
 def _mel(ctx: Lowering) -> list[SSAValue]:
     length = ctx.values(1)
-    assert length is not None  # `_mel_reason` has seen to it
+    assert length is not None  # `_mel_reason` has checked it
     bins, filters = ctx.out_dims()
     _check_edges(ctx, length[0], bins)
     corners = _corners(ctx, length[0], filters + 2)
@@ -326,7 +326,7 @@ def _mel(ctx: Lowering) -> list[SSAValue]:
         return part.to(element) / whole.to(element)
 
     def point(nest: Nest, at: Sequence[Expr]) -> Scalar:
-        """Filter `n` rises from corner `n` to the next, where it is 1, and falls to the one behind."""
+        """Returns filter `n`, which rises from corner `n` to 1 at the next corner, and falls to the one after it."""
         here = nest.index(at[0])
         left, top, right = (nest.read(corners, [at[1] + k]) for k in range(3))
         rising = ((here >= left) & (here <= top)).select(share(here - left, top - left), 0.0)
@@ -337,7 +337,7 @@ def _mel(ctx: Lowering) -> list[SSAValue]:
 
 
 def _check_edges(ctx: Lowering, length: Expr, bins: Expr) -> None:
-    """Has a run end with an error, as in ONNX Runtime, where an edge is outside of the spectrogram."""
+    """Makes a run end with an error, as in ONNX Runtime, if an edge is outside the spectrogram."""
     for k in (3, 4):
 
         def wrong(nest: Nest, _: Sequence[Expr], k: int = k) -> Scalar:
@@ -351,10 +351,11 @@ def _check_edges(ctx: Lowering, length: Expr, bins: Expr) -> None:
 
 
 def _corners(ctx: Lowering, length: Expr, count: Expr) -> SSAValue:
-    """The bins where filters begin, have their top and end, evenly apart on the mel scale, as i64.
+    """Returns the bins of the corners of filters (start, peak, end), evenly spaced on the mel scale, as i64.
 
-    In f64 and in the order of ONNX Runtime. Its step is the range in `count` parts, so the last is before the end.
-    Where the lower edge is exactly a bin the last bit of the logarithm decides, and that is not always ONNX Runtime's.
+    Computed in f64 and in the order of ONNX Runtime. The step is the range over `count`, so the last corner is before
+    the end. If the lower edge is exactly a bin, the last bit of the logarithm decides, and may differ from ONNX
+    Runtime's.
     """
 
     def mel(nest: Nest, k: int) -> Scalar:
@@ -370,7 +371,7 @@ def _corners(ctx: Lowering, length: Expr, count: Expr) -> SSAValue:
 
 
 def _number(ctx: Lowering, nest: Nest, index: int) -> Scalar:
-    """An operand that is one number."""
+    """Reads an operand with a single number."""
     return nest.read(ctx.required(index), [ZERO] * len(ctx.dims(index)))
 
 

@@ -1,7 +1,7 @@
-"""Windows that slide over spatial axes: what convolutions, pools and their transposes share.
+"""Sliding windows over spatial axes: shared by convolutions, pools and their transposes.
 
-Sizes are ONNX Runtime's. Its pools divide towards zero, so that a window that is a little larger than what it slides
-over still gives one result; its convolutions refuse that.
+Sizes are ONNX Runtime's. Its pools divide towards zero, so that a window slightly larger than its input still gives one
+result; its convolutions reject that.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ SAME = ("SAME_UPPER", "SAME_LOWER")
 
 @dataclass(frozen=True)
 class Slide:
-    """How windows of `kernel` elements, `dilation` apart, slide along one axis of `size`."""
+    """The windows along one axis of `size`: `kernel` elements, `dilation` apart."""
 
     size: Expr
     kernel: Expr
     stride: int
     dilation: int
     low: Expr
-    """The elements that padding adds before the first; `high` behind the last. Negative ones are taken away."""
+    """The elements of padding before the first; `high` after the last. Negative values crop."""
     high: Expr
     count: Expr
-    """How many windows there are."""
+    """The number of windows."""
 
     @property
     def reach(self) -> Expr:
-        """From the first element of a window to behind its last."""
+        """The distance from the first element of a window to the end of its last."""
         return (self.kernel - 1) * self.dilation + 1
 
     def at(self, window: Expr, tap: Expr) -> Expr:
-        """The position in the input of one element of a window; outside of it, in the padding."""
+        """Returns the position in the input of one element of a window; out of bounds in the padding."""
         return window * self.stride + tap * self.dilation - self.low
 
     def inside(self, window: Expr, padded: bool = False) -> Expr:
-        """How many elements of a window lie in the input, or in the input and its padding, which it may leave."""
+        """Returns the number of elements of a window inside the input, or inside the input and its padding."""
         start, d = window * self.stride - self.low, Expr.of(self.dilation)
         fits = self.count == tidy(floordiv(self.size + self.low + self.high - self.reach, Expr.of(self.stride)) + 1)
         if fits and (padded or self.low == self.high == ZERO):
@@ -57,12 +57,13 @@ class Slide:
 
 
 def spatial_ints(op: OnnxOp, name: str, rank: int, default: int) -> list[int]:
-    """An attribute of one integer a spatial axis."""
+    """Returns an attribute with one integer per spatial axis."""
     return [int(v) for v in op.attr(name) or [default] * rank]
 
 
 def conv_slides(op: OnnxOp, sizes: Dims, kernel: Sequence[Expr]) -> list[Slide]:
-    """The windows of a convolution over spatial dims `sizes`. `SAME` padding makes ceil(size / stride) of them."""
+    """Returns the windows of a convolution over spatial dims `sizes`. `SAME` padding gives
+    ceil(size / stride) windows."""
     rank = len(sizes)
     found: list[Slide] = []
     for k, (low, high) in enumerate(_given_pads(op, rank)):
@@ -78,7 +79,7 @@ def conv_slides(op: OnnxOp, sizes: Dims, kernel: Sequence[Expr]) -> list[Slide]:
 
 
 def pool_slides(op: OnnxOp, sizes: Dims) -> list[Slide]:
-    """The windows of a pool. `SAME` padding is that of a window without dilation, as in ONNX Runtime."""
+    """Returns the windows of a pool. `SAME` padding ignores the dilation, as in ONNX Runtime."""
     rank = len(sizes)
     found: list[Slide] = []
     for k, (low, high) in enumerate(_given_pads(op, rank)):
@@ -97,14 +98,14 @@ def _pool_count(slide: Slide, ceil: bool) -> Expr:
     free, stride = slide.size + added - slide.reach, Expr.of(slide.stride)
     up = free.ceildiv(stride) + 1
     if ceil:
-        # The last window has to begin inside the input or its padding on the left.
+        # The last window must begin inside the input or its left padding.
         begun = floordiv(slide.size + slide.low - 1, stride) + 1
         plain = slide.stride == 1 or (added == ZERO and is_nonneg(slide.reach - slide.stride))
         return up if plain else minimum(up, begun)
     down = floordiv(free, stride) + 1
     if slide.stride == 1 or is_nonneg(free):
         return down
-    # A dim is 0 of an empty batch alone: ONNX Runtime refuses others.
+    # Only an empty batch may have a dim of 0: ONNX Runtime rejects others.
     if is_nonneg(free - 1 + stride) or is_nonneg(added - slide.reach - 1 + stride):
         return maximum(down, ONE)
     if added - slide.reach + stride == ZERO:
@@ -113,7 +114,7 @@ def _pool_count(slide: Slide, ceil: bool) -> Expr:
 
 
 def auto_pad(op: OnnxOp) -> str:
-    """`NOTSET`, `VALID`, `SAME_UPPER` or `SAME_LOWER`."""
+    """Returns `NOTSET`, `VALID`, `SAME_UPPER` or `SAME_LOWER`."""
     return str(op.attr("auto_pad", "NOTSET"))
 
 

@@ -1,8 +1,8 @@
-"""Softmax and its relatives.
+"""Softmax and related ops.
 
-Rows of reductions and elementwise nests with the same parallel axes: a maximum; exponentials, a tensor so that they are
-computed once; their sum; and what the sum is needed for once a row, a reciprocal or a logarithm. A row of -inf alone,
-and one with NaN or +inf, is NaN throughout, as in ONNX Runtime.
+All are reductions and elementwise nests with the same parallel axes, the rows: a maximum; exponentials, stored so that
+they are computed once; their sum; and its reciprocal or logarithm, once per row. A row of -inf only, or with NaN or
++inf, is NaN throughout, as in ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _softmax_axes(op: OnnxOp, rank: int) -> list[int]:
-    """The axes that are normalised together: one since opset 13, all from `axis` on before."""
+    """Returns the axes normalised together: one since opset 13, all from `axis` on before."""
     if op.opset >= 13:
         return [normal_axis(int(op.attr("axis", -1)), rank)]
     return list(range(normal_axis(int(op.attr("axis", 1)), rank), rank))
@@ -56,11 +56,12 @@ def softmax_of(
     weights: bool = False,
     part: str = "",
 ) -> SSAValue:
-    """The softmax of `x` over `axes`, of type `element`. Rows with nothing above `emptied`, if it is given, are 0.
+    """Returns the softmax of `x` over `axes`, of type `element`. Rows with all elements at most `emptied`, if given,
+    are 0.
 
-    `weights`: the result weighs the values of a contraction, which `postpone-scales` lets come before the division by
-    the sum. The exponentials are then divided by their number, so that they sum to 1 at most, and no sum of values
-    overflows that their mean does not.
+    `weights`: the result weights the values of a contraction, and `postpone-scales` moves the division by the sum after
+    it. The exponentials are then divided by their number, so that they sum to at most 1, and no sum of values overflows
+    unless their mean does.
     """
     dims = dims_of(x.type)
     top = ctx.reduce("max", x, axes, part="max")
@@ -70,7 +71,7 @@ def softmax_of(
         extents = [dims[k] for k in axes]
 
         def least(m: Scalar) -> Scalar:
-            # Of a row of -inf alone no exponential of inf - inf is taken: they are 0, and so is the inverse of their
+            # A row of -inf only must not compute exp(inf - inf): its exponentials are 0, and so is the inverse of their
             # sum.
             m = m if emptied is None else m.maximum(emptied)
             return m + count_of(m.nest, extents, m).log() if weights else m
@@ -96,7 +97,7 @@ def _log_softmax(ctx: Lowering) -> list[SSAValue]:
 
 
 def _hardmax(ctx: Lowering) -> list[SSAValue]:
-    """1 at the first of the greatest elements."""
+    """Gives 1 at the first of the greatest elements."""
     dims, axes = ctx.dims(0), _own_axes(ctx)
     first = arg_extreme(ctx, "max", axes[0], last=False, keepdims=True)
 

@@ -1,9 +1,9 @@
 """TopK: the greatest or the least elements along an axis, with their places.
 
-A binary heap of the best `k` so far, the worst of them on top: an element that does not beat it costs a comparison.
-Ties go to the lower index, and a NaN is greater than any number, as in ONNX Runtime since 1.32. The heap is built in
-ONNX Runtime's order (elements from the back to the front, then one after the other), so that the order of a result that
-is not sorted is the same too.
+A binary heap holds the best `k` so far, the worst at the root: rejecting an element costs one comparison. Ties prefer
+the lower index, and a NaN is greater than any number, as in ONNX Runtime since 1.32. The heap is built in ONNX
+Runtime's order (elements from the back to the front, then one after the other), so that the order of an unsorted result
+is the same too.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.lowering.procedure import Procedure, Variable
 
 DEPTH = 64
-"""More levels than a heap of any size has."""
+"""An upper bound of the levels of a heap."""
 
 BLOCK = 128
-"""Elements that are compared with the worst one side by side, before any of them is looked at alone."""
+"""The number of elements compared with the worst one at once, before any is processed individually."""
 
 HEAP_EXPONENT = 0.725
-"""ORT selects with a heap where `k` is below this power of the dim, and otherwise in an order of its own, which only
-shows where the result is not sorted."""
+"""The exponent of ORT's choice of algorithm: a heap if `k` is below this power of the dim, and otherwise one whose
+order differs only in unsorted results."""
 
 
 def _count(op: OnnxOp, values: Dims | None) -> Expr | None:
-    """`k`, where it is known."""
+    """Returns `k`; None if it is unknown."""
     given = op.attributes.get("k")
     if given is not None:
         return Expr.of(int(op.attr("k")))
@@ -60,7 +60,7 @@ def infer_top_k(ctx: InferContext) -> list[TensorInfo]:
 
 @dataclass(frozen=True)
 class Heap:
-    """Elements and their places; the worst is at 0, and a parent never beats a child."""
+    """A heap of elements and their places; the worst is at 0, and a parent never beats a child."""
 
     p: Procedure
     values: SSAValue
@@ -75,17 +75,17 @@ class Heap:
         self.p.store(entry[1], self.places, [index])
 
     def better(self, a: Scalar, b: Scalar) -> Scalar:
-        """Whether the element `a` is to be kept rather than `b`, in an order in which NaN is the greatest."""
+        """Returns true if the element `a` is preferred to `b`, in an order with NaN as the greatest."""
         if not a.is_float:
             return a > b if self.largest else a < b
-        # No comparison with NaN is true: its negation is, for a NaN on either side.
+        # Comparisons with NaN are false, so their negation is true for a NaN on either side.
         return ~(a <= b) & ~b.is_nan() if self.largest else ~(a >= b) & ~a.is_nan()
 
     def beats(self, a: tuple[Scalar, Scalar], b: tuple[Scalar, Scalar]) -> Scalar:
         return self.better(a[0], b[0]) | (~self.better(b[0], a[0]) & (a[1] < b[1]))
 
     def sift(self, start: Scalar, size: Scalar) -> None:
-        """Moves the entry at `start` down, past every child that it beats; the worse child goes up."""
+        """Moves the entry at `start` down, past every child that it beats; the worse child moves up."""
         p = self.p
         mine = self.at(start)
         at, going = p.variable(start, "at"), p.variable(p.true(), "going")
@@ -161,7 +161,8 @@ def _offer_blocks(
     end: Expr,
     offer: Callable[[Expr, Sequence[Expr]], None],
 ) -> None:
-    """Offers the elements from `first` on, of those blocks in which one is better than the worst that is kept."""
+    """Offers the elements from `first` on, in blocks; skips blocks without an element better than
+    the worst one kept."""
     with p.sequential(maximum(end - first, ZERO).ceildiv(BLOCK)) as block:
         begin = first + block * BLOCK
         found = p.variable(p.const(0, i32), "found")
@@ -176,7 +177,7 @@ def _offer_blocks(
 
 
 def _heap_guard(k: Expr, dim: Expr) -> Expr | None:
-    """>= 0 where ORT selects with a heap; None where that is not decided by `dim` alone."""
+    """Returns an expression that is >= 0 if ORT selects with a heap; None if `dim` alone does not decide."""
     if k.constant is None:
         return None
     if k.constant in (2, 3):

@@ -1,4 +1,4 @@
-"""The ops that ONNX Runtime adds for transformers: a residual, or embeddings, and the normalisation after them."""
+"""The transformer ops of ONNX Runtime: a residual, or embeddings, followed by a normalisation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def _skip_sum(ctx: Lowering, bias_index: int) -> SSAValue:
-    """`input + skip + bias`; the skip may lack the batch."""
+    """Returns `input + skip + bias`; the skip may lack the batch dim."""
     x, skip, bias = ctx.required(0), ctx.required(1), ctx.input(bias_index)
     element, dims = ctx.element(0), ctx.dims(0)
     if bias is None:
@@ -62,7 +62,7 @@ def _skip_reason(op: OnnxOp) -> str | None:
 
 
 def _skip_requires(op: OnnxOp) -> list[Requirement]:
-    """What is added has the dims of the input, or is one sequence for the whole batch."""
+    """Requires a skip with the dims of the input, or one sequence for the whole batch."""
     dims, skip = operand_dims(op, 0), operand_dims(op, 1)
     text = "what is added does not have the dims of the input"
     found = [at_most(1, dims[-1], "its rows are empty")]
@@ -74,9 +74,10 @@ def _skip_requires(op: OnnxOp) -> list[Requirement]:
 
 
 def _embed(ctx: Lowering) -> list[SSAValue | None]:
-    """The sum of the embeddings of words, positions and segments, normalised; and how many tokens the mask keeps.
+    """Computes the normalised sum of the embeddings of words, positions and segments, and the number of unmasked
+    tokens.
 
-    An id that its table does not have ends the run with an error, as in ONNX Runtime.
+    An id outside its table ends the run with an error, as in ONNX Runtime.
     """
     batch, length = ctx.dims(0)
     dims = (batch, length, ctx.dims(2)[1])
@@ -109,7 +110,7 @@ def _row(nest: Nest, table: SSAValue, row: Scalar | Expr, column: Expr) -> Scala
 
 
 def _mask_index(ctx: Lowering) -> SSAValue:
-    """The number of ones in each row of the mask; 0 without a mask."""
+    """Returns the number of ones in each row of the mask; 0 without a mask."""
     mask = ctx.input(7)
     if mask is None:
         return ctx.splat(0, ctx.dims(0)[:1], i32)
@@ -125,7 +126,7 @@ def _embed_infer(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _embed_requires(op: OnnxOp) -> list[Requirement]:
-    """Where the positions are those in the sequence, their table has one for each."""
+    """Requires, without explicit positions, an embedding for every position of the sequence."""
     if operand(op, 8) is not None:
         return []
     return [at_most(operand_dims(op, 0)[1], operand_dims(op, 3)[0], "it has no embedding for every position")]

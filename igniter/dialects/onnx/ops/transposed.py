@@ -1,11 +1,12 @@
-"""What convolutions do backwards: ConvTranspose, and Col2Im, which adds up windows where they overlap.
+"""Transposed convolutions: ConvTranspose, and Col2Im, which sums overlapping windows.
 
-A place of the result gets something from an element of a window where their distance is a multiple of the stride. With
-a stride of `s`, places are taken in `s` phases: all places of a phase get it from the same elements of the window, and
-neighbours in a phase from neighbours in the input. A nest over phases and places therefore needs no test, and reads
-rows of the input side by side.
+An element of a window contributes to a place of the result if their distance is a multiple of the stride. With stride
+`s`, places are divided into `s` phases: all places of a phase use the same elements of the window, and neighbours in a
+phase use neighbours in the input. A nest over phases and places therefore needs no test, and reads contiguous rows of
+the input.
 
-With a constant weight a ConvTranspose does not come here: `form-subpixel-convolutions` makes convolutions of it.
+`form-subpixel-convolutions` replaces a ConvTranspose with a constant weight by convolutions, so it does not reach this
+lowering.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Spread:
-    """How elements are spread over one axis: element `i` adds to `i*stride + tap*dilation - low` for every tap."""
+    """The spread of elements over one axis: element `i` contributes to `i*stride + tap*dilation -
+    low` for every tap."""
 
     size: Expr
     kernel: Expr
@@ -58,17 +60,17 @@ class Spread:
 
     @property
     def phases(self) -> int:
-        """How many kinds of places the nest tells apart."""
+        """The number of phases in the nest."""
         return self.stride if self.dilation == 1 else 1
 
     @property
     def taps(self) -> Expr:
-        """The elements of the window that one place looks at."""
+        """The number of elements of the window that contribute to one place."""
         return self.kernel.ceildiv(self.phases)
 
     def source(self, place: Expr, phase: Expr, tap: Expr) -> tuple[Expr, Expr, list[Expr]]:
-        """Of place `place*phases + phase`: the element of the input, that of the window, and what must not be negative
-        for there to be either."""
+        """Returns, for place `place*phases + phase`: the element of the input, that of the window, and the guards (>=
+        0) of both."""
         if self.phases > 1:
             offset = phase + self.low
             element = mod(offset, Expr.of(self.stride)) + tap * self.stride
@@ -85,8 +87,8 @@ class Spread:
 
 
 def spreads(op: OnnxOp, sizes: Dims, kernel: Dims) -> list[Spread]:
-    """The axes of a ConvTranspose, with ONNX Runtime's sizes: where a SAME result would be larger than what the windows
-    reach, it is as large as that."""
+    """Returns the axes of a ConvTranspose, with ONNX Runtime's sizes: a SAME result is no larger than the reach of the
+    windows."""
     rank = len(sizes)
     strides, dilations = spatial_ints(op, "strides", rank, 1), spatial_ints(op, "dilations", rank, 1)
     given, added = op.attr("output_shape"), spatial_ints(op, "output_padding", rank, 0)
@@ -154,7 +156,8 @@ def _conv_transpose(ctx: Lowering) -> list[SSAValue]:
         channel = g * depth + r[0]
         sources = [a.source(p, f, t) for a, f, p, t in zip(axes, at[:rank], at[rank:], r[1:], strict=True)]
         guards = [guard for _, _, found in sources for guard in found]
-        # Both are guarded: what is not there must not meet an infinity, of which weights have none (`_finite_reason`).
+        # Both reads are guarded: missing elements must not be multiplied by an infinity, which weights do not contain
+        # (`_finite_reason`).
         ends = [] if finite else [e for a, s in zip(axes, sources, strict=True) for e in (s[0], a.size - 1 - s[0])]
         element = nest.read_inside(w, [channel, o, *(s[1] for s in sources)], guards=[*guards, *ends])
         return element * nest.read_inside(x, [b, channel, *(s[0] for s in sources)], guards=guards)
@@ -190,7 +193,7 @@ def transposed_macs(op: OnnxOp) -> Expr:
 
 
 def col2im_axes(op: OnnxOp, image: Dims, block: Dims) -> list[Spread]:
-    """How the blocks are spread over the image, axis by axis."""
+    """Returns the spread of the blocks over the image, axis by axis."""
     rank = len(image)
     strides, dilations = spatial_ints(op, "strides", rank, 1), spatial_ints(op, "dilations", rank, 1)
     pads = spatial_ints(op, "pads", 2 * rank, 0)
@@ -221,7 +224,7 @@ def _col2im_reason(op: OnnxOp) -> str | None:
 
 
 def lower_col2im(ctx: Lowering) -> list[SSAValue]:
-    """Every place of the image gets the sum of the columns that it is in."""
+    """Sums, for every place of the image, the columns that contain it."""
     image, block, out = ctx.values(1), ctx.values(2), ctx.out_dims()
     if image is None or block is None:
         raise ctx.fail("its image_shape and block_shape are only known when it runs")
@@ -229,7 +232,7 @@ def lower_col2im(ctx: Lowering) -> list[SSAValue]:
     x = ctx.view(ctx.required(0), (*out[:2], *(a.kernel for a in axes), *(a.size for a in axes)))
 
     def point(nest: Nest, i: Sequence[Expr], r: Sequence[Expr]) -> Scalar:
-        # The phases of a place are found here by division: a column is read once, so that is what there is to do.
+        # The phases of a place come from divisions here: a column is read once, so a nest over phases has no benefit.
         sources: list[Expr] = []
         guards: list[Expr] = []
         for axis, place, tap in zip(axes, i[2:], r, strict=True):
@@ -238,7 +241,7 @@ def lower_col2im(ctx: Lowering) -> list[SSAValue]:
             guards += [-mod(distance, Expr.of(axis.stride))] if axis.stride > 1 else []
         return nest.read_inside(x, [*i[:2], *r, *sources], guards=guards).widened()
 
-    # A sum of booleans is true where one of them is.
+    # A sum of booleans is true if one of them is.
     combiner = "or" if element_of(x.type) == i1 else "add"
     return [ctx.rounded(ctx.generate(out, point, over=[a.kernel for a in axes], combiner=combiner))]
 

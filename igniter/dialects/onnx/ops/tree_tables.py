@@ -1,7 +1,7 @@
-"""Tree ensembles as tables: what the three ops of ai.onnx.ml say in attributes, in one form.
+"""Tree ensembles as tables: the attributes of the three ops of ai.onnx.ml, in a common form.
 
-A node is a row: a leaf is one whose `yes` is -1. The weights of leaf `n` are those from `first[n]` to `first[n + 1]`.
-Roots, and the nodes of a tree in the order of a walk, so that what is visited together is near in memory.
+A node is a row; a leaf has `yes` -1. The weights of leaf `n` are those from `first[n]` to `first[n + 1]`. Roots and
+nodes are in the order of a traversal, so that nodes visited together are near in memory.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
 MEMBER = 6
-"""The mode of TreeEnsemble that asks whether a value is one of a set."""
+"""The mode of TreeEnsemble that tests for membership in a set."""
 
 
 @dataclass
 class Node:
-    """One node while tables are made. A leaf has no `mode`."""
+    """One node during the construction of tables. A leaf has no `mode`."""
 
     feature: int = 0
     value: float = 0.0
@@ -45,19 +45,19 @@ class Trees:
     tables: Mapping[str, Array]
     modes: frozenset[int]
     depth: int
-    """The most nodes on a path."""
+    """The maximum number of nodes on a path."""
     trees: int
     always: frozenset[int]
-    """The targets that every row gets a weight for."""
+    """The targets with a weight for every row."""
     ever: frozenset[int]
-    """The targets that some leaf has a weight for."""
+    """The targets with a weight in some leaf."""
     positive: bool
-    """Whether no weight is negative."""
+    """True if no weight is negative."""
 
 
 @lru_cache(maxsize=16)
 def trees_of(op: OnnxOp) -> Trees:
-    """The tables of a node; `IgniterError` where it is no ensemble of trees."""
+    """Returns the tables of a node; raises `IgniterError` if it is no ensemble of trees."""
     roots, nodes = _new_form(op) if op.op_type == "TreeEnsemble" else _old_form(op)
     return _tables(roots, nodes)
 
@@ -68,7 +68,7 @@ def _tensor_or_list(op: OnnxOp, name: str) -> list[Any]:
 
 
 def _old_form(op: OnnxOp) -> tuple[list[Any], dict[Any, Node]]:
-    """TreeEnsembleRegressor and TreeEnsembleClassifier."""
+    """Parses TreeEnsembleRegressor and TreeEnsembleClassifier."""
     modes = [m.decode() if isinstance(m, bytes) else str(m) for m in numbers(op, "nodes_modes")]
     keys = list(zip(numbers(op, "nodes_treeids"), numbers(op, "nodes_nodeids"), strict=True))
     features, values = numbers(op, "nodes_featureids"), _tensor_or_list(op, "nodes_values")
@@ -98,7 +98,7 @@ def _old_form(op: OnnxOp) -> tuple[list[Any], dict[Any, Node]]:
 
 
 def _new_form(op: OnnxOp) -> tuple[list[Any], dict[Any, Node]]:
-    """TreeEnsemble: leaves have lists of their own, and a node may ask for a member of a set."""
+    """Parses TreeEnsemble: leaves have separate lists, and a node may test for membership in a set."""
     modes = np.asarray(op.attr("nodes_modes")).reshape(-1)
     splits = np.asarray(op.attr("nodes_splits")).reshape(-1)
     members = op.attr("membership_values")
@@ -116,7 +116,7 @@ def _new_form(op: OnnxOp) -> tuple[list[Any], dict[Any, Node]]:
         if mode != MEMBER:
             nodes["node", k] = Node(int(feature), float(splits[k]), mode, bool(missing[k]), yes, no)
             continue
-        # A chain of questions, one for each member.
+        # A chain of comparisons, one for each member.
         values = next(taken)
         for place, value in enumerate(values):
             key = ("node", k) if place == 0 else ("node", k, place)
@@ -129,7 +129,7 @@ def _new_form(op: OnnxOp) -> tuple[list[Any], dict[Any, Node]]:
 
 
 def _sets(values: Array) -> list[list[float]]:
-    """Sets are lists that end with NaN."""
+    """Splits a list into sets, each ended by NaN."""
     found: list[list[float]] = [[]]
     for value in values:
         if np.isnan(value):

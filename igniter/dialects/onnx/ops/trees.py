@@ -1,8 +1,8 @@
 """Tree ensembles of ai.onnx.ml: TreeEnsembleRegressor, TreeEnsembleClassifier, TreeEnsemble.
 
-A row is a point: it walks every tree from its root to a leaf, whose weights are added up, in the order of the trees.
-The trees are constant tables beside the kernel (`tree_tables.py`). Aggregates, base values, post transforms and what a
-classifier of two classes makes of one score are ONNX Runtime's; labels that are texts stay with it.
+A row is a point: it traverses every tree from its root to a leaf, and sums the leaves' weights in the order of the
+trees. The trees are constant tables beside the kernel (`tree_tables.py`). Aggregates, base values, post transforms and
+the two-class rules for a single score are ONNX Runtime's; classifiers with text labels are left to it.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ ORDER = ("roots", "feature", "value", "mode", "missing", "yes", "no", "first", "
 
 
 def score_type(op: OnnxOp) -> Attribute:
-    """What thresholds, weights and sums are: f64 for inputs of f64."""
+    """Returns the type of thresholds, weights and sums: f64 for inputs of f64, else f32."""
     return f64 if isinstance(element_of(op.operands[0].type), Float64Type) else f32
 
 
 def tables(op: OnnxOp) -> Mapping[str, np.ndarray[Any, Any]]:
-    """The tables of a node, in the type that it computes in."""
+    """Returns the tables of a node, in its arithmetic type."""
     dtype = np.float64 if score_type(op) == f64 else np.float32
     found = trees_of(op).tables
     return {name: found[name].astype(dtype) if name in ("value", "weight") else found[name] for name in ORDER}
@@ -76,7 +76,7 @@ def base_values(op: OnnxOp) -> list[float]:
 
 
 class Walk:
-    """The procedure of an ensemble: for each row, the scores of all targets, in a buffer of the point."""
+    """The procedure of an ensemble: for each row, the scores of all targets, in a local buffer."""
 
     def __init__(self, ctx: Lowering, targets: int, results: list[Attribute]):
         self.ctx = ctx
@@ -92,7 +92,7 @@ class Walk:
         self.aggregate = aggregate_of(ctx.op) if ctx.op.op_type != "TreeEnsembleClassifier" else "SUM"
 
     def run(self) -> None:
-        """Walks all trees and adds up what the leaves say."""
+        """Traverses all trees and sums the weights of their leaves."""
         p = self.p
         start = {"MIN": float("inf"), "MAX": float("-inf")}.get(self.aggregate, 0.0)
         for k in range(self.targets):
@@ -179,7 +179,7 @@ def lower_regressor(ctx: Lowering) -> list[SSAValue]:
             p.store(p.load(walk.scores, [k]) + value, walk.scores, [k])
     if targets > 1:
         transform_scores(p, walk.scores, Expr.of(targets), transform)
-    elif transform == "PROBIT":  # Of one score no other transform is taken.
+    elif transform == "PROBIT":  # A single score only supports PROBIT.
         p.store(probit(p.load(walk.scores, [0])), walk.scores, [0])
     for k in range(targets):
         p.store(p.load(walk.scores, [k]).to(ctx.out_element()), walk.results[0], [walk.row, k])
@@ -262,7 +262,7 @@ def lower_classifier(ctx: Lowering) -> list[SSAValue | None]:
 
 
 def _two_classes(walk: Walk, labels: list[int], base: list[float], transform: str) -> Scalar:
-    """The label of two; the scores of both are left in the buffer."""
+    """Returns the label of two classes; leaves the scores of both in the buffer."""
     p, trees = walk.p, walk.trees
     second = 1 in trees.ever
     one, two = p.load(walk.scores, [0]), p.load(walk.scores, [1])
@@ -331,7 +331,7 @@ def _slow(op: OnnxOp, estimate: Callable[[Expr], int]) -> str | None:
 
 
 def _requires(op: OnnxOp) -> list[Requirement]:
-    """There is every feature that a node looks at."""
+    """Requires that the input has every feature used by a node."""
     features = trees_of(op).tables["feature"]
     dims = operand_dims(op, 0)
     return [at_most(int(features.max(initial=-1)) + 1, dims[-1], "a node looks at a feature that its input lacks")]

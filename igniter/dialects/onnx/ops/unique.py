@@ -1,9 +1,9 @@
-"""Unique: the elements of a tensor, or its slices along an axis, that differ from each other (docs/values.md).
+"""Unique: the distinct elements of a tensor, or its distinct slices along an axis (docs/values.md).
 
-Their places are sorted by merging (stable, bottom-up: J. von Neumann's, as in D. E. Knuth, TAOCP 3, 5.2.4), so that of
-equal ones the first is first. NaN is equal to NaN, and greater than everything else, as in ONNX's evaluator; ONNX
-Runtime keeps them in a search tree, where what a NaN is equal to depends on the others. What there is is counted by a
-node of its own, which sorts as well.
+Their places are sorted by merging (stable, bottom-up: J. von Neumann's, as in D. E. Knuth, TAOCP 3, 5.2.4), so that the
+first of equal items comes first. NaN is equal to NaN, and greater than everything else, as in ONNX's evaluator; in ONNX
+Runtime's search tree, the result of comparing a NaN depends on the other elements. A separate counting node, which also
+sorts, counts the distinct items.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.lowering.procedure import Procedure
 
 LEVELS = 64
-"""More than a merge sort of any length has."""
+"""An upper bound of the levels of a merge sort."""
 
 
 def _axis(op: OnnxOp, rank: int) -> int | None:
@@ -37,7 +37,7 @@ def _axis(op: OnnxOp, rank: int) -> int | None:
 
 
 def items(op: OnnxOp, dims: Dims) -> Dims:
-    """The tensor as three dims: what is compared are its slices along the second."""
+    """Returns the dims of the tensor as three: the compared items are its slices along the second."""
     axis = _axis(op, len(dims))
     if axis is None:
         return (ONE, product(dims), ONE)
@@ -64,11 +64,11 @@ class _Items:
 
     @property
     def are_single(self) -> bool:
-        """Whether an item is one element."""
+        """True if an item is one element."""
         return self.outer == self.inner == ONE
 
     def compare(self, a: Scalar, b: Scalar) -> Scalar:
-        """-1 where item `a` comes before item `b`, 1 where it comes behind it, 0 where they are equal."""
+        """Returns -1 if item `a` comes before item `b`, 1 if it comes after it, 0 if they are equal."""
         p = self.p
         if self.are_single:
             x, y = (p.load(self.source, [ZERO, item, ZERO]) for item in (a, b))
@@ -82,7 +82,7 @@ class _Items:
         return sign.get()
 
     def sorted(self) -> tuple[SSAValue, Scalar]:
-        """A buffer of two rows, and the row in which the places of the items are in order."""
+        """Returns a buffer of two rows, and the row with the sorted places of the items."""
         p, count = self.p, self.count
         order = p.local(i64, [2, count], "order")
         with p.loop(count) as t:
@@ -112,7 +112,7 @@ class _Items:
             both = (left.get() < middle.get()) & (right.get() < end.get())
             mine, other = (p.load(order, [row, place.get()]) for place in (left, right))
             takes = p.variable(left.get() < middle.get(), "takes")
-            # Of single elements, a comparison too many is cheaper than a branch that nobody foresees.
+            # For single elements, a superfluous comparison is cheaper than an unpredictable branch.
             with nullcontext() if self.are_single else p.when(both):
                 takes.set(both.select(self.compare(other, mine) >= 0, takes.get()))
             taken = takes.get()
@@ -121,8 +121,7 @@ class _Items:
             right.set(right.get() + (~taken).to(i64))
 
     def groups(self, visit: Callable[[Scalar, Scalar, Scalar], None]) -> None:
-        """Calls `visit` for every item in order: with the item, the first one that is equal to it, and whether it is
-        that."""
+        """Calls `visit` for every item in order: with the item, the first equal item, and true if it is that one."""
         p = self.p
         order, row = self.sorted()
         first = p.variable(p.const(0, i64), "first")
@@ -150,7 +149,8 @@ def _count(ctx: Lowering) -> list[SSAValue]:
 
 
 def _lower(ctx: Lowering) -> list[SSAValue | None]:
-    """The places of what is kept, the group of each item, and how many it has; then what stands in these places."""
+    """Computes the places of the kept items, the group of each item and the size of each group;
+    then gathers the items."""
     x, dims = ctx.required(0), ctx.dims(0)
     whole = items(ctx.op, dims)
     kept = ctx.out_dims()[_axis(ctx.op, len(dims)) or 0]
@@ -160,7 +160,7 @@ def _lower(ctx: Lowering) -> list[SSAValue | None]:
     number = p.variable(p.const(0, i64), "number")
 
     def note(item: Scalar, group: Scalar, new: Scalar) -> None:
-        """One more item of a group, the first one where it is new."""
+        """Records one more item of a group, the first one if it is new."""
         with p.when(new):
             p.store(item, places, [group])
         p.store(group, inverse, [item])

@@ -1,4 +1,4 @@
-"""Ops that take windows of tensors, or put windows together: Slice, Split, Concat, Pad."""
+"""Ops that take or join windows of tensors: Slice, Split, Concat, Pad."""
 
 from __future__ import annotations
 
@@ -41,12 +41,13 @@ if TYPE_CHECKING:
 
 
 TO_THE_END = ((1 << 31) - 1, (1 << 63) - 1)
-"""Ends that ONNX Runtime takes for "to the end", in whichever direction; others above the dim are clamped to it."""
+"""The ends that ONNX Runtime interprets as "to the end" in either direction; other large ends are
+clamped to the dim."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """What a Slice takes along one axis: element `first + i*step` for `i` in 0..`count`."""
+    """The window of a Slice along one axis: element `first + i*step` for `i` in 0..`count`."""
 
     first: Expr
     step: int
@@ -54,7 +55,7 @@ class Window:
 
 
 def window(dim: Expr, start: Expr, end: Expr, step: int) -> Window | str:
-    """The window of one axis, clamped as ONNX does; or why it is not known."""
+    """Returns the window of one axis, clamped as in ONNX; or the reason why it is unknown."""
     if not is_sure(start) or not is_sure(end):
         return f"the sign of {start if not is_sure(start) else end} is not known"
 
@@ -76,7 +77,8 @@ def window(dim: Expr, start: Expr, end: Expr, step: int) -> Window | str:
 
 
 def slice_windows(op: OnnxOp, dims: Dims, values: Sequence[Dims | None]) -> dict[int, Window] | str:
-    """The windows of the axes that a Slice names; `values` are what is known of operands 1 to 4."""
+    """Returns the windows of the axes of a Slice, or the reason why they are unknown; `values` are the known elements
+    of operands 1 to 4."""
     starts, ends = (attr_or_input(op, name, v) for name, v in zip(("starts", "ends"), values, strict=False))
     if starts is None or ends is None:
         return "its starts and ends are only known when it runs"
@@ -152,16 +154,15 @@ def infer_concat(ctx: InferContext) -> list[TensorInfo]:
 
 
 def _may_be_empty(dim: Expr, other: Expr) -> bool:
-    """True if a dim of an input is 0 or `other`, a number that is not 0: ONNX Runtime takes an input without elements,
-    whatever its dims are."""
+    """True if a dim of an input is 0 or `other`, a non-zero number: ONNX Runtime accepts an empty input of any dims."""
     return dim.constant is None and other.constant is not None and other != ZERO and not is_nonneg(dim - 1)
 
 
 def dims_of_an_empty_first(parts: Sequence[Dims], axis: int) -> list[int]:
-    """The dims of a Concat's result that follow from the sizes of a run, because its first input is always empty.
+    """Returns the dims of a Concat's result that depend on run-time sizes, because its first input is always empty.
 
-    Where no input has an element, ONNX Runtime's result has the first input's dims; where one has, that one's. The two
-    differ for a first input of no places along the axis whose other dims the rest need not have.
+    If all inputs are empty, ONNX Runtime's result has the dims of the first; otherwise those of a non-empty one. The
+    two differ if the first input has no places along the axis and its other dims need not equal the others'.
     """
     filled = any(all(is_nonneg(d - 1) for d in p) for p in parts)
     if filled or parts[0][axis] != ZERO:
@@ -171,7 +172,7 @@ def dims_of_an_empty_first(parts: Sequence[Dims], axis: int) -> list[int]:
 
 
 def concat_reason(op: OnnxOp) -> str | None:
-    """Inputs that only a run compares are left to ONNX Runtime, which takes one without elements."""
+    """Returns a reason for inputs whose dims are compared only at run time, because ONNX Runtime accepts empty ones."""
     parts = [operand_dims(op, k) for k in range(len(op.inputs))]
     result = dims_of(op.results[0].type)
     axis = normal_axis(op.attr("axis", 1), len(result))
@@ -187,10 +188,10 @@ def concat_reason(op: OnnxOp) -> str | None:
 
 
 def reference_part(parts: Sequence[Dims], axis: int) -> Dims:
-    """The input of a Concat whose dims the others must have, and the result has.
+    """Returns the dims of the reference input of a Concat, which the others must match, and the result has.
 
-    ONNX Runtime takes the first with elements, and looks at no other dim of those without. One that adds no place along
-    the axis for certain is none; one with integers says more than one with symbols.
+    ONNX Runtime uses the first non-empty input, and ignores the other dims of empty ones. An input that surely adds no
+    place along the axis is not used; one with constant dims is preferred to one with symbols.
     """
     there = [p for p in parts if p[axis] != ZERO] or list(parts)
     certain = [p for p in there if all(is_nonneg(d - 1) for d in p)] or [p for p in there if is_nonneg(p[axis] - 1)]
@@ -198,7 +199,7 @@ def reference_part(parts: Sequence[Dims], axis: int) -> Dims:
 
 
 def concat_requires(op: OnnxOp) -> list[Requirement]:
-    """Inputs that add places along the axis agree along all others; of the rest, ONNX Runtime takes no notice."""
+    """Requires that inputs with places along the axis agree along all others; ONNX Runtime ignores empty ones."""
     parts = [operand_dims(op, k) for k in range(len(op.inputs))]
     result = dims_of(op.results[0].type)
     axis = normal_axis(op.attr("axis", 1), len(result))
@@ -229,7 +230,7 @@ def lower_concat(ctx: Lowering) -> list[SSAValue]:
         value: Scalar | None = None
         for tensor, first, size in reversed(parts):
             at = i[axis] - first
-            # The last read is guarded from below, the others from above, those in between by the order they stand in.
+            # The last read has a lower guard, the first one an upper guard, and their nesting bounds those in between.
             guards = [at] if value is None else [size - 1 - at, *([at] if first != ZERO else [])]
             subscripts = [*i[:axis], at, *i[axis + 1 :]]
             value = nest.read(tensor, subscripts, guards=guards, otherwise=value)
@@ -240,7 +241,7 @@ def lower_concat(ctx: Lowering) -> list[SSAValue]:
 
 
 def split_sizes(op: OnnxOp, dim: Expr, values: Dims | None) -> list[Expr] | str:
-    """The sizes of the parts; or why they are not known."""
+    """Returns the sizes of the parts; or the reason why they are unknown."""
     count = len(op.results)
     given = attr_or_input(op, "split", values)
     if given is not None:
@@ -282,7 +283,7 @@ def split_requires(op: OnnxOp) -> list[Requirement]:
         return [*found, equal(sum(sizes, start=ZERO), dim, "the sizes of its split do not add up to the dim")]
     if op.opset < 18:
         return [equal(sizes[0] * len(sizes), dim, "the input cannot be split evenly")]
-    # ONNX Runtime took a last part of nothing for too small before 1.32.
+    # Before 1.32, ONNX Runtime rejected an empty last part as too small.
     return [at_most(0, sizes[-1], "the dim is too small for so many outputs")]
 
 
@@ -309,14 +310,15 @@ def lower_split(ctx: Lowering) -> list[SSAValue | None]:
 
 @dataclass(frozen=True)
 class Padding:
-    """What a Pad does along one axis: `low` and `high` elements are added, or taken away where they are negative."""
+    """The padding along one axis: `low` and `high` elements are added, or removed if negative."""
 
     low: Expr
     high: Expr
 
 
 def paddings(op: OnnxOp, rank: int, values: Sequence[Dims | None]) -> list[Padding] | str:
-    """The padding of every axis; `values` are what is known of operands 1 and 3."""
+    """Returns the padding of every axis, or the reason why it is unknown; `values` are the known elements of operands 1
+    and 3."""
     name = "pads" if op.opset >= 2 else "paddings"
     pads = attr_or_input(op, name, values[0])
     if pads is None:
@@ -337,7 +339,7 @@ def paddings(op: OnnxOp, rank: int, values: Sequence[Dims | None]) -> list[Paddi
 
 @dataclass(frozen=True)
 class Sides:
-    """A padding as what is taken away and what is added on each side, none of it negative."""
+    """A padding as non-negative amounts removed and added on each side."""
 
     cut_low: Expr
     low: Expr
@@ -346,7 +348,7 @@ class Sides:
 
     @staticmethod
     def of(padding: Padding) -> Sides:
-        """Those of a padding whose signs are known."""
+        """Returns the sides of a padding whose signs are known."""
         low, high = is_never_negative(padding.low), is_never_negative(padding.high)
         return Sides(
             ZERO if low else -padding.low,
@@ -381,7 +383,7 @@ def pad_reason(op: OnnxOp) -> str | None:
 
 
 def pad_requires(op: OnnxOp) -> list[Requirement]:
-    """Modes that look at the tensor need something to look at, and a reflection as much as it adds and one more."""
+    """Requires elements to copy for modes that read the tensor; a reflection needs one more than it adds."""
     dims, mode = operand_dims(op, 0), op.attr("mode", "constant")
     found = paddings(op, len(dims), [known(op, 1), known(op, 3)])
     if isinstance(found, str) or mode == "constant":
@@ -399,8 +401,8 @@ def pad_requires(op: OnnxOp) -> list[Requirement]:
 
 
 def _reflected(added: Expr, left: Expr, others: Expr) -> Requirement:
-    """A reflection shows as much as it adds; of a tensor without elements ONNX Runtime only asks that the dim is none
-    of 0."""
+    """Returns the requirement of a reflection: as many elements as it adds. For a tensor without elements ONNX Runtime
+    only requires a non-zero dim."""
     text = "the dim is too small for a reflection"
     sure = at_most(added, left - 1, text)
     return sure if sure.proven or is_nonneg(others - 1) else at_most(added * minimum(ONE, others), left - 1, text)
@@ -415,7 +417,7 @@ def lower_pad(ctx: Lowering) -> list[SSAValue]:
 
 
 def padded(ctx: Lowering, sides: Sequence[Sides]) -> list[SSAValue]:
-    """The result of a Pad. Negative pads take elements away first; the mode then extends what is left."""
+    """Returns the result of a Pad. Negative pads remove elements first; the mode then extends the rest."""
     x, dims = ctx.required(0), ctx.dims(0)
     mode = ctx.attr("mode", "constant")
     fill = ctx.input(2)
@@ -443,7 +445,7 @@ def padded(ctx: Lowering, sides: Sequence[Sides]) -> list[SSAValue]:
 
 
 def extended(mode: str, at: Expr, size: Expr, padding: Sides) -> Expr:
-    """Where position `at`, inside or outside of `size` elements, finds its element."""
+    """Returns the source position for position `at`, inside or outside `size` elements."""
     if mode == "edge":
         return maximum(minimum(at, size - 1), ZERO)
     if mode == "wrap":

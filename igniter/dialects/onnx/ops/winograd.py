@@ -1,4 +1,4 @@
-"""Winograd's convolution: how a Conv that the pass `winograd` has marked is lowered.
+"""Winograd's convolution: the lowering of a Conv marked by the pass `winograd`.
 
     image [n, c, h, w]  ->  channels last, with zeros around   [n, h', w', c]            no nest, if it is stored so
                         ->  B^T d B of every tile of a band    [n, i, j, point, tile, c] a procedure
@@ -7,20 +7,20 @@
                             or, where that is not finite, the sums of its windows
                         ->  results                            [n, o, h, w]              a nest, with the bias
 
-A *band* is a block of `rows` x `columns` tiles, or of some rows of them whatever their width is, and `i`, `j` count
-bands: all that is made of a band can stay in the cache until its results are there, because all four run over bands
-first (`band_schedules.py`). Vectors go along the channels. The last bands may hang over the image, by tiles of zeros
-whose results nobody reads.
+A *band* is a block of `rows` x `columns` tiles, or of `rows` full rows of tiles; `i`, `j` count bands. All intermediate
+values of a band can stay in the cache until its results are complete, because all four steps iterate over bands first
+(`band_schedules.py`). Vectors run along the channels. The last bands may extend past the image, with tiles of zeros
+whose results are unused.
 
-A transform mixes the elements of a tile, so one that is not finite reaches results whose windows do not see it, and
-sums overflow that a direct sum would not have. What is not finite in a tile always leaves a result of the tile that is
-not: of the points of an element there is one that counts for each window that sees it, and no weight takes an infinity
-away. So a tile whose results are all finite is right, and of any other the results are computed again as what they are,
-sums over their windows.
+A transform mixes the elements of a tile, so a non-finite element reaches results whose windows do not contain it, and
+sums may overflow that would not in a direct sum. A non-finite element in a tile always makes some result of the tile
+non-finite: for each window that contains the element, one of its points contributes, and no weight cancels an infinity.
+A tile with finite results only is therefore correct; the results of any other tile are recomputed as sums over their
+windows.
 
-The weight comes transformed (`G g G^T`) and in panels, as a table of the node: it is computed when the model is
-written. The node stays a Conv with the plain weight, which ONNX Runtime runs where a kernel cannot be made, and which a
-kernel reads for those sums, stored with its output channels last (`pack-weights`).
+The weight comes transformed (`G g G^T`) and in panels, as a table of the node, computed when the model is written. The
+node stays a Conv with the plain weight: ONNX Runtime runs it if no kernel can be made, and a kernel reads that weight
+for the recomputed sums, with output channels last (`pack-weights`).
 """
 
 from __future__ import annotations
@@ -53,56 +53,56 @@ if TYPE_CHECKING:
     from igniter.dialects.onnx.weights import Weight
 
 TABLE = "winograd"
-"""What the node's table is called."""
+"""The name of the node's table."""
 
 LAST_CHANNELS = (2, 3, 1, 0)
-"""The order of the dims of the plain weight as the sums over windows read it, whose vectors go along the channels."""
+"""The order of the dims of the plain weight for sums over windows, with vectors along the channels."""
 
 
 @dataclass(frozen=True)
 class Tiling:
-    """What a marked node is computed by: a filter, and the tiles of a band."""
+    """The algorithm of a marked node: a filter, and the tiles of a band."""
 
     filter: MinimalFilter
     rows: int
     columns: int
-    """0: all that are in a row of the image, however many that are."""
+    """The tiles across a band; 0: all tiles in a row of the image."""
 
     @property
     def step(self) -> tuple[int, int]:
-        """The results of a band along each axis; of a band that is as wide as the image, those of a tile."""
+        """The results of a band along each axis; across a band as wide as the image, those of one tile."""
         return self.rows * self.filter.results, max(1, self.columns) * self.filter.results
 
     @property
     def is_whole(self) -> bool:
-        """Whether a band is as wide as the image."""
+        """True if a band is as wide as the image."""
         return not self.columns
 
     def across(self, results: Expr) -> Expr:
-        """The tiles of a band from left to right, where a row of the image has so many results."""
+        """Returns the tiles across a band, for `results` results in a row of the image."""
         return results.ceildiv(self.filter.results) if self.is_whole else Expr.of(self.columns)
 
     def bands(self, axis: int, results: Expr) -> Expr:
-        """How many bands there are along an axis of so many results."""
+        """Returns the number of bands along an axis of `results` results."""
         return ONE if axis == 1 and self.is_whole else results.ceildiv(self.step[axis])
 
     def reach(self, axis: int, results: Expr) -> Expr:
-        """How much of an image all tiles together read along an axis of so many results."""
+        """Returns the extent of an image read by all tiles along an axis of `results` results."""
         return results.ceildiv(self.step[axis]) * self.step[axis] + (TAPS - 1)
 
     def behind(self, axis: int, slide: Slide) -> Expr:
-        """What is to be added behind an image along an axis, so that no tile leaves it; of a size that only a run knows
-        the most that it can be, which is a number."""
+        """Returns the padding after an image along an axis that keeps all tiles in bounds; for a size known only at run
+        time, its constant maximum."""
         exact = self.reach(axis, slide.count) - slide.size - slide.low
         return exact if exact.constant is not None else slide.high + (self.step[axis] - 1)
 
     def to_attr(self) -> Attribute:
-        """What the node is marked with."""
+        """Returns the attribute that marks the node."""
         return DenseArrayBase.from_list(i64, [self.filter.results, self.rows, self.columns])
 
 
 def tiling_of(op: OnnxOp) -> Tiling | None:
-    """What a node is computed by; `None` where it is not marked."""
+    """Returns the tiling of a node; `None` if it is not marked."""
     mark = op.attributes.get(WINOGRAD_ATTRIBUTE)
     if not isinstance(mark, DenseArrayBase):
         return None
@@ -130,13 +130,13 @@ class Transformed:
         return (self.filter.size**2, -(-outs // self.lanes), channels, self.lanes)
 
     def compute(self) -> np.ndarray[Any, Any]:
-        """The panels, zeros where the last one has no column."""
+        """Returns the panels, with zeros for missing columns of the last one."""
         import numpy as np
 
         plain = self.source.array()
         points, panels, channels, lanes = self.shape
         made = np.zeros(self.shape, plain.dtype)
-        # Panel by panel: as a whole the values in f64 would be eight times the weight.
+        # Panel by panel: all values in f64 at once would take eight times the memory of the weight.
         for panel in range(panels):
             columns = plain[panel * lanes : (panel + 1) * lanes]
             values = self.filter.weight(columns).reshape(len(columns), channels, points)
@@ -145,7 +145,7 @@ class Transformed:
 
 
 def winograd_tables(op: OnnxOp) -> Mapping[str, Weight]:
-    """The transformed weight of a marked node."""
+    """Returns the transformed weight of a marked node."""
     from igniter.dialects.onnx.weights import Weight
 
     found, plain = tiling_of(op), weight_operand(op, 1)
@@ -160,7 +160,7 @@ def winograd_tables(op: OnnxOp) -> Mapping[str, Weight]:
 
 @dataclass(frozen=True)
 class _Bands:
-    """The bands of an image: `[batch, down, across]` of them, of as many tiles each."""
+    """The bands of an image: `[batch, down, across]`, each with the same number of tiles."""
 
     tiling: Tiling
     dims: tuple[Expr, Expr, Expr]
@@ -176,7 +176,7 @@ class _Bands:
 
 
 def convolve_by_tiles(ctx: Lowering, tiling: Tiling, slides: Sequence[Slide]) -> SSAValue:
-    """The convolution of operand 0 with the node's table, plus the bias that is operand 2, as an image."""
+    """Returns the convolution of operand 0 with the node's table, plus the bias, operand 2, as an image."""
     out = ctx.out_dims()
     down, across = (tiling.bands(axis, size) for axis, size in enumerate(out[2:]))
     bands = _Bands(tiling, (out[0], down, across), tiling.across(out[3]))
@@ -186,9 +186,9 @@ def convolve_by_tiles(ctx: Lowering, tiling: Tiling, slides: Sequence[Slide]) ->
 
 
 def _image(ctx: Lowering, tiling: Tiling, slides: Sequence[Slide]) -> tuple[SSAValue, tuple[Expr, ...]]:
-    """The image, its channels last, with zeros for all that tiles read outside of it, and where the first tile is in
-    it. One that is large enough, because it is stored with a wide rim (`choose-layouts`), is taken as it is: the nest
-    is then a copy, which `canonicalize-loop` removes."""
+    """Returns the image, channels last, zero-padded to everything read by tiles, and the offset of the first tile in
+    it. An image already stored with enough padding (`choose-layouts`) is used directly: the nest is then a copy,
+    removed by `canonicalize-loop`."""
     source = _Source.of(ctx, slides)
     batch, channels, *sizes = source.dims
     dims, first, shift = list[Expr](), list[Expr](), list[Expr]()
@@ -209,18 +209,18 @@ def _image(ctx: Lowering, tiling: Tiling, slides: Sequence[Slide]) -> tuple[SSAV
 
 @dataclass(frozen=True)
 class _Source:
-    """The image before its rim was cut."""
+    """The image before its padding was cropped."""
 
     tensor: SSAValue
     is_last: bool
-    """Whether its channels are last."""
+    """True if its channels are last."""
     before: Sequence[int]
-    """How many zeros more it has at the beginning of each spatial axis."""
+    """The additional zeros at the beginning of each spatial axis."""
 
     @staticmethod
     def of(ctx: Lowering, slides: Sequence[Slide]) -> _Source:
-        """That of a node: where `choose-layouts` says that zeros are left around it, what is behind the Transpose and
-        the Slice that it has made of them."""
+        """Returns the source of a node; if `choose-layouts` left zeros around it, the tensor before the Transpose and
+        the Slice that it added."""
         mark, moved = ctx.op.attributes.get(RIM_ATTRIBUTE), ctx.op.operands[0].owner
         cut = moved.operands[0].owner if isinstance(moved, Operation) and op_name(moved) == "Transpose" else None
         if not isinstance(mark, DenseArrayBase) or not isinstance(cut, Operation) or op_name(cut) != "Slice":
@@ -230,18 +230,18 @@ class _Source:
 
     @property
     def dims(self) -> tuple[Expr, ...]:
-        """Its dims, channels first."""
+        """The dims, channels first."""
         found = dims_of(self.tensor.type)
         return (found[0], found[-1], *found[1:-1]) if self.is_last else found
 
     def read(self, nest: Nest, at: Sequence[Expr]) -> Scalar:
-        """The element at a place, channels first; 0 outside."""
+        """Reads the element at a place, channels first; 0 outside."""
         b, c, *places = at
         return nest.read_inside(self.tensor, [b, *places, c] if self.is_last else [b, c, *places])
 
 
 def _of_input(ctx: Lowering, bands: _Bands, image: SSAValue, first: Sequence[Expr]) -> SSAValue:
-    """What every tile has at every point: `[*bands, point, tile, channel]`."""
+    """Returns the values of every tile at every point: `[*bands, point, tile, channel]`."""
     channels, tiling = dims_of(image.type)[-1], bands.tiling
     size, step = tiling.filter.size, tiling.filter.results
     made = tensor_of(element_of(image.type), [*bands.dims, bands.points, bands.tiles, channels])
@@ -258,7 +258,7 @@ def _of_input(ctx: Lowering, bands: _Bands, image: SSAValue, first: Sequence[Exp
 
 
 def _multiplied(ctx: Lowering, bands: _Bands, values: SSAValue, outs: Expr) -> SSAValue:
-    """The products summed over the channels: `[*bands, point, tile, o]`."""
+    """Returns the products summed over the channels: `[*bands, point, tile, o]`."""
     *outer, channels = dims_of(values.type)
     table = ctx.table(TABLE)
     layout = Layout.panels(3, 2, [1], panel_lanes(element_of(values.type)))
@@ -271,7 +271,7 @@ def _multiplied(ctx: Lowering, bands: _Bands, values: SSAValue, outs: Expr) -> S
 
 
 def _of_products(ctx: Lowering, bands: _Bands, points: SSAValue, image: SSAValue, first: Sequence[Expr]) -> SSAValue:
-    """The results of every tile: `[*bands, row, column, a, b, o]`."""
+    """Returns the results of every tile: `[*bands, row, column, a, b, o]`."""
     outs, tiling = dims_of(points.type)[-1], bands.tiling
     step, size = tiling.filter.results, tiling.filter.size
     dims = (*bands.dims, Expr.of(tiling.rows), bands.columns)
@@ -298,7 +298,7 @@ def _of_products(ctx: Lowering, bands: _Bands, points: SSAValue, image: SSAValue
             for b, n, k, f in zip(at[1:], (Expr.of(tiling.rows), bands.columns), (row, column), first, strict=True)
         )
         with p.loop(step) as a, p.loop(outs) as o:
-            # The results of a row share what is loaded of the weight.
+            # The results of a row share the loads of the weight.
             sums = [p.variable(p.const(0.0, element)) for _ in range(step)]
             with p.in_order([TAPS, TAPS, dims_of(image.type)[-1]]) as (k, n, c):
                 factor = p.load(weight, layout.subscripts([o, c, k, n]))
@@ -310,7 +310,7 @@ def _of_products(ctx: Lowering, bands: _Bands, points: SSAValue, image: SSAValue
 
 
 def _plain_weight(ctx: Lowering) -> tuple[SSAValue, Layout]:
-    """The weight of the node as it is stored, and how."""
+    """Returns the weight of the node as stored, and its layout."""
     unpack = ctx.op.operands[1].owner
     if isinstance(unpack, UnpackOp):
         return ctx.lowered(unpack.source), unpack.layout
@@ -318,7 +318,7 @@ def _plain_weight(ctx: Lowering) -> tuple[SSAValue, Layout]:
 
 
 def _times_zero(values: Sequence[Scalar]) -> Scalar:
-    """0 where all values are finite, else NaN."""
+    """Returns 0 if all values are finite, else NaN."""
     first, *rest = values
     total = first * 0.0
     for value in rest:
@@ -327,7 +327,7 @@ def _times_zero(values: Sequence[Scalar]) -> Scalar:
 
 
 def _results(ctx: Lowering, bands: _Bands, made: SSAValue) -> SSAValue:
-    """The results of tiles in the order of an image, plus the bias."""
+    """Returns the results of tiles in the order of an image, plus the bias."""
     bias, tiling = ctx.input(2), bands.tiling
 
     def point(nest: Nest, i: Sequence[Expr]) -> Scalar:
@@ -345,6 +345,6 @@ def _results(ctx: Lowering, bands: _Bands, made: SSAValue) -> SSAValue:
 
 
 def _both_axes(tile: Sequence[Sequence[Scalar]], transform: Callable[[Sequence[Scalar]], list[Scalar]]) -> list[Scalar]:
-    """A transform of the columns of a tile, then of the rows of what they become, row by row."""
+    """Applies a transform to the columns of a tile, then to the rows of the result, row by row."""
     columns = [transform([row[k] for row in tile]) for k in range(len(tile[0]))]
     return [value for k in range(len(columns[0])) for value in transform([column[k] for column in columns])]
