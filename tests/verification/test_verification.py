@@ -381,6 +381,29 @@ def test_a_choice_that_the_original_cannot_run_with_is_none() -> None:
     assert found.ok and "Ceil" in found.cases[0].outputs[0].note, found.failures
 
 
+@pytest.mark.parametrize("node", ["Cast <to = 1> (x1)", "Mod <fmod = 1> (x1, ten)"])
+def test_a_result_that_follows_its_input_is_no_choice(node: str) -> None:
+    """Any error would be another choice, of a Cast from f32 to f32 and of a remainder that passes no multiple."""
+    text = f"g (float[1] x) => (float[1] y) {{ x1 = Identity (x)  c = {node}  s = Sin (c)  y = Sub (s, most) }}"
+    numbers = {"ten": np.array(10, np.float32), "most": np.array(np.sin(1) - 0.1, np.float32)}
+    by = {"nudge": np.array([5e-5], np.float32), **numbers}
+    found = verified(
+        model(text.replace("Identity (x)", "Add (x, nudge)"), **by),
+        model(text, **numbers),
+        inputs={"x": np.ones(1, np.float32)},
+    )
+    assert found.status == "differs"
+
+
+def test_a_remainder_at_a_multiple_is_a_choice() -> None:
+    text = "g (float[1] x) => (float[1] y) { x1 = Identity (x)  c = Mod <fmod = 1> (x1, two)  y = Cos (c) }"
+    number = {"two": np.array(2, np.float32)}
+    other = model(text.replace("Identity (x)", "Add (x, nudge)"), nudge=np.array([3e-7], np.float32), **number)
+    x = np.nextafter(np.full(1, 4, np.float32), np.float32(0))
+    found = verified(model(text, **number), other, inputs={"x": x})
+    assert found.ok and "Mod" in found.cases[0].outputs[0].note, found.failures
+
+
 # -- every value ------------------------------------------------------------------------------------------------------
 
 

@@ -139,6 +139,9 @@ class Explainer:
                 other: Array = np.asarray(run(session, changed, [output])[0])
             found.setdefault(other.tobytes() + str(other.shape).encode(), other)
         value = np.asarray(values[output])
+        found = {
+            key: jumps for key, other in found.items() if (jumps := _jumps(node, inputs, value, other)) is not None
+        }
         return Choice(node, output, value, list(found.values()), [(inputs[n].astype(np.float64), off[n]) for n in off])
 
     def _may_be_off(self, array: Array, spread: float) -> Array:
@@ -251,6 +254,26 @@ def _roundings_above(name: str, producers: Mapping[str, Any]) -> Iterator[Any]:
                 yield node
             below += [v for v in node.input if v]
         level = below
+
+
+def _jumps(node: Any, inputs: Mapping[str, Array], value: Array, other: Array) -> Array | None:
+    """The elements of `other` that are another choice than those of `value`, the rest as in `value`; `None` where there
+    are none. A result that follows its input, as that of a Cast to a type that holds all values, is no choice: any
+    error would be one."""
+    import numpy as np
+
+    if node.op_type == "Cast" and np.can_cast(inputs[node.input[0]].dtype, value.dtype, "safe"):
+        return None
+    if other.shape != value.shape or not _is_float(value):
+        return other
+    if node.op_type == "Unique":
+        return None
+    if node.op_type == "Mod":
+        period = np.abs(inputs[node.input[1]].astype(np.float64))
+        with np.errstate(invalid="ignore"):
+            jumps = np.abs(other.astype(np.float64) - value.astype(np.float64)) > period / 2
+        return np.where(jumps, other, value)
+    return other
 
 
 def _samples(off: Mapping[str, Array]) -> Iterator[dict[str, Array]]:
