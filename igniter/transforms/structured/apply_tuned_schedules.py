@@ -1,13 +1,13 @@
-"""`apply-tuned-schedules`: writes the schedules that `igniter tune` found on the kernels that it tuned.
+"""`apply-tuned-schedules`: writes the schedules found by `igniter tune` on the tuned kernels.
 
     %s = loop.nest "sum" [i: parallel n, k: reduction 64] -> ...
 becomes, with `db` a database that has this kernel for the target `cpu`,
     %s = loop.nest "sum" [i: parallel n, k: reduction 64] schedule [i by 8 threads, k, i vector 8] -> ...
 
-A kernel is found by its text (`schedule_database.py`), so the pass stands where schedules are chosen, right before
-`choose-schedule`: that gives one to every kernel that is not in the database. Of several entries, for several sizes,
-the newest counts. A kernel with a schedule of its own keeps it, and a schedule that no longer fits is left out; both
-are remarks. Without `db` the pass does nothing.
+The pass finds a kernel by its text (`schedule_database.py`). So it runs directly before `choose-schedule`, which
+schedules every kernel that is not in the database. If a kernel has several entries for several sizes, the newest wins.
+A kernel with a schedule of its own keeps it. A schedule that no longer fits is not applied. Both cases are remarks.
+Without `db` the pass does nothing.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ApplyTunedSchedules(ModulePass):
-    """Gives kernels that were tuned the schedules that were found for them."""
+    """Gives tuned kernels the schedules found for them."""
 
     name = "apply-tuned-schedules"
 
     db: str = ""
-    """The database that `igniter tune` wrote."""
+    """The database written by `igniter tune`."""
     cpu: str = ""
-    """What the database calls the target: `igniter tune` says it. The driver fills it in."""
+    """The name of the target in the database, as printed by `igniter tune`. The driver sets it."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if not self.db:
@@ -76,7 +76,8 @@ class ApplyTunedSchedules(ModulePass):
 
 
 def set_schedules(ctx: Context, kernel: KernelOp, schedules: tuple[str, ...]) -> str | None:
-    """Gives the computations of a kernel their schedules, by order; else says why, and changes nothing."""
+    """Gives the computations of a kernel their schedules, in order. Returns the reason if it cannot, with nothing
+    changed."""
     computations = kernel.computations
     if len(computations) != len(schedules):
         return f"it is for {len(schedules)} nests, and the kernel has {len(computations)}"
@@ -89,5 +90,5 @@ def set_schedules(ctx: Context, kernel: KernelOp, schedules: tuple[str, ...]) ->
         for each, schedule in zip(computations, before, strict=True):
             each.schedule = schedule
         return str(error).strip().splitlines()[-1].strip()
-    kernel.set_variants([])  # One schedule was found, and timed without them.
+    kernel.set_variants([])  # The schedule was found and timed without variants.
     return None

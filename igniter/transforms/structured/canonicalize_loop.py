@@ -1,4 +1,4 @@
-"""`canonicalize-loop`: one way to write each structured kernel.
+"""`canonicalize-loop`: a canonical form of structured kernels.
 
 Before:
 
@@ -23,10 +23,10 @@ After:
       loop.yield none %s at [i]
     }
 
-In bodies: axes of extent 1 go; expressions are simplified under the ranges of the axes; guards proven true go, a read
-whose guard is proven false becomes its `else`; constants fold; equal ops merge; dead ops go. Between nests: views of
-views join, identity views and copies go, equal nests merge, dead results and nests go. No float arithmetic changes
-its value. It stands after every pass that leaves such things behind.
+In bodies: axes of extent 1 are removed; expressions are simplified under the ranges of the axes; guards proven true are
+removed, and a read with a guard proven false becomes its `else`; constants fold; equal ops merge; dead ops are removed.
+Between nests: views of views merge, identity views and copies are removed, equal nests merge, dead results and nests
+are removed. No float arithmetic changes its value. The pass runs after every pass that leaves such code.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def drop_unit_axes(nest: NestOp) -> None:
 
 
 def drop_combiners(nest: NestOp) -> None:
-    """Where nothing is reduced and every element gets one value, there is nothing to combine."""
+    """Removes the combiners of a nest without reductions in which every element gets exactly one value."""
     clauses = nest.yield_op.clauses
     if all(c.combiner == "none" for c in clauses) or any(a.kind == "reduction" for a in nest.axes):
         return
@@ -90,7 +90,7 @@ def drop_combiners(nest: NestOp) -> None:
 
 
 def decide_guards(nest: NestOp) -> None:
-    """Drops the guards that always hold, and the reads whose guards never do."""
+    """Drops guards proven true, and reads with a guard proven false."""
     ranges: Ranges = nest.axes_attr.ranges
     for op in list(nest.block.ops):
         if not isinstance(op, ReadOp) or not op.guards:
@@ -103,7 +103,8 @@ def decide_guards(nest: NestOp) -> None:
                 op.detach()
                 op.erase()
             continue
-        # By all that can be proven: a contraction with guards has no tiles. `abstract-dims` makes short what was deep.
+        # With the strongest proofs available: a contraction with guards cannot be tiled. `abstract-dims` shortens deep
+        # exprs.
         guards = [g for g in dict.fromkeys(op.guards) if not is_nonneg(g, ranges) and not proven(g, ranges)]
         if len(guards) == len(op.guards):
             continue
@@ -114,7 +115,7 @@ def decide_guards(nest: NestOp) -> None:
 
 
 def fold_constants(nest: NestOp) -> None:
-    """Folds the arithmetic on constants, and what leaves its operand as it is."""
+    """Folds arithmetic on constants and identity ops."""
     for op in list(nest.block.ops):
         inverse = reciprocal(op)
         if inverse is not None:
@@ -135,7 +136,7 @@ def fold_constants(nest: NestOp) -> None:
 
 
 def canonicalize_body(nest: NestOp) -> None:
-    """Everything that is decided by looking at one nest."""
+    """Applies all simplifications of a single nest."""
     drop_unit_axes(nest)
     drop_combiners(nest)
     simplify_exprs(nest)
@@ -149,7 +150,7 @@ def canonicalize_body(nest: NestOp) -> None:
 
 
 def drop_dead_results(nest: NestOp) -> NestOp:
-    """The nest without the results that nothing uses; itself when there are none or all are."""
+    """Returns the nest without its unused results; the nest itself if none or all of them are unused."""
     live = [k for k, r in enumerate(nest.outputs) if r.first_use is not None]
     if not live or len(live) == len(nest.outputs):
         return nest
@@ -172,7 +173,7 @@ def drop_dead_results(nest: NestOp) -> NestOp:
 
 
 def join_views(view: ViewOp) -> bool:
-    """Replaces a view of a view, or a view that changes nothing; whether it is gone."""
+    """Replaces a view of a view, or a view that changes nothing. True if the view was erased."""
     source = view.source
     while isinstance(source.owner, ViewOp):
         source = source.owner.source
@@ -192,7 +193,7 @@ def join_views(view: ViewOp) -> bool:
 
 
 def leaves_kernel(value: SSAValue) -> bool:
-    """Whether a tensor, or a view of it, is a result of the kernel."""
+    """True if a tensor, or a view of it, is a result of the kernel."""
     for use in value.uses:
         user = use.operation
         if isinstance(user, ReturnOp) or (isinstance(user, ViewOp) and leaves_kernel(user.result)):
@@ -201,8 +202,8 @@ def leaves_kernel(value: SSAValue) -> bool:
 
 
 def forward_copy(nest: NestOp) -> bool:
-    """Replaces a nest that copies a tensor element by element; whether it did. Each result of the kernel is computed by
-    a nest, and by another one than the others."""
+    """Replaces a nest that copies a tensor element by element. True if it was replaced. Each result of the kernel must
+    be computed by a nest of its own, so a copy that is such a result may stay."""
     if len(nest.outputs) != 1 or nest.schedule is not None:
         return False
     clause, result = nest.yield_op.clauses[0], nest.outputs[0]
@@ -225,13 +226,13 @@ def forward_copy(nest: NestOp) -> bool:
 
 
 def rough_key(nest: NestOp) -> tuple[object, ...]:
-    """Equal for nests with equal `nest_key`s, and cheap."""
+    """Returns a cheap key that is equal for nests with equal `nest_key`s."""
     sources = tuple(id(r.source) for r in nest.reads)
     return tuple(nest.result_types), len(nest.axes), sources, sum(1 for _ in nest.block.ops)
 
 
 def nest_key(nest: NestOp) -> tuple[object, ...]:
-    """Equal for nests that compute the same: the names of axes and the order of equal ops do not matter."""
+    """Returns a key that is equal for equal nests. The names of axes do not matter."""
     names = {a.name: f"${k}" for k, a in enumerate(nest.axes)}
     text: list[object] = [tuple((a.kind, a.extent) for a in nest.axes), nest.schedule, tuple(nest.result_types)]
     numbers: dict[SSAValue, int] = {}
@@ -252,7 +253,7 @@ def nest_key(nest: NestOp) -> tuple[object, ...]:
 
 
 def merge_equal_nests(kernel: KernelOp) -> bool:
-    """Merges nests that compute the same, and views that are the same; whether there were any."""
+    """Merges equal nests and equal views. True if any were merged."""
     merged = False
     known: dict[tuple[object, ...], Operation] = {}
     rough = Counter(rough_key(nest) for nest in kernel.nests)
@@ -278,7 +279,7 @@ def merge_equal_nests(kernel: KernelOp) -> bool:
 
 @dataclass(frozen=True)
 class CanonicalizeLoop(ModulePass):
-    """Simplifies structured kernels without changing what they compute."""
+    """Simplifies structured kernels without changing their results."""
 
     name = "canonicalize-loop"
     one_rewrite = "a nest simplified as far as it goes, a view joined, or the equal nests of a kernel merged"
@@ -301,7 +302,7 @@ class CanonicalizeLoop(ModulePass):
                 canonicalize_body(nest)
                 if forward_copy(nest):
                     remark(ctx, self.name, nest.label, "applied", "it copies its operand")
-        # Readers of two nests that became one may have become equal themselves.
+        # After two nests merge, their readers may be equal.
         while not rewrites.is_spent and merge_equal_nests(kernel):
             rewrites.count(f"@{kernel.sym_name.data}", "equal nests are merged")
             for nest in kernel.nests:

@@ -1,19 +1,19 @@
 """`check-bounds`: proves that every access of a kernel stays in bounds and that no element is written twice.
 
-It takes both levels of the `loop` dialect and may stand anywhere; the proofs are those of
-`igniter.analysis.structured.bounds`, from the ranges of axes, from guards, and from what the kernel requires. What is
-not proven becomes a remark, and with `strict` an error:
+It accepts both levels of the `loop` dialect and may run anywhere. The proofs are in
+`igniter.analysis.structured.bounds`; they use the ranges of axes, the guards, and the kernel's requirements. An access
+without a proof is a remark, and with `strict` an error:
 
     %v = loop.read %x[i + 1] : f32          // i: parallel 4, %x: tensor<4xf32>
 
     remark: check-bounds: 'copy' missed: a read of tensor<4xf32>: i + 1 may reach 4, the size of its dim
 
-With `guard`, what is not proven becomes a guard, so that the access does not happen where it would be outside:
+With `guard`, an access without a proof gets guards, so that it does not happen out of bounds:
 
     %v = loop.read %x[i + 1] if [2 - i] : f32
 
-A nest that may write outside, or one element twice, cannot be guarded and is an error: the driver leaves its region to
-ONNX Runtime. So it stands in the pipeline `cpu-schedule`, where nests have their last form.
+A nest that may write out of bounds, or one element twice, cannot be guarded. It is an error, and the driver leaves its
+region to ONNX Runtime. So the pass runs in the pipeline `cpu-schedule`, where nests have their final form.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class CheckBounds(ModulePass):
     name = "check-bounds"
 
     strict: bool = False
-    """Whether an access that is not proven is an error."""
+    """Makes an access without a proof an error."""
     guard: bool = False
-    """Whether an access that is not proven gets guards, and a write that is not proven is an error."""
+    """Adds guards to an access without a proof; makes a write without a proof an error."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.walk() if isinstance(k, (KernelOp, FuncOp))]:
@@ -60,7 +60,7 @@ class CheckBounds(ModulePass):
 
 
 def _guarded(kernel: KernelOp | FuncOp) -> Iterator[Unproven]:
-    """Guards what is not proven; what was guarded, and why."""
+    """Guards each access without a proof; yields each with the reason."""
     for found in unproven_writes(kernel):
         raise IgniterError(f"check-bounds: '{found.where}': {found.reason}")
     for access in list(known_accesses(kernel)):

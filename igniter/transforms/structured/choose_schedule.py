@@ -5,13 +5,13 @@ becomes
     %m = loop.nest "max" [i: parallel n, j: reduction 128] schedule [
       i threads fuse "g0", j vector 16 accumulators 4] -> ...
 
-A schedule is data: the loops of the nest, outermost first, and what happens to each
-(`igniter/dialects/loop/schedule.py`). A nest that comes with a schedule, written by hand or found by a tuner, keeps
-it. The others get that of a *schedule author* (`igniter.analysis.structured.schedule_author`), by default the one that
-the backend of the machine names; for CPUs the reasoning is in `igniter.analysis.structured.schedule_choice`, and what
-it knows of the machine in `igniter.analysis.machine`. Whoever wrote it, a schedule with words that the backend does not
-have is an error: the verifier, which knows no backend, has let it pass. It is the last pass on the structured level but
-`form-fma`; `lower-to-loops` turns the schedule into hints on loops.
+A schedule is data: the loops of the nest, outermost first, with the directives of each
+(`igniter/dialects/loop/schedule.py`). A nest with a schedule, written by hand or found by a tuner, keeps it. The others
+get one from a *schedule author* (`igniter.analysis.structured.schedule_author`), by default the author of the machine's
+backend. For CPUs the reasoning is in `igniter.analysis.structured.schedule_choice`, and its facts about the machine are
+in `igniter.analysis.machine`. A schedule with directives that the backend lacks is an error: the verifier accepts it,
+because it knows no backend. Only `form-fma` follows on the structured level. `lower-to-loops` turns the schedule into
+hints on loops.
 """
 
 from __future__ import annotations
@@ -41,16 +41,15 @@ class ChooseSchedule(ModulePass):
     one_rewrite = "a nest or a procedure that is given a schedule"
 
     author: str = ""
-    """Who chooses: the name of a schedule author, with its options (`NAME{option=value}`); nothing: the one that the
-    backend names."""
+    """The schedule author, by name, with its options (`NAME{option=value}`). Empty: the backend's."""
     vector_bytes: int | None = None
-    """The width of a vector register. Of this and what follows, the machine's own where nothing is said."""
+    """The width of a vector register. The machine's own if not given; the same for the options below."""
     registers: int | None = None
-    """How many there are."""
+    """The number of vector registers."""
     byte_tiles: bool | None = None
-    """Whether the machine multiplies tiles of bytes (AMX)."""
+    """True if the machine multiplies tiles of bytes (AMX)."""
     half_tiles: bool | None = None
-    """Whether it multiplies tiles of bf16 (AMX)."""
+    """True if the machine multiplies tiles of bf16 (AMX)."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         said = {name: value for name, value in asdict(self).items() if name != "author" and value is not None}
@@ -73,7 +72,7 @@ class ChooseSchedule(ModulePass):
 
 
 def _tell(ctx: Context, choice: Choice, given: list[ComputeOp], machine: MachineModel) -> None:
-    """A remark for what was chosen, and what it is expected to take on one core."""
+    """Emits a remark with the choice and its expected time on one core."""
     if not given or remarks_of(ctx) is None:
         return
     (first, *others) = (each.label for each in given)

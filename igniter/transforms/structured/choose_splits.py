@@ -1,13 +1,15 @@
-"""`choose-splits`: sums whose results leave a GPU without work become partial ones, and one over their results.
+"""`choose-splits`: splits sums with too few results to fill a GPU into partial sums and a sum of these.
 
     %c = loop.nest "matmul" [i: parallel 128, j: parallel 768, k: reduction 3072] -> tensor<128x768xf32>
 becomes
     %t = loop.nest "matmul.parts" [part: parallel 4, i: parallel 128, j: parallel 768, k: reduction 768]
     %c = loop.nest "matmul" [i: parallel 128, j: parallel 768, part: reduction 4] -> tensor<128x768xf32>
 
-as by `split-reductions`, which does what is asked; here `igniter.analysis.structured.split_sums` says which sums, and
-into how many parts. So a product of few rows and columns and a long depth is split-K, and a whole tensor is added up in
-two steps: parts that fill the GPU, and then these. An order of sums is fixed, so a result is the same each time.
+The rewrite is that of `split-reductions`, where the user names the sums; here `igniter.analysis.structured.split_sums`
+chooses the sums and the number of parts. A product of few rows and columns with a long depth becomes split-K, and the
+sum of a whole tensor takes two steps: parts that fill the GPU, then the sum of the parts. The order of each sum is
+fixed, so results are deterministic. The sums of an attention run along its blocks of keys and are not split. The pass
+runs before `choose-schedule`; nests with schedules are left alone.
 
 What an attention sums goes along its blocks of keys, and stays as it is. It stands before `choose-schedule`; nests with
 schedules are left alone.
@@ -33,7 +35,7 @@ from igniter.transforms.structured.split_reductions import split_reduction
 
 @dataclass(frozen=True)
 class ChooseSplits(ModulePass):
-    """Splits the reductions whose results are too few programs for a GPU."""
+    """Splits the reductions with too few results to fill a GPU."""
 
     name = "choose-splits"
     one_rewrite = "a reduction that is split"

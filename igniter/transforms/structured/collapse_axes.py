@@ -1,4 +1,4 @@
-"""`collapse-axes`: adjacent axes that every access treats as one contiguous dim become one axis.
+"""`collapse-axes`: merges adjacent axes that are one contiguous dim in every access.
 
 Before, `%x: tensor<?x?x768xf32, #sym.dims<b, s, 768>>`:
 
@@ -16,22 +16,22 @@ After:
     }
     %1 = loop.view %m : tensor<?xf32, #sym.dims<b*s>> to tensor<?x?xf32, #sym.dims<b, s>>
 
-Fewer axes mean simpler loops, longer vectors and one parallel loop with all the iterations there are. But nests fuse
-over the axes that they share, so a choice is made for all the nests that pass a tensor to each other: two dims of a
-tensor are joined in all of these nests or in none. Above, an elementwise nest on `%x` becomes `[b*s, 768]` and not
-`[b*s*768]`, because the sum keeps the rows apart.
+Fewer axes give simpler loops, longer vectors and one parallel loop with all iterations. But nests fuse over the axes
+that they share, so the pass decides for all nests connected by tensors: two dims of a tensor are joined in all of these
+nests or in none. Above, an elementwise nest on `%x` becomes `[b*s, 768]` and not `[b*s*768]`, because the sum keeps the
+rows apart.
 
-The depth of a packed factor comes in groups, `[.., r, c floordiv 4, .., c mod 4]`: where whole groups are joined, `r`
-and `c` become one axis `k`, `[.., k floordiv 4, .., k mod 4]`.
+The depth of a packed factor is grouped: `[.., r, c floordiv 4, .., c mod 4]`. If whole groups are joined, `r` and `c`
+become one axis `k`, `[.., k floordiv 4, .., k mod 4]`.
 
-Two kinds of access do not tie nests together. A contraction reads its operands through a view that is its own, for
-nothing is fused over their axes; and a nest that takes two dims apart (a transpose, a guard on one of them) cannot be
-fused over them either, so it does not keep the nest that it reads from joining them.
+Two kinds of access do not connect nests. A contraction reads its operands through its own view, because nothing is
+fused over their axes. A nest that takes two dims apart (a transpose, a guard on one of them) cannot be fused over them
+either, so its producer may still join them.
 
-With `attention`, the nests of an attention (`igniter.analysis.structured.attention`), its two contractions among them,
-join the axes that all of them can: where they are one launch, they have to go along the same ones.
+With `attention`, the nests of an attention (`igniter.analysis.structured.attention`), including its two contractions,
+join the axes that all of them can join: in a single launch they must share their axes.
 
-It stands after `inline-nests`, and leaves views that `canonicalize-loop` joins.
+The pass runs after `inline-nests`, and leaves views that `canonicalize-loop` merges.
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ from igniter.rewrites import budget
 from igniter.transforms.structured.nest_rewriting import set_clauses
 
 Pair = tuple[str, str]
-"""The outer and the inner axis of two that may be joined."""
+"""The outer and the inner axis of a pair to join."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """A read or a clause: where it looks into a tensor."""
+    """A read or a clause: its access to a tensor."""
 
     tensor: SSAValue
     subscripts: tuple[Expr, ...]
     guards: tuple[Expr, ...]
     is_read: bool
     surrounds: bool = False
-    """Whether it leaves elements around those that it writes."""
+    """True if the access is a write that also fills the elements around its own."""
 
     @property
     def symbols(self) -> frozenset[str]:
@@ -80,10 +80,10 @@ class Access:
 
 @dataclass(frozen=True)
 class Boundary:
-    """Two neighbouring dims of an access (dims of size 1 aside) whose subscripts are two axes.
+    """Two neighbouring dims of an access (ignoring dims of size 1) whose subscripts are two axes.
 
-    The inner axis may be in groups, as the depth of a packed factor is: `[.., a, b floordiv 4, .., b mod 4]`. Then
-    `rest` is where the places in a group are.
+    The inner axis may be grouped, like the depth of a packed factor: `[.., a, b floordiv 4, .., b mod 4]`. Then `rest`
+    is the dim of the positions in a group.
     """
 
     outer: int
@@ -94,13 +94,13 @@ class Boundary:
 
     @property
     def positions(self) -> set[int | None]:
-        """The dims that the two axes are subscripts of."""
+        """The dims subscripted by the two axes."""
         return {self.outer, self.inner, self.rest}
 
 
 @dataclass
 class Groups:
-    """Union-find over what must be decided alike, with the reason that keeps a group from being joined."""
+    """Union-find over decisions that must agree, with the reason that keeps a group from being joined."""
 
     parents: dict[object, object] = field(default_factory=dict[object, object])
     reasons: dict[object, str] = field(default_factory=dict[object, str])
@@ -135,15 +135,15 @@ def accesses_of(nest: NestOp) -> list[Access]:
 
 
 def wide_positions(access: Access) -> list[int]:
-    """The positions of the dims that are not 1, or that are subscripted with something else than 0."""
+    """Returns the positions of the dims with size other than 1 or subscript other than 0."""
     dims = dims_of(access.tensor.type)
     return [p for p, d in enumerate(dims) if d != ONE or access.subscripts[p] != ZERO]
 
 
 def boundaries_of(nest: NestOp, access: Access) -> list[Boundary]:
-    """The neighbouring subscripts `a + rest` and `b` where `b` runs over the whole inner dim, or over it in groups.
+    """Returns the neighbouring subscripts `a + rest` and `b` where `b` covers the whole inner dim, perhaps in groups.
 
-    Of the places of a window, `i + r`, a contraction has those as `a` that it sums over as it does over `b`."""
+    Of the axes of a window, `i + r`, a contraction takes as `a` the axis of the same kind as `b`."""
     dims = dims_of(access.tensor.type)
     extents, kinds = {a.name: a.extent for a in nest.axes}, {a.name: a.kind for a in nest.axes}
     contraction = is_contraction(nest)
@@ -163,7 +163,7 @@ def boundaries_of(nest: NestOp, access: Access) -> list[Boundary]:
 
 @dataclass(frozen=True)
 class _WholeAxis:
-    """The axis that runs over a dim, or over it in groups whose places are the dim `rest`."""
+    """The axis that covers a dim, perhaps in groups; then `rest` is the dim of the positions in a group."""
 
     axis: str
     group: int = 1
@@ -175,7 +175,7 @@ def _whole_axis(access: Access, position: int, extents: dict[str, Expr]) -> _Who
     if subscript.symbol is not None:
         return _WholeAxis(subscript.symbol) if subscript.symbol in extents else None
     if subscript == ZERO:
-        # The only group: its places are the last dim.
+        # A single group: the positions in it are the last dim.
         axis, last = access.subscripts[-1].symbol, len(dims) - 1
         group = dims[last].constant
         return None if axis not in extents or group is None else _WholeAxis(axis, group, last)
@@ -190,8 +190,8 @@ def _whole_axis(access: Access, position: int, extents: dict[str, Expr]) -> _Who
 
 
 def _sides_of_lone_groups(access: Access) -> list[tuple[int, int]]:
-    """The dims `[.., a, 0, lane, b]` of a packed factor of bytes whose depth is one group: that of `a`, and the one of
-    size 1 that counts groups."""
+    """Returns the dims `[.., a, 0, lane, b]` of a packed factor of bytes with one group of depth: the dim of `a`, and
+    the dim of size 1 that counts groups."""
     dims, counter = dims_of(access.tensor.type), len(access.subscripts) - 3
     if counter < 1 or not access.is_read or element_bytes(element_of(access.tensor.type)) != 1:
         return []
@@ -207,7 +207,8 @@ def root_of(tensor: SSAValue) -> SSAValue:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why two axes of a nest cannot become one. `splits`: because the nest takes apart what others may join."""
+    """The reason why two axes of a nest cannot be joined. `splits`: the nest takes them apart, but others may join
+    them."""
 
     reason: str
     splits: bool = False
@@ -216,7 +217,7 @@ class Refusal:
 def pair_refusal(
     nest: NestOp, pair: Pair, accesses: Sequence[Access], found: Sequence[list[Boundary]]
 ) -> Refusal | None:
-    """Why two axes of a nest cannot become one, by looking at this nest alone."""
+    """Returns the reason why two axes of a nest cannot be joined, from this nest alone; None if they can."""
     a, b = pair
     kinds = {axis.name: axis.kind for axis in nest.axes}
     if kinds[a] != kinds[b]:
@@ -234,7 +235,7 @@ def pair_refusal(
         joined = [x for x in boundaries if x.pair == pair]
         elsewhere = [s for p, s in enumerate(access.subscripts) if joined and p not in joined[0].positions]
         if len(joined) != 1 or any(e.symbols & used for e in (*elsewhere, *access.guards)):
-            # What leaves a rim of its result, or ends a contraction, runs over the same axes as what it reads.
+            # A nest that leaves a rim around its result, or ends a contraction, has the same axes as its operands.
             along = access.surrounds or (not access.is_read and _ends_contraction(accesses))
             return Refusal(f"'{nest.label}' takes {a} and {b} apart", splits=not along)
     for op in nest.block.ops:
@@ -244,13 +245,14 @@ def pair_refusal(
 
 
 def _ends_contraction(accesses: Sequence[Access]) -> bool:
-    """Whether a nest of these accesses reads a contraction as it is, on whose tiles it can be computed."""
+    """True if a nest with these accesses reads a contraction directly, so that it can be computed on its tiles."""
     owners = [access.tensor.owner for access in accesses if access.is_read]
     return any(isinstance(owner, NestOp) and is_contraction(owner) for owner in owners)
 
 
 def _goes_over_both(pair: Pair, accesses: Sequence[Access]) -> str | None:
-    """A procedure that makes or takes a tensor and has axes of its own where an access to it has both of `pair`."""
+    """Returns the label of a procedure that writes or reads an accessed tensor and has separate axes for both axes of
+    `pair`."""
     for access in accesses:
         places = [k for k, s in enumerate(access.subscripts) if s.symbol in pair]
         others = [access.tensor.owner] if access.is_read else [use.operation for use in access.tensor.uses]
@@ -263,7 +265,7 @@ def _goes_over_both(pair: Pair, accesses: Sequence[Access]) -> str | None:
 
 
 class Plan:
-    """Which axes of each nest of a kernel are joined."""
+    """The axes to join in each nest of a kernel."""
 
     def __init__(
         self,
@@ -274,9 +276,9 @@ class Plan:
         self.groups = Groups()
         self.pairs: dict[NestOp, list[Pair]] = {}
         self.apart = apart or {}
-        """Axes that stay loops of their own, so that rows can be shared with the nest that a contraction reads."""
+        """Axes that stay separate loops, so that a contraction can share rows with the nest that it reads."""
         self.tied = tied or {}
-        """For nests that join the axes that others join, those."""
+        """Per nest, the nests that must join the same axes."""
         for nest in kernel.nests:
             self._add(nest)
 
@@ -302,7 +304,7 @@ class Plan:
                         self.groups.union(node, (root_of(access.tensor), product(dims[: boundary.inner])))
 
     def joined(self, nest: NestOp) -> list[list[str]]:
-        """The runs of axes of a nest that become one each, outermost first."""
+        """Returns the runs of axes of a nest to join, outermost first."""
         inner = {a: b for a, b in self.pairs[nest] if self.groups.reason((nest, (a, b))) is None}
         runs: list[list[str]] = []
         for axis in nest.axes:
@@ -331,7 +333,7 @@ class Collapser:
             self.names |= dict.fromkeys(run, name)
 
     def axes(self) -> list[Axis]:
-        """The new domain: a joined axis stands where its outermost one stood."""
+        """Returns the new domain: a joined axis takes the position of its outermost one."""
         result: dict[str, Axis] = {}
         for axis in self.nest.axes:
             name = self.names.get(axis.name, axis.name)
@@ -340,7 +342,7 @@ class Collapser:
         return list(result.values())
 
     def access(self, access: Access) -> tuple[list[Expr], list[Expr]]:
-        """The dims and the subscripts under which the nest now looks into a tensor."""
+        """Returns the new dims of an accessed tensor and the new subscripts."""
         dims = dims_of(access.tensor.type)
         taken = [b for b in boundaries_of(self.nest, access) if self.next.get(b.pair[0]) == b.pair[1]]
         boundaries = {b.inner: b for b in taken}
@@ -363,11 +365,11 @@ class Collapser:
         return new_dims, subscripts
 
     def run(self) -> None:
-        """Rewrites the nest, with views of what it reads in front of it and of its results behind it."""
+        """Rewrites the nest, with views of its operands before it and of its results after it."""
         nest, block = self.nest, self.nest.parent
         assert block is not None
         views: dict[tuple[SSAValue, tuple[Expr, ...]], SSAValue] = {}
-        # All of them before the first is changed: what an access is looked at with is the nest as it was.
+        # Before the first change, because an access is analysed with the nest as it was.
         accesses = [(read, Access(read.source, read.subscripts, read.guards, True)) for read in nest.reads]
         touched = [(read, self.access(access)) for read, access in accesses if access.symbols & self.names.keys()]
         written = [
@@ -416,7 +418,7 @@ class CollapseAxes(ModulePass):
     one_rewrite = "the axes of a nest joined"
 
     attention: bool = False
-    """Whether the nests of an attention go along the same axes."""
+    """Makes the nests of an attention share their axes."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:

@@ -1,9 +1,9 @@
-"""`deduplicate-kernels`: regions that compute the same share one kernel.
+"""`deduplicate-kernels`: equal regions share one kernel.
 
-The layers of a transformer differ in their weights, and weights are arguments: twelve layers leave twelve copies of
-each kernel, equal but for the names of symbols. Symbols are renamed `d0`, `d1`, ... in the order in which the
-arguments' dims name them; kernels whose text is then the same are one. It stands right after `lower-onnx-to-loop`, so
-that everything later is done once.
+The layers of a transformer differ in their weights, and weights are arguments. So twelve layers give twelve copies of
+each kernel, equal except for the names of symbols. The pass renames symbols to `d0`, `d1`, ... in the order of their
+first use in the arguments' dims, and merges kernels with equal text. It runs directly after `lower-onnx-to-loop`, so
+that later passes do their work once.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class DeduplicateKernels(ModulePass):
 
 
 def rename_symbols(kernel: KernelOp) -> None:
-    """Gives the symbols of `kernel` names that depend only on where its arguments mention them."""
+    """Renames the symbols of `kernel` by the order of their first use in its arguments."""
     order: dict[str, None] = {}
     for arg in kernel.block.args:
         for dim in dims_of(arg.type):

@@ -1,12 +1,12 @@
-"""`drop-checks`: kernels that say nothing of their data.
+"""`drop-checks`: removes the checks on data from kernels.
 
     loop.kernel @r0 symbols [n] (..) -> (tensor<?xf32>, tensor<i64>) checks [..] { .. loop.return %y, %found }
 becomes
     loop.kernel @r0 symbols [n] (..) -> (tensor<?xf32>) { .. loop.return %y }
 
-What a kernel finds wrong with its data, an index out of range say, it gives as its last results, which the op around it
-reads after the run. On a GPU that would be to wait for the run. So nothing is said there, as by ONNX Runtime's own
-kernels: a place that is not there reads as 0. A kernel of which nothing else is asked keeps its checks.
+A kernel reports errors in its data, such as an index out of range, as its last results. The op around it reads these
+after the run; on a GPU that would mean waiting for the run. So GPU kernels report nothing, like ONNX Runtime's own
+kernels: an element out of range reads as 0. A kernel without other results keeps its checks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from igniter.dialects.loop import KernelOp
 
 @dataclass(frozen=True)
 class DropChecks(ModulePass):
-    """Takes the checks on data from every kernel."""
+    """Removes the checks on data from every kernel."""
 
     name = "drop-checks"
 
@@ -33,7 +33,7 @@ class DropChecks(ModulePass):
 
 
 def drop_checks(kernel: KernelOp) -> None:
-    """Takes the checks on data from one kernel; what computed them is dead."""
+    """Removes the checks on data from one kernel; the code that computes them becomes dead."""
     kept = len(kernel.returned) - len(kernel.checks)
     if not kernel.checks or not kept:
         return

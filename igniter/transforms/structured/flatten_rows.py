@@ -1,4 +1,4 @@
-"""`flatten-rows`: the rows of a product of blocks are one axis, also where a window moves along them.
+"""`flatten-rows`: joins the rows of a product of blocks into one axis, even if a window moves along them.
 
     %h = loop.nest "conv" [n: parallel b, c: parallel 64, y: parallel 14, x: parallel 14, d: reduction 32, ..] {
       %w = loop.read %weight[c, d, i, j]
@@ -8,10 +8,9 @@ becomes
       %w = loop.read %weight[c, d, i, j]
       %a = loop.read %image[n, d, y_x floordiv 14 + i - 1, y_x mod 14 + j - 1] if [..]
 
-and a view of its result has the dims that it had. A block of rows is then full, however short the rows of an image are:
-a GPU divides once for each element of a block, in front of the loop that multiplies. Only axes of one factor that lie
-side by side in the result are joined. What reads the result goes along it as well, which is what `collapse-axes` finds
-behind this pass.
+A view of the result has its old dims. A block of rows is then full even if the rows of an image are short: a GPU
+divides once per element of a block, before the loop that multiplies. The pass joins only axes of one factor that are
+adjacent in the result. `collapse-axes`, which runs next, lets the readers of the result use the joined axis too.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from igniter.transforms.structured.nest_rewriting import set_clauses, substitute
 
 @dataclass(frozen=True)
 class FlattenRows(ModulePass):
-    """Joins the axes that are rows of a product of blocks."""
+    """Joins the row axes of a product of blocks."""
 
     name = "flatten-rows"
     one_rewrite = "the rows of a product joined"
@@ -56,7 +55,8 @@ class FlattenRows(ModulePass):
 
 
 def rows_of(nest: NestOp) -> list[str]:
-    """Axes of one factor that lie side by side in the result, the outermost first; none where there are no two."""
+    """Returns the axes of one factor that are adjacent in the result, outermost first; empty if there are fewer than
+    two."""
     dot = dot_product(nest)
     if dot is None:
         return []
@@ -79,7 +79,7 @@ def rows_of(nest: NestOp) -> list[str]:
 
 
 def flatten(nest: NestOp, run: Sequence[str], taken: frozenset[str]) -> None:
-    """Makes one axis of several that are side by side in the result, with a view behind the nest."""
+    """Joins several adjacent axes of the result into one, and adds a view after the nest."""
     block = nest.parent
     assert block is not None
     extents = {a.name: a.extent for a in nest.axes}

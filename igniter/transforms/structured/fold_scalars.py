@@ -1,7 +1,7 @@
-"""Folding one op of a body: integer arithmetic by xDSL's own folders, floats, comparisons, selects and casts here.
+"""Folding of single ops in a body: integer arithmetic by xDSL's folders; floats, comparisons, selects and casts here.
 
-A float is folded in double precision and rounded to its type: for +, -, * and / of f32 that is the correctly rounded
-result. Identities that would change a value (`x + 0.0` for x = -0.0, `x * 0.0` for NaN) are left alone.
+A float is folded in double precision and rounded to its type: for +, -, * and / of f32 the result is correctly rounded.
+Identities that would change a value (`x + 0.0` for x = -0.0, `x * 0.0` for NaN) are not applied.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FLOAT_OPS: dict[str, Callable[[float, float], float]] = {
 }
 
 UNITS: dict[str, tuple[float, bool]] = {
-    # The right operand that leaves the left one as it is, and whether the sign of a zero matters.
+    # The right operand that makes the op an identity, and if its zero must have the same sign.
     "arith.mulf": (1.0, False),
     "arith.divf": (1.0, False),
     "arith.subf": (0.0, True),
@@ -44,14 +44,14 @@ COMPARISONS: list[Callable[[int, int], bool]] = [
 
 
 def constant_of(value: SSAValue) -> FloatAttr[AnyFloat] | IntegerAttr[IntegerType] | None:
-    """The attribute of a scalar constant."""
+    """Returns the attribute of a scalar constant; None for other values."""
     found = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
-    # `isinstance` and a cast, since xDSL's `isa` on a parametrised attribute costs as much as a whole pass.
+    # `isinstance` and a cast: xDSL's `isa` on a parametrised attribute takes as long as a whole pass.
     return cast("FloatAttr[AnyFloat] | IntegerAttr[IntegerType]", found) if isinstance(found, KINDS) else None
 
 
 def float_constant(value: float, element: Attribute) -> arith.ConstantOp | None:
-    """`value` rounded to `element`; None for a type whose rounding is not ours, or where it would overflow."""
+    """Returns `value` rounded to `element`; None for a type that this module does not round, or on overflow."""
     if isinstance(element, Float64Type):
         return arith.ConstantOp(FloatAttr(value, element))
     if not isinstance(element, Float32Type):
@@ -65,7 +65,7 @@ def float_constant(value: float, element: Attribute) -> arith.ConstantOp | None:
 
 
 def fold_scalar(op: Operation) -> SSAValue | arith.ConstantOp | None:
-    """What an op of a body comes to: an operand, a new constant, or None when it must stay."""
+    """Folds an op of a body to an operand or a new constant; None if it must stay."""
     if isinstance(op, arith.ConstantOp) or len(op.results) != 1:
         return None
     if isinstance(op, HasFolderInterface):
@@ -120,8 +120,8 @@ def _fold_float(op: Operation) -> SSAValue | arith.ConstantOp | None:
 
 
 def reciprocal(op: Operation) -> float | None:
-    """`1/c` where `op` divides by a constant `c` that is a power of two with an exact reciprocal: then `x / c` is
-    `x * (1/c)`, bit for bit."""
+    """Returns `1/c` if `op` divides by a power of two `c` with an exact reciprocal: then `x / c` equals `x * (1/c)`,
+    bit for bit. Otherwise None."""
     if not isinstance(op, arith.DivfOp):
         return None
     divisor = constant_of(op.rhs)
@@ -135,7 +135,7 @@ def _fold_cast(op: Operation) -> arith.ConstantOp | None:
     value = constant_of(op.operands[0])
     if isinstance(value, FloatAttr):
         return float_constant(value.value.data, op.results[0].type)
-    # One bit is a bool, whose constant may be kept as -1; beyond 53 bits a double is not exact.
+    # A true bool may be stored as -1; beyond 53 bits a double is not exact.
     if isinstance(value, IntegerAttr) and op.operands[0].type != IntegerType(1) and abs(value.value.data) <= 1 << 53:
         return float_constant(float(value.value.data), op.results[0].type)
     return None

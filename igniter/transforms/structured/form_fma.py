@@ -1,19 +1,18 @@
-"""`form-fma`: a product that is added to something becomes one rounding.
+"""`form-fma`: replaces the sum of a product and another value by a fused multiply-add, with one rounding.
 
     %p = arith.mulf %a, %b : f32
     %s = arith.addf %p, %c : f32
 becomes
     %s = math.fma %a, %b, %c : f32
 
-Of two products that are added the first is the one that is not rounded. The choice is the pass's and not LLVM's, whose
-own depends on what stands around the sum: `inline-nests` gives every reader of a nest a copy of its body, and copies
-must have the same bits. ArgMin finds the least element in one nest and looks for it in another, and a model may ask
-`x == ReduceMax(x)`. So the pass stands behind everything that copies bodies, and before anything that keeps a part of a
-copy in a register.
+If both terms are products, the first one is fused. The pass chooses, not LLVM: LLVM's choice depends on the code around
+the sum. `inline-nests` gives every reader of a nest a copy of its body, and copies must have the same bits. ArgMin
+finds the least element in one nest and searches for it in another, and a model may test `x == ReduceMax(x)`. So the
+pass runs after all passes that copy bodies, and before all passes that keep part of a copy in a register.
 
-Sums of f32 and f64 contract; a difference never does: where `x - y*z` is 0 but for rounding, a softmax takes its
-exponential, and a variance its root. What a reduction adds up (`loop.yield add`) contracts when it is emitted. The
-product of a code and its scale contracts with neither: what DequantizeLinear gives is rounded.
+Sums of f32 and f64 contract; a difference never does: where `x - y*z` is 0 except for rounding, a softmax takes its
+exponential, and a variance its root. The sum of a reduction (`loop.yield add`) contracts at emission. The product of a
+code and its scale contracts with neither: the result of DequantizeLinear is rounded.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ from igniter.transforms.structured.nest_rewriting import erase_dead_ops, replace
 
 @dataclass(frozen=True)
 class FormFma(ModulePass):
-    """Sums of a product and another value become fused multiply-adds."""
+    """Turns sums of a product and another value into fused multiply-adds."""
 
     name = "form-fma"
     one_rewrite = "a sum and a product that become one op"
 
     fma: bool = True
-    """Whether the machine has them; without, the pass does nothing."""
+    """True if the machine has fused multiply-adds; otherwise the pass does nothing."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if not self.fma:
@@ -54,7 +53,7 @@ class FormFma(ModulePass):
 
 
 def form(total: arith.AddfOp) -> bool:
-    """One sum, if a term of it is a product; whether it is."""
+    """Fuses one sum if one of its terms is a product. True if it did."""
     if not isinstance(total.result.type, (Float32Type, Float64Type)):
         return False
     for term, other in ((total.lhs, total.rhs), (total.rhs, total.lhs)):

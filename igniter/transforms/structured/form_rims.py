@@ -1,4 +1,4 @@
-"""`form-rims`: a nest that computes values in a box, and has one number around it, is a nest over the box.
+"""`form-rims`: shrinks a nest that computes values in a box, with one constant around it, to that box.
 
     %p = loop.nest "pad" [y: parallel 58, x: parallel 58, c: parallel 64] -> tensor<58x58x64xf32> {
       %a = loop.read %x[y - 1, x - 1, c] if [y - 1, -y + 56, x - 1, -x + 56] : f32
@@ -12,10 +12,10 @@ becomes
       loop.yield none %a at [y + 1, x + 1, c] else 0.0 : f32
     }
 
-Guards that say the same for a whole row cost more than the row: here none is left, and the rim is filled by loops of
-its own. What is computed from a guarded read has a select in the place of the guard, which goes as well. A nest in
-front may then write into the box itself (`order-dims`). It stands behind `inline-nests`, which has folded into the nest
-what it will.
+Guards that have the same value for a whole row cost more than the row. Here none remains, and separate loops fill the
+rim. A value computed from a guarded read has a select in place of the guard; it is removed too. A nest before this one
+may then write directly into the box (`order-dims`). The pass runs after `inline-nests`, which has by then folded nests
+into this one.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from igniter.transforms.structured.canonicalize_loop import canonicalize_body
 from igniter.transforms.structured.nest_rewriting import constant_int, replace_op, substitute_axes, zero
 
 Box = dict[str, tuple[Expr, Expr]]
-"""The first and the last value of axes."""
+"""The first and the last value of each axis."""
 
 
 @dataclass(frozen=True)
 class FormRims(ModulePass):
-    """Makes nests with a number around what they compute nests over what they compute."""
+    """Shrinks nests with a constant rim to the box inside it."""
 
     name = "form-rims"
     one_rewrite = "a nest that is left with the box that it computes"
@@ -60,16 +60,16 @@ class FormRims(ModulePass):
 
 @dataclass(frozen=True)
 class Rim:
-    """What a nest has around a box of its domain."""
+    """The constant around a box of a nest's domain, and the box."""
 
     number: Number
     value: SSAValue
-    """What it has inside."""
+    """The value inside the box."""
     box: Box
 
 
 def rim_of(nest: NestOp) -> Rim | None:
-    """The rim of a nest with one result, where it has one."""
+    """Returns the rim of a nest with one result; None if it has no rim."""
     clauses = nest.yield_op.clauses
     if nest.schedule is not None or len(clauses) != 1 or any(a.kind == "reduction" for a in nest.axes):
         return None
@@ -83,7 +83,7 @@ def rim_of(nest: NestOp) -> Rim | None:
 
 
 def _chosen(value: SSAValue) -> tuple[SSAValue, Number, Sequence[Expr]] | None:
-    """What a value is where guards hold, the number that it is elsewhere, and the guards."""
+    """Returns the value where the guards hold, the constant elsewhere, and the guards."""
     owner = value.owner
     if isinstance(owner, ReadOp) and owner.guards and not owner.indices:
         number = as_number(zero(value.type).value) if owner.otherwise is None else _number(owner.otherwise)
@@ -101,7 +101,7 @@ def _number(value: SSAValue) -> Number | None:
 
 
 def _conditions(value: SSAValue) -> Iterator[Expr | None]:
-    """The expressions that have to be >= 0 for a condition to hold; None where it asks for anything else."""
+    """Yields the expressions that must be >= 0 for a condition to hold; None for any other condition."""
     owner = value.owner
     if isinstance(owner, arith.AndIOp):
         yield from _conditions(owner.lhs)
@@ -114,11 +114,12 @@ def _conditions(value: SSAValue) -> Iterator[Expr | None]:
 
 
 AT_LEAST = 5
-"""`sge`, as arith numbers predicates."""
+"""The number of `sge` among arith's predicates."""
 
 
 def _box(nest: NestOp, guards: Sequence[Expr]) -> Box | None:
-    """The box in which guards hold, each of which bounds one axis; None where that is no box, or not seen to be one."""
+    """Returns the box in which the guards hold, if each bounds one axis; None if they form no box or it is not
+    proven."""
     extents = {a.name: a.extent for a in nest.axes}
     box: Box = {}
     for guard in guards:
@@ -139,7 +140,7 @@ def _box(nest: NestOp, guards: Sequence[Expr]) -> Box | None:
 
 
 def shrink(nest: NestOp, rim: Rim) -> None:
-    """Leaves a nest with the box of its rim."""
+    """Shrinks a nest to the box inside its rim."""
     owner = rim.value.owner
     value = rim.value
     if isinstance(owner, ReadOp) and nest.yield_op.clauses[0].value is value:

@@ -1,4 +1,4 @@
-"""`form-variants`: a kernel whose best schedule depends on its sizes gets a variant for some of them.
+"""`form-variants`: adds variants for certain sizes to kernels whose best schedule depends on their sizes.
 
     loop.kernel @k symbols [m, n] (..) -> (..) {
       %s = loop.nest "scores" [i: parallel m, j: parallel n, k: reduction 64] -> .. { .. }
@@ -13,11 +13,11 @@ becomes
       }
     }
 
-A variant is a copy for which other sizes are typical (`igniter.analysis.typical_sizes`), so that the passes behind this
-one choose otherwise for it; a call runs the first whose condition holds. Which kernels are worth one:
-`igniter.analysis.structured.size_variants`. With `symbol` and `most` every kernel that has this symbol gets a variant
-for sizes up to `most` of it, whatever is worth it. It stands before `pack-operands`, the first pass that chooses by
-sizes; what is before it is the same for all. A kernel that has variants or a schedule keeps what it has.
+A variant is a copy with other typical sizes (`igniter.analysis.typical_sizes`), so that later passes choose differently
+for it. A call runs the first variant whose condition holds. `igniter.analysis.structured.size_variants` decides if a
+variant pays. With `symbol` and `most`, every kernel with this symbol gets a variant for sizes up to `most`, without
+that decision. The pass runs before `pack-operands`, the first pass that chooses by sizes; the passes before it do the
+same for all sizes. A kernel with variants or a schedule is not changed.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from igniter.rewrites import budget
 
 @dataclass(frozen=True)
 class FormVariants(ModulePass):
-    """Gives kernels variants for sizes at which another schedule is better."""
+    """Adds variants to kernels for sizes at which another schedule is better."""
 
     name = "form-variants"
     one_rewrite = "a variant of a kernel"
 
     symbol: str = ""
-    """Asks for a variant for sizes of this symbol; without it, the default author decides."""
+    """Forces a variant for sizes of this symbol. Empty: the default author decides."""
     most: int = 0
-    """The largest of these sizes."""
+    """The largest size for that variant."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if bool(self.symbol) != (self.most > 0):
@@ -77,7 +77,8 @@ class FormVariants(ModulePass):
 
 
 def add_variant(kernel: KernelOp, this: SizeVariant) -> KernelOp:
-    """Gives a kernel a variant, a copy of itself; what is typical of that is typical of the others no more."""
+    """Adds a variant, a copy, to a kernel. The kernel keeps only the typical sizes that are not those of the
+    variant."""
     variant = kernel.clone()
     variant.sym_name = StringAttr(this.name)
     variant.when = DimsAttr([this.what, this.most])

@@ -1,4 +1,4 @@
-"""`inline-nests`: folds nests into their readers, so that what they compute is never written to memory.
+"""`inline-nests`: folds nests into their readers, so that their results are never written to memory.
 
 Before, in a kernel:
 
@@ -20,25 +20,26 @@ After:
       loop.yield none %e at [p, q]
     }
 
-A nest whose clauses are all `none` is a function of its subscripts. Reading it is evaluating that function: its axes
-are replaced by what the reader's subscripts make of them (through any `loop.view` in between) and its body is cloned
-into the reader. Guards of the reader become guards of the reads in the clone; where more than a read was guarded, a
-select gives the value after `else`. Indirect operands of the reader become those of the clone.
+A nest whose clauses are all `none` is a function of its subscripts, and a read of it evaluates that function. The axes
+of the nest are replaced by the corresponding expressions of the reader's subscripts (through any `loop.view` in
+between), and its body is cloned into the reader. Guards of the reader become guards of the reads in the clone; if the
+guarded value is not a plain read, a select gives the value after `else`. Indirect operands of the reader become those
+of the clone.
 
-A nest is folded into all its readers or into none, and the reason why not is a remark:
+A nest is folded into all its readers or into none. A remark gives the reason for a refusal:
 
-* its result leaves the kernel (mere movement is folded into the other readers even so);
-* it has several readers, or a reader has an axis that the nest lacks, and its body costs more than the options allow
-  to do again;
-* a contraction reads it: contractions take plain reads, which packing and tiling rely on;
-* a contraction reads it, and it turns at an edge (a reflection): steps of one size are what micro-kernels take;
-* the reader's subscripts would be left with divisions (`divisions=never|single|always`);
-* it ends a contraction, which can do it while its result is in registers, and it would be duplicated or permuted.
+* its result leaves the kernel (mere movement is still folded into the other readers);
+* it has several readers, or a reader has an axis that the nest lacks, and repeating its body costs more than the
+  options allow;
+* a contraction reads it: contractions take plain reads, because packing and tiling rely on them;
+* a contraction reads it, and its subscripts reverse at an edge (a reflection): micro-kernels need constant steps;
+* the reader's subscripts would keep divisions (`divisions=never|single|always`);
+* it ends a contraction, which can compute it while its result is in registers, and it would be duplicated or permuted.
 
-What is refused and only moves elements is done by the nest that writes them, where nothing else reads those: a MatMul
-whose result is transposed writes it transposed (`sink_moves.py`).
+A refused nest that only moves elements is merged into the nest that writes them, if nothing else reads these: a MatMul
+with a transposed result writes it transposed (`sink_moves.py`).
 
-It stands before `collapse-axes`, whose joined axes would turn subscripts into divisions here.
+The pass runs before `collapse-axes`, because joined axes would turn subscripts into divisions here.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ DIVISIONS = ("never", "single", "always")
 
 
 def divisions_of(ops: Sequence[Operation]) -> int:
-    """The divisions in the expressions of a body's ops."""
+    """Counts the divisions in the expressions of a body's ops."""
     total = 0
     for op in ops:
         if isinstance(op, ReadOp):
@@ -88,7 +89,7 @@ def divisions_of(ops: Sequence[Operation]) -> int:
 
 
 def divisions_after(ops: Sequence[Operation], site: Site) -> int:
-    """The divisions that evaluating `ops` at `site` takes."""
+    """Counts the divisions needed to evaluate `ops` at `site`."""
     ranges = site.reader.axes_attr.ranges
     total = 0
     for op in ops:
@@ -100,8 +101,8 @@ def divisions_after(ops: Sequence[Operation], site: Site) -> int:
 
 
 def turns(ops: Sequence[Operation], site: Site) -> bool:
-    """Whether a subscript of `ops` at `site` is a limit, as those of a reflection or a repeated edge: a minimum or a
-    maximum over an axis."""
+    """True if a subscript of `ops` at `site` contains a minimum or a maximum over an axis, as for a reflection or a
+    repeated edge."""
     ranges = site.reader.axes_attr.ranges
     names = {a.name for a in site.reader.axes}
     found = [substituted(e, site.values, ranges) for op in ops if isinstance(op, ReadOp) for e in op.subscripts]
@@ -110,18 +111,19 @@ def turns(ops: Sequence[Operation], site: Site) -> bool:
 
 
 def lacking_axes(site: Site, producer: NestOp) -> list[str]:
-    """The axes of the reader along which the same element of the producer is read again and again."""
+    """Returns the axes of the reader along which it reads the same element of the producer repeatedly."""
     used = frozenset[str]().union(*(e.symbols for e in site.values.values())) | axes_behind(site.read.indices)
     return [a.name for a in site.reader.axes if a.extent != ONE and a.name not in used]
 
 
 def distinct_sites(found: Sequence[tuple[Clause, Site]]) -> set[tuple[object, ...]]:
-    """The places that a nest is read at; reads of one place in one nest are one."""
+    """Returns the distinct places at which a nest is read; reads of one place in one nest count once."""
     return {(s.reader, s.read.source, s.read.subscripts, s.read.guards, tuple(s.read.indices)) for _, s in found}
 
 
 def contraction_before(nest: NestOp) -> str | None:
-    """The contraction whose result a nest reads element by element: the nest can be done while that is in registers."""
+    """Returns the label of the contraction whose result a nest reads element by element, so that the nest can run while
+    that result is in registers."""
     for read in nest.reads:
         source = read.source
         while isinstance(source.owner, ViewOp):
@@ -133,7 +135,7 @@ def contraction_before(nest: NestOp) -> str | None:
 
 
 def permutes(site: Site, clause: Clause) -> bool:
-    """Whether the reader's axes go through the producer's elements in another order than the producer's do."""
+    """True if the reader's axes visit the producer's elements in another order than the producer's axes."""
     places = {a.name: k for k, a in enumerate(site.reader.axes)}
     last = -1
     for subscript in clause.subscripts:
@@ -150,7 +152,7 @@ def permutes(site: Site, clause: Clause) -> bool:
 
 
 def producers_of(nest: NestOp) -> list[NestOp]:
-    """The nests whose results a nest reads."""
+    """Returns the nests whose results a nest reads."""
     roots: list[SSAValue] = []
     for read in nest.reads:
         source = read.source
@@ -161,12 +163,12 @@ def producers_of(nest: NestOp) -> list[NestOp]:
 
 
 def may_trap(ops: Sequence[Operation]) -> bool:
-    """Whether an op stops the program on some operands, a divisor that is no constant among them."""
+    """True if an op stops the program for some operands, such as a divisor that is not constant."""
     return any(isinstance(op, TRAPPING) and not constant_int(op.operands[1]) for op in ops)
 
 
 def inline_nest(nest: NestOp) -> str | None:
-    """Folds one nest into all that read it, whatever that costs; why not, where it cannot be."""
+    """Folds one nest into all its readers at any cost. Returns the reason if it cannot."""
     any_cost = 1 << 30
     this = InlineNests(any_cost, any_cost, any_cost, "always")
     own, nest.schedule = nest.schedule, None
@@ -186,14 +188,14 @@ class InlineNests(ModulePass):
     one_rewrite = "a nest folded into its readers, or a move that is done by the nest in front of it"
 
     max_duplicate: int = 4
-    """The dearest body that several readers may each run (1 is an addition; the machine says that a division is 5 and
-    an elementary function 20)."""
+    """The most expensive body that several readers may each run. An addition costs 1; by default a division costs 5 and
+    an elementary function 20, as the machine defines."""
     max_recompute: int = 1
-    """The dearest body that a reader may run again along an axis that the nest lacks."""
+    """The most expensive body that a reader may repeat along an axis that the nest lacks."""
     max_body: int = 512
-    """The most ops that a reader's body may grow to."""
+    """The largest size of a reader's body, in ops."""
     divisions: str = "never"
-    """Whether subscripts may be left with divisions that they had not: never, single (reader), always."""
+    """Allows folding to leave new divisions in subscripts: never, single (reader), always."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.divisions not in DIVISIONS:
@@ -202,19 +204,19 @@ class InlineNests(ModulePass):
             self.run_on(ctx, kernel, machine_of(ctx))
 
     def run_on(self, ctx: Context, kernel: KernelOp, machine: MachineModel) -> None:
-        """Folds the nests of one kernel. What costs no duplicate comes first: readers merge with each other that way,
+        """Folds the nests of one kernel. Nests that need no duplicates come first: readers merge with each other then,
         and fewer bodies are duplicated in the end."""
         erase_dead_nests(kernel)
         rewrites = budget(ctx, self.name)
-        # What widens the factors of a contraction goes to it before what computes them can take it: the contraction
-        # reads them as narrow as they are stored.
+        # A nest that widens the factors of a contraction is folded into the contraction before its producer can absorb
+        # it: the contraction then reads the narrow factors from memory.
         for nest in [n for n in kernel.nests if is_widened_read(n)]:
             found = self.sites(nest, machine)
             if not isinstance(found, str) and all(is_contraction(site.reader) for _, site in found):
                 if rewrites.is_spent:
                     break
                 self.fold_into_all(ctx, nest, found)
-        # Nests to look at (again, when their readers have changed), and those that would be duplicated.
+        # Nests to examine (again, if their readers changed), and nests that would be duplicated.
         pending, waiting = set(kernel.nests), set[NestOp]()
         while (pending or waiting) and not rewrites.is_spent:
             duplicate = not pending
@@ -243,7 +245,7 @@ class InlineNests(ModulePass):
         erase_dead_nests(kernel)
 
     def fold_into_all(self, ctx: Context, nest: NestOp, found: Sequence[tuple[Clause, Site]]) -> set[NestOp]:
-        """Folds a nest into all its readers; the nests of which another answer may be had now."""
+        """Folds a nest into all its readers. Returns the nests to examine again."""
         readers: dict[NestOp, None] = {}
         for clause, site in found:
             readers[site.reader] = None
@@ -261,7 +263,7 @@ class InlineNests(ModulePass):
         return {*readers, *(producer for r in readers for producer in producers_of(r))}
 
     def fold(self, clause: Clause, site: Site) -> None:
-        """Replaces one read by the body that it reads."""
+        """Replaces one read by the body that computes it."""
         cloner = Cloner(site)
         value = cloner.guarded(cloner.run(clause.value), clause.value)
         site.read.result.replace_all_uses_with(value)
@@ -269,7 +271,8 @@ class InlineNests(ModulePass):
         site.read.erase()
 
     def sites(self, nest: NestOp, machine: MachineModel) -> list[tuple[Clause, Site]] | str:
-        """Every read of a nest, located, when folding it is possible and pays; else why not ("": nobody reads it)."""
+        """Returns every read of a nest, located, if folding is possible and pays; else the reason ("": it has no
+        readers)."""
         if nest.schedule is not None:
             return "it has a schedule of its own"
         clauses = nest.yield_op.clauses
@@ -293,7 +296,7 @@ class InlineNests(ModulePass):
     def refusal(
         self, nest: NestOp, found: Sequence[tuple[Clause, Site]], escapes: bool, machine: MachineModel
     ) -> str | None:
-        """Why folding a nest into these sites does not pay, or would be wrong."""
+        """Returns the reason why folding a nest into these sites does not pay or would be wrong."""
         distinct = distinct_sites(found)
         contraction = contraction_before(nest)
         for clause, site in found:
@@ -329,7 +332,7 @@ class InlineNests(ModulePass):
         return None
 
     def division_refusal(self, nest: NestOp, ops: Sequence[Operation], site: Site, readers: int) -> str | None:
-        """Why the divisions that folding leaves are not wanted."""
+        """Returns the reason if folding would leave too many divisions."""
         if is_contraction(site.reader) and is_unpacking(nest):
             return None
         if is_contraction(site.reader) and turns(ops, site):

@@ -1,4 +1,4 @@
-"""The expressions of a kernel, in types, axes, subscripts and guards: all of them listed, or replaced."""
+"""Lists or replaces the expressions of a kernel, in types, axes, subscripts and guards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ExprRule = Callable[[Expr], Expr]
 
 
 def map_kernel_exprs(kernel: KernelOp, rule: ExprRule) -> None:
-    """Replaces every expression in the body of a kernel; its arguments, and what it says of itself, are left."""
+    """Replaces every expression in the body of a kernel. The kernel's own arguments and properties stay."""
     for op in kernel.walk():
         if op is kernel:
             continue
@@ -29,7 +29,7 @@ def map_kernel_exprs(kernel: KernelOp, rule: ExprRule) -> None:
 
 
 def exprs_of(kernel: KernelOp) -> Iterator[Expr]:
-    """Every expression in the body of a kernel."""
+    """Yields every expression in the body of a kernel."""
     for op in kernel.walk():
         if op is kernel:
             continue
@@ -57,7 +57,7 @@ def _exprs(attr: Attribute) -> Iterator[Expr]:
 
 
 def map_attribute(attr: Attribute, rule: ExprRule) -> Attribute:
-    """An attribute with every expression in it replaced."""
+    """Returns an attribute with every expression in it replaced."""
     if isinstance(attr, DimsAttr):
         return DimsAttr(map(rule, attr.data))
     if isinstance(attr, AxesAttr):

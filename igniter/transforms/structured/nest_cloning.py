@@ -1,4 +1,4 @@
-"""Evaluating one nest inside another: where a read looks into a producer, and the clone of the body that it reads."""
+"""Evaluation of one nest inside another: the place at which a read accesses a producer, and the clone of its body."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from igniter.transforms.structured.nest_rewriting import (
 
 @dataclass(frozen=True)
 class Site:
-    """One read of a producer, and the point of the producer that it asks for."""
+    """One read of a producer, and the point of the producer's domain that it needs."""
 
     read: ReadOp
     reader: NestOp
     values: Mapping[str, Expr]
-    """What each axis of the producer is, over the reader's axes and the read's own indirect operands."""
+    """Each axis of the producer as an expression of the reader's axes and the read's own indirect operands."""
 
 
 def locate(clause: Clause, producer: NestOp, read: ReadOp, views: Sequence[ViewOp]) -> Site | str:
-    """Where `read` looks into `producer`, or why that cannot be told."""
+    """Returns the site of `read` in `producer`, or the reason why it is unknown."""
     reader = nest_of(read)
     ranges = reader.axes_attr.ranges
     subscripts: Sequence[Expr] = read.subscripts
@@ -51,7 +51,7 @@ def substituted(e: Expr, values: Mapping[str, Expr], ranges: Ranges) -> Expr:
 
 
 def shifted(e: Expr, count: int, by: int) -> Expr:
-    """`e` with the indirect operands `_0`..`_count-1` renamed to come `by` later."""
+    """Returns `e` with the indirect operands `_0`..`_count-1` renumbered by `by`."""
     return e.substitute({indirect(k): Expr.of(indirect(k + by)) for k in range(count)}) if by and count else e
 
 
@@ -69,7 +69,7 @@ class Cloner:
         block.insert_op_before(op, self.site.read)
 
     def run(self, value: SSAValue) -> SSAValue:
-        """Clones what `value` depends on, in front of the read; the value in the reader."""
+        """Clones the backward slice of `value` before the read. Returns the value in the reader."""
         for op in backward_slice(value):
             if isinstance(op, ReadOp):
                 self.values[op.result] = self._read(op)
@@ -97,7 +97,8 @@ class Cloner:
         return clone.result
 
     def guarded(self, value: SSAValue, inner: SSAValue) -> SSAValue:
-        """`value`, cloned from `inner`, where the site's guards hold; elsewhere what the site's read has instead."""
+        """Returns `value`, cloned from `inner`, under the site's guards; elsewhere the other value of the site's
+        read."""
         read = self.site.read
         if not read.guards:
             return value
@@ -120,7 +121,7 @@ class Cloner:
         return constant.result
 
     def _guarded_read(self, origin: ReadOp, clone: ReadOp) -> SSAValue:
-        """The clone carries the site's guards already: what is left is the value where they fail."""
+        """Sets the value of a cloned read where its guards fail; the clone already carries the site's guards."""
         if not origin.guards:
             otherwise = self.site.read.otherwise
         elif origin.otherwise is not None:

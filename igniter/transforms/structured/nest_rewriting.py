@@ -1,4 +1,4 @@
-"""Moving the bodies of nests about: what the passes over structured kernels share."""
+"""Shared helpers of the passes over structured kernels, for rewriting the bodies of nests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TRAPPING = (
     arith.CeilDivSIOp,
     arith.CeilDivUIOp,
 )
-"""Ops that stop the program on some operands: they must not run where the nest would not have run them."""
+"""Ops that stop the program for some operands. They must not run where the nest would not have run them."""
 
 
 def set_subscripts(op: AccessOp, subscripts: Iterable[Expr], guards: Iterable[Expr] | None = None) -> None:
@@ -61,7 +61,7 @@ def map_exprs(nest: NestOp, fn: Callable[[Expr], Expr]) -> None:
 
 
 def _same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
-    # By identity: an attribute is only made anew where an expression was.
+    # By identity: an attribute is only rebuilt if one of its expressions changed.
     return all(x is y for x, y in zip(a, b, strict=True))
 
 
@@ -72,19 +72,19 @@ def set_clauses(op: YieldOp, clauses: Sequence[Clause]) -> None:
 
 
 def substitute_axes(nest: NestOp, axes: Sequence[Axis], values: Mapping[str, Expr]) -> None:
-    """Gives a nest another domain, each old axis being the expression over the new ones that `values` says."""
+    """Gives a nest another domain. `values` gives each old axis as an expression of the new ones."""
     nest.axes_attr = AxesAttr(axes)
     ranges = nest.axes_attr.ranges
     map_exprs(nest, lambda e: simplify(e.substitute(values), ranges))
 
 
 def indirect(index: int) -> str:
-    """The name of an access's indirect operand in its expressions."""
+    """Returns the name of an access's indirect operand in its expressions."""
     return f"{INDIRECT_PREFIX}{index}"
 
 
 def prune_indices(op: ReadOp) -> None:
-    """Drops the indirect operands that no expression of the read names, and merges the equal ones."""
+    """Drops the indirect operands that no expression of the read uses, and merges equal ones."""
     used = frozenset[str]().union(*(e.symbols for e in (*op.subscripts, *op.guards)))
     kept: list[SSAValue] = []
     names: dict[str, Expr] = {}
@@ -101,7 +101,7 @@ def prune_indices(op: ReadOp) -> None:
 
 
 def replace_op(old: Operation, new: Operation) -> None:
-    """Puts `new` in the place of `old`."""
+    """Replaces `old` by `new`."""
     assert old.parent is not None
     old.parent.insert_op_before(new, old)
     old.results[0].replace_all_uses_with(new.results[0])
@@ -110,7 +110,7 @@ def replace_op(old: Operation, new: Operation) -> None:
 
 
 def erase_dead_ops(block: Block) -> None:
-    """Erases the ops of a body whose values nothing uses."""
+    """Erases the unused ops of a body."""
     for op in reversed(list(block.ops)):
         if not isinstance(op, YieldOp) and all(r.first_use is None for r in op.results):
             op.detach()
@@ -118,7 +118,7 @@ def erase_dead_ops(block: Block) -> None:
 
 
 def merge_equal_ops(block: Block) -> None:
-    """Merges the ops of a body that compute the same from the same operands; every op of a body is pure."""
+    """Merges equal ops with equal operands; every op of a body is pure."""
     known: dict[tuple[object, ...], Operation] = {}
     for op in list(block.ops):
         if isinstance(op, YieldOp):
@@ -139,7 +139,7 @@ def merge_equal_ops(block: Block) -> None:
 
 
 def constant_int(value: SSAValue) -> int | None:
-    """The value of an integer constant."""
+    """Returns the value of an integer constant; None for other values."""
     owner = value.owner
     if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
         return owner.value.value.data
@@ -147,7 +147,7 @@ def constant_int(value: SSAValue) -> int | None:
 
 
 def zero(element: Attribute) -> arith.ConstantOp:
-    """What a guarded read without `else` gives."""
+    """Returns the value of a guarded read without `else` where a guard fails."""
     if isa(element, IntegerType):
         return arith.ConstantOp(IntegerAttr(0, element))
     assert isa(element, AnyFloat)
@@ -155,7 +155,7 @@ def zero(element: Attribute) -> arith.ConstantOp:
 
 
 def materialize(e: Expr, indices: Sequence[SSAValue], insert: Insert) -> SSAValue:
-    """`e` as an i64 value of a body, the symbols `_k` in it standing for `indices`."""
+    """Returns `e` as an i64 value of a body, with `indices` for the symbols `_k` in it."""
     names = {indirect(k): v for k, v in enumerate(indices)}
 
     def emit(op: Operation) -> SSAValue:
@@ -198,7 +198,7 @@ def materialize(e: Expr, indices: Sequence[SSAValue], insert: Insert) -> SSAValu
 
 
 def condition(guards: Sequence[Expr], indices: Sequence[SSAValue], insert: Insert) -> SSAValue:
-    """An i1: whether every guard is >= 0."""
+    """Returns an i1 that is true if every guard is >= 0."""
     nothing = arith.ConstantOp(IntegerAttr(0, i64))
     insert(nothing)
     result: SSAValue | None = None
@@ -222,7 +222,7 @@ def simplify_exprs(nest: NestOp) -> None:
 
 
 def readers_of(value: SSAValue) -> tuple[list[tuple[ReadOp, tuple[ViewOp, ...]]], bool]:
-    """The reads of a tensor, each with the views it goes through, and whether the tensor leaves the kernel."""
+    """Returns the reads of a tensor, each with its views, and True if the tensor leaves the kernel."""
     reads: list[tuple[ReadOp, tuple[ViewOp, ...]]] = []
     escapes = False
     pending: list[tuple[SSAValue, tuple[ViewOp, ...]]] = [(value, ())]
@@ -240,14 +240,14 @@ def readers_of(value: SSAValue) -> tuple[list[tuple[ReadOp, tuple[ViewOp, ...]]]
 
 
 def nest_of(op: Operation) -> NestOp:
-    """The nest whose body holds `op`."""
+    """Returns the nest whose body contains `op`."""
     parent = op.parent_op()
     assert isinstance(parent, NestOp)
     return parent
 
 
 def erase_dead_nests(kernel: KernelOp) -> list[str]:
-    """Erases the nests and views whose results nothing uses; the labels of the nests."""
+    """Erases the nests and views with unused results. Returns the labels of the nests."""
     labels: list[str] = []
     for op in reversed(list(kernel.block.ops)):
         if isinstance(op, (ComputeOp, ViewOp)) and all(r.first_use is None for r in op.results):
@@ -259,7 +259,7 @@ def erase_dead_nests(kernel: KernelOp) -> list[str]:
 
 
 def erase_if_dead(op: NestOp | ViewOp) -> None:
-    """Erases a nest or view that nothing but dead views uses, and these."""
+    """Erases a nest or view used only by dead views, and these views."""
     for result in op.results:
         for use in list(result.uses):
             if isinstance(use.operation, ViewOp):
@@ -270,7 +270,7 @@ def erase_if_dead(op: NestOp | ViewOp) -> None:
 
 
 def fresh_label(nest: NestOp, wanted: str) -> str:
-    """`wanted`, with a number where another nest of the kernel has that label."""
+    """Returns `wanted`, with a number if another nest of the kernel has that label."""
     kernel = nest.parent_op()
     assert isinstance(kernel, KernelOp)
     taken = {other.label for other in kernel.computations}

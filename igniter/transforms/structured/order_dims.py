@@ -1,4 +1,4 @@
-"""`order-dims`: tensors between nests have their dims in the order in which they are written best.
+"""`order-dims`: chooses the order of dims of tensors between nests, so that producers write contiguously.
 
     %c = loop.nest "conv" [o: parallel 64, y: parallel 56, x: parallel 56, k: reduction 576] -> tensor<64x56x56xf32> {
       .. reads whose elements lie side by side along o ..
@@ -11,14 +11,14 @@ becomes
     %c = loop.nest "conv" [..] -> tensor<56x56x64xf32> {      loop.yield add %v at [y, x, o]
     %r = loop.nest "relu" [..] .. { %a = loop.read %c[y, x, o] ..
 
-The order of dims of such a tensor means nothing: whoever made it wrote the model's order down. A nest is a vector loop
-along the axis along which most of its reads lie side by side; along that its result should, too. So the dim that this
-axis writes becomes the last, in the order of the kernel: what reads a tensor is asked after what writes it. Before all
-of them a contraction of bytes is asked, which multiplies steps of depth that lie side by side. A nest that
-only moves elements to a result of the kernel is then done by the nest in front of it where that writes in this order.
+The order of the dims of such a tensor is free: it is only the order of the model. A nest becomes a vector loop along
+the axis along which most of its reads are contiguous; its result should be contiguous along that axis too. So the dim
+written by this axis becomes the last. The pass decides in the order of the kernel: producers before readers. First of
+all come contractions of bytes, which multiply several contiguous steps of depth. A nest that only moves elements to a
+result of the kernel is then merged into its producer if the producer writes in this order.
 
-It stands behind `inline-nests` and `form-rims`, after which a nest reads what it really reads, and before
-`collapse-axes`, which joins the dims that now lie side by side.
+The pass runs after `inline-nests` and `form-rims`, when the reads of a nest are final, and before `collapse-axes`,
+which joins the dims that are now adjacent.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from igniter.transforms.structured.sink_moves import sink
 
 @dataclass(frozen=True)
 class OrderDims(ModulePass):
-    """Puts the dim along which a nest is a vector last in what it writes."""
+    """Makes the dim of a nest's vector axis the last of its result."""
 
     name = "order-dims"
     one_rewrite = "a tensor whose dims have another order"
@@ -55,7 +55,7 @@ class OrderDims(ModulePass):
             self.run_on(ctx, kernel)
 
     def run_on(self, ctx: Context, kernel: KernelOp) -> None:
-        """Nest by nest, in the order of the kernel."""
+        """Decides nest by nest, in the order of the kernel."""
         rewrites = budget(ctx, self.name)
         for nest in kernel.nests:
             wanted = None if rewrites.is_spent else grouped_depth(nest)
@@ -81,8 +81,8 @@ class OrderDims(ModulePass):
 
 
 def vector_axis(nest: NestOp) -> str | None:
-    """The parallel axis along which most reads of a nest lie side by side and none far apart; None where it is the one
-    along which the nest writes anyway, or there is none."""
+    """Returns the parallel axis along which most reads of a nest are contiguous and the others have stride 0; None if
+    there is no such axis. For a contraction it is the axis of the columns."""
     if nest.schedule is not None:
         return None
     contraction = contraction_of(nest)
@@ -99,8 +99,8 @@ def vector_axis(nest: NestOp) -> str | None:
 
 
 def grouped_depth(nest: NestOp) -> tuple[NestOp, int, int] | None:
-    """For a contraction that multiplies several steps of depth together: the nest that computes its left factor, which
-    of its results that is, and the dim of the depth, where that is not the last."""
+    """For a contraction that multiplies several steps of depth together, returns the nest that computes its left
+    factor, the index of that result, and the dim of the depth if it is not the last; otherwise None."""
     found = contraction_of(nest, moved=True)
     if isinstance(found, str) or group_of(found.kind) == 1:
         return None
@@ -115,8 +115,8 @@ def grouped_depth(nest: NestOp) -> tuple[NestOp, int, int] | None:
 
 
 def is_free(reader: Operation) -> bool:
-    """Whether what reads a tensor can as well read it in another order: not the left factor of a contraction that
-    multiplies several steps of depth together, which lie side by side."""
+    """True if a reader of a tensor can read it in another order. The left factor of a contraction that multiplies
+    several steps of depth together cannot: these steps must be contiguous."""
     if not isinstance(reader, ReadOp):
         return False
     nest = reader.parent_op()
@@ -125,7 +125,7 @@ def is_free(reader: Operation) -> bool:
 
 
 def step(nest: NestOp, read: ReadOp, axis: str) -> Expr | None:
-    """How far apart in memory the elements are that a read takes along an axis; None where that differs."""
+    """Returns the stride of a read in memory along an axis; None if it varies."""
     if read.indices:
         return None
     offset = linearize(read.subscripts, dims_of(read.source.type))
@@ -133,8 +133,9 @@ def step(nest: NestOp, read: ReadOp, axis: str) -> Expr | None:
 
 
 def in_groups(nest: NestOp, read: ReadOp, axis: str) -> bool:
-    """Whether a read takes one element for some steps of an axis and then one that is no more steps further on, as the
-    results of a convolution in groups do: `x[4 * (o floordiv 4) + k]`. A vector of results has all it reads in one."""
+    """True if a read takes one element for several steps of an axis and then an element at most as many steps further,
+    like the results of a grouped convolution: `x[4 * (o floordiv 4) + k]`. A vector of results then reads from one
+    range."""
     if read.indices:
         return False
     offset = simplify(linearize(read.subscripts, dims_of(read.source.type)), nest.axes_attr.ranges)
@@ -149,7 +150,7 @@ def in_groups(nest: NestOp, read: ReadOp, axis: str) -> bool:
 
 
 def last_place(nest: NestOp, clause: int, axis: str) -> int | None:
-    """The dim of a result that is written along an axis, where others of more than one element are behind it."""
+    """Returns the dim of a result written along an axis, if dims of more than one element follow it."""
     subscripts = nest.yield_op.clauses[clause].subscripts
     places = [k for k, s in enumerate(subscripts) if s.symbol == axis]
     behind = [d for k, d in enumerate(dims_of(nest.outputs[clause].type)) if places and k > places[0]]
@@ -157,7 +158,7 @@ def last_place(nest: NestOp, clause: int, axis: str) -> int | None:
 
 
 def put_last(nest: NestOp, clause: int, place: int) -> None:
-    """Makes a dim of a result, which only reads use, its last."""
+    """Makes a dim of a result the last; only reads may use the result."""
     result = nest.outputs[clause]
     reads = [use.operation for use in result.uses]
     dims = dims_of(result.type)

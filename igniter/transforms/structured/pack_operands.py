@@ -1,4 +1,4 @@
-"""`pack-operands`: operands of contractions that are computed at run time get the layout that micro-kernels read.
+"""`pack-operands`: packs operands of contractions that are computed at run time into the layout of micro-kernels.
 
     %s = loop.nest "scores" [b: parallel 12, i: parallel n, j: parallel n, k: reduction 64] -> .. {
       %x = loop.read %q[b, i, k] : f32      %y = loop.read %keys[b, j, k] : f32      ...
@@ -9,18 +9,18 @@ becomes
     }
     %s = loop.nest "scores" [...] { ...      %y = loop.read %p[b, j floordiv 16, k, j mod 16] : f32      ... }
 
-A left factor whose rows lie in another order than the result's is copied to theirs: then they are one axis, however
-many of them there are along each of those that they were (an image of ten columns with its channels first, whose places
-are the rows of a linear layer: `[batch, channels, place]` read as `[place * batch, channels]`, and the batch is one).
+A left factor whose rows have another order than the result's is copied to the result's order. The rows are then one
+axis, of all rows together. Example: an image of ten columns with its channels first, whose pixels are the rows of a
+linear layer: `[batch, channels, pixel]` is read as `[pixel * batch, channels]`, with a batch of one.
 
-A left factor of fewer bits than the sums, whose steps of depth do not lie as micro-kernels take them, is copied to
-where they do; 16-bit floats are made f32 by the way (by the nest that computes them, where nothing else reads that).
+A left factor with fewer bits than the sums, whose steps of depth do not have the layout of micro-kernels, is copied to
+that layout. 16-bit floats are widened to f32 on the way (by their producer, if nothing else reads them).
 
-Where enough rows share what is packed, and only where the columns of neither factor lie side by side in panels already
-(`igniter.analysis.structured.contractions`), or where they do in rows of which they are a part: the values of one head
-of an attention, a few lines of every row of all heads. Steps of depth are then whole pages apart, and those lines meet
-in a few sets of the caches. So do the lines of a panel of any matrix whose rows are long and many. It stands before
-`choose-schedule`, after the passes that change how a nest reads.
+A factor is packed only if enough rows share it, and only if the columns of neither factor are contiguous in panels
+already (`igniter.analysis.structured.contractions`), or if they are a part of longer rows: the values of one head of an
+attention, a few lines of every row of all heads. Then the steps of depth are whole pages apart, and those lines map to
+a few sets of the caches. The same holds for the lines of a panel of any matrix with many long rows. The pass runs
+before `choose-schedule`, after the passes that change the reads of nests.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ from igniter.transforms.structured.collapse_axes import CollapseAxes
 from igniter.transforms.structured.nest_rewriting import fresh_label
 
 FULL_TILE = 8
-"""Rows that fill the tile of any machine, or nearly."""
+"""Rows that fill, or nearly fill, the tile of any machine."""
 
 SPREAD = 4
-"""How many times as long as the columns the rows of memory are at least in which those are too far apart. It is a ratio
-of a model's sizes (four heads to a row) and no figure of a machine: lines that are a power of two apart meet in few
-sets of any cache, and caches of one level have about as many ways."""
+"""The ratio of the length of a row in memory to the columns from which the columns count as too far apart. It is a
+ratio of a model's sizes (four heads to a row), not a figure of a machine: lines that are a power of two apart map to
+few sets of any cache, and the caches of one level have about the same number of ways."""
 
 
 @dataclass(frozen=True)
 class PackOperands(ModulePass):
-    """Adds a nest that packs the right factor of a contraction, where that is computed at run time."""
+    """Adds a nest that packs the right factor of a contraction, if that factor is computed at run time."""
 
     name = "pack-operands"
     one_rewrite = "a contraction whose right factor is packed"
@@ -84,11 +84,12 @@ class PackOperands(ModulePass):
 
 
 def order_rows(nest: NestOp) -> bool:
-    """Copies the left factor of a nest to the order of the result's rows, where it lies in another and they so are
-    several axes, of which the micro-kernel has the last; joins the axes. False where that is as it should be.
+    """Copies the left factor of a nest to the order of the result's rows and joins their axes. It does so if the rows
+    of the factor have another order and therefore are several axes, of which the micro-kernel takes only the last.
+    False if there is nothing to do.
 
-    All elements are multiplied with all columns of a weight, so the copy is a small part of the work. Where it is
-    known that the last axis alone fills tiles, there is none."""
+    All elements are multiplied with all columns of a weight, so the copy is a small part of the work. There is no copy
+    if the last axis alone is known to fill tiles."""
     found = contraction_of(nest)
     if nest.schedule is not None or isinstance(found, str) or found.sums or not _has_turned_rows(nest, found):
         return False
@@ -100,7 +101,7 @@ def order_rows(nest: NestOp) -> bool:
 
 
 def _has_turned_rows(nest: NestOp, contraction: Contraction) -> bool:
-    """Whether there is an axis of rows outside of the last one whose rows lie closer together."""
+    """True if an axis of rows outside the last one has a smaller stride."""
     if contraction.rows is None or not reads_weights(contraction):
         return False
     extent = nest.axis(contraction.rows).extent
@@ -115,13 +116,13 @@ def _has_turned_rows(nest: NestOp, contraction: Contraction) -> bool:
 
 
 def _is_less(a: Expr, b: Expr) -> bool:
-    """Whether a step is shorter than another for all sizes that are not 0."""
+    """True if a step is shorter than another for all positive sizes."""
     more = b - a - ONE
     return is_nonneg(more.substitute({s: Expr.of(s) + ONE for s in more.symbols}))
 
 
 def pack_operand(nest: NestOp, machine: MachineModel) -> str | None:
-    """Packs the right factor of one nest; why not, or "" where there is nothing to pack."""
+    """Packs the right factor of one nest. Returns the reason if it did not, or "" if there is nothing to pack."""
     factors = factors_of(nest)
     if nest.schedule is not None or isinstance(factors, str):
         return ""
@@ -152,14 +153,14 @@ def pack_operand(nest: NestOp, machine: MachineModel) -> str | None:
 
 
 def _kind(nest: NestOp) -> str | None:
-    """The kind of micro-kernel for the elements of a nest's factors, if there is one."""
+    """Returns the kind of micro-kernel for the elements of a nest's factors; None if there is none."""
     a, b = (element_of(read.source.type) for read in nest.reads[:2])
     return kind_of(a, b, element_of(nest.outputs[0].type))
 
 
 def _is_spread(nest: NestOp, contraction: Contraction, machine: MachineModel) -> bool:
-    """Whether the columns of a contraction are a small part of the rows of memory that they are in, and rows enough
-    share them: a number that is known, or typical, or as many as there are steps of depth, which are what is packed."""
+    """True if the columns of a contraction are a small part of their rows in memory and enough rows share them. The
+    number of rows is the known or typical one; if there is none, the rows must be as many as the steps of depth."""
     read = contraction.b
     if contraction.rows is None or element_of(read.source.type) != element_of(nest.outputs[0].type):
         return False
@@ -176,8 +177,8 @@ def _is_spread(nest: NestOp, contraction: Contraction, machine: MachineModel) ->
 
 
 def _is_crowded(nest: NestOp, machine: MachineModel) -> bool:
-    """Whether the lines of a panel crowd a few sets of the caches, and rows enough share them: a number that is known,
-    or typical, or those for which a kernel has its own body beside the variant for few."""
+    """True if the lines of a panel crowd a few sets of the caches and enough rows share them. The number of rows is the
+    known or typical one; if there is none, the kernel must have variants."""
     factor = crowded_factor(nest, machine)
     if factor is None:
         return False
@@ -188,8 +189,8 @@ def _is_crowded(nest: NestOp, machine: MachineModel) -> bool:
 
 
 def _hoist(copy: NestOp) -> None:
-    """Moves a copy, and the views that it reads, to right behind what they are of: nests that are computed together
-    with the contraction would stand before the copy otherwise, and could not be."""
+    """Moves a copy and the views that it reads directly after their source. Otherwise nests fused with the contraction
+    would precede the copy, and fusion would be impossible."""
     ops: list[Operation] = [copy]
     value = copy.reads[0].source
     while isinstance(value.owner, ViewOp):
@@ -205,7 +206,7 @@ def _hoist(copy: NestOp) -> None:
 
 
 def _pack(nest: NestOp, read: ReadOp, column: str, depth: str) -> NestOp:
-    """The nest that packs a factor; the contraction reads what it made."""
+    """Returns a nest that packs a factor; the contraction now reads its result."""
     lanes = panel_lanes(element_of(nest.outputs[0].type))
     extent = nest.axis(column).extent
     used = symbols_of(read.subscripts)
@@ -234,7 +235,8 @@ def _pack(nest: NestOp, read: ReadOp, column: str, depth: str) -> NestOp:
 
 
 def _move(nest: NestOp, contraction: Contraction) -> None:
-    """Gives a contraction its left factor side by side in the order of the axes, in f32 where its kind wants that."""
+    """Makes the left factor of a contraction contiguous in the order of the axes, in f32 if the contraction's kind
+    needs it."""
     read = contraction.a
     element, result = element_of(read.source.type), element_of(nest.outputs[0].type)
     wide = kind_of(element, element_of(contraction.b.source.type), result) != contraction.kind
@@ -249,9 +251,10 @@ def _move(nest: NestOp, contraction: Contraction) -> None:
 
 
 def _widen_producer(nest: NestOp, read: ReadOp, element: Attribute) -> bool:
-    """Makes the nest that computes 16-bit floats for this read alone yield them widened; False where there is none.
+    """Makes the producer of 16-bit floats yield them widened, if this read is the only one. False if there is no such
+    producer.
 
-    They stay rounded to 16 bits: what is stored is their value in f32.
+    The values stay rounded to 16 bits, and are stored as f32.
     """
     producer = read.source.owner
     if not isinstance(producer, NestOp) or not read.source.has_one_use() or producer.schedule is not None:
@@ -272,7 +275,7 @@ def _widen_producer(nest: NestOp, read: ReadOp, element: Attribute) -> bool:
 
 
 def _copied(nest: NestOp, inner: ReadOp, what: str, axes: list[Axis], element: Attribute) -> NestOp:
-    """A nest over `axes` before `nest` that reads `inner` into a tensor of `element`."""
+    """Returns a new nest over `axes` before `nest` that reads `inner` into a tensor of `element`."""
     where = [Expr.of(a.name) for a in axes]
     body = Block([inner])
     value = inner.result
@@ -290,7 +293,7 @@ def _copied(nest: NestOp, inner: ReadOp, what: str, axes: list[Axis], element: A
 
 
 def _read_instead(nest: NestOp, read: ReadOp, tensor: SSAValue, subscripts: Sequence[Expr]) -> None:
-    """Makes a contraction read another tensor at the place of a factor."""
+    """Makes a contraction read another tensor in place of a factor."""
     fresh = ReadOp(tensor, subscripts)
     nest.block.insert_op_before(fresh, read)
     if fresh.result.type == read.result.type:

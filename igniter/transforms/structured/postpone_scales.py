@@ -1,4 +1,4 @@
-"""`postpone-scales`: a softmax is divided by its sums after it is multiplied by the values, not before.
+"""`postpone-scales`: divides a softmax by its sums after the product with the values instead of before.
 
     %p = loop.nest "softmax" [i, j] { %e = loop.read %exp[i, j]  %r = loop.read %inverse[i]  %e * %r }
     %o = loop.nest "values" [i, d, j: reduction] { add (%x = loop.read %p[i, j]) * (%y = loop.read %v[j, d]) }
@@ -6,10 +6,10 @@ becomes
     %o = loop.nest "values" [i, d, j: reduction] { add (%x = loop.read %exp[i, j]) * (%y = loop.read %v[j, d]) }
     %q = loop.nest "values.scale" [i, d] { %x = loop.read %o[i, d]  %r = loop.read %inverse[i]  %x * %r }
 
-A pass over the row of every query is saved, for one over its features, of which there are fewer. It is a reassociation
-of a sum, which is allowed; only exponentials are unscaled this way, which a softmax keeps within 0 and 1, so that no
-sum overflows that did not before. A sum of nothing stays 0: its scale is the inverse of 0. The pass stands behind
-`inline-nests`, which leaves the two nests apart.
+This replaces a scan of every query's row of scores by one of its features, which are fewer. It reassociates a sum,
+which is allowed. Only exponentials are unscaled; a softmax keeps them within 0 and 1, so no new overflow is possible.
+An empty sum stays 0, although its scale is the inverse of 0. The pass runs after `inline-nests`, which keeps the two
+nests apart.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from igniter.transforms.structured.nest_rewriting import fresh_label
 
 @dataclass(frozen=True)
 class PostponeScales(ModulePass):
-    """Moves the scale of exponentials behind the contraction that reads them."""
+    """Moves the scale of exponentials after the contraction that reads them."""
 
     name = "postpone-scales"
     one_rewrite = "a contraction that is scaled after its sum"
@@ -51,7 +51,8 @@ class PostponeScales(ModulePass):
 
 @dataclass(frozen=True)
 class Scaled:
-    """A factor of a contraction that is exponentials times a scale, both as reads of the producing nest."""
+    """A factor of a contraction that is the product of exponentials and a scale, both as reads of the producing
+    nest."""
 
     factor: ReadOp
     producer: NestOp
@@ -60,7 +61,7 @@ class Scaled:
 
 
 def postpone(nest: NestOp) -> str | None:
-    """Scales the sums of one contraction rather than a factor; the label of the nest that scaled it."""
+    """Scales the sums of one contraction instead of a factor. Returns the label of the nest that scaled it, or None."""
     factors = factors_of(nest)
     if nest.schedule is not None or isinstance(factors, str):
         return None
@@ -86,7 +87,7 @@ def postpone(nest: NestOp) -> str | None:
 
 
 def _scaled(factor: ReadOp) -> Scaled | None:
-    """A factor as exponentials times a scale, which nothing else reads."""
+    """Returns a factor as exponentials times a scale, if nothing else reads it."""
     producer = factor.source.owner
     if not isinstance(producer, NestOp) or producer.schedule is not None or not factor.source.has_one_use():
         return None
@@ -113,7 +114,7 @@ def _is_exponential(tensor: SSAValue) -> bool:
 
 
 def _places(found: Scaled) -> dict[str, Expr] | None:
-    """What the axes of the producer are at the point that the factor reads."""
+    """Returns the axes of the producer as expressions at the point read by the factor."""
     written = found.producer.yield_op.clauses[0].subscripts
     places: dict[str, Expr] = {}
     for subscript, at in zip(written, found.factor.subscripts, strict=True):
@@ -126,7 +127,7 @@ def _places(found: Scaled) -> dict[str, Expr] | None:
 
 
 def _summed(nest: NestOp) -> Expr | None:
-    """How many points a sum is of, if there may be results of none."""
+    """Returns the number of terms of each sum if it may be 0; otherwise None."""
     extents = [a.extent for a in nest.axes if a.kind == "parallel"]
     doubtful = [
         a.extent
@@ -137,7 +138,7 @@ def _summed(nest: NestOp) -> Expr | None:
 
 
 def _scale_after(nest: NestOp, found: Scaled, places: dict[str, Expr]) -> None:
-    """A nest behind a contraction that multiplies its sums by the scale; whatever read them reads its result."""
+    """Adds a nest after a contraction that multiplies its sums by the scale; all readers now read its result."""
     clause = nest.yield_op.clauses[0]
     result = nest.outputs[0]
     axes = [Axis(a.name, a.extent, "parallel") for a in nest.axes if a.kind == "parallel"]

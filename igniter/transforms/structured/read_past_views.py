@@ -1,4 +1,4 @@
-"""`read-past-views`: nests read what a view is of, where dims of one are all that it adds or takes away.
+"""`read-past-views`: makes nests read the source of a view that only adds or removes dims of size 1.
 
     %h = loop.nest "matmul" [..] -> tensor<?x2x1x16xf32, #sym.dims<b, 2, 1, 16>>
     %v = loop.view %h : tensor<?x2x1x16xf32, ..> to tensor<?x1x2x16xf32, #sym.dims<b, 1, 2, 16>>
@@ -6,8 +6,8 @@
 becomes
     %y = loop.nest "add" [i, j, k] { %a = loop.read %h[i, j, 0, k] .. }
 
-A launch of a GPU has a nest that reads the very elements of another, and looks through no view for that. It stands
-behind `collapse-axes` and `canonicalize-loop`, and in front of `choose-schedule`.
+A GPU launch fuses a nest with its producer only if it reads the producer's elements directly, without a view. The pass
+runs after `collapse-axes` and `canonicalize-loop`, and before `choose-schedule`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from igniter.rewrites import budget
 
 @dataclass(frozen=True)
 class ReadPastViews(ModulePass):
-    """Reads what views are of that only add dims of one, or take them away."""
+    """Reads the sources of views that only add or remove dims of size 1."""
 
     name = "read-past-views"
     one_rewrite = "a nest that reads past its views"
@@ -52,7 +52,7 @@ class ReadPastViews(ModulePass):
 
 
 def past_views(read: ReadOp) -> tuple[SSAValue, tuple[Expr, ...]] | None:
-    """What a read reads behind views of dims of one, and where; None where it reads through none."""
+    """Returns the source of a read behind such views, and the subscripts; None if there are no such views."""
     source, at = read.source, tuple(read.subscripts)
     while isinstance(source.owner, ViewOp):
         here, there = dims_of(source.type), dims_of(source.owner.source.type)

@@ -1,11 +1,12 @@
-"""The database of schedules that `igniter tune` found: an SQLite file.
+"""The database of schedules found by `igniter tune`: an SQLite file.
 
-`schedules` has the best schedule of each kernel that beat the default and was confirmed, `trials` every candidate that
-was tried, so that a later run goes on where one stopped. A kernel is known by its text without schedules, as it is
-where schedules are chosen (`kernel_key`), together with the target that it was timed on and the bucket of its sizes.
+`schedules` has the best schedule of each kernel for which a better one than the default was found and confirmed.
+`trials` has every candidate that was tried, so that a later run can resume. The key of a kernel is its text without
+schedules, at the point where schedules are chosen (`kernel_key`), with the target of the timing and the bucket of its
+sizes.
 
-A schedule counts for one version of Igniter. The fingerprint of the code (`build_id`) is stored beside it: trials are
-taken up again only by the code that timed them.
+A schedule is valid for one version of Igniter. The fingerprint of the code (`build_id`) is stored beside it: only the
+code that timed a trial resumes from it.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ create table if not exists trials (
 
 @dataclass(frozen=True)
 class Subject:
-    """What is tuned: a kernel, on a target, at sizes of about these."""
+    """The subject of a tuning run: a kernel, a target, and a bucket of sizes."""
 
     kernel: str
     """`kernel_key`."""
@@ -56,24 +57,24 @@ class Subject:
 
 @dataclass(frozen=True)
 class Entry:
-    """The best schedule of a kernel: one text a computation, in their order."""
+    """The best schedule of a kernel: one text per computation, in their order."""
 
     subject: Subject
     schedules: tuple[str, ...]
     seconds: float
     default_seconds: float
     ratio: float
-    """Of its time to the default's, in the comparison that confirmed it."""
+    """The time relative to the default's, in the comparison that confirmed it."""
     noise: float
     trials: int
     build: str = ""
     found: str = ""
-    """When, in ISO 8601."""
+    """The time of the entry, in ISO 8601."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A candidate that was tried: `ratio` is its time to the default's where it was timed."""
+    """A candidate that was tried. `ratio` is its time relative to the default's, if it was timed."""
 
     point: Mapping[str, str]
     outcome: str
@@ -84,7 +85,7 @@ class Trial:
 
 
 def kernel_key(kernel: KernelOp) -> str:
-    """A hash of the text of a kernel without its name, the names of its values, typical sizes, variants, and the
+    """Returns a hash of the text of a kernel without its name, the names of its values, typical sizes, variants, and
     schedules."""
     copy = kernel.clone()
     copy.typical = None
@@ -99,18 +100,18 @@ def kernel_key(kernel: KernelOp) -> str:
 
 
 def bucket_of(sizes: Mapping[str, int], threads: int = 1) -> str:
-    """Sizes that are taken for the same: those of symbols up to the next power of two, and the threads."""
+    """Returns the bucket of sizes: each symbol rounded up to a power of two, and the number of threads."""
     said = [f"{name}<={1 << max(0, size - 1).bit_length()}" for name, size in sorted(sizes.items())]
     return ", ".join([*said, f"threads={threads}"])
 
 
 def schedules_of(kernel: KernelOp) -> tuple[str, ...]:
-    """The schedules of a kernel's computations, as an entry has them; "" for one without."""
+    """Returns the schedules of a kernel's computations in the form of an entry; "" for a computation without one."""
     return tuple("" if op.schedule is None else str(op.schedule) for op in kernel.computations)
 
 
 class ScheduleDatabase:
-    """An open database. With `create` it is made where it is not there; `IgniterError` where it cannot be read."""
+    """An open database. `create` creates a missing one. Raises `IgniterError` if it cannot be read."""
 
     def __init__(self, path: str | PathLike[str], *, create: bool = False):
         self.path = Path(path)
@@ -121,7 +122,7 @@ class ScheduleDatabase:
         try:
             if create:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Several processes may tune at once: one waits for another's write.
+            # Several processes may tune at once: one waits for the other's write.
             self._connection = sqlite3.connect(self.path, timeout=60, isolation_level=None)
             (layout,) = self._connection.execute("pragma user_version").fetchone()
             if layout not in (0, LAYOUT) or (layout == 0 and not create):
@@ -143,21 +144,21 @@ class ScheduleDatabase:
             raise IgniterError(f"the database of schedules {self.path}: {error}") from error
 
     def record(self, entry: Entry) -> None:
-        """Stores the best schedule of a kernel, in place of an earlier one."""
+        """Stores the best schedule of a kernel, replacing an earlier one."""
         s = entry.subject
         row = (s.kernel, s.target, __version__, s.bucket, json.dumps(entry.schedules), entry.seconds)
         row += (entry.default_seconds, entry.ratio, entry.noise, entry.trials, build_id(), _now())
         self._execute(f"insert or replace into schedules values ({', '.join('?' * len(row))})", row)
 
     def forget(self, subject: Subject) -> None:
-        """Removes the best schedule of a kernel: it was none."""
+        """Removes the best schedule of a kernel, after it proved not to be one."""
         self._execute(
             "delete from schedules where kernel = ? and target = ? and version = ? and bucket = ?",
             (subject.kernel, subject.target, __version__, subject.bucket),
         )
 
     def entries(self, kernel: str, target: str) -> list[Entry]:
-        """The schedules of a kernel for a target, at whatever sizes, the newest first."""
+        """Returns the schedules of a kernel for a target, for all sizes, newest first."""
         rows = self._execute(
             "select bucket, schedules, seconds, default_seconds, ratio, noise, trials, build, found from schedules "
             "where kernel = ? and target = ? and version = ? order by found desc, bucket",
@@ -172,7 +173,7 @@ class ScheduleDatabase:
         self._execute(f"insert or replace into trials values ({', '.join('?' * len(row))})", row)
 
     def trials(self, subject: Subject) -> list[Trial]:
-        """The trials of a kernel by this code, in their order."""
+        """Returns the trials of a kernel by this code, in order."""
         rows = self._execute(
             "select point, outcome, reason, ratio, seconds, digest from trials "
             "where kernel = ? and target = ? and build = ? and bucket = ? order by rowid",
@@ -181,7 +182,7 @@ class ScheduleDatabase:
         return [Trial(json.loads(row[0]), *row[1:]) for row in rows]
 
     def digest(self, targets: Iterable[str]) -> str:
-        """A hash of the schedules that compiling for `targets` may use: part of the keys of caches."""
+        """Returns a hash of the schedules that compiling for `targets` may use: part of cache keys."""
         wanted = set(targets)
         rows = self._execute(
             "select target, kernel, bucket, schedules, found from schedules where version = ? order by 1, 2, 3",
@@ -192,7 +193,7 @@ class ScheduleDatabase:
 
 @contextmanager
 def opened(path: str | PathLike[str], *, create: bool = False) -> Generator[ScheduleDatabase]:
-    """A database that is closed afterwards."""
+    """Opens a database and closes it afterwards."""
     database = ScheduleDatabase(path, create=create)
     try:
         yield database

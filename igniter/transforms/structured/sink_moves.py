@@ -1,4 +1,4 @@
-"""Letting the nest that writes a tensor write it where another only moves it to (a part of `inline-nests`)."""
+"""Merging of moves into the producer, which then writes directly to the destination (a part of `inline-nests`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from igniter.transforms.structured.nest_rewriting import set_clauses
 
 @dataclass(frozen=True)
 class Move:
-    """A nest that only moves the elements of one tensor, which nothing else reads, and the nest that writes them."""
+    """A nest that only moves the elements of one tensor without other readers, and the nest that writes the tensor."""
 
     clause: Clause
     read: ReadOp
@@ -28,7 +28,7 @@ class Move:
 
 
 def move_of(nest: NestOp) -> Move | None:
-    """`nest` as a move."""
+    """Returns `nest` as a move; None if it is none."""
     if nest.schedule is not None or len(nest.outputs) != 1:
         return None
     clause = nest.yield_op.clauses[0]
@@ -50,10 +50,10 @@ def move_of(nest: NestOp) -> Move | None:
 
 
 def sink(nest: NestOp, runs_along: Callable[[NestOp], str | None] = lambda _: None) -> str | None:
-    """Lets the nest that writes what `nest` moves write it where it is moved to. The label of that writer.
+    """Makes the producer of the elements moved by `nest` write them to their destination. Returns the producer's label.
 
-    None where `nest` is no such move, where divisions would be left, or where the innermost axis would change, unless
-    it becomes the one that the writer `runs_along`: else the writer would store with strides.
+    None if `nest` is no such move, if divisions would remain, or if the innermost axis would change, unless it becomes
+    the one that the writer `runs_along`: otherwise the writer would store with strides.
     """
     move = move_of(nest)
     if move is None:
@@ -88,7 +88,7 @@ def sink(nest: NestOp, runs_along: Callable[[NestOp], str | None] = lambda _: No
 
 
 def innermost(subscripts: Sequence[Expr], nest: NestOp) -> str | None:
-    """The axis along which neighbouring elements are written."""
+    """Returns the axis along which neighbouring elements are written; None if there is none."""
     for subscript in reversed(subscripts):
         names = [a.name for a in nest.axes if a.name in subscript.symbols]
         if names:

@@ -1,4 +1,4 @@
-"""`split-axes`: a nest that reads a producer through joined dims gets an axis for each of the producer's.
+"""`split-axes`: splits an axis of a nest that reads joined dims of a producer into the producer's axes.
 
 Before, `%g: tensor<?x8x8x49xf32>` written by a nest:
 
@@ -18,14 +18,14 @@ After:
     }
     %y = loop.view %0 : tensor<?x8x8x49xf32, ...> to tensor<?x64x49xf32, ...>
 
-Seen at the producer, the subscript of `c` was `c floordiv 8` and `c mod 8`; now it is `c_0` and `c_1`, and it reads
-the producer itself. So the nest can take in the producer's body (`inline-nests`) or share its loops, where the
-division forbade both: a group normalisation and the activation behind it, a convolution in groups and its bias, or
-whatever follows a `Tile` or a rearranged block of pixels. Of sums only contractions are split for: what follows is
-computed on their tiles; with `sums` all of them, for machines that compute a kernel's nests on blocks of the axes that
-they share. The innermost axis is only split where what is left of it fills vectors (`min_inner`
-elements), and the depth of a contraction never: micro-kernels have one. It stands before `inline-nests`;
-`collapse-axes` joins again what needs no division.
+In terms of the producer, the subscript of `c` was `c floordiv 8` and `c mod 8`. Now it is `c_0` and `c_1`, and the nest
+reads the producer directly. So the nest can absorb the producer's body (`inline-nests`) or share its loops; the
+division forbade both. Examples are a group normalisation with an activation after it, a grouped convolution with its
+bias, and the readers of a `Tile` or a rearranged block of pixels. By default, contractions are the only sums whose
+readers are split, because these are computed on their tiles. `sums` adds all sums, for machines that compute the nests
+of a kernel on blocks of shared axes. The innermost axis is split only if its remainder fills vectors (`min_inner`
+elements). The depth of a contraction is never split: micro-kernels have one. The pass runs before `inline-nests`;
+`collapse-axes` joins again the axes that need no division.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from igniter.rewrites import budget
 from igniter.transforms.structured.nest_rewriting import replace_op, set_clauses, substitute_axes
 
 Parts = dict[str, tuple[Expr, ...]]
-"""The extents that an axis is split into, outermost first."""
+"""The extents that replace each split axis, outermost first."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class SplitAxes(ModulePass):
     one_rewrite = "the axes of a nest split"
 
     min_inner: int = 16
-    """The least extent that the innermost axis of a nest is left with."""
+    """The least remaining extent of the innermost axis of a nest."""
     sums: bool = False
-    """Whether the axes of sums are taken, too."""
+    """Includes the axes of all sums."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [k for k in op.walk() if isinstance(k, KernelOp)]:
@@ -78,7 +78,7 @@ class SplitAxes(ModulePass):
                     remark(ctx, self.name, nest.label, "applied", f"{axis} became axes of {shown}")
 
     def parts_of(self, nest: NestOp) -> Parts:
-        """The axes of a nest to split; one that two reads want split differently stays."""
+        """Returns the axes of a nest to split. An axis stays if two reads need different splits."""
         wanted: dict[str, set[tuple[Expr, ...]]] = {}
         summed_there: set[str] = set()
         for read in nest.reads:
@@ -113,13 +113,13 @@ class SplitAxes(ModulePass):
 
 
 def _is_taken_in(producer: NestOp) -> bool:
-    """Whether what reads a nest gains by having its axes: it can take in the body, or is computed on the tiles of a
-    contraction, a convolution in groups say."""
+    """True if a reader of the nest gains from sharing its axes: it can absorb the body, or it is computed on the tiles
+    of a contraction, such as a grouped convolution."""
     return is_contraction(producer) or all(c.combiner == "none" for c in producer.yield_op.clauses)
 
 
 def split(nest: NestOp, parts: Parts, taken: frozenset[str]) -> None:
-    """Splits axes of a nest. Its results get the dims of the new axes, and views behind them the dims that they had."""
+    """Splits axes of a nest. Its results get the new dims; views after them restore the old ones."""
     axes: list[Axis] = []
     pieces: dict[str, list[Expr]] = {}
     names = set(taken) | {a.name for a in nest.axes}
@@ -163,8 +163,8 @@ def split(nest: NestOp, parts: Parts, taken: frozenset[str]) -> None:
 
 
 def _see_through(read: ReadOp, nest: NestOp) -> None:
-    """Lets a read of a view of a nest's result read that, where it does so at axes: then passes that look for who reads
-    what find it."""
+    """Makes a read of a view of a nest's result read the result itself, if the subscripts are axes: then passes that
+    look for readers find it."""
     view = read.source.owner
     if read.indices or read.guards or not isinstance(view, ViewOp) or not isinstance(view.source.owner, NestOp):
         return

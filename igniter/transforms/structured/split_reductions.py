@@ -1,4 +1,4 @@
-"""`split-reductions`: a reduction becomes partial ones, and one over their results.
+"""`split-reductions`: splits a reduction into partial reductions and a reduction of their results.
 
     %c = loop.nest "matmul" [i: parallel 8, j: parallel 64, k: reduction 16384] -> tensor<8x64xf32> {
       %x = loop.read %a[i, k] : f32      %y = loop.read %b[k, j] : f32      %p = arith.mulf %x, %y : f32
@@ -14,13 +14,13 @@ becomes, with `nest=matmul axis=k parts=4`
       loop.yield add %v at [i, j]
     }
 
-The parts are independent: threads that few rows and columns leave without work get some (split-K), and sums that would
-wait for each other do not. It is asked for by name, `nest`, `axis` and `parts`, and refuses what it cannot do: nothing
-splits by itself. Where the parts do not divide the axis the last one is shorter: what lies behind the end is the
-combiner's identity. A float sum is added up in another order.
+The parts are independent: they give work to threads if rows and columns are few (split-K), and shorten chains of
+dependent sums. The user names `nest`, `axis` and `parts`; nothing is split otherwise, and an impossible split is an
+error. If the parts do not divide the axis, the last one is shorter: the combiner's identity pads it. A float sum is
+reassociated.
 
-It stands among the structured passes, before `choose-schedule`; a nest with a schedule is refused, since its loops
-would not be those that the schedule speaks of.
+The pass runs among the structured passes, before `choose-schedule`. A nest with a schedule is refused, because the
+schedule would no longer match its loops.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class SplitReductions(ModulePass):
 
 
 def split_reduction(nest: NestOp, axis: str, parts: int) -> NestOp:
-    """The nest of the partial reductions, before `nest`, which now reduces those; `IgniterError` says why not."""
+    """Adds the nest of the partial reductions before `nest`, which now reduces their results; returns the new nest.
+    Raises `IgniterError` if it cannot."""
     where = f"split-reductions: nest '{nest.label}'"
     if nest.schedule is not None:
         raise IgniterError(f"{where} has a schedule, which speaks of the loops that it has now")
@@ -96,7 +97,7 @@ def _fresh_axis(nest: NestOp, wanted: str) -> str:
 
 
 def _parts(nest: NestOp, axis: str, part: str, parts: int, length: Expr) -> NestOp:
-    """The nest with `part` for an axis more, along which its results have a dim more."""
+    """Returns the nest with the additional axis `part`, which is also an additional dim of its results."""
     whole = nest.axis(axis).extent
     axes = [Axis(part, Expr.of(parts), "parallel")]
     axes += [Axis(a.name, length, a.kind) if a.name == axis else a for a in nest.axes]
@@ -115,7 +116,7 @@ def _parts(nest: NestOp, axis: str, part: str, parts: int, length: Expr) -> Nest
 
 
 def _guard(first: NestOp, left: Expr) -> None:
-    """Behind the end of the axis nothing is read, and the identity is combined."""
+    """Makes the nest read nothing beyond the end of the axis, and combine the identity there."""
     last = first.yield_op
     for read in first.reads:
         otherwise = read.otherwise

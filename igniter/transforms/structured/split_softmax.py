@@ -1,4 +1,4 @@
-"""`split-softmax`: attention in blocks of keys, each with a maximum of its own (online softmax).
+"""`split-softmax`: attention in blocks of keys, each with its own maximum (online softmax).
 
     %s = .. scores [i, j]                                  n keys, j
     %m = max over j of %s[i, j]                            %f = what is taken from the scores of a row, made of %m[i]
@@ -13,20 +13,20 @@ becomes, with `keys=512`
     %w = exp(%mb[block, i] + log 512 - %f[i])
     %l = add over block of %w[block, i] * %lb[block, i]    %o = add over block of %w[block, i] * %ob[block, i, d]
 
-No nest of a block waits for another block, so a schedule may keep a block's scores, keys and values in the cache while
-many rows go by, or share blocks out among threads where rows are few. The method is that of Milakov and Gimelshein,
-"Online normalizer calculation for softmax" (2018), in the form of FlashAttention (Dao et al., 2022): the running
-maximum is a reduction over blocks here, as nests have no order. What follows the sums is not touched.
+No nest of a block depends on another block. So a schedule may keep a block's scores, keys and values in the cache while
+many rows are processed, or distribute blocks over threads if rows are few. The method is that of Milakov and
+Gimelshein, "Online normalizer calculation for softmax" (2018), in the form of FlashAttention (Dao et al., 2022). The
+running maximum is a reduction over blocks here, because nests have no order. The readers of the sums are not changed.
 
-The results are those of the whole softmax, up to rounding. `%f` stands for anything that a row has taken from its
-scores, since exp(s - f) = exp(s - fb) * exp(fb - f); log 512 keeps the sums of a block within the mean of its values.
-A block of -inf alone has exponentials of -inf less the least number, which are 0, and the weight exp(-inf - f): 0, or
-NaN in a row of -inf alone, which was NaN before. NaN and +inf make NaN of their row in both. Where the blocks do not
-divide the keys, scores behind the end are -inf, and values 0: contractions take plain reads, so what they read of the
-last block is copied and padded, by `pack-operands` where that packs it.
+The results equal those of the whole softmax, up to rounding. `%f` is any value that a row subtracts from its scores,
+since exp(s - f) = exp(s - fb) * exp(fb - f). log 512 keeps the sums of a block within the mean of its values. A block
+of -inf alone has exponentials of -inf minus the least number, which are 0, and the weight exp(-inf - f): 0, or NaN in a
+row of -inf alone, which was NaN before. NaN and +inf make their row NaN in both forms. If the blocks do not divide the
+keys, scores beyond the end are -inf and values are 0. Contractions take plain reads, so their part of the last block is
+copied and padded, by `pack-operands` if that pass packs it.
 
-It is asked for: it stands behind `postpone-scales`, which leaves the exponentials to the contraction, and before
-`pack-operands`. Nests with a schedule are refused, since their loops would not be those that it speaks of.
+The user asks for the pass. It runs after `postpone-scales`, which leaves the exponentials to the contraction, and
+before `pack-operands`. Nests with a schedule are refused, because the schedule would no longer match their loops.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from igniter.transforms.structured.nest_rewriting import fresh_label, replace_op
 from igniter.transforms.structured.pack_operands import pack_operand
 
 LEAST = {Float32Type: -3.4028234663852886e38, Float64Type: -1.7976931348623157e308}
-"""The least finite number of the floats that exponentials are of."""
+"""The least finite number of each float type of exponentials."""
 
 
 @dataclass(frozen=True)
@@ -90,21 +90,21 @@ class SplitSoftmax(ModulePass):
 
 @dataclass
 class Blocks:
-    """Blocks of keys, and the tensors that have a dim of them."""
+    """Blocks of keys, and the tensors with a dim of blocks."""
 
     keys: Expr
-    """How many keys there are."""
+    """The number of keys."""
     machine: MachineModel
-    """What says whether a block of them is worth packing."""
+    """The machine; decides if packing a block pays."""
     size: int
     axis: str
-    """What all nests call the axis of blocks."""
+    """The name of the axis of blocks in all nests."""
     tensors: dict[SSAValue, tuple[SSAValue, int]] = field(default_factory=dict[SSAValue, tuple[SSAValue, int]])
-    """A tensor, what stands for it, and which of its dims is two there: the block, and the key in it."""
+    """For a tensor: its replacement, and the dim that became two dims, the block and the key in it."""
     made: list[NestOp] = field(default_factory=list[NestOp])
     """The nests of blocks."""
     copies: list[NestOp] = field(default_factory=list[NestOp])
-    """What lays out keys and values for those."""
+    """The nests that copy keys and values for these."""
 
     @property
     def count(self) -> Expr:
@@ -116,14 +116,14 @@ class Blocks:
 
     @property
     def is_even(self) -> bool:
-        """Whether all blocks are full."""
+        """True if all blocks are full."""
         return mod(self.keys, Expr.of(self.size)) == ZERO
 
     def key(self, inner: str) -> Expr:
         return Expr.of(self.axis) * self.size + inner
 
     def left(self, key: Expr) -> list[Expr]:
-        """The guards under which a key is one."""
+        """Returns the guards under which `key` is a valid key."""
         return [] if self.is_even else [self.keys - 1 - key]
 
 
@@ -166,13 +166,13 @@ def _fresh_axis(nest: NestOp) -> str:
 
 
 def _places(written: Sequence[Expr], at: Sequence[Expr]) -> Mapping[str, Expr]:
-    """What the axes in `written` are where the same dims are `at`."""
+    """Returns the axes in `written` as expressions, given the subscripts `at` of the same dims."""
     return {s.symbol: e for s, e in zip(written, at, strict=True) if s.symbol is not None}
 
 
 def _split(nest: NestOp, axis: str, blocks: Blocks, label: str) -> NestOp:
-    """A copy of `nest`, before it, that has an axis of blocks. A result has dims of blocks and of their keys where it
-    had one of keys, or a dim of blocks more, the first, where `nest` sums over them."""
+    """Adds a copy of `nest` before it, with an axis of blocks. A dim of keys in the result becomes a dim of blocks and
+    a dim of keys; if `nest` sums over the keys, the result gets a first dim of blocks instead."""
     axes: list[Axis] = []
     for a in nest.axes:
         axes += [blocks.outer, Axis(axis, Expr.of(blocks.size), a.kind)] if a.name == axis else [a]
@@ -207,7 +207,7 @@ def _split(nest: NestOp, axis: str, blocks: Blocks, label: str) -> NestOp:
 
 
 def _guarded(nest: NestOp, read: ReadOp, guards: Sequence[Expr], otherwise: Operation | None = None) -> ReadOp:
-    """Replaces a read by one that happens under `guards`, too."""
+    """Replaces a read by one with additional `guards`."""
     ranges = nest.axes_attr.ranges
     every = [*read.guards, *(simplify(g, ranges) for g in guards)]
     if otherwise is not None:
@@ -219,7 +219,8 @@ def _guarded(nest: NestOp, read: ReadOp, guards: Sequence[Expr], otherwise: Oper
 
 
 def _below_the_end(nest: NestOp, axis: str, blocks: Blocks) -> tuple[ReadOp, ReadOp]:
-    """Makes the scores that `nest` raises -inf behind the last key; the reads of those, and of what is taken away."""
+    """Makes the scores read by `nest` -inf beyond the last key. Returns the read of the scores and the read of the
+    value subtracted from them."""
     reads = difference_of(nest)
     assert reads is not None
     score, floor = reads
@@ -230,14 +231,14 @@ def _below_the_end(nest: NestOp, axis: str, blocks: Blocks) -> tuple[ReadOp, Rea
 
 
 def _split_scores(nest: NestOp, axis: str, blocks: Blocks) -> None:
-    """Splits a nest that makes scores: what it makes behind the last key is read by nothing."""
+    """Splits a nest that computes scores; nothing reads its results beyond the last key."""
     made = _split(nest, axis, blocks, nest.label)
     blocks.tensors[nest.outputs[0]] = made.outputs[0], dim_of(nest.yield_op.clauses[0].subscripts, axis)
     _stay_inside(nest, made, axis, blocks)
 
 
 def _split_sum(nest: NestOp, exponentials: SSAValue, blocks: Blocks) -> NestOp:
-    """The sums of every block: behind the last key, exponentials are 0, and so is what they are multiplied by."""
+    """Computes the sums of every block. Beyond the last key, exponentials are 0, and so are their factors."""
     axis = next(a.name for a in nest.axes if a.kind == "reduction")
     made = _split(nest, axis, blocks, fresh_label(nest, f"{nest.label}.blocks"))
     _stay_inside(nest, made, axis, blocks)
@@ -245,7 +246,8 @@ def _split_sum(nest: NestOp, exponentials: SSAValue, blocks: Blocks) -> NestOp:
 
 
 def _stay_inside(nest: NestOp, made: NestOp, axis: str, blocks: Blocks) -> None:
-    """Guards what `made`, the split `nest`, reads along the keys; a copy does for a contraction, which takes none."""
+    """Guards the reads of `made`, the split `nest`, along the keys; for a contraction, which takes no guards, a copy
+    has them."""
     if blocks.is_even:
         return
     whole = [r for r in nest.reads if r.source not in blocks.tensors and axis in symbols_of((*r.subscripts, *r.guards))]
@@ -270,7 +272,7 @@ def _stay_inside(nest: NestOp, made: NestOp, axis: str, blocks: Blocks) -> None:
 
 
 def _copy(nest: NestOp, read: ReadOp, axis: str, columns: str, blocks: Blocks) -> None:
-    """Makes a contraction read a copy of a factor that is 0 behind the last key."""
+    """Makes a contraction read a copy of a factor that is 0 beyond the last key."""
     used = symbols_of(read.subscripts)
     inner = [blocks.axis, *(n for n in (axis,) if n != columns)]
     names = [a.name for a in nest.axes if a.name in used and a.name not in (*inner, columns)]
@@ -289,11 +291,11 @@ def _copy(nest: NestOp, read: ReadOp, axis: str, columns: str, blocks: Blocks) -
     blocks.copies.append(copy)
 
 
-# -- what a block has for a row ---------------------------------------------------------------------------------------
+# -- the values of a block for a row -----------------------------------------------------------------------------------
 
 
 def _per_row(before: NestOp, label: str, axes: Sequence[Axis], body: Block, at: Sequence[Expr]) -> NestOp:
-    """A nest before `before` over blocks and rows; `body` ends with the yield. The dims are those of `at`."""
+    """Adds a nest before `before` over blocks and rows; `body` ends with the yield. The dims are those of `at`."""
     clause = body.ops.last
     assert isinstance(clause, YieldOp)
     extents = {a.name: a.extent for a in axes}
@@ -306,7 +308,7 @@ def _per_row(before: NestOp, label: str, axes: Sequence[Axis], body: Block, at: 
 
 
 def _tops(top: NestOp, score: ReadOp, rows: Sequence[Axis], at: Sequence[Expr], keys: Axis, blocks: Blocks) -> SSAValue:
-    """The maximum of the scores of every block and row, from how the split exponentials read a score."""
+    """Computes the maximum of the scores of every block and row, from the read of a score in the split exponentials."""
     body = Block()
     read = ReadOp(score.source, score.subscripts, guards=score.guards)
     if score.otherwise is not None:
@@ -324,7 +326,7 @@ def _tops(top: NestOp, score: ReadOp, rows: Sequence[Axis], at: Sequence[Expr], 
 
 
 def _raised(tops: SSAValue, at: Sequence[Expr], blocks: Blocks) -> list[Operation]:
-    """The maximum of a block and the logarithm of its size."""
+    """Returns the ops that add the logarithm of a block's size to its maximum."""
     read = ReadOp(tops, at)
     length = arith.ConstantOp(FloatAttr(numbers.log(blocks.size), read.result.type))  # pyright: ignore
     return [read, length, arith.AddfOp(read.result, length.result)]
@@ -333,7 +335,7 @@ def _raised(tops: SSAValue, at: Sequence[Expr], blocks: Blocks) -> list[Operatio
 def _take_away(
     nest: NestOp, floor: ReadOp, tops: SSAValue, rows: Sequence[Axis], at: Sequence[Expr], blocks: Blocks
 ) -> None:
-    """Makes the split exponentials take from their scores what their own block has, not `floor`."""
+    """Makes the split exponentials subtract the value of their own block from the scores, instead of `floor`."""
     ops = _raised(tops, at, blocks)
     element = ops[0].results[0].type
     least = arith.ConstantOp(FloatAttr(LEAST[type(element)], element))  # pyright: ignore
@@ -344,7 +346,7 @@ def _take_away(
 
 
 def _weights(softmax: Softmax, tops: SSAValue, rows: Sequence[Axis], at: Sequence[Expr], blocks: Blocks) -> SSAValue:
-    """What the exponentials of a block are to be multiplied by."""
+    """Computes the factors for the exponentials of a block."""
     ops = _raised(tops, at, blocks)
     floor = ReadOp(softmax.floor.source, softmax.floor.subscripts)
     less = arith.SubfOp(ops[-1].results[0], floor.result)
@@ -361,7 +363,7 @@ def _combined(
     blocks: Blocks,
     weight: tuple[SSAValue, Sequence[Expr]] | None = None,
 ) -> NestOp:
-    """Makes `nest` combine `parts`, times `weight` if that is given, over the blocks."""
+    """Makes `nest` combine `parts` over the blocks, times `weight` if given."""
     clause, result = nest.yield_op.clauses[0], nest.outputs[0]
     part = ReadOp(parts, at)
     body, value = Block([part]), part.result
@@ -387,7 +389,7 @@ def _combined(
 
 
 def _sink(first: NestOp, blocks: Blocks) -> None:
-    """Moves `first`, and what is made of it, behind the nests of blocks: the loops of these then stay together."""
+    """Moves `first` and its users after the nests of blocks, so that the loops of these stay together."""
     block, last = first.parent, max(blocks.made, key=place_of)
     assert block is not None
     moved: list[Operation] = [first]
@@ -402,7 +404,7 @@ def _sink(first: NestOp, blocks: Blocks) -> None:
 
 
 def _hoist(copy: NestOp, blocks: Blocks) -> None:
-    """Moves a copy, with what it is made of, before the nests of blocks."""
+    """Moves a copy, with its operands, before the nests of blocks."""
     block, first = copy.parent, min(blocks.made, key=place_of)
     assert block is not None
     moved: list[Operation] = [copy]
